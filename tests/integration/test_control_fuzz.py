@@ -1,4 +1,4 @@
-"""A seeded part of ``benchmarks/control_fuzz.py`` against a daemon of its own."""
+"""A seeded part of ``benchmarks/control_fuzz.py`` against a daemon."""
 
 import importlib.util
 import random
@@ -13,7 +13,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 @pytest.fixture(scope="module")
 def fuzz():
-    """The script as a module."""
+    """Load the script as a module."""
     sys.path.insert(0, str(BENCHMARKS))
     try:
         spec = importlib.util.spec_from_file_location(
@@ -27,7 +27,7 @@ def fuzz():
 
 
 def test_the_same_seed_makes_the_same_requests(fuzz):
-    """Else what was found could not be found again."""
+    """The same seed gives the same requests, so a failure can be reproduced."""
     first, second = (iter(fuzz.Requests(1)) for _ in range(2))
     made = [next(first) for _ in range(1000)]
     assert made == [next(second) for _ in range(1000)]
@@ -36,7 +36,7 @@ def test_the_same_seed_makes_the_same_requests(fuzz):
 
 @pytest.mark.slow
 def test_20_000_requests_of_all_sorts_are_answered_and_leave_nothing_behind(fuzz, tmp_path):
-    """Raw garbage at both TCP ports beside them; the daemon goes on as it was."""
+    """The daemon answers 20 000 requests beside raw garbage and releases all resources."""
     rng = random.Random(1)  # noqa: S311 - no secrets
     codes = Counter()
     requests = fuzz.Requests(1)

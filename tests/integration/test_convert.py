@@ -1,4 +1,4 @@
-"""``spectrod convert``: from segments into every format and back, parts, and what is refused."""
+"""``spectrod convert``: segments to every format and back, parts, and refused arguments."""
 
 import os
 import signal
@@ -48,14 +48,14 @@ def names(folder="."):
 
 
 def two_stretches():
-    """Two stretches of rows with a gap of half a second between them."""
+    """Make two stretches of rows with a gap of half a second between them."""
     later = shifted(power(400, 101), 4000, gap_samples=4000, discontinuity=True)
     return [power(0, 400), later]
 
 
 @pytest.mark.parametrize("name", ["b.spd", "b.npz", "b.csv", "b.nc", "b.h5", "b.zarr"])
 def test_rows_survive_the_way_there_and_back(name):
-    """Through each format, and from it to segments again: to the last bit, with gaps and times."""
+    """Rows, gaps and times survive each format and the way back to segments, to the last bit."""
     batches = two_stretches()
     write("a.spd", *batches)
     before = Path("a.spd").read_bytes()
@@ -69,7 +69,7 @@ def test_rows_survive_the_way_there_and_back(name):
 
 @pytest.mark.parametrize("name", ["b.spd", "b.npz"])
 def test_attributes_are_added_to_those_that_are_there(name):
-    """A given one replaces one of its name, and a value may have anything in it."""
+    """An attribute with any value is added, or replaces one of the same name."""
     write("a.spd", power(0, 3))
     given = ["--attribute", "creator_name=A = B", "--attribute", "title="]
     assert main(["convert", "a.spd", name, *given]) == 0
@@ -78,7 +78,7 @@ def test_attributes_are_added_to_those_that_are_there(name):
 
 
 def test_a_picture_shows_rows_where_they_are():
-    """Gaps are drawn as gaps, times are those of the rows, and several outputs are made at once."""
+    """Gaps are drawn as gaps at the rows' times, with several outputs in one run."""
     write("a.spd", *two_stretches())
     size = ["--width", "200", "--height", "64"]
     assert main(["convert", "a.spd", "b.png", "c.npz", "--title", "Reef", *size]) == 0
@@ -89,7 +89,7 @@ def test_a_picture_shows_rows_where_they_are():
 
 @pytest.mark.parametrize("source", ["a.spd", "a.npz", "a.spd.part"])
 def test_a_part_is_what_lies_between_two_times(source):
-    """The start is in it, the stop is not, in UTC, and other zones are understood."""
+    """A part includes its start and excludes its stop, in UTC or another zone."""
     batches = two_stretches()
     made = write("a.spd", *batches, finish=source == "a.spd")
     if source == "a.npz":
@@ -105,7 +105,7 @@ def test_a_part_is_what_lies_between_two_times(source):
 
 
 def test_a_folder_becomes_one_file():
-    """Segments in order, what is being written among them."""
+    """Segments of a folder become one file in order, an unfinished one included."""
     Path("site").mkdir()
     batches = two_stretches()
     first = write("site/a.spd", batches[0])
@@ -120,7 +120,7 @@ def test_a_folder_becomes_one_file():
     "command", [["convert", "a.spd", "b.npz"], ["record", "a.spd", "-o", "b.npz"]]
 )
 def test_channels_get_other_names(command):
-    """In data too; the recording that is read stays as it is."""
+    """Channels are renamed in the output, and the input stays unchanged."""
     write("a.spd", power(0, 3))
     names = [f"mic {number}" for number in range(SPEC.n_signals)]
     assert main([*command, "--channel-names", ",".join(names)]) == 0
@@ -163,7 +163,7 @@ def test_channels_get_other_names(command):
     ],
 )
 def test_what_cannot_be_is_one_line(capsys, arguments, text):
-    """With the value and the rule, and nothing is left."""
+    """An impossible argument is one line with the value and the rule, and no file is left."""
     write("a.spd", power(0, 3))
     Path("site").mkdir()
     write("site/a.spd", power(0, 3))
@@ -176,7 +176,7 @@ def test_what_cannot_be_is_one_line(capsys, arguments, text):
 
 
 def test_the_name_that_a_part_will_have_is_refused(capsys):
-    """It would be written as the very file that is read."""
+    """An output named like the part of its own input is refused."""
     write("a.spd", power(0, 3), finish=False).abort()
     assert main(["convert", "a.spd.part", "a.spd"]) == 2
     assert "a.spd: must be another file than the one that is read" in capsys.readouterr().err
@@ -188,7 +188,7 @@ def test_the_name_that_a_part_will_have_is_refused(capsys):
     [("signal", 130, "interrupted"), ("disk", 74, "a.spd: Input/output error")],
 )
 def test_an_end_in_the_middle_leaves_nothing(monkeypatch, capsys, fault, exit_code, text):
-    """Whether SIGTERM or an error ends it: what was not whole yet is removed."""
+    """SIGTERM or an error in the middle removes the incomplete output."""
 
     def break_off(*arguments):
         rows = batches_between(*arguments)
@@ -207,7 +207,7 @@ def test_an_end_in_the_middle_leaves_nothing(monkeypatch, capsys, fault, exit_co
 
 
 def test_an_output_that_cannot_be_made_leaves_no_other(capsys):
-    """It is found out before anything is read."""
+    """If one output cannot be created, the run ends before reading and leaves no other."""
     write("a.spd", power(0, 3))
     Path("b.png").mkdir()
     assert main(["convert", "a.spd", "b.spd", "c.npz", "b.png"]) == 74
@@ -216,7 +216,7 @@ def test_an_output_that_cannot_be_made_leaves_no_other(capsys):
 
 
 def test_damage_is_said_and_passed_over(capfd):
-    """A warning says where; what is intact is converted, and the exit code is that of success."""
+    """Damage gives a warning with its place; intact rows are converted with exit code 0."""
     batches = two_stretches()
     write("a.spd", *batches)
     content = bytearray(Path("a.spd").read_bytes())

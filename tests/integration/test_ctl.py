@@ -1,4 +1,4 @@
-"""``spectrod ctl`` and ``spectrod completion``, on a daemon that runs."""
+"""``spectrod ctl`` and ``spectrod completion`` on a running daemon."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ FLAGS = {
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine of our own, on which no daemon runs."""
+    """Simulate a machine without a running daemon."""
     monkeypatch.setenv("RUNTIME_DIRECTORY", "run")
     monkeypatch.setenv("STATE_DIRECTORY", "state")
     monkeypatch.setattr(endpoint_discovery, "SYSTEM_FOLDER", tmp_path / "system")
@@ -53,7 +53,7 @@ def start(**flags):
 
 @pytest.fixture
 def daemon(machine):
-    """A daemon with one source."""
+    """Run a daemon with one source."""
     running = start()
     yield running
     running.stop()
@@ -61,7 +61,7 @@ def daemon(machine):
 
 @pytest.fixture
 def ctl(capsys):
-    """Run a command; return its exit code and what it printed."""
+    """Run a command; return its exit code and its output."""
 
     def run(*arguments):
         code = main(["ctl", *arguments])
@@ -73,7 +73,7 @@ def ctl(capsys):
 
 @pytest.mark.slow
 def test_every_method_has_its_command(daemon, ctl, machine):
-    """What is done, and what is printed of it."""
+    """Every control method has a command with its effect and its output."""
     assert ctl("get", "analysis.hop") == (0, "1024\n")
     assert ctl("get", "analysis")[1].splitlines()[2] == "analysis.hop = 1024"
     lines = 'analysis.hop: 1024 -> 512\nlog.level: "info" -> "error"\n'
@@ -109,7 +109,7 @@ def test_every_method_has_its_command(daemon, ctl, machine):
 
 @pytest.mark.slow
 def test_recordings_of_the_configuration_are_listed_and_triggered(daemon, ctl):
-    """Exit code 2 where there is none to trigger, 74 where one cannot write."""
+    """Configured recordings are listed and triggered; none gives code 2, a failed one code 74."""
     assert ctl("record", "list") == (0, "nothing is recorded\n")
     code, text = ctl("record", "trigger")
     assert (code, "no such recording has triggers; there are: none" in text) == (2, True)
@@ -125,7 +125,7 @@ def test_recordings_of_the_configuration_are_listed_and_triggered(daemon, ctl):
 
 
 def test_json_is_the_reply_as_it_came(daemon, ctl):
-    """One object or list; of events and messages one a line."""
+    """The option --json prints the reply as one object or list, and one line per event."""
     status = json.loads(ctl("status", "--json")[1])
     assert status["sources"][0]["name"] == "tone"
     assert json.loads(ctl("--json", "get", "log")[1]) == {"level": "info", "style": "auto"}
@@ -158,7 +158,7 @@ def test_json_is_the_reply_as_it_came(daemon, ctl):
     ],
 )
 def test_what_goes_wrong_is_one_line_and_an_exit_code(arguments, code, text, daemon, ctl):
-    """The daemon's own text, where it is the one that refuses."""
+    """An error, also the daemon's own, is one line and an exit code."""
     got_code, error = ctl(*arguments)
     assert got_code == code
     assert error.startswith(f"spectrod: {text}")
@@ -167,7 +167,7 @@ def test_what_goes_wrong_is_one_line_and_an_exit_code(arguments, code, text, dae
 
 @pytest.mark.slow
 def test_a_picture_that_could_not_be_written_is_told(daemon, ctl, machine, capsys, caplog):
-    """By the exit code, an event, and an error in the log: whoever waits for it never has it."""
+    """A picture that could not be written gives an exit code, an event and an error in the log."""
     ctl("record", "start", "--name", "x")
     while not json.loads(ctl("status", "--json")[1])["recordings"][0]["frames"]:
         pass
@@ -181,7 +181,7 @@ def test_a_picture_that_could_not_be_written_is_told(daemon, ctl, machine, capsy
 
 
 def test_the_only_daemon_is_found_and_several_are_told(daemon, ctl, machine):
-    """A publish endpoint leads to its daemon too; one that does not run is not found."""
+    """The only daemon is found, also by its publish endpoint, and several are listed."""
     (publish,) = json.loads(ctl("status", "--json")[1])["daemon"]["publish"]
     assert ctl("get", "log.level", "--endpoint", publish) == (0, "info\n")
     assert ctl("get", "log.level", "--endpoint", daemon.endpoints[0]) == (0, "info\n")
@@ -199,7 +199,7 @@ def test_the_only_daemon_is_found_and_several_are_told(daemon, ctl, machine):
 
 @pytest.mark.slow
 def test_a_second_daemon_at_the_same_socket_ends_with_75(daemon, ctl):
-    """Later it may succeed; the first one is still found and answers."""
+    """A second daemon at the same socket ends with code 75, and the first still answers."""
     options = ["--source", "signal:white,-20", "--publish", "tcp://127.0.0.1:*", "--show", "none"]
     second = subprocess.run(
         [sys.executable, "-m", "spectrod", "run", "--engine", "numpy", *options],
@@ -215,13 +215,13 @@ def test_a_second_daemon_at_the_same_socket_ends_with_75(daemon, ctl):
 
 
 def test_without_a_daemon_the_code_is_69(machine, ctl):
-    """As for every service that is not there."""
+    """Without a daemon the exit code is 69, that of an unavailable service."""
     text = "spectrod: no daemon of this machine takes requests; is one running?\n"
     assert ctl("status") == (69, text)
 
 
 def test_a_socket_that_is_not_for_us_is_77(machine, ctl, monkeypatch):
-    """A daemon is there, and another user's."""
+    """The socket of another user's daemon gives exit code 77."""
     (machine / "run").mkdir()
     (machine / "run" / "control-1.ipc").write_text("")
     monkeypatch.setattr(endpoint_discovery, "_probe", lambda _: endpoint_discovery.errno.EACCES)
@@ -234,7 +234,7 @@ def test_a_socket_that_is_not_for_us_is_77(machine, ctl, monkeypatch):
 
 @pytest.mark.slow
 def test_status_tells_a_script_that_a_source_is_away(machine, ctl):
-    """Exit code 69, and what is waited for."""
+    """An absent source gives exit code 69 and the reason to wait."""
     daemon = start(source={"uri": "soundcard:no such card"})
     try:
         code, text = ctl("status")
@@ -245,7 +245,7 @@ def test_status_tells_a_script_that_a_source_is_away(machine, ctl):
 
 
 def test_following_ends_with_ctrl_c(daemon, machine, monkeypatch, capsys):
-    """Events come in their order, each once; the exit code is that of an interrupt."""
+    """Following prints each event once in order and ends at Ctrl-C with an interrupt's code."""
     hops = iter((500, 501))
 
     def change_or_interrupt(_):
@@ -276,7 +276,7 @@ def test_following_ends_with_ctrl_c(daemon, machine, monkeypatch, capsys):
     ],
 )
 def test_changes_are_waited_for_longer(arguments, timeout_s, daemon, ctl, monkeypatch):
-    """They may compile kernels, or draw."""
+    """Commands that may compile kernels or draw have a longer timeout."""
     waited = []
 
     def made(*args, **options):
@@ -303,7 +303,7 @@ def _event(number, t_utc_ns=0):
     ],
 )
 def test_following_misses_nothing_unsaid(replies, numbers, told, monkeypatch, capsys):
-    """Neither events that the daemon has forgotten meanwhile, nor those of one that begins anew."""
+    """Following reports events that the daemon dropped, or that a restart skipped."""
     # A negative number stands for an event of that number of a later start.
     left = [[_event(abs(n), int(n < 0)) for n in reply] for reply in replies]
 
@@ -333,7 +333,7 @@ def test_following_misses_nothing_unsaid(replies, numbers, told, monkeypatch, ca
 
 @pytest.mark.parametrize(("what", "is_told"), [("reload", True), ("status", False)])
 def test_a_change_that_takes_long_says_why(monkeypatch, capsys, what, is_told):
-    """Standard error says that kernels may be compiled; questions are answered at once."""
+    """A slow change says on standard error that kernels may compile; reads are fast."""
     waiting = (
         "waiting for the daemon: new kernels take seconds to compile, once for each analysis\n"
     )
@@ -379,7 +379,7 @@ def test_a_change_that_takes_long_says_why(monkeypatch, capsys, what, is_told):
     ],
 )
 def test_a_reply_of_another_shape_is_one_line_and_no_bug(what, reply, text, monkeypatch, capsys):
-    """A daemon that is not ours, or hostile, makes ``ctl`` end as any message that is wrong."""
+    """A malformed reply of a foreign or hostile daemon is an error of one line."""
 
     class Hostile:
         def __init__(self, *_, **__):
@@ -405,7 +405,7 @@ def test_a_reply_of_another_shape_is_one_line_and_no_bug(what, reply, text, monk
 
 @pytest.mark.slow
 def test_its_help_needs_no_device_library():
-    """It starts fast, and opens no sound system."""
+    """The help starts fast and loads no device library."""
     program = "import sys; from spectrod.cli import main\ntry: main(['ctl','--help'])\nexcept SystemExit: pass\n"  # noqa: E501
     program += "print([m for m in ('pyopencl', 'sounddevice', 'soundfile') if m in sys.modules])"
     done = subprocess.run(
@@ -418,7 +418,7 @@ def test_its_help_needs_no_device_library():
 
 
 def completed(words, tmp_path):
-    """Have a real bash complete a line, and return what it offers."""
+    """Complete a line with a real bash, and return its suggestions."""
     script = tmp_path / "spectrod.bash"
     script.write_text(
         subprocess.run(
@@ -450,14 +450,14 @@ def completed(words, tmp_path):
     ],
 )
 def test_bash_completes_commands_and_options(words, offered, tmp_path):
-    """A shell that has read the script offers what there is."""
+    """With the script, bash completes commands and options."""
     assert sorted(completed(words, tmp_path)) == sorted(offered)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_get_a_script_of_theirs(shell, capsys):
-    """It knows the methods of ctl."""
+    """Other shells get a script that completes the methods of ctl."""
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert "reload" in script

@@ -1,4 +1,4 @@
-"""``spectrod run`` under signals, failures and outputs that nobody reads."""
+"""``spectrod run`` under signals, failures and blocked outputs."""
 
 import fcntl
 import logging
@@ -40,7 +40,7 @@ def _own_configuration(monkeypatch, tmp_path):
     logging.captureWarnings(capture=False)
 
 
-# ---- signals while it starts
+# ---- signals during the start
 
 
 def before_it_is_built(monkeypatch, act):
@@ -76,7 +76,7 @@ MOMENTS = [
 def test_a_signal_at_any_moment_of_the_start_ends_it_cleanly(
     moment, number, code, monkeypatch, tmp_path, capsys
 ):
-    """The exit code is that of a daemon that ran, and socket and lock are gone."""
+    """A signal at any moment of the start gives a running daemon's code and leaves no socket."""
     moment(monkeypatch, lambda: os.kill(os.getpid(), number))
     monkeypatch.chdir(tmp_path)  # its path may be too long for a socket's address
     assert main(["run", *TONE, "--publish", "ipc://s.ipc", "--show", "none"]) == code
@@ -86,7 +86,7 @@ def test_a_signal_at_any_moment_of_the_start_ends_it_cleanly(
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_sighup_at_any_moment_of_the_start_is_a_reload(moment, monkeypatch, capsys):
-    """It neither kills the daemon nor is it forgotten."""
+    """SIGHUP at any moment of the start neither kills the daemon nor is lost."""
 
     def reload_and_end():
         os.kill(os.getpid(), signal.SIGHUP)
@@ -99,7 +99,7 @@ def test_sighup_at_any_moment_of_the_start_is_a_reload(moment, monkeypatch, caps
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_signal_that_breaks_a_compiler_off_is_no_failure(number, code, monkeypatch, capsys):
-    """LLVM removes its temporary files at a signal, and the driver then says: does not compile."""
+    """A signal that interrupts a compiler is no build failure, although LLVM reports one."""
 
     def broken_off(_settings):
         os.kill(os.getpid(), number)
@@ -144,7 +144,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("thread", FAILURES)
 def test_a_failure_of_any_thread_ends_it_with_its_code(thread, monkeypatch, capsys):
-    """What goes wrong beside the main thread is the last line, and decides the exit code."""
+    """A failure of any thread is the last log line and determines the exit code."""
     (owner, name, error), (code, line) = FAILURES[thread]
     failing = fail_beside_the_main_thread(getattr(owner, name), error)
     monkeypatch.setattr(owner, name, failing)
@@ -164,7 +164,7 @@ class DaemonProcess:
         )
 
     def wait_for(self, text):
-        """Read the log up to the line with the text, and return what stands behind it."""
+        """Read the log up to the line with the text; return the text after it."""
         for line in self.process.stderr:
             if text in line:
                 return line.partition(text)[2].strip()
@@ -193,7 +193,7 @@ def daemon():
 
 @pytest.mark.slow
 def test_sighup_applies_a_changed_file_to_the_running_daemon(daemon, tmp_path):
-    """Messages change, nothing is lost, a mistake changes nothing, and the way back is open."""
+    """SIGHUP applies a changed file without a loss, and a mistake in it changes nothing."""
     file = tmp_path / "c.toml"
     running = daemon("--show", "none")
     endpoint = running.wait_for("publishing at ")
@@ -216,18 +216,18 @@ def test_sighup_applies_a_changed_file_to_the_running_daemon(daemon, tmp_path):
     assert running.end()[0] == 0
 
 
-# ---- outputs that nobody reads
+# ---- blocked outputs
 
 
 @pytest.mark.slow
 def test_a_status_that_nobody_reads_does_not_keep_it_from_stopping(daemon):
-    """With the pipe on standard output full, SIGTERM still ends it in time."""
+    """With a full pipe on standard output, SIGTERM still ends the daemon in time."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     os.write(writer, b"x" * 4096)
     running = daemon("--show", "status", "--log-level", "debug", stdout=writer)
     with subscribe(running.wait_for("publishing at "), timeout_s=TIMEOUT_S) as frames:
-        # So many frames take more than a second: the first status was due.
+        # So many frames take more than a second, so the first status was due.
         while next(frames).header.seq < 60:
             pass
     code, seconds = running.end()
@@ -239,7 +239,7 @@ def test_a_status_that_nobody_reads_does_not_keep_it_from_stopping(daemon):
 
 @pytest.fixture
 def terminal():
-    """A pseudo-terminal: both ends."""
+    """Open a pseudo-terminal; return both ends."""
     master, slave = pty.openpty()
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
     yield master, slave
@@ -260,7 +260,7 @@ LEAVE = b"\x1b[?1049l"
 
 @pytest.mark.slow
 def test_q_in_the_live_view_ends_it(daemon, terminal):
-    """The terminal is restored, then the log that was held comes, and the exit code is 0."""
+    """In the live view, q restores the terminal, prints the held log and exits with code 0."""
     master, slave = terminal
     running = daemon(stdin=slave, stdout=slave)
     read_until(master, b"peak 1000.0 Hz -20.0 dBFS")
@@ -274,7 +274,7 @@ def test_q_in_the_live_view_ends_it(daemon, terminal):
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_picture_that_nobody_reads_does_not_keep_it_from_stopping(daemon, terminal, number, code):
-    """A terminal whose other end stands still is given up, not waited for."""
+    """A terminal that nobody reads does not delay a stop."""
     _, slave = terminal
     running = daemon(stdin=slave, stdout=slave)
     with subscribe(running.wait_for("publishing at "), timeout_s=TIMEOUT_S) as frames:
@@ -286,7 +286,7 @@ def test_a_picture_that_nobody_reads_does_not_keep_it_from_stopping(daemon, term
 
 @pytest.mark.slow
 def test_a_failing_view_ends_the_daemon_with_its_error(monkeypatch, capsys, terminal):
-    """An error in the view's thread is neither lost nor survived unseen."""
+    """An error in the view's thread ends the daemon with that error."""
     failing = fail_beside_the_main_thread(None, ConfigError("view: broken"))
     monkeypatch.setattr("spectrod.view.terminal.view", failing)
     monkeypatch.setattr(run, "_choose_show", lambda *_: "live")
@@ -296,7 +296,7 @@ def test_a_failing_view_ends_the_daemon_with_its_error(monkeypatch, capsys, term
 
 @pytest.mark.slow
 def test_where_keys_are_needed_a_terminal_shows_the_status(daemon, terminal, tmp_path):
-    """The daemon has no client's key; an endpoint without keys is watched, the picture refused."""
+    """If endpoints need keys, the picture is refused, except for one without keys."""
     for name in ("server", "clients"):
         make_keys(tmp_path / name, name, "read")
     security = f"""
@@ -321,7 +321,7 @@ def test_where_keys_are_needed_a_terminal_shows_the_status(daemon, terminal, tmp
 
 @pytest.mark.slow
 def test_wrong_keys_are_told_with_the_settings_that_were_applied(daemon, tmp_path):
-    """The log does not say that nothing has changed."""
+    """If a reload applies settings and then fails at keys, the log reports both."""
     for name in ("server", "clients"):
         make_keys(tmp_path / name, name, "read")
     (tmp_path / "clients" / "clients.key").unlink()

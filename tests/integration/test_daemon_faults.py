@@ -1,4 +1,4 @@
-"""What a subscriber hears of faults of the capture, from a daemon as it runs in service."""
+"""A running daemon's messages about faults of the capture."""
 
 import contextlib
 import os
@@ -18,24 +18,24 @@ HOUR_NS = 3600 * 10**9
 
 
 def capture_process(daemon):
-    """Id of the daemon's only child."""
+    """Return the id of the daemon's only child."""
     (pid,) = children(daemon.process.pid)
     return pid
 
 
 def time_of(header):
-    """When by its index a frame began, and by the monotonic clock [s]."""
+    """Return when a frame started by its index, and by the monotonic clock [s]."""
     return header.sample_index / FS, header.t_mono_ns * 1e-9
 
 
 def assert_gap_is_as_long_as_the_time(before, after):
-    """Samples that passed, lost ones included, are as many as the time that passed holds."""
+    """Check that received and lost samples together fit the elapsed time."""
     (index_0, mono_0), (index_1, mono_1) = time_of(before), time_of(after)
     assert abs((index_1 - index_0) - (mono_1 - mono_0)) <= BLOCK_S
 
 
 def test_subscriber_hears_of_a_server_that_is_killed_and_back(sound_server):
-    """A heartbeat says why within a second; the next spectrum says how much is missing."""
+    """A killed server is reported by a heartbeat within a second, and its gap by a spectrum."""
     with Daemon() as daemon:
         before, _ = daemon.receive_frame(10.0)
         killed = time.monotonic()
@@ -55,7 +55,7 @@ def test_subscriber_hears_of_a_server_that_is_killed_and_back(sound_server):
 
 
 def test_subscriber_hears_of_a_card_that_is_absent_at_the_start(silent_server):
-    """The daemon starts, says what it waits for, and delivers once the card is there."""
+    """Without its card the daemon starts, reports the reason and delivers once the card appears."""
     with Daemon() as daemon:
         heartbeat, _ = daemon.receive_state("waiting", 10.0)
         assert "soundcard" in heartbeat.header.waiting_for
@@ -67,7 +67,7 @@ def test_subscriber_hears_of_a_card_that_is_absent_at_the_start(silent_server):
 
 
 def test_subscriber_hears_of_a_capture_process_that_is_killed(sound_server):
-    """Capture is begun anew at once, with the gap in the next spectrum; nothing is left behind."""
+    """A killed capture process is replaced at once, with the gap in the next spectrum."""
     with Daemon() as daemon:
         before, _ = daemon.receive_frame(10.0)
         killed = capture_process(daemon)
@@ -82,7 +82,7 @@ def test_subscriber_hears_of_a_capture_process_that_is_killed(sound_server):
 
 
 def test_daemon_that_stands_still_says_what_it_has_missed(sound_server):
-    """Ten seconds without a processor: the capture process went on, and the loss is no secret."""
+    """After ten seconds without a processor, the daemon reports what it lost from the capture."""
     with Daemon() as daemon:
         before, _ = daemon.receive_frame(10.0)
         with stopped(daemon.process.pid):
@@ -96,17 +96,17 @@ def test_daemon_that_stands_still_says_what_it_has_missed(sound_server):
 
 
 def test_daemon_that_is_killed_takes_its_capture_process_with_it(sound_server):
-    """Nobody is left to record when the daemon has no time to say so."""
+    """If the daemon is killed, its capture process ends, too."""
     with Daemon() as daemon:
         daemon.receive_frame(10.0)
         pid = capture_process(daemon)
         daemon.process.kill()
-        with contextlib.suppress(ProcessLookupError):  # gone already
+        with contextlib.suppress(ProcessLookupError):  # already gone
             wait_for_end(pid, 2.0)
 
 
 def test_wall_clock_that_is_set(sound_server, tmp_path):
-    """UTC follows a clock that is set on or back by an hour; indices and monotonic times do not."""
+    """UTC follows a clock set by an hour; indices and monotonic times do not."""
     libraries = list(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     assert libraries, "not installed: faketime (make test installs it)"
     offset = tmp_path / "offset"

@@ -1,4 +1,4 @@
-"""A daemon that computes what subscribers want, and changes while it runs, over real sockets."""
+"""A daemon that computes on demand and changes at run time, over real sockets."""
 
 import threading
 import time
@@ -39,7 +39,7 @@ def settings(*sources, products=(), on_demand=True):
 
 @pytest.fixture
 def start():
-    """Start daemons that are stopped at the end; nothing of them is left then."""
+    """Start daemons, and check after the test that they leave no resources."""
     threads = threading.active_count()
     started = []
 
@@ -62,7 +62,7 @@ def wait_until(running, condition):
     """Wait on the daemon's own wake-ups for a condition."""
     deadline_s = time.monotonic() + TIMEOUT_S
     while not condition():
-        running.progress.wait(0.05)  # counters that nobody tells of are looked at now and then
+        running.progress.wait(0.05)  # counters without a wake-up are polled
         assert time.monotonic() < deadline_s, running.stats()
 
 
@@ -71,13 +71,13 @@ def computed(running):
 
 
 def idle(running):
-    """Wait until nothing is computed, and all that was is sent."""
+    """Wait until nothing is computed and all messages are sent."""
     wait_until(running, lambda: not any(computed(running).values()))
     wait_until(running, lambda: all(s.messages >= s.frames for s in running.stats()))
 
 
 def rows_sent(running):
-    """Number of the newest message of each source and product, all of one channel."""
+    """Return the number of the newest message of each source and product, all of one channel."""
     history = running.publisher.history
     return {
         (topic.split("/")[1], topic.split("/")[3]): history.newest(topic).seq
@@ -90,7 +90,7 @@ def kinds(running):
 
 
 def test_without_subscribers_each_product_is_computed_once(start):
-    """The daemon is up, every topic has been sent, and then nothing is computed any more."""
+    """Without subscribers each product is computed and sent once, and then none."""
     running = start(TONE, NOISE, products=(LEVELS, FINE))
     idle(running)
     stats = running.stats()
@@ -126,7 +126,7 @@ def test_without_subscribers_each_product_is_computed_once(start):
     ],
 )
 def test_what_is_subscribed_to_is_computed_while_it_is(start, prefix, wanted):
-    """By prefix, of each source and product by itself; when the subscriber goes, it ends."""
+    """A product of a source is computed while a subscribed prefix matches it."""
     running = start(TONE, NOISE, products=(LEVELS, FINE))
     idle(running)
     before = rows_sent(running)
@@ -144,7 +144,7 @@ def test_what_is_subscribed_to_is_computed_while_it_is(start, prefix, wanted):
 
 
 def test_numbers_say_what_was_passed_over_and_nothing_is_missed(start):
-    """Rows that nobody wanted are counted, so that only what did not arrive leaves a hole."""
+    """Rows without demand are counted, so only lost messages leave holes."""
     running = start(NOISE)
     rows = []
     for _ in range(3):
@@ -160,7 +160,7 @@ def test_numbers_say_what_was_passed_over_and_nothing_is_missed(start):
 
 
 def test_the_first_row_on_demand_comes_within_two_rows(start):
-    """Counted in samples, from where the ring stood when the publisher told of the demand."""
+    """The first row on demand comes within two rows, in samples of the ring."""
     running = start(NOISE)
     idle(running)
     runner = running.runners[0]
@@ -175,12 +175,12 @@ def test_the_first_row_on_demand_comes_within_two_rows(start):
     with subscribe(running, "spec/noise/") as frames:
         header = next(frames).header
     complete = header.sample_index + header.win_length
-    # What has gathered in the ring while nothing was wanted may be among it.
+    # It may include samples that gathered in the ring without demand.
     assert told_at[0] - 0.2 * 48_000 < complete <= told_at[0] + 2 * 255
 
 
 def test_all_is_computed_where_that_is_asked_for(start):
-    """And the key may be changed while it runs."""
+    """The key for computing all products can be changed at run time."""
     running = start(TONE, products=(LEVELS,), on_demand=False)
     wait_until(running, lambda: running.stats()[0].frames > 10)
     assert computed(running) == {"tone": {"dbfs", "levels"}}
@@ -191,7 +191,7 @@ def test_all_is_computed_where_that_is_asked_for(start):
 
 
 def test_a_lease_is_demand_until_it_ends(start, monkeypatch):
-    """Whoever asks now and then has what he asks for computed meanwhile."""
+    """Repeated requests keep a product computed by a lease."""
     now_s = 0.0
     monkeypatch.setattr(demand_module, "time", SimpleNamespace(monotonic=lambda: now_s))
     running = start(TONE, products=(LEVELS,))
@@ -208,7 +208,7 @@ def test_a_lease_is_demand_until_it_ends(start, monkeypatch):
 
 
 def test_a_pause_is_told_to_subscribers(start):
-    """Nothing comes while it lasts, but heartbeats; afterwards it goes on."""
+    """During a pause only heartbeats come, and subscribers are informed of its state."""
     running = start(NOISE)
     with subscribe(running, "spec/") as frames:
         before = next(frames).header
@@ -220,16 +220,16 @@ def test_a_pause_is_told_to_subscribers(start):
         wait_until(running, lambda: computed(running) == {"noise": {"dbfs"}})
         while frames.heartbeats["noise"].state != "running":
             after = next(frames).header
-        # Rows that were there before the pause, or not because of it: all are accounted for.
+        # Rows before the pause, or skipped because of it, are all accounted for.
         assert frames.missed > 0
     assert after.sample_index - before.sample_index == 255 * (after.seq - before.seq)
 
 
-# ---- sources and products that come and go
+# ---- added and removed sources and products
 
 
 def test_a_source_that_is_added_is_there_for_those_who_subscribed_before(start):
-    """The others go on without a gap; when it is removed, its last heartbeat says so."""
+    """An added source reaches earlier subscribers, others have no gap, and its removal is sent."""
     running = start(TONE)
     with subscribe(running, "spec/") as frames:
         assert next(frames).source == "tone"
@@ -243,7 +243,7 @@ def test_a_source_that_is_added_is_there_for_those_who_subscribed_before(start):
         ):
             next(frames)
         running.reconfigure(settings(NOISE, TONE))
-        # Numbers of the name go on, so that they stay true within an epoch.
+        # Numbers of the name continue, so that they stay unique within an epoch.
         while (again := next(frames)).source != "noise" or again.header.seq <= noise.header.seq:
             pass
         assert frames.missed == 0
@@ -252,7 +252,7 @@ def test_a_source_that_is_added_is_there_for_those_who_subscribed_before(start):
 
 
 def test_a_source_that_is_another_now_begins_anew(start, monkeypatch):
-    """What is changed is more than its analysis; at no moment has the daemon finished."""
+    """A source whose input changes restarts, and the daemon never counts as finished."""
     running = start(TONE)
     stop = runner_module.SourceRunner.stop
 
@@ -270,7 +270,7 @@ def test_a_source_that_is_another_now_begins_anew(start, monkeypatch):
 
 
 def test_a_source_that_cannot_replace_another_fails_alone_and_says_so(start, monkeypatch):
-    """In its heartbeat, its counters and the events; the other one goes on, no thread is left."""
+    """A replacement that fails is reported by heartbeat, counters and events, others continue."""
     running = start(TONE, NOISE)
     idle(running)
     threads = threading.active_count()
@@ -301,7 +301,7 @@ def test_a_source_that_cannot_replace_another_fails_alone_and_says_so(start, mon
 
 
 def test_a_change_that_is_prepared_while_the_daemon_stops_is_refused(start, monkeypatch):
-    """What was made for it is let go; nothing begins in a daemon that has been stopped."""
+    """A change prepared during a stop is refused, its resources are released, nothing starts."""
     running = start(TONE)
     prepare = running._prepare
 
@@ -317,7 +317,7 @@ def test_a_change_that_is_prepared_while_the_daemon_stops_is_refused(start, monk
 
 
 def test_a_product_that_is_added_is_computed_on_demand(start):
-    """And one that is removed is not any more; the main one goes on."""
+    """An added product is computed on demand, a removed one no more, and the main one continues."""
     running = start(TONE)
     with subscribe(running, "") as frames:
         next(frames)
@@ -335,7 +335,7 @@ def test_a_product_that_is_added_is_computed_on_demand(start):
 def test_what_a_change_needs_compiled_is_compiled_before_it_is_made(
     opencl_device, tmp_path, monkeypatch
 ):
-    """Afterwards the cache holds all programs: rows of the new product add none."""
+    """Programs for a change are compiled before it, so new rows add none to the cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     before = replace(
         settings(TONE, on_demand=False), engine=EngineConfig("opencl", opencl_device.label)
@@ -376,7 +376,7 @@ def test_what_a_change_needs_compiled_is_compiled_before_it_is_made(
     ],
 )
 def test_a_configuration_that_is_refused_changes_nothing(start, sources, products, error, message):
-    """Neither the sources nor what is computed of them, and nothing is left behind."""
+    """A refused configuration changes neither sources nor products and leaves no resources."""
     running = start(TONE)
     idle(running)
     runners, threads = running.runners, threading.active_count()
@@ -388,11 +388,11 @@ def test_a_configuration_that_is_refused_changes_nothing(start, sources, product
     assert computed(running) == {"tone": set()}
 
 
-# ---- what has happened
+# ---- events
 
 
 def test_what_happens_to_sources_is_noted(start, tmp_path, monkeypatch):
-    """Ends, failures, waiting: where there is a line in the log, there is an event."""
+    """Ends, failures and waits of sources have an event as well as a log line."""
     path = tmp_path / "short.wav"
     soundfile.write(path, np.zeros(4800), 48_000)
     absent = SourceTable(uri="soundcard:serial=123", name="mic")

@@ -1,4 +1,4 @@
-"""A day of files as a recorder in the field leaves them: what can be read, every gap counted."""
+"""A day of field recordings with bad files: all samples are read or counted as gaps."""
 
 import datetime as dt
 import re
@@ -47,7 +47,7 @@ def amplitude_of(k):
 
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory):
-    """A folder, and (begin [s], samples, amplitude) of each stretch that can be read of it."""
+    """Make a folder; return it with (begin [s], samples, amplitude) of each readable stretch."""
     folder = tmp_path_factory.mktemp("deployment") / "site"
     folder.mkdir()
     stretches = []
@@ -72,7 +72,7 @@ def deployment(tmp_path_factory):
 
 
 def accounts(errors):
-    """Read, missing and total samples, as the last words on standard error have them."""
+    """Parse read, missing and total samples from the last line of standard error."""
     ((*counts, _),) = re.findall(r"(\d+) samples read \+ (\d+) missing = (\d+) \((.*?) s\)", errors)
     return tuple(map(int, counts))
 
@@ -85,7 +85,7 @@ def csv_rows(path):
 
 @pytest.mark.slow
 def test_a_day_with_bad_files_is_accounted_for(deployment, capsys):
-    """Samples read and missing add up to the day; picture and data have the gaps where they are.
+    """Read and missing samples add up to the day, and picture and data have gaps in place.
 
     It takes over a second: the files of a whole day.
     """
@@ -134,7 +134,7 @@ def _check_picture(levels, n_missing, n_gaps):
 
 @pytest.mark.slow
 def test_daily_files_of_a_day_with_bad_files(deployment, capsys):
-    """A minute has the effort of what could be read in it, and no values where nothing could.
+    """A minute has the effort of its readable samples, and no values without any.
 
     It takes over a second: the files of a whole day.
     """
@@ -162,7 +162,7 @@ def test_daily_files_of_a_day_with_bad_files(deployment, capsys):
     ],
 )
 def test_parts_are_accounted_for(deployment, capsys, start, duration, n_total):
-    """Whatever part is asked for, and whether it begins or ends in a gap, nothing is uncounted."""
+    """For any part, also one that starts or ends in a gap, all samples are accounted for."""
     folder, stretches = deployment
     flags = ["--start", start, "--duration", duration, "--win-length", "256", "--height", "64"]
     assert main(["record", str(folder), "-o", "x.png", *NUMPY, *flags]) == 65
@@ -177,7 +177,7 @@ def test_parts_are_accounted_for(deployment, capsys, start, duration, n_total):
 
 
 def test_nothing_left_out_is_exit_code_0(tmp_path, capsys):
-    """Gaps between files are no fault of theirs: nothing is reported."""
+    """Gaps between intact files are no fault and give exit code 0."""
     (tmp_path / "site").mkdir()
     for k in range(3):
         write(tmp_path / "site", 60 * k, 1, 0.1)
@@ -186,7 +186,7 @@ def test_nothing_left_out_is_exit_code_0(tmp_path, capsys):
 
 
 def test_strictly_the_first_bad_file_ends_it(deployment, tmp_path, capsys):
-    """Nothing is made, and the one line names the file and the way out."""
+    """In strict mode the first bad file ends the run without output, in one line."""
     folder, _ = deployment
     assert main(["record", str(folder), "--strict", "-o", "x.png", *NUMPY]) == 2
     errors = capsys.readouterr().err
@@ -196,7 +196,7 @@ def test_strictly_the_first_bad_file_ends_it(deployment, tmp_path, capsys):
 
 
 def test_a_deep_check_of_the_configuration_names_a_bad_file(tmp_path, capsys):
-    """Before a daemon plays a folder, ``config check --deep`` says what it would leave out."""
+    """The command ``config check --deep`` names a bad file of a folder before a daemon plays it."""
     (tmp_path / "site").mkdir()
     paths = [write(tmp_path / "site", 10 * k, 1, 0.1) for k in range(2)]
     paths[1].write_bytes(b"")
@@ -208,7 +208,7 @@ def test_a_deep_check_of_the_configuration_names_a_bad_file(tmp_path, capsys):
 
 @pytest.mark.parametrize("suffix", ["wav", "flac"])
 def test_a_truncated_file_is_recorded_up_to_its_end(tmp_path, capsys, suffix):
-    """What is there is drawn, a line says that there should be more, and so does the exit code."""
+    """A truncated file is drawn to its end, with a line and an exit code about the rest."""
     path = tmp_path / f"x.{suffix}"
     noise = np.random.default_rng(1).uniform(-0.5, 0.5, 20 * FS)
     soundfile.write(path, noise, FS, "PCM_16")
@@ -229,7 +229,7 @@ def test_a_truncated_file_is_recorded_up_to_its_end(tmp_path, capsys, suffix):
 
 
 def test_a_daemon_goes_on_and_says_so(tmp_path):
-    """Each bad file is an event and is counted; the stream goes on to the end of the folder."""
+    """Each bad file is an event and is counted, and the daemon plays the rest of the folder."""
     folder = tmp_path / "site"
     folder.mkdir()
     paths = [write(folder, 10 * k, FILE_S, 0.1) for k in range(4)]

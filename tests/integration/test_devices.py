@@ -1,4 +1,4 @@
-"""``spectrod devices`` over real sound servers: what to put into the configuration."""
+"""``spectrod devices`` with real sound servers: values for the configuration."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def audio_inputs(capsys):
 
 
 def test_inputs_are_listed_with_what_they_take(sound_server, capsys, monkeypatch):
-    """Each is named by a line to copy, one is marked, and rates and formats were asked for."""
+    """Each input has a line to copy with rates and formats, and one is marked as default."""
     monkeypatch.setenv("SPECTROD_SOURCE_URI", "soundcard:pulse")
     found = audio_inputs(capsys)
     assert found["error"] is None
@@ -43,7 +43,7 @@ def test_inputs_are_listed_with_what_they_take(sound_server, capsys, monkeypatch
 
 
 def test_identities_find_their_inputs_in_the_next_scan(sound_server):
-    """Each listed uri chooses its own input of a list made anew."""
+    """Each listed URI selects its own input in a new list."""
     before = [entry.device for entry in list_inputs()]
     with CaptureProcess() as process:
         after = describe_inputs(process.scan())
@@ -53,7 +53,7 @@ def test_identities_find_their_inputs_in_the_next_scan(sound_server):
 
 
 def test_wanted_input_that_is_not_there(sound_server, capsys, monkeypatch):
-    """The list is there all the same, with why none is used."""
+    """If the wanted input is missing, the list is printed with the reason."""
     monkeypatch.setenv("SPECTROD_SOURCE_URI", "soundcard:serial=4711")
     found = audio_inputs(capsys)
     assert "soundcard:serial=4711: no such audio input; there are 0 '" in found["error"]
@@ -71,7 +71,7 @@ def test_jack_inputs_are_listed(jack_server):
 
 
 def test_portaudio_that_hangs_costs_five_seconds(sound_server, capsys):
-    """A sound server that does not answer makes one line; the other list is whole, the exit 0."""
+    """A sound server that hangs gives one line after five seconds, and the rest is complete."""
     sound_server.pause()
     try:
         begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""A device that fails: one clear error, or NumPy goes on and no frame is missing or twice."""
+"""A failing device: one clear error, or NumPy continues without a missing or repeated frame."""
 
 import logging
 import re
@@ -29,21 +29,21 @@ AVERAGED = replace(SPEC, hop=128, averaging="mean", averaging_frames=5)
 
 @pytest.fixture(params=["shared", "mirrored"])
 def device(request, opencl_device):
-    """A device with the host's memory, and as if it had its own."""
+    """Make a device with the host's memory, and one as if it had its own."""
     shares = request.param == "shared" and opencl_device.shares_host_memory
     return replace(opencl_device, shares_host_memory=shares)
 
 
 @pytest.fixture
 def engine(device):
-    """What ``open_engine("auto")`` makes of the device."""
+    """Open the engine that ``open_engine("auto")`` makes of the device."""
     opened = OpenCLEngine(device, fallback=NumpyEngine())
     yield opened
     opened.close()
 
 
 def lose(engine, monkeypatch, where, after=0):
-    """Have the device fail at the driver's boundary, for ever, after so many calls."""
+    """Make the device fail permanently at the driver's boundary after a number of calls."""
     context, calls = engine.context, iter(range(after))
     real = getattr(context, where)
 
@@ -51,7 +51,7 @@ def lose(engine, monkeypatch, where, after=0):
         if next(calls, None) is not None:
             return real(*args, **kwargs)
         with context.translated("is lost"):
-            # The real thing is pyopencl's, whatever it complains of.
+            # The real error is pyopencl's, whatever its reason.
             return cl.Buffer(context.queue.context, cl.mem_flags.READ_ONLY, 0)
 
     monkeypatch.setattr(context, where, failing)
@@ -86,7 +86,7 @@ def run(engine, specs, **kwargs):
 def test_numpy_goes_on_where_a_device_is_lost(
     engine, monkeypatch, caplog, where, after, max_latency_s
 ):
-    """No frame is missing and none comes twice; from the failure on, headers say who computed."""
+    """No frame is missing or repeated, and headers name the computing engine."""
     frames = FrameStream(SPEC, engine, max_latency_s=max_latency_s, batch_frames=20)
     lose(engine, monkeypatch, where, after)
     batches = [batch for b in blocks() for batch in frames.push(b)]
@@ -105,7 +105,7 @@ def test_numpy_goes_on_where_a_device_is_lost(
 
 @pytest.mark.parametrize("where", ["launch", "wait"])
 def test_all_resolutions_go_on_together(engine, monkeypatch, where):
-    """What is in flight of every resolution is computed anew, also where hops differ widely."""
+    """Frames in flight of every resolution are computed again, also with different hops."""
     specs = [SPEC, replace(SPEC, win_length=4096, hop=3000, nfft=4096), replace(SPEC, hop=7000)]
     expected = run(NumpyEngine(), specs)[1]
     frames = FrameStream(specs, engine, max_latency_s=0.05, batch_frames=9)
@@ -121,7 +121,7 @@ def test_all_resolutions_go_on_together(engine, monkeypatch, where):
 
 
 def test_an_average_begins_anew_with_what_was_not_delivered(engine, monkeypatch):
-    """Rows behind the failure are whole averages, marked as not following on, and counted."""
+    """After a failure rows are whole averages, marked as not contiguous, and losses are counted."""
     frames = FrameStream(AVERAGED, engine)
     batches = frames.push(Block(NOISE[:, :1024], 0, 0, 0))  # seven frames: a row and two
     lose(engine, monkeypatch, "launch")
@@ -139,7 +139,7 @@ def test_an_average_begins_anew_with_what_was_not_delivered(engine, monkeypatch)
 
 @pytest.mark.parametrize("where", ["launch", "wait"])
 def test_a_device_that_was_asked_for_is_not_replaced(device, monkeypatch, where):
-    """Without a stand-in the failure is one error that names the device, and closing is clean."""
+    """A requested device is not replaced: its failure is one error, and closing is clean."""
     engine = OpenCLEngine(device)
     frames = FrameStream(SPEC, engine)
     lose(engine, monkeypatch, where, 1)
@@ -158,7 +158,7 @@ def broken_source(file, defines):
 
 
 def test_a_build_that_fails(device, monkeypatch, caplog):
-    """NumPy computes from the first frame on, or the error says what does not compile."""
+    """A failed build makes NumPy compute from the first frame on, or is an error."""
     monkeypatch.setattr(program, "program_source", broken_source)
     engine = OpenCLEngine(device, fallback=NumpyEngine())
     frames, batches = run(engine, SPEC)
@@ -171,7 +171,7 @@ def test_a_build_that_fails(device, monkeypatch, caplog):
 
 
 def test_a_device_without_the_memory(device):
-    """More than the device can hold is refused, saying how much, or NumPy does it."""
+    """Frames beyond the device's memory are refused with sizes, or NumPy computes them."""
     small = replace(device, max_alloc_bytes=1 << 18)
     with pytest.raises(DeviceError, match=r"cannot hold a buffer of [\d.]+ MiB: its limit is 0.2 "):
         FrameStream(SPEC, OpenCLEngine(small))
@@ -180,7 +180,7 @@ def test_a_device_without_the_memory(device):
 
 
 def test_a_spectrogram_goes_on(engine, device, monkeypatch):
-    """A whole signal's spectrogram is NumPy's where the device fails, or one error."""
+    """A whole signal's spectrogram continues with NumPy, or is one error."""
     lose(engine, monkeypatch, "launch")
     monkeypatch.setattr("spectrod.analysis.spectrogram.ENGINE_POOL", EnginePool())
     monkeypatch.setattr("spectrod.analysis.engine_pool.open_engine", lambda *_: engine)
@@ -195,7 +195,7 @@ def test_a_spectrogram_goes_on(engine, device, monkeypatch):
 
 
 class NoiseSource(PulledSource):
-    """The noise, as fast as it is taken."""
+    """The noise, delivered as fast as it is taken."""
 
     name = description = "noise"
     fs, channels = FS, 2
@@ -231,9 +231,9 @@ def run_pipeline(engine):
 
 @pytest.mark.parametrize("where", ["launch", "wait"])
 def test_a_pipeline_goes_on(device, monkeypatch, where):
-    """Sinks get every frame once, and the counters say that the engine failed."""
+    """Sinks get every frame once, and the counters report the engine failure."""
     engine = OpenCLEngine(device, fallback=NumpyEngine())
-    engine.batch_bytes = 1 << 14  # so that there are many batches
+    engine.batch_bytes = 1 << 14  # many batches
     lose(engine, monkeypatch, where, 3)
     pipeline, batches = run_pipeline(engine)
     pipeline.raise_failure()
@@ -246,7 +246,7 @@ def test_a_pipeline_goes_on(device, monkeypatch, where):
 
 
 def test_a_pipeline_whose_device_was_asked_for_fails(device, monkeypatch):
-    """The device's error ends the pipeline and reaches its owner."""
+    """The error of a requested device ends the pipeline and reaches its owner."""
     engine = OpenCLEngine(device)
     engine.batch_bytes = 1 << 14
     lose(engine, monkeypatch, "wait", 3)

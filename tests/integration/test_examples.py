@@ -1,6 +1,6 @@
-"""The example programs against golden messages, and against a daemon, in each language.
+"""The example programs in each language, with golden messages and with a daemon.
 
-They know docs/protocol.md only, so what they understand is what it says.
+They are written from docs/protocol.md only, so they test what it says.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ SANITIZED = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """Return the command of each language's subscriber; C's is built as strictly as can be."""
+    """Return the command of each language's subscriber; the C one is built with strict warnings."""
     assert shutil.which("node"), "Node.js is missing: make test installs it"
     assert (EXAMPLES / "node_modules/zeromq").is_dir(), "run: make examples/node_modules/.installed"
     binary = tmp_path_factory.mktemp("c") / "subscribe"
@@ -73,7 +73,7 @@ def programs(tmp_path_factory):
 
 @pytest.fixture
 def run(programs):
-    """Start programs whose output is read; they are killed at the end."""
+    """Start programs whose output is read, and kill them after the test."""
     with contextlib.ExitStack() as started:
 
         def start(language, *arguments):
@@ -92,7 +92,7 @@ def run(programs):
 
 @pytest.fixture
 def publisher():
-    """A bare XPUB socket, which sends what it is told to, byte for byte."""
+    """Make a bare XPUB socket, which sends given bytes."""
     with zmq.Context() as context, context.socket(zmq.XPUB) as socket:
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.RCVTIMEO, int(TIMEOUT_S * 1e3))
@@ -102,7 +102,7 @@ def publisher():
 
 
 def wait_for(publisher, *prefixes):
-    """Wait until all of these are subscribed to."""
+    """Wait for subscriptions to all given topics."""
     missing = {b"\x01" + prefix.encode() for prefix in prefixes}
     while missing:
         missing.discard(publisher.recv())
@@ -120,7 +120,7 @@ def parts_of(golden, **changes):
 
 
 def same_values(decoded, golden):
-    """Say whether values are the golden ones to the last bit."""
+    """Return whether values equal the golden ones to the last bit."""
     if golden["payload_hex"] is None:
         return decoded is None
     dtype = json.loads(golden["header"])["dtype"]
@@ -128,7 +128,7 @@ def same_values(decoded, golden):
 
 
 def finish(process):
-    """Wait for a program to end by itself; return what it printed."""
+    """Wait for a program to end by itself; return its output."""
     out, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0, err
     return [json.loads(line) for line in out.splitlines()], err
@@ -137,7 +137,7 @@ def finish(process):
 @pytest.mark.slow
 @pytest.mark.parametrize("language", [*LANGUAGES, "plain"])
 def test_golden_messages_are_decoded_to_their_values(run, language):
-    """From the file: every field of each header, and every value to the last bit."""
+    """From a file, every header field and every value is decoded to the last bit."""
     decoded, _ = finish(run(language, "--check", GOLDEN_FILE))
     assert [line["topic"] for line in decoded] == [golden["topic"] for golden in GOLDEN]
     for line, golden in zip(decoded, GOLDEN, strict=True):
@@ -148,7 +148,7 @@ def test_golden_messages_are_decoded_to_their_values(run, language):
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_golden_messages_are_received_to_their_values(run, publisher, language):
-    """Over a socket, byte for byte, with parts and fields of a later version."""
+    """From a socket, messages with parts and fields of a later version are decoded as well."""
     endpoint = publisher.last_endpoint.decode()
     process = run(language, "--json", "--count", str(len(GOLDEN)), endpoint, "")
     wait_for(publisher, "", "hb/", "meta/")
@@ -168,7 +168,7 @@ def test_golden_messages_are_received_to_their_values(run, publisher, language):
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_holes_restarts_and_nonsense_are_told(run, publisher, language):
-    """What was missed is counted, a new epoch seen, and what breaks the protocol left out."""
+    """Losses are counted, a new epoch is seen, and invalid messages are skipped."""
     spectrum = next(golden for golden in GOLDEN if golden["name"] == "spectrum")
     topic, header, payload = parts_of(spectrum)
     process = run(language, "--json", "--count", "4", publisher.last_endpoint.decode())
@@ -209,7 +209,7 @@ def test_holes_restarts_and_nonsense_are_told(run, publisher, language):
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["python", "javascript", "c", "plain"])
 def test_a_person_is_shown_peak_holes_and_restarts(run, publisher, language):
-    """Frequency, level and unit on standard output; losses on standard error."""
+    """Frequency, level and unit appear on standard output, losses on standard error."""
     spectrum = next(golden for golden in GOLDEN if golden["name"] == "spectrum")
     process = run(language, publisher.last_endpoint.decode())
     wait_for(publisher, "spec/", "hb/")
@@ -227,7 +227,7 @@ def test_a_person_is_shown_peak_holes_and_restarts(run, publisher, language):
 
 @pytest.fixture
 def start_daemon():
-    """Start daemons; without being told what to analyse, a tone in bin 128 at -20 dBFS."""
+    """Start daemons, which by default analyse a tone in bin 128 at -20 dBFS."""
     with contextlib.ExitStack() as started:
 
         def start(endpoint="tcp://127.0.0.1:*", uri="signal:sine,1500,-20"):
@@ -248,7 +248,7 @@ def start_daemon():
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_late_joiner_reads_what_a_daemon_sends_and_sees_its_restart(run, start_daemon, language):
-    """The tone's bin and level, every value as our own client reads it, and a new epoch."""
+    """A late subscriber reads the tone's bin and level like our client, and sees a restart."""
     first = start_daemon()
     endpoint = first.publisher.endpoints[0]
     with client.subscribe(endpoint, timeout_s=TIMEOUT_S) as frames:
@@ -285,7 +285,7 @@ def test_a_late_joiner_reads_what_a_daemon_sends_and_sees_its_restart(run, start
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_daemon_that_asks_for_keys_is_read_with_one(run, tmp_path, language):
-    """The files are those of `spectrod keys new`, as docs/security.md says."""
+    """With a key from `spectrod keys new`, as in docs/security.md, the programs read a daemon."""
     server_key = make_keys(tmp_path / "server", "server", "read")[1]
     public, secret = make_keys(tmp_path / "mine", "mine", "read")
     clients = tmp_path / "clients"
@@ -319,7 +319,7 @@ def rows_of(path):
 
 @pytest.mark.slow
 def test_levels_are_logged_across_restarts_of_logger_and_daemon(start_daemon, tmp_path):
-    """The tone's level in each row, one heading, appended to; a torn row is removed."""
+    """Levels are appended under one heading across restarts, and a torn row is removed."""
     daemon = start_daemon()
     endpoint = daemon.publisher.endpoints[0]
     path = tmp_path / "levels.csv"
@@ -359,7 +359,7 @@ def test_levels_are_logged_across_restarts_of_logger_and_daemon(start_daemon, tm
         assert (row["unit"], row["missed"], row["restarts"]) == ("dBFS", "0", "0")
         assert datetime.fromisoformat(row["time_utc"]).utcoffset() == timedelta(0)
     whole = [int(row["spectra"]) for row in rows[1 : len(before) - 1]]
-    assert all(46 <= spectra <= 48 for spectra in whole)  # 48000 / 1024 a second
+    assert all(46 <= spectra <= 48 for spectra in whole)  # 48000 / 1024 per second
 
 
 @pytest.mark.slow
@@ -388,7 +388,7 @@ def test_a_level_does_not_depend_on_window_length_or_scaling(monkeypatch):
 
 @pytest.mark.slow
 def test_a_picture_is_plotted_without_a_screen(start_daemon, tmp_path):
-    """Pink noise is a line from the left to the right that falls by 10 dB a decade."""
+    """The plot of pink noise is a line that falls by 10 dB a decade."""
     daemon = start_daemon(uri="signal:pink,-20")
     path = tmp_path / "plot.png"
     command = [sys.executable, EXAMPLES / "live_plot.py", "--save", path]
@@ -398,7 +398,7 @@ def test_a_picture_is_plotted_without_a_screen(start_daemon, tmp_path):
         pixels = np.asarray(picture.convert("RGB"), int)
     assert pixels.shape == (480, 640, 3)
     blue = (pixels[..., 2] - pixels[..., 0]) > 60  # matplotlib's first colour
-    blue[:60] = False  # the legend has its colour too
+    blue[:60] = False  # the legend has its colour, too
     drawn = np.flatnonzero(blue.any(axis=0))
     assert drawn[-1] - drawn[0] > 400
     first, last = (np.flatnonzero(blue[:, drawn[k]]).mean() for k in (10, -10))

@@ -1,4 +1,4 @@
-"""What the programs that others use make of exported files."""
+"""Exported files in the programs that others use."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ OPEN = {
 
 
 def export(path, options=None, rows=20, **settings):
-    """Write rows of which the eleventh comes after a gap; give the values."""
+    """Write rows with a gap before the eleventh; return the values."""
     spec = SpectrumSpec(**({"fs": 4000.0, "win_length": 4000, "hop": 2000} | settings))
     names = tuple(f"mic {k}" for k in range(spec.n_signals))
     about = Description(spec, "reef", names, "spectrod 1.2.3", attributes={"license": "CC0"})
@@ -47,7 +47,7 @@ def export(path, options=None, rows=20, **settings):
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", OPEN)
 def test_xarray_opens_what_was_exported(tmp_path, suffix):
-    """With times, frequencies, channels and units where it looks for them, and no warning."""
+    """Xarray finds times, frequencies, channels and units without a warning."""
     spec, t_ns, values = export(tmp_path / f"x{suffix}", channels=2)
     with OPEN[suffix](tmp_path / f"x{suffix}") as dataset:
         psd = dataset.psd
@@ -61,14 +61,14 @@ def test_xarray_opens_what_was_exported(tmp_path, suffix):
         assert (psd.units, psd.spectrod_unit, dataset.effort.units) == ("Hz-1", "FS^2/Hz", "s")
         assert dataset.gap_length.to_numpy().tolist() == [1000]
         assert dataset.gap_start.to_numpy().tolist() == [20000]
-        # What a user does: the level at a frequency and a time.
+        # A typical use: the level at a frequency and a time.
         row = psd.sel(frequency=440.0, method="nearest").isel(channel=1, time=3)
         assert row.item() == values[3, 1, round(440.0 / spec.delta_f)]
 
 
 @pytest.mark.slow
 def test_pandas_reads_a_csv(tmp_path):
-    """It skips what begins with #, and finds times, gaps and a column a bin."""
+    """Pandas skips lines with # and finds times, gaps and a column per bin."""
     spec, t_ns, values = export(tmp_path / "x.csv", channels=2)
     table = pd.read_csv(tmp_path / "x.csv", comment="#", parse_dates=["time"])
     assert table.time.astype("int64").tolist() == t_ns.tolist()
@@ -81,7 +81,7 @@ def test_pandas_reads_a_csv(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", OPEN)
 def test_xarray_finds_bands_by_name_and_the_broadband_level(tmp_path, suffix):
-    """Nominal names are a coordinate beside exact frequencies."""
+    """Xarray finds bands by nominal name, with exact frequencies and the broadband level."""
     bands = {"bands": "octave", "broadband": True, "scaling": "dbfs"}
     _, _, values = export(tmp_path / f"x{suffix}", channels=2, **bands)
     with OPEN[suffix](tmp_path / f"x{suffix}") as dataset:
@@ -96,7 +96,7 @@ def test_xarray_finds_bands_by_name_and_the_broadband_level(tmp_path, suffix):
 
 @pytest.mark.slow
 def test_netcdf_files_follow_cf(tmp_path):
-    """The checker of CF 1.11 finds nothing, in rows, bands, levels and daily files."""
+    """The checker of CF 1.11 accepts rows, bands, levels and daily files."""
     export(tmp_path / "density.nc", channels=2)
     bands = {"bands": "third-octave", "broadband": True}
     export(tmp_path / "bands.nc", scaling="spectrum", averaging="exponential", **bands)
@@ -117,7 +117,7 @@ def test_netcdf_files_follow_cf(tmp_path):
 
 @pytest.mark.slow
 def test_netcdf_files_say_what_acdd_asks_of_a_program(tmp_path):
-    """What ACDD 1.3 wants and the file lacks is what only its operator knows."""
+    """Only fields known to the operator are missing from those of ACDD 1.3."""
     asked = {"creator_name": "A. Nonymous", "institution": "Reef", "summary": "A reef."}
     export(tmp_path / "x.nc", ExportOptions(attributes=asked))
     checker = Path(sys.executable).with_name("compliance-checker")

@@ -1,4 +1,4 @@
-"""A few seconds of ``benchmarks/hostile_run.py``, and that each of its checks can fail."""
+"""A few seconds of ``benchmarks/hostile_run.py``, and proof that each check can fail."""
 
 import importlib
 import json
@@ -31,7 +31,7 @@ FIRST = {
 
 @pytest.fixture(scope="module")
 def checks():
-    """What the script checks rows with, as a module."""
+    """Load the script's checks of rows as a module."""
     sys.path.insert(0, str(BENCHMARKS))
     try:
         yield importlib.import_module("_hostile_checks")
@@ -65,7 +65,7 @@ def frame(missed=0, **header):
     ],
 )
 def test_a_row_that_was_lost_uncounted_is_found(checks, second, n_uncounted):
-    """Whether the number or the sample index tells of it."""
+    """An uncounted lost row is found by its number or its sample index."""
     audit = checks.Audit()
     audit.take(frame())
     audit.take(second)
@@ -85,7 +85,7 @@ def write_segment(path, indices):
 
 
 def test_rows_that_a_recording_lacks_are_found(checks, tmp_path):
-    """By the sample index; files that were dropped there do not count."""
+    """Rows missing from a recording are found by sample index, except in deleted files."""
     write_segment(tmp_path / "1.spd", [0, 4 * 480])
     dropped = tmp_path / "0.spd"
     dropped.write_bytes(b"no segment")
@@ -99,9 +99,9 @@ def test_rows_that_a_recording_lacks_are_found(checks, tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_few_seconds_of_all_attacks(tmp_path):
-    """Nothing is lost uncounted; a bound that cannot be met ends it with exit code 1.
+    """A few seconds of all attacks lose nothing uncounted; an impossible bound gives code 1.
 
-    Bounds of time are left to the whole run, on a machine that does nothing else.
+    Limits of time are tested by the whole run on an idle machine.
     """
     report = tmp_path / "report.json"
     command = [sys.executable, BENCHMARKS / "hostile_run.py", "--seconds", "4", "--json", report]

@@ -39,7 +39,7 @@ def free_port():
 
 
 class Mosquitto:
-    """A broker of our own, on a port that stays the same when it is started again."""
+    """A broker on a port that stays the same after a restart."""
 
     def __init__(self, folder, *lines):
         program = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
@@ -59,7 +59,7 @@ class Mosquitto:
         self.wait_for_line(" running")
 
     def wait_for_line(self, text):
-        """Wait until its log says something, from where the last wait ended."""
+        """Wait for a line in the broker's log after the last wait."""
         while text not in self._lines.get(timeout=TIMEOUT_S):
             pass
 
@@ -81,7 +81,7 @@ class Mosquitto:
 
 @pytest.fixture
 def mosquitto(tmp_path):
-    """Make brokers that are killed at the end; the default one lets everybody in."""
+    """Make brokers, open to everyone by default, and kill them after the test."""
     with contextlib.ExitStack() as made:
 
         def make(*lines):
@@ -93,12 +93,12 @@ def mosquitto(tmp_path):
 
 
 class Watcher:
-    """A client that hears all that is published."""
+    """A client that receives all messages."""
 
     def __init__(self, port):
         self.messages = messages = queue.Queue()
         self._client = Client(CallbackAPIVersion.VERSION2)
-        # Not of ourselves: in a circle its sockets would be collected before it closes them.
+        # Not of ourselves: in a cycle its sockets would be collected before it closes them.
         self._client.on_message = lambda _c, _u, message: messages.put(message)
         self._client.reconnect_delay_set(1, 1)
         subscribed = threading.Event()
@@ -117,7 +117,7 @@ class Watcher:
                 return message
 
     def json(self, topic):
-        """Return what comes next in a topic."""
+        """Return the next message in a topic."""
         return json.loads(self.next(lambda name, _: name == topic).payload)
 
     def close(self):
@@ -127,7 +127,7 @@ class Watcher:
 
 @pytest.fixture
 def watch():
-    """Make watchers that are closed at the end."""
+    """Make watchers, and close them after the test."""
     with contextlib.ExitStack() as made:
 
         def make(broker):
@@ -139,7 +139,7 @@ def watch():
 
 
 class BridgeProcess:
-    """``spectrod mqtt``; its log is read line by line."""
+    """``spectrod mqtt``, whose log is read line by line."""
 
     def __init__(self, endpoint, broker_url, *options):
         arguments = [endpoint, "--broker", broker_url, "--node", "box", "--interval", "1", *options]
@@ -158,7 +158,7 @@ class BridgeProcess:
         pytest.fail(f"{text!r} is not in: {self.log}")
 
     def terminate(self):
-        """End it as a service manager does; return its exit code."""
+        """Stop the bridge as a service manager does; return its exit code."""
         self.process.terminate()
         self.log += self.process.communicate(timeout=TIMEOUT_S)[1]
         return self.process.returncode
@@ -166,7 +166,7 @@ class BridgeProcess:
 
 @pytest.fixture
 def bridge():
-    """Start bridges that are killed at the end."""
+    """Start bridges, and kill them after the test."""
     with contextlib.ExitStack() as started:
 
         def start(endpoint, broker_url, *options):
@@ -180,7 +180,7 @@ def bridge():
 
 @pytest.fixture
 def start_daemon():
-    """Start daemons that are stopped at the end."""
+    """Start daemons, and stop them after the test."""
     with contextlib.ExitStack() as started:
 
         def start(endpoint="tcp://127.0.0.1:*", **fields):
@@ -199,7 +199,7 @@ def url(broker, user=""):
 
 
 def test_levels_of_tones_and_noise_are_right(mosquitto, watch, bridge, start_daemon):
-    """To 0.05 dB, with any window and scaling; and nothing is missed."""
+    """Levels are right to 0.05 dB with any window and scaling, and none are missed."""
     daemon = start_daemon(
         sources=(
             SourceTable(uri="signal:sine,1234.5,-20", name="tone"),
@@ -237,7 +237,7 @@ def test_levels_of_tones_and_noise_are_right(mosquitto, watch, bridge, start_dae
 
 
 def configs_until_level(watcher):
-    """Collect what is announced before and with the first levels."""
+    """Collect sensor configurations before and with the first levels."""
     configs = {}
     while True:
         message = watcher.next(lambda *_: True)
@@ -248,7 +248,7 @@ def configs_until_level(watcher):
 
 
 def test_sensors_are_discovered_and_stay_the_same(mosquitto, watch, bridge, start_daemon):
-    """Retained, so that Home Assistant finds them later; a bridge that starts anew is no other."""
+    """Sensors are retained, so Home Assistant finds them later, and survive a restart."""
     endpoint = start_daemon().publisher.endpoints[0]
     broker = mosquitto()
     broker.start()
@@ -273,7 +273,7 @@ def test_sensors_are_discovered_and_stay_the_same(mosquitto, watch, bridge, star
 
 
 def test_a_bridge_that_is_killed_is_offline(mosquitto, watch, bridge, start_daemon):
-    """The broker says it in its place, and keeps it."""
+    """For a killed bridge the broker publishes and retains the state offline."""
     endpoint = start_daemon().publisher.endpoints[0]
     broker = mosquitto()
     broker.start()
@@ -287,7 +287,7 @@ def test_a_bridge_that_is_killed_is_offline(mosquitto, watch, bridge, start_daem
 
 
 def test_a_bridge_that_is_ended_says_goodbye(mosquitto, watch, bridge, start_daemon):
-    """What it has of the interval comes before; the exit code is 0."""
+    """A stopped bridge publishes its last interval and exits with code 0."""
     endpoint = start_daemon().publisher.endpoints[0]
     broker = mosquitto()
     broker.start()
@@ -296,7 +296,7 @@ def test_a_bridge_that_is_ended_says_goodbye(mosquitto, watch, bridge, start_dae
     while watcher.json("spectrod/box/tone/state")["state"] != "running":
         pass
     with client.subscribe(endpoint, timeout_s=TIMEOUT_S) as frames:
-        for _ in range(48):  # a second of them, which the bridge has subscribed to before
+        for _ in range(48):  # one second of them, to which the bridge has subscribed before
             next(frames)
     assert ended.terminate() == 0
     assert abs(watcher.json("spectrod/box/tone/0/dbfs/level")["leq"] + 20.0) < 0.05
@@ -305,7 +305,7 @@ def test_a_bridge_that_is_ended_says_goodbye(mosquitto, watch, bridge, start_dae
 
 
 def test_a_broker_may_come_late_and_come_back(mosquitto, watch, bridge, start_daemon):
-    """It is told once that it is away; what was measured meanwhile is sent when it is there."""
+    """An absent broker is reported once, and levels queued meanwhile are sent later."""
     endpoint = start_daemon().publisher.endpoints[0]
     broker = mosquitto()
     started = bridge(endpoint, url(broker), "--discovery", "homeassistant")
@@ -328,7 +328,7 @@ def test_a_broker_may_come_late_and_come_back(mosquitto, watch, bridge, start_da
 
 
 def test_a_bridge_without_a_broker_ends_when_it_is_told_to(mosquitto, bridge, start_daemon):
-    """Nothing waits for what may never come."""
+    """Without a broker, a bridge still stops when it is asked to."""
     endpoint = start_daemon().publisher.endpoints[0]
     broker = mosquitto()
     started = bridge(endpoint, url(broker))
@@ -337,7 +337,7 @@ def test_a_bridge_without_a_broker_ends_when_it_is_told_to(mosquitto, bridge, st
 
 
 def test_a_daemon_that_ends_and_comes_back_is_followed(mosquitto, watch, bridge, start_daemon):
-    """Its sources are unavailable meanwhile; the interval of its return tells of the restart."""
+    """While a daemon is away its sources are unavailable, and the interval reports its restart."""
     first = start_daemon()
     endpoint = first.publisher.endpoints[0]
     broker = mosquitto()
@@ -355,7 +355,7 @@ def test_a_daemon_that_ends_and_comes_back_is_followed(mosquitto, watch, bridge,
 
 
 def test_a_full_queue_drops_its_oldest_and_counts_them(mosquitto, watch, caplog):
-    """What is new is worth more than what is old."""
+    """A full queue drops and counts its oldest items."""
     server = mosquitto()
     will = Publication("will", b"offline")
     broker = Broker(parse_broker(url(server)), will, client_id="test", queue_messages=3)
@@ -378,7 +378,7 @@ def test_a_full_queue_drops_its_oldest_and_counts_them(mosquitto, watch, caplog)
 
 
 class Line:
-    """A way to a broker that may go dead, as if a cable were pulled: nothing is closed."""
+    """A connection to a broker that can go dead, as if unplugged, without being closed."""
 
     def __init__(self, broker):
         self._broker = broker
@@ -393,7 +393,7 @@ class Line:
         self._is_dead.set()
 
     def mend(self):
-        """Connections that were made before stay dead."""
+        """Restore the line; connections made before stay dead."""
         self._is_dead = threading.Event()
 
     def close(self):
@@ -425,7 +425,7 @@ class Line:
 
 @pytest.mark.parametrize("qos", [0, 1])
 def test_a_line_that_goes_dead_is_noticed_and_outlived(mosquitto, watch, caplog, qos):
-    """Even what is sent after the socket was given up, and before anybody was told of it."""
+    """A dead line is noticed, and messages sent before that are repeated."""
     server = mosquitto()
     server.start()
     watcher = watch(server)
@@ -472,7 +472,7 @@ def test_a_line_that_goes_dead_is_noticed_and_outlived(mosquitto, watch, caplog,
 
 
 def test_levels_that_wait_keep_no_state_out(mosquitto, watch, bridge, start_daemon):
-    """However short the queue is: descriptions and states have a place of their own each."""
+    """Queued levels displace no descriptions or states, which are kept separately."""
     server = mosquitto()
     server.start()
     watcher = watch(server)
@@ -487,10 +487,10 @@ def test_levels_that_wait_keep_no_state_out(mosquitto, watch, bridge, start_daem
 def test_a_password_lets_in_and_a_wrong_one_is_told_once(
     mosquitto, watch, bridge, start_daemon, tmp_path
 ):
-    """The broker's reason is in the log."""
+    """A wrong password is reported once with the broker's reason, a right one works."""
     passwords = tmp_path / "passwords"
     subprocess.run(["mosquitto_passwd", "-b", "-c", passwords, "me", "right"], check=True)
-    passwords.chmod(0o644)  # the broker gives up being root
+    passwords.chmod(0o644)  # the broker drops root's rights
     tmp_path.chmod(0o755)
     broker = mosquitto("allow_anonymous false", f"password_file {passwords}", "user root")
     broker.start()
@@ -508,7 +508,7 @@ def test_a_password_lets_in_and_a_wrong_one_is_told_once(
 
 
 def make_certificates(folder):
-    """Make a certificate authority, and a broker's certificate that it has signed."""
+    """Make a certificate authority, and a broker's certificate signed by it."""
     authority = ["-CA", folder / "ca.crt", "-CAkey", folder / "ca.key"]
     extensions = ["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"]
     for name, options in (("ca", []), ("broker", [*authority, *extensions])):
@@ -524,7 +524,7 @@ def make_certificates(folder):
 
 
 def test_a_brokers_certificate_is_checked(mosquitto, bridge, start_daemon, tmp_path):
-    """Over TLS one that nobody known has signed is refused, and one of --ca-file's is not."""
+    """Over TLS only certificates of known authorities, or of --ca-file, are accepted."""
     make_certificates(tmp_path)
     lines = [f"certfile {tmp_path}/broker.crt", f"keyfile {tmp_path}/broker.key", "user root"]
     broker = mosquitto(*lines, "allow_anonymous true")
@@ -559,7 +559,7 @@ def test_a_brokers_certificate_is_checked(mosquitto, bridge, start_daemon, tmp_p
     ],
 )
 def test_wrong_arguments_are_one_line(arguments, error, capsys):
-    """Name, value and rule; nothing has been opened."""
+    """Wrong arguments are one line with name, value and rule, before anything is opened."""
     assert main(["mqtt", *arguments]) == 2
     err = capsys.readouterr().err
     assert err.startswith(f"spectrod: {error}")
@@ -567,7 +567,7 @@ def test_wrong_arguments_are_one_line(arguments, error, capsys):
 
 
 def test_without_its_library_the_bridge_names_it(monkeypatch, capsys):
-    """It is an extra, so that boxes that need no MQTT have none."""
+    """Without its optional library the bridge is an error that names the extra."""
     monkeypatch.setattr("spectrod.cli.mqtt.find_spec", lambda _: None)
     assert main(["mqtt", "--broker", "mqtt://box"]) == 69
     expected = "spectrod: paho-mqtt is not installed: pip install 'spectrod[mqtt]'\n"

@@ -1,4 +1,4 @@
-"""A pipeline that computes what is wanted: demand, attached sinks, pauses, resets."""
+"""A pipeline that computes on demand: demand, attached sinks, pauses, resets."""
 
 import threading
 
@@ -25,12 +25,12 @@ NOISE = np.random.default_rng(7).uniform(-1, 1, (1, 400 * BLOCK)).astype(np.floa
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    """Samples that gather while nothing is computed are looked for at once: tests give few."""
+    """Check samples without demand at once, as tests push few."""
     monkeypatch.setattr(pipeline_module, "_IDLE_S", 0.001)
 
 
 class Fed(PulledSource):
-    """A source whose blocks the test gives, one by one."""
+    """A source whose blocks the test gives one by one."""
 
     def __init__(self):
         super().__init__("full")
@@ -51,7 +51,7 @@ class Fed(PulledSource):
 
 
 class Collect:
-    """A sink that keeps everything; optionally raises."""
+    """A sink that keeps everything, or optionally raises."""
 
     def __init__(self, error=None):
         self.batches, self._error = [], error
@@ -81,14 +81,14 @@ class Running:
         self.pipeline._await_samples = self._idle
 
     def _idle(self):
-        """Say, as the analysis, that all it has taken is with the sinks; go on as it does."""
+        """Report, from the analysis thread, that all blocks have reached the sinks."""
         with self._changed:
             self._n_analysed = self.pipeline.ring.taken
             self._changed.notify()
         self._await_samples()
 
     def give(self, n_blocks):
-        """Give so many blocks and one more, each when all before are analysed."""
+        """Push some blocks and one more, each after the analysis of all before."""
         for _ in range(n_blocks + 1):
             self.source.give()
             n = self.pipeline.ring.written
@@ -104,7 +104,7 @@ class Running:
 
 
 def test_all_is_computed_unless_demand_is_told():
-    """Whoever says nothing of demand gets every row of every product, the shorter last one too."""
+    """Without demand tracking every row of every product is computed, the last one included."""
     with Running() as running:
         running.give(9)
     n = 10 * BLOCK
@@ -115,7 +115,7 @@ def test_all_is_computed_unless_demand_is_told():
 
 
 def test_a_product_that_nobody_wants_is_computed_until_its_first_row():
-    """The first row proves the engine and says what there is; after it nothing is computed."""
+    """A product without demand is computed until its first row, which proves the engine."""
     with Running() as running:
         running.pipeline.demand.want(frozenset())
         running.give(20)
@@ -130,7 +130,7 @@ def test_a_product_that_nobody_wants_is_computed_until_its_first_row():
 
 @pytest.mark.parametrize("product", ["main", "mean"])
 def test_the_first_row_on_demand_comes_within_two_rows(product):
-    """It begins with the first frame that is complete after demand was told, in its place."""
+    """The first row on demand starts with the first complete frame after it, in its place."""
     spec = {spec.product: spec for spec in SPECS}[product]
     row_samples = spec.hop * spec.averaging_frames
     with Running() as running:
@@ -153,7 +153,7 @@ def test_the_first_row_on_demand_comes_within_two_rows(product):
 
 
 def test_attached_sinks_are_demand():
-    """They get one product, from the next block on, until they are let go."""
+    """An attached sink gets one product, from the next block on, until it is detached."""
     kept = Collect()
     with Running() as running:
         running.pipeline.demand.want(frozenset())
@@ -173,7 +173,7 @@ def test_attached_sinks_are_demand():
 
 
 def test_an_attached_sink_that_fails_is_let_go():
-    """Its owner is told; the pipeline goes on."""
+    """A failing sink is detached, its owner is informed, and the pipeline continues."""
     told = []
     error = StorageError("disk full")
     with Running() as running:
@@ -185,7 +185,7 @@ def test_an_attached_sink_that_fails_is_let_go():
 
 
 def test_a_pause_stops_all_and_loses_no_count():
-    """Nothing is computed while it lasts, whoever wants it; rows are counted on."""
+    """During a pause nothing is computed despite demand, and rows are still counted."""
     with Running([MAIN]) as running:
         running.give(10)
         running.pipeline.demand.pause(is_paused=True)
@@ -205,7 +205,7 @@ def test_a_pause_stops_all_and_loses_no_count():
 
 
 def test_a_reset_begins_averages_anew():
-    """The row after it begins with the first frame not complete by then."""
+    """The row after a reset starts with the first frame not complete by then."""
     with Running([MEAN]) as running:
         running.give(9)
         running.pipeline.reset("mean")
@@ -215,7 +215,7 @@ def test_a_reset_begins_averages_anew():
 
 
 def test_a_change_of_the_analysis_is_proven_anew():
-    """Each product is computed until its first row, then again on demand only."""
+    """After a change, each product is computed until its first row, then on demand again."""
     with Running() as running:
         running.pipeline.demand.want(frozenset())
         running.give(20)

@@ -1,4 +1,4 @@
-"""The stages wired together: every frame once, failures surfaced, changes while running."""
+"""The connected stages: every frame once, errors raised, changes at run time."""
 
 import threading
 
@@ -19,7 +19,7 @@ RNG = np.random.default_rng(21)
 
 
 class ArraySource(PulledSource):
-    """A source of given samples, for tests; optionally fails at the end."""
+    """A source of given samples, which optionally fails at the end."""
 
     def __init__(self, samples, failure=None, pace="full"):
         super().__init__(pace)
@@ -35,7 +35,7 @@ class ArraySource(PulledSource):
 
 
 class Collect:
-    """A sink that keeps everything; optionally raises."""
+    """A sink that keeps everything, or optionally raises."""
 
     def __init__(self, error=None):
         self.batches, self._error = [], error
@@ -69,7 +69,7 @@ def run(pipeline):
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_every_frame_reaches_the_sink_once(channels):
-    """A source at full speed loses nothing on its way, though it laps the ring many times."""
+    """A source at full speed loses nothing while the ring wraps many times."""
     sink = Collect()
     samples = RNG.uniform(-1, 1, (channels, 1_000_000)).astype(np.float32)
     stats = run(make(samples, sink=sink, hop=977)).stats()
@@ -81,7 +81,7 @@ def test_every_frame_reaches_the_sink_once(channels):
 
 
 def test_a_backlog_of_many_channels_is_read_in_small_pieces(monkeypatch):
-    """However many channels wait in the ring, no read copies more than 4 MiB at once."""
+    """With any number of waiting channels, no read copies more than 4 MiB."""
     samples = np.zeros((64, 40_000), np.float32)
     sizes = []
 
@@ -107,7 +107,7 @@ def test_a_backlog_of_many_channels_is_read_in_small_pieces(monkeypatch):
 
 
 def test_max_samples_ends_the_source():
-    """With a limit, exactly so many samples are analysed."""
+    """With a limit, exactly that many samples are analysed."""
     sink = Collect()
     run(make(np.zeros((1, 100_000), np.float32), sink=sink, max_samples=1055))
     assert sink.batches[-1].sample_index[-1] == 700
@@ -116,7 +116,7 @@ def test_max_samples_ends_the_source():
 
 @pytest.mark.parametrize(("limit", "last"), [(1055, 700), (5500, 700), (6500, 6200), (9000, 6700)])
 def test_a_limit_within_a_gap_or_beyond_it(limit, last):
-    """Missing samples count towards the limit: nothing is analysed that begins after it."""
+    """Missing samples count towards the limit, and nothing after it is analysed."""
 
     class Gap(ArraySource):
         def blocks(self, n_max):
@@ -132,7 +132,7 @@ def test_a_limit_within_a_gap_or_beyond_it(limit, last):
 
 
 def test_failure_of_the_source_is_raised_after_its_samples():
-    """What a source delivered before it failed is analysed; then its error is there."""
+    """Samples delivered before a source's failure are analysed, and then it is raised."""
     sink = Collect()
     pipeline = run(make(np.zeros((1, 1000), np.float32), sink=sink, failure=InputError("x: torn")))
     assert sum(batch.n_frames for batch in sink.batches) == 8
@@ -161,7 +161,7 @@ def test_failure_of_a_sink_is_raised(error, expected, message):
 
 
 def test_samples_that_are_not_finite():
-    """A recording fails on them by name; a daemon goes on behind a gap."""
+    """Samples that are not finite fail a recording by name and are a gap for a daemon."""
     samples = RNG.uniform(-1, 1, (1, 400_000)).astype(np.float32)
     samples[0, 200_000] = np.nan
     with pytest.raises(InputError, match=r"^test array: sample 200000 of channel 0 is nan"):
@@ -174,7 +174,7 @@ def test_samples_that_are_not_finite():
 
 
 def test_a_source_that_gives_nothing_is_waited_for():
-    """The state is what the source says; the counters of its capture are passed on."""
+    """A source without data sets the waiting state, and its capture counters are passed on."""
 
     class Away(ArraySource):
         def start(self, ring, _on_change):
@@ -198,7 +198,7 @@ def test_a_source_that_gives_nothing_is_waited_for():
 
 
 def test_the_end_is_told_once_the_state_says_so():
-    """Whoever is told finds the pipeline finished, and its failure."""
+    """At the notification of the end, the pipeline is finished with its failure set."""
     told = []
     failure = InputError("x: torn")
     pipeline = make(
@@ -212,7 +212,7 @@ def test_the_end_is_told_once_the_state_says_so():
 
 
 def test_what_is_odd_about_the_samples_is_logged_and_told(caplog):
-    """Checks see every sample once, and only report."""
+    """Content checks see every sample once and only report."""
 
     class Checks:
         active, clipped_samples = ("silent: 0",), 7
@@ -233,7 +233,7 @@ def test_what_is_odd_about_the_samples_is_logged_and_told(caplog):
 
 
 def test_stop_is_idempotent_and_leaves_no_thread():
-    """After stop nothing of the pipeline runs, also when it is stopped twice or never started."""
+    """After stop, also a second one or one without a start, no thread remains."""
     before = threading.active_count()
     pipeline = make(np.zeros((1, 10_000_000), np.float32), sink=Collect())
     pipeline.start()
@@ -244,7 +244,7 @@ def test_stop_is_idempotent_and_leaves_no_thread():
 
 
 def test_a_change_that_memory_does_not_suffice_for_is_refused(monkeypatch):
-    """Its error names what is too large, and the old analysis goes on."""
+    """A change beyond memory is refused with the size, and the old analysis continues."""
     pipeline = make(np.zeros((1, 1000), np.float32), sink=Collect())
 
     def full(*_):
@@ -257,7 +257,7 @@ def test_a_change_that_memory_does_not_suffice_for_is_refused(monkeypatch):
 
 
 class Keep:
-    """A tap that keeps everything; optionally raises at its second block."""
+    """A tap that keeps everything, or optionally raises at its second block."""
 
     def __init__(self, error=None):
         self.blocks, self._error = [], error
@@ -269,7 +269,7 @@ class Keep:
 
 
 def test_taps_get_every_sample_before_it_is_analysed():
-    """In order and as the source gave them, beside the spectra."""
+    """Taps get every sample in order as the source delivered it, beside the spectra."""
     samples = RNG.uniform(-1.0, 1.0, (2, 100_001)).astype(np.float32)
     tap, sink = Keep(), Collect()
     pipeline = make(samples, sink=sink)
@@ -281,7 +281,7 @@ def test_taps_get_every_sample_before_it_is_analysed():
 
 @pytest.mark.parametrize("subtype", ["PCM_16", "FLOAT"])
 def test_taps_may_keep_what_is_read_to_the_analysis(tmp_path, subtype):
-    """Of a file that the analysis reads by itself, kept blocks stay as they were, to the end."""
+    """Blocks that a tap keeps stay unchanged if the analysis reads a file directly."""
     samples = RNG.uniform(-0.9, 0.9, (1, 3_000_001)).astype(np.float32)
     soundfile.write(tmp_path / "x.wav", samples.T, 48000, subtype)
     expected = soundfile.read(tmp_path / "x.wav", dtype="float32")[0]
@@ -297,7 +297,7 @@ def test_taps_may_keep_what_is_read_to_the_analysis(tmp_path, subtype):
 
 
 def test_a_tap_that_fails_is_let_go():
-    """Whoever attached it is told, and the spectra go on."""
+    """A failing tap is detached, its owner is informed, and the spectra continue."""
     error, told = StorageError("full"), []
     tap, sink = Keep(error), Collect()
     pipeline = make(np.zeros((1, 300_000), np.float32), sink=sink)
@@ -310,7 +310,7 @@ def test_a_tap_that_fails_is_let_go():
 
 @pytest.mark.parametrize(("fs", "seconds"), [(48_000.0, 4.0), (4e6, 4.0), (20e6, 0.84)])
 def test_the_ring_of_a_fast_source_is_bounded(fs, seconds):
-    """It holds 4 s, and at most 2^24 samples a channel, whatever the sample rate."""
+    """The ring holds 4 s and at most 2^24 samples per channel at any sample rate."""
     source = ArraySource(np.zeros((2, 10), np.float32))
     source.fs = fs
     pipeline = Pipeline(source, SpectrumSpec(fs, 2, iq=True), NumpyEngine())

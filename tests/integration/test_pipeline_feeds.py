@@ -1,4 +1,4 @@
-"""Files that the analysis reads by itself, and samples before the first that counts."""
+"""Files that the analysis reads directly, and samples before the first one that counts."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def written(path, channels=2, seconds=3.0):
 @pytest.mark.parametrize("select", [(), (1,)])
 @pytest.mark.parametrize("first", [0, 1, 12_345])
 def test_both_ways_give_the_same(tmp_path, select, first):
-    """A file read straight gives the spectra and samples that it gives through a ring."""
+    """A file read directly gives the same spectra and samples as through a ring."""
     path = written(tmp_path / "20260501_043000.wav")
     direct = open_source(SourceConfig(uri=path, select=select), "full")
     ringed = SoundFileSource(path, "full")
@@ -80,7 +80,7 @@ def test_both_ways_give_the_same(tmp_path, select, first):
 
 
 def test_an_end_is_taken_at_once(tmp_path):
-    """``end`` lets what was read be all there is."""
+    """After ``end`` the samples read so far are all."""
     source = open_source(SourceConfig(uri=written(tmp_path / "x.wav")), "full")
     spec = SpectrumSpec(source.fs, 2, win_length=256, hop=100, scaling="spectrum")
     pipeline = Pipeline(source, spec, NumpyEngine())
@@ -93,7 +93,7 @@ def test_an_end_is_taken_at_once(tmp_path):
 
 
 def test_a_file_that_goes_away_is_named(tmp_path):
-    """What cannot be opened any more ends the pipeline with the file's name."""
+    """A file that can no longer be opened ends the pipeline with its name."""
     source = open_source(SourceConfig(uri=written(tmp_path / "x.wav")), "full")
     (tmp_path / "x.wav").unlink()
     with pytest.raises(InputError, match=r"x\.wav: No such file or directory"):

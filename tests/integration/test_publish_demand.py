@@ -1,4 +1,4 @@
-"""What subscribers ask the publisher for, and what they get for it; every wait is for a message."""
+"""Subscriptions at the publisher and their effects; every wait is for a message."""
 
 import queue
 import socket
@@ -39,7 +39,7 @@ def receive_until(sub, wanted):
 
 @pytest.fixture
 def demanded(publish):
-    """A publisher with a source of two products, and what its analysis is told."""
+    """Make a publisher with a source of two products, and record the demand that it reports."""
 
     def start(*endpoints, **options):
         told = queue.Queue()
@@ -53,7 +53,7 @@ def demanded(publish):
 
 
 def test_products_are_wanted_while_somebody_subscribes(demanded, raw_subscriber):
-    """Each by the prefixes that its topics begin with; the last one's end ends it."""
+    """A product is wanted while subscriptions match its topics, and until the last one ends."""
     publisher, _, told = demanded()
     one = raw_subscriber(publisher.endpoints[0], "spec/mic/0/")
     assert told.get(timeout=TIMEOUT_S) == {"dbfs"}
@@ -68,7 +68,7 @@ def test_products_are_wanted_while_somebody_subscribes(demanded, raw_subscriber)
 
 
 def test_descriptions_signs_of_life_and_last_messages_want_nothing(demanded, raw_subscriber):
-    """They come anyway; another subscription proves that they have been seen."""
+    """Subscriptions to descriptions, heartbeats and last messages are no demand."""
     publisher, _, told = demanded()
     sub = raw_subscriber(publisher.endpoints[0], "meta/", "hb/", "event/", "last/", "spec/pond/")
     receive(sub)  # or the other one may come first
@@ -78,7 +78,7 @@ def test_descriptions_signs_of_life_and_last_messages_want_nothing(demanded, raw
 
 
 def test_what_comes_to_be_offered_is_wanted_at_once_where_it_is(demanded, raw_subscriber):
-    """A subscription may be older than the product, and than the source."""
+    """A subscription older than its product or source counts once that exists."""
     publisher, feed, told = demanded()
     raw_subscriber(publisher.endpoints[0], "spec/mic/0/density/", "spec/pond/")
     feed.offer([SPEC])
@@ -94,7 +94,7 @@ def test_what_comes_to_be_offered_is_wanted_at_once_where_it_is(demanded, raw_su
 
 
 def test_a_peer_cannot_take_back_what_another_wants(demanded, raw_subscriber, raw_peer):
-    """Nor does one that subscribed twice, and leaves once, leave anything behind."""
+    """A peer cannot cancel another's demand, and its double subscription leaves none behind."""
     publisher, _, told = demanded()
     honest = raw_subscriber(publisher.endpoints[0], "spec/")
     assert told.get(timeout=TIMEOUT_S) == {"dbfs"}
@@ -110,7 +110,7 @@ def test_a_peer_cannot_take_back_what_another_wants(demanded, raw_subscriber, ra
 
 @pytest.fixture
 def raw_peer():
-    """Connect XSUB sockets, which send what they like."""
+    """Connect XSUB sockets, which can send any bytes."""
     with zmq.Context() as context:
         sockets = []
 
@@ -127,7 +127,7 @@ def raw_peer():
 
 
 def test_rows_passed_over_have_numbers(publish, raw_subscriber):
-    """Who comes late begins with the number that the row has, whoever computed the others."""
+    """Skipped rows have numbers, so a late subscriber starts with the right one."""
     publisher = publish()
     sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "hb/")
     receive_until(sub, lambda m: isinstance(m, Heartbeat))
@@ -142,7 +142,7 @@ def test_rows_passed_over_have_numbers(publish, raw_subscriber):
 def test_the_last_message_comes_with_the_subscription_to_it(
     publish, progress, raw_subscriber, replay_mb
 ):
-    """The newest, of matching topics only, byte for byte, and not again with the next one."""
+    """A subscription to the last message gets the newest of matching topics, once."""
     publisher = publish(progress=progress, replay_mb=replay_mb)
     publisher.sources[0].submit(make_batch(3))
     assert progress.wait(TIMEOUT_S)
@@ -158,7 +158,7 @@ def test_the_last_message_comes_with_the_subscription_to_it(
 
 
 def test_each_subscription_to_the_last_message_is_answered(publish, progress, raw_subscriber):
-    """Also one of a subscriber that has had it, by another prefix."""
+    """A second subscription with another prefix gets the last message again."""
     publisher = publish(progress=progress)
     publisher.sources[0].submit(make_batch(1))
     assert progress.wait(TIMEOUT_S)
@@ -170,7 +170,7 @@ def test_each_subscription_to_the_last_message_is_answered(publish, progress, ra
 
 
 def test_what_is_not_offered_any_more_is_kept_no_more(demanded, raw_subscriber):
-    """Of a product that is bins now, bands before, the newest message is of bins; late rows go."""
+    """A message of an old shape, such as bands before bins, is no longer kept or sent."""
     publisher, feed, told = demanded()
     sub = raw_subscriber(publisher.endpoints[0], "spec/", "bands/")
     while told.get(timeout=TIMEOUT_S) != {"dbfs", "levels"}:
@@ -184,12 +184,12 @@ def test_what_is_not_offered_any_more_is_kept_no_more(demanded, raw_subscriber):
     receive_until(sub, lambda m: m.topic == "bands/mic/1/levels/")
     feed.submit(make_batch(spec=bins))
     receive_until(sub, lambda m: m.topic == "spec/mic/1/levels/")
-    publisher.stop()  # what was received last may not be kept yet
+    publisher.stop()  # the message received last may not be kept yet
     assert publisher.history.topics() == ["spec/mic/0/levels/", "spec/mic/1/levels/"]
 
 
 def test_history_gives_what_a_subscriber_has_missed(publish, progress):
-    """By topic and number, as it was sent."""
+    """The history returns messages by topic and number, as they were sent."""
     publisher = publish(progress=progress)
     assert publisher.history.newest("spec/mic/0/dbfs/") is None
     heard, fourth = [], threading.Event()
@@ -209,7 +209,7 @@ def test_history_gives_what_a_subscriber_has_missed(publish, progress):
 
 
 def test_events_are_sent_as_they_happen(publish, raw_subscriber):
-    """Numbered by topic and over all, those of before the start too."""
+    """Events are numbered by topic and in all, those before the start included."""
     events = EventLog(lambda: publisher and publisher.send_events())
     publisher = None
     events.add("daemon.started", "0")
@@ -228,7 +228,7 @@ def test_events_are_sent_as_they_happen(publish, raw_subscriber):
 
 
 def test_plain_vectors_are_one_part_of_float32(demanded, raw_subscriber):
-    """As GNU Radio's ZMQ SUB source reads them: no topic, no header; of one topic only."""
+    """Plain vectors are one part of float32 without topic or header, as GNU Radio reads them."""
     text = f"{ANY_PORT} spec/mic/1/dbfs/"
     publisher, feed, told = demanded(raw32=[text])
     vectors = raw_subscriber(publisher.raw32_endpoints[0], "")
@@ -244,7 +244,7 @@ def test_plain_vectors_are_one_part_of_float32(demanded, raw_subscriber):
 
 
 def test_plain_vectors_have_endpoints_of_their_own(publish):
-    """Two topics, two endpoints; one that is taken is told."""
+    """Two topics of plain vectors have two endpoints, and an occupied one is an error."""
     with pytest.raises(ConfigError, match=r"endpoint='tcp://127\.0\.0\.1:7': named 2 times"):
         Publisher(["tcp://127.0.0.1:7"], raw32=["tcp://127.0.0.1:7 spec/mic/0/dbfs/"])
     taken = publish().endpoints[0]
@@ -257,13 +257,13 @@ def test_plain_vectors_have_endpoints_of_their_own(publish):
     ["tcp://127.0.0.1:5558", "tcp://127.0.0.1:5558 spec/mic/0/", "x spec/a/0/b/ ", "", "a b c"],
 )
 def test_where_plain_vectors_go_must_be_an_endpoint_and_a_topic(text):
-    """The whole text and the rule are told."""
+    """An error about plain vectors has the whole text and the rule."""
     with pytest.raises(ConfigError, match=r"raw32=.*: must be an endpoint and a topic|endpoint='x"):
         Publisher([ANY_PORT], raw32=[text])
 
 
 def test_sources_come_and_go_while_the_publisher_runs(publish, raw_subscriber):
-    """A new one is heard at once; one that goes sends what it has, says goodbye, and is silent."""
+    """An added source is published at once; a removed one sends the rest and a goodbye."""
     publisher = publish()
     sub = raw_subscriber(publisher.endpoints[0], "")
     receive_until(sub, lambda m: isinstance(m, Heartbeat))
@@ -280,7 +280,7 @@ def test_sources_come_and_go_while_the_publisher_runs(publish, raw_subscriber):
 
 
 def test_a_source_that_comes_again_goes_on_with_its_numbers(publish, raw_subscriber):
-    """Numbers never go back within an epoch, though the two overlap in no message."""
+    """A source that returns continues its numbers, which never go back within an epoch."""
     publisher = publish()
     sub = raw_subscriber(publisher.endpoints[0], "spec/pond/0/", "hb/pond/", "hb/mic/")
     receive_until(sub, lambda m: isinstance(m, Heartbeat))
@@ -300,7 +300,7 @@ def test_a_source_that_comes_again_goes_on_with_its_numbers(publish, raw_subscri
 
 
 def test_a_source_may_be_removed_before_the_start():
-    """It was never heard of, and its name is free."""
+    """A source removed before the start is never announced, and its name is free."""
     publisher = Publisher([ANY_PORT])
     publisher.remove_source(publisher.add_source("mic", make_stats))
     assert publisher.sources == ()
@@ -308,9 +308,9 @@ def test_a_source_may_be_removed_before_the_start():
 
 
 def test_all_kinds_of_endpoints_carry_the_same_messages(publish, raw_subscriber, ipc_path):
-    """IPv4, IPv6 and IPC at once, one numbering; each one's subscriptions count."""
+    """IPv4, IPv6 and IPC carry the same messages with one numbering and all subscriptions."""
     with socket.socket(socket.AF_INET6) as probe:
-        probe.bind(("::1", 0))  # a machine without IPv6 fails here, and says so
+        probe.bind(("::1", 0))  # a machine without IPv6 fails here with a message
     publisher = publish(ANY_PORT, "tcp://[::1]:*", f"ipc://{ipc_path}")
     subs = [raw_subscriber(endpoint, "spec/mic/0/", "hb/") for endpoint in publisher.endpoints]
     while publisher.subscribers < 3:
@@ -324,7 +324,7 @@ def test_all_kinds_of_endpoints_carry_the_same_messages(publish, raw_subscriber,
 
 
 def test_rules_of_numbers_hold_with_gaps_and_drops(publish, raw_subscriber):
-    """What the queue drops of one product is told of that one; passed-over rows are no drops."""
+    """Dropped messages count for their product, and skipped rows are no drops."""
     publisher = publish(queue_frames=2)
     sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "hb/")
     receive_until(sub, lambda m: isinstance(m, Heartbeat))

@@ -1,4 +1,4 @@
-"""Slow subscribers: what they miss is known to the message, and nobody else misses anything."""
+"""Slow subscribers: their losses are known exactly, and other subscribers have none."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def threads():
 
 
 class Reader:
-    """One SUB socket, and what it has got and knows to have missed."""
+    """One SUB socket with its received and its missed messages."""
 
     def __init__(self, sub):
         self.sub = sub
@@ -41,7 +41,7 @@ class Reader:
 
 @pytest.mark.slow
 def test_the_fast_lose_nothing_and_the_slow_know_what_they_lost(publish, raw_subscriber, ipc_path):
-    """Of each subscriber, what it got and the holes in seq make up all that was sent."""
+    """For each subscriber, received messages and holes in seq add up to all that were sent."""
     publisher = publish(f"ipc://{ipc_path}", high_water_mark=HIGH_WATER_MARK)
     feed, endpoint = publisher.sources[0], publisher.endpoints[0]
     fast = [Reader(raw_subscriber(endpoint, TOPIC)) for _ in range(FAST)]
@@ -75,7 +75,7 @@ def test_the_fast_lose_nothing_and_the_slow_know_what_they_lost(publish, raw_sub
 def test_subscribers_that_vanish_leave_nothing_behind(
     publish, raw_subscriber, fds, ipc_path, resident_bytes
 ):
-    """Neither descriptors nor threads nor memory, however often one comes, and however it goes."""
+    """Subscribers that vanish in any way leave neither descriptors nor threads nor memory."""
     publisher = publish(f"ipc://{ipc_path}", replay_mb=0)
     feed, endpoint = publisher.sources[0], publisher.endpoints[0]
     steady = Reader(raw_subscriber(endpoint, TOPIC))
@@ -84,7 +84,7 @@ def test_subscribers_that_vanish_leave_nothing_behind(
         beats.recv_multipart()
     with zmq.Context() as context:
         for k in range(300):
-            if k == 100:  # by then everything has its size
+            if k == 100:  # by then all sizes are stable
                 before = fds(), resident_bytes(), threads()
             with context.socket(zmq.SUB) as sub:
                 sub.setsockopt(zmq.LINGER, 0)

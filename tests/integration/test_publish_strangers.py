@@ -1,4 +1,4 @@
-"""Strangers at the publisher's endpoint: they neither end it nor make it grow."""
+"""Arbitrary peers at the publisher's endpoint, which neither end it nor make it grow."""
 
 import contextlib
 import socket
@@ -24,7 +24,7 @@ def receive_frame(sub):
 
 @pytest.fixture
 def stage(publish, raw_subscriber):
-    """A publisher over TCP, one who subscribes to it, and its address."""
+    """Make a publisher over TCP with a subscriber; return both with the address."""
     publisher = publish(ANY_PORT)
     sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "hb/")
     while not publisher.subscribers:
@@ -33,7 +33,7 @@ def stage(publish, raw_subscriber):
 
 
 def shake_hands(peer):
-    """Become a SUB socket, step by step: libzmq takes no READY that comes with the greeting."""
+    """Become a SUB socket step by step: libzmq takes no READY that comes with the greeting."""
     peer.sendall(GREETING)
     receive_until(peer, b"READY")
     peer.sendall(READY)
@@ -47,7 +47,7 @@ def receive_until(peer, wanted):
 
 
 def frames_of_zmtp():
-    """What a peer could send after a handshake that is as it should be."""
+    """List data that a peer could send after a valid handshake."""
     return {
         "a giant frame announced": b"\x02" + (1 << 62).to_bytes(8, "big") + bytes(99),
         "a frame above the limit": b"\x02" + (70_000).to_bytes(8, "big") + bytes(70_000),
@@ -61,7 +61,7 @@ def frames_of_zmtp():
 
 
 def garbage():
-    """What a peer could send instead of a handshake."""
+    """List data that a peer could send instead of a handshake."""
     rng = np.random.default_rng(6)
     return {
         "nothing": b"",
@@ -75,7 +75,7 @@ def garbage():
 
 
 def test_the_handshake_of_these_tests_is_a_right_one(stage):
-    """Else what comes after it would prove nothing: a bare socket can subscribe and read."""
+    """The handshake used in these tests is valid: a bare socket can subscribe and read."""
     _, _, address = stage
     with socket.create_connection(address) as peer:
         peer.settimeout(TIMEOUT_S)
@@ -86,7 +86,7 @@ def test_the_handshake_of_these_tests_is_a_right_one(stage):
 
 @pytest.mark.parametrize("shaken", [False, True], ids=["before", "after a handshake"])
 def test_whatever_strangers_send_subscribers_get_their_frames(stage, fds, shaken):
-    """HTTP, TLS, noise, half handshakes, giant frames: each twice; no descriptor stays."""
+    """HTTP, TLS, noise, half handshakes and giant frames disturb no subscriber and leak nothing."""
     publisher, sub, address = stage
     before = fds()
     every = frames_of_zmtp() if shaken else garbage()
@@ -100,7 +100,7 @@ def test_whatever_strangers_send_subscribers_get_their_frames(stage, fds, shaken
                 with contextlib.suppress(OSError):
                     stranger.shutdown(socket.SHUT_WR)
                 while stranger.recv(65536):
-                    pass  # until the publisher, too, has had enough
+                    pass  # until the publisher closes it, too
         publisher.sources[0].submit(make_batch())
         assert receive_frame(sub).header.seq == seq, what
     assert fds() <= before + 1
@@ -109,7 +109,7 @@ def test_whatever_strangers_send_subscribers_get_their_frames(stage, fds, shaken
 
 @pytest.mark.slow
 def test_connections_that_say_nothing_hold_up_nobody(stage, fds):
-    """A hundred half-open handshakes at once; when they go, so do their descriptors."""
+    """A hundred half-open handshakes delay nobody, and their descriptors are released."""
     publisher, sub, address = stage
     before = fds()
     strangers = [socket.create_connection(address) for _ in range(100)]
@@ -128,7 +128,7 @@ def test_connections_that_say_nothing_hold_up_nobody(stage, fds):
 
 @pytest.mark.slow
 def test_a_flood_of_subscriptions_stops_no_frame(stage, raw_subscriber, resident_bytes):
-    """A peer subscribes 100 000 times; the book is bounded, and all of it goes with the peer."""
+    """A peer's 100 000 subscriptions are kept within a bound and released with the peer."""
     publisher, sub, _ = stage
     flooding = threading.Event()
 
@@ -155,5 +155,5 @@ def test_a_flood_of_subscriptions_stops_no_frame(stage, raw_subscriber, resident
     publisher.sources[0].submit(make_batch(first=20))
     assert decode(late.recv_multipart()).channel == "1"
     assert len(publisher._sender._book._arrivals) <= PREFIXES_MAX
-    # libzmq's own tree of prefixes, while the peer is there, and what the allocator keeps of it.
+    # libzmq's own tree of prefixes, while the peer is there, and the allocator's cache of it.
     assert resident_bytes() - before < 200 << 20

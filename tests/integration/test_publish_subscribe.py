@@ -38,7 +38,7 @@ def receive(sub):
 
 
 def test_a_batch_arrives_as_one_message_a_frame_and_channel(connected):
-    """Values, numbers, times and counts are those of the batch."""
+    """Each frame and channel is a message with the batch's values, numbers, times and counts."""
     publisher, subscription = connected
     publisher.sources[0].submit(make_batch(2, gap_samples=77))
     frames = [next(subscription) for _ in range(4)]
@@ -54,7 +54,7 @@ def test_a_batch_arrives_as_one_message_a_frame_and_channel(connected):
 
 
 def test_a_description_comes_before_the_first_frame_and_when_it_changes(publish, raw_subscriber):
-    """Whoever follows both topics of a channel knows what the values mean when they come."""
+    """A description precedes the first frame and each change, so values have a known meaning."""
     publisher = publish()
     sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "meta/mic/0/", "hb/")
     while not publisher.subscribers:
@@ -72,7 +72,7 @@ def test_a_description_comes_before_the_first_frame_and_when_it_changes(publish,
 
 
 def test_a_late_joiner_gets_description_and_heartbeat_at_once(publish, progress, raw_subscriber):
-    """Each new subscription is answered, long after the first frame."""
+    """Each new subscription gets description and heartbeat at once, also a late one."""
     publisher = publish(progress=progress)
     publisher.sources[0].submit(make_batch())
     assert progress.wait(TIMEOUT_S)
@@ -89,7 +89,7 @@ def test_a_late_joiner_gets_description_and_heartbeat_at_once(publish, progress,
 
 @pytest.mark.slow
 def test_heartbeats_come_without_frames(publish, raw_subscriber):
-    """Silence differs from death: the daemon beats each second, numbered."""
+    """Numbered heartbeats come each second without frames, so silence differs from death."""
     publisher = publish(stats=lambda: make_stats("starting"))
     sub = raw_subscriber(publisher.endpoints[0], "hb/")
     beats = [receive(sub).header for _ in range(3)]
@@ -102,7 +102,7 @@ def test_heartbeats_come_without_frames(publish, raw_subscriber):
     ("state", "goodbye"), [("running", "stopped"), ("waiting", "stopped"), ("failed", "failed")]
 )
 def test_stop_sends_what_is_queued_and_says_goodbye(publish, wait_for_subscribers, state, goodbye):
-    """No frame that was submitted is lost, and the last message tells how it ended."""
+    """A stop sends all submitted frames, and its last message gives the reason."""
     states = ["running"]
     publisher = publish(stats=lambda: make_stats(states[-1]))
     with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
@@ -118,7 +118,7 @@ def test_stop_sends_what_is_queued_and_says_goodbye(publish, wait_for_subscriber
 
 
 def test_what_the_queue_drops_is_a_hole_of_the_same_length(publish, wait_for_subscribers):
-    """The daemon's own drops are told apart from those on the way to one subscriber."""
+    """Messages that the daemon's queue drops are counted apart from those lost on the way."""
     publisher = publish(queue_frames=4)
     with subscribe(publisher.endpoints[0], "spec/mic/0/", timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
@@ -130,14 +130,14 @@ def test_what_the_queue_drops_is_a_hole_of_the_same_length(publish, wait_for_sub
 
 
 def test_a_daemon_that_starts_anew_has_another_epoch(publish):
-    """Epochs are random and fit a double."""
+    """Each start has a random epoch that fits a double."""
     epochs = {publish().epoch for _ in range(3)}
     assert len(epochs) == 3
     assert max(epochs) < 2**53
 
 
 def test_a_change_is_told_at_once(publish, raw_subscriber):
-    """A heartbeat does not wait for its second, and others' heartbeats are left as they are."""
+    """A change sends a heartbeat at once and leaves those of other sources on time."""
     state = ["running"]
     publisher = publish(stats=lambda: make_stats(state[0]), names=("mic", "pond"))
     beats = {
@@ -157,7 +157,7 @@ def test_a_change_is_told_at_once(publish, raw_subscriber):
 
 
 def test_sources_share_the_socket_and_nothing_else(publish, wait_for_subscribers):
-    """Numbers, drops, names and descriptions are each source's own; the epoch is the daemon's."""
+    """Each source has its own numbers, drops, name and description; the epoch is the daemon's."""
     publisher = publish(names=("mic", "pond"), queue_frames=4)
     mic, pond = publisher.sources
     with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
@@ -174,12 +174,12 @@ def test_sources_share_the_socket_and_nothing_else(publish, wait_for_subscribers
         assert {f.header.epoch for f in frames} == {first.header.epoch}
         assert [f.header.dropped for f in frames] == [6] * 8 + [0] * 2
         assert set(subscription.heartbeats) == {"mic", "pond"}
-    publisher.stop()  # a message is counted once it is out: the last may have been read before
+    publisher.stop()  # a message is counted once it is sent: the last may have been read before
     assert (mic.messages, pond.messages, mic.dropped, pond.dropped) == (8, 4, 6, 0)
 
 
 def test_a_busy_source_does_not_hold_another_up(publish, wait_for_subscribers):
-    """However much one has to send, another's frame comes in its turn."""
+    """A source with much data does not delay another's frame."""
     publisher = publish(names=("busy", "mic"), queue_frames=64)
     busy, mic = publisher.sources
     with subscribe(publisher.endpoints[0], "spec/mic/", timeout_s=TIMEOUT_S) as subscription:
@@ -200,7 +200,7 @@ def test_the_first_message_is_told(publish, progress):
 
 
 def test_a_failure_in_the_thread_is_kept_and_told(progress):
-    """The owner is woken and finds the exception; stop still works."""
+    """A failure in the thread wakes the owner, which gets the exception and can stop."""
 
     def broken():
         raise ArithmeticError("no count today")
@@ -214,7 +214,7 @@ def test_a_failure_in_the_thread_is_kept_and_told(progress):
 
 
 def test_subscribers_are_counted_until_they_leave(publish, wait_for_subscribers, raw_subscriber):
-    """Only subscriptions to spectra count, and each counts."""
+    """Each subscription to spectra is counted, and others are not."""
     publisher = publish()
     gone = raw_subscriber(publisher.endpoints[0], "spec/mic/0/")
     raw_subscriber(publisher.endpoints[0], "")
@@ -230,7 +230,7 @@ def test_subscribers_are_counted_until_they_leave(publish, wait_for_subscribers,
 def test_a_subscriber_that_never_reads_harms_nobody(
     publish, raw_subscriber, wait_for_subscribers, ipc_path
 ):
-    """Another gets every frame, memory stays bounded, and the slow one finds a hole."""
+    """A subscriber that never reads finds a hole, while others get all and memory is bounded."""
     spec = SpectrumSpec(fs=48000.0, win_length=8192, scaling="dbfs")
     publisher = publish(f"ipc://{ipc_path}", high_water_mark=20, replay_mb=0)
     slow = raw_subscriber(publisher.endpoints[0], "spec/", high_water_mark=20)
@@ -251,7 +251,7 @@ def test_a_subscriber_that_never_reads_harms_nobody(
 
 @pytest.mark.slow
 def test_stop_does_not_wait_for_a_subscriber_that_never_reads(publish, raw_subscriber):
-    """Ending is bounded whatever is left to send."""
+    """A stop is bounded in time with a subscriber that never reads."""
     publisher = publish(queue_frames=5000, high_water_mark=5000)
     sub = raw_subscriber(publisher.endpoints[0], "spec/", "hb/", high_water_mark=1)
     while not publisher.subscribers:
@@ -263,7 +263,7 @@ def test_stop_does_not_wait_for_a_subscriber_that_never_reads(publish, raw_subsc
 
 
 def test_garbage_on_the_port_disturbs_nobody(connected):
-    """Strangers' bytes neither end the daemon nor reach a subscriber."""
+    """Arbitrary bytes at the port neither end the daemon nor reach a subscriber."""
     publisher, subscription = connected
     address = ("127.0.0.1", int(publisher.endpoints[0].rpartition(":")[2]))
     rng = np.random.default_rng(1)
@@ -278,7 +278,7 @@ def test_garbage_on_the_port_disturbs_nobody(connected):
 def test_a_peer_that_sends_no_subscription_is_cut_off(
     nonsense, publish, raw_subscriber, wait_for_subscribers
 ):
-    """It is no command and does no harm; whoever subscribes is served."""
+    """A peer that sends no valid subscription is cut off, and other subscribers are served."""
     with ExitStack() as cleanup:
         access = Access()
         access.start()
@@ -300,7 +300,7 @@ def test_a_peer_that_sends_no_subscription_is_cut_off(
 
 
 def test_an_ipc_socket_is_private_and_leaves_nothing(publish, ipc_path):
-    """Socket 0660, new folder 0750; both files are gone after the stop."""
+    """An IPC socket has mode 0660 in a new folder of 0750, and both files are removed."""
     path = ipc_path.parent / "new" / "s.ipc"
     publisher = publish(f"ipc://{path}")
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
@@ -310,7 +310,7 @@ def test_an_ipc_socket_is_private_and_leaves_nothing(publish, ipc_path):
 
 
 def test_a_second_daemon_cannot_take_an_ipc_path(publish, ipc_path, wait_for_subscribers):
-    """It is told who is in the way; the first goes on; after its end the path is free."""
+    """A second daemon at an IPC path is an error that names the first, until that ends."""
     first = publish(f"ipc://{ipc_path}")
     with pytest.raises(BusyError, match=r"s\.ipc': in use by another process, which holds .*lock"):
         publish(f"ipc://{ipc_path}")
@@ -323,7 +323,7 @@ def test_a_second_daemon_cannot_take_an_ipc_path(publish, ipc_path, wait_for_sub
 
 
 def test_a_lock_removed_while_it_was_awaited_is_not_taken_for_the_new_one(ipc_path, monkeypatch):
-    """Between open and lock the owner may have left; the file that counts is the one in place."""
+    """If the lock file is replaced between open and lock, the new file is locked."""
     lock = ipc_path.with_name("s.ipc.lock")
     real_flock = fcntl.flock
     calls = []
@@ -343,14 +343,14 @@ def test_a_lock_removed_while_it_was_awaited_is_not_taken_for_the_new_one(ipc_pa
 
 
 def test_a_stale_socket_is_replaced(publish, ipc_path):
-    """What a killed daemon has left behind is in nobody's way."""
+    """The socket that a killed daemon left is replaced."""
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(str(ipc_path))
     publish(f"ipc://{ipc_path}")
 
 
 def test_a_living_stranger_on_the_path_is_left_alone(publish, ipc_path):
-    """A process that does not know our lock keeps its socket."""
+    """A live process at the path that does not use our lock keeps its socket."""
     with socket.socket(socket.AF_UNIX) as stranger:
         stranger.bind(str(ipc_path))
         stranger.listen()
@@ -361,7 +361,7 @@ def test_a_living_stranger_on_the_path_is_left_alone(publish, ipc_path):
 
 
 def test_a_file_at_the_path_is_not_deleted(publish, ipc_path):
-    """ZeroMQ would remove it; we refuse."""
+    """A file at the path is refused, although ZeroMQ would remove it."""
     ipc_path.write_text("precious")
     with pytest.raises(StorageError, match="the path exists and is not a socket"):
         publish(f"ipc://{ipc_path}")
@@ -369,14 +369,14 @@ def test_a_file_at_the_path_is_not_deleted(publish, ipc_path):
 
 
 def test_a_folder_that_cannot_be_made_is_told(publish, ipc_path):
-    """The error names endpoint, path and reason."""
+    """A folder that cannot be created is an error with endpoint, path and reason."""
     ipc_path.write_text("")
     with pytest.raises(StorageError, match=r"endpoint='ipc://.*': .*(Not a directory|File exists)"):
         publish(f"ipc://{ipc_path}/deeper/s.ipc")
 
 
 def test_an_occupied_port_is_told_and_undoes_the_rest(publish, ipc_path):
-    """Exit code 75, the endpoint named, and the other endpoints are released."""
+    """An occupied port gives exit code 75 with the endpoint, and other endpoints are released."""
     taken = publish().endpoints[0]
     with pytest.raises(BusyError, match=f"endpoint='{taken}': in use by another process") as caught:
         publish(f"ipc://{ipc_path}", taken)
@@ -385,13 +385,13 @@ def test_an_occupied_port_is_told_and_undoes_the_rest(publish, ipc_path):
 
 
 def test_an_address_of_another_machine_is_told(publish):
-    """192.0.2.1 is reserved for documentation: no interface has it."""
+    """The address 192.0.2.1, reserved for documentation, cannot be bound and is an error."""
     with pytest.raises(UnavailableError, match="no network interface of this machine has that"):
         publish("tcp://192.0.2.1:5556", insecure=True)
 
 
 def test_settings_that_break_a_rule_are_refused_before_anything_is_opened():
-    """Malformed, reachable by strangers, none, or too small."""
+    """Malformed, exposed, missing or too small settings are refused before a socket is opened."""
     for endpoints, options, rule in [
         (["tcp://nowhere"], {}, "the port must be"),
         (["tcp://0.0.0.0:5556"], {}, "anyone on the network could listen"),
@@ -405,7 +405,7 @@ def test_settings_that_break_a_rule_are_refused_before_anything_is_opened():
 
 
 def test_sources_of_one_name_are_refused():
-    """Their topics would be the same."""
+    """Two sources with the same name are refused, as their topics would be equal."""
     publisher = Publisher([ANY_PORT])
     publisher.add_source("mic", make_stats)
     with pytest.raises(ConfigError, match="source name='mic': another source has it"):
@@ -413,7 +413,7 @@ def test_sources_of_one_name_are_refused():
 
 
 def test_several_endpoints_carry_the_same_frames(publish, ipc_path, wait_for_subscribers):
-    """A TCP and an IPC subscriber see one stream, with one numbering."""
+    """TCP and IPC subscribers get the same stream with one numbering."""
     publisher = publish(ANY_PORT, f"ipc://{ipc_path}")
     assert publisher.endpoints[1] == f"ipc://{ipc_path}"
     with (
@@ -426,7 +426,7 @@ def test_several_endpoints_carry_the_same_frames(publish, ipc_path, wait_for_sub
 
 
 def test_ipv6_loopback_works(publish, wait_for_subscribers):
-    """An IPv6 address in brackets can be bound to and connected to."""
+    """An IPv6 address in brackets works for bind and connect."""
     try:
         with socket.socket(socket.AF_INET6) as probe:
             probe.bind(("::1", 0))

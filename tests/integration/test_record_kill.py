@@ -1,4 +1,4 @@
-"""Recordings that are killed: a few rounds of ``benchmarks/kill_recording.py``."""
+"""Killed recordings: a few rounds of ``benchmarks/kill_recording.py``."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "kill_recording.py"
 
 @pytest.mark.slow
 def test_a_kill_costs_nothing_that_was_there(tmp_path):
-    """Whenever it comes: files open, all that a reader saw is there, and nothing is false."""
+    """After a kill at any time, files open with all data that a reader saw and no wrong data."""
     report = tmp_path / "report.json"
     rounds = ["--kills", "3", "--duration", "0.5", "--seed", "3", "--bound", "30"]
     formats = ["--format", "wav", "--format", "npz"]

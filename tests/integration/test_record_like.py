@@ -1,4 +1,4 @@
-"""``spectrod record --like``, and what the flags of pictures do to files."""
+"""``spectrod record --like``, and picture flags."""
 
 from xml.etree import ElementTree as ET
 
@@ -40,14 +40,14 @@ LOOKS = (
 
 @pytest.mark.parametrize("suffix", ["png", "jpg", "webp", "pgm", "svg"])
 def test_like_repeats_a_picture_of_any_format(tmp_path, suffix):
-    """What a picture of ours was made with is enough to make it again, to the byte."""
+    """The settings stored in a picture of any format reproduce it byte for byte."""
     assert record("-o", f"a.{suffix}", *LOOKS) == 0
     assert record("-o", f"b.{suffix}", "--like", f"a.{suffix}", *START) == 0
     assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
 
 
 def test_flags_override_what_an_old_picture_says():
-    """A flag that is given stands; of alternatives it replaces the others."""
+    """A flag overrides the old picture's setting and replaces its alternatives."""
     assert record("-o", "a.png", *LOOKS) == 0
     changes = ("--levels=-90,-10", "--win-length", "512", "--theme", "light", "--raw")
     assert record("-o", "b.png", "--like", "a.png", *changes) == 0
@@ -65,7 +65,7 @@ def test_flags_override_what_an_old_picture_says():
 
 
 def test_a_new_recording_has_its_own_title_and_times(tmp_path):
-    """Neither the title nor the time span of the old picture is repeated."""
+    """A new recording repeats neither the title nor the times of the old picture."""
     assert record("-o", "a.svg", "--title", "Old", "--duration", "1") == 0
     assert record("-o", "b.svg", "--like", "a.svg") == 0
     assert "<title>x.wav</title>" in (tmp_path / "b.svg").read_text()
@@ -86,7 +86,7 @@ def test_a_new_recording_has_its_own_title_and_times(tmp_path):
     ],
 )
 def test_what_cannot_be_drawn_is_one_line(tmp_path, capsys, arguments, text):
-    """Each broken rule is an error of one line before anything is recorded, and leaves no file."""
+    """Each broken rule is one line before anything is recorded, and leaves no file."""
     assert record("-o", "a.png", *arguments) == 2
     error = capsys.readouterr().err
     assert text in error
@@ -96,7 +96,7 @@ def test_what_cannot_be_drawn_is_one_line(tmp_path, capsys, arguments, text):
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_channels_have_files_of_their_own(tmp_path, suffix):
-    """Each file shows one channel by name, in the same colours."""
+    """Each file shows one channel, named in the file name, in the same colours."""
     arguments = ("--channels-as", "files", "--channel-names", "left,a/b", "--strips", "level")
     assert record("-o", f"a.{suffix}", *arguments) == 0
     names = sorted(path.name for path in tmp_path.iterdir())
@@ -111,7 +111,7 @@ def test_channels_have_files_of_their_own(tmp_path, suffix):
 
 @pytest.mark.parametrize("f_scale", ["linear", "log", "mel", "octave"])
 def test_a_tone_is_at_its_frequency_on_every_axis(f_scale):
-    """The loudest row is that of the tone, whatever the axis."""
+    """The loudest row is that of the tone on every axis."""
     assert record("-o", "a.png", "--f-scale", f_scale, "--win-length", "1024") == 0
     tone = read_levels("a.png")
     pixels = tone.pixels
@@ -129,7 +129,7 @@ def texts_of(path):
 
 
 def test_strips_are_of_samples_or_else_of_rows(tmp_path, capsys):
-    """A recording of spectra has no waveform and no peaks, but a level; others have them all."""
+    """A recording of spectra has a level strip but no waveform or peaks; samples have all."""
     assert record("-o", "a.svg", "-o", "x.spd", "--strips", "waveform,level") == 0
     assert {"waveform", "peak, RMS"} < texts_of(tmp_path / "a.svg")
     of_rows = ["record", "x.spd", "--like", "a.svg", "-o"]
@@ -144,7 +144,7 @@ def test_strips_are_of_samples_or_else_of_rows(tmp_path, capsys):
 
 
 def test_bands_and_weighting_are_repeated(tmp_path):
-    """A picture of weighted bands repeats as one, unless a flag says otherwise."""
+    """A picture of weighted bands is repeated as such unless a flag overrides it."""
     assert record("-o", "a.pgm", "--bands", "octave", "--weighting", "A") == 0
     assert record("-o", "b.pgm", "--like", "a.pgm") == 0
     assert record("-o", "c.pgm", "--like", "a.pgm", "--weighting", "C") == 0
@@ -154,7 +154,7 @@ def test_bands_and_weighting_are_repeated(tmp_path):
 
 
 def test_pictures_of_what_is_stored_repeat_the_look_of_any_picture(tmp_path):
-    """Its analysis is what it is: that of the old picture says nothing, and is no reason."""
+    """A stored recording takes the look of any picture and keeps its own analysis."""
     assert record("-o", "a.pgm", "-o", "a.spd", *LOOKS) == 0
     old = (tmp_path / "a.pgm").read_bytes()
     (tmp_path / "a.pgm").write_bytes(old.replace(b'"weighting": "Z"', b'"weighting": "A"'))
@@ -177,7 +177,7 @@ def test_pictures_of_what_is_stored_repeat_the_look_of_any_picture(tmp_path):
     ],
 )
 def test_what_is_for_samples_is_refused_of_spectra(tmp_path, capsys, arguments, told):
-    """A flag that would change nothing is not taken in silence."""
+    """A flag for samples is refused for stored spectra, where it has no effect."""
     assert record("-o", "a.spd") == 0
     for source in ("a.spd", "tcp://127.0.0.1:9"):
         assert main(["record", source, "-o", "b.png", *arguments]) == 2

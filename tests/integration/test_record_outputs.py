@@ -1,4 +1,4 @@
-"""``spectrod record`` into every kind of file, of every kind of source, whole runs."""
+"""``spectrod record`` of every kind of source into every kind of file, in whole runs."""
 
 import itertools
 import json
@@ -60,7 +60,7 @@ def names(tmp_path):
 
 @pytest.mark.parametrize("how", ["flag", "configuration"])
 def test_channels_have_their_names_in_pictures_and_in_data(tmp_path, how):
-    """They are those of --channel-names, or else the configuration's."""
+    """Channel names are those of --channel-names or else of the configuration."""
     write("x.wav", channels=2)
     (tmp_path / "c.toml").write_text('[source]\nchannel_names = ["left", "right"]\n')
     given = {"flag": ["--channel-names", "left,right"], "configuration": ["--config", "c.toml"]}
@@ -72,7 +72,7 @@ def test_channels_have_their_names_in_pictures_and_in_data(tmp_path, how):
 
 @pytest.mark.parametrize("engine", ["numpy", "auto"])
 def test_pictures_data_and_sound_at_once(tmp_path, engine):
-    """One run fills files of all kinds: the data have their own analysis, the sound is the same."""
+    """One run writes pictures, data with their own analysis, and unchanged sound."""
     write("x.wav", channels=2)
     outputs = ["-o", "a.png", "-o", "a.npz", "-o", "a.spd", "-o", "a.flac"]
     assert main(["record", "x.wav", *outputs, *SMALL, *DATA, "--engine", engine]) == 0
@@ -88,7 +88,7 @@ def test_pictures_data_and_sound_at_once(tmp_path, engine):
 
 
 def test_data_of_bands_have_a_broadband_level_and_names(tmp_path, capsys):
-    """In each format; the low bands that the window does not resolve are named."""
+    """Data of bands have a broadband level and names in each format; missing bands are named."""
     write("x.wav")
     bands = ["--bands", "octave", "--averaging", "mean", "--rate-hz", "1", "--engine", "numpy"]
     outputs = ["-o", "a.csv", "-o", "a.npz", "-o", "a.spd"]
@@ -113,7 +113,7 @@ def test_data_of_bands_have_a_broadband_level_and_names(tmp_path, capsys):
 
 
 def test_sound_alone(tmp_path):
-    """Samples can be all that is wanted; a part of them is cut at the very sample."""
+    """Sound can be the only output, and a part of it is cut at the exact sample."""
     write("x.wav")
     assert main(["record", "x.wav", "-o", "y.wav", "--duration", "1.5", *SMALL]) == 0
     expected = soundfile.read("x.wav")[0][: round(1.5 * FS)]
@@ -122,7 +122,7 @@ def test_sound_alone(tmp_path):
 
 
 def test_a_stored_recording_becomes_the_same_picture():
-    """Of its own rows, a stored recording gives the levels that the samples gave."""
+    """A stored recording's picture has the levels of the samples' picture."""
     write("x.wav")
     whole = ["--hop", "128", "--win-length", "256", "--nfft", "256", *SMALL]
     assert (
@@ -137,7 +137,7 @@ def test_a_stored_recording_becomes_the_same_picture():
 
 @pytest.mark.parametrize(("start", "first"), [("T04:30:01", 1), ("2026-05-01T04:30:02Z", 2)])
 def test_a_start_within_a_file(start, first):
-    """--start leaves out what is before it; times are those of the samples that are left."""
+    """With --start, earlier samples are left out and times are those of the rest."""
     write("x.wav")
     arguments = [*START, "--start", start, "--duration", "1s", "--time-axis", "utc"]
     assert main(["record", "x.wav", "-o", "a.png", "-o", "a.wav", *arguments, *SMALL]) == 0
@@ -149,7 +149,7 @@ def test_a_start_within_a_file(start, first):
 
 
 def test_a_file_for_each_period(tmp_path):
-    """Files begin at whole periods of UTC, follow on each other, and are named by their begin."""
+    """Files start at whole periods of UTC, are contiguous, and are named by their start."""
     write("x.wav", seconds=5.0)
     start = ["--start-time", "2026-05-01T04:30:01Z"]
     every = ["--every", "2s", "--name", "%Y%jT%H%M%S.wav", "-o", "."]
@@ -162,7 +162,7 @@ def test_a_file_for_each_period(tmp_path):
 
 
 def test_segments_of_periods_follow_on_each_other(tmp_path):
-    """Read back from their folder, rows of one run are one recording, without a gap."""
+    """Segments of periods are read back as one recording without a gap."""
     write("x.wav", seconds=5.0)
     (tmp_path / "site").mkdir()
     every = ["--every", "2s", "-o", "site/%Y%jT%H%M%S.spd"]
@@ -178,7 +178,7 @@ def test_segments_of_periods_follow_on_each_other(tmp_path):
 
 
 def test_a_start_behind_the_end_of_a_stored_recording(capsys):
-    """It is told as it is of a file of samples."""
+    """A start after the end of a stored recording is the same error as for samples."""
     write("x.wav", seconds=1.0)
     assert main(["record", "x.wav", *START, "-o", "x.spd", *DATA, *SMALL]) == 0
     assert main(["record", "x.spd", "--start", "T04:29", "-o", "y.png"]) == 2
@@ -186,7 +186,7 @@ def test_a_start_behind_the_end_of_a_stored_recording(capsys):
 
 
 def test_pictures_of_periods_have_every_row(tmp_path):
-    """Pictures of periods begin where the one before has ended, to within a row."""
+    """Pictures of periods are contiguous to within a row."""
     write("x.wav", seconds=5.0)
     every = ["--every", "2s", "-o", "%Y%jT%H%M%S.png"]
     assert main(["record", "x.wav", *START, *every, *SMALL]) == 0
@@ -198,7 +198,7 @@ def test_pictures_of_periods_have_every_row(tmp_path):
 
 
 def test_the_picture_counts_every_sample():
-    """Rows that the device averaged give the mean of all frames, the cut-off last one included."""
+    """Rows averaged on the device give the mean of all frames, the shorter last row included."""
     n = np.arange(20 * FS)
     samples = 0.1 * np.sin(2 * np.pi * 1000 * n / FS)
     samples[-FS // 20 :] *= 10.0  # so late that only the last row can have it
@@ -215,7 +215,7 @@ def test_the_picture_counts_every_sample():
 
 @pytest.mark.parametrize("pool", ["mean", "max", "min"])
 def test_pooling(pool):
-    """A click between silence: its maximum, the mean with the silence, or the silence."""
+    """A click in silence appears as its maximum, as the mean with silence, or not at all."""
     samples = np.full(20 * FS, 1e-3) * np.sin(2 * np.pi * 1000 * np.arange(20 * FS) / FS)
     samples[::64] = 0.5
     soundfile.write("x.wav", samples, FS, "PCM_16")
@@ -229,7 +229,7 @@ def test_pooling(pool):
 
 
 def test_one_output_fails_alone(tmp_path, monkeypatch, capsys):
-    """The others are finished, one line says what is wrong, and the exit code is storage's."""
+    """If one output fails, the others are finished, with one line and a storage exit code."""
     write("x.wav")
 
     def full(*_):
@@ -245,7 +245,7 @@ def test_one_output_fails_alone(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def daemon(publish):
-    """Run a pipeline of two channels whose spectra are published; its endpoint."""
+    """Run a pipeline of two channels whose spectra are published; return its endpoint."""
     publisher = publish()
     spec = SpectrumSpec(float(FS), 2, win_length=512, hop=256, scaling="dbfs")
     source = SignalSource("sine,1000,-20", float(FS), 2, "realtime")
@@ -258,7 +258,7 @@ def daemon(publish):
 
 @pytest.mark.slow
 def test_a_daemon_is_recorded(tmp_path, daemon):
-    """Rows come from a daemon's messages, of all its channels, in its own scaling."""
+    """A daemon's messages become rows of all its channels in its own scaling."""
     outputs = ["-o", "a.png", "-o", "a.npz", "-o", "a.spd"]
     assert main(["record", daemon, *outputs, *SMALL[2:], "--duration", "1.5"]) == 0
     assert names(tmp_path) == ["a.npz", "a.png", "a.spd"]
@@ -273,7 +273,7 @@ def test_a_daemon_is_recorded(tmp_path, daemon):
 
 
 def test_what_is_lost_of_a_daemon_is_a_gap(publish, wait_for_subscribers):
-    """A row of which a channel is missing is left out, and told with the daemon's own gaps."""
+    """A row without one channel's message is dropped and reported with the daemon's gaps."""
     publisher = publish()
     subscription = subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S)
     wait_for_subscribers(publisher)
@@ -306,7 +306,7 @@ rate_hz = 1
 
 @pytest.mark.parametrize("fs", [32000, 16000, 8000])
 def test_millidecades_of_any_sample_rate(tmp_path, fs):
-    """The rate of the file counts: bands go up to half of it, and its picture is not checked."""
+    """Millidecades reach half the file's sample rate, and the picture is not checked for them."""
     write("x.wav", seconds=3.0, fs=fs)
     (tmp_path / "c.toml").write_text(MILLIDECADES.format(fs=fs, hop=fs // 2))
     assert main(["record", "x.wav", "-o", "x.spd", "--config", "c.toml", "--engine", "numpy"]) == 0
@@ -319,7 +319,7 @@ def test_millidecades_of_any_sample_rate(tmp_path, fs):
 
 
 def test_only_what_is_asked_for_is_checked(tmp_path, capsys):
-    """Sound needs no analysis at all; bands that need a long window give pictures one."""
+    """Sound needs no analysis, and bands that need a long window lengthen the picture's."""
     write("x.wav")
     (tmp_path / "c.toml").write_text(MILLIDECADES.format(fs=4096, hop=2048))
     arguments = ["--config", "c.toml", *SMALL]
@@ -335,7 +335,7 @@ DATA_SUFFIXES = (".spd", ".nc", ".h5", ".zarr", ".npz", ".npy", ".csv")
 
 
 def left_out_samples(path):
-    """Samples that a data file says are in no row."""
+    """Return the samples that a data file reports as in no row."""
     if path.suffix == ".spd":
         return SegmentReader(path).left_out_samples
     if path.suffix == ".csv":
@@ -352,7 +352,7 @@ def left_out_samples(path):
 
 @pytest.mark.slow
 def test_the_last_part_of_a_sound_is_in_every_data_file(tmp_path, capsys):
-    """A tone from 9.3 s to the end at 9.75 s is in a shorter row; nothing is left out."""
+    """A tone in the last, shorter row of a sound is in every data file."""
     n = np.arange(9 * FS + 3 * FS // 4)
     tone = np.where(n >= 9.3 * FS, 0.5 * np.sin(2 * np.pi * 1000 * n / FS), 0.0)
     soundfile.write("end.wav", tone, FS, "PCM_16")
@@ -382,7 +382,7 @@ def test_the_last_part_of_a_sound_is_in_every_data_file(tmp_path, capsys):
 
 
 def test_samples_that_fill_no_window_are_reported(tmp_path, capsys):
-    """One line says how many there are at the end of data; a picture alone says nothing."""
+    """Samples at the end that fill no window are reported in one line for data, not pictures."""
     soundfile.write("x.wav", np.zeros(4096 + 100), FS, "PCM_16")
     arguments = [*START, "--engine", "numpy", "--win-length", "256", "--hop", "128"]
     assert main(["record", "x.wav", "-o", "a.spd", *arguments]) == 0
@@ -399,7 +399,7 @@ def test_samples_that_fill_no_window_are_reported(tmp_path, capsys):
 
 
 def test_a_shorter_row_of_a_daemon_is_one_in_the_recording(publish, wait_for_subscribers):
-    """An average that a gap cut off keeps its number of frames, and the gap its length."""
+    """A shorter row of a daemon keeps its number of frames, and the gap its length."""
     spec = replace(SPEC, averaging="mean", averaging_frames=4)
     publisher = publish()
     subscription = subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S)
@@ -418,7 +418,7 @@ def test_a_shorter_row_of_a_daemon_is_one_in_the_recording(publish, wait_for_sub
 
 
 def test_several_products_must_be_named(publish, wait_for_subscribers):
-    """One recording holds one kind of spectrum of one source."""
+    """With several products one must be named, as a recording holds one kind of spectrum."""
     publisher = publish(names=("mic", "reef"))
     subscription = subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S)
     wait_for_subscribers(publisher)
@@ -460,7 +460,7 @@ def test_several_products_must_be_named(publish, wait_for_subscribers):
     ],
 )
 def test_bad_arguments(arguments, message, capsys, tmp_path):
-    """What cannot be is found before anything starts: one line, nothing left."""
+    """Impossible arguments are one line before anything starts, and leave no file."""
     write("x.wav")
     assert main(["record", "x.wav", *arguments, "--engine", "numpy"]) == 2
     errors = capsys.readouterr().err
@@ -470,7 +470,7 @@ def test_bad_arguments(arguments, message, capsys, tmp_path):
 
 
 def test_spectra_have_no_sound(capsys):
-    """A sound file cannot be made of stored spectra."""
+    """A sound file of stored spectra is refused."""
     write("x.wav", seconds=1.0)
     assert main(["record", "x.wav", "-o", "a.spd", *SMALL, *DATA]) == 0
     assert main(["record", "a.spd", "-o", "y.wav"]) == 2
@@ -478,7 +478,7 @@ def test_spectra_have_no_sound(capsys):
 
 
 def test_nobody_publishes(ipc_path):
-    """Where no daemon answers, that is told after a while."""
+    """If no daemon answers, there is an error after a timeout."""
     expected = pytest.raises(UnavailableError, match=r"spec/: no spectra came in 0\.2 s")
     with subscribe(f"ipc://{ipc_path}") as subscription, expected:
         DaemonReader(subscription, "spec/", timeout_s=0.2)
@@ -486,9 +486,9 @@ def test_nobody_publishes(ipc_path):
 
 @pytest.mark.parametrize("command", ["record", "convert"])
 def test_an_interrupted_batch_is_whole_in_every_file(tmp_path, monkeypatch, command):
-    """Ctrl-C while rows are written waits for all files to have them; only convert gives them up.
+    """Ctrl-C lets a batch reach all files, so that they agree; only convert aborts.
 
-    Else the files that are finished then would differ, or hold half of a batch.
+    Files would otherwise differ, or hold half of a batch.
     """
     write("x.wav", seconds=1.0)
     assert main(["record", "x.wav", "-o", "x.spd", "--engine", "numpy"]) == 0
@@ -510,7 +510,7 @@ def test_an_interrupted_batch_is_whole_in_every_file(tmp_path, monkeypatch, comm
 
 
 def test_an_interrupt_while_outputs_begin_leaves_nothing(tmp_path, monkeypatch):
-    """What was begun before is not left over, where the next recording would stumble over it."""
+    """Ctrl-C while outputs are created removes those already created."""
     write("x.wav", seconds=1.0)
 
     def make(*_args):

@@ -1,4 +1,4 @@
-"""``spectrod record`` of every kind of source: the picture's times, gaps, channels and end."""
+"""``spectrod record`` of every kind of source: times, gaps, channels and end of the picture."""
 
 import os
 import resource
@@ -39,13 +39,13 @@ def record(*arguments):
 
 
 def strongest(levels, t_s):
-    """Frequency of the strongest row at a time [Hz]; None in a gap."""
+    """Return the frequency of the strongest row at a time [Hz], or None in a gap."""
     column = levels.level[:, int(np.argmin(np.abs(levels.t - t_s)))]
     return None if np.isnan(column).any() else levels.f[int(np.argmax(column))]
 
 
 def test_a_folder_is_drawn_with_its_gap_and_its_times(tmp_path):
-    """Each file is drawn where its time says, what is missing between them as a gap, in UTC."""
+    """Files of a folder are drawn at their times in UTC, with gaps between them."""
     (tmp_path / "site").mkdir()
     for name, frequency_hz in (("043000", 1000), ("043010", 2000), ("043040", 3000)):
         soundfile.write(f"site/20260501_{name}.wav", tone(frequency_hz, 10), FS)
@@ -62,21 +62,21 @@ def test_a_folder_is_drawn_with_its_gap_and_its_times(tmp_path):
     [([], START_NS), (["--start-time", "2026-05-01T05:30:00+01:00"], START_NS)],
 )
 def test_start_times(arguments, begin_ns):
-    """A file's own time is the picture's; one that is given wins."""
+    """A picture has the file's time, unless another one is given."""
     name = "20260501_050000.wav" if arguments else "20260501_043000.wav"
     soundfile.write(name, tone(1000, 1), FS)
     assert record(name, "--time-axis", "utc", *arguments).pixels.begin_utc_ns == begin_ns
 
 
 def test_the_daemons_pace_and_loop_do_not_count(monkeypatch):
-    """A file is read once and at full speed unless the command asks for something else."""
+    """The daemon's settings of pace and loop do not apply to ``record``."""
     monkeypatch.setenv("SPECTROD_SOURCE_LOOP", "true")
     soundfile.write("x.wav", tone(1000, 20), FS)
     assert record("x.wav").pixels.duration_s == pytest.approx(20, abs=0.1)
 
 
 def test_a_loop_needs_a_duration(capsys):
-    """A file in a loop has no end but the one that is asked for."""
+    """A file in a loop needs a duration."""
     soundfile.write("x.wav", tone(1000, 0.5), FS)
     assert main(["record", "x.wav", "--loop", "-o", "x.png"]) == 2
     assert "x.wav: has no end; give --duration" in capsys.readouterr().err
@@ -86,7 +86,7 @@ def test_a_loop_needs_a_duration(capsys):
 
 
 def test_selected_channels_are_drawn():
-    """--select leaves the other channels out."""
+    """The option --select leaves the other channels out."""
     soundfile.write("x.wav", np.hstack([tone(1000, 1), tone(2000, 1), tone(3000, 1)]), FS)
     levels = record("x.wav", "--select", "2")
     assert levels.pixels.channels == 1
@@ -102,7 +102,7 @@ def test_selected_channels_are_drawn():
     ],
 )
 def test_bad_source_options(arguments, message, capsys):
-    """Options that cannot be are one line with the value and the rule."""
+    """Impossible options are one line with the value and the rule."""
     soundfile.write("x.wav", tone(1000, 0.5), FS)
     assert main(["record", "x.wav", "-o", "x.png", *arguments]) == 2
     errors = capsys.readouterr().err
@@ -112,7 +112,7 @@ def test_bad_source_options(arguments, message, capsys):
 
 @pytest.mark.slow
 def test_a_card_that_stays_away_does_not_outlast_the_duration(monkeypatch):
-    """Missing samples count towards --duration even if nothing comes after them."""
+    """Missing samples count towards --duration even if the card stays away."""
 
     class Gone(SignalSource):
         is_live = True
@@ -132,7 +132,7 @@ def test_a_card_that_stays_away_does_not_outlast_the_duration(monkeypatch):
 
 @pytest.mark.slow
 def test_a_fifo_is_recorded_until_it_is_interrupted(tmp_path):
-    """Two writers, and Ctrl-C: a picture of both, with a gap between them, and exit code 130."""
+    """Ctrl-C ends a FIFO's recording with a picture of two writers, their gap, and code 130."""
     os.mkfifo(tmp_path / "mic")
     arguments = ["pcm:mic", "--rate", str(FS), "-o", "x.png", *NUMPY, "--log-level", "info"]
     process = subprocess.Popen(
@@ -156,7 +156,7 @@ def test_a_fifo_is_recorded_until_it_is_interrupted(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("source", "left"), [("-", ["x.wav.part"]), ("pcm:x.raw", [])])
 def test_what_cannot_be_had_again_is_not_thrown_away(tmp_path, source, left):
-    """A disk that fails leaves the sound of a pipe for recovery, and nothing of a file's."""
+    """A failing disk leaves a pipe's sound for recovery, and removes a copy of a file's sound."""
     integers = np.random.default_rng(7).integers(-32768, 32768, 400_000, np.int16)
     (tmp_path / "x.raw").write_bytes(integers.tobytes())
     limit = 600_000
@@ -189,7 +189,7 @@ def _read_until(process, text):
 
 
 def test_a_picture_of_a_pipe_says_what_it_is(monkeypatch):
-    """The title is no hyphen, and the axis is that of the receiver."""
+    """A pipe's picture has a title other than a hyphen and the receiver's axis."""
     x = np.exp(2j * np.pi * 0.25 * np.arange(8000))
     pairs = np.stack([x.real, x.imag], axis=1)
     np.round(pairs * 127).astype(np.int8).tofile("x.cs8")

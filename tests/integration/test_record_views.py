@@ -1,4 +1,4 @@
-"""Long-term views from the command line: the same levels whatever they are made from."""
+"""Long-term views from the command line, with the same levels from any input."""
 
 import csv
 
@@ -18,7 +18,7 @@ TONE_HZ, LEVEL_DBFS = 1000.0, -20.0
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
-    """Make 210 s of noise with a tone that is there half the time."""
+    """Make 210 s of noise with a tone present half of the time."""
     path = tmp_path_factory.mktemp("sound") / "pier.wav"
     rng = np.random.default_rng(5)
     writer = SoundWriter(path, FS, 1, "s16")
@@ -48,9 +48,9 @@ def test_levels_are_those_of_the_sound(sound, tmp_path):
     tone_db = LEVEL_DBFS - 10.0 * np.log10(2.0 * found.spec.enbw_hz)
     noise_db = 10.0 * np.log10(1e-6 / 4000.0)
     assert found.exceeded(10.0)[0, value] == pytest.approx(tone_db, abs=0.2)
-    # Between the levels that 5 % and 95 % of means of 19 windows or so have.
+    # Between the 5 % and 95 % levels of means of about 19 windows.
     assert found.exceeded(90.0)[0, value] == pytest.approx(noise_db, abs=2.5)
-    # The median, as the tone's beginnings and ends are wide.
+    # The median, as the tone's starts and ends are wide.
     assert found.exceeded(50.0)[0, 20] == pytest.approx(noise_db, abs=0.5)
     with outputs[1].open() as file:
         table = list(csv.DictReader(line for line in file if not line.startswith("#")))
@@ -61,7 +61,7 @@ def test_levels_are_those_of_the_sound(sound, tmp_path):
 
 @pytest.mark.slow
 def test_levels_of_a_stored_recording_are_the_same(sound, tmp_path):
-    """An LTSA's rows, stored and converted, give the levels that counting at once gives."""
+    """Stored and converted rows of an LTSA give the same levels as a direct count."""
     rows, at_once, later = (tmp_path / name for name in ("x.spd", "a.npz", "b.npz"))
     both = ("--engine", "numpy")
     assert run("record", sound, "-o", rows, "--view", "ltsa", *both) == 0
@@ -80,7 +80,7 @@ def test_levels_of_a_stored_recording_are_the_same(sound, tmp_path):
     ],
 )
 def test_what_a_view_cannot_be_is_said(sound, tmp_path, monkeypatch, capsys, flags, text):
-    """The value and the rule are named, and no file is made."""
+    """An impossible view is refused with the value and the rule, and no file is made."""
     monkeypatch.chdir(tmp_path)
     assert run("record", sound, *flags, "--engine", "numpy") == 2
     assert text in capsys.readouterr().err

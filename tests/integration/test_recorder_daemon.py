@@ -1,4 +1,4 @@
-"""What the configuration has recorded, on daemons as they run; a simulated week."""
+"""Configured recordings on running daemons, and a simulated week."""
 
 import importlib.util
 import os
@@ -37,7 +37,7 @@ requests_per_s = 10000
 
 
 class Site:
-    """A daemon whose file can be changed."""
+    """A daemon whose configuration file can be changed."""
 
     def __init__(self, folder, recordings):
         self.folder, self.file = folder, folder / "spectrod.toml"
@@ -57,12 +57,12 @@ class Site:
             return control.call(method, **params)
 
     def recorder(self, name):
-        """Facts of a recording, as the status has them."""
+        """Return the status of a recording."""
         (one,) = [one for one in self.call("status")["recorders"] if one["name"] == name]
         return one
 
     def await_rows(self, name, n_more):
-        """Wait until a recording has so many rows more; by the daemon's own heartbeat of news."""
+        """Wait for a number of new rows, at each heartbeat of the daemon."""
         wanted = self.recorder(name)["rows"] + n_more
         deadline_s = time.monotonic() + SECONDS
         while self.recorder(name)["rows"] < wanted:
@@ -82,7 +82,7 @@ class Site:
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Start a daemon with recordings; it is stopped with the test."""
+    """Start a daemon with recordings, and stop it after the test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RUNTIME_DIRECTORY", "run")  # a socket's path must be short
     running = []
@@ -99,7 +99,7 @@ def start(tmp_path, monkeypatch):
 
 
 def assert_whole(batches, hop=1024):
-    """All rows are there from the source's first sample on, once, with the tone."""
+    """Check that all rows from the source's first sample on exist once, with the tone."""
     index = np.concatenate([batch.sample_index for batch in batches])
     np.testing.assert_array_equal(index, np.arange(len(index)) * hop)
     assert not any(batch.gap_samples or batch.discontinuity for batch in batches)
@@ -108,7 +108,7 @@ def assert_whole(batches, hop=1024):
 
 @pytest.mark.slow
 def test_what_is_recorded_is_whole_from_the_first_sample_to_the_last(start):
-    """Over several files; described by the source's settings; nothing is left unfinished."""
+    """A recording has every row over several files, with the source's description."""
     site = start("[recordings.all]\nrotate_s = 1\nmin_free_mb = 1\nattributes = {title = 'T'}")
     site.await_rows("all", 70)
     assert site.recorder("all")["state"] == "recording"
@@ -127,7 +127,7 @@ def test_what_is_recorded_is_whole_from_the_first_sample_to_the_last(start):
 
 @pytest.mark.slow
 def test_recordings_of_bands_have_a_broadband_level(start):
-    """Of all frequencies of the same rows, though messages have the bands alone."""
+    """The broadband level of a recording covers all frequencies, though messages have bands."""
     thirds = '[products.thirds]\nbands = "third-octave"\naveraging = "mean"\nrate_hz = 8.0\n'
     site = start(thirds + '[recordings.bands]\nproduct = "thirds"\nmin_free_mb = 1')
     site.await_rows("bands", 3)
@@ -141,7 +141,7 @@ def test_recordings_of_bands_have_a_broadband_level(start):
 
 @pytest.mark.slow
 def test_changes_leave_alone_what_stays_the_same(start):
-    """Of the file and of the settings: recordings come, change and go beside one that goes on."""
+    """Recordings added, changed or removed by file or settings leave another one running."""
     steady = "[recordings.steady]\nrotate_s = 0\nmin_free_mb = 1\n"
     site = start(steady + "[recordings.other]\nmin_free_mb = 1\n")
     site.await_rows("steady", 5)
@@ -155,7 +155,7 @@ def test_changes_leave_alone_what_stays_the_same(start):
     assert "applied recordings.new (the file wins over set)" in site.call("reload")
     site.await_rows("steady", 5)
     assert [one["name"] for one in site.call("status")["recorders"]] == ["steady"]
-    # Another analysis is another file, of the same recording; the product keeps its name.
+    # Another analysis starts another file of the same recording; the product keeps its name.
     site.call("set", changes={"analysis.hop": 512})
     site.await_rows("steady", 80)
     site.controlled.stop()
@@ -171,7 +171,7 @@ def test_changes_leave_alone_what_stays_the_same(start):
 
 @pytest.mark.slow
 def test_a_request_has_it_record_around_now(start):
-    """With the time before; others are named if there is none of the name."""
+    """A request records pre-roll and post-roll around now, and an unknown name lists others."""
     keys = "min_free_mb = 1\npre_roll_s = 0.5\npost_roll_s = 0.2\nsamples = 'wav'\n"
     site = start(f"[recordings.event]\ntriggers = ['control']\n{keys}[recordings.all]\n")
     site.await_rows("all", 60)
@@ -204,7 +204,7 @@ def test_a_request_has_it_record_around_now(start):
 
 @pytest.mark.slow
 def test_each_source_has_a_folder_and_one_that_comes_is_recorded(start):
-    """One that goes has its files finished; a name that is no folder's is refused."""
+    """Each source, also an added one, has a folder, and a removed one's files are finished."""
     site = start("[recordings.all]\nmin_free_mb = 1\n")
     with pytest.raises(SpectrodError, match=r"sources: name='\.\.': must not be dots alone"):
         site.call("source.add", name="..", settings={"uri": "signal:white,-20"})
@@ -227,7 +227,7 @@ def test_each_source_has_a_folder_and_one_that_comes_is_recorded(start):
 @pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "n_frames"), [("spd", None), ("wav", 24_000), ("flac", 24_000)])
 def test_what_is_asked_for_is_a_file_of_its_kind(suffix, n_frames, start):
-    """Of spectra or of samples; ended by its duration to the sample, with nothing lost."""
+    """A requested file of spectra or samples ends at its duration without a loss."""
     site = start("")
     name = f"x.{suffix}"
     begun = site.call("record.start", name=name, duration_s=0.5)
@@ -255,7 +255,7 @@ def test_what_is_asked_for_is_a_file_of_its_kind(suffix, n_frames, start):
 
 @pytest.mark.slow
 def test_files_that_are_asked_for_are_finished_by_stop_and_with_the_daemon(start):
-    """Both kinds; other formats are named as what convert makes."""
+    """A stop, and the daemon's end, finish requested files; for other formats convert is named."""
     site = start("")
     site.call("record.start", name="a.spd")
     site.call("record.start", name="b.wav")
@@ -276,7 +276,7 @@ def test_files_that_are_asked_for_are_finished_by_stop_and_with_the_daemon(start
 
 
 def test_peers_cannot_say_where_files_go(start):
-    """What the file says goes on."""
+    """Peers cannot choose where files go, and the configured folder stays."""
     site = start("")
     with pytest.raises(SpectrodError, match="folder='/tmp': no folders from peers outside the"):
         site.call("set", changes={"recordings.x": {"folder": "/tmp"}})  # noqa: S108
@@ -289,7 +289,7 @@ def test_peers_cannot_say_where_files_go(start):
 
 @pytest.fixture(scope="module")
 def simulated():
-    """The script that simulates a year, as a module."""
+    """Load the script that simulates a year, as a module."""
     path = Path(__file__).parents[2] / "benchmarks" / "simulated_year.py"
     spec = importlib.util.spec_from_file_location("simulated_year", path)
     module = importlib.util.module_from_spec(spec)
@@ -305,6 +305,6 @@ def simulated():
 def test_rotation_retention_and_pyramids_are_right_after_days(
     settings, days, kept_days, simulated, tmp_path
 ):
-    """Every row of what is kept is there once, in the file of its day, of the size documented."""
+    """After days each kept row exists once, in its day's file, at the documented size."""
     found = simulated.check_year(simulated.Year(tmp_path / "year", **settings), days, kept_days)
     assert found["rows"] > 0

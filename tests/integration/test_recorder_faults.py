@@ -1,4 +1,4 @@
-"""Faults of the disk under a daemon that records: the stream goes on, and it resumes by itself.
+"""Disk faults under a recording daemon: the stream continues, and recording resumes.
 
 Errors of a device come from a library between the program and the system
 (``tests/recorder/failing_disk.c``); a full disk is a real one, of 3 MB.
@@ -37,7 +37,7 @@ min_free_mb = {min_free_mb}
 
 @pytest.fixture(scope="module")
 def failing_disk(tmp_path_factory):
-    """A library under which calls fail while a file says with what."""
+    """Build a library in which calls fail with the error in a file."""
     library = tmp_path_factory.mktemp("failing") / "failing_disk.so"
     source = Path(__file__).parents[1] / "recorder" / "failing_disk.c"
     command = ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source]
@@ -47,7 +47,7 @@ def failing_disk(tmp_path_factory):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 3 MB."""
+    """Mount a file system of 3 MB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "none", str(folder)]
@@ -59,7 +59,7 @@ def small_disk(tmp_path):
 
 
 class Site:
-    """A daemon that records a tone, and what it is told of it."""
+    """A daemon that records a tone, and its events."""
 
     def __init__(self, tmp_path, folder, env=None, min_free_mb=0.0, more=""):
         self.folder = folder / "all" / "signal"
@@ -71,7 +71,7 @@ class Site:
         self.daemon = Daemon("signal:sine,1000,-20", env)
 
     def __enter__(self):
-        """Begin; rows, and samples if wanted, are in files then, which frames do not say."""
+        """Start, and wait until rows, and samples if wanted, are in files."""
         self.daemon.__enter__()
         try:
             while not self._records():
@@ -92,7 +92,7 @@ class Site:
         return message.header.text
 
     def ask(self, method):
-        """Ask the daemon, where it takes requests."""
+        """Send the daemon a request, if it takes requests."""
         (endpoint,) = [line.split()[-1] for line in self.daemon.log if "control at" in line]
         with Control(endpoint) as control:
             return control.call(method)
@@ -104,7 +104,7 @@ class Site:
         return all(recorder[unit] >= ROWS_AT_LEAST for unit in self._wanted)
 
     def assert_streams(self):
-        """Frames come without a hole."""
+        """Check that frames come without a hole."""
         first, _ = self.daemon.receive_frame(LIMIT_S)
         for k in range(1, 16):
             frame, _ = self.daemon.receive_frame(LIMIT_S)
@@ -112,7 +112,7 @@ class Site:
             assert frame.header.gap_samples == 0
 
     def stop(self):
-        """End it as a service manager does; return the rows of all files and the gaps between."""
+        """Stop it as a service manager does; return the rows of all files and the gaps between."""
         self.daemon.process.send_signal(signal.SIGTERM)
         assert self.daemon.process.wait(LIMIT_S) == 0
         assert not any("Traceback" in line for line in self.daemon.log)
@@ -122,7 +122,7 @@ class Site:
 
 
 def assert_accounted(batches, gaps):
-    """Each row that is not there is in a gap, and all rows hold the tone."""
+    """Check that each missing row is in a gap and that all rows hold the tone."""
     index = np.concatenate([batch.sample_index for batch in batches])
     n_missing = (int(index[-1] - index[0]) // HOP + 1) - len(index)
     assert sum(gaps) == n_missing * HOP
@@ -132,7 +132,7 @@ def assert_accounted(batches, gaps):
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.EACCES])
 def test_a_disk_that_fails_is_told_once_and_the_recording_resumes(number, failing_disk, tmp_path):
-    """Whatever the error; what could not be written is a gap, and nothing else is."""
+    """Any disk error is reported once, and only data that could not be written are a gap."""
     folder, switch = tmp_path / "disk", tmp_path / "errno"
     folder.mkdir()
     env = {
@@ -156,10 +156,10 @@ def test_a_disk_that_fails_is_told_once_and_the_recording_resumes(number, failin
 
 
 def test_a_folder_that_is_removed_is_made_again(tmp_path):
-    """And what was in it is gone, which is told."""
+    """A removed folder is recreated, and the loss of its contents is reported."""
     folder = tmp_path / "disk"
     with Site(tmp_path, folder) as site:
-        # While the daemon stands still: it would else make it anew while it is being removed.
+        # While the daemon is stopped: it could recreate the folder during its removal.
         site.daemon.process.send_signal(signal.SIGSTOP)
         shutil.rmtree(folder)
         site.daemon.process.send_signal(signal.SIGCONT)
@@ -173,7 +173,7 @@ def test_a_folder_that_is_removed_is_made_again(tmp_path):
 
 
 def test_a_full_disk_stops_the_recording_until_there_is_space(small_disk, tmp_path):
-    """Nothing that was written is lost, and the stream does not notice."""
+    """A full disk stops the recording until there is space, without effect on the stream."""
     with Site(tmp_path, small_disk) as site:
         (small_disk / "others").write_bytes(bytes(2_700_000))
         assert "No space left on device" in site.await_event("record.failed")
@@ -186,7 +186,7 @@ def test_a_full_disk_stops_the_recording_until_there_is_space(small_disk, tmp_pa
 
 
 def test_it_stops_before_the_disk_is_full(small_disk, tmp_path):
-    """At ``min_free_mb``; the status says so, and others find the space."""
+    """Recording stops at ``min_free_mb``, with a status, and leaves space to others."""
     with Site(tmp_path, small_disk, min_free_mb=1.0) as site:
         (small_disk / "others").write_bytes(bytes(1_800_000))
         assert "less than min_free_mb=1 is free" in site.await_event("record.full")
@@ -203,7 +203,7 @@ def test_it_stops_before_the_disk_is_full(small_disk, tmp_path):
 
 
 def test_what_a_killed_daemon_has_written_is_whole_after_the_next_start(tmp_path):
-    """At most what was in its memory is lost."""
+    """After a kill and a restart, only data in memory at the kill are missing."""
     folder = tmp_path / "disk"
     with Site(tmp_path, folder, more='samples = "wav"') as site:
         site.daemon.process.kill()

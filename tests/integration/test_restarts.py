@@ -1,4 +1,4 @@
-"""Either side is killed: the other goes on by itself, and says what was lost."""
+"""Killed daemons and subscribers: the other side continues and reports the loss."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ for frame in subscribe(sys.argv[1], "spec/tone/0/"):
 
 @pytest.fixture
 def start(tmp_path, run_daemon):
-    """Run a daemon, at ports of its own choice or at those of another."""
+    """Run a daemon at free ports or at those of an earlier one."""
 
     def run(like=None):
         publish, control = (like.endpoint, like.control) if like else ("tcp://127.0.0.1:*",) * 2
@@ -44,7 +44,7 @@ def start(tmp_path, run_daemon):
 
 
 def test_a_subscriber_outlives_a_daemon_that_is_killed(start):
-    """It is told of the restart, how long it took, and what of the new start it has missed."""
+    """A subscriber reports a killed daemon's restart, its duration and the missed messages."""
     first = start()
     with subscribe(first.endpoint, timeout_s=TIMEOUT_S) as frames:
         before = [next(frames) for _ in range(20)][-1]
@@ -68,7 +68,7 @@ def test_a_subscriber_outlives_a_daemon_that_is_killed(start):
 
 
 def test_replay_after_a_restart_begins_with_the_first_frame(start):
-    """The new daemon remembers what it sent before its subscribers were back."""
+    """After a restart, replay starts with the new daemon's first frame."""
     first = start()
     with subscribe(first.endpoint, timeout_s=TIMEOUT_S, replay_from=first.control) as frames:
         next(frames)
@@ -85,7 +85,7 @@ def test_replay_after_a_restart_begins_with_the_first_frame(start):
 
 
 def test_control_and_latest_outlive_a_daemon_that_is_killed(start):
-    """The same objects go on; the newest frame says that the daemon has restarted."""
+    """Control and latest objects survive a restart, which the newest frame reports."""
     first = start()
     with (
         latest(first.control, "spec/tone/0/dbfs/", timeout_s=TIMEOUT_S) as newest,
@@ -106,7 +106,7 @@ def test_control_and_latest_outlive_a_daemon_that_is_killed(start):
 
 
 def test_a_daemon_outlives_a_subscriber_that_is_killed(start):
-    """It counts it out, others have lost nothing, and a new one has frames at once."""
+    """A daemon stops counting a killed subscriber, others lose nothing, a new one is served."""
     daemon = start()
     command = [sys.executable, "-c", READER, daemon.endpoint]
     with (

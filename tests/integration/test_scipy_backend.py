@@ -22,7 +22,7 @@ def _device(opencl_device):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Set the backend; note which of the calls it answers."""
+    """Set the backend, and record the calls that it answers."""
     answered = []
 
     def noting(method, args, kwargs):
@@ -58,7 +58,7 @@ def expected(name, *args, **kwargs):
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_is_ours_is_computed_here(calls, name, options, dtype):
-    """Values, shapes and types are SciPy's own."""
+    """Supported calls are computed by spectrod with SciPy's values, shapes and types."""
     x = np.random.default_rng(1).standard_normal(SHAPE).astype(dtype)
     result = getattr(scipy.fft, name)(x, **options)
     assert calls == [(name, True)]
@@ -79,7 +79,7 @@ def test_what_is_ours_is_computed_here(calls, name, options, dtype):
     ],
 )
 def test_the_rest_is_left_to_scipy(calls, name, x, options):
-    """Long double, more axes, other functions: the next backend answers."""
+    """Long double, more axes and other functions are left to the next backend."""
     result = getattr(scipy.fft, name)(x, **options)
     assert calls == [(name, False)]
     np.testing.assert_array_equal(result, expected(name, x, **options))
@@ -96,7 +96,7 @@ def test_the_rest_is_left_to_scipy(calls, name, x, options):
     ],
 )
 def test_errors_are_those_of_scipy(calls, options, error):
-    """What breaks a rule is not answered here."""
+    """Invalid arguments are left to SciPy and give its errors."""
     with pytest.raises(error):
         scipy.fft.fft(np.ones(8), **options)
     assert calls == [("fft", False)]
@@ -104,20 +104,20 @@ def test_errors_are_those_of_scipy(calls, options, error):
 
 @pytest.mark.parametrize("options", [{"s": (4, 5), "axes": (0,)}, {"s": (), "axes": (0,)}])
 def test_lengths_without_axes_are_an_error_of_scipy(calls, options):
-    """As many lengths as axes."""
+    """Lengths without axes must be as many as the axes, as in SciPy."""
     with pytest.raises(ValueError, match="axes and shape arguments"):
         scipy.fft.fftn(np.ones((4, 4)), **options)
     assert calls == [("fftn", False)]
 
 
 def test_complex_values_are_not_taken_for_real(calls):
-    """SciPy's error is a TypeError."""
+    """Complex values for a real transform give SciPy's TypeError."""
     with pytest.raises(TypeError, match="real sequence"):
         scipy.fft.rfft(np.ones(8) + 0j)
 
 
 def test_other_parts_of_scipy_use_it(calls):
-    """A convolution goes through the backend, and comes out right."""
+    """A convolution in SciPy uses the backend and is right."""
     x, kernel = np.random.default_rng(2).standard_normal((2, 60))
     result = scipy.signal.fftconvolve(x, kernel)
     np.testing.assert_allclose(result, np.convolve(x, kernel), atol=1e-12)
@@ -137,7 +137,7 @@ def choose_first_device(_):
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_process_does_not_hang():
-    """SciPy computes there; our own functions refuse, and say what to do."""
+    """After a fork SciPy computes, and our own functions refuse with a remedy."""
     assert spectrod.fft.fft(np.ones(16))[0] == 16
     assert not runtime.DEVICES.is_forked
     context = multiprocessing.get_context("fork")

@@ -23,7 +23,7 @@ LEFT_TO_SCIPY = {
 
 @pytest.mark.slow
 def test_scipys_own_tests(opencl_device):
-    """All pass but one, which compares zeros that two libraries round; we compute what is ours."""
+    """All tests pass except one that compares differently rounded zeros."""
     wanted = ["--device", opencl_device.number, "--list", "-k", "not identity_extensive"]
     done = subprocess.run(
         [sys.executable, SCRIPT, *wanted], capture_output=True, text=True, timeout=110, check=False

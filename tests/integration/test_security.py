@@ -1,4 +1,4 @@
-"""A daemon with keys, its clients in this process: who may what, and keys that change."""
+"""A daemon with keys and its clients in this process: rights, and changes of keys."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 class Site:
-    """Folders of keys, and a daemon that asks for them."""
+    """Folders of keys, and a daemon that requires them."""
 
     def __init__(self, folder, run_daemon):
         self.folder = folder
@@ -67,7 +67,7 @@ def site(tmp_path, run_daemon):
 
 
 def test_rights_of_keys(site):
-    """Who may read may not control; who has no key may neither, and is told why."""
+    """A key with the right to read cannot control, and a client without a key can do neither."""
     for name in RIGHTS:
         with site.subscribe(name) as frames:
             assert next(frames).header.unit == "dBFS"
@@ -83,7 +83,7 @@ def test_rights_of_keys(site):
 
 
 def test_refused_clients_are_told_what_to_do_and_counted(site):
-    """An unknown key, no key, a wrong server key: the daemon's own log tells them apart."""
+    """The log distinguishes an unknown key, a missing key and a wrong server key."""
     with site.subscribe("eve") as frames, pytest.raises(DeniedError, match="refuses the key; is"):
         next(frames)
     with site.control("eve") as control, pytest.raises(DeniedError, match="refuses the key"):
@@ -106,7 +106,7 @@ def test_refused_clients_are_told_what_to_do_and_counted(site):
 
 
 def test_a_client_that_is_let_in_later_gets_in(site):
-    """Being refused is told each time, and asked about anew."""
+    """A refused client reports each refusal, retries, and connects once it has the right."""
     with site.subscribe("eve") as frames, site.control("bob") as control:
         for _ in range(2):
             with pytest.raises(DeniedError):
@@ -120,12 +120,12 @@ def test_a_client_that_is_let_in_later_gets_in(site):
             try:
                 frame = next(frames)
             except DeniedError:
-                continue  # what was refused before the reload
+                continue  # refused before the reload
         assert frame.source == "tone"
 
 
 def test_who_is_refused_does_not_knock_without_end(site, monkeypatch):
-    """A handshake costs the daemon time: after a refusal there is none until a pause is over."""
+    """A refused client pauses before the next handshake, which costs the daemon time."""
     monkeypatch.setattr("spectrod.client.connection._REFUSED_S", 3600.0)
     with site.subscribe("eve") as frames, site.control("bob") as control:
         with pytest.raises(DeniedError):
@@ -135,7 +135,7 @@ def test_who_is_refused_does_not_knock_without_end(site, monkeypatch):
 
 
 def test_a_revoked_key_is_cut_off_while_others_miss_nothing(site):
-    """By SIGHUP; whoever replays has every frame, in order, and once."""
+    """A revocation by SIGHUP cuts one key, and others with replay get each frame once."""
     with (
         site.subscribe("alice") as alices,
         site.subscribe("bob", replay_from=site.daemon.control) as bobs,
@@ -153,7 +153,7 @@ def test_a_revoked_key_is_cut_off_while_others_miss_nothing(site):
 
 
 def test_a_revocation_costs_nobody_else_a_frame(site):
-    """Without replay too: only connections of the key are cut."""
+    """A revocation costs other clients no frame, also without replay."""
     with site.subscribe("bob") as frames, site.control("bob") as control:
         first = next(frames).header.seq
         (site.clients / "alice.pub").unlink()
@@ -165,7 +165,7 @@ def test_a_revocation_costs_nobody_else_a_frame(site):
 
 
 def test_a_new_server_key_without_a_restart(site):
-    """Clients of the old key are cut off; those of the new one come in. A bad one changes none."""
+    """A reload of the server key cuts clients of the old one; an invalid one changes nothing."""
     with site.control("bob") as control:
         secret = site.folder / "server" / "server.key"
         secret.chmod(0o644)
@@ -185,7 +185,7 @@ def test_a_new_server_key_without_a_restart(site):
 
 
 def test_event_loops_and_the_newest_frame(site):
-    """The asynchronous subscription, and ``latest``, with keys."""
+    """The asynchronous subscription and ``latest`` work with keys."""
 
     async def read():
         endpoint, control = site.daemon.endpoint, site.daemon.control
@@ -212,7 +212,7 @@ def test_event_loops_and_the_newest_frame(site):
 
 @pytest.mark.parametrize("missing", ["server_key", "key_file"])
 def test_half_of_the_keys_is_an_error(missing, tmp_path):
-    """Both or none: the error says which one is missing."""
+    """One of two required keys is an error that names the missing one."""
     given = {"server_key": "x", "key_file": tmp_path / "x"} | {missing: None}
     with pytest.raises(ConfigError, match=f"{missing}: must be given too"):
         subscribe("tcp://127.0.0.1:5556", **given)

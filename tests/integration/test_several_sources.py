@@ -1,4 +1,4 @@
-"""Several sources in one daemon, and sound cards that are not there yet, over real sockets."""
+"""Several sources in one daemon, and absent sound cards, over real sockets."""
 
 import os
 import signal
@@ -56,7 +56,7 @@ def settings(*sources, **fields):
 
 @pytest.fixture
 def start():
-    """Start daemons that are stopped at the end; nothing of them is left then."""
+    """Start daemons, and check after the test that they leave no resources."""
     threads = threading.active_count()
     started = []
 
@@ -80,12 +80,12 @@ def wait_until(running, condition):
     """Wait on the daemon's own wake-ups for a condition."""
     deadline_s = time.monotonic() + TIMEOUT_S
     while not condition():
-        running.progress.wait(0.5)  # counters that nobody tells of are looked at now and then
+        running.progress.wait(0.5)  # counters without a wake-up are polled
         assert time.monotonic() < deadline_s, running.stats()
 
 
 def wait_for_lines(running, caplog, *lines):
-    """Wait for lines of the log, which are written after the state that they tell of."""
+    """Wait for lines of the log, which follow the state that they describe."""
     wait_until(running, lambda: set(lines) <= set(caplog.messages))
 
 
@@ -94,7 +94,7 @@ def states(running):
 
 
 def test_each_source_has_topics_rate_and_analysis_of_its_own(start):
-    """What one computes has nothing to do with what the other does."""
+    """Each source has its own topics, rate and analysis."""
     running = start(TONE, POND)
     with subscribe(running) as frames:
         seen = {}
@@ -107,7 +107,7 @@ def test_each_source_has_topics_rate_and_analysis_of_its_own(start):
     assert (tone.header.fs, tone.header.hop, tone.values.shape) == (48_000, 1024, (2049,))
     assert (pond.header.fs, pond.header.win_length, pond.values.shape) == (96_000, 2048, (2048,))
     assert abs(tone.f[tone.values.argmax()] - 1000.0) <= 48_000 / 4096
-    # The same tone as I and as Q stands on both sides alike; exactly on a bin.
+    # The same tone as I and as Q is alike on both sides; exactly on a bin.
     peaks = pond.f[np.argsort(pond.values)[-2:]]
     np.testing.assert_allclose(np.sort(peaks), [-3000.0, 3000.0], atol=0.5)
     assert pond.header.first_bin == -1024
@@ -115,7 +115,7 @@ def test_each_source_has_topics_rate_and_analysis_of_its_own(start):
 
 
 def test_one_that_ends_leaves_the_other_alone(start, tmp_path, caplog):
-    """Its heartbeat says so, and the daemon has not finished."""
+    """A source that ends sends a heartbeat, and the daemon continues with the other one."""
     caplog.set_level("INFO")
     path = tmp_path / "short.wav"
     soundfile.write(path, np.zeros(4800), 48_000)
@@ -135,7 +135,7 @@ def test_one_that_ends_leaves_the_other_alone(start, tmp_path, caplog):
 def test_when_all_have_ended_the_daemon_has_and_the_first_failure_is_its_own(
     start, tmp_path, monkeypatch, caplog
 ):
-    """A later failure is in the log, the first one decides the exit code."""
+    """The daemon ends with all sources, and the first failure decides its exit code."""
     path = tmp_path / "short.wav"
     soundfile.write(path, np.zeros(9600), 48_000)
     release = {"first": threading.Event(), "second": threading.Event()}
@@ -163,7 +163,7 @@ def test_when_all_have_ended_the_daemon_has_and_the_first_failure_is_its_own(
 
 
 def test_what_cannot_be_opened_at_the_start_ends_it(start, monkeypatch):
-    """Of several too, and what was opened before is closed."""
+    """A source that cannot be opened ends the start, and open ones are closed."""
     stopped = []
     monkeypatch.setattr(SignalSource, "stop", lambda source: stopped.append(source.name))
     with pytest.raises(InputError, match=r"absent\.wav: No such file"):
@@ -174,7 +174,7 @@ def test_what_cannot_be_opened_at_the_start_ends_it(start, monkeypatch):
 
 
 def test_a_second_daemon_on_an_endpoint_is_refused(tmp_path, monkeypatch):
-    """What cannot bind fails in start, and stopping it then is clean."""
+    """A second daemon on an endpoint fails in start and can be stopped."""
     monkeypatch.chdir(tmp_path)  # its path may be too long for a socket's address
     publish = PublishConfig(endpoints=("ipc://spectrum",))
     one = Config(SourceConfig(uri=TONE.uri), engine=NUMPY, publish=publish)
@@ -189,7 +189,7 @@ def test_a_second_daemon_on_an_endpoint_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_failing_publisher_ends_it(start, monkeypatch):
-    """Sources that deliver are of no use then."""
+    """A failing publisher ends the daemon."""
     running = start(TONE, POND)
     monkeypatch.setattr(running.publisher._sender, "_send_meta", None)
     with subscribe(running):
@@ -202,7 +202,7 @@ def test_a_failing_publisher_ends_it(start, monkeypatch):
 
 
 def test_changed_analyses_start_with_the_next_block(start):
-    """Of the source that is changed; the others go on, and nothing is reported as lost."""
+    """A changed analysis applies from the source's next block on, without a reported loss."""
     running = start(TONE, POND)
     with subscribe(running) as frames:
         next(frames)
@@ -216,7 +216,7 @@ def test_changed_analyses_start_with_the_next_block(start):
 
 
 def test_a_change_that_one_source_refuses_changes_none(start, monkeypatch):
-    """All or nothing: which of them were changed would else be anyone's guess."""
+    """If one source refuses a change, none is changed."""
     running = start(TONE, POND)
     wait_until(running, lambda: all(stats.messages for stats in running.stats()))
     before = [runner.pipeline.spec for runner in running.runners]
@@ -233,11 +233,11 @@ def test_a_change_that_one_source_refuses_changes_none(start, monkeypatch):
     assert [runner.pipeline.spec for runner in running.runners] == before
 
 
-# ---- sound cards that are not there
+# ---- absent sound cards
 
 
 class Sound:
-    """Stands in for the machine's sound: absent until the test says what there is."""
+    """A replacement for the machine's sound devices, none of which exist at first."""
 
     def __init__(self, monkeypatch):
         self.answer = UnavailableError("soundcard: no audio input on this machine")
@@ -265,7 +265,7 @@ def tone_source(channels=2):
 
 
 def test_a_card_that_comes_later_is_analysed_then(start, sound, caplog):
-    """Until then heartbeats say what is waited for, and the others go on."""
+    """An absent card is reported by heartbeats, analysed once it appears, and delays no other."""
     caplog.set_level("INFO")
     running = start(ABSENT, TONE)
     assert states(running)[0] == "waiting"
@@ -292,7 +292,7 @@ def test_a_card_that_comes_later_is_analysed_then(start, sound, caplog):
 
 
 def test_another_reason_is_told_at_once_and_the_same_one_once(start, sound, caplog):
-    """The journal of a card that is away for an hour has one line, not thousands."""
+    """A new reason to wait is logged at once, the same one only once."""
     running = start(ABSENT)
     with subscribe(running, "hb/") as beats:
         while beats.heartbeat is None:
@@ -319,14 +319,14 @@ def test_another_reason_is_told_at_once_and_the_same_one_once(start, sound, capl
     ],
 )
 def test_topics_do_not_depend_on_what_is_there(sound, uri, name):
-    """A card that is absent has the name that it will have."""
+    """An absent card has the same topics as a present one."""
     absent = build_daemon(settings(SourceTable(uri=uri)))
     absent.stop()
     assert [runner.name for runner in absent.runners] == [name]
 
 
 def test_an_absent_card_changes_its_analysis_too(start, sound):
-    """What was changed while it was away holds once it comes."""
+    """A change of the analysis during a card's absence applies when it appears."""
     running = start(ABSENT)
     running.reconfigure(settings(replace(ABSENT, analysis=AnalysisConfig(win_length=256, hop=128))))
     sound.answer = tone_source
@@ -335,7 +335,7 @@ def test_an_absent_card_changes_its_analysis_too(start, sound):
 
 
 def test_a_card_that_does_not_fit_fails_alone(start, sound, caplog):
-    """What is wrong with it is only known when it comes; the others go on."""
+    """A card whose properties do not fit fails when it appears, and the others continue."""
     names = ("left", "right")
     running = start(SourceTable(uri="soundcard", name="mic", channel_names=names), TONE)
     sound.answer = lambda: tone_source(channels=3)
@@ -347,7 +347,7 @@ def test_a_card_that_does_not_fit_fails_alone(start, sound, caplog):
 
 
 def test_a_card_that_is_gone_again_before_it_delivers_is_sought_on(start, sound, monkeypatch):
-    """Between being found and being started it may be unplugged."""
+    """A card unplugged between search and start is searched for again."""
     gone = [UnavailableError("mic: gone"), UnavailableError("mic: gone")]
     real = SignalSource.start
 
@@ -366,7 +366,7 @@ def test_a_card_that_is_gone_again_before_it_delivers_is_sought_on(start, sound,
 
 
 def test_a_pause_before_the_card_comes_holds(start, sound):
-    """The demand outlives pipelines: a source that was paused while it was away stays paused."""
+    """A source paused while its card is absent stays paused when the card appears."""
     running = start(ABSENT)
     running.runner("mic").pause()
     sound.answer = tone_source
@@ -378,7 +378,7 @@ def test_a_pause_before_the_card_comes_holds(start, sound):
 
 
 def test_a_bug_in_the_search_is_no_waiting(start, sound):
-    """It ends the daemon, with its text."""
+    """A bug in the search ends the daemon with its text."""
     running = start(ABSENT)
     sound.answer = ZeroDivisionError("oops")
     wait_until(running, lambda: running.finished)
@@ -389,7 +389,7 @@ def test_a_bug_in_the_search_is_no_waiting(start, sound):
 
 
 def test_an_engine_that_is_not_there_is_told_though_the_card_is_away(sound, monkeypatch):
-    """Not at night, when it comes back."""
+    """A missing engine is an error at the start even if the card is absent."""
 
     def none(*_):
         raise DeviceError("device='gpu': no such OpenCL device")
@@ -400,7 +400,7 @@ def test_an_engine_that_is_not_there_is_told_though_the_card_is_away(sound, monk
 
 
 def test_other_sources_are_not_waited_for(sound):
-    """Only sound cards come and go; what else is not there is an error."""
+    """Only sound cards are waited for; another missing source is an error."""
     sound.answer = InputError("soundcard:x=1: no such key")
     with pytest.raises(InputError, match="no such key"):
         build_daemon(settings(ABSENT))
@@ -408,7 +408,7 @@ def test_other_sources_are_not_waited_for(sound):
 
 @pytest.mark.slow
 def test_a_pipe_that_nobody_writes_to_is_waited_for(start, tmp_path):
-    """The daemon is up all the same, and the watchdog sees that it is looked for."""
+    """With a pipe without a writer the daemon is up, and the watchdog sees the polling."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     running = start(SourceTable(uri=f"pcm:{fifo}", name="pipe"))
@@ -426,7 +426,7 @@ def test_a_pipe_that_nobody_writes_to_is_waited_for(start, tmp_path):
 
 @pytest.mark.slow
 def test_a_search_that_hangs_does_not_hold_up_the_stop(sound, caplog):
-    """Native code may hang for ever; the daemon leaves it behind, and takes nothing from it."""
+    """A search that hangs in native code does not delay a stop, and its result is dropped."""
     release = threading.Event()
     source = tone_source()
 
@@ -457,7 +457,7 @@ def test_a_search_that_hangs_does_not_hold_up_the_stop(sound, caplog):
 
 @pytest.fixture
 def run(tmp_path):
-    """Start ``spectrod run`` with a configuration; what comes back reads its log."""
+    """Start ``spectrod run`` with a configuration; return an object that reads its log."""
     processes = []
 
     def run(text, *arguments):
@@ -475,7 +475,7 @@ def run(tmp_path):
 
 
 def wait_for(process, text):
-    """Read the log up to the line with the text, and return what stands behind it."""
+    """Read the log up to the line with the text; return the text after it."""
     for line in process.stderr:
         if text in line:
             return line.partition(text)[2].strip()
@@ -497,7 +497,7 @@ analysis = { hop = 512 }
 
 @pytest.mark.slow
 def test_a_reload_changes_one_source_of_several(run):
-    """The journal names each key with its source, and a source that has moved begins anew."""
+    """The journal names each changed key with its source, and a source with a new URI restarts."""
     process, file = run(FILE)
     wait_for(process, "source roof: test signal sine,1000,-20")
     wait_for(process, "source pond: test signal white,-20")
@@ -517,7 +517,7 @@ def test_a_reload_changes_one_source_of_several(run):
 
 @pytest.mark.slow
 def test_a_source_on_the_command_line_replaces_them_all_and_that_is_said(run):
-    """Nothing of the file's sources is opened."""
+    """A source on the command line replaces all of the file, unopened, with a message."""
     process, _ = run(FILE, "--source", "signal:pink,-30", "--name", "test")
     wait_for(process, "command line: source.uri='signal:pink,-30' replaces [sources.roof], ")
     wait_for(process, "source test: test signal pink,-30")
@@ -531,7 +531,7 @@ def test_a_source_on_the_command_line_replaces_them_all_and_that_is_said(run):
 @pytest.mark.slow
 @pytest.mark.audio
 def test_a_real_card_that_comes_later(run, silent_server):
-    """The service is ready without it; once the sound server is there, it is heard."""
+    """The service is ready without its card and receives it once the sound server runs."""
     text = FILE.replace('"signal:white,-20"', '"soundcard:pulse"\nsamplerate = 48000')
     process, _ = run(text)
     wait_for(process, "source pond: not there yet")
@@ -554,7 +554,7 @@ def test_a_real_card_that_comes_later(run, silent_server):
 @pytest.mark.slow
 @pytest.mark.audio
 def test_a_daemon_that_only_waits_is_ready_and_stops_in_time(run, silent_server):
-    """No sound at all: the watchdog would be fed, and SIGTERM ends it within two seconds."""
+    """A daemon that only waits feeds the watchdog, and SIGTERM ends it within two seconds."""
     process, _ = run(
         FILE.partition("[sources.pond]")[0].replace("signal:sine,1000,-20", "soundcard")
     )

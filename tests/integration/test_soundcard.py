@@ -1,4 +1,4 @@
-"""The sound card: PortAudio's real callback path, fed by another program through PulseAudio."""
+"""The sound card: PortAudio's real callbacks, fed by another program through PulseAudio."""
 
 import os
 import pty
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.audio]
 
 @pytest.fixture
 def tone(tmp_path):
-    """A long 1 kHz tone at -20 dBFS, both channels."""
+    """Make a long 1 kHz tone at -20 dBFS, in both channels."""
     n = np.arange(30 * FS)
     x = 0.1 * np.sin(2 * np.pi * 1000 * n / FS)
     soundfile.write(tmp_path / "tone.wav", np.stack([x, x], axis=1), FS, subtype="FLOAT")
@@ -32,7 +32,7 @@ def command(*arguments):
 
 
 def test_daemon_hears_what_another_program_plays(sound_server, tone):
-    """A tone that paplay plays reads 1000 Hz and -20.00 dBFS in the daemon's messages."""
+    """A tone played by paplay reads 1000 Hz and -20.00 dBFS in the daemon's messages."""
     daemon = subprocess.Popen(
         command("run", "--source", "soundcard:pulse", "--publish", "tcp://127.0.0.1:*"),
         env=os.environ | {"SPECTROD_LOG_STYLE": "human"},
@@ -44,7 +44,7 @@ def test_daemon_hears_what_another_program_plays(sound_server, tone):
     try:
         endpoint = next(line.split()[-1] for line in daemon.stderr if "publishing at" in line)
         with client.subscribe(endpoint, timeout_s=20.0) as frames:
-            # Until the tone fills a whole frame: the player starts when it starts.
+            # Until the tone fills a whole frame, as the player's start takes time.
             frame = next(f for f in frames if abs(f.values.max() + 20.0) < 0.05)
             steady = [next(frames) for _ in range(20)]
         for frame in steady:
@@ -61,7 +61,7 @@ def test_daemon_hears_what_another_program_plays(sound_server, tone):
 
 
 def test_recording_the_card_for_a_duration(sound_server, tone, tmp_path):
-    """``record soundcard --duration`` draws what was played, for just so long."""
+    """The command ``record soundcard --duration`` draws exactly the duration of the tone."""
     player = sound_server.play(tone)
     out = tmp_path / "card.png"
     arguments = ["--duration", "2", "--win-length", "4096", "--levels=-25,-15", "-o", str(out)]
@@ -77,14 +77,14 @@ def test_recording_the_card_for_a_duration(sound_server, tone, tmp_path):
 
 
 def test_interrupted_card_leaves_its_picture(sound_server, tone, tmp_path):
-    """Ctrl-C is how a live recording ends: the picture is written, the exit code is 130."""
+    """Ctrl-C ends a live recording with a complete picture and exit code 130."""
     out = tmp_path / "card.png"
     player = sound_server.play(tone)
     ours, theirs = pty.openpty()
     process = subprocess.Popen(command("record", "soundcard:pulse", "-o", str(out)), stderr=theirs)
     os.close(theirs)
     try:
-        # The progress bar says when there is something to keep.
+        # The progress bar shows when there is data to keep.
         shown = b""
         while b"0:01 analysed" not in shown:
             shown += os.read(ours, 4096)

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.audio]
 
 
 class Listener:
-    """Runs a source into a ring and keeps what comes out and what is said."""
+    """Runs a source into a ring and keeps the data and the messages."""
 
     def __init__(self, **settings):
         self.before = belongings()
@@ -94,7 +94,7 @@ def is_back(listener):
 
 
 def test_a_source_says_what_it_is(sound_server):
-    """Name, rate and channels are known before the start; stopping needs no start."""
+    """Name, rate and channels are known before the start, and a stop needs no start."""
     source = SoundCardSource("pulse", SourceConfig())
     assert (source.name, source.fs, source.channels) == ("pulse", 44100.0, 2)
     assert source.description == "sound card 'pulse' (ALSA)"
@@ -124,7 +124,7 @@ def test_a_source_says_what_it_is(sound_server):
     ],
 )
 def test_settings_that_cannot_be(sound_server, settings, error, message):
-    """A setting that a device does not take is one error that names it, and nothing is left."""
+    """A setting that the device refuses is one error with its name and leaves no resources."""
     before = belongings()
     with pytest.raises(error, match=message):
         SoundCardSource("pulse", SourceConfig(**settings))
@@ -132,7 +132,7 @@ def test_settings_that_cannot_be(sound_server, settings, error, message):
 
 
 def test_a_device_that_is_not_there(sound_server):
-    """Constructing a source for an absent device says so."""
+    """Opening a source for an absent device is an error."""
     with pytest.raises(UnavailableError, match="no such audio input"):
         SoundCardSource("no such card", SourceConfig())
 
@@ -142,7 +142,7 @@ def test_a_device_that_is_not_there(sound_server):
     [{"format": "s16le"}, {"format": "s24le", "channels": 3, "select": (1,)}, {"block_ms": 5.0}],
 )
 def test_samples_arrive(sound_server, settings):
-    """What a stream delivers is in the ring from index 0, without a gap, at the right times."""
+    """Samples are in the ring from index 0 without a gap at the right times."""
     with Listener(**settings) as listener:
         listener.wait_for_samples(FS // 2)
         assert 0.0 < listener.source.callback_cost_us(0.999) < 1e5
@@ -150,10 +150,10 @@ def test_samples_arrive(sound_server, settings):
     assert_left_nothing(listener.before)
     assert listener.gaps == []
     assert listener.blocks[0].sample_index == 0
-    assert not listener.samples.any()  # nothing plays
+    assert not listener.samples.any()  # no playback
     last = listener.blocks[-1]
     end_ns = last.t_mono_ns + last.n_samples * 1e9 / FS
-    assert now_ns - 2e9 < end_ns < now_ns + 0.01e9  # it may take a second to stop, under load
+    assert now_ns - 2e9 < end_ns < now_ns + 0.01e9  # a stop under load may take a second
     assert last.t_utc_ns - last.t_mono_ns == pytest.approx(
         time.time_ns() - time.monotonic_ns(), abs=1e6
     )
@@ -162,7 +162,7 @@ def test_samples_arrive(sound_server, settings):
 
 
 def test_a_killed_process_is_replaced(sound_server):
-    """The gap is as long as nothing was captured, to the 50 ms that scheduling may take."""
+    """After a kill, the gap is the time without capture, to 50 ms of scheduling."""
     with Listener() as listener:
         listener.wait_for_samples(FS // 2)
         pid = listener.pid
@@ -182,7 +182,7 @@ def test_a_killed_process_is_replaced(sound_server):
 
 
 def test_a_process_that_stands_still_is_replaced(sound_server):
-    """A second of silence is announced, two and a half are too long; no one waits for the dead."""
+    """A process is reported silent after a second and replaced after two and a half."""
     with Listener() as listener:
         listener.wait_for_samples(FS // 2)
         pid = listener.pid
@@ -201,7 +201,7 @@ def test_a_process_that_stands_still_is_replaced(sound_server):
 
 
 def test_a_server_that_pauses_costs_nothing(sound_server):
-    """What a stopped sound server held back arrives: waiting is announced, nothing is lost."""
+    """After a sound server's pause, reported as a wait, its samples arrive without a loss."""
     with Listener() as listener:
         listener.wait_for_samples(FS // 2)
         pid = listener.pid
@@ -216,7 +216,7 @@ def test_a_server_that_pauses_costs_nothing(sound_server):
 
 
 def test_a_source_stops_whatever_its_process_does(sound_server):
-    """A process that hangs, or a server that does, holds up nobody who wants to stop."""
+    """A stop is not delayed by a process or a server that hangs."""
     with Listener() as listener:
         listener.wait_for_samples(FS // 10)
         with stopped(listener.pid):
@@ -236,7 +236,7 @@ def test_a_source_stops_whatever_its_process_does(sound_server):
 
 
 def test_a_bug_in_supervision_is_a_failure(sound_server, monkeypatch, caplog):
-    """An error that nobody foresaw ends the stream as one that failed, and leaves nothing."""
+    """An unexpected error in supervision is a failure of the stream and leaves no resources."""
     monkeypatch.setattr(supervisor, "choose_input", lambda *_: 1 / 0)
     with Listener() as listener:
         listener._reader.join(10.0)

@@ -41,7 +41,7 @@ def _tools():
 
 @pytest.fixture(scope="session")
 def wheels(_tools, tmp_path_factory):
-    """A folder with all that pip needs to build and install spectrod without a network."""
+    """Make a folder of all wheels that pip needs to install spectrod without a network."""
     folder = tmp_path_factory.mktemp("wheels")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     needed = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
@@ -60,7 +60,7 @@ def free_port():
 
 @pytest.fixture(scope="session")
 def machine(wheels):
-    """A booted Debian into which ``make install`` has put spectrod from this tree."""
+    """Boot a Debian in which ``make install`` has installed spectrod from this tree."""
     with Machine({ROOT: "/src", wheels: "/wheels"}) as machine:
         offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/wheels"}
         machine.run("make", "--directory=/src", "install", environ=offline)
@@ -87,7 +87,7 @@ def config(machine, free_port):
 
 @pytest.fixture
 def service(machine, config):
-    """The service, freshly started: a function that runs systemctl on its unit."""
+    """Restart the service; return a function that runs systemctl on its unit."""
 
     def systemctl(*arguments, check=True):
         return machine.run("systemctl", *arguments, UNIT, check=check).stdout
@@ -105,7 +105,7 @@ def _show(service, *names):
 
 @pytest.fixture
 def subscribe():
-    """Connect a ZeroMQ subscriber; what comes back is a function that receives the next header."""
+    """Connect a ZeroMQ subscriber; return a function that receives the next header."""
     with contextlib.ExitStack() as stack:
         context = stack.enter_context(zmq.Context())
 
@@ -123,12 +123,12 @@ def subscribe():
 
 @pytest.fixture
 def headers(subscribe, free_port):
-    """A function that receives the next header over TCP."""
+    """Return a function that receives the next header over TCP."""
     return subscribe(f"tcp://127.0.0.1:{free_port}")
 
 
 def _journal(machine, since):
-    """Return (priority, text) of what the service logged after a cursor."""
+    """Return (priority, text) of the service's log entries after a cursor."""
     output = machine.run("journalctl", f"--unit={UNIT}", since, "--output=json").stdout
     entries = [json.loads(line) for line in output.splitlines()]
     # The manager's own lines about the service are among them.
@@ -141,14 +141,14 @@ def _cursor(machine):
 
 
 def test_the_unit_is_sound_and_confined(machine):
-    """Systemd finds nothing to complain of, and an exposure of at most 2.0 of 10."""
+    """Systemd finds no error in the unit, and its exposure is at most 2.0 of 10."""
     unit = f"/etc/systemd/system/{UNIT}"
     assert machine.run("systemd-analyze", "verify", unit).stderr == ""
     machine.run("systemd-analyze", "security", "--offline=true", "--threshold=20", unit)
 
 
 def test_active_means_that_messages_are_out(service):
-    """The start job ends with READY=1, and the status already counts messages."""
+    """The start job ends with READY=1, when the status already counts messages."""
     state = _show(service, "ActiveState", "StatusText")
     assert state["ActiveState"] == "active"
     status = re.search(r"running: (.+), 48000 Hz x 1, .+ (\d+) messages", state["StatusText"])
@@ -165,9 +165,9 @@ def test_subscribers_hear_it_over_tcp_and_ipc(service, machine, headers, subscri
 
 
 def test_root_asks_and_changes_it(service, machine):
-    """Without naming the endpoint; a picture goes into the unit's state folder, a line to the log.
+    """Root controls the service without an endpoint, with files in its state folder.
 
-    Who is nobody in particular is denied.
+    An ordinary user is denied.
     """
     spectrod = "/opt/spectrod/bin/spectrod"
     cursor = _cursor(machine)
@@ -193,7 +193,7 @@ def test_root_asks_and_changes_it(service, machine):
 
 
 def test_what_the_configuration_records_is_written_under_the_confinement(machine, config, service):
-    """Into the state folder, and with the drop-in into another one; a reload begins it."""
+    """Confined recordings go to the state folder or, with the drop-in, another, after a reload."""
     elsewhere = machine.path("/srv/recordings")
     group = "spectrod-recordings"
     machine.run("groupadd", "--system", "--force", group)
@@ -239,13 +239,13 @@ def test_confinement_leaves_opencl_working(service, machine, headers):
 
 
 def test_the_journal_knows_each_lines_priority(machine, config, service):
-    """The prefix becomes the entry's priority and is not seen in its text."""
+    """The log prefix becomes the journal entry's priority and is not in its text."""
     entries = _journal(machine, "--boot")
     assert ("6", "ready: the first message is out") in entries
 
 
 def test_sigkill_is_survived_within_five_seconds(service, headers):
-    """A killed daemon is back, active and sending with a new epoch, within 5 s."""
+    """A killed daemon is active and sending with a new epoch within 5 s."""
     before = headers()
     began_s = time.monotonic()
     service("kill", "--kill-whom=main", "--signal=SIGKILL")
@@ -256,7 +256,7 @@ def test_sigkill_is_survived_within_five_seconds(service, headers):
 
 
 def test_a_stuck_daemon_is_restarted(service, machine, subscribe, free_port):
-    """A daemon that makes no progress misses the watchdog and is started again."""
+    """A daemon that makes no progress misses the watchdog and is restarted."""
     folder = machine.path(f"/run/systemd/system/{UNIT}.d")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "short.conf").write_text("[Service]\nWatchdogSec=2\n")
@@ -276,7 +276,7 @@ def test_a_stuck_daemon_is_restarted(service, machine, subscribe, free_port):
 
 
 def test_a_unit_that_nobody_listens_to_goes_on(service, machine, subscribe, free_port):
-    """It computes nothing, and the watchdog sees all the same that it is well."""
+    """A unit without subscribers computes nothing, and the watchdog is still fed."""
     folder = machine.path(f"/run/systemd/system/{UNIT}.d")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "short.conf").write_text("[Service]\nWatchdogSec=3\n")
@@ -307,7 +307,7 @@ def _heartbeats(subscribe, port):
 def test_a_unit_whose_microphone_is_away_starts_and_goes_on(
     service, machine, config, subscribe, free_port
 ):
-    """It is active, says what it waits for, and the watchdog sees that it goes on seeking."""
+    """A unit without its microphone is active with a reason, and its search feeds the watchdog."""
     folder = machine.path(f"/run/systemd/system/{UNIT}.d")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "short.conf").write_text("[Service]\nWatchdogSec=8\n")
@@ -335,10 +335,10 @@ def test_a_unit_whose_microphone_is_away_starts_and_goes_on(
 
 
 def test_the_capture_process_works_under_the_confinement(service, machine, config):
-    """Shared memory, wake-ups and PortAudio's callback in a process of its own; it ends with us."""
+    """The confined capture process has shared memory and wake-ups, and ends with the unit."""
     alsa = machine.path("/etc/asound.conf")
-    # A device without hardware that delivers at once whatever is asked for: far too fast to be
-    # analysed, so that it is what was lost on its way through shared memory that shows it came.
+    # A device without hardware that delivers any request at once, too fast for the analysis, so
+    # that the losses on the way through shared memory prove that samples came.
     alsa.write_text("pcm.nothing { type null hint { show on description nothing } }\n")
     config((TONE, 'uri = "soundcard:nothing"'), ("samplerate = 0", "samplerate = 48000"))
     try:
@@ -359,7 +359,7 @@ def test_the_capture_process_works_under_the_confinement(service, machine, confi
 
 
 def test_keys_reach_the_service_as_a_credential(machine, config, service, free_port):
-    """Root's secret stays root's; a key in the folder lets in, and its revocation cuts off."""
+    """Root's secret reaches the service, a key in the folder connects, and a revocation cuts it."""
     spectrod = "/opt/spectrod/bin/spectrod"
     for folder, name in (("server", "server"), ("alice", "alice")):
         machine.path(f"/etc/spectrod/{folder}").mkdir(exist_ok=True)
@@ -398,7 +398,7 @@ def test_keys_reach_the_service_as_a_credential(machine, config, service, free_p
 
 
 def test_reload_applies_what_it_can_and_names_the_rest(service, machine, config, headers):
-    """After SIGHUP a new hop is in the messages, and a longer queue is said to need a restart."""
+    """After SIGHUP a new hop is in the messages, and a longer queue is reported as pending."""
     cursor = _cursor(machine)
     config(("hop = 1024", "hop = 2048"), ("queue_frames = 256", "queue_frames = 512"))
     service("reload")
@@ -410,7 +410,7 @@ def test_reload_applies_what_it_can_and_names_the_rest(service, machine, config,
 
 
 def test_a_refused_reload_changes_nothing(service, machine, config, headers):
-    """A configuration with a mistake is named as an error; the old one goes on."""
+    """An invalid configuration is an error in the log, and the old one stays in use."""
     cursor = _cursor(machine)
     before = headers()
     config(("hop = 1024", "hop = 0"))
@@ -423,7 +423,7 @@ def test_a_refused_reload_changes_nothing(service, machine, config, headers):
 
 
 def test_stop_is_quick_and_clean(service, machine):
-    """The stop takes less than 2 s, ends with code 0, and takes the run folder along."""
+    """A stop takes less than 2 s, exits with code 0, and removes the run folder."""
     began_s = time.monotonic()
     service("stop")
     assert time.monotonic() - began_s < 2.0
@@ -433,7 +433,7 @@ def test_stop_is_quick_and_clean(service, machine):
 
 
 def test_a_bad_configuration_is_not_retried(service, machine, config):
-    """A mistake ends the start with code 2, a warning that names it, and no restart."""
+    """An invalid configuration ends the start with code 2 and a warning, without a restart."""
     service("stop")
     cursor = _cursor(machine)
     config(("hop = 1024", "hop = 0"))
@@ -445,7 +445,7 @@ def test_a_bad_configuration_is_not_retried(service, machine, config):
 
 
 def test_uninstall_leaves_the_configuration(machine, config):
-    """Program and unit go, configuration and state stay, and it can be installed again."""
+    """Uninstall removes program and unit, keeps configuration and state, and allows a reinstall."""
     machine.run("make", "--directory=/src", "uninstall")
     assert not machine.path("/opt/spectrod").exists()
     assert not machine.path(f"/etc/systemd/system/{UNIT}").exists()
@@ -456,7 +456,7 @@ def test_uninstall_leaves_the_configuration(machine, config):
 
 @pytest.fixture
 def broker(tmp_path):
-    """A broker on this machine, whose network the container shares; returns its port."""
+    """Start a broker on this machine, whose network the container shares; return its port."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     config = tmp_path / "mosquitto.conf"
@@ -470,7 +470,7 @@ def broker(tmp_path):
 
 
 def test_the_bridge_to_mqtt_runs_confined(machine, service, free_port, broker):
-    """Its unit is sound, it may do what it needs to, and it says how it is."""
+    """The MQTT bridge's unit is sound, has the access that it needs, and reports its status."""
     unit = "spectrod-mqtt.service"
     assert service("is-active").strip() == "active"
     path = f"/etc/systemd/system/{unit}"

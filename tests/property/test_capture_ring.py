@@ -1,4 +1,4 @@
-"""The ring between two processes against a model: any order of writes, reads and sizes."""
+"""The ring between two processes against a model, in any order of writes, reads and sizes."""
 
 import mmap
 import os
@@ -46,7 +46,7 @@ class CaptureRingModel(RuleBasedStateMachine):
         blocks = self.reader.read()
         n_unread = len(self.written) - self.unread
         assert len(blocks) == min(n_unread, N_SLOTS // 4)
-        # The last slot may be at work at any time, so one block fewer than slots is safe.
+        # The writer may be in the last slot at any time, so one block fewer than slots is safe.
         start = self.unread if n_unread < N_SLOTS else len(self.written) - N_SLOTS // 2
         expected = self.written[start : start + len(blocks)]
         assert [(b.frame, b.n_frames, b.flagged, b.data) for b in blocks] == expected

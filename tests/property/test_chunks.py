@@ -1,4 +1,4 @@
-"""Blocks and batches that are cut anywhere: the parts put together are the whole."""
+"""Blocks and batches cut anywhere: the parts add up to the whole."""
 
 import itertools
 from dataclasses import replace
@@ -31,7 +31,7 @@ RATES = [0.25, 999.0, 7999.5, 44100.0, 48000.0, 128_000.0, 2.4e6]
 
 @st.composite
 def blocks(draw):
-    """Blocks of 1 to 999 samples at any rate, some after a gap."""
+    """Generate blocks of 1 to 999 samples at any rate, some after a gap."""
     channels, n = draw(st.integers(1, 3)), draw(st.integers(1, 999))
     samples = np.arange(channels * n, dtype=np.float32).reshape(channels, n)
     lost = draw(st.sampled_from([0, 0, 1, 12345]))
@@ -48,7 +48,7 @@ def blocks(draw):
 
 @st.composite
 def batches(draw):
-    """Batches of 0 to 40 rows, some after a gap or after rows that nobody wanted."""
+    """Generate batches of 0 to 40 rows, some after a gap or after skipped rows."""
     n, signals = draw(st.integers(0, 40)), draw(st.integers(1, 3))
     broadband = draw(st.booleans())
     spec = SPECS[broadband, signals]
@@ -73,14 +73,14 @@ def batches(draw):
 
 
 def times(chunk):
-    """UTC of each item of a chunk, as the chunk itself says."""
+    """Return the UTC of each item, as the chunk gives it."""
     if isinstance(chunk, SpectrumBatch):
         return chunk.t_utc_ns.tolist()
     return [chunk.between(k, k + 1).t_utc_ns for k in range(chunk.n_samples)]
 
 
 def fields(chunk):
-    """Say what is missing before a chunk, and everything else that is not an array."""
+    """Return the count missing before a chunk, and all fields that are not arrays."""
     if isinstance(chunk, SpectrumBatch):
         missing = chunk.gap_samples, chunk.skipped_rows, chunk.discontinuity
         return missing, (chunk.spec, chunk.engine, chunk.cut_frames)
@@ -88,7 +88,7 @@ def fields(chunk):
 
 
 def assert_is_whole(parts, whole):
-    """Every item is in one part, in order; only the first says what is missing before it."""
+    """Check that every item is in one part, in order, and only the first has a gap before it."""
     assert all(part.length for part in parts)
     assert sum(part.length for part in parts) == whole.length
     assert sum(part.n_bytes for part in parts) == whole.n_bytes
@@ -118,7 +118,7 @@ def assert_is_whole(parts, whole):
 
 @given(blocks() | batches(), st.lists(st.integers(0, 999), max_size=5))
 def test_a_chunk_that_is_cut_at_indices_is_the_sum_of_its_parts(whole, indices):
-    """Wherever the cuts are; parts without items are only cut out where they are asked for."""
+    """Parts cut at any indices add up to the chunk; empty parts appear only if requested."""
     edges = sorted({0, whole.length, *(k for k in indices if k < whole.length)})
     parts = [whole.between(*pair) for pair in itertools.pairwise(edges)]
     if parts:
@@ -129,7 +129,7 @@ def test_a_chunk_that_is_cut_at_indices_is_the_sum_of_its_parts(whole, indices):
 
 @given(blocks() | batches(), st.floats(-0.5, 1.5))
 def test_a_cut_at_a_time_leaves_later_items_behind_it(whole, share):
-    """What is before a time is in the head, all other items in the tail, by their stated times."""
+    """Items before a time are in the head, all others in the tail, by their stated times."""
     t_all = times(whole)
     span_ns = t_all[-1] - t_all[0] if t_all else NS
     t_ns = (t_all[0] if t_all else BEGIN_NS) + round(share * span_ns)
@@ -147,7 +147,7 @@ def test_a_cut_at_a_time_leaves_later_items_behind_it(whole, share):
 
 @given(blocks() | batches(), st.sampled_from([1, 2, 30]))
 def test_each_item_is_in_the_period_of_its_time(whole, n_periods):
-    """The parts are the whole, and in each all items have the number of its period."""
+    """Parts by period add up to the chunk, and all items of a part are in its period."""
     t_all = times(whole)
     period_ns = max(1, (t_all[-1] - t_all[0]) // n_periods) if t_all else NS
     found = list(whole.by_period(period_ns))
@@ -155,7 +155,7 @@ def test_each_item_is_in_the_period_of_its_time(whole, n_periods):
     if found:
         assert_is_whole([part for _, part in found], whole)
     numbers = [number for number, part in found for _ in range(part.length)]
-    # A part's times are those of the whole but for the rounding of each cut.
+    # A part's times are those of the whole up to the rounding of each cut.
     slack = len(found) if isinstance(whole, Block) else 0
     for number, t in zip(numbers, t_all, strict=True):
         assert number in {(t - slack) // period_ns, t // period_ns, (t + slack) // period_ns}
@@ -164,7 +164,7 @@ def test_each_item_is_in_the_period_of_its_time(whole, n_periods):
 
 @given(blocks(), st.integers(-20000, 1100))
 def test_what_comes_before_an_index_is_dropped_with_what_is_missing(block, offset):
-    """Samples count as missing only from the index on, and none is missing before a cut."""
+    """After a drop, samples count as missing only from the index on, and none before a cut."""
     begin = block.sample_index + offset
     kept = block.drop_before(begin)
     if offset >= block.n_samples:
@@ -178,7 +178,7 @@ def test_what_comes_before_an_index_is_dropped_with_what_is_missing(block, offse
 
 @given(blocks() | batches(), st.integers(1, 10**6), st.integers(0, 1200))
 def test_a_gap_before_a_chunk_adds_to_its_own_and_stays_with_its_head(whole, n_missing, n):
-    """Only the count of missing samples changes, and the chunk no longer follows directly."""
+    """An added gap changes the count of missing samples and marks the chunk as not contiguous."""
     after = whole.after_gap(n_missing)
     assert after.span_samples == whole.span_samples + n_missing
     assert (after.length, after.discontinuity) == (whole.length, True)
@@ -188,7 +188,7 @@ def test_a_gap_before_a_chunk_adds_to_its_own_and_stays_with_its_head(whole, n_m
 
 
 def test_rows_of_a_clock_that_was_set_back_stay_in_their_order():
-    """Each run of rows in one period is a part, also where a period comes a second time."""
+    """Each run of rows in one period is a part, also if a clock set back repeats a period."""
     spec = SpectrumSpec(1000.0, win_length=64, hop=100, nfft=64)
     t_ns = np.array([0, 900, 1000, 900, 1000, 1100]) * 1_000_000
     values = np.zeros((6, 1, spec.n_values), np.float32)
@@ -197,7 +197,7 @@ def test_rows_of_a_clock_that_was_set_back_stay_in_their_order():
 
 
 def test_a_block_without_a_rate_is_not_cut():
-    """Its later samples have no times, and an invented one would be wrong in a file."""
+    """A block without a rate is not cut, as the times of its later samples are unknown."""
     block = Block(np.zeros((1, 9), np.float32), 0, 0, 0)
     assert block.head(4).n_samples == 4
     assert block.begin_utc_ns == 0

@@ -1,4 +1,4 @@
-"""Streams of which parts are wanted now and then: what is computed is what would have been."""
+"""Streams with demand for parts of the time, compared with full demand."""
 
 from itertools import pairwise
 
@@ -44,7 +44,7 @@ def block(first, last):
 
 
 def always(spec, runs):
-    """Indices of all rows, and the gap directly before each, with every frame wanted."""
+    """Return all row indices, and the gap directly before each, with every frame wanted."""
     frames = FrameStream(spec, NumpyEngine())
     batches = [b for run in runs for b in frames.push(block(*run))]
     values = [row for batch in batches for row in batch.values]
@@ -58,9 +58,9 @@ def always(spec, runs):
 
 
 def completed_in(spec, index, blocks):
-    """Numbers of the blocks with which the first and the last frame of a row are complete.
+    """Return the blocks with which the first and the last frame of a row are complete.
 
-    A row that a gap cuts off is complete with the block that comes after the gap.
+    A row that a gap cuts off is complete with the block after the gap.
     """
     first_end = index + spec.win_length
     last_end = first_end + (spec.averaging_frames - 1) * spec.hop
@@ -90,7 +90,7 @@ schedules = st.lists(
     batch_frames=st.sampled_from([None, 1, 3]),
 )
 def test_any_demand_gives_the_rows_that_would_have_been(schedule, max_latency_s, batch_frames):
-    """A row is computed if it was wanted throughout, with the same bits; all others are counted."""
+    """Rows wanted throughout have the same bits as with full demand, and others are counted."""
     blocks, demands, stop = [], [], 0
     for n, lost, wanted in schedule:
         start = stop + lost
@@ -140,7 +140,7 @@ def is_wanted_throughout(spec, index, blocks, demands):
 
 
 def check_averages_begin_anew(spec, computed, index, blocks, demands):
-    """Each stretch of rows between two pauses or gaps is as if it were the first of a stream."""
+    """Check that each stretch between two pauses or gaps is like the start of a stream."""
     stretches = []
     for number, row in computed:
         if stretches and follows(spec, stretches[-1][-1][0], number, index, blocks, demands):
@@ -155,7 +155,7 @@ def check_averages_begin_anew(spec, computed, index, blocks, demands):
 
 
 def follows(spec, before, number, index, blocks, demands):
-    """Say whether nothing came between two rows: no row, no gap, no block that was unwanted."""
+    """Return whether two rows are adjacent: no row, gap or unwanted block between them."""
     is_next = number == before + 1 and index[number] - index[before] == spec.hop
     span = slice(*(completed_in(spec, index[n], blocks)[0] for n in (before, number)))
     has_gap = any(a[1] != b[0] for a, b in pairwise(blocks[span.start : span.stop + 1]))

@@ -16,7 +16,7 @@ UTC_NS = st.integers(0, 4 * 10**18)
 
 @st.composite
 def batches(draw):
-    """Batches of any rows, of any bits, before which anything may be missing."""
+    """Generate batches of any rows and bits with any gaps before them."""
     n = draw(st.integers(0, 6))
     bits = draw(st.binary(min_size=36 * n, max_size=36 * n))
     numbers = {
@@ -36,7 +36,7 @@ def batches(draw):
 
 
 def rows_of(some):
-    """Everything of each row, what is missing before it included."""
+    """Return all fields of each row, with the gap before it."""
     for batch in some:
         for k in range(batch.n_frames):
             before = (batch.gap_samples, batch.discontinuity, batch.skipped_rows, batch.cut_frames)
@@ -53,7 +53,7 @@ def rows_of(some):
 @pytest.mark.slow
 @given(st.lists(batches(), max_size=5).filter(lambda some: any(b.n_frames for b in some)))
 def test_any_rows_come_back(tmp_path_factory, some):
-    """Bits of values that are no numbers, and the largest gaps, included."""
+    """Any rows survive export, with the bits of NaN and the largest gaps."""
     path = tmp_path_factory.mktemp("x") / "x.npz"
     writer = make_export(path, ABOUT, ExportOptions(compression=0))
     for batch in some:

@@ -1,4 +1,4 @@
-"""What holds for every transform, whatever its values."""
+"""Properties of every transform with any values."""
 
 import numpy as np
 import pytest
@@ -23,14 +23,14 @@ def _device(opencl_device):
 
 @st.composite
 def signals(draw, count):
-    """(count, n) complex values whose size says what an error may be."""
+    """Generate (count, n) complex values of a scale that limits the error."""
     n = draw(LENGTHS)
     parts = arrays.arrays(np.float64, (count, n), elements=st.floats(-1e3, 1e3, width=32))
     return draw(parts) + 1j * draw(parts)
 
 
 def assert_close(result, expected, size):
-    """Within the rounding of a few operations on values of that size."""
+    """Check equality within the rounding of a few operations on values of that scale."""
     assert np.linalg.norm(result - expected) <= 40 * EPS * size + np.finfo(np.float64).tiny
 
 
@@ -56,7 +56,7 @@ def test_a_shift_turns_the_phases(x, shift):
 @SETTINGS
 @given(signals(3))
 def test_energy_is_kept(x):
-    """With norm "ortho" the sum of squares stays (Parseval)."""
+    """With norm "ortho" the sum of squares is unchanged (Parseval)."""
     before, after = np.linalg.norm(x), np.linalg.norm(spectrod.fft.fft(x, norm="ortho"))
     assert abs(after - before) <= 40 * EPS * before
 
@@ -71,7 +71,7 @@ def test_there_and_back(x):
 @SETTINGS
 @given(signals(1))
 def test_real_signals_have_mirrored_spectra(x):
-    """The half spectrum is the first half of the whole one, whose other half mirrors it."""
+    """The half spectrum is the first half of the full one, whose other half mirrors it."""
     n = x.shape[1]
     whole, half = spectrod.fft.fft(x.real), spectrod.fft.rfft(x.real)
     size = np.linalg.norm(x) * np.sqrt(n)

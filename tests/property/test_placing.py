@@ -1,4 +1,4 @@
-"""Files of any times and lengths: no sample has two places, and none is left out in silence."""
+"""Files of any times and lengths: each sample has one place or is reported."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ FS = 10.0
 FILES = st.lists(
     st.tuples(st.integers(0, 2000), st.integers(1, 300), st.integers(0, 100)), min_size=1
 )
-"""Begin [0.1 s], samples that are there, and samples that only the header announces."""
+"""Start [0.1 s], existing samples, and samples that only the header announces."""
 
 
 def members(files, *, dated=True):
@@ -27,7 +27,7 @@ def members(files, *, dated=True):
 
 
 def placed(files):
-    """Place files; return them, and what was said of each that is left out, by its path."""
+    """Place files; return them, and the message about each skipped one by path."""
     said = {}
 
     def note(path, problem, consequence):
@@ -40,7 +40,7 @@ def placed(files):
 
 @given(FILES)
 def test_every_sample_has_one_place_or_is_named(files):
-    """Files follow on each other, and what is not in the stream was said."""
+    """Files are contiguous or separated by gaps, and samples outside the stream are reported."""
     found, said = placed(files)
     assert (found[0].begin, found[0].first) == (0, 0)
     for before, after in pairwise(found):
@@ -60,7 +60,7 @@ def test_every_sample_has_one_place_or_is_named(files):
 
 @given(FILES)
 def test_gaps_end_where_times_say(files):
-    """After a gap that is no truncated file's, a sample's index is its time."""
+    """After a gap, except one of a truncated file, a sample's index is its time."""
     found, _ = placed(files)
     for before, after in pairwise(found):
         is_announced = after.begin == before.origin + before.n_announced
@@ -70,7 +70,7 @@ def test_gaps_end_where_times_say(files):
 
 @given(FILES)
 def test_what_begins_after_the_end_of_all_others_is_whole(files):
-    """A file that overlaps none, whatever the others do, loses no sample."""
+    """A file that overlaps no other one loses no sample."""
     last_s = max((tenths + n) / 10 for tenths, n, _ in files) + 300 + TOLERANCE_S
     found, said = placed([*files, (round(last_s * 10), 50, 0)])
     assert (found[-1].first, found[-1].n_samples) == (0, 50)

@@ -1,4 +1,4 @@
-"""A pyramid's columns are what the rows say, whatever the span, the gaps and the restarts."""
+"""Columns of a pyramid against its rows, for any span, gaps and restarts."""
 
 import shutil
 import tempfile
@@ -49,7 +49,7 @@ def parts_of(batch, cuts):
 
 
 def expected(times_ns, levels, columns, column, group):
-    """Brute force: all rows whose cell's middle is in a column, or that its middle is in."""
+    """Compute by brute force: all rows whose cell's centre is in a column, or contains its."""
     cell_ns = columns.cell_ns[column]
     cells = times_ns // cell_ns
     lo, hi = columns.t_utc_ns[column : column + 2]
@@ -100,9 +100,9 @@ SPANS = st.lists(
     seed=st.integers(0, 99),
 )
 def test_columns_are_what_the_rows_say(runs, spans, finest, values_max, scaling, seed):
-    """Least and greatest are exact to the step; means to a step for each level; effort counts.
+    """Minimum and maximum are exact to the step, means to a step per level; effort counts.
 
-    A crash loses the finest cell that was not complete and nothing else.
+    A crash loses only the finest incomplete cell.
     """
     folder = Path(tempfile.mkdtemp())
     try:
@@ -134,7 +134,7 @@ def _check(folder, runs, spans, values_max, how):
         values = batch.values[kept].astype(np.float64)
         levels.append(values if scaling == "dbfs" else 10.0 * np.log10(values))
         now_ns = int(batch.t_utc_ns[-1]) + 20 * 10**6
-    # What a crash has left out of coarser cells is made up by whoever writes next.
+    # The next writer completes coarser cells after a crash.
     PyramidWriter(folder, about, PyramidOptions(finest, values_max=0)).abort()
     times, levels = np.concatenate(times), np.concatenate(levels)
     reader = PyramidReader(folder)

@@ -1,4 +1,4 @@
-"""The ring against a model: any order of writes, losses and reads."""
+"""The ring against a model, in any order of writes, losses and reads."""
 
 import numpy as np
 from hypothesis import settings
@@ -11,7 +11,7 @@ CAPACITY = 64
 
 
 class RingModel(RuleBasedStateMachine):
-    """A ring beside the plain list of (index, follows on) of every sample ever written."""
+    """A ring beside the plain list of (index, contiguous) of every sample ever written."""
 
     def __init__(self):
         super().__init__()

@@ -21,7 +21,7 @@ ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture
 
 @st.composite
 def sequences(draw):
-    """Batches one after the other: of any length, with gaps, skips, cuts and other engines."""
+    """Generate consecutive batches of any length, with gaps, skips, cuts and other engines."""
     spec = make_spec(channels=draw(st.integers(1, 3)), nfft=draw(st.sampled_from([16, 17, 31])))
     batches, row, offset = [], 0, 0
     for _ in range(draw(st.integers(0, 6))):
@@ -51,7 +51,7 @@ def sequences(draw):
 @ONE_FOLDER
 @given(sequences(), st.integers(0, 8), st.booleans())
 def test_any_rows_come_back(tmp_path_factory, sequence, n_first, is_recovered):
-    """Whatever the batches are, in one segment or two, finished or recovered."""
+    """Any batches survive in one segment or two, finished or recovered."""
     spec, batches = sequence
     folder = tmp_path_factory.mktemp("segments")
     place = None
@@ -71,7 +71,7 @@ def test_any_rows_come_back(tmp_path_factory, sequence, n_first, is_recovered):
 
 
 def written(folder):
-    """A small segment, its rows, and the offset behind each of its records of rows."""
+    """Make a small segment; return its rows, and the offset after each record of rows."""
     batches = [
         make_batch(SPEC, 0, 1),
         make_batch(SPEC, 1, 2),
@@ -89,7 +89,7 @@ def written(folder):
 
 @pytest.mark.slow
 def test_a_file_cut_anywhere_has_all_rows_before(tmp_path):
-    """Of a file of every length: all records that are whole, and nothing else."""
+    """A file cut at any length has all complete records and nothing else."""
     path, batches, ends = written(tmp_path)
     content = path.read_bytes()
     begin = len(content) - len(content[4096:]) + 4000
@@ -114,7 +114,7 @@ def test_a_file_cut_anywhere_has_all_rows_before(tmp_path):
 @ONE_FOLDER
 @given(st.data())
 def test_damage_never_makes_a_wrong_row(tmp_path_factory, data):
-    """Whichever bytes are changed, rows that are read are true, and those of other records stay."""
+    """With any bytes changed, rows that are read are right, and those of other records stay."""
     folder = tmp_path_factory.mktemp("segments")
     path, batches, ends = written(folder)
     content = bytearray(path.read_bytes())
@@ -157,7 +157,7 @@ def test_damage_never_makes_a_wrong_row(tmp_path_factory, data):
 def test_a_power_failure_costs_what_was_not_synchronised(
     tmp_path_factory, n_synced, lost_blocks, length
 ):
-    """Blocks that had not reached the disk may be zero, in any order, or the file be shorter."""
+    """After a power failure, blocks not synced may be zero or missing, and all others are read."""
     folder = tmp_path_factory.mktemp("segments")
     spec = make_spec(nfft=2048)
     batches = [make_batch(spec, row, 1) for row in range(12)]
@@ -184,7 +184,7 @@ def test_a_power_failure_costs_what_was_not_synchronised(
 @pytest.mark.slow
 @given(st.binary(max_size=300), st.integers(0, 3))
 def test_arbitrary_bytes_behind_a_header_are_no_rows(tmp_path_factory, junk, n_rows):
-    """Nothing that follows on the last record makes another, and nothing raises."""
+    """Arbitrary bytes after the last record make neither a record nor an exception."""
     folder = tmp_path_factory.mktemp("segments")
     made = SegmentWriter(folder / "a.spd", describe(SPEC))
     batch = make_batch(SPEC, 0, n_rows)
@@ -200,7 +200,7 @@ def test_arbitrary_bytes_behind_a_header_are_no_rows(tmp_path_factory, junk, n_r
 
 
 def test_the_same_time_twice_is_read_twice(tmp_path):
-    """Rows are told apart by their numbers, not by a clock that stands still."""
+    """Rows are distinguished by number, so a clock that stands still repeats none."""
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC))
     first = make_batch(SPEC, 0, 2)
     second = replace(make_batch(SPEC, 2, 2), t_utc_ns=first.t_utc_ns)

@@ -1,4 +1,4 @@
-"""Streams cut anyhow: the same frames, bit for bit, whatever the blocks, batches and latencies."""
+"""Streams in any division: the same frames with any blocks, batches and latencies."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -41,7 +41,7 @@ def _small_windows():
 
 @pytest.fixture(scope="module", params=["as it is", "mirrored"])
 def engine(request, any_device, _small_windows) -> Iterator[Engine]:
-    """NumPy, and each device with the host's memory and as if it had its own."""
+    """Return NumPy, and each device with the host's memory and as if it had its own."""
     if any_device is None:
         if request.param == "mirrored":
             pytest.skip("NumPy has no memory of its own")
@@ -68,7 +68,7 @@ def block(first, last, **kwargs):
 
 
 def collected(batches, spec):
-    """Values, indices, times, and gaps with the index behind them, of one spec."""
+    """Return values, indices, times, and gaps with the index after them, of one spec."""
     mine = [batch for batch in batches if batch.spec == spec]
     if not mine:
         return np.empty(0), np.empty(0), np.empty(0), []
@@ -84,7 +84,7 @@ def pushed(frames, blocks):
 @ANYHOW
 @given(edges=cuts, chosen=specs, **waits)
 def test_any_cut_into_blocks_and_batches_gives_the_same_rows(engine, edges, chosen, **waits):
-    """Every row comes once, the same bits with the same time, beside whatever else is computed."""
+    """In any blocks and batches every row comes once, with the same bits and the same time."""
     blocks = [block(a, z) for a, z in pairwise(edges)]
     batches = pushed(FrameStream(chosen, engine, **waits), blocks)
     for spec in chosen:
@@ -97,7 +97,7 @@ def test_any_cut_into_blocks_and_batches_gives_the_same_rows(engine, edges, chos
 @ANYHOW
 @given(edges=cuts, lost=st.sets(st.integers(0, 12), max_size=4), chosen=specs, **waits)
 def test_gaps_anywhere_are_reported_and_never_bridged(engine, edges, lost, chosen, **waits):
-    """With blocks missing, rows are those of each run of samples by itself; gaps add up."""
+    """With missing blocks, rows are those of each contiguous run, and gaps add up."""
     spans = list(pairwise(edges))
     kept = [span for number, span in enumerate(spans) if number not in lost]
     runs = []
@@ -127,7 +127,7 @@ def test_gaps_anywhere_are_reported_and_never_bridged(engine, edges, lost, chose
 @ANYHOW
 @given(edges=cuts, wait=st.sampled_from([0.0005, 0.002]))
 def test_no_frame_waits_longer_than_allowed(engine, edges, wait):
-    """After each push, what is held back was complete for less than the latency bound."""
+    """After each push, frames held back have been complete for less than the latency bound."""
     spec = SPECS[0]
     frames = FrameStream(spec, engine, max_latency_s=wait)
     delivered = 0

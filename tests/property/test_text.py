@@ -1,4 +1,4 @@
-"""Text from outside: whatever comes in, what goes out is harmless."""
+"""Arbitrary text from outside becomes harmless."""
 
 import unicodedata
 
@@ -17,7 +17,7 @@ bounds = st.integers(3, 60) | st.just(TEXT_MAX_CHARS)
 @pytest.mark.slow
 @given(texts, bounds)
 def test_any_text_becomes_a_harmless_line(text, max_chars):
-    """It can be encoded, has no control or format character, is bounded, and stays as it is."""
+    """Escaped text can be encoded, is bounded, has no control characters, and is stable."""
     shown = printable(text, max_chars)
     assert shown.encode().decode() == shown
     assert not {unicodedata.category(c) for c in shown} & {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
@@ -28,7 +28,7 @@ def test_any_text_becomes_a_harmless_line(text, max_chars):
 @pytest.mark.slow
 @given(st.text() | st.binary(), st.integers(3, 60), st.integers(1, 100))
 def test_a_long_text_is_bounded_as_well(text, max_chars, times):
-    """Repeating a text changes nothing about what holds for it."""
+    """The same holds for a text repeated many times."""
     shown = printable(text * times, max_chars)
     assert shown.isprintable()
     assert len(shown) <= max_chars
@@ -36,11 +36,11 @@ def test_a_long_text_is_bounded_as_well(text, max_chars, times):
 
 @given(st.text(st.characters(exclude_categories=["C", "Z"], include_characters=" ")))
 def test_printable_text_is_not_changed(text):
-    """What has nothing to escape, and is short enough, comes back as it is."""
+    """A short text without characters to escape is unchanged."""
     assert printable(text, max(len(text), 3)) == text
 
 
 @given(st.binary(max_size=50))
 def test_bytes_and_what_the_system_makes_of_them_are_shown_alike(name):
-    """A file name is the same text whether it comes as bytes or as ``str`` with surrogates."""
+    """A file name gives the same text as bytes and as ``str`` with surrogates."""
     assert printable(name) == printable(name.decode("utf-8", "surrogateescape"))

@@ -44,7 +44,7 @@ def frames(draw):
 @pytest.mark.slow
 @given(frames())
 def test_any_frame_survives_the_wire(frame):
-    """Header and values, NaN and infinities included, come back bit for bit."""
+    """Header and values of any frame, NaN and infinities included, survive bit for bit."""
     received = decode(encode(frame))
     assert received.header == frame.header
     assert received.values.tobytes() == frame.values.tobytes()
@@ -52,7 +52,7 @@ def test_any_frame_survives_the_wire(frame):
 
 @given(st.lists(st.binary(max_size=200), max_size=4))
 def test_arbitrary_bytes_are_refused_as_a_wire_error(parts):
-    """No bytes from a peer raise anything else."""
+    """Arbitrary bytes raise nothing but a WireError."""
     with pytest.raises(WireError):
         decode(parts)
 
@@ -60,7 +60,7 @@ def test_arbitrary_bytes_are_refused_as_a_wire_error(parts):
 @pytest.mark.slow
 @given(frames(), st.data())
 def test_a_damaged_message_is_refused_or_read(frame, data):
-    """One changed byte never raises anything but a WireError."""
+    """A message with one changed byte is read or raises a WireError."""
     parts = encode(frame)
     which = data.draw(st.integers(0, 1))
     damaged = bytearray(parts[which])

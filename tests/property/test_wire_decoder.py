@@ -1,4 +1,4 @@
-"""What a decoder makes of messages and requests that are almost right.
+"""Decoding of messages and requests that are almost valid.
 
 `tests/fuzz` searches further, guided by coverage.
 """
@@ -55,7 +55,7 @@ def almost_messages(draw):
 @settings(max_examples=300)
 @given(almost_messages())
 def test_an_almost_right_message_is_refused_or_kept_to_the_last_bit(parts):
-    """What is read is written to bytes that are read as the same again."""
+    """A message that is accepted survives encoding and decoding unchanged."""
     with contextlib.suppress(WireError):
         message = decode(parts)
         assert encode(decode(encode(message))) == encode(message)
@@ -64,7 +64,7 @@ def test_an_almost_right_message_is_refused_or_kept_to_the_last_bit(parts):
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: golden["topic"])
 @pytest.mark.parametrize("nest", [b"[", b'{"a":'], ids=["arrays", "objects"])
 def test_nesting_without_end_is_refused(golden, nest):
-    """In the place of a header, and in a field that nobody knows."""
+    """Endless nesting as a header, or in an unknown field, is refused."""
     name, head = golden["topic"].encode(), golden["header"].encode()
     for header in (nest * 10_000, head[:-1] + b',"later":' + nest * 10_000):
         with pytest.raises(WireError, match=r"header="):
@@ -73,7 +73,7 @@ def test_nesting_without_end_is_refused(golden, nest):
 
 @st.composite
 def almost_requests(draw):
-    """Draw a request of some method with parameters that are some other's, or nobody's."""
+    """Draw a request of some method with parameters of another one or of none."""
     fields = {name for method in METHODS.values() for name in method.params.__struct_fields__}
     params = draw(st.dictionaries(st.sampled_from(sorted(fields)) | st.text(), values, max_size=3))
     request = {"v": 1, "id": 1, "method": draw(st.sampled_from(sorted(METHODS))), "params": params}
@@ -86,7 +86,7 @@ def almost_requests(draw):
 @settings(max_examples=300)
 @given(almost_requests() | st.binary(max_size=200))
 def test_a_request_is_read_or_answered(data):
-    """Whatever comes, what the daemon says of it can be sent."""
+    """Any request gets a reply that can be encoded."""
     match read_request(data):
         case Reply() as reply:
             assert json.loads(msgspec.json.encode(reply))["ok"] is False

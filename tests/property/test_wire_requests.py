@@ -1,4 +1,4 @@
-"""Requests: whatever a peer sends becomes a request or a reply, and nothing is raised."""
+"""Arbitrary bytes as requests become a request or a reply, without an exception."""
 
 import json
 import random
@@ -18,7 +18,7 @@ from spectrod.wire.requests import (
 
 
 def nested(floats):
-    """Whatever Python's writer of JSON takes."""
+    """Generate any value that Python's JSON encoder accepts."""
     scalars = st.none() | st.booleans() | st.integers() | floats | st.text()
     return st.recursive(
         scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20
@@ -36,7 +36,7 @@ params = st.dictionaries(
 
 
 def check(part):
-    """Read a request, and hold what comes of it against the protocol."""
+    """Read a request, and check the result against the protocol."""
     read = read_request(part)
     if isinstance(read, Reply):
         assert not read.ok
@@ -53,19 +53,19 @@ def check(part):
 
 @given(st.binary(max_size=300))
 def test_random_bytes_are_no_request_and_no_failure(part):
-    """Nearly all of them are not even JSON."""
+    """Random bytes, nearly none of which are JSON, give an error reply and no failure."""
     check(part)
 
 
 @given(nested(st.floats()))
 def test_any_json_is_read_or_refused(value):
-    """Also numbers that JSON should not have, as Python's writer makes them."""
+    """Any JSON is read or refused, also with Python's numbers that JSON forbids."""
     check(json.dumps(value).encode("utf-8", "surrogatepass"))
 
 
 @given(ids, st.sampled_from(sorted(METHODS)) | st.text(), params)
 def test_what_looks_like_a_request_is_refused_with_its_id(id_, method, given_params):
-    """So that whoever asks for several things at once knows which one it was."""
+    """A refused request's reply has its id, so a client can match several requests."""
     part = json.dumps({"v": 1, "id": id_, "method": method, "params": given_params})
     read = check(part.encode())
     assert (read if isinstance(read, Reply) else read[0]).id == id_
@@ -73,7 +73,7 @@ def test_what_looks_like_a_request_is_refused_with_its_id(id_, method, given_par
 
 @given(st.sampled_from(sorted(METHODS)), st.randoms(use_true_random=False))
 def test_a_request_with_flipped_bytes_is_read_or_refused(method, rng):
-    """Whatever a broken client or a line in between makes of it."""
+    """A request with flipped bytes is read or refused."""
     part = bytearray(json.dumps({"id": 1, "method": method, "params": {"source": "x"}}).encode())
     for _ in range(rng.randint(1, 8)):
         part[rng.randrange(len(part))] = rng.randrange(256)
@@ -81,7 +81,7 @@ def test_a_request_with_flipped_bytes_is_read_or_refused(method, rng):
 
 
 def test_a_request_nested_or_long_without_end_is_refused():
-    """The depth of the stack and the size of numbers have bounds that end no thread."""
+    """A deeply nested or very long request is refused within bounds of stack and number size."""
     rng = random.Random(6)  # noqa: S311 - no secrets
     for opening in (b"[", b'{"a":', b'[{"a":'):
         n = REQUEST_MAX_BYTES // len(opening) - 100
@@ -105,7 +105,7 @@ def numbers_of(kind):
 
 
 def test_every_number_in_parameters_has_both_bounds():
-    """One that is not bounded ends as memory, time or an error of the system's."""
+    """Every number in parameters has a lower and an upper bound, which protect memory and time."""
     names = set()
     for name, method in METHODS.items():
         for field in msgspec.inspect.type_info(method.params).fields:
