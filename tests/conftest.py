@@ -1,4 +1,4 @@
-"""The OpenCL devices that tests run on: every one that is there and compiles."""
+"""The OpenCL devices on which tests run: all that exist and compile."""
 
 import math
 import os
@@ -24,7 +24,7 @@ hypothesis.settings.load_profile("repeatable")
 
 @lru_cache
 def _devices():
-    """Find the devices that work, and the reasons of those that do not."""
+    """Find the working devices, and the reasons why others do not work."""
     try:
         found = list_devices()
     except DeviceError as error:
@@ -41,7 +41,7 @@ def _devices():
 
 
 def pytest_report_header():
-    """Name the devices that tests run on, and those that they cannot run on."""
+    """Name the devices on which tests run, and those on which they cannot."""
     working, refused = _devices()
     return [f"OpenCL: {device.label} (driver {device.driver})" for device in working] + [
         f"OpenCL, unusable: {reason}" for reason in refused
@@ -49,7 +49,7 @@ def pytest_report_header():
 
 
 def pytest_generate_tests(metafunc):
-    """Run ``opencl_device`` on each of them, and ``any_device`` on NumPy (None) as well."""
+    """Run ``opencl_device`` on each device, and ``any_device`` on NumPy (None) as well."""
     for name, others in (("opencl_device", []), ("any_device", [pytest.param(None, id="numpy")])):
         if name in metafunc.fixturenames:
             working = [
@@ -61,45 +61,45 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_notice_of_compiling():
-    """Let no test depend on whether kernels are in a cache: what is told then has its own tests."""
+    """Disable the notice about compilation, which depends on caches and has its own tests."""
     NOTICE.after_s = math.inf
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_surroundings(tmp_path_factory):
-    """Whoever runs the tests may be a service or configure a spectrod; programs under test do not.
+    """Remove settings of the user or of a service from the environment of all tests.
 
-    They inherit the environment, so it is changed for all of the session.
+    Programs under test inherit the environment, so it is changed for the whole session.
     """
     service = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM")
     for name in [name for name in os.environ if name in service or name.startswith("SPECTROD_")]:
         del os.environ[name]
     os.environ["SPECTROD_CONFIG"] = os.devnull
-    # Tests in the background, or under nohup, were started with these ignored, which is inherited.
+    # Tests in the background, or under nohup, inherit that these signals are ignored.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # What somebody has tuned is not what is tested.
+    # The user's tuning results are not under test.
     os.environ["XDG_DATA_HOME"] = os.fspath(tmp_path_factory.mktemp("data"))
-    # Daemons under test are not found by whoever uses the machine, nor the other way round.
+    # Daemons under test are hidden from the machine's users, and the reverse.
     os.environ["RUNTIME_DIRECTORY"] = os.fspath(tmp_path_factory.mktemp("run"))
     os.environ["STATE_DIRECTORY"] = os.fspath(tmp_path_factory.mktemp("state"))
 
 
 @pytest.fixture(scope="module")
 def opencl_device(request):
-    """One working OpenCL device after the other."""
+    """Return each working OpenCL device in turn."""
     return request.param
 
 
 @pytest.fixture(scope="module")
 def any_device(request):
-    """None for NumPy, then one working OpenCL device after the other."""
+    """Return None for NumPy, then each working OpenCL device in turn."""
     return request.param
 
 
 @pytest.fixture(scope="session")
 def real_time_allowed():
-    """Tell whether a process may have real-time threads; another one tries, which ends with it."""
+    """Return whether a process may have real-time threads, tested in a separate process."""
     program = "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(5))"
     tried = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
     return tried.returncode == 0

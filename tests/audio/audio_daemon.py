@@ -1,4 +1,4 @@
-"""A daemon as a service manager runs it, and what it tells a subscriber."""
+"""A daemon as a service manager runs it, and its messages to a subscriber."""
 
 import os
 import queue
@@ -67,7 +67,7 @@ class Daemon:
         self.process.stderr.close()
 
     def receive(self, is_it, limit_s):
-        """Wait for a message that is what is wanted; returns it and when it came."""
+        """Wait for a message that matches; return it and the time of its arrival."""
         deadline = time.monotonic() + limit_s
         while self._socket.poll(max(0.0, 1e3 * (deadline - time.monotonic()))):
             message = schema.decode(self._socket.recv_multipart())
@@ -76,7 +76,7 @@ class Daemon:
         raise AssertionError(f"no such message within {limit_s:g} s; log:\n" + "\n".join(self.log))
 
     def receive_state(self, state, limit_s):
-        """Wait for a heartbeat that says a state."""
+        """Wait for a heartbeat with a state."""
         return self.receive(
             lambda m: isinstance(m, schema.Heartbeat) and m.header.state == state, limit_s
         )

@@ -1,4 +1,4 @@
-"""Faults that tests inject into processes, and what a capture must not leave behind."""
+"""Faults that tests inject into processes, and the resources that a capture must release."""
 
 import contextlib
 import ctypes
@@ -17,7 +17,7 @@ SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - it is looked at
 
 
 def children(pid="self"):
-    """Processes that a process has started and not waited for."""
+    """Return the processes that a process has started and not waited for."""
     found = set()
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(FileNotFoundError):  # a thread that has ended meanwhile
@@ -35,7 +35,7 @@ def wait_for_end(pid, timeout_s):
 
 
 def threads_of(pid):
-    """Threads of a process, by their ids, with their names."""
+    """Return the threads of a process, by their ids, with their names."""
     return {
         int(t.name): (t / "comm").read_text().strip() for t in Path(f"/proc/{pid}/task").iterdir()
     }
@@ -52,7 +52,7 @@ class StoppedThread:
 
     def __init__(self, thread_id):
         self._stands = queue.SimpleQueue()
-        # What traces a thread also has to reap it, or its process would never end.
+        # The tracer of a thread must also reap it, or its process would never end.
         self._tracer = threading.Thread(target=self._trace, args=(thread_id,), daemon=True)
         self._tracer.start()
         if (error := self._stands.get(timeout=5.0)) is not None:
@@ -78,7 +78,7 @@ class StoppedThread:
 
 @contextlib.contextmanager
 def stopped(pid):
-    """A process stands still meanwhile."""
+    """Stop a process within the block."""
     os.kill(pid, signal.SIGSTOP)
     try:
         yield
@@ -88,8 +88,8 @@ def stopped(pid):
 
 
 def belongings():
-    """What this process has now that a capture could leave behind."""
-    # Or the sockets of an event loop that some earlier test has dropped are closed in between.
+    """Return the resources of this process that a capture could leave behind."""
+    # Otherwise the sockets of an event loop of an earlier test may be closed in between.
     gc.collect()
     maps = Path("/proc/self/maps").read_text().splitlines()
     return {
@@ -104,7 +104,7 @@ def belongings():
 
 
 def _target(fd):
-    """What a descriptor refers to; none for the one that lists them, which is gone by now."""
+    """Return the target of a descriptor, or none for the closed one that listed them."""
     with contextlib.suppress(FileNotFoundError):
         return fd.readlink()
     return None

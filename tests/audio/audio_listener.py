@@ -1,4 +1,4 @@
-"""Listens to a sound card source, and holds every sample and every count against the truth."""
+"""A listener to a sound card source that compares every sample and every count with the truth."""
 
 import itertools
 import threading
@@ -19,7 +19,7 @@ RING_S = 4
 
 
 class WatchedRing(SampleRing):
-    """Compares what is written with the numbers that it says, and notes when it came."""
+    """Compares written data with their sequence numbers, and records their arrival times."""
 
     def __init__(self, fs, layout, on_write):
         super().__init__(fs, layout, RING_S * round(fs))
@@ -75,7 +75,7 @@ class Listener:
         self._notify()
 
     def wait(self, is_so, limit_s, what):
-        """Wait until something is so; returns when it was found to be [monotonic s]."""
+        """Wait for a condition; return when it was found to hold [monotonic s]."""
         with self._news:
             assert self._news.wait_for(is_so, limit_s), (
                 f"not {what} within {limit_s:g} s: {self.source.capture()}"
@@ -88,12 +88,12 @@ class Listener:
 
     @property
     def silences(self):
-        """Times that no samples were said to come."""
+        """Return the times at which the source reported that no samples came."""
         said = [False, *(bool(capture.waiting_for) for _, capture in self.changes)]
         return sum(now and not before for before, now in itertools.pairwise(said))
 
     def hear(self, seconds, limit_s=None):
-        """Wait until so many more seconds of samples have come, gaps not counted."""
+        """Wait until a number of seconds of samples has come, without gaps."""
         heard = len(self.ring.arrivals)
 
         def enough():
@@ -103,14 +103,14 @@ class Listener:
         return self.wait(enough, limit_s or seconds + 3.0, f"{seconds:g} s more of samples")
 
     def wait_until_waiting(self, since, limit_s=1.0):
-        """Wait until the source says that no samples come; returns how long that took [s]."""
+        """Wait until the source reports that no samples come; return how long that took [s]."""
         return (
             self.wait(lambda: self.is_waiting, since + limit_s - time.monotonic(), "waiting")
             - since
         )
 
     def wait_until_back(self, since, limit_s=3.0):
-        """Wait until samples come again; returns how long that took [s]."""
+        """Wait until samples come again; return how long that took [s]."""
         written = self.ring.written
 
         def is_back():
@@ -119,12 +119,12 @@ class Listener:
         return self.wait(is_back, since + limit_s - time.monotonic(), "back") - since
 
     def lateness_s(self, first=0, stop=None):
-        """How late the soonest samples of a range of indices came, by those indices [s]."""
+        """Return how late the earliest samples of a range of indices are, by those indices [s]."""
         stop = self.ring.written if stop is None else stop
         late = [t * 1e-9 - end / FS for end, t, *_ in self.ring.arrivals if first < end <= stop]
         return min(late)
 
     def time_errors_s(self):
-        """Each block's monotonic time against its index and the first block's [s]."""
+        """Return each block's monotonic time against its index and the first block's [s]."""
         _, _, index, t_mono_ns, _ = np.array(self.ring.arrivals, dtype=np.int64).T
         return (t_mono_ns - t_mono_ns[0]) * 1e-9 - (index - index[0]) / FS

@@ -18,35 +18,35 @@ JACK_PERIOD = 480
 
 
 class SoundServer(PulseServer):
-    """A private PulseAudio that can fail in all the ways that servers do."""
+    """A private PulseAudio that can fail in all the ways of real servers."""
 
     def play(self, path):
-        """Start to play a sound file into the sink; the server has its stream when this returns."""
-        # A buffer that bridges what keeps the player from its turn.
+        """Start to play a sound file into the sink; return once the server has the stream."""
+        # A buffer that covers delays of the player.
         command = ["paplay", "--latency-msec=2000", "--device=vsink", str(path)]
         player = subprocess.Popen(command, env=self.env)
         self.wait_for("list", "short", "sink-inputs")
         return player
 
     def pause(self):
-        """Stop its process as a machine that has no time for it would."""
+        """Stop the server's process, as an overloaded machine would."""
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self):
-        """Let it go on."""
+        """Continue the server's process."""
         self.process.send_signal(signal.SIGCONT)
 
     def remove_sink(self):
-        """Take the only device away: streams that record from it end."""
+        """Remove the only device, which ends the streams that record from it."""
         self.pactl("unload-module", "module-null-sink")
 
     def add_sink(self):
-        """Bring the device back."""
+        """Add the device again."""
         assert self.pactl("load-module", *self.sink.split())
         self.pactl("set-default-source", "vsink.monitor")
 
     def add_devices(self, asoundrc):
-        """Give ALSA more devices; PortAudio lists them when it next looks."""
+        """Add devices to ALSA; PortAudio lists them at its next scan."""
         path = self.folder / ".asoundrc"
         path.write_text((path.read_text() if path.exists() else "") + asoundrc)
 
@@ -76,17 +76,18 @@ class JackServer:
             "JACK_NO_START_SERVER": "1",
             "HOME": str(folder),
             "XDG_RUNTIME_DIR": str(folder),
-            # No PulseAudio: what ALSA lists is of no use.
+            # No PulseAudio: its devices in ALSA's list are not needed.
             "PULSE_SERVER": f"unix:{folder}/none",
         }
         self.env = os.environ | self.variables
         self.process = None
 
     def start(self):
-        """Start it; clients can connect when this returns."""
+        """Start the server; return once clients can connect."""
         self.process = subprocess.Popen(
             [
-                # Before others where that is allowed: it misses its time on a machine that is busy.
+                # With priority where that is allowed: on a busy machine it would miss its
+                # deadlines.
                 *("nice", "-n", "-15"),
                 *("jackd", "--name", self.name, "--no-realtime", "--no-mlock"),
                 *("--port-max", str(self.ports), "-d", "dummy"),
@@ -112,12 +113,12 @@ class JackServer:
             assert time.monotonic() < deadline, "no answer from jackd"
 
     def kill(self):
-        """End it as a crash would."""
+        """Kill the server, as a crash would."""
         self.process.kill()
         self.process.wait()
 
     def close(self):
-        """End it so that it gives back its place in the list that all JACK servers share."""
+        """Stop the server so that it frees its entry in the list that all JACK servers share."""
         self.process.terminate()
         try:
             self.process.wait(timeout=LIMIT_S)

@@ -26,12 +26,12 @@ MEMORY_MAX_BYTES = 100_000_000
 """Memory that one input may add to the process."""
 
 LARGE_BYTES = 1_000_000
-"""Length of large inputs; both limits hold for them too."""
+"""Length of large inputs; both limits also apply to them."""
 
 CORPUS = Path(__file__).parent / "corpus"
 
 _ADDRESS_SPACE_BYTES = 1 << 30
-"""What a process that fuzzes may allocate beyond what it has at the start, touched or not."""
+"""Memory that a fuzzing process may allocate beyond that at its start, touched or not."""
 
 _CHECK_PERIOD_S = 0.2
 _RUNS_A_READING = 64
@@ -103,7 +103,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "config": ("configuration", ("spectrod.config", "spectrod.settings", "spectrod.endpoint")),
     "settings": ("configuration", ("spectrod.config", "spectrod.settings")),
 }
-"""Module of each target, and what of the program guides the search by its coverage."""
+"""Module of each target, and the parts of the program whose coverage guides the search."""
 
 
 def load(name: str) -> Target:
@@ -143,7 +143,7 @@ class Limits:
         self.largest_bytes = 0
         signal.signal(signal.SIGPROF, self._interrupt)
         signal.setitimer(signal.ITIMER_PROF, _CHECK_PERIOD_S, _CHECK_PERIOD_S)
-        # At its end Python gives the handler back, and the signal would end the process.
+        # At its end Python restores the handler, and the signal would end the process.
         atexit.register(signal.setitimer, signal.ITIMER_PROF, 0.0)
 
     def run(self, check: Callable[[bytes], None], data: bytes) -> None:
@@ -187,7 +187,7 @@ class Limits:
         self._base_s, self._base_wall_s = time.process_time(), time.perf_counter()
 
     def _used_s(self, begin_s: float) -> float:
-        """Processor time that the input that began then must have taken [s]."""
+        """Return the least processor time that the input started then has taken [s]."""
         return time.process_time() - self._base_s - (begin_s - self._base_wall_s)
 
     def _resident_bytes(self) -> int:
@@ -204,7 +204,7 @@ class Limits:
 
 
 def limit_address_space() -> None:
-    """Let allocations fail that are far above the limit, for all of this process."""
+    """Make allocations far above the limit fail, for the whole process."""
     with Path("/proc/self/statm").open() as file:
         now_bytes = int(file.read().split()[0]) * _PAGE_BYTES
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -217,7 +217,7 @@ def limit_address_space() -> None:
 
 
 def large_inputs(target: Target, seeds: Iterable[bytes]) -> Iterator[bytes]:
-    """Make inputs of 1 MB of each seed, repeated and stretched at some places; and the target's."""
+    """Make inputs of 1 MB from each seed by repetition and insertion, and those of the target."""
     for seed in seeds:
         if not seed or len(seed) >= LARGE_BYTES:
             continue
@@ -236,7 +236,7 @@ def _fillings(seed: bytes, place: int) -> Iterator[bytes]:
 
 
 def nested(begin: bytes = b"", end: bytes = b"") -> Iterator[bytes]:
-    """Make texts that open brackets without end between a begin and an end."""
+    """Make texts with endless open brackets between a start and an end."""
     for opening in (b"[", b'{"a":', b"{a="):
         for n_bytes in (2_000, 15_000, LARGE_BYTES - 1000):
             yield begin + opening * (n_bytes // len(opening)) + end
@@ -255,7 +255,7 @@ class Scratch:
         self._open: dict[str, tuple[Path, int]] = {}
 
     def put(self, name: str, data: bytes) -> Path:
-        """Write into a file that stays open, which is quicker; the decoder must let it be there."""
+        """Write into a file that stays open, which is faster; the decoder must not remove it."""
         if name not in self._open:
             path = self.folder / name
             self._open[name] = path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -265,7 +265,7 @@ class Scratch:
         return path
 
     def create(self, name: str, data: bytes) -> Path:
-        """Write a new file, in the place of one of the same name."""
+        """Write a new file in place of one with the same name."""
         path = self.folder / name
         path.write_bytes(data)
         return path
@@ -302,7 +302,7 @@ def corpus_of(name: str) -> dict[str, bytes]:
 
 
 def corpus_line(title: str, data: bytes) -> str:
-    """Write an input as a line of a corpus, in the shorter form."""
+    """Encode an input as a line of a corpus, in the shorter form."""
     digits = data.hex()
     packed = base64.b64encode(zlib.compress(data, 9)).decode()
     return f"{title} hex {digits}" if len(digits) <= len(packed) else f"{title} zlib {packed}"

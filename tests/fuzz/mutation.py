@@ -45,14 +45,14 @@ def havoc(data: bytes, rng: random.Random) -> bytes:
 
 
 def put_number(data: bytearray, place: int, rng: random.Random) -> None:
-    """Write an odd number of 1 to 8 bytes over what is at a place."""
+    """Write an odd number of 1 to 8 bytes at an offset."""
     n_bytes = rng.choice((1, 2, 4, 8))
     number = rng.choice(ODD_INTEGERS) & (1 << 8 * n_bytes) - 1
     data[place : place + n_bytes] = number.to_bytes(n_bytes, rng.choice(("little", "big")))
 
 
 def mutate_json(text: bytes, rng: random.Random) -> bytes:
-    """Change one thing in a JSON object or in one inside it; leave other bytes as they are."""
+    """Change one member of a JSON object or of a nested one; leave other bytes as they are."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -68,7 +68,7 @@ def mutate_json(text: bytes, rng: random.Random) -> bytes:
 
 
 def _some_table(value: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """Choose the object, or one inside it that is not empty."""
+    """Choose the object, or a nested one that is not empty."""
     inside = [one for one in value.values() if isinstance(one, dict) and one]
     if inside and rng.random() < 0.6:
         return _some_table(rng.choice(inside), rng)
@@ -97,7 +97,7 @@ def _change(table: dict[str, Any], rng: random.Random) -> None:
 
 
 def mutate_text(data: bytes, rng: random.Random, words: Sequence[bytes]) -> bytes:
-    """Change the lines of a text: put words in, take lines out, repeat, swap and join them."""
+    """Change the lines of a text: insert words, and remove, repeat, swap and join lines."""
     lines = data.split(b"\n")
     place = rng.randrange(len(lines))
     line = lines[place]

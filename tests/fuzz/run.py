@@ -38,7 +38,7 @@ _FROM_A_SEED = 0.2
 
 
 def main() -> int:
-    """Do what the arguments say; the exit code is 0 if nothing was found."""
+    """Run the command of the arguments; the exit code is 0 if no defect was found."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("target", nargs="?", choices=MODULES, metavar="TARGET")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def _in_own_folder() -> int:
-    """Run the same again with a temporary folder in memory, which is removed at the end.
+    """Run the program again with a temporary folder in memory, which is removed at the end.
 
     libFuzzer ends its process without any of Python's clean-up.
     """
@@ -82,10 +82,10 @@ def _in_own_folder() -> int:
 
 
 def _replay(args: argparse.Namespace) -> int:
-    """Run inputs without Atheris, and print what each took; 1 if any is a defect."""
+    """Run inputs without Atheris, and print the time and memory of each; 1 if any is a defect."""
     target = fuzzing.load(args.target)
     limits = Limits()
-    for seed in target.seeds():  # what is imported or made once is not an input's
+    for seed in target.seeds():  # imports and one-time work do not count for an input
         limits.run(target.check, seed)
     inputs = (
         large_inputs(target, target.seeds())
@@ -101,7 +101,7 @@ def _replay(args: argparse.Namespace) -> int:
             failed = True
             traceback.print_exc()
             print(f"input {n_inputs} of {len(data)} bytes: {_kept(args.findings, data)}")
-    limits.close()  # or its timer ends the process, once Python has given its handlers back
+    limits.close()  # or its timer ends the process, once Python has restored its handlers
     print(
         f"{args.target}: {n_inputs} inputs, slowest {limits.slowest_s:.3f} s, "
         f"largest {limits.largest_bytes / 1e6:.1f} MB"
@@ -157,7 +157,7 @@ def _search(args: argparse.Namespace, options: Sequence[str]) -> int:
     ]
 
     def change_bytes(data: bytes, max_size: int) -> bytes:
-        return bytes(atheris.Mutate(data, max_size))  # which Fuzz() exchanges
+        return bytes(atheris.Mutate(data, max_size))  # replaced by Fuzz()
 
     argv = [sys.argv[0], *own, *options, str(corpus)]
     atheris.Setup(argv, check, custom_mutator=_mutator(change_bytes, target, seeds))
@@ -166,7 +166,7 @@ def _search(args: argparse.Namespace, options: Sequence[str]) -> int:
 
 
 def _within(limits: Limits, check: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """Hold a check to the limits, whose error no handler of Atheris knows."""
+    """Run a check within the limits, whose error no handler of Atheris catches."""
 
     def run(data: bytes) -> None:
         try:
@@ -195,7 +195,7 @@ def _collecting(check: Callable[[bytes], None], folder: Path) -> Callable[[bytes
 
 
 def _kind(error: BaseException) -> str:
-    """Name a defect by the innermost line of spectrod's, or else of the target's."""
+    """Name a defect by the innermost line of spectrod, or else of the target."""
     cause = error.__cause__ if isinstance(error.__cause__, LimitError) else error
     frames = traceback.extract_tb(cause.__traceback__)
     ours = [frame for frame in frames if "/spectrod/" in frame.filename] or list(frames)
@@ -205,10 +205,10 @@ def _kind(error: BaseException) -> str:
 def _mutator(
     change_bytes: Callable[[bytes, int], bytes], target: Target, seeds: Sequence[bytes]
 ) -> Callable[[bytes, int, int], bytes]:
-    """Return a mutator for Atheris: by the format, or libFuzzer's, with checksums put right.
+    """Return a mutator for Atheris: by the format, or libFuzzer's with corrected checksums.
 
-    The corpus knows coverage of Python only and forgets what libraries in C tell apart: some
-    mutations begin with a seed instead.
+    The corpus knows only Python's coverage and drops inputs that differ in C libraries, so some
+    mutations start with a seed instead.
     """
 
     def mutate(data: bytes, max_size: int, seed: int) -> bytes:

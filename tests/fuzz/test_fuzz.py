@@ -29,18 +29,18 @@ HAS_ATHERIS = (
     and platform.python_implementation() == "CPython"
     and sys.version_info < (3, 14)
 )
-"""Where Atheris has a wheel, as the group "fuzz" in pyproject.toml has it."""
+"""Platforms with a wheel of Atheris, as in the group "fuzz" of pyproject.toml."""
 
 
 @pytest.fixture(autouse=True)
 def _no_log(caplog):
-    """Warnings of thousands of damaged files take more time and memory than reading them."""
+    """Disable the log: thousands of warnings take more time and memory than the reading."""
     caplog.set_level(logging.CRITICAL, "spectrod")
 
 
 @pytest.fixture
 def limits():
-    """The limits of every input."""
+    """Return the limits of every input."""
     made = Limits()
     yield made
     made.close()
@@ -48,7 +48,7 @@ def limits():
 
 @pytest.fixture(scope="module", params=MODULES)
 def target(request):
-    """One target after the other."""
+    """Return each target in turn."""
     return request.param, fuzzing.load(request.param)
 
 
@@ -63,7 +63,7 @@ def run(*arguments):
 
 
 def test_seeds_and_corpus_are_read_or_refused(target, limits):
-    """What once was a defect is none any more, and what is valid is no defect."""
+    """Seeds are accepted, and inputs of earlier defects are read or refused."""
     name, one = target
     for data in [*one.seeds(), *corpus_of(name).values()]:
         limits.run(one.check, data)
@@ -71,7 +71,7 @@ def test_seeds_and_corpus_are_read_or_refused(target, limits):
 
 @pytest.mark.slow
 def test_mutated_inputs_are_read_or_refused(target, limits):
-    """By the format's structure and by bytes, from the seeds and the corpus."""
+    """Inputs mutated by structure and by bytes, from seeds and corpus, are read or refused."""
     name, one = target
     inputs = [*one.seeds(), *corpus_of(name).values()]
     rng = random.Random(14)  # noqa: S311 - no secrets
@@ -85,7 +85,7 @@ def test_mutated_inputs_are_read_or_refused(target, limits):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODULES)
 def test_large_inputs_take_little_time_and_memory(name, tmp_path):
-    """1 MB takes no more than 1 s and 100 MB, in a process of its own."""
+    """In a separate process, 1 MB of input takes no more than 1 s and 100 MB."""
     done = run(name, "--large", "--findings", tmp_path)
     assert done.returncode == 0, done.stderr
 
@@ -94,7 +94,7 @@ def test_large_inputs_take_little_time_and_memory(name, tmp_path):
 @pytest.mark.skipif(not HAS_ATHERIS, reason="Atheris has no wheel for this platform")
 @pytest.mark.parametrize("name", MODULES)
 def test_a_guided_search_finds_nothing(name, tmp_path):
-    """The beginning of what ``run.py`` does for hours."""
+    """A short guided search, the start of a long one by ``run.py``, finds no defect."""
     done = run(name, "--runs", str(N_GUIDED), "--findings", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"Done {N_GUIDED} runs" in done.stderr
@@ -104,7 +104,7 @@ def test_a_guided_search_finds_nothing(name, tmp_path):
 
 
 def test_an_input_that_does_not_end_is_stopped(limits):
-    """Also where the decoder catches every exception."""
+    """An input that does not end is stopped, even if the decoder catches every exception."""
 
     def spin(_):
         while True:
@@ -119,7 +119,7 @@ def test_an_input_that_does_not_end_is_stopped(limits):
 
 
 def test_an_input_that_takes_much_memory_is_found():
-    """In a process of its own, as only new peaks are seen; the parent had a higher one."""
+    """An input's memory is measured in a new process, as only new peaks are visible."""
     assert len(b"x" * 300_000_000) == 300_000_000
     program = (
         "import fuzzing; limits = fuzzing.Limits(); limits.run(len, b''); "
@@ -142,7 +142,7 @@ def test_a_defect_is_reported_and_kept(tmp_path):
 
 
 def test_the_corpora_are_small_and_in_order():
-    """Each file is of a target; all of them are tens of kilobytes."""
+    """Each corpus file belongs to a target, and all of them are tens of kilobytes."""
     names = {path.stem for path in CORPUS.glob("*.txt")}
     assert names <= MODULES.keys()
     assert sum(path.stat().st_size for path in CORPUS.iterdir()) <= CORPUS_MAX_BYTES
@@ -150,7 +150,7 @@ def test_the_corpora_are_small_and_in_order():
 
 @pytest.mark.parametrize("data", [b"", b"\0\xff", bytes(5000)])
 def test_a_corpus_line_holds_an_input(data, monkeypatch, tmp_path):
-    """Short ones as digits, long ones compressed."""
+    """A corpus line holds short inputs as digits and long ones compressed."""
     monkeypatch.setattr(fuzzing, "CORPUS", tmp_path)
     (tmp_path / "pnm.txt").write_text(f"# note\n{corpus_line('a', data)}\n")
     assert corpus_of("pnm") == {"a": data}
@@ -158,7 +158,7 @@ def test_a_corpus_line_holds_an_input(data, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("line", ["a hex", "a hex 00 00", "a text 00", "a hex 00\na hex 01"])
 def test_a_broken_corpus_line_is_named(line, monkeypatch, tmp_path):
-    """So that no input is left out silently."""
+    """A broken corpus line is an error, so that no input is skipped silently."""
     monkeypatch.setattr(fuzzing, "CORPUS", tmp_path)
     (tmp_path / "pnm.txt").write_text(line)
     with pytest.raises(ValueError, match=r"pnm.txt: a .*must be NAME hex\|zlib TEXT"):
@@ -166,7 +166,7 @@ def test_a_broken_corpus_line_is_named(line, monkeypatch, tmp_path):
 
 
 def test_the_same_seed_makes_the_same_mutations(target):
-    """Else what a test has found could not be found again."""
+    """The same seed gives the same mutations, so a defect can be reproduced."""
     _, one = target
     seed = one.seeds()[0]
     made = [
@@ -178,7 +178,7 @@ def test_the_same_seed_makes_the_same_mutations(target):
 
 
 def test_large_inputs_are_of_one_megabyte(target):
-    """Whatever the seeds are."""
+    """Large inputs have one megabyte, whatever the seeds."""
     _, one = target
     data = next(large_inputs(one, [seed for seed in one.seeds() if seed][:1]))
     assert 500_000 < len(data) <= 1_000_100

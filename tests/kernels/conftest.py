@@ -1,4 +1,4 @@
-"""Each kernel test runs on every OpenCL device that is there and compiles."""
+"""Kernel tests run on every OpenCL device that exists and compiles."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from spectrod.opencl.context import Context
 
 @pytest.fixture(scope="module")
 def context(opencl_device):
-    """Open one device after the other."""
+    """Open each device in turn."""
     opened = Context(opencl_device, profiling=True)
     yield opened
     opened.close()

@@ -21,7 +21,7 @@ GUARD = 777.0 - 777.0j
 
 
 def random_lines(spec, outer, inner, seed=5):
-    """Uniform complex (outer, n, inner) in the spec's precision."""
+    """Make uniform complex (outer, n, inner) in the spec's precision."""
     rng = np.random.default_rng(seed)
     shape = outer, spec.n, inner
     return (rng.uniform(-1, 1, shape) + 1j * rng.uniform(-1, 1, shape)).astype(in_dtype(spec))
@@ -35,14 +35,14 @@ def expected(spec, x):
 
 
 def guarded(x):
-    """Buffer's content with the lines of x in it, and guards before, between and after them."""
+    """Make a buffer's content with the lines of x and guards before, between and after them."""
     whole = np.full((x.shape[0], x[0].size + GAP), GUARD, x.dtype)
     whole[:, : x[0].size] = x.reshape(len(x), -1)
     return np.concatenate([np.full(FIRST, GUARD, x.dtype), whole.ravel()])
 
 
 def unguarded(whole, shape):
-    """Lines of a buffer's content; fails if a guard was touched."""
+    """Return the lines of a buffer's content, after a check of the guards."""
     np.testing.assert_array_equal(whole[:FIRST], GUARD)
     rows = whole[FIRST:].reshape(shape[0], -1)
     np.testing.assert_array_equal(rows[:, -GAP:], GUARD)
@@ -50,7 +50,7 @@ def unguarded(whole, shape):
 
 
 def run(context, stage, x, scale=1.0, *, in_place=False):
-    """Transform x between guards, and see that the source is left as it was."""
+    """Transform x between guards, and check that the source is unchanged."""
     outer, _, inner = x.shape
     source = Lines(context.table(guarded(x)), x[0].size + GAP, FIRST)
     out = source
@@ -79,14 +79,14 @@ def check(context, family, spec, params, *, inner=1, limit=1.0):
 
 
 def some_spec(context, n, kind):
-    """Complex transform of length n, inverse (I) and in double precision (D) where there is one."""
+    """Make a spec of length n, inverse (I) and in double precision (D) if available."""
     is_double = "D" in kind and context.device.has_fp64
     return TransformSpec(n, "c2c", "I" in kind, "double" if is_double else "single")
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 31, 33), (70, 1, 65), (2, 100, 257)])
 def test_the_naive_transpose_is_exact(context, shape):
-    """Each value of each matrix goes to its place, whatever the shape."""
+    """The naive transpose moves each value of each matrix to its place, in any shape."""
     batch, rows, columns = shape
     x = np.arange(2 * batch * rows * columns, dtype=np.float32).view(np.complex64).reshape(shape)
     out = context.table(np.zeros(x.size, np.complex64))
@@ -101,7 +101,7 @@ def test_the_naive_transpose_is_exact(context, shape):
 @pytest.mark.parametrize(("n", "kind"), POWERS)
 @pytest.mark.slow
 def test_radix2_is_right(context, n, kind):
-    """Powers of two are within the limits, in place and out of place, guards untouched."""
+    """Powers of two are within the limits, in place and out of place, with guards unchanged."""
     spec = some_spec(context, n, kind)
     check(context, RADIX2, spec, untuned(RADIX2, spec, context.device))
 
@@ -110,9 +110,9 @@ def test_radix2_is_right(context, n, kind):
 @pytest.mark.parametrize("vector", [1, 2, 4])
 @pytest.mark.slow
 def test_radix2_variants_are_right(context, mode, vector):
-    """Each twiddle mode in each vector computes the transform; only the table is accurate."""
+    """Each twiddle mode with each vector computes the transform; only the table is accurate."""
     spec = TransformSpec(256, inverse=vector == 2)
-    # The spec lets native functions be anything; this much is right for those of our devices.
+    # The spec allows native functions any error; those of our devices have this one.
     limit = 1.0 if mode == "table" else 4.0
     check(context, RADIX2, spec, Radix2Params(mode, vector, 16), limit=limit)
 
@@ -120,14 +120,14 @@ def test_radix2_variants_are_right(context, mode, vector):
 @pytest.mark.parametrize("n", [8, 16])
 @pytest.mark.parametrize("vector", [2, 4])
 def test_radix2_vectors_of_short_transforms_are_right(context, n, vector):
-    """Lanes that span several short transforms of a pass go to their places."""
+    """Lanes that span several short transforms of a pass are written to their places."""
     check(context, RADIX2, TransformSpec(n), Radix2Params("table", vector, 1))
 
 
 @pytest.mark.parametrize(("n", "kind"), SMOOTH)
 @pytest.mark.slow
 def test_inplace_is_right(context, n, kind):
-    """Smooth lengths are within the limits, in place and out of place, guards untouched."""
+    """Smooth lengths are within the limits, in place and out of place, with guards unchanged."""
     spec = some_spec(context, n, kind)
     check(context, INPLACE, spec, untuned(INPLACE, spec, context.device))
 
@@ -136,14 +136,14 @@ def test_inplace_is_right(context, n, kind):
 @pytest.mark.parametrize("n", [6, 210])
 @pytest.mark.slow
 def test_inplace_columns_are_right(context, n, inner):
-    """Lines along the middle axis are transformed where they lie."""
+    """Lines along the middle axis are transformed in place."""
     spec = TransformSpec(n)
     check(context, INPLACE, spec, untuned(INPLACE, spec, context.device), inner=inner)
 
 
 @pytest.mark.slow
 def test_inplace_rows_go_in_several_launches(context, monkeypatch):
-    """More rows than a dimension takes groups are all transformed."""
+    """Rows beyond the number of groups in a dimension are all transformed."""
     monkeypatch.setattr("spectrod_bench.inplace._GROUPS_MAX", 3)
     check(context, INPLACE, TransformSpec(60), InplaceParams((5, 3, 4), 8), inner=5)
 
@@ -151,7 +151,7 @@ def test_inplace_rows_go_in_several_launches(context, monkeypatch):
 @pytest.mark.parametrize("radices", [(3, 2), (2, 3, 4, 5), (16, 8), (7, 2, 2, 2)])
 @pytest.mark.slow
 def test_inplace_any_order_of_radices_is_right(context, radices):
-    """Radices that are no palindrome make long cycles, and the same transform."""
+    """Radices that are no palindrome give long cycles and the right transform."""
     check(context, INPLACE, TransformSpec(int(np.prod(radices))), InplaceParams(radices))
 
 
@@ -183,7 +183,7 @@ def test_candidates_are_legal_and_survive_a_file(context, family):
 
 
 def test_candidates_fit_small_devices(context):
-    """No group is larger than the device takes, and no vector longer than the transform."""
+    """No group exceeds the device's limit, and no vector the transform."""
     small = replace(context.device, max_work_group_size=8)
     spec = TransformSpec(4)
     for family in (RADIX2, INPLACE):
@@ -204,7 +204,7 @@ def test_candidates_fit_small_devices(context):
     ],
 )
 def test_families_say_what_they_compute(context, spec, supported):
-    """Lengths, kinds and precisions outside of a family are refused in words."""
+    """A family refuses lengths, kinds and precisions outside its range with a reason."""
     device = replace(context.device, has_fp64=False)
     for family in (RADIX2, INPLACE):
         is_supported = family.name in supported.split()
@@ -247,7 +247,7 @@ def test_bad_parameters(kind, values, message):
     ],
 )
 def test_parameters_of_another_transform(context, family, spec, params, message):
-    """Parameters that do not go with the transform are refused before anything is compiled."""
+    """Parameters of another transform are refused before compilation."""
     monstrous = replace(context.device, has_fp64=True)
     with pytest.raises(ConfigError, match=message):
         params.check(spec, monstrous)
@@ -266,14 +266,14 @@ def test_groups_that_the_device_lacks(context, params):
 
 @pytest.mark.parametrize("family", [RADIX2, INPLACE])
 def test_files_with_other_names_are_refused(family):
-    """Values of another family or version are refused with the names that are right."""
+    """Values of another family or version are refused with the right names."""
     with pytest.raises(ConfigError, match=r"\['speed'\]: must be \['group_items', "):
         family.load({"speed": 1})
 
 
 @pytest.mark.parametrize("largest", [2, 4, 8, 16])
 def test_mirrored_radices_make_short_cycles(largest):
-    """The radices make n; no cycle is longer than twice what is between the mirrored ones."""
+    """Radices multiply to n; no cycle exceeds twice the part between the mirrored ones."""
     lengths = [n for n in range(2, 700) if mirrored_radices(n, largest)]
     assert lengths == [n for n in range(2, 700) if 210**9 % n == 0]
     for n in lengths:
@@ -286,7 +286,7 @@ def test_mirrored_radices_make_short_cycles(largest):
 
 
 def longest_cycle(radices):
-    """Follow all places at once until each is back."""
+    """Follow all places at once until each returns."""
     table = reversed_digits(radices, 0)
     start = np.arange(len(table) - 1)
     places, away, length = table[1:], np.ones(len(start), bool), 0
@@ -298,7 +298,7 @@ def longest_cycle(radices):
 
 @pytest.mark.parametrize("low_stages", range(4))
 def test_two_tables_add_up_to_the_reversal(low_stages):
-    """However a place is cut in two, its digits come out in reversed order."""
+    """The two tables reverse the digits of a place, however it is split."""
     radices = (2, 3, 5)
     low = int(np.prod(radices[:low_stages]))
     table = reversed_digits(radices, low_stages)

@@ -19,7 +19,7 @@ def context(opencl_device):
 
 
 def test_a_missing_define_is_a_build_error_with_the_log(context):
-    """A program that does not compile names file, device, options and the compiler's complaint."""
+    """A build error has the file, the device, the options and the compiler's log."""
     with pytest.raises(KernelBuildError, match=r"fft_simd\.cl does not compile for") as caught:
         context.kernel("fft_simd.cl", "fft_simd", (("N", 64),))
     text = str(caught.value)
@@ -35,14 +35,14 @@ def test_a_programs_second_kernel_needs_no_compiler(context, monkeypatch):
 
 
 def test_a_failing_launch_is_a_device_error(context):
-    """The driver's refusal of a launch becomes one line that names device and kernel."""
+    """A launch that the driver refuses is one line with the device and the kernel."""
     kernel = context.kernel("transpose.cl", "transpose", DEFINES)
     with pytest.raises(DeviceError, match="cannot run transpose"):
         context.launch(kernel, (3,), (3,))
 
 
 def test_events_have_times(context):
-    """With profiling on, a copy on the device takes some time."""
+    """With profiling, a copy on the device has a positive time."""
     source, destination = context.table(np.ones(1 << 16, np.float32)), context.allocate(1 << 18)
     assert event_seconds(context.copy(destination, source)) > 0.0
     out = np.zeros(1 << 16, np.float32)
@@ -51,14 +51,14 @@ def test_events_have_times(context):
 
 
 def test_new_buffers_are_zero(context):
-    """What is allocated holds zeros."""
+    """A new buffer contains zeros."""
     out = np.ones(1001, np.float32)
     context.download(out, context.allocate(out.nbytes))
     assert not out.any()
 
 
 def test_the_drivers_own_error_stays_as_the_cause(context):
-    """A translated error keeps the driver's, for a report."""
+    """A translated error keeps the driver's error as its cause, for a report."""
     with pytest.raises(DeviceError) as caught:
         context.allocate(0)
     assert isinstance(caught.value.__cause__, cl.Error)
@@ -66,7 +66,7 @@ def test_the_drivers_own_error_stays_as_the_cause(context):
 
 @pytest.mark.parametrize("rows", [1, 3])
 def test_copies_beside_the_queue_keep_their_order(context, rows):
-    """Parts go up from page-locked memory, the queue waits for them, and all comes down."""
+    """The queue waits for copies from page-locked memory, and all parts come back."""
     transfers = Transfers(context)
     _, memory = transfers.pinned(rows * 4096)
     memory[:] = np.random.default_rng(1).integers(0, 256, memory.shape)
@@ -85,7 +85,7 @@ def test_copies_beside_the_queue_keep_their_order(context, rows):
 
 
 def test_what_another_queue_cannot_do_is_a_device_error(context):
-    """Memory that is not there, and copies that do not fit, name the device."""
+    """Missing memory, and copies that do not fit, are errors with the device's name."""
     transfers = Transfers(context)
     with pytest.raises(DeviceError, match=r"has no 0\.0 MiB of the host's memory"):
         transfers.pinned(0)

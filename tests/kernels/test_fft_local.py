@@ -20,7 +20,7 @@ def context(opencl_device):
 
 
 def error(context, family, spec, params, inner=1):
-    """Relative L2 error of a few random lines; NaN where nothing was written."""
+    """Return the relative L2 error of a few random lines, NaN if values were not written."""
     rng = np.random.default_rng(spec.n)
     source = rng.uniform(-1, 1, (OUTER, inner, spec.n_in, 2)).astype(
         np.float32 if spec.precision == "single" else np.float64
@@ -54,7 +54,7 @@ def error(context, family, spec, params, inner=1):
     ids=str,
 )
 def test_every_form_is_as_exact(context, params, precision):
-    """Exchanges, sections, gaps, idle items and twiddles change nothing but rounding."""
+    """Exchanges, sections, padding, idle items and twiddles change only the rounding."""
     for inverse in (False, True):
         spec = TransformSpec(params.length, "c2c", inverse, precision)
         assert error(context, LOCAL, spec, params) <= reference.error_limit(spec)
@@ -76,7 +76,7 @@ def test_every_form_is_as_exact(context, params, precision):
     ids=str,
 )
 def test_pairs_of_bins_are_right_with_and_without_an_exchange(context, kind, params, precision):
-    """Real transforms agree with the reference however their pairs of bins meet."""
+    """Real transforms agree with the reference with and without an exchange of pairs."""
     spec = TransformSpec(2 * params.length, kind, kind == "c2r", precision)
     for inner in (1, 5):
         assert error(context, LOCAL, spec, params, inner) <= reference.error_limit(spec)
@@ -85,7 +85,7 @@ def test_pairs_of_bins_are_right_with_and_without_an_exchange(context, kind, par
 @pytest.mark.parametrize("slice_bytes", [1, 1 << 28])
 @pytest.mark.parametrize("lengths", [((8, 4), (5, 3)), ((6,), (5,), (4,)), ((16,), (3,))], ids=str)
 def test_passes_over_global_memory_are_right_in_slices_of_any_size(context, lengths, slice_bytes):
-    """Two and three passes agree with the reference, a line at a time and all lines at once."""
+    """Two and three passes agree with the reference, for one line and for all lines at once."""
     passes = tuple(
         LocalShape(radices, max(1, radices[-1]), 4, lines_first=True) for radices in lengths
     )

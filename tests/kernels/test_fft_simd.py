@@ -48,7 +48,7 @@ class Batch:
         return Lines(self.buffer, self.pitch, FIRST)
 
     def read(self, context):
-        """Fetch the lines, having checked that all around them is as it was."""
+        """Fetch the lines, after a check of the guards."""
         outer, n, inner = self.shape
         image = np.empty_like(self.image)
         context.download(image, self.buffer)
@@ -91,7 +91,7 @@ def assert_right(spec, result, expected):
 
 
 def run(context, spec, params, values, scale=1.0):
-    """Transform out of place; both buffers' guards and the source are as they were."""
+    """Transform out of place; the guards of both buffers and the source are unchanged."""
     outer, _, inner = values.shape
     _, out_type = types(spec)
     stage = SIMD.build(context, spec, params)
@@ -111,7 +111,7 @@ def run(context, spec, params, values, scale=1.0):
 @pytest.mark.parametrize("n", [2, 26, 100, 256, 1000, 2048])
 @pytest.mark.slow
 def test_the_untuned_choice_is_right(context, n, transform, precision):
-    """Every kind, direction and precision keeps the error limit, scaled, in an odd batch."""
+    """Every kind, direction and precision, scaled, in an odd batch, is within the error limit."""
     spec = TransformSpec(n, *transform, precision)
     values = noise((19, spec.n_in, 1), types(spec)[0])
     params = untuned(SIMD, spec, context.device)
@@ -144,7 +144,7 @@ def test_the_untuned_choice_is_right(context, n, transform, precision):
 )
 @pytest.mark.slow
 def test_every_shape_is_right(context, n, transform, precision, params):
-    """Lanes as columns and as lines, of each width, also where the last block overlaps."""
+    """Lanes as columns and as lines of each width are right, also if the last block overlaps."""
     spec = TransformSpec(n, *transform, precision)
     values = noise((19, spec.n_in, 1), types(spec)[0])
     assert_right(spec, run(context, spec, params, values), reference(spec, values))
@@ -162,7 +162,7 @@ def test_every_shape_is_right(context, n, transform, precision, params):
 )
 @pytest.mark.slow
 def test_lines_too_long_for_private_memory_are_right(context, n, transform, precision):
-    """Past a mebibyte a work-item holds its line in the scratch buffer."""
+    """Lines beyond a mebibyte, which a work-item holds in the scratch buffer, are right."""
     spec = TransformSpec(n, *transform, precision)
     params = untuned(SIMD, spec, context.device)
     assert needs_scratch(own_bytes(params, spec))
@@ -174,7 +174,7 @@ def test_lines_too_long_for_private_memory_are_right(context, n, transform, prec
 @pytest.mark.parametrize("transform", [C2C, BACK])
 @pytest.mark.slow
 def test_interleaved_lines_are_right(context, n, transform):
-    """Lines of an axis that is not the last: fewer than the lanes, as many, and more."""
+    """Lines along another axis than the last are right: fewer than the lanes, as many, or more."""
     spec = TransformSpec(n, *transform)
     params = untuned(SIMD, spec, context.device)
     for inner in (2, 8, 33):
@@ -186,7 +186,7 @@ def test_interleaved_lines_are_right(context, n, transform):
 @pytest.mark.parametrize("transform", [C2C, R2C, C2R])
 @pytest.mark.slow
 def test_in_place_is_the_same_as_out_of_place(context, n, transform):
-    """Lines that begin at the same byte and have pitches of as many are transformed in place."""
+    """Lines with equal start and pitch in bytes are transformed in place."""
     spec = TransformSpec(n, *transform)
     params = untuned(SIMD, spec, context.device)
     in_type, out_type = types(spec)
@@ -209,7 +209,7 @@ def test_in_place_is_the_same_as_out_of_place(context, n, transform):
 @pytest.mark.parametrize("n", [12, 256])
 @pytest.mark.slow
 def test_nan_stays_in_its_line(context, n, inner):
-    """A line with one NaN becomes all NaN; the others, in the same vectors, are as without it."""
+    """A line with one NaN is all NaN; others, in the same vectors, are unchanged."""
     spec = TransformSpec(n)
     params = untuned(SIMD, spec, context.device)
     values = noise((19 if inner == 1 else 1, n, inner), np.complex64)
@@ -224,7 +224,7 @@ def test_nan_stays_in_its_line(context, n, inner):
 @pytest.mark.parametrize("n", [12, 256])
 @pytest.mark.slow
 def test_imaginary_parts_of_real_bins_are_not_read(context, n):
-    """Bins 0 and n / 2 of a half spectrum count by their real parts, whatever else is in them."""
+    """Of bins 0 and n / 2 of a half spectrum only the real parts are read."""
     spec = TransformSpec(n, *C2R)
     params = untuned(SIMD, spec, context.device)
     values = noise((3, n // 2 + 1, 1), np.complex64)
@@ -236,7 +236,7 @@ def test_imaginary_parts_of_real_bins_are_not_read(context, n):
 
 @pytest.mark.parametrize("outer", [1, 2, 7, 8, 9])
 def test_any_batch_is_right(context, outer):
-    """Fewer lines than lanes, as many, and one more."""
+    """Batches of fewer lines than lanes, as many, and one more are right."""
     spec = TransformSpec(12)
     values = noise((outer, 12, 1), np.complex64)
     result = run(context, spec, untuned(SIMD, spec, context.device), values)

@@ -1,4 +1,4 @@
-"""Every form of the local-memory kernel computes the same frames, bit for bit where it may."""
+"""All forms of the local-memory kernel compute the same frames, bit for bit where possible."""
 
 from dataclasses import replace
 from itertools import islice
@@ -22,7 +22,7 @@ N_FRAMES, CHANNELS = 11, 2
 
 
 def rows(context, spec, params, hop, average=None):
-    """Rows of a launch over seeded noise, and those of the reference."""
+    """Compute the rows of a launch over seeded noise, and those of the reference."""
     tables = StftTables(np.hanning(spec.win_length), bands=bands(spec), smoothing=0.3)
     n = 3 + (N_FRAMES - 1) * hop + spec.win_length
     samples = np.random.default_rng(3).uniform(-1, 1, (CHANNELS * spec.parts, n))
@@ -40,7 +40,7 @@ def rows(context, spec, params, hop, average=None):
 
 
 def bands(spec):
-    """Bands that overlap, one of them longer than a piece."""
+    """Make overlapping bands, one of them longer than a piece."""
     if not spec.n_bands:
         return None
     count = np.array([1, 40, 7])
@@ -57,7 +57,7 @@ FORMS = [{}, {"held": True}, {"ahead": True}, {"held": True, "ahead": True, "buf
 @pytest.mark.parametrize("hop", [64, 128, 96, 37])
 @pytest.mark.parametrize("passes", SHAPES, ids=["mirrored", "whole", "split"])
 def test_walking_over_frames_changes_no_bit(context, passes, hop, monkeypatch):
-    """Whatever stays in registers from frame to frame, results are those of single frames."""
+    """Values kept in registers from frame to frame change no bit of the results."""
     spec = StftSpec(256, 256)
     for form in FORMS[: 3 if passes.split_exchange else 4]:
         params = StftLocalShape(passes, run=4, **form)
@@ -73,7 +73,7 @@ def test_walking_over_frames_changes_no_bit(context, passes, hop, monkeypatch):
 @pytest.mark.parametrize("averaging", ["mean", "exponential"])
 @pytest.mark.parametrize("n_bands", [0, 3])
 def test_averages_with_two_buffers_are_right(context, averaging, n_bands):
-    """No exchange overwrites what another item has yet to read, whatever follows it."""
+    """No exchange overwrites values that another item has yet to read."""
     spec = StftSpec(256, 200, n_bands=n_bands, averaging=averaging)
     for passes in SHAPES[:2]:
         state = context.allocate(4 * CHANNELS * spec.state_values)
@@ -83,7 +83,7 @@ def test_averages_with_two_buffers_are_right(context, averaging, n_bands):
 
 
 def test_two_sided_frames_may_walk(context, monkeypatch):
-    """I/Q frames share samples in registers too."""
+    """Frames of I/Q share samples in registers, too."""
     monkeypatch.setattr("spectrod.stft.local._UNIT_SLOTS", 0)
     spec = StftSpec(128, 128, iq=True)
     passes = replace(MIRRORED, mirrored=False)
@@ -96,7 +96,7 @@ def test_two_sided_frames_may_walk(context, monkeypatch):
 
 @pytest.mark.slow
 def test_every_choice_fits_the_device(context):
-    """Whatever is offered is compiled and right."""
+    """Every choice for a device compiles and is right."""
     for nfft in (16, 60, 512):
         spec = StftSpec(nfft, nfft)
         for params in islice(LOCAL.candidates(spec, context.device), 2):
@@ -104,7 +104,7 @@ def test_every_choice_fits_the_device(context):
 
 
 def test_a_frame_that_is_too_long_is_refused(context):
-    """The limit is named before anything is compiled."""
+    """A frame that is too long is refused with the limit before compilation."""
     small = replace(context.device, local_mem_bytes=1024)
     spec = StftSpec(1024, 1024)
     assert not LOCAL.supports(spec, small)
@@ -114,7 +114,7 @@ def test_a_frame_that_is_too_long_is_refused(context):
 
 
 def test_a_kernel_that_does_not_compile_makes_no_stage(context, monkeypatch):
-    """It is found out when the stage is made, not when frames are on their way."""
+    """A kernel that does not compile is an error when the stage is made."""
     monkeypatch.setattr(program, "program_source", lambda *_: "__kernel void broken( {")
     spec = StftSpec(96, 96)
     with pytest.raises(KernelBuildError, match=r"stft_local\.cl does not compile for"):
@@ -122,5 +122,5 @@ def test_a_kernel_that_does_not_compile_makes_no_stage(context, monkeypatch):
 
 
 def test_odd_frames_are_not_for_this_family(context):
-    """Frames of odd length have no half."""
+    """Frames of odd length, which have no half, are refused by this family."""
     assert not LOCAL.supports(StftSpec(255, 255), context.device)

@@ -55,7 +55,7 @@ class Recording:
         self.image = self._stored(self._placed(raw))
 
     def _placed(self, raw):
-        """Put samples where they are read, among others that are poison."""
+        """Put samples at their places, between poison values."""
         parts, span = raw.shape
         poison = np.nan if raw.dtype == np.float32 else int(FULL_SCALE[self.spec.sample_format]) - 1
         if self.spec.interleaved:
@@ -74,7 +74,7 @@ class Recording:
         return placed.astype(self.spec.sample_format)
 
     def frames(self):
-        """Frames of each channel of results, (frames, channels, win_length)."""
+        """Return the frames of each channel of results, (frames, channels, win_length)."""
         windows = np.lib.stride_tricks.sliding_window_view(
             self.values, self.spec.win_length, axis=1
         )[:, :: self.hop]
@@ -111,7 +111,7 @@ def spectra(spec, tables, frames):
 
 
 def powers(spec, tables, frames):
-    """Compute what is averaged in float64."""
+    """Compute the averaged values in float64."""
     power = np.abs(spectra(spec, tables, frames)) ** 2
     if not spec.iq:
         power[..., [0, -1]] /= 2.0
@@ -134,7 +134,7 @@ def levels(power):
 
 
 def run(context, recording, *, tables=None, shape=None, **average):
-    """Compute all frames in one launch; what is behind the rows stays as it was."""
+    """Compute all frames in one launch, and check that memory after the rows is unchanged."""
     spec = recording.spec
     shape = shape or untuned(SIMD, spec, context.device)
     stage = SIMD.build(context, spec, tables or make_tables(spec), shape)
@@ -166,7 +166,7 @@ def assert_power(result, expected):
 @pytest.mark.parametrize("nfft", [16, 18, 60, 64, 250, 256, 1000, 1024, 1920, 8192])
 @pytest.mark.slow
 def test_power_of_every_layout_is_right(context, nfft):
-    """Frames as lanes, columns as lanes, odd hops and an odd count, of more than one channel."""
+    """Frames or columns as lanes, odd hops and an odd count are right with several channels."""
     recording = Recording(StftSpec(nfft, nfft), channels=2, n_frames=19, pitch_gap=5)
     expected = powers(recording.spec, make_tables(recording.spec), recording.frames())
     assert_power(run(context, recording), expected)
@@ -175,7 +175,7 @@ def test_power_of_every_layout_is_right(context, nfft):
 @pytest.mark.parametrize("nfft", [1 << 16, 1 << 18, 3**7 * 20])
 @pytest.mark.slow
 def test_long_frames_are_right(context, nfft):
-    """Past a mebibyte a work-item holds its frame in the scratch buffer."""
+    """Frames beyond a mebibyte, which a work-item holds in the scratch buffer, are right."""
     spec = StftSpec(nfft, nfft, "int16", iq=nfft > 1 << 16)
     recording = Recording(spec, n_frames=3, hop=1001)
     shape = untuned(SIMD, spec, context.device)
@@ -190,7 +190,7 @@ def test_long_frames_are_right(context, nfft):
 )
 @pytest.mark.slow
 def test_samples_of_every_format_are_right(context, nfft, win_length, sample_format, interleaved):
-    """Bytes are put together and scaled; what the window does not cover is not read."""
+    """Bytes are combined and scaled, and samples outside the window are not read."""
     spec = StftSpec(nfft, win_length, sample_format, interleaved)
     recording = Recording(spec, channels=2)
     assert_power(run(context, recording), powers(spec, make_tables(spec), recording.frames()))
@@ -200,7 +200,7 @@ def test_samples_of_every_format_are_right(context, nfft, win_length, sample_for
 @pytest.mark.parametrize("pitch_gap", [0, 1])
 @pytest.mark.slow
 def test_any_number_of_interleaved_channels_is_right(context, channels, pitch_gap):
-    """Alone, as a pair and many; with values between them that no frame has."""
+    """One, two and many channels are right, also with unused values between them."""
     spec = StftSpec(256, 256, "int16", interleaved=True)
     recording = Recording(spec, channels=channels, pitch_gap=pitch_gap, n_frames=9)
     assert_power(run(context, recording), powers(spec, make_tables(spec), recording.frames()))
@@ -219,7 +219,7 @@ def test_any_number_of_interleaved_channels_is_right(context, channels, pitch_ga
 )
 @pytest.mark.slow
 def test_iq_is_right(context, nfft, win_length, interleaved, output):
-    """Two-sided spectra come in ascending order, of even and odd lengths."""
+    """Two-sided spectra are right and ascending, for even and odd lengths."""
     spec = StftSpec(nfft, win_length, "int16", interleaved, iq=True, output=output)
     recording = Recording(spec, channels=2, n_frames=17)
     tables = make_tables(spec)
@@ -230,7 +230,7 @@ def test_iq_is_right(context, nfft, win_length, interleaved, output):
 @pytest.mark.parametrize("nfft", [36, 256, 1024])
 @pytest.mark.slow
 def test_complex_spectra_are_right(context, nfft):
-    """X of all bins, the first and the last not halved."""
+    """All bins of a complex spectrum are right, the first and the last not halved."""
     recording = Recording(StftSpec(nfft, nfft, output="complex"), n_frames=17)
     expected = spectra(recording.spec, make_tables(recording.spec), recording.frames())
     assert_power(run(context, recording), expected)
@@ -240,7 +240,7 @@ def test_complex_spectra_are_right(context, nfft):
 @pytest.mark.parametrize("nfft", [64, 256])
 @pytest.mark.slow
 def test_weighted_bands_as_levels_are_right(context, nfft, n_bands):
-    """Weights, bands of any length and place, levels within what single precision leaves."""
+    """Weights, bands of any length and place, and levels are right to single precision."""
     spec = StftSpec(nfft, nfft, weighted=True, n_bands=n_bands, decibels=True)
     recording = Recording(spec, n_frames=18, channels=2)
     expected = powers(spec, make_tables(spec), recording.frames())
@@ -250,7 +250,7 @@ def test_weighted_bands_as_levels_are_right(context, nfft, n_bands):
 
 
 def averaged(spec, tables, power, frames):
-    """Rows of an average in float64, from its beginning."""
+    """Compute rows of an average in float64, from its start."""
     if spec.averaging == "exponential":
         y = power[0]
         rows = []
@@ -267,7 +267,7 @@ def averaged(spec, tables, power, frames):
 @pytest.mark.parametrize(("nfft", "n_bands"), [(64, 5), (256, 0)])
 @pytest.mark.slow
 def test_averages_do_not_depend_on_launches(context, nfft, n_bands, averaging):
-    """Rows of seven frames are right, and the same bit for bit if a stream comes in pieces."""
+    """Rows of seven frames are right, with the same bits if a stream comes in pieces."""
     spec = StftSpec(nfft, nfft, n_bands=n_bands, averaging=averaging)
     recording = Recording(spec, channels=2, n_frames=47, hop=5)
     tables, frames = make_tables(spec), 7
@@ -291,7 +291,7 @@ def test_averages_do_not_depend_on_launches(context, nfft, n_bands, averaging):
 @pytest.mark.parametrize("sample_format", ["int24", "float32"])
 @pytest.mark.slow
 def test_frames_depend_on_their_samples_alone(context, nfft, sample_format):
-    """Each frame by itself, read from a place of any alignment, is the same bit for bit."""
+    """Each frame alone, read from any alignment, has the same bits."""
     recording = Recording(StftSpec(nfft, nfft, sample_format), n_frames=18, hop=nfft + 3)
     spec = recording.spec
     stage = SIMD.build(context, spec, make_tables(spec), untuned(SIMD, spec, context.device))
@@ -307,7 +307,7 @@ def test_frames_depend_on_their_samples_alone(context, nfft, sample_format):
 @pytest.mark.parametrize("nfft", [64, 256])
 @pytest.mark.slow
 def test_nan_stays_in_its_frame(context, nfft, averaging):
-    """A frame with one NaN is all NaN; others, in the same vectors too, are as without it."""
+    """A frame with one NaN is all NaN; others, in the same vectors, are unchanged."""
     spec = StftSpec(nfft, nfft, averaging=averaging, decibels=True)
     recording = Recording(spec, n_frames=20, hop=nfft, first=0)
     state = context.allocate(4 * max(1, spec.state_values))
@@ -324,7 +324,7 @@ def test_nan_stays_in_its_frame(context, nfft, averaging):
 @pytest.mark.parametrize("nfft", [64, 256])
 @pytest.mark.slow
 def test_levels_of_all_powers_are_right(context, nfft):
-    """Silence is at the floor; the smallest numbers and infinity have their level."""
+    """Silence is at the floor; the smallest numbers and infinity have their levels."""
     spec = StftSpec(nfft, nfft, decibels=True)
     recording = Recording(spec, n_frames=60, hop=nfft, first=0)
     window = np.zeros(nfft)
@@ -356,7 +356,7 @@ def test_levels_of_all_powers_are_right(context, nfft):
 )
 @pytest.mark.slow
 def test_every_shape_is_right(context, nfft, shape):
-    """One pass or many; an even and an odd number of last butterflies, of even and odd radix."""
+    """One pass or many, with even and odd numbers and radices of last butterflies, are right."""
     recording = Recording(StftSpec(nfft, nfft), n_frames=9)
     expected = powers(recording.spec, make_tables(recording.spec), recording.frames())
     assert_power(run(context, recording, shape=shape), expected)

@@ -19,7 +19,7 @@ SHAPES = [(1, 1, 1), (1, 31, 33), (3, 32, 64), (2, 65, 1), (70, 1, 65), (2, 100,
 @pytest.mark.parametrize("value_bytes", [4, 8, 16])
 @pytest.mark.parametrize("way", WAYS)
 def test_odd_shapes_are_exact_and_stay_in_their_places(context, shape, value_bytes, way):
-    """Each value of each result is written, and no word before, between or after the results."""
+    """Each value of odd shapes is written exactly, and no word around the results is."""
     batch, rows, columns = shape
     words, first, gap = value_bytes // 4, 37, 5
     rng = np.random.default_rng(3)
@@ -56,13 +56,13 @@ def spread(whole, matrices, first, pitch):
     ],
 )
 def test_tiles_fit_small_devices(context, limits, value_bytes, shape):
-    """A group never has more items than the device allows, nor a tile more local memory."""
+    """A group never exceeds the device's items, nor a tile its local memory."""
     roomy = {"max_work_group_size": 1024, "local_mem_bytes": 49152}
     assert tile_shape(replace(context.device, **(roomy | limits)), value_bytes) == shape
 
 
 def test_tiles_of_small_devices_transpose(context, monkeypatch):
-    """The kernel is right in the smallest shapes as well."""
+    """The transpose is right with the smallest tiles as well."""
     small = replace(context.device, kind="gpu", max_work_group_size=2)
     monkeypatch.setattr(context, "device", small)
     matrix = np.arange(15, dtype=np.float32).reshape(3, 5)
@@ -70,7 +70,7 @@ def test_tiles_of_small_devices_transpose(context, monkeypatch):
 
 
 def test_unknown_values_are_refused(context):
-    """A value of another size is one clear error."""
+    """A value of an unsupported size is one clear error."""
     with pytest.raises(ConfigError, match=r"value_bytes=2: must be 4, 8 or 16"):
         DeviceTranspose(context, 2)
 
@@ -78,7 +78,7 @@ def test_unknown_values_are_refused(context):
 @pytest.mark.parametrize("shape", [(1, 1000), (1000, 1), (7, 100), (100, 7), (33, 35)])
 @pytest.mark.parametrize("block_values", [64, 100, 1 << 12])
 def test_blocks_of_any_size_make_the_whole(context, shape, block_values):
-    """A matrix larger than the buffers goes through them in blocks."""
+    """A matrix larger than the buffers is transposed in blocks."""
     matrix = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
     result = Transposer(context, block_values).transpose(matrix)
     np.testing.assert_array_equal(result, matrix.T)

@@ -1,4 +1,4 @@
-"""Launches of every kernel, few and short: what is run under a simulator that looks for races.
+"""Few, short launches of every kernel, for a simulator that detects races.
 
 Usage: checked_kernels.py NAME, one of ``CASES``. Fails where the result is wrong.
 """
@@ -41,18 +41,18 @@ SECTIONS = LocalShape((4, 8, 4), 16, 3, split_exchange=True, local_pad=8, sectio
 
 
 def replace_passes(params):
-    """Pairs of bins through local memory."""
+    """Transform pairs of bins through local memory."""
     return replace(params, passes=replace(params.passes, mirrored=False))
 
 
 def two_passes(context, spec):
-    """Make stages that go through scratch memory and back, for what is made of other stages."""
+    """Make stages through scratch memory and back, for stages that consist of others."""
     family = FAMILIES["multipass"]
     return family.build(context, spec, untuned(family, spec, context.device))
 
 
 def transform(family, spec, params, context):
-    """Transform lines; as a CPU if need be, which the simulator does not say it is."""
+    """Transform lines, if needed as on a CPU, which the simulator does not report."""
     params = params or untuned(family, spec, replace(context.device, kind="cpu"))
     arena = Arena(context, spec.precision, LINES * spec.n, spec.n)
     error = arena.error(family.build(context, spec, params))
@@ -71,7 +71,7 @@ def transpose(options, context):
 
 
 def stft(family, spec, params, context):
-    """Take overlapping frames to rows, and averages from one launch to the next."""
+    """Transform overlapping frames to rows, and averages across launches."""
     rng = np.random.default_rng(1)
     count = np.array([3, spec.n_bins - 10])
     bands = BandRows(np.array([0, 9]), count, rng.uniform(size=count.sum()))
@@ -97,13 +97,13 @@ def stft(family, spec, params, context):
 
 
 def bands_of_many(context):
-    """Add up bands as GPUs do, whatever the simulator says it is."""
+    """Sum bands as GPUs do, whatever device the simulator reports."""
     general._band_items = lambda *_: 16
     stft(GENERAL, StftSpec(20, 20, n_bands=2, averaging="mean"), GeneralParams(1 << 14), context)
 
 
 def picture(context):
-    """Let all of a picture pass, and draw its spectrum."""
+    """Filter a picture with no effect, and draw its spectrum."""
     plane = np.random.default_rng(2).random((1, 12, 10), np.float32)
     spectra = PlaneSpectra(context, (12, 10), "single")
     found = spectra.filtered(plane, RadialFilter(outer=Radius(100.0)), 12)

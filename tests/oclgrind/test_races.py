@@ -1,4 +1,4 @@
-"""Every kernel under oclgrind, which sees races and accesses out of bounds."""
+"""Every kernel under oclgrind, which detects races and accesses out of bounds."""
 
 import os
 import re
@@ -28,7 +28,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_races_and_nothing_out_of_bounds(tmp_path, name):
-    """The result is right, and the simulator has nothing to report."""
+    """The result of each kernel is right, and the simulator reports nothing."""
     done = subprocess.run(
         ["oclgrind", "--data-races", sys.executable, KERNELS, name],
         env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},

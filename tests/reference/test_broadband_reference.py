@@ -1,4 +1,4 @@
-"""The power of all frequencies beside bands, against bins in float64 and the samples themselves."""
+"""The broadband power beside bands, against bins in float64 and the samples themselves."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def level(power):
 
 
 def sum_of_bins(x, n, nfft, weighting, **settings):
-    """Total of all bins' power, 0 Hz and Nyquist included, in float64."""
+    """Return the total power of all bins, 0 Hz and Nyquist included, in float64."""
     bins = spectrod.spectrogram(
         x, FS, win_length=n, nfft=nfft, weighting=weighting, engine="numpy", **settings
     )
@@ -44,7 +44,7 @@ def sum_of_bins(x, n, nfft, weighting, **settings):
     [(frames, "numpy") for frames in FRAMES] + [(FRAMES[0], "auto"), (FRAMES[1], "auto")],
 )
 def test_broadband_is_the_sum_of_all_bins(frames, engine, weighting):
-    """Of any bands, in their weighting, in lengths of every family of kernels, odd ones too."""
+    """Broadband is the weighted sum of all bins for any bands and lengths of every family."""
     bands, n, nfft = frames
     x = sound()[0]
     found = spectrod.spectrogram(
@@ -64,7 +64,7 @@ def test_broadband_is_the_sum_of_all_bins(frames, engine, weighting):
 
 @pytest.mark.parametrize(("bands", "n", "nfft"), FRAMES[:2])
 def test_broadband_is_the_mean_square_of_the_sound(bands, n, nfft):
-    """Within 0.01 dB of stationary sound, its offset included, whatever bands there are."""
+    """Broadband is within 0.01 dB of stationary sound, its offset included, with any bands."""
     x = sound(20 * 48000)[0]
     found = spectrod.spectrogram(
         x, FS, win_length=n, hop=n // 4, nfft=nfft, bands=bands, scaling="dbfs", engine="numpy"
@@ -77,7 +77,7 @@ def test_broadband_is_the_mean_square_of_the_sound(bands, n, nfft):
 
 
 def test_a_row_of_a_second_agrees_with_welch():
-    """Welch's estimate by SciPy of each second, integrated over all frequencies."""
+    """A row of a second agrees with SciPy's Welch estimate integrated over all frequencies."""
     x = sound(3 * 48000)[0]
     found = spectrod.spectrogram(
         x, FS, win_length=4800, hop=2400, nfft=4800, bands="third-octave", scaling="spectrum",
@@ -92,7 +92,7 @@ def test_a_row_of_a_second_agrees_with_welch():
     ("scaling", "unit"), [("density", "FS^2"), ("spectrum", "FS^2"), ("dbfs", "dBFS")]
 )
 def test_its_unit_is_a_mean_square_or_a_level(scaling, unit):
-    """A density over all frequencies would mean nothing: beside densities it is a mean square."""
+    """Beside densities the broadband value is a mean square, as its density has no meaning."""
     x = sound(8192, 2)
     found = spectrod.spectrogram(
         x, FS, win_length=1024, bands="octave", scaling=scaling, engine="numpy"
@@ -126,7 +126,7 @@ def test_averages_are_of_the_broadband_power_itself(averaging):
 
 
 def test_a_stream_has_it_in_every_batch():
-    """However the stream is cut, of several channels; without bands there is none."""
+    """Every batch of a stream with bands has it per channel, in any division; others have none."""
     x = sound(5000, 3)
     expected = spectrod.spectrogram(x, FS, win_length=512, hop=200, bands="octave", engine="numpy")
     with spectrod.Stft(
@@ -141,7 +141,7 @@ def test_a_stream_has_it_in_every_batch():
 
 
 def test_broadband_needs_bands_and_rows_need_it():
-    """A sum of all bins is beside bands only, and a batch has what its spec says."""
+    """Broadband power requires bands, and a batch has the fields of its spec."""
     with pytest.raises(ConfigError, match=r"^broadband=True: needs bands$"):
         SpectrumSpec(FS, broadband=True)
     one = np.zeros(1, np.int64)

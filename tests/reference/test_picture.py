@@ -38,7 +38,7 @@ def picture_of_tone(path, nfft, options, f_hz=TONE_HZ, win_length=0):
 
 
 def row_of(read, f_hz):
-    """Row whose span of the axis holds a frequency."""
+    """Return the row whose span of the axis holds a frequency."""
     pixels = read.pixels
     axis = FrequencyAxis(pixels.f_scale, pixels.f_min_hz, pixels.f_max_hz)
     return int(axis.fraction(f_hz) * len(read.f))

@@ -18,14 +18,14 @@ START = dt.datetime(2026, 5, 1, 4, 29, 59, 750_000, dt.UTC)
 
 
 def third_octaves(fs, delta_f):
-    """Edges of the base-ten third octaves (IEC 61260-1) that are as wide as a bin, below fs / 2."""
+    """Return edges of base-ten third octaves (IEC 61260-1), at least a bin wide, below fs / 2."""
     centre = 1000.0 * 10.0 ** (np.arange(-40, 30) / 10.0)
     edges = np.stack([centre * 10.0**-0.05, centre * 10.0**0.05], axis=1)
     return edges[(np.diff(edges)[:, 0] >= delta_f) & (edges[:, 1] <= fs / 2)]
 
 
 def millidecades(fs, delta_f):
-    """Edges of hybrid millidecades: 1 Hz to 434 Hz, then thousandths of a decade, below fs / 2."""
+    """Return edges of millidecades: 1 Hz to 434 Hz, then 1/1000 of a decade, below fs / 2."""
     assert delta_f <= 1.0
     ratios = 10.0 ** (np.arange(2638, 5000) / 1000.0)
     edges = np.concatenate([[0.0], np.arange(434) + 0.5, ratios])
@@ -33,14 +33,14 @@ def millidecades(fs, delta_f):
 
 
 def integrated(density, f, edges):
-    """Power of bands: each bin's lies evenly between halfway to its neighbours, or the ends."""
+    """Return the power of bands, with each bin's spread evenly halfway to its neighbours."""
     limits = np.concatenate([[f[0]], (f[1:] + f[:-1]) / 2, [f[-1]]])
     power = np.concatenate([[0.0], np.cumsum(density * f[1])])
     return np.diff(np.interp(edges, limits, power), axis=1)[:, 0]
 
 
 def sound(fs, seconds):
-    """Pink-like noise, a tone that moves, and bursts: nothing is stationary."""
+    """Make pink-like noise, a tone that moves, and bursts: nothing is stationary."""
     rng = np.random.default_rng(3)
     n = round(fs * seconds)
     noise = signal.lfilter([1.0], [1.0, -0.95], rng.standard_normal(n)) * 0.01
@@ -51,7 +51,7 @@ def sound(fs, seconds):
 
 
 def recorded(tmp_path, fs, x, settings):
-    """Rows of levels that ``record`` makes, the broadband one last, and the file's last line."""
+    """Return the level rows of ``record``, the broadband one last, and the file's last line."""
     soundfile.write(tmp_path / "x.wav", x, fs, "PCM_24")
     (tmp_path / "c.toml").write_text("[analysis]\n" + settings)
     arguments = ["record", str(tmp_path / "x.wav"), "-o", str(tmp_path / "x.csv")]
@@ -82,7 +82,7 @@ def decibels(power):
     ],
 )
 def test_seconds_of_the_clock(tmp_path, fs, bands, win_length, hop, seconds):
-    """Rows begin at whole UTC seconds; bands and broadband are Welch's of just that second."""
+    """Rows start at whole UTC seconds, and bands and broadband are Welch's of that second."""
     x = sound(fs, seconds)
     settings = f"""
 bands = "{bands}"

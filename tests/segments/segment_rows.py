@@ -1,4 +1,4 @@
-"""Rows for segments, and how to tell whether they came back."""
+"""Rows for segments, and their comparison after a round trip."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def describe(spec, **more):
 
 
 def make_batch(spec, first_row, n_rows, seed=0, **more):
-    """Make rows that follow on those of lower numbers, each of its own random bits."""
+    """Make rows that follow those of lower numbers, each of its own random bits."""
     rng = np.random.default_rng([seed, first_row])
     dtype = np.complex64 if spec.output == "complex" else np.float32
     shape = (n_rows, spec.n_signals, spec.n_values)
@@ -42,7 +42,7 @@ def make_batch(spec, first_row, n_rows, seed=0, **more):
 
 
 def shifted(batch, n_samples, **more):
-    """Move a batch by so many samples, of which its times know too."""
+    """Move a batch by a number of samples, with its times."""
     since_ns = round(n_samples * 1e9 / batch.spec.fs)
     return replace(
         batch,
@@ -54,7 +54,7 @@ def shifted(batch, n_samples, **more):
 
 
 def rows_of(batches):
-    """List all that is known of each row; what is said of a batch is said of its first row."""
+    """List all fields of each row; those of a batch count for its first row."""
     rows = []
     for batch in batches:
         for k in range(batch.n_frames):

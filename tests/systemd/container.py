@@ -18,9 +18,9 @@ from pathlib import Path
 
 _PACKAGES = (
     *("systemd", "systemd-sysv", "dbus"),
-    # What `make install` would otherwise ask the network for.
+    # Packages that `make install` would otherwise download.
     *("make", "python3", "python3-venv", "libportaudio2"),
-    # An OpenCL that works on processors which are too new for the wheel's.
+    # An OpenCL for processors that are too new for the wheel's.
     "pocl-opencl-icd",
 )
 _TOOLS = {
@@ -32,7 +32,7 @@ _BOOT_LIMIT_S = 60.0
 
 
 class MissingToolError(Exception):
-    """No container can be built or booted here; the text says what to do."""
+    """No container can be built or booted here; the text has the remedy."""
 
 
 def require_tools():
@@ -45,7 +45,7 @@ def require_tools():
 
 
 def cache_folder():
-    """Return the folder, outside the tree, that file systems are kept in."""
+    """Return the folder, outside the tree, that holds file systems."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(base) / "spectrod-test"
     folder.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ class Machine:
             self._process = subprocess.Popen(
                 [
                     *("systemd-nspawn", "--quiet", "--boot", "--directory", root),
-                    # Nobody to register with where the host itself does not run systemd.
+                    # There is no registry if the host itself does not run systemd.
                     *("--register=no", "--keep-unit", f"--machine=spectrod-test-{os.getpid()}"),
                     *("--notify-ready=yes", "--console=pipe", "--link-journal=no"),
                     *(f"--bind-ro={host}:{inside}" for host, inside in self._binds.items()),
@@ -167,7 +167,7 @@ def _await_boot(ready, process):
     """Return the process id, a string, of the machine's process 1 once it has booted, or None."""
     leader = None
     end_s = time.monotonic() + _BOOT_LIMIT_S
-    # A container that fails to start says nothing: look after it between the messages.
+    # A container that fails to start sends nothing, so poll it between messages.
     ready.settimeout(0.5)
     while process.poll() is None and time.monotonic() < end_s:
         with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""A daemon with nothing in it but ``spectrod.service``: what the signal tests start and kill.
+"""A daemon of ``spectrod.service`` alone, which the signal tests start and kill.
 
 Usage: fake_daemon.py [--hang] [--refuse]
 
@@ -16,7 +16,7 @@ from spectrod.wakeup import Wakeup
 
 
 def make_stats(count=0, state="running", name="mic"):
-    """Counters of a source that has done ``count`` of everything and lost nothing."""
+    """Make the counters of a source that has done ``count`` of everything and lost nothing."""
     return Stats(
         state=state,
         source="fake",
@@ -43,7 +43,7 @@ def make_stats(count=0, state="running", name="mic"):
 
 
 class FakeDaemon:
-    """A daemon whose counters the test sets; ``script`` yields them, the last for ever.
+    """A daemon whose counters the test sets; ``script`` yields them, the last one repeatedly.
 
     Each item is one source's, or a list of several sources'.
     """

@@ -11,7 +11,7 @@ SPEC = SpectrumSpec(fs=48000.0, channels=2, win_length=256, hop=128, scaling="db
 
 
 def make_batch(n_frames=1, first=0, spec=SPEC, gap_samples=0, skipped_rows=0):
-    """Frames whose values are their number, and a half more in the second channel."""
+    """Make frames whose values are their number, and a half more in the second channel."""
     index = (first + np.arange(n_frames)) * spec.hop
     values = np.zeros((n_frames, spec.n_signals, spec.n_values), np.float32)
     values += (first + np.arange(n_frames, dtype=np.float32))[:, None, None]
@@ -30,7 +30,7 @@ def make_batch(n_frames=1, first=0, spec=SPEC, gap_samples=0, skipped_rows=0):
 
 
 def make_stats(state="running", **counts):
-    """Counters of nothing, but for those given."""
+    """Make counters of zero, except for given ones."""
     none = dict.fromkeys(("frames", "messages", "dropped", "gaps", "gap_samples", "overruns"), 0)
     counts = {"overflows": 0, "samples": 0, "ring_peak": 0.0} | none | counts
     return Stats(state, "test signal", "numpy", 48000.0, 2, **counts)

@@ -1,4 +1,4 @@
-"""Settings: the configuration file, and changes that a peer asks for."""
+"""Settings: the configuration file, and changes that a peer requests."""
 
 import json
 import os
@@ -43,7 +43,7 @@ _WORDS = (
 
 
 def check_config(data: bytes) -> None:
-    """Check a file and load it; what is written of it is read as the same."""
+    """Check a file and load it; what is written is read as the same."""
     path = os.fspath(_SCRATCH.put("input.toml", data))
     try:
         loaded = config.load(path)
@@ -60,7 +60,7 @@ def check_config(data: bytes) -> None:
 
 
 class _Daemon:
-    """Takes on whatever is right by itself; see ``control.settings.Reconfigurable``."""
+    """Accepts any valid settings; see ``control.settings.Reconfigurable``."""
 
     def __init__(self, settings: Config) -> None:
         self.runners = settings.all_sources
@@ -82,7 +82,7 @@ _LOADED = _start()
 
 
 def check_settings(data: bytes) -> None:
-    """Change keys of a running daemon as a request says, add sources, and ask for the result."""
+    """Change keys of a running daemon by a request, add sources, and read the result."""
     try:
         changes = msgspec.json.decode(data, type=dict)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -1,7 +1,7 @@
-"""Recordings in other formats that are read back: CSV, NPZ, NetCDF and HDF5, Zarr, levels.
+"""Recordings in other formats: CSV, NPZ, NetCDF and HDF5, Zarr, level statistics.
 
-What libraries decode (HDF5's structure, Zarr's chunks) is not mutated but what spectrod reads out
-of it: attributes, names, shapes and element types.
+Structures that libraries decode (HDF5's, Zarr's chunks) are not mutated, but the parts that
+spectrod interprets are: attributes, names, shapes and element types.
 """
 
 import io
@@ -47,7 +47,7 @@ _CSV_WORDS = (
 
 
 def _read(reader: RowReader) -> int:
-    """Read all rows; return how many there were."""
+    """Read all rows; return their number."""
     n_rows = 0
     with closing(reader):
         spec = reader.description.spec
@@ -223,7 +223,7 @@ def mutate_attributes(data: bytes, rng: random.Random) -> bytes:
     return mutate_json(description, rng) + mark + engines
 
 
-# ---- archives: members as they are mutated, packed again with right checksums
+# ---- archives: mutated members, packed again with right checksums
 
 
 def mutate_archive(data: bytes, rng: random.Random) -> bytes:
@@ -264,7 +264,7 @@ def _packed(members: dict[str, bytes], method: int) -> bytes:
 
 
 def _with_zeros(members: dict[str, bytes], name: str, n_zeros: int) -> bytes:
-    """Pack members, one with zeros behind it, without holding them all."""
+    """Pack members, one with zeros after it, without holding them all in memory."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for one, content in members.items():
@@ -280,7 +280,7 @@ def _header_end(content: bytes) -> int:
 
 
 def _other_array(content: bytes, rng: random.Random) -> bytes:
-    """Change the text that says an array's shape and type."""
+    """Change the text of an array's shape and type."""
     end = _header_end(content)
     text = content[10:end]
     others = (b"<f4", b"<f8", b"<c8", b"|O", b"|V0", b"<U0", b"<M8[ns]", b"|i1", b"<i8", b">f4")
@@ -335,7 +335,7 @@ _BOMBED = ("attributes", "description", "psd", "t_utc_ns", "engine_index", "coun
 
 
 def _bombs(seed: bytes) -> Iterator[bytes]:
-    """Put zeros, more than memory may hold, in the place of arrays of each kind."""
+    """Replace arrays of each kind with more zeros than memory may hold."""
     members = _members(seed)
     n_zeros = 2 * MEMORY_MAX_BYTES
     for name, content in members.items():

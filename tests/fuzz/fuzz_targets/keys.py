@@ -1,4 +1,4 @@
-"""Files of keys: public ones, of which anybody may write one, and secret ones."""
+"""Files of keys: public ones, which anybody may write, and secret ones."""
 
 import random
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def check_public(data: bytes) -> None:
 
 
 def check_secret(data: bytes) -> None:
-    """Read a secret key; no text shows it."""
+    """Read a secret key, and check that no text shows it."""
     path = _SCRATCH.put("input.key", data)
     path.chmod(0o600)
     try:
@@ -49,14 +49,14 @@ def check_secret(data: bytes) -> None:
 
 
 def _check_text(text: str, data: bytes) -> None:
-    """Check that an error is one line, and shows no secret that stands where it belongs."""
+    """Check that an error is one line and shows no secret from its proper place."""
     assert "\n" not in text
     if data.count(_SECRET) == 1 and b'secret_key = "' + _SECRET in data:
         assert _SECRET.decode() not in text
 
 
 def public_seeds() -> list[bytes]:
-    """Make a key of each right, by hand: what keys new makes is random."""
+    """Make a key of each right by hand, as keys new makes random ones."""
     head = b'# spectrod\nname = "alice"\n'
     key = b'public_key = "' + _PUBLIC + b'"\n'
     return [

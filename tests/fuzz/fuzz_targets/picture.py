@@ -59,7 +59,7 @@ def _check_same(picture: Picture, again: Picture) -> None:
 
 
 def png_seeds() -> list[bytes]:
-    """Make a PNG of each kind that is read, interlaced and with a palette among them."""
+    """Make a PNG of each kind that can be read, with interlaced and palette ones."""
     ramp = np.arange(35, dtype=np.uint8).reshape(5, 7)
     images = [
         Image.fromarray(ramp),
@@ -160,7 +160,7 @@ def mutate_pnm(data: bytes, rng: random.Random) -> bytes:
     return havoc(data, rng) if rng.random() < 0.3 else mutate_text(data, rng, _PNM_WORDS)
 
 
-# ---- what a picture of ours says of itself
+# ---- descriptions in our pictures
 
 _PIXELS = PixelMap(
     plots=((1, 1, 6, 4),),
@@ -195,7 +195,7 @@ _MARK = b"\xffJSON\xff"
 
 
 def check_pixel_map(data: bytes) -> None:
-    """Read the description, the options, and the levels of both channels that there may be."""
+    """Read the description, the options, and the levels of up to two channels."""
     text, _, form = data.partition(_MARK)
     if form in (b"webp", b"jpeg") and len(text) > _EXIF_MAX_BYTES:
         return
@@ -214,7 +214,7 @@ def check_pixel_map(data: bytes) -> None:
 
 
 def _with_text(text: bytes, form: bytes) -> bytes:
-    """Make the file that an input stands for: text and format, or bytes as they are."""
+    """Make the file of an input: text and format, or bytes unchanged."""
     match form:
         case b"png" | b"webp" | b"jpeg":
             return _pixels_with(text.decode("utf-8", "replace"), form.decode())
@@ -268,7 +268,7 @@ def mutate_pixel_map(data: bytes, rng: random.Random) -> bytes:
 def _png_bombs(
     sides: Sequence[int] = (1000, 13_300), extra: tuple[bytes, bytes] | None = None
 ) -> Iterator[bytes]:
-    """Make pictures of many pixels in few bytes, of each kind: some that are read, some refused."""
+    """Make pictures of many pixels in few bytes, of each kind: some valid, some refused."""
     for depth, kind, n_bits in (
         (1, 0, 1),
         (8, 0, 8),
@@ -302,7 +302,7 @@ def _pixel_map_bombs() -> Iterator[bytes]:
 
 
 def _large_pnms() -> Iterator[bytes]:
-    """Make plain and raw pictures of 1 MB, with the shortest numbers there are."""
+    """Make plain and raw pictures of 1 MB, with the shortest numbers possible."""
     for kind, channels in ((b"P2", 1), (b"P3", 3)):
         n = (LARGE_BYTES - 100) // (2 * channels)
         yield kind + b"\n%d 1\n9\n" % n + b"1 " * (n * channels)

@@ -1,4 +1,4 @@
-"""Pyramids: what ``pyramid.json`` says, and the cells of the finest level."""
+"""Pyramids: ``pyramid.json`` and the cells of the finest level."""
 
 import random
 import sys
@@ -21,7 +21,7 @@ _MARK = b"\xffCELLS\xff"
 _SPEC = make_spec(fs=1000.0, hop=500, win_length=16)
 _SECOND_NS = 10**9
 _BEGIN_UTC_NS = 20_575 * 86400 * _SECOND_NS
-"""Midnight: the first cells stand at the begin of a file."""
+"""Midnight: the first cells are at the start of a file."""
 
 _COLUMNS = 4
 _SCRATCH = Scratch()
@@ -60,7 +60,7 @@ def check(data: bytes) -> None:
 
 
 def seeds() -> list[bytes]:
-    """Make what a writer makes."""
+    """Make valid pyramids."""
     with tempfile.TemporaryDirectory() as name:
         cells = _write(Path(name) / "p")
         return [(Path(name) / "p/pyramid.json").read_bytes() + _MARK + cells.read_bytes()]

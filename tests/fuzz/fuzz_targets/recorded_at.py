@@ -13,7 +13,7 @@ from spectrod.source.recorded_at import RecordedAt, recorded_at, recorded_at_nam
 
 _FS = 8000
 _BEGIN_NS, _END_NS = -2_208_988_800 * 10**9, 7_258_118_400 * 10**9 + 2 * 10**9
-"""1900 to 2199, and what bext's tolerance allows beyond."""
+"""1900 to 2199, and bext's tolerance beyond."""
 
 _SEPARATOR = b"\xff"
 _NAME_MAX_BYTES = 255
@@ -97,7 +97,7 @@ def _mutate(data: bytes, rng: random.Random) -> bytes:
 def _mutate_bext(data: bytes, rng: random.Random) -> bytes:
     if rng.random() < 0.3:
         return havoc(data, rng)
-    # What counts are the 26 bytes of date, time and sample count.
+    # Only the 26 bytes of date, time and sample count matter.
     return data[:320] + havoc(data[320:346], rng) + data[346:]
 
 

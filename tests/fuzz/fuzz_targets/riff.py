@@ -1,4 +1,4 @@
-"""WAV and RF64: the chunks, and the samples that are read without libsndfile."""
+"""WAV and RF64: the chunks, and the samples read without libsndfile."""
 
 import os
 import random
@@ -22,7 +22,7 @@ _SCRATCH = Scratch()
 
 
 def check(data: bytes) -> None:
-    """Find chunks and samples; all that is promised must be in the file."""
+    """Find chunks and samples; all of them must be in the file."""
     path = os.fspath(_SCRATCH.put("input.wav", data))
     for content in read_chunks(path, _WANTED).values():
         assert len(content) <= min(len(data), _CHUNK_MAX_BYTES)
@@ -88,7 +88,7 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
 
 
 def _split(data: bytes) -> list[tuple[bytes, int, bytes]]:
-    """Read chunks as far as they go; the content is what is there of it, padding included."""
+    """Read chunks as far as they go, each with its existing content, padding included."""
     chunks, place = [], 0
     while place + 8 <= len(data) and len(chunks) < 300:
         name, size = struct.unpack_from("<4sI", data, place)

@@ -1,4 +1,4 @@
-"""Segments (.spd): records, their headers and index, what is read and what is made whole."""
+"""Segments (.spd): records, their headers and index, reading and recovery."""
 
 import random
 import struct
@@ -31,7 +31,7 @@ _SCRATCH = Scratch()
 
 
 def check_read(data: bytes) -> None:
-    """Read all rows, those from a number on, and those of a time; there are no more than fit."""
+    """Read all rows, those from a number on, and those of a time; no more than fit are read."""
     path = _SCRATCH.put("input.spd", data)
     try:
         _read(SegmentReader(path), len(data))
@@ -56,7 +56,7 @@ def _read(reader: SegmentReader, n_bytes: int) -> None:
 
 
 def check_recovery(data: bytes) -> None:
-    """Recover a segment that a killed program left; what is kept is read as so many rows."""
+    """Recover a segment that a killed program left; kept rows are read in that number."""
     _SCRATCH.clear("input.spd", "input.spd.part", "input.spd.part.damaged")
     part = _SCRATCH.create("input.spd.part", data)
     try:
@@ -99,7 +99,7 @@ def _finished(spec: object) -> bytes:
         return path.read_bytes()
 
 
-# ---- records as they are mutated: what a head says, and a payload of the length that it has
+# ---- mutated records: a header's fields, and a payload with its real length
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class _Record:
     fields: tuple[int, ...]
     payload: bytes
     said_bytes: int | None = None
-    """Length that the head says, if it is not the payload's."""
+    """Length in the header, if it is not the payload's."""
 
     def packed(self) -> bytes:
         size = len(self.payload) if self.said_bytes is None else self.said_bytes
@@ -116,7 +116,7 @@ class _Record:
 
 
 def _records(data: bytes) -> list[_Record]:
-    """Read records one after the other, whether or not their checksums are right."""
+    """Read consecutive records, with or without right checksums."""
     found, place = [], 0
     while len(found) < 64 and data[place : place + 4] == _MAGIC:
         if place + _HEAD_BYTES > len(data):
@@ -130,7 +130,7 @@ def _records(data: bytes) -> list[_Record]:
 
 
 def mutate(data: bytes, rng: random.Random) -> bytes:
-    """Change a record with right checksums mostly: its head, its payload, its place."""
+    """Change a record, mostly with right checksums: its header, its payload, its place."""
     records = _records(data)
     if not records or rng.random() < 0.15:
         return havoc(data, rng)
@@ -178,7 +178,7 @@ def _with_other_payload(records: list[_Record], at: int, rng: random.Random) -> 
 
 
 def repair(data: bytes) -> bytes:
-    """Correct the checksums of all records that follow on one another."""
+    """Correct the checksums of all consecutive records."""
     records = _records(data)
     packed = b"".join(record.packed() for record in records)
     return packed + data[len(packed) :]

@@ -16,7 +16,7 @@ _N_BYTES = 400
 
 
 def check(data: bytes) -> None:
-    """Read the metadata: what is found lies within the data file, in ascending order."""
+    """Read the metadata; captures are within the data file, in ascending order."""
     _SCRATCH.put("input.sigmf-data", bytes(_N_BYTES))
     path = os.fspath(_SCRATCH.put("input.sigmf-meta", data))
     try:
@@ -68,7 +68,7 @@ def _mutate(data: bytes, rng: random.Random) -> bytes:
 
 
 def _large() -> list[bytes]:
-    """Nest without end, and have as many captures as fit."""
+    """Make deep nesting, and as many captures as fit."""
     head = seeds()[2]
     starts = b",".join(b'{"core:sample_start":%d}' % k for k in range(30_000))
     return [

@@ -1,4 +1,4 @@
-"""Sound files as ``--source PATH`` opens them, with libsndfile's decoders behind."""
+"""Sound files as ``--source PATH`` opens them, with libsndfile's decoders."""
 
 import os
 import random
@@ -15,13 +15,13 @@ from spectrod.source import open_source
 
 _READ_SAMPLES = 4096
 _READS_MAX = 8
-"""A compressed file may go on for hours. It is read as a stream, of which this is the beginning."""
+"""A compressed file may last for hours; only the start of its stream is read."""
 
 _SCRATCH = Scratch()
 
 
 def check(data: bytes) -> None:
-    """Open a file by the program's own choice of reader, and read its beginning."""
+    """Open a file with the reader that the program selects, and read its start."""
     path = os.fspath(_SCRATCH.put("input.wav", data))
     try:
         source = open_source(SourceConfig(uri=path, pace="full"))
@@ -57,7 +57,7 @@ def _by_libsndfile(form: str) -> bytes:
 
 
 def mutate(data: bytes, rng: random.Random) -> bytes:
-    """Change chunks of what is RIFF, bytes of all else."""
+    """Change the chunks of RIFF files, and bytes of all others."""
     return mutate_riff(data, rng) if data[:4] in (b"RIFF", b"RF64") else havoc(data, rng)
 
 

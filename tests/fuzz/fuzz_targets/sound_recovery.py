@@ -1,4 +1,4 @@
-"""Sound files that a killed program left: what is made whole of them, and what is left alone."""
+"""Sound files that a killed program left: recovered or left alone."""
 
 import os
 import random
@@ -19,14 +19,14 @@ from spectrod.source.riff import find_samples
 _SCRATCH = Scratch()
 _FLAC_SYNC = b"\xff\xf8"
 _NUMBERS_AT = (4, 16, 20, 28, 36, 52, 56, 58, 60, 64, 68, 70, 72, 76, 80, HEADER_BYTES - 4)
-"""Sizes, ds64, and the fields of fmt in a header of ours."""
+"""Sizes, ds64, and the fields of fmt in our header."""
 
 _GUANO_AT = 700
 _WORDS = (b"Length: ", b"spectrod|Boot: ", b"GUANO|Version: 1.0", b"\n", b"\xff", b": ", b"Length")
 
 
 def _recover(suffix: str, data: bytes) -> tuple[str, int] | None:
-    """Recover a file; None if it was refused, and then it is as it was."""
+    """Recover a file; return None if it was refused, after a check that it is unchanged."""
     whole = f"input{suffix}"
     _SCRATCH.clear(whole)
     part = _SCRATCH.create(f"{whole}.part", data)
@@ -44,7 +44,7 @@ def _recover(suffix: str, data: bytes) -> tuple[str, int] | None:
 
 
 def check_wav(data: bytes) -> None:
-    """Recover a WAV file; its samples are those that were there, and readers find them."""
+    """Recover a WAV file; its samples are unchanged, and readers find them."""
     found = _recover(".wav", data)
     if found is None:
         return
@@ -61,7 +61,7 @@ def check_wav(data: bytes) -> None:
 
 
 def check_flac(data: bytes) -> None:
-    """Recover a FLAC file; what is kept was there before, and the header says its length."""
+    """Recover a FLAC file; kept data are unchanged, and the header has their length."""
     found = _recover(".flac", data)
     if found is None:
         return
@@ -74,13 +74,13 @@ def check_flac(data: bytes) -> None:
 
 
 def wav_seeds() -> list[bytes]:
-    """Make what is left of a killed writer: headers that say less than there is."""
+    """Make the file of a killed writer, whose headers give less than its length."""
     forms = (("s16", 1), ("s24", 1), ("s24", 3), ("f32", 2))
     return [sound_bytes(".wav", subtype, n, 40, is_finished=False) for subtype, n in forms]
 
 
 def flac_seeds() -> list[bytes]:
-    """Make what is left of a killed writer, of sound and of silence, one block to three."""
+    """Make the file of a killed writer, of sound and of silence, with one block to three."""
     made = [sound_bytes(".flac", "s16", 1, 300, is_finished=True)]
     made += [
         sound_bytes(".flac", subtype, n, blocks * 4096, is_finished=False, silent=True)
@@ -117,7 +117,7 @@ def mutate_wav(data: bytes, rng: random.Random) -> bytes:
 
 
 def mutate_flac(data: bytes, rng: random.Random) -> bytes:
-    """Change blocks: their heads and order, with right checksums mostly."""
+    """Change blocks: their headers and order, mostly with right checksums."""
     blocks = data.split(_FLAC_SYNC)
     at = rng.randrange(len(blocks))
     match rng.randrange(6):
@@ -156,7 +156,7 @@ def _checked(block: bytes) -> bytes:
 
 
 def _head_end(block: bytes) -> int:
-    """Find where a block's head has its checksum (RFC 9639, section 9.1)."""
+    """Find the position of the checksum in a block's header (RFC 9639, section 9.1)."""
     n_ones = 8 - (block[4] ^ 0xFF).bit_length()
     n_more = {6: 1, 7: 2}.get(block[2] >> 4, 0) + {12: 1, 13: 2, 14: 2}.get(block[2] & 15, 0)
     return 4 + max(1, n_ones) + n_more
@@ -182,7 +182,7 @@ def _table(bits: int, polynomial: int) -> list[int]:
 
 
 def repair_wav(data: bytes) -> bytes:
-    """Put back what a header of ours is known by."""
+    """Restore the marks by which our header is recognised."""
     if len(data) < HEADER_BYTES:
         return data
     fixed = bytearray(data)

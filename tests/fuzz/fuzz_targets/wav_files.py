@@ -1,4 +1,4 @@
-"""Small sound files as bytes, made by the project's writer or put together of chunks."""
+"""Small sound files as bytes, made by the project's writer or assembled from chunks."""
 
 import struct
 import tempfile
@@ -22,7 +22,7 @@ def wav_bytes(subtype: str = "s16", channels: int = 1, n: int = 50) -> bytes:
 def sound_bytes(
     suffix: str, subtype: str, channels: int, n: int, *, is_finished: bool, silent: bool = False
 ) -> bytes:
-    """Make a sound file, or what is left of one whose writer was killed."""
+    """Make a sound file, or the remains of one whose writer was killed."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / f"input{suffix}"
         writer = SoundWriter(path, FS, channels, subtype)
@@ -41,7 +41,7 @@ def sound_bytes(
 def with_chunks(
     form: bytes, chunks: Sequence[tuple[bytes, bytes]], data_size: int | None = None
 ) -> bytes:
-    """Put a WAV or RF64 file together; the size of ``data`` may be another than it has."""
+    """Assemble a WAV or RF64 file, with a right or a wrong size of ``data``."""
     packed = b""
     for name, content in chunks:
         is_other = name == b"data" and data_size is not None

@@ -16,7 +16,7 @@ from spectrod.wire.schema import Frame, Meta, decode, encode
 
 _GOLDEN = Path(__file__).parents[2] / "data"
 _SEPARATOR = b"\xff"
-"""Between the parts of a message: in no topic and no UTF-8; in payloads it may be."""
+"""Separates the parts of a message: in no topic and no UTF-8, but possible in payloads."""
 
 _HEADER = 1
 
@@ -24,9 +24,9 @@ _HEADER = 1
 def check_message(data: bytes) -> None:
     """Decode a message of the parts that the separator divides.
 
-    What follows the header is tried as one part, and as two of which the second is twice as long,
-    as the edges of bands are. What was read is written to bytes that are read as the same message,
-    and whatever can be asked of it raises nothing.
+    The data after the header are tried as one part, and as two of which the second is twice as
+    long, as the edges of bands are. A decoded message is encoded to bytes that decode to the same
+    message, and all its attributes can be read without an exception.
     """
     parts = data.split(_SEPARATOR, 2)
     _check_parts(parts)
@@ -51,7 +51,7 @@ def _check_parts(parts: Sequence[bytes]) -> None:
 
 
 def check_request(data: bytes) -> None:
-    """Read a request: it is one with parameters, or a reply that can be sent."""
+    """Read a request: the result has parameters, or is a reply that can be sent."""
     answer = read_request(data)
     if isinstance(answer, Reply):
         assert json.loads(msgspec.json.encode(answer))["ok"] is False, data
@@ -61,14 +61,14 @@ def check_request(data: bytes) -> None:
 
 
 def check_reply(data: bytes) -> None:
-    """Read a daemon's reply and the messages behind it."""
+    """Read a daemon's reply and the messages after it."""
     parts = data.split(_SEPARATOR)
     try:
         found = decode_reply(1, parts)
         if found is None:
             return
         messages, _ = messages_of(*found)
-    except SpectrodError:  # what the daemon says went wrong is raised as any of them
+    except SpectrodError:  # an error that the daemon reports is raised like any other
         return
     assert [part for message in messages for part in message] == list(found[1])
 
@@ -125,7 +125,7 @@ def mutate_message(data: bytes, rng: random.Random) -> bytes:
 
 
 def mutate_call(data: bytes, rng: random.Random) -> bytes:
-    """Change the JSON that a request or a reply begins with."""
+    """Change the JSON at the start of a request or a reply."""
     return _mutate_part(0, data, rng)
 
 
