@@ -398,7 +398,7 @@ def test_a_revoked_key_is_cut_off_and_no_other(keys, serve, connect, counted):
 
 
 def test_a_connection_whose_messages_were_not_read_yet_is_cut_by_a_revocation(keys, serve, connect):
-    """A revocation cuts connections without messages, which may be the key's; others return."""
+    """A revocation cuts connections with unread messages, which may be the key's."""
     server = serve(keys.security)
     _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     bob, bobs = connect(server.endpoints[0], keys.pair("bob"), server_key(keys))

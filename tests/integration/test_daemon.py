@@ -227,7 +227,7 @@ def test_a_status_that_nobody_reads_does_not_keep_it_from_stopping(daemon):
     os.write(writer, b"x" * 4096)
     running = daemon("--show", "status", "--log-level", "debug", stdout=writer)
     with subscribe(running.wait_for("publishing at "), timeout_s=TIMEOUT_S) as frames:
-        # So many frames take more than a second, so the first status was due.
+        # These frames take more than a second, so the first status was due.
         while next(frames).header.seq < 60:
             pass
     code, seconds = running.end()

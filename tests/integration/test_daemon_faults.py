@@ -113,7 +113,7 @@ def test_wall_clock_that_is_set(sound_server, tmp_path):
 
     def set_clock(text):
         (tmp_path / "new").write_text(text)
-        os.replace(tmp_path / "new", offset)  # noqa: PTH105 - at once, whoever reads it
+        os.replace(tmp_path / "new", offset)  # noqa: PTH105 - atomic for every reader
 
     set_clock("+0")
     # libfaketime 0.9.10 refuses to sleep until a time, which is how Python sleeps.

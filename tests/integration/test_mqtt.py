@@ -425,7 +425,7 @@ class Line:
 
 @pytest.mark.parametrize("qos", [0, 1])
 def test_a_line_that_goes_dead_is_noticed_and_outlived(mosquitto, watch, caplog, qos):
-    """A dead line is noticed, and messages sent before that are repeated."""
+    """A dead line is noticed; a message lost to it is repeated with QoS, or else counted."""
     server = mosquitto()
     server.start()
     watcher = watch(server)

@@ -157,7 +157,7 @@ def test_damage_never_makes_a_wrong_row(tmp_path_factory, data):
 def test_a_power_failure_costs_what_was_not_synchronised(
     tmp_path_factory, n_synced, lost_blocks, length
 ):
-    """After a power failure, blocks not synced may be zero or missing, and all others are read."""
+    """After a power failure synced rows are read, though later blocks are zero or missing."""
     folder = tmp_path_factory.mktemp("segments")
     spec = make_spec(nfft=2048)
     batches = [make_batch(spec, row, 1) for row in range(12)]

@@ -28,7 +28,7 @@ def test_any_text_becomes_a_harmless_line(text, max_chars):
 @pytest.mark.slow
 @given(st.text() | st.binary(), st.integers(3, 60), st.integers(1, 100))
 def test_a_long_text_is_bounded_as_well(text, max_chars, times):
-    """The same holds for a text repeated many times."""
+    """A short text repeated many times becomes printable and stays within the limit."""
     shown = printable(text * times, max_chars)
     assert shown.isprintable()
     assert len(shown) <= max_chars

@@ -19,7 +19,7 @@ def wanted(demand, unproven=(), used=()):
 
 
 def test_all_is_wanted_until_somebody_says_what():
-    """Everything is computed until a subscriber is known; then wanted and unproven products are."""
+    """Everything is computed until demand is reported; then wanted, unproven and used products."""
     demand = Demand()
     assert wanted(demand, ["a"], ["b"]) is None
     demand.want(frozenset())

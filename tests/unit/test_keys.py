@@ -102,7 +102,7 @@ def test_a_secret_that_others_may_read_is_refused(pair, open_to):
 
 
 def test_a_service_may_read_roots_file_by_its_group(pair, monkeypatch):
-    """A service may read root's secret by its group, as with systemd, but not more."""
+    """A service may read root's secret by its group, as with systemd, if others have no access."""
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     if pair[1].stat().st_uid != 0:
         with pytest.raises(ConfigError, match="must belong to this user or root"):

@@ -360,7 +360,7 @@ def test_a_source_that_is_waited_for_must_be_sought_and_told_of():
 
 
 def test_going_away_and_coming_back_is_getting_on():
-    """When a source disappears or returns, the counters of its new state start from zero."""
+    """A change between present and absent counts as progress and resets the comparison."""
     assert _advances(
         [make_stats(5)],
         [_waiting(5, 1, 7, messages=5)],
