@@ -30,6 +30,7 @@ from spectrod.stft.local import StftLocalShape
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
 from spectrod_bench.inplace import INPLACE
+from spectrod_bench.naive_transpose import NaiveTranspose
 from spectrod_bench.radix2 import RADIX2
 
 LINES = 5
@@ -61,10 +62,20 @@ def transform(family, spec, params, context):
 
 def transpose(options, context):
     """Transpose matrices that no tile divides."""
+    check_transpose(DeviceTranspose(context, 8, **options), context)
+
+
+def naive_transpose(context):
+    """Transpose without tiles."""
+    check_transpose(NaiveTranspose(context), context)
+
+
+def check_transpose(transposing, context):
+    """Compare a transpose of matrices that no tile divides with NumPy's."""
     values = np.arange(2 * 37 * 21, dtype=np.complex64).reshape(2, 37, 21)
     out = context.table(np.zeros_like(values))
     lines = Lines(out, 37 * 21), Lines(context.table(values), 37 * 21)
-    DeviceTranspose(context, 8, **options).launch(*lines, 2, 37, 21)
+    transposing.launch(*lines, 2, 37, 21)
     found = np.empty((2, 21, 37), np.complex64)
     context.download(found, out)
     np.testing.assert_array_equal(found, values.transpose(0, 2, 1))
@@ -127,7 +138,7 @@ CASES = {
     "inplace": partial(transform, INPLACE, C2C, None),
     "transpose": partial(transpose, {"in_registers": False}),
     "transpose-registers": partial(transpose, {"in_registers": True}),
-    "transpose-naive": partial(transpose, {"tiled": False}),
+    "transpose-naive": naive_transpose,
     "stft-general": partial(stft, GENERAL, StftSpec(20, 18), GeneralParams(2000)),
     "stft-endless": partial(stft, GENERAL, StftSpec(20, 18, averaging="exponential"), None),
     "stft-bands": bands_of_many,
