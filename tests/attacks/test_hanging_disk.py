@@ -127,6 +127,8 @@ def test_a_start_on_a_disk_that_hangs_is_told_so_and_reads_are_answered(name, si
     assert n_read > 1
     with site.control(READ_S) as control:
         assert control.call("set", changes={"analysis.hop": 512})
+    # A file that starts before the change takes effect ends with it.
+    site.daemon.receive_frame(LIMIT_S, lambda header: header.hop == 512)
     site.work()
     with site.control() as control:
         site.wait(lambda: not list(site.folder.glob("*.part")))
