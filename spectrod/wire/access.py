@@ -207,6 +207,10 @@ class Access:
         user, _ = _admission(frame)
         return None if user == _PLAIN_USER else user.encode()
 
+    def admission_of(self, frame: zmq.Frame) -> int:
+        """Return the moment at which a frame's connection was admitted, its own alone."""
+        return _admission(frame)[1]
+
     def link_of(self, frame: zmq.Frame) -> Link | None:
         """Return the connection of a frame received with ``copy=False``; None if it has ended.
 

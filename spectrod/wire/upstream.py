@@ -73,6 +73,8 @@ class Upstream:
         It yields a bounded number, so spectra are sent in between.
         """
         self._forget_gone()
+        # Each connection is looked up once a turn: system calls cost as much as all the rest.
+        links: dict[int, Link | None] = {}
         for _ in range(_REQUESTS_A_TURN):
             try:
                 frame = socket.recv(zmq.NOBLOCK, copy=False)
@@ -81,7 +83,10 @@ class Upstream:
             if fd_of(frame) is None:
                 yield frame.bytes
                 continue
-            link, request = self._access.link_of(frame), frame.bytes
+            admission = self._access.admission_of(frame)
+            if admission not in links:
+                links[admission] = self._access.link_of(frame)
+            link, request = links[admission], frame.bytes
             # Only a subscription makes a connection receive messages.
             if link is not None and request[:1] == b"\x01" and link not in self._cut:
                 self._key_holders.note(link, frame)
