@@ -36,6 +36,7 @@ from spectrod.types import SpectrumBatch, SpectrumSpec
 
 FS, BLOCK, N, HOP = 48_000, 480, 4096, 2048
 _LEVEL_DBFS = -20.0
+_COMPILE_S, _SETTLE_S = 120.0, 1.0
 
 
 def main() -> None:
@@ -151,10 +152,12 @@ class Last:
     def __init__(self) -> None:
         self.batch: SpectrumBatch | None = None
         self.n_rows = 0
+        self.has_rows = threading.Event()
 
     def submit(self, batch: SpectrumBatch) -> None:
         """Take a batch."""
         self.batch, self.n_rows = batch, self.n_rows + batch.n_frames
+        self.has_rows.set()
 
 
 def _share(layout: SampleLayout, args: argparse.Namespace) -> float:
@@ -164,10 +167,8 @@ def _share(layout: SampleLayout, args: argparse.Namespace) -> float:
     pipeline = Pipeline(source, spec, open_engine(args.engine))
     pipeline.attach(sink)
     pipeline.start()
-    deadline_s = time.monotonic() + 120.0
-    while not sink.n_rows and time.monotonic() < deadline_s:
-        time.sleep(0.05)  # until kernels are compiled; not measured
-    time.sleep(1.0)
+    assert sink.has_rows.wait(_COMPILE_S), "no row came"
+    time.sleep(_SETTLE_S)  # the backlog of the time that compiling took is not measured
     begin_s, begin_cpu_s, n_rows = time.monotonic(), time.process_time(), sink.n_rows
     time.sleep(args.seconds)
     cpu_s, wall_s = time.process_time() - begin_cpu_s, time.monotonic() - begin_s
