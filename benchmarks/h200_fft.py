@@ -28,7 +28,7 @@ from spectrod.fft.tuner import tune
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import choose
 from spectrod_bench import transforms
-from spectrod_bench.peers import Run, choose_peers
+from spectrod_bench.peers import PreparedRun, choose_peers
 from spectrod_bench.tables import TRANSFORMS
 
 PARTS = ("c2c/single", "r2c/single", "c2r/single", "c2c/double")
@@ -87,7 +87,7 @@ class Bench:
         """Measure cuFFT, ours untuned and ours tuned in turns."""
         work = transforms.work_of(arena, spec)
         place = {"n": spec.n, "kind": spec.kind, "precision": spec.precision}
-        prepared: dict[str, tuple[Run, float]] = {}
+        prepared: dict[str, tuple[PreparedRun, float]] = {}
         extra: dict[str, Report] = {}
         for name in self.peers:
             try:
@@ -105,7 +105,7 @@ class Bench:
         for row in transforms.measure(arena, work, prepared) if prepared else ():
             yield row | extra.get(row["what"], {})
 
-    def prepared(self, arena: Arena, stage: Stage) -> tuple[Run, float]:
+    def prepared(self, arena: Arena, stage: Stage) -> tuple[PreparedRun, float]:
         """Make a stage ready; a wrong one is an error."""
         error = arena.error(stage)
         if not error <= reference.error_limit(stage.spec):

@@ -30,7 +30,7 @@ _ALL_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PreparedRun:
     """A prepared computation that can run repeatedly.
 
     Attributes
@@ -45,7 +45,7 @@ class Run:
     result: Callable[[], NDArray[Any]]
 
 
-def run_on_host(call: Callable[[], Any], result: Callable[[], Any] | None = None) -> Run:
+def run_on_host(call: Callable[[], Any], result: Callable[[], Any] | None = None) -> PreparedRun:
     """Time a call by the wall clock; its value is the result, unless another one is given."""
 
     def seconds() -> float:
@@ -53,10 +53,10 @@ def run_on_host(call: Callable[[], Any], result: Callable[[], Any] | None = None
         call()
         return time.perf_counter() - start
 
-    return Run(seconds, result or call)
+    return PreparedRun(seconds, result or call)
 
 
-class Peer(Protocol):
+class TransformPeer(Protocol):
     """An FFT library.
 
     Attributes
@@ -73,7 +73,7 @@ class Peer(Protocol):
     device_kinds: tuple[str, ...]
     kinds: tuple[Kind, ...]
 
-    def prepare(self, work: Work, device: DeviceInfo) -> Run:
+    def prepare(self, work: Work, device: DeviceInfo) -> PreparedRun:
         """Plan the work; on this device, if it is an OpenCL library.
 
         Raises
@@ -98,8 +98,8 @@ class Scipy(_Host):
 
     module = "scipy"
 
-    def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """See ``Peer``."""
+    def prepare(self, work: Work, device: DeviceInfo) -> PreparedRun:
+        """See ``TransformPeer``."""
         del device
         call = _numpy_call(import_module("scipy.fft"), work.spec)
         return self.run(lambda: call(work.lines, workers=os.cpu_count()))
@@ -110,8 +110,8 @@ class Mkl(_Host):
 
     module = "mkl_fft"
 
-    def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """See ``Peer``."""
+    def prepare(self, work: Work, device: DeviceInfo) -> PreparedRun:
+        """See ``TransformPeer``."""
         del device
         call = _numpy_call(import_module("mkl_fft"), work.spec)
         out = np.empty((work.batch, work.spec.n_out), reference.out_dtype(work.spec))
@@ -123,8 +123,8 @@ class Fftw(_Host):
 
     module = "pyfftw"
 
-    def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """See ``Peer``."""
+    def prepare(self, work: Work, device: DeviceInfo) -> PreparedRun:
+        """See ``TransformPeer``."""
         del device
         spec, pyfftw = work.spec, import_module("pyfftw")
         source = pyfftw.empty_aligned(work.lines.shape, work.lines.dtype)
@@ -151,8 +151,8 @@ class TorchCpu(_Host):
 
     module = "torch"
 
-    def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """See ``Peer``."""
+    def prepare(self, work: Work, device: DeviceInfo) -> PreparedRun:
+        """See ``TransformPeer``."""
         del device
         torch = import_module("torch")
         source, call = torch.from_numpy(work.lines), _numpy_call(torch.fft, work.spec)
@@ -166,8 +166,8 @@ class TorchCuda:
     device_kinds: tuple[str, ...] = ("gpu",)
     kinds: tuple[Kind, ...] = _ALL_KINDS
 
-    def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """See ``Peer``."""
+    def prepare(self, work: Work, device: DeviceInfo) -> PreparedRun:
+        """See ``TransformPeer``."""
         del device
         torch = import_module("torch")
         if not torch.cuda.is_available():
@@ -182,7 +182,7 @@ class TorchCuda:
             end.synchronize()
             return float(start.elapsed_time(end)) * 1e-3
 
-        return Run(seconds, lambda: call(source).cpu().numpy())
+        return PreparedRun(seconds, lambda: call(source).cpu().numpy())
 
 
 class CuFft:
@@ -192,8 +192,8 @@ class CuFft:
     device_kinds: tuple[str, ...] = ("gpu",)
     kinds: tuple[Kind, ...] = _ALL_KINDS
 
-    def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """See ``Peer``."""
+    def prepare(self, work: Work, device: DeviceInfo) -> PreparedRun:
+        """See ``TransformPeer``."""
         del device
         cupy, cufft = import_module("cupy"), import_module("cupy.cuda.cufft")
         spec = work.spec
@@ -215,7 +215,7 @@ class CuFft:
             plan.fft(source, out, direction)
             return np.asarray(out.get())
 
-        return Run(seconds, result)
+        return PreparedRun(seconds, result)
 
 
 class _OpenCL:
@@ -231,7 +231,7 @@ class _OpenCL:
         return cl.CommandQueue(cl.Context([device.handle]), properties=properties)
 
     @staticmethod
-    def run(queue: Any, call: Callable[[], Any], out: Any, divided_by: float = 1.0) -> Run:
+    def run(queue: Any, call: Callable[[], Any], out: Any, divided_by: float = 1.0) -> PreparedRun:
         """Time calls between two markers by a GPU's clock, on other devices by the wall clock."""
 
         def wall_seconds() -> float:
@@ -252,7 +252,7 @@ class _OpenCL:
             return np.asarray(out.get()) * divided_by
 
         is_gpu = queue.device.type & cl.device_type.GPU
-        return Run(event_seconds if is_gpu else wall_seconds, result)
+        return PreparedRun(event_seconds if is_gpu else wall_seconds, result)
 
 
 class VkFft(_OpenCL):
@@ -260,8 +260,8 @@ class VkFft(_OpenCL):
 
     module = "pyvkfft"
 
-    def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """See ``Peer``."""
+    def prepare(self, work: Work, device: DeviceInfo) -> PreparedRun:
+        """See ``TransformPeer``."""
         spec, queue = work.spec, self.queue(device)
         vkfft, arrays = import_module("pyvkfft.opencl"), import_module("pyopencl.array")
         source = arrays.to_device(queue, work.lines)
@@ -289,8 +289,8 @@ class Reikna(_OpenCL):
     module = "reikna"
     kinds: tuple[Kind, ...] = ("c2c",)
 
-    def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """See ``Peer``."""
+    def prepare(self, work: Work, device: DeviceInfo) -> PreparedRun:
+        """See ``TransformPeer``."""
         spec, queue = work.spec, self.queue(device)
         thread = import_module("reikna.cluda").ocl_api().Thread(queue)
         source = thread.to_device(work.lines)
@@ -300,7 +300,7 @@ class Reikna(_OpenCL):
         return self.run(queue, lambda: plan(out, source, int(spec.inverse)), out, scale)
 
 
-PEERS: Mapping[str, Peer] = {
+PEERS: Mapping[str, TransformPeer] = {
     "scipy.fft": Scipy(),
     "pyFFTW": Fftw(),
     "mkl_fft": Mkl(),
@@ -347,12 +347,12 @@ def choose_peers(names: Sequence[str] | None, device: DeviceInfo) -> list[str]:
     return list(names)
 
 
-def prepare(name: str, work: Work, device: DeviceInfo) -> tuple[Run, float]:
+def prepare(name: str, work: Work, device: DeviceInfo) -> tuple[PreparedRun, float]:
     """Prepare a library for some work, and run it once.
 
     Returns
     -------
-    run : Run
+    run : PreparedRun
         Run that is warmed up.
     error : float
         Relative L2 error of the result [1].
@@ -380,7 +380,7 @@ def translated() -> Iterator[None]:
         raise UnavailableError(reason[0]) from failure
 
 
-def _is_installed(peer: Peer) -> bool:
+def _is_installed(peer: TransformPeer) -> bool:
     return find_spec(peer.module) is not None
 
 

@@ -21,7 +21,7 @@ from spectrod.stft.select import make_stft_stage
 from spectrod.stft.stage import Samples, StftStage
 from spectrod.types import SpectrumBatch
 from spectrod_bench import stft_peers
-from spectrod_bench.peers import Run, run_on_host
+from spectrod_bench.peers import PreparedRun, run_on_host
 from spectrod_bench.spectra import FS, Spectra, product_settings, require_right
 from spectrod_bench.transforms import Row
 
@@ -35,14 +35,14 @@ _N_CORES = os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TimedComputation:
     """A computation to time.
 
     Attributes
     ----------
     what, way : str
         Name of the library, and the way of its use.
-    run : Run
+    run : PreparedRun
         Run that is warmed up.
     error : float
         Error of the result, see ``Spectra.error``.
@@ -50,7 +50,7 @@ class Entry:
 
     what: str
     way: str
-    run: Run
+    run: PreparedRun
     error: float
 
 
@@ -132,7 +132,7 @@ class Kernel:
         half = (spectra.samples.nbytes + spectra.out_bytes) // 2
         self._copied = context.allocate(half), context.allocate(half)
         is_cpu = context.device.kind == "cpu"
-        self.run = Run(self._wall_seconds if is_cpu else self._device_seconds, self._result)
+        self.run = PreparedRun(self._wall_seconds if is_cpu else self._device_seconds, self._result)
 
     def copy_seconds(self) -> float:
         """Time of a copy that reads and writes as many bytes [s]."""
@@ -166,7 +166,7 @@ class Kernel:
         return out
 
 
-def _ours(spectra: Spectra, device: DeviceInfo, stack: ExitStack) -> Iterator[Entry]:
+def _ours(spectra: Spectra, device: DeviceInfo, stack: ExitStack) -> Iterator[TimedComputation]:
     settings = _settings(spectra, device)
     open_stft = partial(
         spectrod.Stft,
@@ -216,16 +216,16 @@ def _settings(spectra: Spectra, device: DeviceInfo) -> dict[str, Any]:
     }
 
 
-def _checked(name: str, run: Run, spectra: Spectra) -> Entry:
+def _checked(name: str, run: PreparedRun, spectra: Spectra) -> TimedComputation:
     error = spectra.error(run.result())
     require_right(name, spectra, error)
     run.seconds()  # warms up
-    return Entry(name, "", run, error)
+    return TimedComputation(name, "", run, error)
 
 
 def _measure(
     spectra: Spectra,
-    ours: Sequence[Entry],
+    ours: Sequence[TimedComputation],
     names: Sequence[str],
     copies: Sequence[Timer],
     seconds: float,
@@ -234,7 +234,9 @@ def _measure(
     entries, failed = list(ours), []
     for name in names:
         try:
-            entries += [Entry(name, *prepared) for prepared in stft_peers.prepare(name, spectra)]
+            entries += [
+                TimedComputation(name, *prepared) for prepared in stft_peers.prepare(name, spectra)
+            ]
         except UnavailableError as reason:
             failed.append({"what": name, "failed": str(reason)})
     timers = [*copies, *(entry.run.seconds for entry in entries)]
@@ -247,7 +249,10 @@ def _measure(
 
 
 def _rows(
-    spectra: Spectra, entries: Sequence[Entry], times: Sequence[float], copy_seconds: float
+    spectra: Spectra,
+    entries: Sequence[TimedComputation],
+    times: Sequence[float],
+    copy_seconds: float,
 ) -> Iterator[Row]:
     for entry, seconds in zip(entries, times, strict=True):
         yield {

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from spectrod.errors import ConfigError, UnavailableError
 from spectrod_bench import framing
 from spectrod_bench.framing import Finish, NumpyFraming, scaled_window
-from spectrod_bench.peers import Run, run_on_host, translated
+from spectrod_bench.peers import PreparedRun, run_on_host, translated
 from spectrod_bench.spectra import PEER_LIMIT, Spectra
 
 Array = NDArray[Any]
-Ways = Iterator[tuple[str, Sequence[Callable[[], Run]]]]
+Ways = Iterator[tuple[str, Sequence[Callable[[], PreparedRun]]]]
 """Name of a way to use a library, with functions that create its runs; the fastest counts."""
 
 
@@ -113,7 +113,7 @@ class Librosa:
         yield "", [lambda: _by_channel(spectra, power)]
 
 
-class TorchCpu:
+class TorchStftCpu:
     """``torch.stft`` on the processor and the squared magnitude, in the faster of two forms."""
 
     module = package = "torch"
@@ -125,14 +125,14 @@ class TorchCpu:
         torch = import_module("torch")
         source = torch.from_numpy(spectra.samples)
 
-        def made(square: Callable[[Any], Any]) -> Run:
+        def made(square: Callable[[Any], Any]) -> PreparedRun:
             power = _torch_power(torch, spectra, "cpu", square)
             return run_on_host(lambda: power(source), lambda: _in_order(power(source)))
 
         yield "", [partial(made, square) for square in _squares(torch)]
 
 
-class TorchCuda:
+class TorchStftCuda:
     """``torch.stft`` on a CUDA device and the squared magnitude, with the samples on the device."""
 
     module = package = "torch"
@@ -144,7 +144,7 @@ class TorchCuda:
         torch = _torch_with_cuda()
         source = torch.from_numpy(spectra.samples).cuda()
 
-        def made(square: Callable[[Any], Any]) -> Run:
+        def made(square: Callable[[Any], Any]) -> PreparedRun:
             power = _torch_power(torch, spectra, "cuda", square)
 
             def seconds() -> float:
@@ -155,12 +155,12 @@ class TorchCuda:
                 end.synchronize()
                 return float(start.elapsed_time(end)) * 1e-3
 
-            return Run(seconds, lambda: _in_order(power(source)))
+            return PreparedRun(seconds, lambda: _in_order(power(source)))
 
         yield "", [partial(made, square) for square in _squares(torch)]
 
 
-class TorchCudaFromHost:
+class TorchStftCudaFromHost:
     """``torch.stft`` on a CUDA device, from pinned host memory and back."""
 
     module = package = "torch"
@@ -174,7 +174,7 @@ class TorchCudaFromHost:
         frames, channels, values = spectra.shape
         out = torch.empty((channels, values, frames), dtype=torch.float32).pin_memory()
 
-        def made(square: Callable[[Any], Any]) -> Run:
+        def made(square: Callable[[Any], Any]) -> PreparedRun:
             power = _torch_power(torch, spectra, "cuda", square)
 
             def call() -> None:
@@ -195,9 +195,9 @@ PEERS: Mapping[str, SpectraPeer] = {
     "pyFFTW": _Framing("pyfftw", "pyfftw", framing.fftw_transform),
     "mkl_fft": _Framing("mkl_fft", "mkl_fft", framing.mkl_transform),
     "ShortTimeFFT": ShortTimeFft(),
-    "torch": TorchCpu(),
-    "torch-cuda": TorchCuda(),
-    "torch-cuda-host": TorchCudaFromHost(),
+    "torch": TorchStftCpu(),
+    "torch-cuda": TorchStftCuda(),
+    "torch-cuda-host": TorchStftCudaFromHost(),
     "librosa": Librosa(),
 }
 """All peers, by their names in tables and options."""
@@ -248,14 +248,14 @@ def choose_peers(
     return list(names), []
 
 
-def prepare(name: str, spectra: Spectra) -> Iterator[tuple[str, Run, float]]:
+def prepare(name: str, spectra: Spectra) -> Iterator[tuple[str, PreparedRun, float]]:
     """Prepare each way to use a library, and check its result.
 
     Yields
     ------
     way : str
         Name of the way; "" if there is only one.
-    run : Run
+    run : PreparedRun
         The fastest run of this way, warmed up.
     error : float
         See ``Spectra.error``.
@@ -274,7 +274,7 @@ def prepare(name: str, spectra: Spectra) -> Iterator[tuple[str, Run, float]]:
             yield way, run, error
 
 
-def _fastest(makers: Sequence[Callable[[], Run]]) -> Run:
+def _fastest(makers: Sequence[Callable[[], PreparedRun]]) -> PreparedRun:
     """Create all runs, and return the fastest of them."""
     runs = [make() for make in makers]
     if len(runs) == 1:
@@ -290,11 +290,11 @@ def _hint(name: str) -> str:
     return f"{name}: not installed; pip install {PEERS[name].package}"
 
 
-def _made(maker: Callable[[], Callable[[], Array]]) -> Run:
+def _made(maker: Callable[[], Callable[[], Array]]) -> PreparedRun:
     return run_on_host(maker())
 
 
-def _by_channel(spectra: Spectra, power: Callable[[Array], Array]) -> Run:
+def _by_channel(spectra: Spectra, power: Callable[[Array], Array]) -> PreparedRun:
     """Compute the power of each channel, (frames, bins), and convert it to the product."""
     finish = Finish(spectra)
 

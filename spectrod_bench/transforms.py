@@ -13,7 +13,7 @@ from spectrod.fft.timing import median_seconds
 from spectrod.opencl.devices import DeviceInfo
 from spectrod_bench import peers
 from spectrod_bench.inplace import INPLACE
-from spectrod_bench.peers import Run
+from spectrod_bench.peers import PreparedRun
 from spectrod_bench.radix2 import RADIX2, TWIDDLE_MODES, Radix2Params
 from spectrod_bench.work import Work, require_right
 
@@ -96,17 +96,19 @@ def work_of(arena: Arena, spec: TransformSpec) -> Work:
     return Work(spec, arena.lines(spec, arena.batch(spec)))
 
 
-def prepare_stage(arena: Arena, stage: Stage) -> Run:
+def prepare_stage(arena: Arena, stage: Stage) -> PreparedRun:
     """Prepare one of spectrod's stages; timed on CPUs by the wall clock, like its peers.
 
     On other devices by the device's clock: from the first kernel's start to the last one's end.
     """
     is_cpu = arena.context.device.kind == "cpu"
     clock = arena.wall_seconds if is_cpu else arena.device_seconds
-    return Run(lambda: clock(stage), lambda: arena.result(stage, arena.batch(stage.spec)))
+    return PreparedRun(lambda: clock(stage), lambda: arena.result(stage, arena.batch(stage.spec)))
 
 
-def measure(arena: Arena, work: Work, prepared: Mapping[str, tuple[Run, float]]) -> Iterator[Row]:
+def measure(
+    arena: Arena, work: Work, prepared: Mapping[str, tuple[PreparedRun, float]]
+) -> Iterator[Row]:
     """Time runs in turns with each other and with a copy on the device.
 
     Parameters
@@ -115,7 +117,7 @@ def measure(arena: Arena, work: Work, prepared: Mapping[str, tuple[Run, float]])
         Arena of spectrod's stages.
     work : Work
         Work of all runs.
-    prepared : mapping of str to (Run, float)
+    prepared : mapping of str to (PreparedRun, float)
         Warmed-up, correct runs with their errors, by name; the first is the reference.
 
     Yields
@@ -145,7 +147,7 @@ def _place(work: Work) -> Row:
     return {"n": spec.n, "kind": spec.kind, "precision": spec.precision, "batch": work.batch}
 
 
-def prepare_peer(name: str, work: Work, device: DeviceInfo) -> tuple[Run, float]:
+def prepare_peer(name: str, work: Work, device: DeviceInfo) -> tuple[PreparedRun, float]:
     """Prepare a peer and check its result; like ``spectrod_bench.peers.prepare``."""
     run, error = peers.prepare(name, work, device)
     if not error <= _PEER_FACTOR * reference.error_limit(work.spec):

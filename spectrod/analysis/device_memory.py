@@ -78,13 +78,13 @@ class DeviceMemory(Protocol):
 
 def device_memory(context: Context) -> DeviceMemory:
     """Choose the memory strategy for a device."""
-    return SharedMemory(context) if context.device.shares_host_memory else MirroredMemory(context)
+    return InPlaceMemory(context) if context.device.shares_host_memory else MirroredMemory(context)
 
 
 # ---- devices that work in the host's memory
 
 
-class SharedMemory:
+class InPlaceMemory:
     """Kernels read samples and write results in the host's memory."""
 
     def __init__(self, context: Context) -> None:

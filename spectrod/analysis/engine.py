@@ -24,7 +24,7 @@ IN_FLIGHT_MAX = 2
 _log = logging.getLogger(__name__)
 
 
-class Rows(Protocol):
+class PendingRows(Protocol):
     """Rows of a submitted batch."""
 
     def collect(self) -> NDArray[Any]:
@@ -57,7 +57,7 @@ class FramePlan(Protocol):
 
     def submit(
         self, place: int, n_frames: int, out: NDArray[Any] | None = None, *, phase: int = 0
-    ) -> Rows:
+    ) -> PendingRows:
         """Start to compute frames, which follow the previous ones unless restarted.
 
         Parameters

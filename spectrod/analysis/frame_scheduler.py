@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectrod.analysis.cursor import Cursor, Timing
-from spectrod.analysis.engine import Engine, FramePlan, Rows
+from spectrod.analysis.engine import Engine, FramePlan, PendingRows
 from spectrod.analysis.numpy_engine import Computed
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.grid import row_period_s
@@ -61,7 +61,7 @@ class Submitted:
     is_cut: bool
     phase: int
     instant: int | None
-    rows: Rows
+    rows: PendingRows
     moves: int = 0
     done: int = 0
     primed: bool = False

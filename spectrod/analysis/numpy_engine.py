@@ -87,7 +87,7 @@ class NumpyPlan:
 
 
 class Computed:
-    """Rows that are complete; implements ``spectrod.analysis.engine.Rows``."""
+    """Rows that are complete; implements ``spectrod.analysis.engine.PendingRows``."""
 
     def __init__(self, rows: NDArray[Any]) -> None:
         self._rows = rows

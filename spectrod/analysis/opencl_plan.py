@@ -98,7 +98,7 @@ class OpenCLPlan:
 
 
 class InFlight:
-    """Rows in flight; implements ``spectrod.analysis.engine.Rows``.
+    """Rows in flight; implements ``spectrod.analysis.engine.PendingRows``.
 
     The buffer and the rows' memory stay valid until the kernels are done, even if the rows are
     never collected: kernels hold no references to the host's memory.

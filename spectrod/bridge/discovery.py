@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import spectrod
-from spectrod.bridge.levels import Levels
+from spectrod.bridge.levels import TopicLevels
 from spectrod.bridge.topics import Publication, Topics
 from spectrod.text import printable_all
 from spectrod.units import Float64Array
@@ -50,13 +50,13 @@ class Discovery:
         self._expire_s = max(_EXPIRES_AT_LEAST_S, round(_MISSED_INTERVALS * interval_s))
         self._qos = qos
 
-    def level_sensors(self, topic: str, levels: Levels) -> Iterator[Publication]:
+    def level_sensors(self, topic: str, levels: TopicLevels) -> Iterator[Publication]:
         """Describe a spectrum's mean and highest level."""
         for figure, name in (("leq", "Leq"), ("max", "Lmax")):
             yield self._level(topic, levels, figure, name, f"{{{{ value_json.{figure} }}}}")
 
     def band_sensors(
-        self, topic: str, levels: Levels, centre_hz: Float64Array
+        self, topic: str, levels: TopicLevels, centre_hz: Float64Array
     ) -> Iterator[Publication]:
         """Describe each band's mean level."""
         if len(centre_hz) > BANDS_MAX:
@@ -81,7 +81,7 @@ class Discovery:
         )
 
     def _level(
-        self, topic: str, levels: Levels, figure: str, name: str, template: str
+        self, topic: str, levels: TopicLevels, figure: str, name: str, template: str
     ) -> Publication:
         kind, source, channel, product, _ = topic.split("/")
         weighting = levels.header.weighting

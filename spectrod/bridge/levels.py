@@ -18,7 +18,7 @@ _DENSITY = "/Hz"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Levels:
+class TopicLevels:
     """Levels and counters of one topic in an interval.
 
     Attributes
@@ -81,11 +81,11 @@ class Meter:
         self._gap_samples += frame.header.gap_samples
         self._restarts += frame.restarted
 
-    def levels(self) -> Levels:
+    def levels(self) -> TopicLevels:
         """Return the levels so far."""
         unit = _power_unit(self._last)
         name = "dBFS" if unit == "FS^2" else unit if unit.startswith("dB") else f"dB re {unit}"
-        return Levels(
+        return TopicLevels(
             self._last.header,
             name,
             _level(self._sum / self._shares, unit),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from spectrod.bridge.levels import Levels
+from spectrod.bridge.levels import TopicLevels
 from spectrod.text import printable_all
 from spectrod.units import Float64Array
 from spectrod.wire.headers import HeartbeatHeader
@@ -80,7 +80,7 @@ class Topics:
         ]
 
     def levels(
-        self, topic: str, levels: Levels, centre_hz: Float64Array | None = None
+        self, topic: str, levels: TopicLevels, centre_hz: Float64Array | None = None
     ) -> Publication:
         """Return the message with a topic's levels; for bands with their centre frequencies."""
         _, source, channel, product, _ = topic.split("/")

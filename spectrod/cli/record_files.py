@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from spectrod.chunks import Chunk
 from spectrod.errors import InputError, SpectrodError
 from spectrod.formats.description import RowWriter, SampleWriter, note_left_out
-from spectrod.recording.rotating_writer import ALWAYS, Output, RotatingWriter, Span
+from spectrod.recording.rotating_writer import ALWAYS, FileSpan, Output, RotatingWriter
 from spectrod.types import Block, SpectrumBatch
 
 _log = logging.getLogger(__name__)
@@ -99,10 +99,10 @@ class OutputFiles(RotatingWriter[T], Generic[WriterT, T]):
     def _give(self, writer: WriterT, chunk: T) -> None:
         """Pass a chunk to a writer."""
 
-    def _span_at(self, t_utc_ns: int) -> Span:
+    def _span_at(self, t_utc_ns: int) -> FileSpan:
         self._skips_rest = False
         begin_ns = t_utc_ns // self._period_ns * self._period_ns
-        return Span(begin_ns, begin_ns + self._period_ns)
+        return FileSpan(begin_ns, begin_ns + self._period_ns)
 
     def _open(self, _chunk: T) -> Output[T]:
         return self._start_file(self._span.begin_ns)

@@ -14,8 +14,7 @@ from spectrod.fft import wisdom
 from spectrod.fft.arena import Arena
 from spectrod.fft.select import families
 from spectrod.fft.stage import Family, Kind, Precision, Spec, TransformSpec, TunedKind
-from spectrod.fft.tuner import Arena as AnyArena
-from spectrod.fft.tuner import Outcome, Progress, default_points, tune
+from spectrod.fft.tuner import Outcome, Progress, TuningArena, default_points, tune
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.stft.arena import StftArena, tuned_spec
@@ -148,7 +147,7 @@ def _outcomes(
 
 def _searches(
     args: argparse.Namespace,
-    arena: AnyArena,
+    arena: TuningArena,
     by_name: Mapping[str, Family[Any]],
     specs: Sequence[Spec],
 ) -> Iterator[Outcome]:

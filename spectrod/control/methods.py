@@ -29,8 +29,8 @@ from spectrod.wire.requests import (
     EventsParams,
     GetParams,
     LatestParams,
+    MethodParams,
     NoParams,
-    Params,
     ProductParams,
     RemoveSourceParams,
     ReplayParams,
@@ -98,11 +98,11 @@ class Methods:
             "record.trigger": self._trigger_recording,
         }
 
-    def read(self, method: str, params: Params, _peer: Peer) -> Answer | Later:
+    def read(self, method: str, params: MethodParams, _peer: Peer) -> Answer | Later:
         """Answer a method without side effects; raises SpectrodError."""
         return self._read[method](params)
 
-    def change(self, method: str, params: Params, peer: Peer) -> Answer:
+    def change(self, method: str, params: MethodParams, peer: Peer) -> Answer:
         """Execute a method that changes something; raises SpectrodError."""
         return Answer(self._change[method](params, peer.name))
 

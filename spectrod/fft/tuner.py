@@ -32,7 +32,7 @@ _SEARCH_SHARE = 0.8
 _GPU_POINTS, _CPU_POINTS = 1 << 25, 1 << 18
 
 
-class Arena(Protocol):
+class TuningArena(Protocol):
     """Where candidates run: ``spectrod.fft.arena.Arena`` or ``spectrod.stft.arena.StftArena``."""
 
     @property
@@ -126,7 +126,7 @@ def default_points(device: DeviceInfo) -> int:
 
 
 def tune(
-    arena: Arena,
+    arena: TuningArena,
     families: Mapping[str, Family[Any]],
     spec: Spec,
     seconds: float,
@@ -136,7 +136,7 @@ def tune(
 
     Parameters
     ----------
-    arena : Arena
+    arena : TuningArena
         Where candidates run; of the precision of what is computed.
     families : mapping of str to Family
         Kernel families by their names, the one that is preferred untuned first.
@@ -159,7 +159,7 @@ class _Search:
 
     def __init__(
         self,
-        arena: Arena,
+        arena: TuningArena,
         families: Mapping[str, Family[Any]],
         spec: Spec,
         on_progress: Callable[[Progress], None],

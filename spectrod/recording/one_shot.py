@@ -18,7 +18,13 @@ from spectrod.errors import (
     UnavailableError,
 )
 from spectrod.recording.chunk_queue import ChunkQueue
-from spectrod.recording.rotating_writer import ALWAYS, Output, RotatingWriter, Span, finish_or_abort
+from spectrod.recording.rotating_writer import (
+    ALWAYS,
+    FileSpan,
+    Output,
+    RotatingWriter,
+    finish_or_abort,
+)
 from spectrod.schedule import NEVER_NS
 from spectrod.units import NS_PER_S
 from spectrod.worker import Worker
@@ -31,7 +37,7 @@ QUEUE_MAX_BYTES: Final = 32 << 20
 _TICK_S = 0.5
 _GRACE_S = 2.0
 _LATE_S = 20.0
-_NEVER_ON = Span(-NEVER_NS, NEVER_NS, is_on=False)
+_NEVER_ON = FileSpan(-NEVER_NS, NEVER_NS, is_on=False)
 
 State = Literal["starting", "recording", "finished", "failed"]
 
@@ -114,13 +120,13 @@ class _OneFile(RotatingWriter[T]):
         """Close the file as it is."""
         self.output.abort()
 
-    def _span_at(self, t_utc_ns: int) -> Span:
+    def _span_at(self, t_utc_ns: int) -> FileSpan:
         if self._has_started:
             self.is_full = True
             return _NEVER_ON
         if self._duration_ns is None:
             return ALWAYS
-        return Span(ALWAYS.begin_ns, t_utc_ns + self._duration_ns)
+        return FileSpan(ALWAYS.begin_ns, t_utc_ns + self._duration_ns)
 
     def _may_write(self) -> bool:
         return not self.is_full

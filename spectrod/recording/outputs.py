@@ -21,7 +21,7 @@ _MINUTE_NS = 60 * NS_PER_S
 T = TypeVar("T")
 
 
-class _Writer(Protocol):
+class _RecoverableWriter(Protocol):
     """A writer of ``spectrod.formats`` whose unfinished file can be recovered."""
 
     @property
@@ -49,7 +49,7 @@ class WriterOutput(Generic[T]):
     """
 
     def __init__(
-        self, writer: _Writer, write: Callable[[T], None], fits: Callable[[T], bool]
+        self, writer: _RecoverableWriter, write: Callable[[T], None], fits: Callable[[T], bool]
     ) -> None:
         self._writer, self._write = writer, write
         self.fits, self.flush, self.abort = fits, writer.flush, writer.abort

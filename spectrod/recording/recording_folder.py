@@ -32,7 +32,7 @@ restart with each file that another program makes and deletes."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class _File:
+class _FinishedFile:
     """A finished file, in the order in which files are deleted."""
 
     finished_ns: int
@@ -88,7 +88,7 @@ class RecordingFolder:
         self._config, self._owner, self._clock = config, owner, clock
         self.claimed: Directory | None = None
         # The last result for each file; a changed file is checked again.
-        self._known: dict[str, tuple[_File, bool]] = {}
+        self._known: dict[str, tuple[_FinishedFile, bool]] = {}
         self._failed_reads = Counter[str]()
         self.n_files = self.n_bytes = 0
         self.foreign: list[str] = []
@@ -305,7 +305,7 @@ class RecordingFolder:
             if len(deleted) == n_before:
                 return deleted
 
-    def _survey(self, directory: Directory) -> list[_File]:
+    def _survey(self, directory: Directory) -> list[_FinishedFile]:
         """Count the recording's finished files; return the oldest of them in order."""
         try:
             found = {file.name: file for file in self._scan(SUFFIXES)}
@@ -328,7 +328,7 @@ class RecordingFolder:
         self.n_files, self.n_bytes = len(own), sum(file.n_bytes for file in own)
         return heapq.nsmallest(_BATCH, own)
 
-    def _turn(self, file: _File) -> tuple[int, _File]:
+    def _turn(self, file: _FinishedFile) -> tuple[int, _FinishedFile]:
         """Return the sort key for reading: the oldest file first, since it may be deleted next.
 
         An unreadable file waits until all others were tried as often. Otherwise many old unreadable
@@ -336,7 +336,7 @@ class RecordingFolder:
         """
         return self._failed_reads[file.name], file
 
-    def _scan(self, endings: tuple[str, ...]) -> Iterator[_File]:
+    def _scan(self, endings: tuple[str, ...]) -> Iterator[_FinishedFile]:
         """Yield the regular files with these endings, no links or pipes."""
         assert self.claimed is not None
         with self.claimed.scan() as entries:
@@ -348,7 +348,7 @@ class RecordingFolder:
                         continue
                     yield _file(entry.name, found)
 
-    def _is_to_go(self, file: _File, n_bytes: int) -> bool:
+    def _is_to_go(self, file: _FinishedFile, n_bytes: int) -> bool:
         config = self._config
         age_ns = self._clock.utc_ns() - file.finished_ns
         is_old = config.keep_days > 0 and age_ns > config.keep_days * _DAY_NS
@@ -356,7 +356,7 @@ class RecordingFolder:
         is_full = config.when_full == "delete" and not self.has_room(had_room=True)
         return is_old or is_much or is_full
 
-    def _delete(self, directory: Directory, file: _File) -> None:
+    def _delete(self, directory: Directory, file: _FinishedFile) -> None:
         try:
             found = directory.find(file.name)
             # A file that has replaced it since the survey stays.
@@ -366,9 +366,9 @@ class RecordingFolder:
             raise storage_error(self.path / file.name, error) from error
 
 
-def _file(name: str, found: os.stat_result) -> _File:
+def _file(name: str, found: os.stat_result) -> _FinishedFile:
     # The inode alone is not enough: file systems reuse the numbers.
-    return _File(found.st_mtime_ns, name, found.st_size, found.st_ino)
+    return _FinishedFile(found.st_mtime_ns, name, found.st_size, found.st_ino)
 
 
 def _is_same(one: Directory, other: Directory) -> bool:

@@ -11,9 +11,9 @@ from spectrod.recording.preroll_buffer import PrerollBuffer
 from spectrod.recording.recording_folder import RecordingFolder
 from spectrod.recording.reporter import Reporter
 from spectrod.recording.rotating_writer import (
+    FileSpan,
     Output,
     RotatingWriter,
-    Span,
     finish_or_abort,
     require_there,
 )
@@ -30,7 +30,7 @@ _GOOD_S = 60.0
 _LATE_MAX_S = 2.0
 
 
-class Outputs(Protocol[T_contra]):
+class OutputFactory(Protocol[T_contra]):
     """Makes the files of a writer."""
 
     @property
@@ -64,7 +64,7 @@ class RetryingWriter(RotatingWriter[T]):
     ----------
     config : RecordingConfig
         The recording's configuration.
-    outputs : Outputs
+    outputs : OutputFactory
         Makes the files.
     folder : RecordingFolder
         Folder of the files.
@@ -90,7 +90,7 @@ class RetryingWriter(RotatingWriter[T]):
     def __init__(
         self,
         config: RecordingConfig,
-        outputs: Outputs[T],
+        outputs: OutputFactory[T],
         folder: RecordingFolder,
         reporter: Reporter,
         clock: Clock,
@@ -149,11 +149,11 @@ class RetryingWriter(RotatingWriter[T]):
         now_ns = self._last_ns + round((since_s - self._late_max_s) * NS_PER_S)
         return now_ns > self._span.until_ns
 
-    def _span_at(self, t_utc_ns: int) -> Span:
+    def _span_at(self, t_utc_ns: int) -> FileSpan:
         rotate_ns = self._config.rotate_s * NS_PER_S
         boundary_ns = (t_utc_ns // rotate_ns + 1) * rotate_ns if rotate_ns else NEVER_NS
         until_ns = min(boundary_ns, self._hours.next_turn_ns(t_utc_ns))
-        return Span(t_utc_ns, until_ns, self._hours.covers(t_utc_ns))
+        return FileSpan(t_utc_ns, until_ns, self._hours.covers(t_utc_ns))
 
     # ---- files
 

@@ -46,7 +46,7 @@ class Output(Protocol[T_contra]):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class FileSpan:
     """A span of time that goes into one file, or in which nothing is recorded.
 
     Attributes
@@ -62,7 +62,7 @@ class Span:
     is_on: bool = True
 
 
-ALWAYS = Span(-NEVER_NS, NEVER_NS)
+ALWAYS = FileSpan(-NEVER_NS, NEVER_NS)
 
 
 class RotatingWriter(ABC, Generic[T]):
@@ -87,7 +87,7 @@ class RotatingWriter(ABC, Generic[T]):
 
     def __init__(self, limit_bytes: int = 0) -> None:
         self._limit_bytes = limit_bytes
-        self._span = Span(0, 0)
+        self._span = FileSpan(0, 0)
         self._output: Output[T] | None = None
         self._in_file = 0
         self._missing_samples, self._has_written = 0, False
@@ -140,7 +140,7 @@ class RotatingWriter(ABC, Generic[T]):
     # ---- for subclasses
 
     @abstractmethod
-    def _span_at(self, t_utc_ns: int) -> Span:
+    def _span_at(self, t_utc_ns: int) -> FileSpan:
         """Return the span of a time; called for the first time and after a span has ended."""
 
     @abstractmethod

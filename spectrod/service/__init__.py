@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spectrod.service.logs import LogLevel, LogStyle, configure_logging
-    from spectrod.service.loop import Daemon, Signals, caught_signals, serve
+    from spectrod.service.loop import ServedDaemon, Signals, caught_signals, serve
     from spectrod.service.notify import Notifier
     from spectrod.service.status import status_line
 
 _MODULES = {
-    "Daemon": "loop",
+    "ServedDaemon": "loop",
     "LogLevel": "logs",
     "LogStyle": "logs",
     "Notifier": "notify",
@@ -27,10 +27,10 @@ _MODULES = {
 }
 
 __all__ = [
-    "Daemon",
     "LogLevel",
     "LogStyle",
     "Notifier",
+    "ServedDaemon",
     "Signals",
     "caught_signals",
     "configure_logging",

@@ -27,7 +27,7 @@ _STDERR_FD = 2
 _log = logging.getLogger(__name__)
 
 
-class Daemon(Protocol):
+class ServedDaemon(Protocol):
     """The part of a started daemon that ``serve`` uses."""
 
     @property
@@ -49,7 +49,7 @@ class Daemon(Protocol):
 
 
 def serve(
-    daemon: Daemon,
+    daemon: ServedDaemon,
     *,
     signals: "Signals",
     reload: Callable[[], list[str]],
@@ -60,7 +60,7 @@ def serve(
 
     Parameters
     ----------
-    daemon : Daemon
+    daemon : ServedDaemon
         Started; this function stops it in any case.
     signals : Signals
         From ``caught_signals``; signals that arrived before the call count too.
@@ -106,7 +106,7 @@ def serve(
         _stop_in_time(daemon)
 
 
-def _stop_in_time(daemon: Daemon) -> None:
+def _stop_in_time(daemon: ServedDaemon) -> None:
     faulthandler.dump_traceback_later(_STOP_LIMIT_S, exit=True, file=_STDERR_FD)
     try:
         daemon.stop()
@@ -234,7 +234,7 @@ class _Loop:
 
     def __init__(
         self,
-        daemon: Daemon,
+        daemon: ServedDaemon,
         reloader: _Reloader,
         notifier: Notifier,
         on_tick: Callable[[Sequence[Stats]], None] | None,

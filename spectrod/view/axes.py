@@ -39,7 +39,7 @@ def level_range(unit: str) -> LevelRange:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FrequencyAxis:
+class ColumnAxis:
     """An axis of columns over a spectrum's bins; made by ``frequency_axis``."""
 
     lowest_hz: float
@@ -94,7 +94,7 @@ def frequency_axis(
     first_bin: int = 0,
     span: Span = ALL,
     center_hz: float = 0.0,
-) -> FrequencyAxis:
+) -> ColumnAxis:
     """Make an axis over a spectrum.
 
     Logarithmic from 20 Hz, or the first bin if that is higher, to Nyquist; linear for a two-sided
@@ -136,7 +136,7 @@ def frequency_axis(
     bounds = np.stack([first, last], axis=1).ravel()
     if first_bin:
         lowest_hz, highest_hz = lowest_hz + center_hz, highest_hz + center_hz
-    return FrequencyAxis(lowest_hz, highest_hz, columns, bounds, is_linear=bool(first_bin))
+    return ColumnAxis(lowest_hz, highest_hz, columns, bounds, is_linear=bool(first_bin))
 
 
 def _octave_edges(fs: float, delta_f: float, fractions: Float64Array) -> Float64Array:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.units import Float64Array
-from spectrod.view.axes import FrequencyAxis, LevelRange, frequency_axis
+from spectrod.view.axes import ColumnAxis, LevelRange, frequency_axis
 from spectrod.view.colour import N_SHADES, Style
 from spectrod.view.controls import HELP, Look
 from spectrod.view.peak import Peak, find_peak
@@ -188,7 +188,7 @@ def _level_labels(shown: LevelRange, rows: int) -> dict[int, str]:
     return {int((shown.top_db - level) * rows / span): f"{level:.0f}" for level in levels}
 
 
-def _frequencies(axis: FrequencyAxis) -> list[str]:
+def _frequencies(axis: ColumnAxis) -> list[str]:
     line = ["─"] * axis.columns
     labels = [" "] * axis.columns
     free_from = 0
@@ -202,7 +202,7 @@ def _frequencies(axis: FrequencyAxis) -> list[str]:
 
 
 def _waterfall(
-    scene: Scene, axis: FrequencyAxis, shown: LevelRange, rows: int, style: Style
+    scene: Scene, axis: ColumnAxis, shown: LevelRange, rows: int, style: Style
 ) -> list[str]:
     per_line = 1 if style.depth == "none" else 2  # in colour, half blocks hold two rows a line
     history = scene.history[: rows * per_line]

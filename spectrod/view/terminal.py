@@ -232,7 +232,7 @@ class _Player:
         self._chosen: str | None = None
         self._heard: dict[str, int] = {}  # channel to number of its last frame, over all channels
         self._n_frames = 0
-        self._products = _Products()
+        self._products = _ProductSelection()
         self.scene = Scene(endpoint)
 
     def update(self, wait_s: float) -> None:
@@ -263,7 +263,7 @@ class _Player:
         scene = self.scene
         if key.isdecimal() and 1 <= int(key) <= len(scene.channels):
             self._chosen = scene.channels[int(key) - 1]
-            self._products = _Products()
+            self._products = _ProductSelection()
             self._history.clear()
         elif key == "p":
             self._products.next()
@@ -308,7 +308,7 @@ class _Player:
             self._chosen = self.scene.channels[0]
 
 
-class _Products:
+class _ProductSelection:
     """The visible product of a channel: the first, until it disappears or another is chosen."""
 
     def __init__(self) -> None:

@@ -25,11 +25,11 @@ from spectrod.events import EventLog
 from spectrod.settings import SecurityConfig
 from spectrod.wakeup import Wakeup
 from spectrod.wire.connections import Connections
+from spectrod.wire.dispatch import Peer
 from spectrod.wire.keys import KeyPair, PublicKey, read_folder, read_secret
 from spectrod.wire.links import Link, Transport, fd_of
 from spectrod.wire.monitors import Monitors
 from spectrod.wire.refusals import Kind, Refusals
-from spectrod.wire.requests import Right
 from spectrod.worker import Worker
 
 _log = logging.getLogger("spectrod")
@@ -45,16 +45,6 @@ _KEPT_REVOKED = 1000  # revoked keys that are reported as revoked, not as unknow
 
 # "localhost:UID:GID:PID", by SO_PEERCRED.
 _IPC_ADDRESS = re.compile(r"localhost:(\d+):\d+:(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """Sender of a message."""
-
-    name: str
-    """Name of its key; the key itself if it was revoked; the peer's address if it has no key."""
-    right: Right | None
-    """None if the key was revoked."""
 
 
 @dataclass(frozen=True, slots=True)

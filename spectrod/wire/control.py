@@ -42,7 +42,7 @@ from spectrod.wire.rate_limit import PeerLimits, TokenBucket
 from spectrod.wire.requests import (
     METHODS,
     REQUEST_MAX_BYTES,
-    Params,
+    MethodParams,
     Reply,
     Request,
     failed,
@@ -77,7 +77,7 @@ class _Asked:
 
     envelope: tuple[bytes, ...]
     request: Request
-    params: Params
+    params: MethodParams
     peer: Peer
 
 
@@ -93,7 +93,7 @@ class _Message:
     peer: Peer
 
 
-class _Waiting:
+class _DeferredAnswer:
     """A request with a deferred answer."""
 
     def __init__(self, asked: _Asked, later: Later, wake: Callable[[], None]) -> None:
@@ -179,7 +179,7 @@ class ControlServer:
         self._done: deque[tuple[_Asked, Answer | Reply]] = deque()
         self._n_changing = 0
         self._doing: _Asked | None = None
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_DeferredAnswer] = []
         self._inbox: Inbox[_Message] = Inbox()
         self._links: dict[bytes, Link] = {}
         self._n_messages: Counter[Link] = Counter()
@@ -471,7 +471,7 @@ class ControlServer:
             self._reply(socket, asked, failed(asked.request.id, "too_many", text))
         else:
             # The watched topic may have gone since the handler was called.
-            waiting = guarded(asked.request, partial(_Waiting, asked, later, self._wake))
+            waiting = guarded(asked.request, partial(_DeferredAnswer, asked, later, self._wake))
             if isinstance(waiting, Reply):
                 self._send(socket, asked.envelope, waiting)
             else:

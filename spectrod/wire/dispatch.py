@@ -17,7 +17,7 @@ from spectrod.errors import (
     UnavailableError,
 )
 from spectrod.text import printable, printable_all
-from spectrod.wire.requests import VERSION, ErrorCode, Params, Reply, Request, Right, failed
+from spectrod.wire.requests import VERSION, ErrorCode, MethodParams, Reply, Request, Right, failed
 
 _log = logging.getLogger(__name__)
 
@@ -34,16 +34,15 @@ _CODES: Final[tuple[tuple[type[SpectrodError], ErrorCode], ...]] = (
 _T = TypeVar("_T")
 
 
-class Peer(Protocol):
-    """Sender of a request."""
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Sender of a message."""
 
-    @property
-    def name(self) -> str:
-        """For the log: a key's name, or user and process."""
-
-    @property
-    def right(self) -> Right | None:
-        """Its right; None if it has none."""
+    name: str
+    """Name of its key; the key itself if it was revoked; without a key its address, or its user and
+    process."""
+    right: Right | None
+    """None if the key was revoked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +75,10 @@ class Later:
 class Handler(Protocol):
     """Handler of requests that have passed all checks."""
 
-    def read(self, method: str, params: Params, peer: Peer) -> Answer | Later:
+    def read(self, method: str, params: MethodParams, peer: Peer) -> Answer | Later:
         """Answer a method that changes nothing; raises SpectrodError; must not block."""
 
-    def change(self, method: str, params: Params, peer: Peer) -> Answer:
+    def change(self, method: str, params: MethodParams, peer: Peer) -> Answer:
         """Execute a method that changes something; raises SpectrodError; may block."""
 
 

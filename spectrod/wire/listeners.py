@@ -22,7 +22,7 @@ _log = logging.getLogger("spectrod")
 
 
 @dataclass
-class _Waiting:
+class _PausedSocket:
     """A listening socket that accepts nothing until ZeroMQ has it again."""
 
     listening: ListeningSocket
@@ -66,7 +66,7 @@ class Listeners:
         self._generation = access.generation
         self._wake = wake
         self._all: list[ListeningSocket] = []
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_PausedSocket] = []
         access.watch(sock, wake)
 
     def bind(self, endpoint: Endpoint, cleanup: ExitStack) -> str:
@@ -121,7 +121,7 @@ class Listeners:
             is_revoked = has_key_gone and self._access.is_curve(listening.endpoint)
             if (is_revoked or listening.must_unbind) and id(listening) not in waiting:
                 self._cut(listening)
-                self._waiting.append(_Waiting(listening, 0.0))
+                self._waiting.append(_PausedSocket(listening, 0.0))
                 is_cut = True
         self._accept_again()
         return is_cut

@@ -43,15 +43,15 @@ _Topic = Annotated[str, Rule(max_length=256)]
 _Count = Annotated[int, Rule(ge=0, le=NUMBER_MAX)]
 
 
-class Params(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MethodParams(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of the parameters of a method: unknown fields are refused, not ignored."""
 
 
-class NoParams(Params, frozen=True):
+class NoParams(MethodParams, frozen=True):
     """Parameters of a method without any."""
 
 
-class SourceParams(Params, frozen=True):
+class SourceParams(MethodParams, frozen=True):
     """A source; empty means all, or the only one where one is needed."""
 
     source: _Name = ""
@@ -63,26 +63,26 @@ class ProductParams(SourceParams, frozen=True):
     product: _Name = ""
 
 
-class GetParams(Params, frozen=True):
+class GetParams(MethodParams, frozen=True):
     """A part of the settings in force, ``SECTION`` or ``SECTION.KEY``; empty means all."""
 
     key: Annotated[str, Rule(max_length=200)] = ""
 
 
-class SetParams(Params, frozen=True):
+class SetParams(MethodParams, frozen=True):
     """Keys of the configuration, as ``changed_keys`` names them, and their new values."""
 
     changes: Annotated[dict[str, Any], Rule(min_length=1, max_length=64)]
 
 
-class AddSourceParams(Params, frozen=True):
+class AddSourceParams(MethodParams, frozen=True):
     """A source to add, with the settings of a table ``[sources.NAME]``."""
 
     name: _Name
     settings: dict[str, Any]
 
 
-class RemoveSourceParams(Params, frozen=True):
+class RemoveSourceParams(MethodParams, frozen=True):
     """A source to remove."""
 
     name: _Name
@@ -97,7 +97,7 @@ class StartRecordingParams(ProductParams, frozen=True):
     duration_s: Annotated[float, Rule(gt=0, le=DURATION_MAX_S)] | None = None
 
 
-class StopRecordingParams(Params, frozen=True):
+class StopRecordingParams(MethodParams, frozen=True):
     """A recording; empty means all."""
 
     name: Annotated[str, Rule(max_length=100)] = ""
@@ -109,14 +109,14 @@ class TriggerParams(SourceParams, frozen=True):
     name: _Name = ""
 
 
-class EventsParams(Params, frozen=True):
+class EventsParams(MethodParams, frozen=True):
     """Events from a number on."""
 
     since: _Count = 0
     limit: Annotated[int, Rule(ge=1, le=1000)] = 100
 
 
-class ReplayParams(Params, frozen=True):
+class ReplayParams(MethodParams, frozen=True):
     """Messages of a topic from a sequence number on; epoch 0 is the current one."""
 
     topic: _Topic
@@ -125,7 +125,7 @@ class ReplayParams(Params, frozen=True):
     limit: Annotated[int, Rule(ge=1, le=1000)] = 256
 
 
-class LatestParams(Params, frozen=True):
+class LatestParams(MethodParams, frozen=True):
     """The newest message of a topic after a sequence number; waits up to timeout_s for one."""
 
     topic: _Topic
@@ -137,7 +137,7 @@ class LatestParams(Params, frozen=True):
 class Method(Struct, frozen=True):
     """Parameters and right of a method."""
 
-    params: type[Params]
+    params: type[MethodParams]
     right: Right
     summary: str
 
@@ -216,7 +216,7 @@ _params = {name: msgspec.json.Decoder(method.params) for name, method in METHODS
 _BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def read_request(part: bytes) -> tuple[Request, Params] | Reply:
+def read_request(part: bytes) -> tuple[Request, MethodParams] | Reply:
     """Decode a request, or return the reply with the error; never raises.
 
     Parameters
@@ -226,7 +226,7 @@ def read_request(part: bytes) -> tuple[Request, Params] | Reply:
 
     Returns
     -------
-    request, params : Request, Params
+    request, params : Request, MethodParams
         The parameters have the type that ``METHODS`` names.
     reply : Reply
         Returned instead if a rule is broken.

@@ -29,7 +29,7 @@ _WAIT_S = 1.0
 
 
 @dataclass(slots=True)
-class _Held:
+class _UnreadCount:
     """Replies that ZeroMQ holds for one peer."""
 
     replies: int = 0
@@ -44,7 +44,7 @@ class UnreadReplies:
     """
 
     def __init__(self) -> None:
-        self._held: dict[bytes, _Held] = {}
+        self._held: dict[bytes, _UnreadCount] = {}
         self._left: deque[tuple[bytes, int]] = deque()
         self._watchers: list[Callable[[], None]] = []
         self._n_bytes = 0
@@ -58,7 +58,7 @@ class UnreadReplies:
     def has_room(self, peer: bytes, n_bytes: int) -> bool:
         """Return whether a reply of a size may be sent to a peer."""
         self._take_back()
-        held = self._held.get(peer, _Held())
+        held = self._held.get(peer, _UnreadCount())
         if held.replies >= REPLIES_A_PEER:
             return False
         after = held.n_bytes + n_bytes
@@ -86,7 +86,7 @@ class UnreadReplies:
             Last part to give to ZeroMQ without a copy.
         """
         view = memoryview(last)
-        held = self._held.setdefault(peer, _Held())
+        held = self._held.setdefault(peer, _UnreadCount())
         held.replies += 1
         held.n_bytes += n_bytes
         self._n_bytes += n_bytes

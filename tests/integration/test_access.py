@@ -17,7 +17,8 @@ from spectrod.errors import ConfigError
 from spectrod.events import EventLog
 from spectrod.settings import SecurityConfig
 from spectrod.wire import access
-from spectrod.wire.access import Access, Peer
+from spectrod.wire.access import Access
+from spectrod.wire.dispatch import Peer
 from spectrod.wire.holders import KeyHolders
 from spectrod.wire.keys import make_keys, read_secret
 from spectrod.wire.listeners import Listeners

@@ -29,7 +29,8 @@ from spectrod.errors import (
     UnavailableError,
 )
 from spectrod.formats.picture.embedded import METADATA_KEY
-from spectrod.wire.access import Access, Peer
+from spectrod.wire.access import Access
+from spectrod.wire.dispatch import Peer
 from spectrod.wire.requests import METHODS, ErrorCode
 from spectrod.wire.schema import decode
 

@@ -8,7 +8,7 @@ from spectrod.view.axes import ALL, LevelRange, frequency_axis, level_range
 from spectrod.view.colour import Style
 from spectrod.view.controls import HELP, Look
 from spectrod.view.render import HistoryRow, Scene, render
-from spectrod.view.terminal import _Products
+from spectrod.view.terminal import _ProductSelection
 from spectrod.wire.schema import Frame, SpectrumHeader
 
 NFFT = 4096
@@ -173,7 +173,7 @@ def test_other_keys_do_nothing(key):
 
 def test_products_follow_each_other():
     """The first product is shown, p selects the next one, and a selected one stays."""
-    products = _Products()
+    products = _ProductSelection()
     assert products.hear(["fast", "slow", "fast"]) == "fast"
     assert products.known == ["fast", "slow"]
     products.next()
@@ -185,7 +185,7 @@ def test_products_follow_each_other():
 
 def test_a_product_that_stays_away_is_left():
     """An absent product is replaced after a while, a selected one when it is forgotten."""
-    products = _Products()
+    products = _ProductSelection()
     assert products.hear(["old"]) == "old"
     shown = [products.hear(["new"]) for _ in range(16)]
     assert shown == ["old"] * 15 + ["new"]
@@ -195,7 +195,7 @@ def test_a_chosen_product_is_forgotten_after_a_minute(monkeypatch):
     """A selected product that the daemon no longer sends is forgotten after a minute."""
     now_s = 0.0
     monkeypatch.setattr("spectrod.view.terminal.time.monotonic", lambda: now_s)
-    products = _Products()
+    products = _ProductSelection()
     products.hear(["a", "b"])
     products.next()
     kept = products.hear(["a"])

@@ -23,9 +23,9 @@ from spectrod.errors import (
     StorageError,
     UnavailableError,
 )
-from spectrod.wire.access import Access, Peer
+from spectrod.wire.access import Access
 from spectrod.wire.control import ControlServer
-from spectrod.wire.dispatch import Answer, Later
+from spectrod.wire.dispatch import Answer, Later, Peer
 from spectrod.wire.keys import make_keys
 from spectrod.wire.requests import REQUEST_MAX_BYTES, GetParams
 from spectrod.wire.unread import RESERVED_BYTES, RESERVED_PEERS, TOTAL_MAX_BYTES
