@@ -15,12 +15,12 @@
 //           items work on neighbouring lines), RANKS (1: lines are numbered by outer alone, 2: by
 //           outer and inner, 3: by outer, middle and inner), IN_UNIT and OUT_UNIT (1: a line's
 //           values are neighbours), IN_SLICE and OUT_SLICE (1: that side holds the lines of one
-//           launch alone), TURN_LOW (0, or: result k of a line is multiplied by root k * inner of a
-//           longer transform; entries of the first of its two tables).
+//           launch alone), TWIDDLE_LOW (0, or: result k of a line is multiplied by root k * inner
+//           of a longer transform; entries of the first of its two tables).
 // In      : source    lines of N cplx; R2C: of 2 N real; C2R: of N + 1 cplx.
 //           twiddles  [N - 1] cplx [1], see pass_twiddles in spectrod/fft/twiddles.py.
-//           turns     R2C, C2R: [N / 2 + 1] cplx [1], see real_turns; TURN_LOW: roots 0, 1, 2, ...
-//                     TURN_LOW - 1, then 0, TURN_LOW, 2 TURN_LOW, ...
+//           outer_twiddles  R2C, C2R: [N / 2 + 1] cplx [1], see real_twiddles; TWIDDLE_LOW: see
+//                     twiddle_tables, of TWIDDLE_LOW entries and the others.
 // Out     : out       lines of N cplx; R2C: of N + 1 cplx; C2R: of 2 N real. May be the source.
 // Scalars : *_first [values], *_steps = distances [values] of outer, middle, inner and of a line's
 //           values; n_lines, middle, inner: counts, the line being (outer * middle + m) * inner +
@@ -29,8 +29,7 @@
 // Bounds  : lines past the last load zeros and store nothing; no item leaves before a barrier. All
 //           of a line is loaded before any of it is stored.
 // Source  : Stockham passes as Govindaraju et al. 2008; two passes for long transforms, Bailey
-// 1990;
-//           even-length real transforms, Sorensen et al. 1987.
+//           1990; even-length real transforms, Sorensen et al. 1987.
 // Error   : relative L2 against float64: see README.md.
 
 #include "dft.clh"
@@ -86,15 +85,15 @@ INLINE void store(__global cplx *line, const ulong out_step, const int i, const 
 typedef struct {
     __global cplx *line;
     ulong out_step;
-    __global const cplx *turns;
+    __global const cplx *outer_twiddles;
     scalar scale;
 } sink;
 
 // Bins k and N - k of a real line, from values k and N - k of the complex one.
 INLINE void store_pair(const sink to, const int k, const cplx a, const cplx b,
-                             const bool may_be_first) {
+                       const bool may_be_first) {
     const cplx even = {a.re + b.re, a.im - b.im};
-    const cplx odd = cmul(to.turns[k], (cplx){a.im + b.im, b.re - a.re});
+    const cplx odd = cmul(to.outer_twiddles[k], (cplx){a.im + b.im, b.re - a.re});
     const cplx sum = cscale(cadd(even, odd), to.scale);
     const cplx difference = cscale(csub(even, odd), to.scale);
     store(to.line, to.out_step, k, sum);
@@ -106,8 +105,8 @@ INLINE void store_pair(const sink to, const int k, const cplx a, const cplx b,
 
 // ---- Lines ------------------------------------------------------------------------------------
 
-INLINE void load_line(cplx *v, __global const in_value *line, const ulong in_step,
-                            const int t, const bool exists) {
+INLINE void load_line(cplx *v, __global const in_value *line, const ulong in_step, const int t,
+                      const bool exists) {
 #pragma unroll
     for (int b = 0; b < BUTTERFLIES(RADIX_1); b++) {
         const int j = t + b * ITEMS;
@@ -119,16 +118,16 @@ INLINE void load_line(cplx *v, __global const in_value *line, const ulong in_ste
     }
 }
 
-#if TURN_LOW > 0
-// Root number `turn` from two short tables: one long one would not stay in a cache.
-INLINE cplx root(__global const cplx *turns, const uint turn) {
-    return cmul(turns[turn % TURN_LOW], turns[TURN_LOW + turn / TURN_LOW]);
+#if TWIDDLE_LOW > 0
+// Root number k from two short tables: one long one would not stay in a cache.
+INLINE cplx root(__global const cplx *outer_twiddles, const uint k) {
+    return cmul(outer_twiddles[k % TWIDDLE_LOW], outer_twiddles[TWIDDLE_LOW + k / TWIDDLE_LOW]);
 }
 
-// Result k = j + r N / R turns by root k * inner: one root for j, R - 1 for the r.
-INLINE void turn_results(cplx *v, __global const cplx *turns, const uint j,
-                               const uint inner_index, const int radix) {
-    const cplx first = root(turns, j * inner_index);
+// Multiply result k = j + r N / R by root k * inner: one root for j, R - 1 for the r.
+INLINE void apply_outer_twiddles(cplx *v, __global const cplx *outer_twiddles, const uint j,
+                                 const uint inner_index, const int radix) {
+    const cplx first = root(outer_twiddles, j * inner_index);
     const uint step = inner_index * (N / radix);
     cplx w[32];
     v[0] = cmul(v[0], first);
@@ -138,21 +137,21 @@ INLINE void turn_results(cplx *v, __global const cplx *turns, const uint j,
 #pragma unroll
         for (int power = 2; power <= 16; power *= 2)
             high = power <= r ? power : high;
-        w[r] = r == high ? root(turns, r * step) : cmul(w[high], w[r - high]);
+        w[r] = r == high ? root(outer_twiddles, r * step) : cmul(w[high], w[r - high]);
         v[r] = cmul(v[r], cmul(first, w[r]));
     }
 }
 #endif
 
 INLINE void store_line(__global out_value *line, const ulong out_step, const cplx *v,
-                             __global const cplx *turns, const int t, const uint inner_index,
-                             const scalar scale, const int radix) {
+                       __global const cplx *outer_twiddles, const int t, const uint inner_index,
+                       const scalar scale, const int radix) {
 #pragma unroll
     for (int b = 0; b < BUTTERFLIES(radix); b++) {
         const int j = t + b * ITEMS;
         if (IS_WHOLE(radix) || j < N / radix) {
-#if TURN_LOW > 0
-            turn_results(v + b * radix, turns, j, inner_index, radix);
+#if TWIDDLE_LOW > 0
+            apply_outer_twiddles(v + b * radix, outer_twiddles, j, inner_index, radix);
 #endif
 #pragma unroll
             for (int r = 0; r < radix; r++) {
@@ -168,35 +167,35 @@ INLINE void store_line(__global out_value *line, const ulong out_step, const cpl
 
 #if REAL_OUT
 // Values k and N - k of the complex line, from the bins; exchanged parts, for the inverse.
-INLINE void join_pair(cplx *low, cplx *high, const cplx a, const cplx b, const cplx turn) {
+INLINE void join_pair(cplx *low, cplx *high, const cplx a, const cplx b, const cplx w) {
     const cplx even = {a.re + b.re, a.im - b.im};
-    const cplx odd = cmul((cplx){turn.im, turn.re}, (cplx){a.re - b.re, a.im + b.im});
+    const cplx odd = cmul((cplx){w.im, w.re}, (cplx){a.re - b.re, a.im + b.im});
     const cplx sum = cadd(even, odd), difference = csub(even, odd);
     *low = (cplx){sum.im, sum.re};
     *high = (cplx){-difference.im, difference.re};
 }
 
 INLINE void load_pair(cplx *low, cplx *high, __global const cplx *line, const ulong in_step,
-                            const int k, __global const cplx *turns, const bool exists) {
+                      const int k, __global const cplx *outer_twiddles, const bool exists) {
     const cplx nothing = {0, 0};
     cplx a = exists ? line[k * IN_STEP] : nothing, b = exists ? line[(N - k) * IN_STEP] : nothing;
     if (k == 0)
         a.im = b.im = 0; // a real signal has nothing there
-    join_pair(low, high, a, b, turns[k]);
+    join_pair(low, high, a, b, outer_twiddles[k]);
 }
 
 #if MIRRORED
 INLINE void load_bins(cplx *v, __global const cplx *line, const ulong in_step,
-                            __global const cplx *turns, const int t, const bool exists,
-                            const int radix) {
+                      __global const cplx *outer_twiddles, const int t, const bool exists,
+                      const int radix) {
     const int step = N / radix, s = butterfly(t, 1, radix, true);
     cplx first[16], second[16], middle, same;
 #pragma unroll
     for (int r = 0; r < radix / 2; r++) {
-        load_pair(v + r, first + r, line, in_step, t + r * step, turns, exists);
-        load_pair(v + radix + r, second + r, line, in_step, s + r * step, turns, exists);
+        load_pair(v + r, first + r, line, in_step, t + r * step, outer_twiddles, exists);
+        load_pair(v + radix + r, second + r, line, in_step, s + r * step, outer_twiddles, exists);
     }
-    load_pair(&middle, &same, line, in_step, N / 2, turns, exists && t == 0);
+    load_pair(&middle, &same, line, in_step, N / 2, outer_twiddles, exists && t == 0);
 #pragma unroll
     for (int r = 0; r < radix / 2; r++) {
         v[2 * radix - 1 - r] = t == 0 ? second[r] : first[r];
@@ -206,7 +205,7 @@ INLINE void load_bins(cplx *v, __global const cplx *line, const ulong in_step,
 #else
 #if SPLIT_EXCHANGE
 INLINE void put_pairs(__local scalar *tile, const cplx *low, const cplx *high, const int t,
-                            const int part) {
+                      const int part) {
 #pragma unroll
     for (int p = 0; p < ITEM_PAIRS; p++) {
         if (IS_PAIR(t, p)) {
@@ -230,13 +229,13 @@ INLINE void put_pairs(__local cplx *tile, const cplx *low, const cplx *high, con
 #endif
 
 INLINE void load_bins(cplx *v, __local exchanged *tile, __global const cplx *line,
-                            const ulong in_step, __global const cplx *turns, const int t,
-                            const bool exists) {
+                      const ulong in_step, __global const cplx *outer_twiddles, const int t,
+                      const bool exists) {
     cplx low[ITEM_PAIRS], high[ITEM_PAIRS];
 #pragma unroll
     for (int p = 0; p < ITEM_PAIRS; p++) {
         if (IS_PAIR(t, p))
-            load_pair(low + p, high + p, line, in_step, t + p * ITEMS, turns, exists);
+            load_pair(low + p, high + p, line, in_step, t + p * ITEMS, outer_twiddles, exists);
     }
 #if SPLIT_EXCHANGE
     put_pairs(tile, low, high, t, 0);
@@ -260,7 +259,7 @@ INLINE void load_bins(cplx *v, __local exchanged *tile, __global const cplx *lin
 
 __kernel __attribute__((reqd_work_group_size(ITEMS * LINES, 1, 1))) void
 fft_local(__global out_value *out, __global const in_value *source,
-          __global const cplx *restrict twiddles, __global const cplx *restrict turns,
+          __global const cplx *restrict twiddles, __global const cplx *restrict outer_twiddles,
           const ulong out_first, const ulong4 out_steps, const ulong in_first,
           const ulong4 in_steps, const uint slice_lines, const uint outer, const uint middle,
           const uint inner, const scalar scale) {
@@ -285,17 +284,17 @@ fft_local(__global out_value *out, __global const in_value *source,
 
     cplx v[VALUES];
 #if REAL_OUT && MIRRORED
-    load_bins(v, source, in_steps.w, turns, t, exists, RADIX_1);
+    load_bins(v, source, in_steps.w, outer_twiddles, t, exists, RADIX_1);
 #elif REAL_OUT
-    load_bins(v, tile.now, source, in_steps.w, turns, t, exists);
+    load_bins(v, tile.now, source, in_steps.w, outer_twiddles, t, exists);
 #else
     load_line(v, source, in_steps.w, t, exists);
 #endif
     transform(v, &tile, twiddles, t);
 #if REAL_IN
-    store_bins((sink){out, out_steps.w, turns, scale}, v, &tile, t, exists);
+    store_bins((sink){out, out_steps.w, outer_twiddles, scale}, v, &tile, t, exists);
 #else
     if (exists)
-        store_line(out, out_steps.w, v, turns, t, index.z, scale, RADIX_LAST);
+        store_line(out, out_steps.w, v, outer_twiddles, t, index.z, scale, RADIX_LAST);
 #endif
 }

@@ -32,7 +32,7 @@ typedef cplx out_value;
 
 #if HERMITIAN
 INLINE cplx value_of(__global const in_value *in, const size_t e, const ulong n_in,
-                           const ulong n_out) {
+                     const ulong n_out) {
     if (e == 0)
         return (cplx){in[0].re, 0};
     if (e < n_in)
@@ -41,7 +41,7 @@ INLINE cplx value_of(__global const in_value *in, const size_t e, const ulong n_
 }
 #else
 INLINE cplx value_of(__global const in_value *in, const size_t e, const ulong n_in,
-                           const ulong n_out) {
+                     const ulong n_out) {
     return e < n_in ? TO_COMPLEX(in[e]) : (cplx){0, 0};
 }
 #endif

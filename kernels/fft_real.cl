@@ -6,7 +6,7 @@
 // Defines : DOUBLE.
 // In      : in  [lines][n_half] cplx (split_spectrum) or [lines][n_half + 1] (join_spectrum) with
 //           n_half = n / 2; line l from value in_first + l * in_pitch on.
-//           turns [n_half / 2 + 1] cplx, exp(-2 pi i k / n).
+//           twiddles [n_half / 2 + 1] cplx, exp(-2 pi i k / n).
 // Out     : out [lines][n_half + 1] (split) or [lines][n_half] (join), likewise.
 // Scalars : lines, n_half.
 // NDRange : global (64 * any, any), local (64, 1): dimension 0 runs over the pairs of bins k and
@@ -19,7 +19,7 @@
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 split_spectrum(__global cplx *out, const ulong out_first, const ulong out_pitch,
                __global const cplx *in, const ulong in_first, const ulong in_pitch,
-               __global const cplx *restrict turns, const ulong lines, const ulong n_half) {
+               __global const cplx *restrict twiddles, const ulong lines, const ulong n_half) {
     const real h = CONSTANT(0.5);
     for (size_t l = get_global_id(1); l < lines; l += get_global_size(1)) {
         __global const cplx *z = in + in_first + l * in_pitch;
@@ -28,9 +28,9 @@ split_spectrum(__global cplx *out, const ulong out_first, const ulong out_pitch,
             const cplx a = z[k], b = z[k == 0 ? 0 : n_half - k];
             const cplx even = {h * (a.re + b.re), h * (a.im - b.im)};
             const cplx odd = {h * (a.im + b.im), h * (b.re - a.re)};
-            const cplx turned = cmul(turns[k], odd);
-            x[k] = cadd(even, turned);
-            x[n_half - k] = (cplx){even.re - turned.re, turned.im - even.im};
+            const cplx product = cmul(twiddles[k], odd);
+            x[k] = cadd(even, product);
+            x[n_half - k] = (cplx){even.re - product.re, product.im - even.im};
         }
     }
 }
@@ -40,7 +40,7 @@ split_spectrum(__global cplx *out, const ulong out_first, const ulong out_pitch,
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 join_spectrum(__global cplx *out, const ulong out_first, const ulong out_pitch,
               __global const cplx *in, const ulong in_first, const ulong in_pitch,
-              __global const cplx *restrict turns, const ulong lines, const ulong n_half) {
+              __global const cplx *restrict twiddles, const ulong lines, const ulong n_half) {
     for (size_t l = get_global_id(1); l < lines; l += get_global_size(1)) {
         __global const cplx *x = in + in_first + l * in_pitch;
         __global cplx *z = out + out_first + l * out_pitch;
@@ -49,8 +49,8 @@ join_spectrum(__global cplx *out, const ulong out_first, const ulong out_pitch,
             if (k == 0)
                 a.im = b.im = 0;
             const cplx even = {a.re + b.re, a.im - b.im};
-            const cplx turn = {turns[k].re, -turns[k].im};
-            const cplx odd = cmul(turn, (cplx){a.re - b.re, a.im + b.im});
+            const cplx w = {twiddles[k].re, -twiddles[k].im};
+            const cplx odd = cmul(w, (cplx){a.re - b.re, a.im + b.im});
             z[k] = (cplx){even.re - odd.im, even.im + odd.re};
             if (k != 0)
                 z[n_half - k] = (cplx){even.re + odd.im, odd.re - even.im};

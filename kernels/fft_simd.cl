@@ -9,10 +9,10 @@
 //           ROWS = N, or N / LANES where the lanes are columns). DOUBLE as in common.clh.
 // In      : source    lines of N complex values, of 2 N real ones (REAL_IN), or of N + 1 complex
 //                     ones, the half spectrum of a real line (REAL_OUT).
-//           turns     [] cplx: of each pass in turn, at j (R - 1) + q - 1 the factor
+//           twiddles  [] cplx: of each pass in turn, at j (R - 1) + q - 1 the factor
 //                     exp(-2 pi i j q / span), j < span / R, q = 1 to R - 1, where R is the pass's
 //                     radix and span is ROWS over the product of the radices before.
-//           lane_turns, real_turns   as the two layouts say; else not read.
+//           lane_twiddles, real_twiddles   as the two layouts say; else not read.
 //           scratch   OWN_VALUES cplx of LANES a work-item, if SCRATCH; else not read.
 // Out     : out       lines of N complex values, of N + 1 (REAL_IN) or of 2 N real ones (REAL_OUT),
 //                     each multiplied by `scale`. May be the source's memory if lines lie alike.

@@ -19,9 +19,8 @@
 #define GROUP_BANDS (GROUP / BAND_ITEMS)
 
 // Every BAND_ITEMS-th bin, so that neighbours read neighbours.
-INLINE real partial_sum(__global const cplx *restrict line,
-                              __global const real *restrict weights, const ulong first,
-                              const ulong count, const ulong item, const ulong nfft) {
+INLINE real partial_sum(__global const cplx *restrict line, __global const real *restrict weights,
+                        const ulong first, const ulong count, const ulong item, const ulong nfft) {
     real sum = 0, lost = 0;
     for (ulong i = item; i < count; i += BAND_ITEMS) {
         const real term = weights[i] * squared_magnitude(line[place_of(first + i, nfft)]) - lost;

@@ -23,7 +23,7 @@ typedef real value;
 #endif
 
 INLINE value windowed(__global const sample *restrict samples, const ulong i,
-                            const ulong quadrature, const real factor) {
+                      const ulong quadrature, const real factor) {
 #if IQ
     return (cplx){load_sample(samples, i) * factor, load_sample(samples, i + quadrature) * factor};
 #else

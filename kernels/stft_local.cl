@@ -3,19 +3,18 @@
 // only what is asked for is written. For GPUs.
 //
 // Defines : N (length of the complex transform: half of the frame's, or with IQ the frame's) and
-// all
-//           that fft_local_passes.clh needs; MIRRORED (1: pairs of bins without an exchange, real
-//           frames only); WIN_LENGTH (samples under the window); FORMAT and ALIGNED as in
+//           all that fft_local_passes.clh needs; MIRRORED (1: pairs of bins without an exchange,
+//           real frames only); WIN_LENGTH (samples under the window); FORMAT and ALIGNED as in
 //           stft_samples.clh; INTERLEAVED (0 or 1); IQ (1: two channels are real and imaginary part
-//           of one signal); HELD (1: window factors stay in registers from frame to frame);
-//           AHEAD (1: a frame's samples are loaded while the one before is transformed); SHIFT (0,
-//           or, if AHEAD: frames without padding begin so many steps N / RADIX_1 of values apart);
+//           of one signal); HELD (1: window factors stay in registers from frame to frame); AHEAD
+//           (1: a frame's samples are loaded while the one before is transformed); SHIFT (0, or, if
+//           AHEAD: frames without padding begin so many steps N / RADIX_1 of values apart);
 //           COMPLEX_OUT (1: spectra, 0: power); WEIGHTED (0 or 1); N_BANDS (0: bins), N_PIECES (of
 //           the bands); AVERAGING (0 none, 1 mean, 2 maximum, 3 minimum, 4 exponential); PLACED as
 //           in stft_places.clh; DECIBELS.
 // In      : samples  see `Samples` in spectrod/stft/stage.py.
 //           window   [N] cplx: factors of a value's two parts.
-//           twiddles, turns   as in fft_local.cl.
+//           twiddles, real_twiddles   as in fft_local.cl.
 //           weights  [bins] of the power, if WEIGHTED.
 //           pieces   [N_PIECES] {first bin, bins, first weight, 0}; band_weights; bands [N_BANDS]
 //                    {first piece, pieces}: a band is the sum of its pieces, if N_BANDS.
@@ -30,7 +29,8 @@
 // Bounds  : slots and frames past the last load zeros and store nothing; no item leaves before a
 //           barrier. A frame reads its own WIN_LENGTH samples and nothing else.
 // Source  : as fft_local.cl; sums over frames, Kahan 1965; one-sided power from a half-length
-// transform, Sorensen et al. 1987. Error   : relative L2 of the power: see README.md.
+//           transform, Sorensen et al. 1987.
+// Error   : relative L2 of the power: see README.md.
 
 #include "decibels.clh"
 #include "dft.clh"
@@ -58,7 +58,7 @@ typedef float result;
 
 // Where the values of one frame of one channel go.
 typedef struct {
-    __global const cplx *turns;
+    __global const cplx *real_twiddles;
     __global const float *weights;
     __local float *powers;
     __global result *row;
@@ -124,9 +124,9 @@ INLINE void store_bin(const sink to, const int k, const cplx a) {
 // Bins k and N - k of a real frame, from values k and N - k of the complex transform: twice those
 // of the spectrum, which the window makes up for. Bins 0 and N have no twin to count for.
 INLINE void store_pair(const sink to, const int k, const cplx a, const cplx b,
-                             const bool may_be_first) {
+                       const bool may_be_first) {
     const cplx even = {a.re + b.re, a.im - b.im};
-    const cplx odd = cmul(to.turns[k], (cplx){a.im + b.im, b.re - a.re});
+    const cplx odd = cmul(to.real_twiddles[k], (cplx){a.im + b.im, b.re - a.re});
     const cplx sum = cadd(even, odd), difference = csub(even, odd);
 #if COMPLEX_OUT
     to.row[k] = sum;
@@ -187,7 +187,7 @@ INLINE void load_window(cplx *w, __global const cplx *window, const int t) {
 
 // Values of all butterflies from number `from` of each on.
 INLINE void load_frame(cplx *x, __global const sample *frame, const ulong pitch, const int t,
-                             const int from) {
+                       const int from) {
     FOR_FIRST_PASS(b, r, m) {
         const bool is_mine = !IS_PADDING(r) && (IS_WHOLE(RADIX_1) || t + b * ITEMS < N / RADIX_1);
         if (r >= from)
@@ -209,8 +209,8 @@ INLINE void load_next(cplx *x, __global const sample *frame, const ulong pitch, 
 #endif
 }
 
-INLINE void apply_window(cplx *v, const cplx *x, __global const cplx *window,
-                               const cplx *held, const int t) {
+INLINE void apply_window(cplx *v, const cplx *x, __global const cplx *window, const cplx *held,
+                         const int t) {
     FOR_FIRST_PASS(b, r, m) {
         const bool is_mine = !IS_PADDING(r) && (IS_WHOLE(RADIX_1) || t + b * ITEMS < N / RADIX_1);
         const int i = b * RADIX_1 + r;
@@ -220,8 +220,8 @@ INLINE void apply_window(cplx *v, const cplx *x, __global const cplx *window,
 
 // Both at once, for those who do not load ahead.
 INLINE void load_windowed(cplx *v, __global const sample *frame, const ulong pitch,
-                                __global const cplx *window, const cplx *held, const int t,
-                                const bool exists) {
+                          __global const cplx *window, const cplx *held, const int t,
+                          const bool exists) {
     FOR_FIRST_PASS(b, r, m) {
         const bool is_mine = !IS_PADDING(r) && (IS_WHOLE(RADIX_1) || t + b * ITEMS < N / RADIX_1);
         const int i = b * RADIX_1 + r;
@@ -236,8 +236,8 @@ INLINE void load_windowed(cplx *v, __global const sample *frame, const ulong pit
 // A band is summed in pieces of about the same length, one an item: top bands have most of the
 // bins.
 INLINE void store_bands(const sink to, __local float *sums, __global const uint4 *pieces,
-                              __global const float *band_weights, __global const uint2 *bands,
-                              const int t, const bool exists) {
+                        __global const float *band_weights, __global const uint2 *bands,
+                        const int t, const bool exists) {
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = t; i < N_PIECES; i += ITEMS) {
         const uint4 piece = pieces[i];
@@ -258,7 +258,7 @@ INLINE void store_bands(const sink to, __local float *sums, __global const uint4
 #endif
 
 INLINE void store_frame(const sink to, const cplx *v, buffers *tile, const int t,
-                              const bool exists) {
+                        const bool exists) {
 #if IQ
 #pragma unroll
     for (int b = 0; b < BUTTERFLIES(RADIX_LAST); b++) {
@@ -279,7 +279,7 @@ INLINE void store_frame(const sink to, const cplx *v, buffers *tile, const int t
 __kernel __attribute__((reqd_work_group_size(ITEMS * LINES, 1, 1))) void
 stft_local(__global result *out, __global float *state, __global const sample *restrict samples,
            __global const cplx *restrict window, __global const cplx *restrict twiddles,
-           __global const cplx *restrict turns, __global const float *restrict weights,
+           __global const cplx *restrict real_twiddles, __global const float *restrict weights,
            __global const uint4 *restrict pieces, __global const float *restrict band_weights,
            __global const uint2 *restrict bands, const ulong first, const ulong pitch,
            const ulong hop, const uint n_frames, const uint run, const uint done,
@@ -300,7 +300,7 @@ stft_local(__global result *out, __global float *state, __global const sample *r
     samples += SAMPLE_STEP * (INTERLEAVED ? part + first * pitch : part * pitch + first);
 
     sink to;
-    to.turns = turns;
+    to.real_twiddles = real_twiddles;
     to.weights = weights;
     to.floor_db = floor_db;
 #if N_BANDS

@@ -18,7 +18,7 @@
 //           maxima and levels too.
 // Source  : Heinzel et al. 2002 for bins without a twin; average.clh.
 // Error   : that of the transform, one rounding of each factor, and an ulp for any number of
-// frames.
+//           frames.
 
 #include "decibels.clh"
 #include "stft_order.clh"
@@ -32,7 +32,7 @@ typedef cplx value;
 // ---- One value of a line ------------------------------------------------------------------------
 
 INLINE real power_of(__global const value *restrict line, const ulong v,
-                           __global const real *restrict weights, const ulong nfft) {
+                     __global const real *restrict weights, const ulong nfft) {
 #if BAND_SUMS
     return line[v];
 #else
@@ -94,8 +94,7 @@ INLINE average restored(__global const real *state, const ulong v, const ulong n
     return (average){state[v], ADDS ? state[n_values + v] : 0};
 }
 
-INLINE void save(__global real *state, const ulong v, const ulong n_values,
-                       const average own) {
+INLINE void save(__global real *state, const ulong v, const ulong n_values, const average own) {
     state[v] = own.value;
     if (ADDS)
         state[n_values + v] = own.lost;
@@ -103,19 +102,20 @@ INLINE void save(__global real *state, const ulong v, const ulong n_values,
 
 // What a value has come to after frames begin to end - 1, in their order, from where it was.
 INLINE average continued(average state, __global const value *restrict line,
-                               const ulong frame_pitch, const ulong begin, const ulong end,
-                               const ulong v, __global const real *restrict weights,
-                               const ulong nfft, const real smoothing) {
+                         const ulong frame_pitch, const ulong begin, const ulong end, const ulong v,
+                         __global const real *restrict weights, const ulong nfft,
+                         const real smoothing) {
     for (ulong f = begin; f < end; f++)
         state = joined(state, power_of(line + f * frame_pitch, v, weights, nfft), smoothing);
     return state;
 }
 
 // The same from where was says, or where there is none from the first of the frames on.
-INLINE average
-accumulated(__global const real *was, const ulong n_values, __global const value *restrict line,
-            const ulong frame_pitch, const ulong begin, const ulong end, const ulong v,
-            __global const real *restrict weights, const ulong nfft, const real smoothing) {
+INLINE average accumulated(__global const real *was, const ulong n_values,
+                           __global const value *restrict line, const ulong frame_pitch,
+                           const ulong begin, const ulong end, const ulong v,
+                           __global const real *restrict weights, const ulong nfft,
+                           const real smoothing) {
     if (was)
         return continued(restored(was, v, n_values), line, frame_pitch, begin, end, v, weights,
                          nfft, smoothing);

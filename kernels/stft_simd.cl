@@ -14,7 +14,7 @@
 //           its end), always where its samples are not a row of neighbours under a full window.
 // In      : source     samples; sample p of channel c is the one numbered c pitch + p, or p pitch +
 //                      c if INTERLEAVED. Frame f begins at p = first + f hop; if PLACED see below.
-//           turns      as fft_simd.cl says; lane_turns, real_turns, window as the layouts say.
+//           twiddles   as fft_simd.cl says; lane_twiddles, real_twiddles, window: see the layouts.
 //           weights    [bins] scalar, if WEIGHTED.
 //           bands      [N_BANDS][2] int: a band's first bin, and how many it has.
 //           band_weights [] scalar, one band's after the other's, each filled up to whole vectors
@@ -47,7 +47,7 @@
 typedef struct {
     __global scalar *out;
     __global const sample *source;
-    __global const scalar *turns, *lane_turns, *real_turns, *window;
+    __global const scalar *twiddles, *lane_twiddles, *real_twiddles, *window;
     results_spec results;
     __global scalar *state;
     ulong n_frames, channels, pitch, first, hop;
@@ -58,8 +58,7 @@ typedef struct {
 } launch;
 
 // First sample of a frame: its number times the values of type `sample` that each one takes.
-INLINE __global const sample *frame_of(const launch *l, const ulong channel,
-                                             const ulong frame) {
+INLINE __global const sample *frame_of(const launch *l, const ulong channel, const ulong frame) {
     const ulong place = l->first + begin_of(frame, l->hop, l->frames, l->done, l->row_num,
                                             l->row_den, l->row_phase);
     const ulong part = channel * PARTS;
@@ -78,8 +77,8 @@ INLINE __global const sample *frame_of(const launch *l, const ulong channel,
 #endif
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void stft_simd(
-    __global scalar *out, __global const sample *source, __global const scalar *restrict turns,
-    __global const scalar *restrict lane_turns, __global const scalar *restrict real_turns,
+    __global scalar *out, __global const sample *source, __global const scalar *restrict twiddles,
+    __global const scalar *restrict lane_twiddles, __global const scalar *restrict real_twiddles,
     __global const scalar *restrict window, __global const scalar *restrict weights,
     __global const int *restrict bands, __global const scalar *restrict band_weights,
     __global scalar *state, __global cplx *scratch, const ulong n_frames, const ulong channels,
@@ -93,9 +92,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void stft_simd(
 #endif
     const launch l = {out,
                       source,
-                      turns,
-                      lane_turns,
-                      real_turns,
+                      twiddles,
+                      lane_twiddles,
+                      real_twiddles,
                       window,
                       {weights, bands, band_weights, floor_db},
                       state,

@@ -42,7 +42,7 @@ typedef struct {
 } place;
 
 INLINE place tile_place(const size_t number, const size_t edge, const size_t rows,
-                              const size_t columns) {
+                        const size_t columns) {
     const size_t across = (columns + edge - 1) / edge, down = (rows + edge - 1) / edge;
     return (place){number / (across * down), number / across % down * edge, number % across * edge};
 }
@@ -67,8 +67,8 @@ transpose(__global value *restrict out, const ulong out_first, const ulong out_p
             out[(first.column + y) * rows + first.row + x] = tile[x][y];
 }
 
-INLINE void transpose_whole_block(__global value *out, __global const value *in,
-                                        const size_t rows, const size_t columns) {
+INLINE void transpose_whole_block(__global value *out, __global const value *in, const size_t rows,
+                                  const size_t columns) {
     value block[BLOCK][BLOCK];
 #pragma unroll
     for (int y = 0; y < BLOCK; y++) {

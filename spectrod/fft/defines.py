@@ -69,7 +69,7 @@ class KernelDefines:
         Values of a line are neighbours.
     in_slice, out_slice : bool
         A side holds the lines of one launch alone.
-    turn_low : int
+    twiddle_low : int
         Entries of the first table of a longer transform's roots; 0 for no such roots.
     win_length : int
         Samples under the window.
@@ -135,7 +135,7 @@ class KernelDefines:
     out_unit: bool | None = None
     in_slice: bool | None = None
     out_slice: bool | None = None
-    turn_low: int | None = None
+    twiddle_low: int | None = None
     win_length: int | None = None
     format: int | None = None
     aligned: bool | None = None

@@ -13,7 +13,7 @@ from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.radices import PASSES_MAX, RADICES, radix_lists, values_per_item
 from spectrod.fft.stage import Lines, TransformSpec, load_params
-from spectrod.fft.twiddles import pass_twiddles, real_turns, turn_tables
+from spectrod.fft.twiddles import pass_twiddles, real_twiddles, twiddle_tables
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -180,9 +180,9 @@ class LocalKernel:
         Whether the values of a line are neighbours.
     in_slice, out_slice : bool
         Whether that side holds only the lines of one launch, and not those before them.
-    turn_length : int
+    twiddle_length : int
         Length of the transform that this is a pass of: result k of a line is multiplied by
-        ``exp(-2 pi i k inner / turn_length)``; 0 for none.
+        ``exp(-2 pi i k inner / twiddle_length)``; 0 for none.
 
     Raises
     ------
@@ -203,13 +203,13 @@ class LocalKernel:
         out_unit: bool = True,
         in_slice: bool = False,
         out_slice: bool = False,
-        turn_length: int = 0,
+        twiddle_length: int = 0,
     ) -> None:
         self.params = params
         self._context = context
         self._real = np.float32 if spec.precision == "single" else np.float64
         self._halves_scale = spec.kind == "r2c"
-        turn_low = 1 << (turn_length.bit_length() // 2) if turn_length else 0
+        twiddle_low = 1 << (twiddle_length.bit_length() // 2) if twiddle_length else 0
         defines = replace(
             params.defines(),
             double=spec.precision == "double",
@@ -221,10 +221,12 @@ class LocalKernel:
             out_unit=out_unit,
             in_slice=in_slice,
             out_slice=out_slice,
-            turn_low=turn_low,
+            twiddle_low=twiddle_low,
         )
         self._arguments = Arguments(context.kernel("fft_local.cl", "fft_local", defines.pairs()))
-        self._tables = [context.table(t) for t in self._make_tables(spec, turn_length, turn_low)]
+        self._tables = [
+            context.table(t) for t in self._make_tables(spec, twiddle_length, twiddle_low)
+        ]
         self._arguments.set(2, self._tables)
 
     def bind(
@@ -252,16 +254,18 @@ class LocalKernel:
         groups = (self._groups * size,)
         return self._context.launch(self._arguments.kernel, groups, (size,), (first_outer,))
 
-    def _make_tables(self, spec: TransformSpec, turn_length: int, turn_low: int) -> Iterator[Any]:
+    def _make_tables(
+        self, spec: TransformSpec, twiddle_length: int, twiddle_low: int
+    ) -> Iterator[Any]:
         complex_type = np.complex64 if spec.precision == "single" else np.complex128
         twiddles = pass_twiddles(self.params.radices)
         yield (twiddles if len(twiddles) else np.ones(1)).astype(complex_type)
-        if turn_length:
-            yield turn_tables(turn_length, turn_low).astype(complex_type)
+        if twiddle_length:
+            yield twiddle_tables(twiddle_length, twiddle_low).astype(complex_type)
         elif spec.kind == "c2c":
             yield np.ones(1, complex_type)
         else:
-            yield real_turns(self.params.length).astype(complex_type)
+            yield real_twiddles(self.params.length).astype(complex_type)
 
 
 class LocalStage:
@@ -329,9 +333,9 @@ class LocalFamily:
         return next(self._shapes(spec, device), None) is not None
 
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[LocalShape]:
-        """Vary the best cuts of the length: order, items a group, exchange, twiddles, gaps."""
+        """Vary the order, items a group, exchange, twiddles and gaps of the best radices."""
         seen = set()
-        shapes = _diverse(cuts(spec.complex_length, device.max_work_group_size))
+        shapes = _diverse(factorizations(spec.complex_length, device.max_work_group_size))
         for params in chain(self._shapes(spec, device), _variations(shapes)):
             for choice in _legal(spec, params):
                 if choice not in seen and choice.fits(device, spec.real_bytes):
@@ -350,7 +354,7 @@ class LocalFamily:
     def _shapes(spec: TransformSpec, device: DeviceInfo) -> Iterator[LocalShape]:
         """Yield the untuned choice, if there is one, alone."""
         length = spec.complex_length
-        for radices, items in cuts(length, device.max_work_group_size):
+        for radices, items in factorizations(length, device.max_work_group_size):
             params = _grouped(radices, items, device, spec)
             if params is not None:
                 yield next(_legal(spec, params))
@@ -361,7 +365,7 @@ LOCAL = LocalFamily()
 
 
 @cache
-def cuts(length: int, items_max: int) -> list[tuple[tuple[int, ...], int]]:
+def factorizations(length: int, items_max: int) -> list[tuple[tuple[int, ...], int]]:
     """Radices and work-items a line, the least work first; empty if there are none."""
     found = [
         (radices, items)
@@ -428,7 +432,7 @@ def _diverse(shapes: list[tuple[tuple[int, ...], int]]) -> list[tuple[tuple[int,
 
 
 def _variations(shapes: list[tuple[tuple[int, ...], int]]) -> Iterator[LocalShape]:
-    """Shapes of the cuts in every sensible form, the likelier forms of all cuts first."""
+    """Shapes of the factorizations in every sensible form, the likelier forms first."""
     for group, (split, sections), paired in product(
         (32, 128, 64, 256), ((False, 1), (True, 1), (True, 2)), (True, False)
     ):

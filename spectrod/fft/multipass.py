@@ -1,8 +1,8 @@
 """Transforms longer than local memory: two or three passes over global memory.
 
 The length is cut into two or three factors. A pass transforms columns, as many neighbours at a time
-as memory hands out at once, and turns the results by the roots of the whole length; the last pass
-also puts the bins where they belong, so that nothing is left to transpose (Bailey 1990).
+as memory hands out at once, and multiplies the results by the roots of the whole length. The last
+pass also puts the bins where they belong, so that nothing is left to transpose (Bailey 1990).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from spectrod.errors import ConfigError
-from spectrod.fft.local import LocalKernel, LocalShape, Steps, best_pad, cuts
+from spectrod.fft.local import LocalKernel, LocalShape, Steps, best_pad, factorizations
 from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -79,7 +79,7 @@ class MultipassStage:
                     out_unit=False,
                     in_slice=rest != spec.n,
                     out_slice=True,
-                    turn_length=rest,
+                    twiddle_length=rest,
                 )
             )
             rest //= shape.length
@@ -224,7 +224,7 @@ def _columns_shapes(
 def _columns_shape(
     length: int, columns: int, device: DeviceInfo, real_bytes: int, *, split: bool
 ) -> LocalShape | None:
-    for radices, items in cuts(length, device.max_work_group_size // columns):
+    for radices, items in factorizations(length, device.max_work_group_size // columns):
         params = LocalShape(
             radices,
             items,

@@ -39,8 +39,8 @@ class RealHalfStage:
         self._stage = make_stage(context, complex_spec)
         name = "split_spectrum" if spec.kind == "r2c" else "join_spectrum"
         self._fix = LineKernel(context, "fft_real.cl", name, spec.precision)
-        turns = unit_roots(np.arange(self._half // 2 + 1), spec.n)
-        self._turns = complex_table(context, spec, turns)
+        twiddles = unit_roots(np.arange(self._half // 2 + 1), spec.n)
+        self._twiddles = complex_table(context, spec, twiddles)
         self._context = context
         self._move = move_kernel(context, spec.precision, "rr")
         self._is_apart = spec.kind == "r2c" and context.device.kind != "cpu"
@@ -95,7 +95,7 @@ class RealHalfStage:
     def _fixed(self, out: Lines, source: Lines, outer: int) -> Any:
         places = out.buffer, out.first, out.pitch, source.buffer, source.first, source.pitch
         pairs = self._half // 2 + 1
-        return self._fix.launch(outer, pairs, *places, self._turns, outer, self._half)
+        return self._fix.launch(outer, pairs, *places, self._twiddles, outer, self._half)
 
     def _copy(self, out: Lines, source: Lines, outer: int) -> Any:
         places = out.buffer, out.first, out.pitch, source.buffer, source.first, source.pitch

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from spectrod.errors import ConfigError
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.simd_shape import (
-    CUTS_MAX,
+    FACTORIZATIONS_MAX,
     ITEMS_PER_UNIT,
     LANES,
     SimdShape,
     needs_scratch,
-    row_cuts,
+    row_factorizations,
 )
-from spectrod.fft.simd_tables import column_turns, mirror_turns, row_turns
+from spectrod.fft.simd_tables import column_twiddles, mirror_twiddles, row_twiddles
 from spectrod.fft.stage import Lines, TransformSpec, load_params
-from spectrod.fft.twiddles import real_turns
+from spectrod.fft.twiddles import real_twiddles
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -172,7 +172,7 @@ class SimdFamily:
         return next(_shapes(spec), None) is not None
 
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[SimdShape]:
-        """Lanes as columns and as lines, of every width, with the best cuts of the rows each."""
+        """Lanes as columns and as lines, of every width, with the best radices of the rows."""
         if self.supports(spec, device):
             yield from _shapes(spec)
 
@@ -199,22 +199,22 @@ def _defines(spec: TransformSpec, params: SimdShape) -> KernelDefines:
 
 
 def _tables(spec: TransformSpec, params: SimdShape) -> Iterator[NDArray[np.float64]]:
-    """Tables of turns in the order of the kernel's arguments; one number for those not read."""
+    """Twiddle tables in the order of the kernel's arguments; one number for those not read."""
     none = np.zeros(1)
-    turns = row_turns(params.radices)
-    yield turns.view(np.float64) if len(turns) else none
-    yield column_turns(params.length, params.lanes) if params.columns else none
-    yield _real_turns(params, spec) if spec.kind != "c2c" else none
+    twiddles = row_twiddles(params.radices)
+    yield twiddles.view(np.float64) if len(twiddles) else none
+    yield column_twiddles(params.length, params.lanes) if params.columns else none
+    yield _real_twiddles(params, spec) if spec.kind != "c2c" else none
 
 
-def _real_turns(params: SimdShape, spec: TransformSpec) -> NDArray[np.float64]:
+def _real_twiddles(params: SimdShape, spec: TransformSpec) -> NDArray[np.float64]:
     if params.columns:
-        turns = mirror_turns(params.length, params.lanes)
+        twiddles = mirror_twiddles(params.length, params.lanes)
         conjugate = np.array([[-1.0], [1.0]])
     else:
-        turns = real_turns(params.length).view(np.float64).reshape(-1, 2)
+        twiddles = real_twiddles(params.length).view(np.float64).reshape(-1, 2)
         conjugate = np.array([-1.0, 1.0])
-    return turns * conjugate if spec.kind == "c2r" else turns
+    return twiddles * conjugate if spec.kind == "c2r" else twiddles
 
 
 def _shapes(spec: TransformSpec) -> Iterator[SimdShape]:
@@ -234,8 +234,8 @@ def _columns(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdShape]:
     length, lanes = spec.complex_length, vector_bytes // spec.real_bytes
     if lanes not in LANES or length % lanes or length < max(lanes * lanes, _COLUMNS_LENGTH_MIN):
         return
-    for cut in row_cuts(length // lanes, largest_last=True)[:CUTS_MAX]:
-        params = SimdShape(lanes, cut, columns=True)
+    for radices in row_factorizations(length // lanes, largest_last=True)[:FACTORIZATIONS_MAX]:
+        params = SimdShape(lanes, radices, columns=True)
         direct = replace(params, staged=False)
         is_near = own_bytes(params, spec) <= _NEAR_BYTES
         for choice in (params, direct) if is_near else (direct, params):
@@ -246,8 +246,10 @@ def _columns(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdShape]:
 def _lines(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdShape]:
     lanes = vector_bytes // spec.real_bytes
     if lanes in LANES:
-        for cut in row_cuts(spec.complex_length, largest_last=True)[:CUTS_MAX]:
-            params = SimdShape(lanes, cut, columns=False)
+        for radices in row_factorizations(spec.complex_length, largest_last=True)[
+            :FACTORIZATIONS_MAX
+        ]:
+            params = SimdShape(lanes, radices, columns=False)
             if own_bytes(params, spec) <= _OWN_BYTES_MAX:
                 yield params
 

@@ -14,7 +14,7 @@ LANES = (2, 4, 8, 16)
 ITEMS_PER_UNIT = 4
 """Work-items for each core: one that is held up keeps the others waiting a little only."""
 
-CUTS_MAX = 3
+FACTORIZATIONS_MAX = 3
 """Ways to cut the rows that are worth a tuner's time."""
 
 # Private memory is the stack of a driver's thread (2 or 8 MiB as a rule).
@@ -97,14 +97,16 @@ def needs_scratch(own_bytes: int) -> bool:
 
 
 @cache
-def row_cuts(rows: int, *, largest_last: bool) -> list[tuple[int, ...]]:
+def row_factorizations(rows: int, *, largest_last: bool) -> list[tuple[int, ...]]:
     """Ways to cut the rows, the least work by a rough count first.
 
     The radices of each are in falling order, or in rising order where the largest comes last.
     """
     step = -1 if largest_last else 1
-    cuts = (cut[::step] for cut in radix_lists(rows) if _RADICES.issuperset(cut))
-    return sorted(cuts, key=lambda cut: (_work(cut), cut))
+    factorizations = (
+        radices[::step] for radices in radix_lists(rows) if _RADICES.issuperset(radices)
+    )
+    return sorted(factorizations, key=lambda radices: (_work(radices), radices))
 
 
 def _work(radices: tuple[int, ...]) -> float:

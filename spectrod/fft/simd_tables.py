@@ -9,7 +9,7 @@ from spectrod.fft.twiddles import Complex128Array, Int64Array, unit_roots
 from spectrod.units import Float64Array
 
 
-def row_turns(radices: Sequence[int]) -> Complex128Array:
+def row_twiddles(radices: Sequence[int]) -> Complex128Array:
     """Factors between the passes of a decimation in frequency.
 
     Parameters
@@ -37,7 +37,7 @@ def row_turns(radices: Sequence[int]) -> Complex128Array:
     return np.concatenate(factors)
 
 
-def column_turns(length: int, lanes: int) -> Float64Array:
+def column_twiddles(length: int, lanes: int) -> Float64Array:
     """Factors between transforms across columns and transforms down the rows.
 
     Parameters
@@ -61,7 +61,7 @@ def column_turns(length: int, lanes: int) -> Float64Array:
     return planes(unit_roots(k * _blocks(length // lanes, lanes)[:, None, :], length))
 
 
-def mirror_turns(length: int, lanes: int) -> Float64Array:
+def mirror_twiddles(length: int, lanes: int) -> Float64Array:
     """Factors that join the halves of a real line of 2 length values, bins in the lanes.
 
     Returns

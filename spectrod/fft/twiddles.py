@@ -9,30 +9,30 @@ Complex128Array = NDArray[np.complex128]
 Int64Array = NDArray[np.int64]
 
 
-def unit_roots(turns: Int64Array | int, n: int) -> Complex128Array:
+def unit_roots(exponents: Int64Array | int, n: int) -> Complex128Array:
     """Roots of unity, right to about half a unit in the last place of float64.
 
-    Angles are reduced to an eighth of a turn in integers first: rounding the whole angle would cost
-    up to three units, which double-precision transforms would show.
+    Angles are reduced to an eighth of a period in integers first: rounding the whole angle would
+    cost up to three units, which double-precision transforms would show.
 
     Parameters
     ----------
-    turns : (...) int
-        Multiples k of the n-th part of a turn, >= 0.
+    exponents : (...) int
+        Exponents k, >= 0.
     n : int
-        Parts of a turn, 1 to 2^59.
+        Order of the roots, 1 to 2^59.
 
     Returns
     -------
     roots : (...) complex128
         ``exp(-2 pi i k / n)``.
     """
-    eighths, rest = np.divmod(np.asarray(turns, np.int64) % n * 8, n)
+    eighths, rest = np.divmod(np.asarray(exponents, np.int64) % n * 8, n)
     odd = eighths % 2 == 1
     # Odd eighths are counted backwards from their end, so that every angle is at most pi / 4.
     angle = np.where(odd, n - rest, rest) * (np.pi / 4.0 / n)
     cosine, sine = np.cos(angle), np.sin(angle)
-    # Quarter turns, taken from the nearest of their multiples.
+    # Quarter periods, taken from the nearest of their multiples.
     quarter = (eighths + 1) // 2 % 4
     sine = np.where(odd, -sine, sine)
     real = np.choose(quarter, [cosine, -sine, -cosine, sine])
@@ -69,7 +69,7 @@ def pass_twiddles(radices: Sequence[int]) -> Complex128Array:
     return np.concatenate(factors)
 
 
-def real_turns(half: int) -> Complex128Array:
+def real_twiddles(half: int) -> Complex128Array:
     """Factors that join the even and odd samples of a real transform of length 2 half.
 
     Parameters
@@ -89,13 +89,13 @@ def real_turns(half: int) -> Complex128Array:
     return unit_roots(np.arange(half // 2 + 1), 2 * half)
 
 
-def turn_tables(n: int, low: int) -> Complex128Array:
+def twiddle_tables(n: int, low: int) -> Complex128Array:
     """Two short tables whose products are all n-th roots of unity.
 
     Parameters
     ----------
     n : int
-        Parts of a turn.
+        Order of the roots.
     low : int
         Length of the first table, 1 to n.
 

@@ -11,7 +11,7 @@ from spectrod.fft.defines import KernelDefines
 from spectrod.fft.local import LOCAL as TRANSFORMS
 from spectrod.fft.local import LocalShape, can_mirror
 from spectrod.fft.stage import TransformSpec, load_params
-from spectrod.fft.twiddles import pass_twiddles, real_turns
+from spectrod.fft.twiddles import pass_twiddles, real_twiddles
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -329,7 +329,7 @@ def _kernel_tables(
     twiddles = pass_twiddles(params.passes.radices)
     yield _window(spec, tables.window)
     yield (twiddles if len(twiddles) else np.ones(1)).astype(np.complex64)
-    yield none if spec.iq else real_turns(length).astype(np.complex64)
+    yield none if spec.iq else real_twiddles(length).astype(np.complex64)
     yield none if tables.weights is None else tables.weights.astype(np.float32)
     yield pieces.pieces if pieces else none
     yield tables.bands.weights.astype(np.float32) if tables.bands else none

@@ -161,7 +161,7 @@ class SimdStft:
         return next(iter(self.candidates(spec, device)), None) is not None
 
     def candidates(self, spec: StftSpec, device: DeviceInfo) -> Iterator[SimdShape]:
-        """Lanes as columns and as frames, of both widths, with the best cuts of the rows each."""
+        """Lanes as columns and as frames, of both widths, with the best radices of the rows."""
         if device.kind == "cpu":
             yield from shapes(spec)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from spectrod.fft.simd_shape import CUTS_MAX, SimdShape, row_cuts
+from spectrod.fft.simd_shape import FACTORIZATIONS_MAX, SimdShape, row_factorizations
 from spectrod.stft.stage import StftSpec
 
 LANES = (16, 8)
@@ -64,10 +64,10 @@ def _columns(spec: StftSpec, lanes: int) -> Iterator[SimdShape]:
     if length % lanes or length < lanes * lanes:
         return
     ways = (False, True) if length <= _DIRECT_LENGTH_MAX else (True, False)
-    for cut in _cuts(length // lanes):
+    for radices in _factorizations(length // lanes):
         for staged in ways:
             if staged or may_be_direct(spec):
-                yield SimdShape(lanes, cut, columns=True, staged=staged)
+                yield SimdShape(lanes, radices, columns=True, staged=staged)
 
 
 def may_be_direct(spec: StftSpec) -> bool:
@@ -78,11 +78,11 @@ def may_be_direct(spec: StftSpec) -> bool:
 def _lines(spec: StftSpec, lanes: int) -> Iterator[SimdShape]:
     length = spec.complex_length
     if length >= lanes:
-        for cut in _cuts(length):
-            yield SimdShape(lanes, cut, columns=False)
+        for radices in _factorizations(length):
+            yield SimdShape(lanes, radices, columns=False)
 
 
-def _cuts(rows: int) -> list[tuple[int, ...]]:
+def _factorizations(rows: int) -> list[tuple[int, ...]]:
     """Ways to cut the rows that are worth a try: one pass first."""
-    cuts = row_cuts(rows, largest_last=False)
-    return sorted(cuts, key=lambda cut: len(cut) > 1)[:CUTS_MAX]
+    factorizations = row_factorizations(rows, largest_last=False)
+    return sorted(factorizations, key=lambda radices: len(radices) > 1)[:FACTORIZATIONS_MAX]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.fft.simd_shape import SimdShape
-from spectrod.fft.simd_tables import block_starts, column_turns, planes, row_turns
+from spectrod.fft.simd_tables import block_starts, column_twiddles, planes, row_twiddles
 from spectrod.fft.twiddles import unit_roots
 from spectrod.stft.stage import BandRows, StftSpec, StftTables
 from spectrod.units import Float64Array
@@ -16,11 +16,11 @@ from spectrod.units import Float64Array
 def simd_tables(spec: StftSpec, tables: StftTables, shape: SimdShape) -> Iterator[NDArray[Any]]:
     """Tables in the order of the kernel's arguments; one number for those not read."""
     none = np.zeros(1)
-    turns = row_turns(shape.radices)
+    twiddles = row_twiddles(shape.radices)
     floats = (
-        turns.view(np.float64) if len(turns) else none,
-        column_turns(shape.length, shape.lanes) if shape.columns else none,
-        none if spec.iq else _real_turns(shape),
+        twiddles.view(np.float64) if len(twiddles) else none,
+        column_twiddles(shape.length, shape.lanes) if shape.columns else none,
+        none if spec.iq else _real_twiddles(shape),
         window_table(spec, tables.window, shape),
         none if tables.weights is None else tables.weights,
     )
@@ -66,7 +66,7 @@ def _loads(shape: SimdShape) -> NDArray[np.int64]:
     return (block_starts(rows, shape.lanes)[:, None] + columns).ravel()
 
 
-def _real_turns(shape: SimdShape) -> Float64Array:
+def _real_twiddles(shape: SimdShape) -> Float64Array:
     """Factors that join the halves of a real frame, as the two layouts say."""
     if not shape.columns:
         return unit_roots(np.arange(shape.length), 2 * shape.length).view(np.float64)

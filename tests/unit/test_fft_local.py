@@ -9,11 +9,11 @@ import pytest
 
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.choice import untuned
-from spectrod.fft.local import LOCAL, LocalShape, best_pad, can_mirror, cuts
+from spectrod.fft.local import LOCAL, LocalShape, best_pad, can_mirror, factorizations
 from spectrod.fft.multipass import MULTIPASS, MultipassParams
 from spectrod.fft.radices import RADICES, radix_lists, values_per_item
 from spectrod.fft.stage import TransformSpec
-from spectrod.fft.twiddles import pass_twiddles, turn_tables, unit_roots
+from spectrod.fft.twiddles import pass_twiddles, twiddle_tables, unit_roots
 from spectrod.fft.wisdom import SHIPPED, kernel_version
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -149,8 +149,8 @@ def test_the_gap_is_the_first_radix_if_that_is_even():
 
 def test_long_lines_of_one_item_are_avoided():
     """No item reads a long line alone if four items could share it."""
-    assert all(items >= 4 for _, items in cuts(32, 1024)[:1])
-    assert all(items >= 4 for _, items in cuts(16, 1024)[:1])
+    assert all(items >= 4 for _, items in factorizations(32, 1024)[:1])
+    assert all(items >= 4 for _, items in factorizations(16, 1024)[:1])
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 12, 1000, 4099, 65536])
@@ -169,7 +169,7 @@ def test_unit_roots_are_right_to_an_ulp(n):
 def test_two_short_tables_make_every_root():
     """Every root is a product of one entry each of two short tables."""
     n, low = 1000, 32
-    table = turn_tables(n, low)
+    table = twiddle_tables(n, low)
     k = np.arange(n)
     products = table[k % low] * table[low + k // low]
     np.testing.assert_allclose(products, unit_roots(k, n), rtol=0, atol=4 * np.finfo(float).eps)

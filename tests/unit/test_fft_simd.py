@@ -8,7 +8,7 @@ from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.choice import untuned
 from spectrod.fft.simd import SIMD, SimdStage, own_bytes
 from spectrod.fft.simd_shape import SimdShape
-from spectrod.fft.simd_tables import column_turns, mirror_turns, row_turns
+from spectrod.fft.simd_tables import column_twiddles, mirror_twiddles, row_twiddles
 from spectrod.fft.stage import TransformSpec
 
 GOOD = SimdShape(8, (4, 8), columns=True)
@@ -16,7 +16,7 @@ CPU = SimpleNamespace(kind="cpu", label="P/D")
 GPU = SimpleNamespace(kind="gpu", label="P/D")
 
 
-def turn(k, n):
+def root(k, n):
     return np.exp(-2j * np.pi * k / n)
 
 
@@ -88,25 +88,25 @@ def test_what_it_cannot_compute_has_no_choice(spec, device):
         untuned(SIMD, spec, device)
 
 
-def test_row_turns_are_those_of_a_decimation_in_frequency():
+def test_row_twiddles_are_those_of_a_decimation_in_frequency():
     """Row twiddles lie pass by pass, none for the last, in the order in which a pass reads them."""
-    table = row_turns((2, 3, 4))
+    table = row_twiddles((2, 3, 4))
     assert len(table) == 12 * 1 + 4 * 2
-    np.testing.assert_allclose(table[:12], turn(np.arange(12), 24), atol=1e-15)
-    np.testing.assert_allclose(table[12 + 2 * 3 + 1], turn(3 * 2, 12), atol=1e-15)
+    np.testing.assert_allclose(table[:12], root(np.arange(12), 24), atol=1e-15)
+    np.testing.assert_allclose(table[12 + 2 * 3 + 1], root(3 * 2, 12), atol=1e-15)
 
 
-def test_column_turns_cover_rows_that_make_no_whole_block():
+def test_column_twiddles_cover_rows_that_make_no_whole_block():
     """Column twiddles cover a partial block: of six rows in blocks of four, the second has two."""
-    table = column_turns(24, 4)
+    table = column_twiddles(24, 4)
     assert table.shape == (2, 3, 2, 4)
-    expected = turn(3 * np.arange(2, 6), 24)
+    expected = root(3 * np.arange(2, 6), 24)
     np.testing.assert_allclose(table[1, 2], [expected.real, expected.imag], atol=1e-15)
 
 
-def test_mirror_turns_cover_half_the_bins():
+def test_mirror_twiddles_cover_half_the_bins():
     """Mirror twiddles cover bins below half the length, in blocks of four, of a line of 2n."""
-    table = mirror_turns(24, 4)
+    table = mirror_twiddles(24, 4)
     assert table.shape == (3, 2, 4)
-    expected = turn(np.arange(8, 12), 48)
+    expected = root(np.arange(8, 12), 48)
     np.testing.assert_allclose(table[2], [expected.real, expected.imag], atol=1e-15)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spectrod.fft.twiddles import pass_twiddles, real_turns
+from spectrod.fft.twiddles import pass_twiddles, real_twiddles
 
 
 @pytest.mark.parametrize("radices", [(8, 4), (8, 4, 4), (8, 8, 4, 4), (16, 3, 5)])
@@ -13,16 +13,16 @@ def test_each_pass_finds_its_factors_where_it_looks(radices):
     for radix in radices:
         for r in range(1, radix):
             first = span - 1 + (r - 1) * span
-            turns = -2.0 * np.pi * r * np.arange(span) / (span * radix)
-            exact = np.cos(turns) + 1j * np.sin(turns)
+            angles = -2.0 * np.pi * r * np.arange(span) / (span * radix)
+            exact = np.cos(angles) + 1j * np.sin(angles)
             error = np.abs(table[first : first + span] - exact)
             assert error.max() <= 16 * np.finfo(np.float64).eps
         span *= radix
 
 
-def test_the_split_of_the_real_transform_ends_at_a_quarter_turn():
-    """Twiddles that split even and odd parts of a real transform go from 0 to a quarter turn."""
-    table = real_turns(32)
+def test_the_split_of_the_real_transform_ends_at_a_quarter_period():
+    """Twiddles that split even and odd parts of a real transform cover a quarter of a period."""
+    table = real_twiddles(32)
     np.testing.assert_allclose(table, np.exp(-2j * np.pi * np.arange(17) / 64), atol=1e-15)
     assert table[0] == 1.0
     assert table[-1].imag == -1.0
