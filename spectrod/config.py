@@ -252,7 +252,9 @@ def _check_recording(recording: RecordingConfig, known: Mapping[str, Sequence[st
         raise ConfigError(f"{prefix}: {error}") from error
     for source in recording.sources or known:
         if recording.product and recording.product not in known[source]:
-            of_source = f"{source} has no such" if source else "is none of the source's"
+            of_source = (
+                f"{source} has no such product" if source else "the source has no such product"
+            )
             raise ConfigError(
                 f"{prefix}: product={recording.product!r}: {of_source}; "
                 f"there are: {', '.join(known[source])}"
@@ -403,11 +405,11 @@ def _change(settings: Settings, key: str, value: Any, origin: str) -> None:
     for part in path:
         table = table.get(part) if isinstance(table, dict) else None
     if not (path and isinstance(table, dict)):
-        raise ConfigError(f"{origin}: {key}: unknown key; must be one of a table that is there")
+        raise ConfigError(f"{origin}: {key}: unknown key; must belong to an existing table")
     if value is not None:
         table[last] = value
     elif table.pop(last, None) is None:
-        raise ConfigError(f"{origin}: {key}: is not there to be removed")
+        raise ConfigError(f"{origin}: {key}: does not exist, so it cannot be removed")
     elif table is settings[_SOURCES] and not table:
         raise ConfigError(f"{origin}: {key}: is the last source; there must be one")
 

@@ -122,21 +122,21 @@ class AnalysisConfig(Struct, frozen=True):
     """
 
     window: Annotated[str, _flag("NAME", "hann, flattop, blackmanharris, ... (hann)")] = "hann"
-    win_length: Annotated[int, _flag("N", "samples under the window")] = 4096
-    hop: Annotated[int, _flag("N", "samples from frame to frame")] = 1024
+    win_length: Annotated[int, _flag("N", "length of the window in samples")] = 4096
+    hop: Annotated[int, _flag("N", "samples between starts of frames")] = 1024
     nfft: Annotated[
-        int, _flag("N", "16 to 1048576, from the window on; powers of two are fastest")
+        int, _flag("N", "transform length, at least win_length; powers of two are fastest")
     ] = 0
     scaling: Annotated[Scaling, _flag("KIND", f"{_one_of(Scaling)} (dbfs)")] = "dbfs"
     weighting: Annotated[
-        Weighting, _flag("KIND", f"of frequencies: {_one_of(Weighting)} (Z, none)")
+        Weighting, _flag("KIND", f"frequency weighting: {_one_of(Weighting)} (Z, none)")
     ] = "Z"
     bands: Annotated[
         str,
         _flag("BANDS", "octave, third-octave, octave/12, mel:64, millidecade (single bins)"),
     ] = ""
     averaging: Annotated[
-        Averaging, _flag("KIND", f"of the frames of a row: {_one_of(Averaging)} (none)")
+        Averaging, _flag("KIND", f"averaging over the frames of a row: {_one_of(Averaging)} (none)")
     ] = "none"
     averaging_s: Annotated[
         float, _flag("TIME", "time constant of exponential averaging (125ms)")
@@ -147,7 +147,7 @@ class AnalysisConfig(Struct, frozen=True):
         _flag("HZ", "rows a second, exactly, as 10, 0.5 or 1/60 (every frame)"),
     ] = 0.0
     align: Annotated[
-        Align, _flag("WHERE", f"rows of --rate-hz begin: {_one_of(Align)} (start)")
+        Align, _flag("WHERE", f"alignment of rows with --rate-hz: {_one_of(Align)} (start)")
     ] = "start"
 
     def spec(
@@ -311,7 +311,7 @@ class SourceTable(SourceConfig, frozen=True):
             specs.append(self._spec(product, fs, channels, signal))
             if product.name == specs[0].product:
                 raise ConfigError(
-                    f"products.{product.name}: is what the main analysis is called; "
+                    f"products.{product.name}: is the name of the main analysis; "
                     "must be another name"
                 )
         return tuple(specs)

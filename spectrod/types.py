@@ -806,8 +806,8 @@ def bands_blurred(spec: SpectrumSpec) -> str:
         return ""
     names = tuple(name for name, is_narrow in zip(bands.names, narrow, strict=True) if is_narrow)
     return (
-        f"bands={spec.bands!r}: narrower than the window tells apart, {resolution_hz:.4g} Hz, and "
-        f"so mixed with their neighbours: {_enumerated(names)}"
+        f"bands={spec.bands!r}: narrower than the window's resolution, {resolution_hz:.4g} Hz; "
+        f"they mix with their neighbours: {_enumerated(names)}"
     )
 
 

@@ -197,7 +197,7 @@ def open_engine(kind: EngineKind = "auto", device: str = "") -> Engine:
     except DeviceError as error:
         if fallback is None:
             raise
-        _log.warning("no OpenCL device works, computing with NumPy: %s", error)
+        _log.warning("no OpenCL device works, using NumPy: %s", error)
         return fallback
 
 

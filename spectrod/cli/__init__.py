@@ -27,16 +27,16 @@ _COMMANDS = {
     "record": "turn sound or stored spectra into pictures, data files and sound files",
     "convert": "turn a recording of spectra into other formats and pictures",
     "view": "watch a running daemon's spectrum and waterfall in the terminal",
-    "ctl": "ask a running daemon how it is, or change it",
-    "keys": "make and check the keys of those who may connect over a network",
-    "mqtt": "tell an MQTT broker the levels, states and events of a running daemon",
-    "devices": "list audio inputs and OpenCL devices, and which would be used",
+    "ctl": "query or change a running daemon",
+    "keys": "make and check the keys of network clients",
+    "mqtt": "publish the levels, states and events of a daemon to an MQTT broker",
+    "devices": "list audio inputs and OpenCL devices, and mark those in use by default",
     "config": "print, merge or check configuration",
     "tune": "search this machine's device for the fastest FFT kernels, save the result",
     "bench": "measure transforms, spectra and the running pipeline, and their peers",
     "image": "filter pictures in the frequency domain, and draw their spectra",
-    "selftest": "prove the numbers on this machine's device",
-    "completion": "print what makes a shell complete the names of commands and options",
+    "selftest": "check the numerical results of this machine's device",
+    "completion": "print a shell's completion script",
 }
 
 _MODULES = {"bench": "spectrod_bench.command"}
@@ -81,7 +81,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError."""
-        raise ConfigError(f"{message} ({self.prog} --help says more)")
+        raise ConfigError(f"{message} (see {self.prog} --help)")
 
 
 def whole_parser() -> argparse.ArgumentParser:
@@ -93,7 +93,7 @@ def _parser(*commands: str | None) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="spectrod",
         description="Streaming audio spectrum analyzer: sound in, spectra out over ZeroMQ.",
-        epilog="spectrod COMMAND --help says more of each.",
+        epilog="spectrod COMMAND --help describes a command.",
     )
     parser.add_argument("--version", action="version", version=f"spectrod {spectrod.__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

@@ -12,14 +12,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     commands = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     commands.add_parser("default", help="print the commented default configuration")
-    show = commands.add_parser("show", help="print the merged configuration that a run would have")
+    show = commands.add_parser("show", help="print the merged configuration of a run")
     show.add_argument("--config", metavar="FILE", help="configuration file (TOML)")
-    check = commands.add_parser("check", help="say whether a configuration file is right")
+    check = commands.add_parser("check", help="check a configuration file")
     check.add_argument("file", metavar="FILE")
     check.add_argument(
         "--deep",
         action="store_true",
-        help="open what it names as well (sources, engine, folders, keys) and report each problem",
+        help="also open its sources, engine, folders and keys, and report each problem",
     )
 
 

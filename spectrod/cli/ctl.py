@@ -66,20 +66,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("status", "state, losses and products of each source; exit code 69 if one waits or failed")
     add("metrics", "every counter, a line each")
     add("get", "settings in force").add_argument("key", nargs="?", default="", metavar="KEY")
-    _add_pairs(add("set", "change settings of the running daemon, all or none"))
-    add("reload", "read the configuration and the keys again; the file wins over what was set")
+    _add_pairs(add("set", "change settings of the running daemon: all, or none if one fails"))
+    add("reload", "read the configuration and the keys again; the file overrides earlier changes")
     for name, summary in (
-        ("pause", "compute, send and record nothing of a source, or of all"),
-        ("resume", "go on"),
+        ("pause", "stop the analysis, messages and recordings of a source, or of all"),
+        ("resume", "continue after a pause"),
     ):
         _add_source(add(name, summary))
-    reset = add("reset", "begin averages and holds anew, of all or of one source or product")
+    reset = add("reset", "restart averages and holds, of all sources or of one source or product")
     _add_source(reset)
     reset.add_argument("product", nargs="?", default="", metavar="PRODUCT")
-    _add_events(add("events", "what has happened"))
-    _add_replay(add("replay", "list messages that are still there, from a sequence number on"))
-    _add_sources(add("source", "begin with one more source, or end one"))
-    _add_record(add("record", "begin a picture in the daemon's state folder, or finish it"))
+    _add_events(add("events", "list the daemon's events"))
+    _add_replay(add("replay", "list stored messages, from a sequence number on"))
+    _add_sources(add("source", "add or remove a source"))
+    _add_record(add("record", "start, finish and list recordings; trigger configured ones"))
 
 
 def _add_common(parser: argparse.ArgumentParser, *, is_default: bool) -> None:
@@ -91,17 +91,17 @@ def _add_common(parser: argparse.ArgumentParser, *, is_default: bool) -> None:
         "--endpoint",
         metavar="E",
         default=default(None),
-        help="where it takes requests, or publishes (the one that runs on this machine)",
+        help="its control or publish endpoint (the daemon of this machine)",
     )
     group.add_argument(
-        "--json", action="store_true", default=default(value=False), help="replies as they come"
+        "--json", action="store_true", default=default(value=False), help="print replies as JSON"
     )
     group.add_argument(
         "--timeout",
         metavar="S",
         type=seconds,
         default=default(None),
-        help="for a reply (10, of changes 60)",
+        help="time limit of a reply (10, for changes 60)",
     )
     group.add_argument(
         "--server-key",
@@ -114,7 +114,7 @@ def _add_common(parser: argparse.ArgumentParser, *, is_default: bool) -> None:
         metavar="FILE",
         dest="key_file",
         default=default(None),
-        help="our own secret key (spectrod keys new)",
+        help="secret key of this client (spectrod keys new)",
     )
 
 
@@ -129,20 +129,24 @@ def _add_pairs(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_events(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--follow", action="store_true", help="and what will, until Ctrl-C")
-    parser.add_argument("--since", metavar="N", type=int, default=0, help="from number N on (0)")
+    parser.add_argument(
+        "--follow", action="store_true", help="continue with new events until Ctrl-C"
+    )
+    parser.add_argument("--since", metavar="N", type=int, default=0, help="start at number N (0)")
 
 
 def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC", help="spec/SOURCE/CHANNEL/PRODUCT/, or bands/...")
     parser.add_argument("first_seq", metavar="FIRST_SEQ", type=int)
-    parser.add_argument("--limit", metavar="N", type=count, default=256, help="at most (256)")
+    parser.add_argument(
+        "--limit", metavar="N", type=count, default=256, help="maximum number of messages (256)"
+    )
 
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    add = actions.add_parser("add", help="begin with one more source")
-    remove = actions.add_parser("remove", help="end a source")
+    add = actions.add_parser("add", help="add a source")
+    remove = actions.add_parser("remove", help="remove a source")
     for action in (add, remove):
         _add_common(action, is_default=False)
         action.add_argument("name", metavar="NAME")
@@ -151,23 +155,27 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
 
 def _add_record(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    start = actions.add_parser("start", help="begin a picture, or a .spd, .wav or .flac")
-    stop = actions.add_parser("stop", help="finish a file, or all")
-    trigger = actions.add_parser("trigger", help="have what is configured record around now")
+    start = actions.add_parser("start", help="start a picture, or a .spd, .wav or .flac file")
+    stop = actions.add_parser("stop", help="finish one file, or all")
+    trigger = actions.add_parser(
+        "trigger", help="save the pre-roll and post-roll of configured recordings around now"
+    )
     listing = actions.add_parser(
-        "list", help="what is recorded; exit code 74 if something cannot be written"
+        "list", help="list recordings; exit code 74 if one cannot be written"
     )
     for action in (start, stop, trigger, listing):
         _add_common(action, is_default=False)
-    start.add_argument(
-        "source", nargs="?", default="", metavar="SOURCE", help="(the only one there is)"
-    )
+    start.add_argument("source", nargs="?", default="", metavar="SOURCE", help="(the only source)")
     start.add_argument("--product", default="", help="(the main one)")
-    start.add_argument("--name", default="", help="of the file (source, product and time)")
-    start.add_argument("--duration", metavar="S", type=seconds, help="end by itself after so long")
-    stop.add_argument("name", nargs="?", default="", metavar="NAME", help="of the file (all)")
+    start.add_argument("--name", default="", help="name of the file (source, product and time)")
+    start.add_argument("--duration", metavar="S", type=seconds, help="end after this time")
+    stop.add_argument("name", nargs="?", default="", metavar="NAME", help="name of the file (all)")
     trigger.add_argument(
-        "name", nargs="?", default="", metavar="NAME", help="of the recording (all with triggers)"
+        "name",
+        nargs="?",
+        default="",
+        metavar="NAME",
+        help="name of the recording (all with triggers)",
     )
     trigger.add_argument("--source", default="", help="(all)")
 
@@ -226,7 +234,7 @@ def find(wanted: str | None) -> str:
     if denied:
         raise DeniedError(f"{', '.join(denied)}: permission denied; for its user and group only")
     check_none_closed()
-    raise UnavailableError("no daemon of this machine takes requests; is one running?")
+    raise UnavailableError("no daemon on this machine accepts requests; is one running?")
 
 
 def _print(args: argparse.Namespace, result: Any, text: Callable[[Any], str]) -> None:

@@ -130,11 +130,11 @@ def _notes(source: Json) -> Iterator[str]:
     if capture["waiting_for"]:
         yield f"waits: {capture['waiting_for']}"
     if capture["restarts"]:
-        yield f"begun again {_times(capture['restarts'])}"
+        yield f"restarted {_times(capture['restarts'])}"
     if n_files := capture.get("left_out_files"):  # older daemons do not count them
         yield f"files left out or read in part: {count_text(n_files)}"
     if source["engine_failures"]:
-        yield f"engine failed {_times(source['engine_failures'])}; {source['engine']} goes on"
+        yield f"engine failed {_times(source['engine_failures'])}; {source['engine']} takes over"
     if source["checks"] or source["clipped_samples"]:
         clipped = f"{count_text(source['clipped_samples'])} clipped samples"
         yield ", ".join([*source["checks"], *([clipped] if source["clipped_samples"] else [])])

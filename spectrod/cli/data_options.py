@@ -48,14 +48,14 @@ def add_data(parser: argparse.ArgumentParser) -> None:
         "--compression",
         type=int,
         metavar="N",
-        help=f"0 for none to {COMPRESSION_MAX}, always without loss",
+        help=f"lossless compression level, 0 (off) to {COMPRESSION_MAX}",
     )
     group.add_argument(
         "--attribute",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="what data files say of themselves, as title, creator_name, license; may be repeated",
+        help="global attribute of data files, as title, creator_name, license; may be repeated",
     )
 
 

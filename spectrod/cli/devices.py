@@ -112,7 +112,7 @@ def _print_input(device: dict[str, Any]) -> None:
             f"      takes {' '.join(map(str, device['rates']))} Hz, {' '.join(device['formats'])}"
         )
     if device["error"]:
-        print(f"      not known what it takes: {device['error']}")
+        print(f"      formats unknown: {device['error']}")
 
 
 def _mark(device: dict[str, Any]) -> str:
@@ -121,4 +121,4 @@ def _mark(device: dict[str, Any]) -> str:
 
 def _print_error(part: dict[str, Any]) -> None:
     if part["error"]:
-        print(f"  none is used: {part['error']}")
+        print(f"  no device is usable: {part['error']}")

@@ -19,12 +19,14 @@ _RADIUS = "frequency: cycles along the longer side (32), or parts of Nyquist (0.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     tools = parser.add_subparsers(dest="tool", metavar="TOOL", required=True)
-    _add_filter(tools.add_parser("filter", help="let only some frequencies pass"))
+    _add_filter(
+        tools.add_parser("filter", help="filter a picture: low-pass, high-pass or band-pass")
+    )
     _add_fft2(tools.add_parser("fft2", help="draw the spectrum, frequency zero in the middle"))
 
 
 def _add_filter(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Let only some frequencies of a picture pass, in every direction alike."
+    parser.description = "Filter a picture with a radial low-pass, high-pass or band-pass."
     _add_files(parser)
     passes = parser.add_mutually_exclusive_group(required=True)
     passes.add_argument("--low", metavar="R", help=f"pass below R; a {_RADIUS}")
@@ -40,7 +42,7 @@ def _add_filter(parser: argparse.ArgumentParser) -> None:
         "--border",
         choices=("wrap", "mirror"),
         default="wrap",
-        help="what is past the picture's edge: its opposite side, or its mirror image, for four "
+        help="beyond the picture's edge: its opposite side, or its mirror image, for four "
         "times the work (%(default)s)",
     )
     parser.add_argument(

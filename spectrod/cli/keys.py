@@ -25,20 +25,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     commands = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     new = commands.add_parser("new", help="make a key pair: NAME.pub, and NAME.key for its owner")
-    new.add_argument("folder", metavar="DIR", type=Path, help="made, for you alone, if missing")
-    new.add_argument("--name", help="what the daemon calls its holder (this machine's name)")
+    new.add_argument("folder", metavar="DIR", type=Path, help="created with mode 700 if missing")
+    new.add_argument("--name", help="name of its holder in the daemon (this machine's name)")
     new.add_argument(
         "--right",
         choices=("read", "control"),
         default="read",
-        help="what a client may do with it: read, or change the daemon as well (read)",
+        help="right of the client: read, or control to change the daemon as well (read)",
     )
-    new.add_argument(
-        "--comment", help="for whoever keeps the public file (where and when it was made)"
-    )
+    new.add_argument("--comment", help="comment in the public file (where and when it was made)")
     show = commands.add_parser("list", help="list the public keys in a folder")
     show.add_argument("folder", metavar="DIR", type=Path)
-    check = commands.add_parser("check", help="say whether keys are right, and nobody else's")
+    check = commands.add_parser("check", help="check keys and the permissions of their files")
     check.add_argument(
         "paths", metavar="PATH", type=Path, nargs="+", help="NAME.pub, NAME.key, or folder of them"
     )

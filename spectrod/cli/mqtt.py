@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="tcp://127.0.0.1:5556",
         metavar="ENDPOINT",
-        help="where a daemon publishes (%(default)s)",
+        help="publish endpoint of the daemon (%(default)s)",
     )
     parser.add_argument(
         "--broker", required=True, metavar="URL", help="mqtt[s]://[USER@]HOST[:PORT]"
@@ -43,11 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--password-file", metavar="FILE", help="the user's password; others must not read it"
     )
     parser.add_argument(
-        "--ca-file", metavar="FILE", help="who signs the broker's certificate (the system's)"
+        "--ca-file", metavar="FILE", help="certificates of the broker's CA (the system's)"
     )
-    parser.add_argument("--node", metavar="NAME", help="of this box, in every topic (host name)")
     parser.add_argument(
-        "--prefix", default="spectrod", metavar="TOPIC", help="topics begin with (%(default)s)"
+        "--node", metavar="NAME", help="name of this machine in every topic (host name)"
+    )
+    parser.add_argument(
+        "--prefix", default="spectrod", metavar="TOPIC", help="prefix of all topics (%(default)s)"
     )
     parser.add_argument(
         "--subscribe",
@@ -56,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="bridge only these topics of the daemon; may be repeated (spec/ bands/ event/)",
     )
     parser.add_argument(
-        "--interval", default="10", metavar="S", help="from one level to the next (%(default)s)"
+        "--interval", default="10", metavar="S", help="interval between levels (%(default)s)"
     )
     parser.add_argument("--qos", type=int, choices=(0, 1), default=1, help="(%(default)s)")
     parser.add_argument("--retain", action="store_true", help="the broker keeps the last levels")
@@ -64,12 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--queue",
         default="1000",
         metavar="N",
-        help="messages kept while the broker is away (%(default)s)",
+        help="maximum number of messages kept while disconnected (%(default)s)",
     )
     parser.add_argument(
         "--discovery",
         metavar="PREFIX",
-        help="describe all as sensors for Home Assistant; its prefix is homeassistant",
+        help="announce all topics to Home Assistant as sensors; its prefix is homeassistant",
     )
     parser.add_argument("--log-level", default="info", metavar="LEVEL", help="(%(default)s)")
     options.add_keys(parser)

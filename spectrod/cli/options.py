@@ -24,7 +24,9 @@ def add_keys(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--server-key", metavar="KEY", help="the daemon's public key, its file or its 40 characters"
     )
-    parser.add_argument("--key", metavar="FILE", help="our own secret key (spectrod keys new)")
+    parser.add_argument(
+        "--key", metavar="FILE", help="secret key of this client (spectrod keys new)"
+    )
 
 
 TIME = "90 (seconds), 500ms, 10min, 1.5h, 00:01:30"
@@ -53,11 +55,13 @@ def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
         "--pace", metavar="PACE", help=f"of files and signals: realtime or full ({pace})"
     )
     _add_switch(group, "--loop", "play files again and again")
-    _add_switch(group, "--recursive", "of a folder, the files of the folders in it, too")
-    _add_switch(group, "--strict", "stop at the first file of which something would be left out")
-    group.add_argument("--block-ms", metavar="MS", help="a sound card's blocks")
+    _add_switch(group, "--recursive", "include the subfolders of a folder")
+    _add_switch(group, "--strict", "stop at the first file that cannot be read in full")
+    group.add_argument("--block-ms", metavar="MS", help="block length of a sound card")
     group.add_argument(
-        "--latency-ms", metavar="MS", help="to ask a sound card for; 0 for the least it calls safe"
+        "--latency-ms",
+        metavar="MS",
+        help="requested latency of a sound card; 0: the lowest safe",
     )
     _add_switch(group, "--exclusive", "keep other programs from the sound card, where possible")
 
@@ -65,12 +69,12 @@ def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
 def add_iq(parser: argparse.ArgumentParser) -> None:
     """Add the flags for two-sided spectra of pairs of channels."""
     _add_switch(
-        parser, "--iq", "each two channels are I and Q of one signal; raw samples: 2 channels"
+        parser, "--iq", "each pair of channels is I and Q of one signal; raw samples: 2 channels"
     )
     parser.add_argument(
         "--center-frequency",
         metavar="HZ",
-        help="of the receiver of I/Q samples, as 433.92M: what their 0 Hz stands for",
+        help="the receiver's frequency at 0 Hz of I/Q samples, as 433.92M",
     )
 
 

@@ -31,10 +31,12 @@ def add_picture(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--like",
         metavar="OLD",
-        help="analyse and draw as that picture of ours, but for other flags",
+        help="use the settings of that picture made by spectrod; other flags override them",
     )
-    group.add_argument("--width", type=int, metavar="PX", help="of the plot (1000)")
-    group.add_argument("--height", type=int, metavar="PX", help="of each channel's plot (512; 288)")
+    group.add_argument("--width", type=int, metavar="PX", help="width of the plot (1000)")
+    group.add_argument(
+        "--height", type=int, metavar="PX", help="height of each channel's plot (512; 288)"
+    )
     _add_frequency(group)
     _add_levels(group)
     group.add_argument("--time-axis", choices=TIME_SCALES, help="time axis (elapsed)")
@@ -43,13 +45,16 @@ def add_picture(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,...",
         help=f"{' and '.join(STRIPS)}, above and below each plot (none)",
     )
-    group.add_argument("--theme", choices=tuple(THEMES), help="of the paper (light)")
+    group.add_argument("--theme", choices=tuple(THEMES), help="colours of the page (light)")
     group.add_argument("--title", help="first line (the source's name)")
     group.add_argument(
-        "--channel-names", dest="signals", metavar="NAME,...", help="what to call them (numbers)"
+        "--channel-names",
+        dest="signals",
+        metavar="NAME,...",
+        help="names of the channels (numbers)",
     )
     group.add_argument(
-        "--channels-as", choices=CHANNELS_AS, help="all on a page, or a file each (rows)"
+        "--channels-as", choices=CHANNELS_AS, help="all on one page, or one file each (rows)"
     )
     group.add_argument(
         "--raw",
@@ -80,12 +85,12 @@ def _add_levels(group: argparse._ActionsContainer) -> None:
         dest="dynamic_range_db",
         type=float,
         metavar="DB",
-        help="from the loudest colour down to the quietest (30 to 90, automatic)",
+        help="range of the colour scale (30 to 90, automatic)",
     )
     group.add_argument(
         "--percentiles",
         metavar="LO,HI",
-        help="which of the picture's levels the ends are, in percent (about 5,99.95)",
+        help="percentiles of the picture's levels at the ends of the scale (about 5,99.95)",
     )
     group.add_argument(
         "--colormap", metavar="NAME", help=f"{', '.join(colormap_names())}; reversed: NAME_r"

@@ -57,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--show",
         choices=("auto", "live", "status", "none"),
         default="auto",
-        help="on standard output: a live spectrum, a status line a second, or nothing; auto takes "
-        "live on a terminal, none under systemd, status otherwise; live needs a terminal",
+        help="output: a live spectrum, a status line per second, or nothing; auto selects "
+        "live on a terminal, none under systemd, otherwise status; live needs a terminal",
     )
     parser.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error")
     options.add_source(parser)

@@ -86,7 +86,7 @@ def _show(device: DeviceInfo) -> None:
 
 def _forget(device: DeviceInfo) -> None:
     path = wisdom.file_for(device)
-    print(f"deleted {path}" if wisdom.forget(device) else f"{path}: there was none")
+    print(f"deleted {path}" if wisdom.forget(device) else f"{path}: does not exist")
 
 
 def _tune(args: argparse.Namespace, device: DeviceInfo) -> None:

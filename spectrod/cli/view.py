@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="tcp://127.0.0.1:5556",
         metavar="ENDPOINT",
-        help="where a daemon publishes (%(default)s)",
+        help="publish endpoint of the daemon (%(default)s)",
     )
     options.add_keys(parser)
 

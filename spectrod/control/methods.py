@@ -210,7 +210,7 @@ class Methods:
         having = [runner for runner in runners if params.product in products[runner]]
         if not having:
             known = dict.fromkeys(name for names in products.values() for name in names)
-            rule = f"{params.source} has no such" if params.source else "no source has it"
+            rule = f"{params.source} has no such product" if params.source else "no source has it"
             raise NotFoundError(
                 f"product={params.product!r}: {rule}; there are: {', '.join(known) or 'none yet'}"
             )
@@ -246,7 +246,7 @@ class Methods:
         for runner in self._daemon.runners:
             if runner.name == name:
                 return runner
-        raise NotFoundError(f"source={name!r}: is not there; there are: {self._names()}")
+        raise NotFoundError(f"source={name!r}: does not exist; there are: {self._names()}")
 
     def _names(self) -> str:
         names = [runner.name for runner in self._daemon.runners]

@@ -179,7 +179,7 @@ class Recordings:
         for one in running:
             one.stop()
         if _wait(running, _JOIN_S) is not None:
-            _log.error("recordings: take too long to finish: not waited for")
+            _log.error("recordings: not finished in time; stopping without them")
 
     def _path(self, name: str) -> Path:
         path = self._folder / name
@@ -231,7 +231,7 @@ def _wait(several: list[OneShot[Any]], timeout_s: float) -> OneShot[Any] | None:
 
 
 def _is_there(path: Path) -> StorageError:
-    return StorageError(f"{path.name}: is there already; give another name")
+    return StorageError(f"{path.name}: already exists; choose another name")
 
 
 def _open(path: Path, runner: SourceRunner, spec: SpectrumSpec) -> Output[Any]:
@@ -264,13 +264,15 @@ def _open_in(
 def _find(runner: SourceRunner, product: str) -> tuple[Pipeline, SpectrumSpec]:
     pipeline = runner.pipeline
     if pipeline is None or runner.ended:
-        why = "has ended" if runner.ended else "is waited for"
-        raise UnavailableError(f"source={runner.name!r}: gives nothing: it {why}")
+        why = "has ended" if runner.ended else "waits for its device"
+        raise UnavailableError(f"source={runner.name!r}: no data: the source {why}")
     for spec in pipeline.specs:
         if product in ("", spec.product):
             return pipeline, spec
     known = ", ".join(spec.product for spec in pipeline.specs)
-    raise NotFoundError(f"product={product!r}: {runner.name} has no such; there are: {known}")
+    raise NotFoundError(
+        f"product={product!r}: {runner.name} has no such product; there are: {known}"
+    )
 
 
 def _name(source: str, product: str) -> str:

@@ -102,7 +102,7 @@ def _source_and_product(topic: str, known: Iterable[str]) -> tuple[str, str]:
 
 
 def _unknown(topic: str, known: Iterable[str]) -> NotFoundError:
-    return NotFoundError(f"topic={topic!r}: is not there; there are: {_listed(known)}")
+    return NotFoundError(f"topic={topic!r}: does not exist; there are: {_listed(known)}")
 
 
 def _listed(known: Iterable[str]) -> str:

@@ -131,7 +131,7 @@ class LiveSettings:
         with self._changing:
             before = self._with_tables(self.current)
             if any(source.name == name for source in before.all_sources):
-                raise ConfigError(f"source={name!r}: is there already; give it another name")
+                raise ConfigError(f"source={name!r}: already exists; choose another name")
             key = f'sources."{name}"'
             new = config.with_changes(before, {key: dict(table)}, "source.add")
             if before is not self.current:
@@ -144,7 +144,9 @@ class LiveSettings:
         with self._changing:
             names = [source.name for source in self._with_tables(self.current).all_sources]
             if name not in names:
-                raise NotFoundError(f"source={name!r}: is not there; there are: {', '.join(names)}")
+                raise NotFoundError(
+                    f"source={name!r}: does not exist; there are: {', '.join(names)}"
+                )
             if len(names) == 1:
                 raise ConfigError(f"source={name!r}: is the last one, and a daemon must have one")
             new = config.with_changes(self.current, {f'sources."{name}"': None}, "source.remove")

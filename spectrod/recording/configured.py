@@ -323,10 +323,12 @@ class ConfiguredRecording:
                 writer.close()
             rule = f"less than min_free_mb={self.config.min_free_mb:g} is free"
             self._reporter.warn(
-                "record.full", f"{self._folder.path}: {rule}: stopped until there is"
+                "record.full", f"{self._folder.path}: {rule}: recording stops until there is more"
             )
         else:
-            self._reporter.warn("record.room", f"{self._folder.path}: has space again: goes on")
+            self._reporter.warn(
+                "record.room", f"{self._folder.path}: has space again; recording continues"
+            )
         for writer in self._writers:
             writer.has_room = self._has_room
 
@@ -337,7 +339,8 @@ class ConfiguredRecording:
             roll_s = self.config.pre_roll_s
             self._reporter.warn(
                 "record.pre_roll",
-                f"pre_roll_s={roll_s:g}: takes more than {HELD_MAX_BYTES >> 20} MB: it is shorter",
+                f"pre_roll_s={roll_s:g}: needs more than {HELD_MAX_BYTES >> 20} MB: "
+                "the pre-roll is shorter",
             )
 
     def _tidy(self) -> None:

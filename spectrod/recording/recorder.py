@@ -84,8 +84,8 @@ class Recorder:
         """Wait for the end, at most this long; log an error if the disk does not answer."""
         if not self._worker.wait(timeout_s):
             _log.error(
-                "recording %s: the disk does not answer: not waited for; what is not finished is "
-                "recovered at the next start",
+                "recording %s: the disk does not respond; stopping without it; unfinished files "
+                "are recovered at the next start",
                 self._recording.config.name,
             )
 
@@ -144,7 +144,7 @@ class Recorder:
                 backoff.reset()
             again_s = backoff.next_s()
             is_last = self._stopping.is_set()
-            what_next = "" if is_last else f"; begins anew in {again_s:.0f} s"
+            what_next = "" if is_last else f"; restarts in {again_s:.0f} s"
             self._recording.break_off(self._failure + what_next)
             if self._stopping.wait(again_s):
                 return

@@ -205,13 +205,13 @@ def _find(config: RecordingConfig, runner: Recordable) -> _Wanted:
     """Find what to record; raises UnavailableError if there is nothing yet."""
     pipeline = runner.pipeline
     if pipeline is None:
-        raise UnavailableError("the source is waited for")
+        raise UnavailableError("the source waits for its device")
     if pipeline.finished:
         raise UnavailableError("the source has ended")
     for spec in pipeline.coming_specs:
         if config.product in ("", spec.product):
             return _Wanted(config, runner, pipeline, spec)
-    raise UnavailableError(f"product={config.product!r}: the source has no such")
+    raise UnavailableError(f"product={config.product!r}: the source has no such product")
 
 
 def _goes_on(running: _Running, wanted: _Wanted | None) -> bool:

@@ -172,7 +172,7 @@ class RetryingWriter(RotatingWriter[T]):
         if self.error:
             lost = self.missed - self._missed_before
             self._reporter.warn(
-                "record.resumed", f"goes on; {lost} {self._outputs.unit} are missing"
+                "record.resumed", f"resumed; {lost} {self._outputs.unit} are missing"
             )
             self.error = ""
 

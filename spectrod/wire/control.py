@@ -241,7 +241,7 @@ class ControlServer:
         with suppress(queue.Full):  # then the thread sees the flag before the next change
             self._changes.put_nowait(None)
         if not changes.wait(_JOIN_S):
-            _log.warning("control: a change takes too long; the daemon stops without it")
+            _log.warning("control: a change takes too long; stopping without waiting for it")
         self._stopping.set()
         self._wake()
         server.require_end(_JOIN_S)
@@ -496,7 +496,7 @@ class ControlServer:
         self._reply_done(socket)
         # Still the same: it is not among the finished changes.
         if late is not None and late is self._doing:
-            text = f"{late.request.method}: the daemon stops before it is done"
+            text = f"{late.request.method}: the daemon stops before the change is done"
             self._reply(socket, late, failed(late.request.id, "unavailable", text))
         rest = [waiting.asked for waiting in self._waiting]
         with suppress(queue.Empty):

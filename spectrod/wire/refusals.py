@@ -16,7 +16,7 @@ that one is needed. libzmq drops peers that do not speak ZMTP without an event."
 PERIOD_S = 60.0
 
 _WORDS: Mapping[Kind, str] = {
-    "no_key": "without a key where one is needed, or with one where none is",
+    "no_key": "without a key where one is required, or with one where none is",
     "wrong_server_key": "with a wrong server key",
     "unknown_key": "with an unknown key",
     "revoked_key": "with a revoked key",

@@ -59,7 +59,7 @@ def test_what_is_tuned_is_saved_and_used(device, kind, capsys):
     assert "deleted" in capsys.readouterr().out
     assert wisdom.lookup(device, spec) is None
     assert main(["tune", "--forget"]) == 0
-    assert "there was none" in capsys.readouterr().out
+    assert "does not exist" in capsys.readouterr().out
 
 
 @pytest.mark.slow

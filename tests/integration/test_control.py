@@ -171,7 +171,7 @@ def test_replay_of_another_epoch_or_the_future_gives_nothing(control):
     for params in ({"first_seq": seq + 10**9}, {"first_seq": 0, "epoch": 1}):
         result, parts = control.call_parts("replay", topic="spec/tone/0/dbfs/", **params)
         assert (result["parts"], result["more"], list(parts)) == ([], False, [])
-    with pytest.raises(NotFoundError, match="topic='spec/x/0/dbfs/': is not there; there are: "):
+    with pytest.raises(NotFoundError, match="topic='spec/x/0/dbfs/': does not exist; there are: "):
         control.call("replay", topic="spec/x/0/dbfs/", first_seq=0)
 
 
@@ -225,9 +225,13 @@ def test_latest_waits_for_one_client_while_another_is_answered(control):
 @pytest.mark.parametrize(
     ("topic", "error", "text"),
     [
-        ("spec/x/0/dbfs/", NotFoundError, "source='x': is not there; there are: tone, low.noise"),
-        ("spec/tone/0/x/", NotFoundError, "topic='spec/tone/0/x/': is not there"),
-        ("spec/tone/9/dbfs/", NotFoundError, "topic='spec/tone/9/dbfs/': is not there; there are"),
+        ("spec/x/0/dbfs/", NotFoundError, "source='x': does not exist; there are: tone, low.noise"),
+        ("spec/tone/0/x/", NotFoundError, "topic='spec/tone/0/x/': does not exist"),
+        (
+            "spec/tone/9/dbfs/",
+            NotFoundError,
+            "topic='spec/tone/9/dbfs/': does not exist; there are",
+        ),
         ("spec/", ConfigError, "topic='spec/': must be spec/SOURCE/CHANNEL/PRODUCT/ or bands/"),
         ("spec/tone/0/dbfs", ConfigError, "topic='spec/tone/0/dbfs': must be spec/SOURCE/CHANNEL"),
         ("hb/tone/", ConfigError, "topic='hb/tone/': must be"),
@@ -313,7 +317,7 @@ def test_reset_begins_averages_anew(control):
     text = "product='x': no source has it; there are: dbfs, slow, thirds"
     with pytest.raises(NotFoundError, match=text):
         control.call("reset", product="x")
-    text = "product='x': tone has no such; there are: dbfs, slow, thirds"
+    text = "product='x': tone has no such product; there are: dbfs, slow, thirds"
     with pytest.raises(NotFoundError, match=text):
         control.call("reset", source="tone", product="x")
     assert told(control, "control.reset") == ["all products", "all products", "slow"]
@@ -333,14 +337,16 @@ def test_a_source_that_is_away_keeps_no_other_from_a_reset(control):
     with pytest.raises(UnavailableError, match="away: waiting: "):
         control.call("reset", source="away")
     assert told(control, "control.reset") == before
-    with pytest.raises(UnavailableError, match="source='away': gives nothing: it is waited for"):
+    with pytest.raises(
+        UnavailableError, match="source='away': no data: the source waits for its device"
+    ):
         control.call("record.start", source="away")
 
 
 @pytest.mark.parametrize("method", ["pause", "resume", "reset"])
 def test_a_source_that_is_not_there_is_told(method, control):
     """An unknown source is an error with the names of the sources."""
-    text = "source='x': is not there; there are: tone, low.noise"
+    text = "source='x': does not exist; there are: tone, low.noise"
     with pytest.raises(NotFoundError, match=text):
         control.call(method, source="x")
 
@@ -356,7 +362,7 @@ def test_sources_come_and_go_and_others_go_on(control):
     control.call("source.remove", name="b")
     assert list(sources(control)) == ["tone", "low.noise"]
     assert sources(control)["tone"]["samples"] >= before
-    with pytest.raises(NotFoundError, match="source='b': is not there"):
+    with pytest.raises(NotFoundError, match="source='b': does not exist"):
         control.call("latest", topic="spec/b/0/dbfs/")
     assert [len(told(control, kind)) for kind in ("source.add", "source.remove")] == [1, 1]
 
@@ -464,15 +470,19 @@ def test_a_picture_ends_when_its_source_ends(folder):
     ("params", "error", "text"),
     [
         ({}, ConfigError, "source='': must name one of tone, low.noise"),
-        ({"source": "x"}, NotFoundError, "source='x': is not there"),
-        ({"source": "tone", "product": "x"}, NotFoundError, "product='x': tone has no such"),
+        ({"source": "x"}, NotFoundError, "source='x': does not exist"),
+        (
+            {"source": "tone", "product": "x"},
+            NotFoundError,
+            "product='x': tone has no such product",
+        ),
         ({"source": "tone", "product": "thirds"}, ConfigError, "pictures show no bands"),
         ({"source": "tone", "name": "../a"}, ConfigError, "Expected `str` matching regex"),
         ({"source": "tone", "name": "/a"}, ConfigError, "Expected `str` matching regex"),
         ({"source": "tone", "name": ".a"}, ConfigError, "Expected `str` matching regex"),
         ({"source": "tone", "name": "a\n"}, ConfigError, "Expected `str` matching regex"),
-        ({"source": "tone", "name": "there.png"}, StorageError, "there.png: is there already"),
-        ({"source": "tone", "name": "link"}, StorageError, "link.png: is there already"),
+        ({"source": "tone", "name": "there.png"}, StorageError, "there.png: already exists"),
+        ({"source": "tone", "name": "link"}, StorageError, "link.png: already exists"),
         ({"source": "tone", "duration_s": 0}, ConfigError, "Expected `float` > 0"),
         ({"source": "tone", "duration_s": -1}, ConfigError, "Expected `float` > 0"),
         ({"source": "tone", "duration_s": 1e300}, ConfigError, "Expected `float` <= 31622400.0"),

@@ -144,11 +144,11 @@ def test_json_is_the_reply_as_it_came(daemon, ctl):
         (["set", "products.x={"], 2, "products.x='{': not valid JSON: Expecting property name"),
         (["set", "engine.engine=opencl"], 2, "engine.engine: needs a restart"),
         (["get", "x"], 2, "x: unknown key; there are [source], [analysis]"),
-        (["pause", "x"], 2, "source='x': is not there; there are: tone"),
+        (["pause", "x"], 2, "source='x': does not exist; there are: tone"),
         (["record", "stop"], 2, "recording='': does not run; there are: none"),
         (["source", "add", "b", "uri=/etc/passwd"], 2, "uri='/etc/passwd': no file paths from pe"),
         (["source", "remove", "tone"], 2, "source='tone': is the last one"),
-        (["replay", "spec/x/0/dbfs/", "0"], 2, "topic='spec/x/0/dbfs/': is not there"),
+        (["replay", "spec/x/0/dbfs/", "0"], 2, "topic='spec/x/0/dbfs/': does not exist"),
         (["status", "--endpoint", "ipc:///nope"], 69, "ipc:///nope: no daemon: No such file"),
         (["status", "--endpoint", "nope"], 2, "endpoint='nope': must be tcp://HOST:PORT or"),
         (["status", "--endpoint", "tcp://127.0.0.1:1", "--timeout", "0.05"], 69, "tcp://127.0"),
@@ -216,7 +216,7 @@ def test_a_second_daemon_at_the_same_socket_ends_with_75(daemon, ctl):
 
 def test_without_a_daemon_the_code_is_69(machine, ctl):
     """Without a daemon the exit code is 69, that of an unavailable service."""
-    text = "spectrod: no daemon of this machine takes requests; is one running?\n"
+    text = "spectrod: no daemon on this machine accepts requests; is one running?\n"
     assert ctl("status") == (69, text)
 
 

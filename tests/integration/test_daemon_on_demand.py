@@ -371,7 +371,7 @@ def test_what_a_change_needs_compiled_is_compiled_before_it_is_made(
             (TONE, NOISE),
             (ProductConfig("dbfs"),),
             ConfigError,
-            r"products\.dbfs: is what the main analysis is called; must be another name",
+            r"products\.dbfs: is the name of the main analysis; must be another name",
         ),
     ],
 )

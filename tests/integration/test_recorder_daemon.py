@@ -218,7 +218,7 @@ def test_each_source_has_a_folder_and_one_that_comes_is_recorded(start):
     running, waiting = site.call("status")["recorders"]
     assert (running["source"], running["state"]) == ("tone", "recording")
     assert (waiting["source"], waiting["state"]) == ("away", "waiting")
-    assert waiting["error"] == "the source is waited for"
+    assert waiting["error"] == "the source waits for its device"
     assert sorted(one.name for one in (site.recorded / "all").iterdir()) == ["_..", "tone"]
     assert site.batches("all", "_..")
     assert not list((site.recorded / "all" / "_..").glob("*.part"))
@@ -249,7 +249,7 @@ def test_what_is_asked_for_is_a_file_of_its_kind(suffix, n_frames, start):
         samples, fs = soundfile.read(file)
         assert (len(samples), fs, facts["frames"]) == (n_frames, 48000, n_frames)
         assert np.sqrt(np.mean(samples**2)) == pytest.approx(0.1 / np.sqrt(2), rel=0.01)
-    with pytest.raises(SpectrodError, match="is there already; give another name"):
+    with pytest.raises(SpectrodError, match="already exists; choose another name"):
         site.call("record.start", name=name)
 
 

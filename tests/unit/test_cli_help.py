@@ -24,15 +24,15 @@ SIGNAL = ["record", "signal:pink,-20", "--duration", "1", "-o", "a.png"]
     [
         (
             [*FILE, "--fmin", "100"],
-            "--fmin: no such option; did you mean --f-min? (spectrod record --help says more)",
+            "--fmin: no such option; did you mean --f-min? (see spectrod record --help)",
         ),
         ([*FILE, "--colourmap=jet"], "--colourmap: no such option; did you mean --colormap? ("),
         (
             ["ctl", "record", "start", "--durration", "5"],
-            "--durration: no such option; did you mean --duration? (spectrod ctl record start",
+            "--durration: no such option; did you mean --duration? (see spectrod ctl record start",
         ),
-        ([*FILE, "--xyzzy"], "--xyzzy: no such option (spectrod record --help says more)"),
-        ([*FILE, "b.wav"], "unrecognized arguments: b.wav (spectrod record"),
+        ([*FILE, "--xyzzy"], "--xyzzy: no such option (see spectrod record --help)"),
+        ([*FILE, "b.wav"], "unrecognized arguments: b.wav (see spectrod record"),
         (["recordd", "a.wav"], "did you mean record?"),
         ([*FILE, "--theme", "drak"], "did you mean dark?"),
         ([*FILE, "--view", "lsta"], "did you mean ltsa?"),

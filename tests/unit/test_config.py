@@ -519,7 +519,7 @@ def test_align_is_a_key_of_every_analysis(tmp_path):
         ("products = 1", "products: unknown key; keys stand in [source], [analysis],"),
         ("[products.'a b']", "name of a product='a b': must be 1 to 64 of A-Z a-z 0-9 . _ -"),
         ("[products.a]\nhop=0", "products.a: hop=0: must be at least 1 sample"),
-        ("[products.dbfs]", "products.dbfs: is what the main analysis is called; must be another"),
+        ("[products.dbfs]", "products.dbfs: is the name of the main analysis; must be another"),
         (
             "[products.a]\nsources=['x']",
             "products.a: sources='x': is no source's name; there are: none with a name",
@@ -592,12 +592,18 @@ def test_a_single_source_that_has_a_name_can_have_others_beside():
         ({"analysis.hup": 1}, "set: analysis.hup: unknown key; [analysis] knows window"),
         ({"analysis.hop": "x"}, "set: analysis.hop='x': Expected `int`, got `str`"),
         ({"analysis.hop": 0}, "hop=0: must be at least 1 sample"),
-        ({"hop": 1}, "set: hop: unknown key; must be one of a table that is there"),
-        ({"": 1}, "set: : unknown key; must be one of a table that is there"),
-        ({"analysis.hop.x": 1}, "set: analysis.hop.x: unknown key; must be one of a table"),
+        ({"hop": 1}, "set: hop: unknown key; must belong to an existing table"),
+        ({"": 1}, "set: : unknown key; must belong to an existing table"),
+        (
+            {"analysis.hop.x": 1},
+            "set: analysis.hop.x: unknown key; must belong to an existing table",
+        ),
         ({"sources.roof": {}}, "set: source.name='': must be set before there can be others"),
-        ({"sources.roof.uri": "-"}, "set: sources.roof.uri: unknown key; must be one of a table"),
-        ({"products.a": None}, "set: products.a: is not there to be removed"),
+        (
+            {"sources.roof.uri": "-"},
+            "set: sources.roof.uri: unknown key; must belong to an existing table",
+        ),
+        ({"products.a": None}, "set: products.a: does not exist, so it cannot be removed"),
         (
             {"source.name": "a", "sources.b": {}, "sources.a": None, "sources.b.x": 1},
             "set: sources.b.x: unknown key; [sources.b] knows uri",

@@ -129,7 +129,7 @@ def test_a_start_that_fails_leaves_no_file_and_no_descriptor(name, started, tmp_
         started.begin(name)
     assert list((tmp_path / "state").iterdir()) == []
     (tmp_path / "state" / name).mkdir()
-    with pytest.raises(StorageError, match=f"{name}: is there already; give another name"):
+    with pytest.raises(StorageError, match=f"{name}: already exists; choose another name"):
         started.begin(name)
     assert list((tmp_path / "state" / name).parent.iterdir()) == [tmp_path / "state" / name]
     assert started.snapshots() == []
@@ -177,7 +177,7 @@ def test_the_name_of_a_file_that_hangs_is_taken(started, disk):
     """The name of a file that hangs stays reserved, so that two recordings never share it."""
     with pytest.raises(BusyError, match="the disk has not answered"):
         started.begin("x.spd")
-    with pytest.raises(StorageError, match=r"x\.spd: is there already; give another name"):
+    with pytest.raises(StorageError, match=r"x\.spd: already exists; choose another name"):
         started.begin("x.spd")
 
 

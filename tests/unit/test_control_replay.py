@@ -101,14 +101,18 @@ def test_a_number_of_another_epoch_does_not_count(history):
 
 def test_a_product_that_is_not_there_is_told(history):
     """An unknown product is refused with the list of topics."""
-    with pytest.raises(NotFoundError, match="topic='spec/mic/0/hold/': is not there; there are: s"):
+    with pytest.raises(
+        NotFoundError, match="topic='spec/mic/0/hold/': does not exist; there are: s"
+    ):
         latest(history, lambda _: Source(), LatestParams(topic="spec/mic/0/hold/"))
 
 
 @pytest.mark.parametrize("topic", ["spec/mic/1/dbfs/", "bands/mic/0/dbfs/"])
 def test_a_topic_that_the_source_never_sends_is_refused(history, topic):
     """A topic that the source can never send, such as another channel, is refused at once."""
-    with pytest.raises(NotFoundError, match=f"^topic='{topic}': is not there; there are: {TOPIC}$"):
+    with pytest.raises(
+        NotFoundError, match=f"^topic='{topic}': does not exist; there are: {TOPIC}$"
+    ):
         latest(history, lambda _: Source(), LatestParams(topic=topic, timeout_s=5))
 
 

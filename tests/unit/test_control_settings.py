@@ -264,7 +264,7 @@ def test_a_change_is_applied_logged_and_an_event(caplog):
         ({"control.state_folder": "/"}, "control.state_folder: needs a restart"),
         ({"products.x.hop": 1}, "set: products.x.hop: unknown key"),
         ({"products.a/b": {"hop": 1}}, "name of a product='a/b': must be 1 to 64"),
-        ({"products.x": None}, "set: products.x: is not there to be removed"),
+        ({"products.x": None}, "set: products.x: does not exist, so it cannot be removed"),
         ({"source.name": 5, "sources.b": {}}, "set: source.name=5: must be set before there"),
         ({"source.name": None, "sources.b": {}}, "set: source.name='': must be set before there"),
         ({"source.name": {}, "sources.b": {}}, "set: source.name={}: must be set before there"),
@@ -465,7 +465,7 @@ def test_a_source_is_added_beside_a_single_one():
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("mic", "source='mic': is there already"),
+        ("mic", "source='mic': already exists"),
         ("a/b", "name of a source='a/b': must be 1 to 64"),
         ('a"b', "name of a source='a\"b': must be 1 to 64"),
         ("", "name of a source='': must be 1 to 64"),
@@ -482,7 +482,7 @@ def test_a_source_needs_a_name_of_its_own(name, text):
 def test_the_last_source_stays():
     """The last source cannot be removed, because a daemon without sources would end."""
     settings, _, _ = live(Config(sources=(table("mic"), table("roof.left"))))
-    with pytest.raises(NotFoundError, match="source='x': is not there; there"):
+    with pytest.raises(NotFoundError, match="source='x': does not exist; there"):
         settings.remove_source("x", "ann")
     settings.remove_source("roof.left", "ann")
     with pytest.raises(ConfigError, match="source='mic': is the last one"):
@@ -494,7 +494,7 @@ def test_a_single_source_goes_by_the_name_of_its_topics():
     settings, _, _ = live()
     with pytest.raises(ConfigError, match="source='signal': is the last one"):
         settings.remove_source("signal", "ann")
-    with pytest.raises(NotFoundError, match="source='x': is not there; there are: signal"):
+    with pytest.raises(NotFoundError, match="source='x': does not exist; there are: signal"):
         settings.remove_source("x", "ann")
 
 

@@ -81,7 +81,7 @@ def test_a_status_is_a_table_with_what_else_there_is_to_say():
         "SOURCE  STATE    RATE      CH  PRODUCTS       MESSAGES  LOST",
         f"roof    running  44.1 kHz  2   dbfs,(thirds)  1.23 M    {LOST}",
         "  test signal, rate -1.3 +- 0.31 ppm",
-        "  begun again 3 times",
+        "  restarted 3 times",
         "  files left out or read in part: 2",
         "  silent: 0, 5 clipped samples",
         "",
@@ -136,8 +136,8 @@ def test_what_has_happened_once_is_told_so():
     """An event that has occurred once is not printed in the plural."""
     stats = replace(STATS, engine_failures=1, capture=replace(STATS.capture, restarts=1))
     lines = ctl_text.status_text(status(stats)).splitlines()
-    assert "  begun again once" in lines
-    assert f"  engine failed once; {stats.engine} goes on" in lines
+    assert "  restarted once" in lines
+    assert f"  engine failed once; {stats.engine} takes over" in lines
 
 
 def test_a_source_that_was_never_there_has_no_rate():

@@ -101,14 +101,14 @@ def test_auto_without_any_device_is_numpy_with_one_warning(machine, caplog):
     machine()
     assert isinstance(open_engine(), NumpyEngine)
     assert len(caplog.records) == 1
-    assert "no OpenCL device works, computing with NumPy: no OpenCL platform" in caplog.text
+    assert "no OpenCL device works, using NumPy: no OpenCL platform" in caplog.text
 
 
 def test_auto_with_only_broken_devices_is_numpy(machine, caplog):
     """If no device works, auto uses NumPy and logs the reason."""
     machine("broken")
     assert open_engine().name == "numpy"
-    assert "computing with NumPy: Fake/broken: its compiler refuses" in caplog.text
+    assert "using NumPy: Fake/broken: its compiler refuses" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["auto", "opencl"])
@@ -194,6 +194,6 @@ def test_a_machine_without_drivers_computes_with_numpy():
     result = run_python(code, OCL_ICD_VENDORS="/nonexistent")
     assert result.stdout == "numpy\n"
     assert result.stderr == (
-        "no OpenCL device works, computing with NumPy: no OpenCL platform has a device: "
+        "no OpenCL device works, using NumPy: no OpenCL platform has a device: "
         "no driver is installed, or none works\n"
     )

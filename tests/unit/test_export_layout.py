@@ -236,7 +236,7 @@ def test_the_log_names_bands_that_only_zero_padding_resolves():
     """Zero padding gives closer bins but no finer resolution, and the log says so."""
     padded = SpectrumSpec(48000.0, win_length=960, nfft=4096, bands="third-octave")
     assert bands_blurred(padded) == (
-        "bands='third-octave': narrower than the window tells apart, 50 Hz, and so mixed with "
+        "bands='third-octave': narrower than the window's resolution, 50 Hz; they mix with "
         "their neighbours: 63 Hz, 80 Hz, 100 Hz, 125 Hz, 160 Hz, 200 Hz"
     )
     bins = SpectrumSpec(48000.0, win_length=960, nfft=4096)

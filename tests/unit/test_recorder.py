@@ -215,7 +215,7 @@ def test_a_pre_roll_that_does_not_fit_is_told_once(machine, monkeypatch):
     assert rows == list(range(rows[0], 611))
     assert 450 < rows[0] < 600
     (told,) = site.told("record.pre_roll")
-    assert told.startswith("night: pre_roll_s=60: takes more than 0 MB: it is shorter")
+    assert told.startswith("night: pre_roll_s=60: needs more than 0 MB: the pre-roll is shorter")
 
 
 @pytest.mark.parametrize("suffix", ["wav", "flac"])
@@ -365,7 +365,7 @@ def test_it_stops_before_the_disk_is_full_and_goes_on_by_itself(machine, monkeyp
     assert [b.gap_samples for b in whole if b.gap_samples] == [(1015 - n_rows) * 100]
     (full,), (room,) = site.told("record.full"), site.told("record.room")
     assert "less than min_free_mb=0.1 is free" in full
-    assert "has space again" in room
+    assert "has space again; recording continues" in room
 
 
 def test_where_the_oldest_may_go_it_does_not_stop(machine, monkeypatch):
@@ -410,7 +410,7 @@ def test_an_error_of_the_disk_is_told_once_and_tried_again(machine, monkeypatch)
     assert gaps == [facts["lost_rows"] * 100]
     (failed,), (resumed,) = site.told("record.failed"), site.told("record.resumed")
     assert failed.endswith("Input/output error; it is tried again")
-    assert resumed == f"night: goes on; {facts['lost_rows']} rows are missing"
+    assert resumed == f"night: resumed; {facts['lost_rows']} rows are missing"
     assert not list(site.folder.glob("*.part"))
 
 
@@ -430,7 +430,7 @@ def test_a_folder_that_is_removed_is_made_again(machine):
     assert rows[0] <= 35
     facts = site.recording.facts()
     assert (facts["rows"], facts["lost_rows"]) == (120 - rows[0], rows[0])
-    assert site.told("record.resumed") == [f"night: goes on; {rows[0]} rows are missing"]
+    assert site.told("record.resumed") == [f"night: resumed; {rows[0]} rows are missing"]
     (failed,) = site.told("record.failed")
     assert "was removed while it was being written" in failed
 

@@ -235,7 +235,7 @@ def test_a_disk_that_does_not_answer_does_not_hold_up_whoever_hands_over(
         assert facts["lost_rows"] > 400
         recorder.end()
         recorder.join(0.01)
-        assert "recording night: the disk does not answer: not waited for" in caplog.text
+        assert "recording night: the disk does not respond; stopping without it" in caplog.text
     answer.set()
     recorder.join(10.0)
     facts = recorder.facts()
@@ -264,7 +264,7 @@ def test_a_fault_of_our_own_is_seen_and_leaves_the_stream_alone(begin, monkeypat
     assert (facts["state"], facts["error"]) == ("failed", text)
     assert "Traceback" in caplog.text
     (event,) = [e for e in recorder.events.since() if e.kind == "record.failed"]
-    assert re.fullmatch(rf"night: {re.escape(text)}; begins anew in (2[2-9]|3[0-8]) s", event.text)
+    assert re.fullmatch(rf"night: {re.escape(text)}; restarts in (2[2-9]|3[0-8]) s", event.text)
     recorder.end()
     recorder.join(10.0)
     assert "the disk does not answer" not in caplog.text
@@ -484,7 +484,10 @@ def load_value(line):
             "sources = ['x']",
             "recordings.a: sources='x': is no source's name; there are: pond, roof",
         ),
-        ("product = 'levels'", "recordings.a: product='levels': pond has no such; there are: dbfs"),
+        (
+            "product = 'levels'",
+            "recordings.a: product='levels': pond has no such product; there are: dbfs",
+        ),
         ("fsync_s = 0", "recordings.a.fsync_s=0: Expected `float` >= 0.1"),
         ("when_full = 'x'", "recordings.a.when_full='x': must be one of stop, delete"),
         ("sample = 'wav'", "recordings.a.sample: unknown key; [recordings.a] knows sources, "),

@@ -186,7 +186,7 @@ def test_a_request_may_have_64_kb_and_not_one_byte_more(folder):
     ("error", "code"),
     [
         (ConfigError("hop=0: must be"), "refused"),
-        (NotFoundError("source='x': is not there"), "not_found"),
+        (NotFoundError("source='x': does not exist"), "not_found"),
         (DeniedError("no"), "denied"),
         (BusyError("later"), "busy"),
         (StorageError("disk"), "storage"),
@@ -576,7 +576,7 @@ def test_a_stop_answers_whose_change_takes_too_long_for_it(folder):
         server.stop()
         reply = json.loads(socket.recv())
         end.set()
-        text = "reload: the daemon stops before it is done"
+        text = "reload: the daemon stops before the change is done"
         assert reply["error"] == {"code": "unavailable", "message": text}
 
 
