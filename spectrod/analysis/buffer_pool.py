@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_SPARE_MAX = 8
-"""Maximum number of free buffers of one size; more are left only after a burst."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PooledBuffer:
@@ -38,10 +35,13 @@ class BufferPool:
     ----------
     make : callable
         Makes a new ``PooledBuffer`` of a number of bytes.
+    spare_max : int
+        Maximum number of free buffers of one size; more are left only after a burst.
     """
 
-    def __init__(self, make: Callable[[int], PooledBuffer]) -> None:
+    def __init__(self, make: Callable[[int], PooledBuffer], spare_max: int = 8) -> None:
         self._make = make
+        self._spare_max = spare_max
         # Bounded: extra buffers are dropped. Appending and popping need no lock.
         self._spare: dict[int, deque[PooledBuffer]] = {}
 
@@ -49,7 +49,7 @@ class BufferPool:
         """Lend memory for an array."""
         n_bytes = dtype.itemsize * int(np.prod(shape))
         size = 1 << max(n_bytes - 1, 1).bit_length()
-        spare = self._spare.setdefault(size, deque(maxlen=_SPARE_MAX))
+        spare = self._spare.setdefault(size, deque(maxlen=self._spare_max))
         try:
             pooled = spare.pop()
         except IndexError:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.analysis.buffer_pool import BufferPool, PooledBuffer
-from spectrod.analysis.parallel_copy import copy
 from spectrod.analysis.sample_buffer import SampleBuffer, aligned_memory
 from spectrod.errors import DeviceError
 from spectrod.opencl.context import Context
@@ -249,10 +248,6 @@ class MirroredSampleBuffer(SampleBuffer):
         self._sent = 0
         # Keep events until they are complete: pyopencl waits for an event that is dropped.
         self._uploads: deque[Any] = deque(maxlen=_UPLOADS_KEPT)
-
-    @staticmethod
-    def _copy(target: NDArray[Any], samples: NDArray[Any]) -> None:
-        copy(target, samples, axis=1)
 
     def samples(self, place: int) -> Samples:
         """Return the samples from an index on; upload new ones, which kernels wait for."""

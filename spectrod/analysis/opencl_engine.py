@@ -9,6 +9,7 @@ from spectrod.analysis.device_memory import device_memory
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_plan import OpenCLPlan
 from spectrod.analysis.sample_buffer import SampleBuffer
+from spectrod.analysis.stage_pool import StagePool
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.transpose import Transposer
 from spectrod.opencl.context import Context
@@ -59,6 +60,7 @@ class OpenCLEngine:
             _SHARED_BATCH_BYTES if device.shares_host_memory else _MIRRORED_BATCH_BYTES
         )
         self._memory = device_memory(self.context)
+        self._stages = StagePool(self.context)
         self._transposer: Transposer | None = None
 
     def sample_buffer(self, layout: SampleLayout, capacity: int) -> SampleBuffer:
@@ -89,7 +91,7 @@ class OpenCLEngine:
         """
         if max_frames < 1:
             raise ConfigError(f"max_frames={max_frames}: must be at least 1")
-        return OpenCLPlan(self.context, self._memory, spec, buffer, max_frames)
+        return OpenCLPlan(self.context, self._memory, self._stages, spec, buffer, max_frames)
 
     def transpose(self, matrix: Float32Array) -> Float32Array:
         """Transpose a C-contiguous (rows, columns) float32 matrix into a new one."""
@@ -104,6 +106,7 @@ class OpenCLEngine:
     def close(self) -> None:
         """Wait for the device and release it; plans must not be used afterwards."""
         self._transposer = None
+        self._stages.clear()
         try:
             self.context.close()
         except DeviceError as error:

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from spectrod.analysis.averaging_state import AveragingState
 from spectrod.analysis.device_memory import DeviceMemory, DeviceSamples, Target
 from spectrod.analysis.sample_buffer import SampleBuffer
+from spectrod.analysis.stage_pool import StagePool
 from spectrod.errors import DeviceError
 from spectrod.opencl.context import Context
-from spectrod.stft.select import make_stft_stage
 from spectrod.stft.stage import Average
-from spectrod.stft.tables import kernel_spec, row_places
+from spectrod.stft.tables import row_places
 from spectrod.types import SpectrumSpec
 
 
@@ -28,6 +28,8 @@ class OpenCLPlan:
         The device.
     memory : DeviceMemory
         Memory strategy of the device.
+    stages : StagePool
+        Stages of the device.
     spec : SpectrumSpec
         Spec of the rows.
     buffer : SampleBuffer
@@ -47,17 +49,18 @@ class OpenCLPlan:
         self,
         context: Context,
         memory: DeviceMemory,
+        stages: StagePool,
         spec: SpectrumSpec,
         buffer: SampleBuffer,
         max_frames: int,
     ) -> None:
-        layout = buffer.layout
-        shape, tables = kernel_spec(spec, layout.sample_format, interleaved=layout.interleaved)
+        self._stages = stages
+        self._pooled = stages.take(spec, buffer.layout)
+        self._stage, shape = self._pooled.stage, self._pooled.shape
         self.count = AveragingState(spec)
         self._context = context
         self._hop, self._grid = spec.hop, spec.grid
         self._buffer = cast("DeviceSamples", buffer)
-        self._stage = make_stft_stage(context, shape, tables)
         self._row_shape = spec.n_signals, shape.n_values
         row_bytes = spec.n_signals * shape.n_values * shape.value_bytes
         dtype = np.dtype(np.complex64 if shape.output == "complex" else np.float32)
@@ -95,6 +98,11 @@ class OpenCLPlan:
         self._context.begin()
         target.begin(events)
         return in_flight
+
+    def __del__(self) -> None:
+        # Absent if the constructor failed. Kernels in flight keep what they use.
+        if pooled := getattr(self, "_pooled", None):
+            self._stages.put(pooled)
 
 
 class InFlight:

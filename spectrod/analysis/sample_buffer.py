@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.analysis.parallel import copy
 from spectrod.errors import DeviceError, InternalError
 from spectrod.sample_layout import SampleLayout
 
@@ -85,15 +86,11 @@ class SampleBuffer:
         """
         fill, n = self.fill, samples.shape[1]
         target = self.data[:, fill : fill + n]
-        if not _is_same(target, samples):
-            # They may overlap the target in the same memory.
-            apart = samples.copy() if np.may_share_memory(self.data, samples) else samples
-            self._copy(target, apart)
+        if not np.may_share_memory(self.data, samples):
+            copy(target, samples, axis=1)
+        elif not _is_same(target, samples):
+            target[...] = samples.copy()  # they may overlap
         self.end += n
-
-    @staticmethod
-    def _copy(target: NDArray[Any], samples: NDArray[Any]) -> None:
-        target[...] = samples
 
     def place(self, position: int) -> int:
         """Return the index in ``data`` of the sample at a position."""

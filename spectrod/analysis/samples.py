@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectrod.analysis.parallel import in_parts
 from spectrod.errors import ConfigError, InputError
 from spectrod.sample_layout import SampleLayout
 from spectrod.types import CHANNELS_MAX, SampleFormat
@@ -268,8 +269,12 @@ def require_finite(samples: Float32Array, sample_index: int = 0) -> None:
 
 def is_finite(samples: Float32Array) -> bool:
     """Return whether all samples are finite."""
-    # A sum is finite only if its terms are, and costs one pass and no memory. Huge finite terms can
-    # overflow too, so an infinite sum is checked element by element.
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = samples.sum(dtype=np.float32)
-    return bool(np.isfinite(total)) or bool(np.isfinite(samples).all())
+
+    def is_finite_part(part: slice) -> bool:
+        # A sum is finite only if its terms are, and costs one pass and no memory. Huge finite terms
+        # can overflow too, so an infinite sum is checked element by element.
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = samples[:, part].sum(dtype=np.float32)
+        return bool(np.isfinite(total)) or bool(np.isfinite(samples[:, part]).all())
+
+    return all(in_parts(is_finite_part, samples.shape[1], samples.nbytes))

@@ -7,12 +7,13 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectrod.analysis.buffer_pool import BufferPool, PooledBuffer
 from spectrod.analysis.engine import Engine, fallback_for
 from spectrod.analysis.engine_pool import ENGINE_POOL
 from spectrod.analysis.iq import as_channels
-from spectrod.analysis.parallel_copy import copy
+from spectrod.analysis.parallel import copy
 from spectrod.analysis.parameters import require_known, showing
-from spectrod.analysis.sample_buffer import SampleBuffer
+from spectrod.analysis.sample_buffer import SampleBuffer, aligned_memory
 from spectrod.analysis.samples import (
     along_time,
     as_array,
@@ -33,6 +34,12 @@ _PIECE_BYTES = 1 << 26
 """Maximum size of the results of one launch [bytes]: drivers limit buffers and scratch memory."""
 
 _PUSHED_SAMPLES = 1 << 18
+
+_POOLED_BYTES_MAX = 1 << 26
+"""Maximum size of results whose memory is kept for later calls [bytes]."""
+
+# One spare for each power of two: at most 128 MiB in all.
+_RESULTS = BufferPool(lambda n_bytes: PooledBuffer(aligned_memory(n_bytes), None), spare_max=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,7 +196,7 @@ def _compute(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> tuple[ND
     """Return all rows, (rows, signals, n_computed), and the name of the last engine."""
     dtype = np.complex64 if spec.output == "complex" else np.float32
     n_rows = -(-spec.n_frames(rows.shape[1]) // spec.averaging_frames)
-    values = np.empty((n_rows, spec.n_signals, spec.n_computed), dtype)
+    values = _results((n_rows, spec.n_signals, spec.n_computed), np.dtype(dtype))
     try:
         buffer = _buffer_over(engine, rows)
         if buffer is None:
@@ -201,6 +208,17 @@ def _compute(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> tuple[ND
         ENGINE_POOL.discard(engine)
         return values, _streamed(other, spec, rows, values)
     return values, engine.name
+
+
+def _results(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return memory for results, that of earlier results if no array refers to it any more.
+
+    The first write to new memory takes about as long as the spectra that fill it.
+    """
+    n_bytes = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    if n_bytes > _POOLED_BYTES_MAX:
+        return np.empty(shape, dtype)
+    return _RESULTS.lend(shape, dtype).array()
 
 
 def _buffer_over(engine: Engine, rows: NDArray[Any]) -> SampleBuffer | None:

@@ -1,7 +1,7 @@
 """The contract of all engines, run over NumPy and each working OpenCL device."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -12,7 +12,10 @@ from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.errors import InternalError
+from spectrod.fft import wisdom
 from spectrod.sample_layout import SampleLayout
+from spectrod.stft.select import families
+from spectrod.stft.tables import kernel_spec
 from spectrod.types import SpectrumSpec
 from spectrod.units import FLOOR_DBFS, FULL_SCALE_SINE_FS2
 
@@ -374,3 +377,54 @@ def test_transpose_of_a_large_matrix(engine, rng):
 def test_the_name_says_what_computes(engine):
     """The engine's name is ``numpy`` or ``opencl:PLATFORM/DEVICE``."""
     assert engine.name == "numpy" or engine.name.startswith("opencl:")
+
+
+def test_a_plan_uses_the_stage_of_an_earlier_one(opencl_device):
+    """The next plan of a spec builds nothing; a plan beside another one builds its own stage."""
+    engine = OpenCLEngine(opencl_device)
+    buffer = engine.sample_buffer(SampleLayout("float32", 1), 512)
+    buffer.append(np.ones((1, 512), np.float32))
+    spec = SpectrumSpec(FS, 1, "hann", 64, 32)
+    first, second = engine.plan(spec, buffer, 4), engine.plan(spec, buffer, 4)
+    expected = first.submit(0, 4).collect().copy()
+    np.testing.assert_array_equal(second.submit(0, 4).collect(), expected)
+    built_bytes = engine.context.table_bytes
+    del first, second
+    again = [engine.plan(spec, buffer, 4) for _ in range(2)]
+    assert engine.context.table_bytes == built_bytes
+    for plan in again:
+        np.testing.assert_array_equal(plan.submit(0, 4).collect(), expected)
+    engine.plan(spec, buffer, 4)
+    assert engine.context.table_bytes > built_bytes
+    del again, plan
+    engine.close()
+
+
+def test_unused_stages_are_bounded(opencl_device):
+    """The stage that has been unused for longest is dropped, so specs that change leave nothing."""
+    engine = OpenCLEngine(opencl_device)
+    buffer = engine.sample_buffer(SampleLayout("float32", 1), 512)
+    for name in ("hann", "hamming", "blackman", "nuttall", "bartlett"):
+        engine.plan(SpectrumSpec(FS, 1, name, 64, 32), buffer, 4)
+    built_bytes = engine.context.table_bytes
+    engine.plan(SpectrumSpec(FS, 1, "hamming", 64, 32), buffer, 4)
+    assert engine.context.table_bytes == built_bytes
+    engine.plan(SpectrumSpec(FS, 1, "hann", 64, 32), buffer, 4)
+    assert engine.context.table_bytes > built_bytes
+    engine.close()
+
+
+def test_a_tuned_result_replaces_an_unused_stage(opencl_device, monkeypatch):
+    """A plan does not use a stage that was built before the tuner saved another result."""
+    engine = OpenCLEngine(opencl_device)
+    buffer = engine.sample_buffer(SampleLayout("float32", 1), 512)
+    spec = SpectrumSpec(FS, 1, "hann", 64, 32)
+    engine.plan(spec, buffer, 4)
+    built_bytes = engine.context.table_bytes
+    shape, _ = kernel_spec(spec)
+    family = next(families(shape, opencl_device))
+    params = list(family.candidates(shape, opencl_device))[-1]
+    monkeypatch.setattr(wisdom, "lookup", lambda *_: (family.name, asdict(params)))
+    engine.plan(spec, buffer, 4)
+    assert engine.context.table_bytes > built_bytes
+    engine.close()

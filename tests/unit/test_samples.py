@@ -115,6 +115,15 @@ def test_first_bad_sample_is_named(value):
         require_finite(samples, 1000)
 
 
+@pytest.mark.parametrize("place", [0, 300_000, -1])
+def test_a_bad_sample_in_any_part_is_found(place):
+    """A NaN is found wherever it is among samples that several threads check."""
+    samples = np.ones((2, 600_001), np.float32)
+    assert is_finite(samples)
+    samples[1, place] = np.nan
+    assert not is_finite(samples)
+
+
 def test_huge_samples_are_finite():
     """Finite samples pass even if their sum overflows; a double beyond float32 does not."""
     assert is_finite(np.full((1, 100), 3e38, np.float32))

@@ -370,6 +370,21 @@ def test_integers_are_taken_as_they_are():
             np.testing.assert_array_equal(values, joined(stft.push(floats))[0])
 
 
+def test_results_keep_their_memory_until_released():
+    """A spectrogram that is still referenced is not overwritten; memory of a released one is."""
+    x = np.random.default_rng(5).standard_normal(5000).astype(np.float32)
+    first = spectrod.spectrogram(x, 8000, win_length=64, engine="numpy").values
+    expected, view, address = first.copy(), first[3:], first.__array_interface__["data"][0]
+    del first
+    other = spectrod.spectrogram(2 * x, 8000, win_length=64, engine="numpy").values
+    np.testing.assert_array_equal(view, expected[3:])
+    assert other.__array_interface__["data"][0] != address
+    del view
+    third = spectrod.spectrogram(3 * x, 8000, win_length=64, engine="numpy").values
+    assert third.__array_interface__["data"][0] == address
+    np.testing.assert_allclose(third, 9 * expected, rtol=1e-5)
+
+
 def test_a_pool_lends_what_comes_back():
     """A buffer is lent again only after the last view of it is released."""
     made = []

@@ -1,0 +1,55 @@
+"""Work on host memory by several threads: one alone saturates neither the memory nor PCIe."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+_THREADS_MAX = 4
+_PART_BYTES_MIN = 1 << 20
+
+
+def in_parts(work: Callable[[slice], T], n: int, n_bytes: int) -> list[T]:
+    """Call a function for consecutive parts of n items, in threads if they have many bytes.
+
+    Parameters
+    ----------
+    work : callable
+        Takes a slice of the items; releases the interpreter's lock for most of its time.
+    n : int
+        Number of items.
+    n_bytes : int
+        Size of all items [bytes].
+
+    Returns
+    -------
+    results : list
+        What ``work`` returned for each part, in order.
+    """
+    n_parts = min(_THREADS_MAX, n, n_bytes // _PART_BYTES_MIN)
+    if n_parts > 1:  # asking for the processors takes longer than a small part
+        n_parts = min(n_parts, os.cpu_count() or 1)
+    if n_parts < 2:
+        return [work(slice(0, n))]
+    parts = [slice(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
+    return list(_threads(os.getpid()).map(work, parts))
+
+
+def copy(out: NDArray[Any], source: NDArray[Any], axis: int) -> None:
+    """Copy an array to another of its shape, in parts along an axis."""
+
+    def copy_part(part: slice) -> None:
+        place = (slice(None),) * axis + (part,)
+        out[place] = source[place]
+
+    in_parts(copy_part, out.shape[axis], out.nbytes)
+
+
+@cache
+def _threads(pid: int) -> ThreadPoolExecutor:  # noqa: ARG001 - threads do not survive a fork
+    return ThreadPoolExecutor(_THREADS_MAX, "spectrod-parallel")

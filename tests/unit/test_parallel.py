@@ -1,0 +1,35 @@
+"""Work in parts by several threads."""
+
+import numpy as np
+import pytest
+
+from spectrod.analysis.parallel import copy, in_parts
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((2, 1_500_001), 1), ((3001, 2, 257), 0), ((1, 5), 1)])
+def test_a_copy_is_whole(shape, axis):
+    """A copy in any number of parts is complete, also for rows with gaps between them."""
+    source = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    out = np.zeros((*shape[:-1], shape[-1] + 3), np.float32)
+    copy(out[..., : shape[-1]], source, axis)
+    np.testing.assert_array_equal(out[..., : shape[-1]], source)
+    assert not out[..., shape[-1] :].any()
+
+
+@pytest.mark.parametrize("n_bytes", [0, 1 << 20, 1 << 21, 1 << 30])
+@pytest.mark.parametrize("n", [1, 2, 7, 1001])
+def test_each_item_is_in_one_part(n, n_bytes):
+    """The parts cover all items once, in order, with threads and without."""
+    parts = in_parts(lambda part: list(range(part.start, part.stop)), n, n_bytes)
+    assert [item for part in parts for item in part] == list(range(n))
+
+
+def test_an_error_in_a_part_is_raised():
+    """An error in the last of several parts reaches the caller."""
+
+    def work(part):
+        if part.stop == 8:
+            raise ValueError("the last part")
+
+    with pytest.raises(ValueError, match="the last part"):
+        in_parts(work, 8, 1 << 30)
