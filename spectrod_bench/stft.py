@@ -57,7 +57,7 @@ class TimedComputation:
 def compare(
     spectra: Spectra, device: DeviceInfo, names: Sequence[str], seconds: float
 ) -> Iterator[Row]:
-    """Measure from host memory to host memory, in turns.
+    """Measure from host memory to host memory, in turns; on CPUs also the launch alone.
 
     Parameters
     ----------
@@ -85,6 +85,10 @@ def compare(
     """
     with ExitStack() as stack:
         entries = list(_ours(spectra, device, stack))
+        if device.kind == "cpu":
+            context = Context(device, profiling=True)
+            stack.callback(context.close)
+            entries.append(_checked(KERNEL, Kernel(context, spectra).run, spectra))
         copies = (
             _host_copies(spectra) if device.kind == "cpu" else _transfers(spectra, device, stack)
         )
@@ -268,12 +272,16 @@ def _rows(
 
 
 def _add_ratios(rows: Sequence[Row], ours: set[str]) -> None:
-    """Add the ratios of spectrod's speed to the fastest of NumPy's ways, and of other peers."""
+    """Add the ratios of spectrod's speed to its kernel, NumPy's fastest way, and other peers."""
     groups: Mapping[str, Callable[[str], bool]] = {
         "over_numpy": lambda name: stft_peers.PEERS[name].is_framing,
         "over_shorttimefft": lambda name: name == "ShortTimeFFT",
         "over_torch": lambda name: name.startswith("torch"),
     }
+    for kernel in [row for row in rows if row["what"] == KERNEL]:
+        for row in rows:
+            if row["what"] in ours:
+                row["of_kernel"] = kernel["seconds"] / row["seconds"]
     peers = [row for row in rows if row["what"] not in ours]
     for key, belongs in groups.items():
         times = [row["seconds"] for row in peers if belongs(row["what"])]

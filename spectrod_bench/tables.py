@@ -101,6 +101,7 @@ SPECTRA = (
     Column("gs_per_s", "GS/s", 7, fixed(3)),
     Column("x_real_time", "x real", 7, fixed(0)),
     Column("copy_share", "of copy", 7, _percent),
+    Column("of_kernel", "of kernel", 9, _percent),
     Column("relative_l2", "error", 8, error),
     Column("over_numpy", "x NumPy", 7, fixed(1)),
     Column("over_shorttimefft", "x STFFT", 7, fixed(1)),

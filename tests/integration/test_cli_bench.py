@@ -134,10 +134,11 @@ LIVE = ["live", "--size", "512", "--hop", "480"]
 @pytest.mark.slow
 @pytest.mark.parametrize("product", ["power", "db", "third-octave"])
 def test_spectra_of_ours_and_of_a_peer(product, tmp_path, capsys):
-    """Both our variants and each of the peer's are measured, right, and compared."""
+    """All our variants and each of the peer's are measured, right, and compared."""
     arguments = ["--hop-ratio", "2", "4", "--channels", "2", "--peer", "scipy.fft", "ShortTimeFFT"]
     rows = rows_of(tmp_path, *SPECTRA, *arguments, "--product", product)
-    names = ["spectrod.Stft", "spectrod.spectrogram", *3 * ["scipy.fft"], "ShortTimeFFT"]
+    ours = ["spectrod.Stft", "spectrod.spectrogram", "spectrod kernel"]
+    names = [*ours, *3 * ["scipy.fft"], "ShortTimeFFT"]
     assert [(row["hop"], row["what"]) for row in rows] == [
         (hop, name) for hop in (128, 64) for name in names
     ]
@@ -145,9 +146,10 @@ def test_spectra_of_ours_and_of_a_peer(product, tmp_path, capsys):
         assert 0.0 < row["relative_l2"] < (3e-4 if product == "db" else 1e-6)
         assert row["gs_per_s"] == pytest.approx((1 << 15) / row["seconds"] / 1e9)
         assert row["x_real_time"] == pytest.approx((1 << 14) / 48_000 / row["seconds"])
-    ours, whole, *framed, last = rows[:6]
+    stream, whole, kernel, *framed, last = rows[:7]
     fastest = min(row["seconds"] for row in framed)
-    for row in (ours, whole):
+    for row in (stream, whole, kernel):
+        assert row["of_kernel"] == pytest.approx(kernel["seconds"] / row["seconds"])
         assert row["over_numpy"] == pytest.approx(fastest / row["seconds"])
         assert row["over_shorttimefft"] == pytest.approx(last["seconds"] / row["seconds"])
     assert [row["way"] for row in framed] == ["whole", "batches", "threads"]
@@ -158,9 +160,9 @@ def test_spectra_of_ours_and_of_a_peer(product, tmp_path, capsys):
 @pytest.mark.parametrize("sample_format", ["int16", "int32"])
 def test_spectra_of_integers(sample_format, tmp_path):
     """Spectra of integer samples are measured as well."""
-    ours, whole = rows_of(tmp_path, *SPECTRA, "--format", sample_format, "--hop", "100", "--peer")
-    assert {ours["format"], whole["format"]} == {sample_format}
-    assert max(ours["relative_l2"], whole["relative_l2"]) < 3e-7
+    rows = rows_of(tmp_path, *SPECTRA, "--format", sample_format, "--hop", "100", "--peer")
+    assert [row["format"] for row in rows] == 3 * [sample_format]
+    assert max(row["relative_l2"] for row in rows) < 3e-7
 
 
 @pytest.mark.slow
@@ -194,7 +196,11 @@ def test_peers_that_are_missing_or_broken(tmp_path, monkeypatch, capsys):
     failed = rows[-1]
     assert failed["what"] == "ShortTimeFFT"
     assert "hop=100 does not divide" in failed["failed"]
-    assert [row["what"] for row in rows[:-1]] == ["spectrod.Stft", "spectrod.spectrogram"]
+    assert [row["what"] for row in rows[:-1]] == [
+        "spectrod.Stft",
+        "spectrod.spectrogram",
+        "spectrod kernel",
+    ]
 
 
 @pytest.mark.slow
