@@ -15,6 +15,9 @@ from spectrod.opencl.context import Context
 from spectrod.opencl.devices import list_devices
 from spectrod.opencl.notice import NOTICE
 
+# As the command sets it: PoCL compiles each kernel once.
+os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
+
 # The same examples every time, however slow the machine is. To look for new ones:
 # pytest --hypothesis-profile search tests/property
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)

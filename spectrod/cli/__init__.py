@@ -153,6 +153,9 @@ def _run(arguments: list[str]) -> int:
     # OpenBLAS in NumPy would start a thread for each core on loading, and keep memory for them; no
     # command multiplies matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # PoCL would compile each kernel twice: for the size of its work-groups at the first launch, and
+    # for any size when the binary is stored. Kernels for any size are as fast.
+    os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     command = next((argument for argument in arguments if not argument.startswith("-")), None)
     try:
         # A parser with --help ends with SystemExit, and its output must be flushed as well.

@@ -1,6 +1,7 @@
 """``spectrod record``: records samples or spectra from any source to files."""
 
 import argparse
+from pathlib import Path
 
 from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
@@ -11,6 +12,7 @@ from spectrod.service import configure_logging
 from spectrod.source.kinds import forms
 
 _ENDPOINTS = ("tcp://", "ipc://")
+_PRELOAD_MIN_BYTES = 4 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,18 +73,25 @@ def _run(args: argparse.Namespace) -> int:
     from spectrod.analysis.engine import preload_drivers  # noqa: PLC0415
 
     settings = config.load(args.config, options.flags(args))
-    preload_drivers(settings.engine.engine)
+    if not _is_small(args.source):
+        preload_drivers(settings.engine.engine)
     from spectrod.cli.record_samples import record_samples  # noqa: PLC0415 - beside the drivers
 
     return record_samples(args, settings)
+
+
+def _is_small(source: str) -> bool:
+    """Return True for a file that NumPy probably analyses before drivers are loaded."""
+    try:
+        return Path(source).stat().st_size < _PRELOAD_MIN_BYTES
+    except (OSError, ValueError):  # no file
+        return False
 
 
 def _is_stored(source: str) -> bool:
     """Return True if a source is a recording of spectra, or a folder of them."""
     if source.lower().endswith((".wav", ".flac")) or ":" in source or "\0" in source:
         return False
-    from pathlib import Path  # noqa: PLC0415
-
     from spectrod.formats.inputs import is_recording  # noqa: PLC0415
 
     return is_recording(Path(source))

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from spectrod.analysis.engine import Engine, open_engine
+from spectrod.analysis.numpy_engine import numpy_duration_s
 from spectrod.cli.data_options import data_options
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view, long_term
@@ -56,6 +57,9 @@ _log = logging.getLogger(__name__)
 _INCOMPLETE = 65
 _NOTES = (frames_leave_out, bands_left_out, bands_blurred)
 _INTERRUPTED = 130
+_NUMPY_MAX_S = 0.3
+"""Time for which NumPy computes the spectra of a stored source alone [s]: that is what a device and
+its compiled kernels take to open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +139,16 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
 
 
 def _open_engine(settings: Config, span: _Span, *specs: SpectrumSpec) -> Engine:
-    """Open the engine: NumPy for a source no longer than a window, unless a device is named.
+    """Open the engine: NumPy for a short source, unless a device is named.
 
-    The window of such a source may have any length, and kernels for a new length take up to 20 s to
-    compile.
+    To open a device and to load its kernels takes longer than the spectra of such a source, and to
+    compile them takes seconds.
     """
     kind, device = settings.engine.engine, settings.engine.device
-    longest = max(spec.win_length for spec in specs)
-    is_short = span.n_samples is not None and span.n_samples <= longest
-    if kind == "auto" and not device and is_short:
-        kind = "numpy"
+    if kind == "auto" and not device and span.n_samples is not None:
+        numpy_s = sum(numpy_duration_s(spec, span.n_samples) for spec in set(specs))
+        if numpy_s <= _NUMPY_MAX_S:
+            kind = "numpy"
     return open_engine(kind, device)
 
 
