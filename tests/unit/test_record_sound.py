@@ -495,7 +495,7 @@ def test_what_is_not_ours_is_not_recovered(tmp_path):
     with pytest.raises(InputError, match=r"must be a sound file's \.part"):
         recover(tmp_path / "x.wav")
     (tmp_path / "x.wav").touch()
-    with pytest.raises(StorageError, match="already exists"):
+    with pytest.raises(StorageError, match="is there already"):
         recover(tmp_path / "x.wav.part")
     (tmp_path / "x.wav.part").unlink()
     with pytest.raises(StorageError, match=r"x\.wav\.part: No such file"):
