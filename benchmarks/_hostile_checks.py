@@ -132,7 +132,7 @@ def listen(pipe: Connection, endpoint: str, options: dict[str, Any]) -> None:
 
 
 def wait_for_row(endpoint: str, options: dict[str, Any], timeout_s: float) -> float:
-    """Return how long a newcomer waits for its first row [s]; the whole time if none comes."""
+    """Return how long a new subscriber waits for its first row [s]; at most the time limit."""
     begin_s = time.monotonic()
     with subscribe(endpoint, "spec/", **options) as frames:
         while (left_s := begin_s + timeout_s - time.monotonic()) > 0:

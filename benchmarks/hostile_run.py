@@ -177,7 +177,7 @@ class Run:
     ) -> None:
         """Note after which time each thing is as it was before."""
         waited_s = wait_for_row(daemon.publish, daemon.client, PATIENCE_S)
-        self.normal_s["a newcomer has its first row"] = waited_s
+        self.normal_s["a new subscriber has its first row"] = waited_s
         left, now = {"descriptors", "connections", "recordings", "processor time"}, daemon.look()
         while left and now is not None and time.monotonic() < end_s + PATIENCE_S:
             time.sleep(_CHECK_PERIOD_S)

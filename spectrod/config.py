@@ -537,9 +537,9 @@ def _from_environment() -> Settings:
     settings: Settings = {}
     for variable, text in os.environ.items():
         if variable.startswith(ENV_PREFIX) and variable != ENV_PREFIX + "CONFIG":
-            section, is_ours, key = variable.removeprefix(ENV_PREFIX).lower().partition("_")
+            section, separator, key = variable.removeprefix(ENV_PREFIX).lower().partition("_")
             # Other variables may share the prefix; only SPECTROD_<section>_ is ours to judge.
-            if is_ours and section in _SECTIONS:
+            if separator and section in _SECTIONS:
                 settings.setdefault(section, {})[key] = text
     return _checked(settings, "environment", strict=False)
 

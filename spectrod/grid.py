@@ -108,11 +108,11 @@ class RowGrid:
             return 0
         if self.is_even:
             return last // self.hop + 1
-        whole = self._rows_that_begin_by(last - (self.frames - 1) * self.hop, phase)
+        whole = self._rows_starting_by(last - (self.frames - 1) * self.hop, phase)
         rest = last - self.begin(whole, phase)
         return whole * self.frames + (rest // self.hop + 1 if rest >= 0 else 0)
 
-    def _rows_that_begin_by(self, place: int, phase: int) -> int:
+    def _rows_starting_by(self, place: int, phase: int) -> int:
         if place < 0:
             return 0
         numerator, denominator = self.step.numerator, self.step.denominator
@@ -126,10 +126,10 @@ def frames_within(step: int, win_length: int, hop: int) -> int:
     """
     if win_length <= step:
         return (step - win_length) // hop + 1
-    return frames_that_begin(step, hop)
+    return frames_starting_in(step, hop)
 
 
-def frames_that_begin(step: int, hop: int) -> int:
+def frames_starting_in(step: int, hop: int) -> int:
     """Count the frames that start in a row of ``step`` samples."""
     return max(1, -(-step // hop))
 

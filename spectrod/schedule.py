@@ -47,20 +47,20 @@ class Schedule:
         if on_s and min(on_s, off_s) < _CYCLE_PART_MIN_S:
             raise ConfigError(f"on_s={on_s:g}, off_s={off_s:g}: must be 1 or more, where not 0")
         self._on_ns, self._cycle_ns = round(on_s * NS_PER_S), round((on_s + off_s) * NS_PER_S)
-        wanted = [False] * _WEEK_MINUTES
+        is_on = [False] * _WEEK_MINUTES
         for text in hours:
             for minute in _minutes(text):
-                wanted[minute] = True
+                is_on[minute] = True
         # Minutes at which the state changes, and the state of each minute.
-        self._is_always = not hours or all(wanted)
-        self._turns = [k for k in range(_WEEK_MINUTES) if wanted[k] != wanted[k - 1]]
-        self._wanted = wanted
+        self._is_always = not hours or all(is_on)
+        self._turns = [k for k in range(_WEEK_MINUTES) if is_on[k] != is_on[k - 1]]
+        self._is_on = is_on
 
     def covers(self, t_utc_ns: int) -> bool:
         """Return True if a time is wanted [ns since 1970]."""
         if self._cycle_ns and t_utc_ns % self._cycle_ns >= self._on_ns:
             return False
-        return self._is_always or self._wanted[_week_ns(t_utc_ns) // _MINUTE_NS]
+        return self._is_always or self._is_on[_week_ns(t_utc_ns) // _MINUTE_NS]
 
     def next_turn_ns(self, t_utc_ns: int) -> int:
         """Return a later time up to which ``covers`` does not change [ns since 1970].

@@ -123,7 +123,7 @@ def _message(engine: Engine) -> Check:
     feed = publisher.add_source(source.name, lambda: pipeline.stats())  # noqa: PLW0108 - made below
     pipeline = Pipeline(source, spec, engine)
     pipeline.attach(feed)
-    began_s = time.monotonic()
+    start_s = time.monotonic()
     publisher.start()
     try:
         pipeline.start()
@@ -136,7 +136,7 @@ def _message(engine: Engine) -> Check:
     level, frequency_hz = float(frame.values[peak]), float(frame.f[peak])
     return Check(
         "tone through the whole daemon to a subscriber",
-        f"{frequency_hz:.0f} Hz, {level:.3f} dBFS after {time.monotonic() - began_s:.2f} s",
+        f"{frequency_hz:.0f} Hz, {level:.3f} dBFS after {time.monotonic() - start_s:.2f} s",
         f"{TONE_HZ:g} Hz +- a bin, {TONE_DBFS:g} +- {MAX_LEVEL_ERROR_DB}",
         abs(frequency_hz - TONE_HZ) <= spec.delta_f
         and abs(level - TONE_DBFS) <= MAX_LEVEL_ERROR_DB,

@@ -260,8 +260,8 @@ class SourceTable(SourceConfig, frozen=True):
     @property
     def known_fs(self) -> float | None:
         """Sample rate that it will have, if that is known before it is opened [Hz]."""
-        is_ours = self.uri.partition(":")[0] in ("signal", "pcm", "-")
-        return float(self.samplerate or RATE_DEFAULT_HZ) if self.samplerate or is_ours else None
+        takes_rate = self.uri.partition(":")[0] in ("signal", "pcm", "-")
+        return float(self.samplerate or RATE_DEFAULT_HZ) if self.samplerate or takes_rate else None
 
     @property
     def unchecked(self) -> tuple[str, ...]:

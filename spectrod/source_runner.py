@@ -13,7 +13,7 @@ import msgspec
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
-from spectrod.analysis.warm_up import warm_up, warm_up_apart
+from spectrod.analysis.warm_up import warm_up, warm_up_in_process
 from spectrod.backoff import Backoff
 from spectrod.config import AnalysisConfig, EngineConfig, SourceTable
 from spectrod.demand import Demand
@@ -183,7 +183,7 @@ class SourceRunner:
         specs = specs_of(table, self.pipeline.source)
         # Compile now: compiling at the first launch would stop the analysis for seconds.
         new = [spec for spec in specs if spec not in self.pipeline.specs]
-        warm_up_apart(self.pipeline.engine, new, self.pipeline.ring.layout.sample_format)
+        warm_up_in_process(self.pipeline.engine, new, self.pipeline.ring.layout.sample_format)
         return self.pipeline.prepare(specs)
 
     def change_to(self, table: SourceTable, stream: FrameStream | None) -> None:
@@ -285,7 +285,7 @@ class SourceRunner:
             engine = self._open_engine()
             undo.callback(engine.close)
             if self._shared.publisher.endpoints:  # the daemon runs: other sources are analysed
-                warm_up_apart(engine, specs, source.layout.sample_format)
+                warm_up_in_process(engine, specs, source.layout.sample_format)
             warm_up(engine, *specs, sample_format=source.layout.sample_format)
             for spec in specs:
                 if spec.uncovered:
@@ -312,8 +312,8 @@ class SourceRunner:
         return pipeline
 
     def _open_engine(self) -> Engine:
-        wanted = self._shared.engine
-        return open_engine(wanted.engine, wanted.device)
+        requested = self._shared.engine
+        return open_engine(requested.engine, requested.device)
 
     def _note_end(self) -> None:
         self.ended_s = time.monotonic()

@@ -17,7 +17,7 @@ from spectrod.errors import ConfigError, InternalError
 from spectrod.grid import (
     RowGrid,
     exact_row_step,
-    frames_that_begin,
+    frames_starting_in,
     frames_within,
     hop_that_covers,
 )
@@ -411,7 +411,7 @@ class SpectrumSpec:
         if self.averaging == "mean":
             frames = frames_within(whole, self.win_length, self.hop)
         else:
-            frames = frames_that_begin(whole, self.hop)
+            frames = frames_starting_in(whole, self.hop)
         if given not in {1, frames}:
             raise ConfigError(
                 f"averaging_frames={given}: rate_hz={self.rate_hz:g} makes it {frames}"

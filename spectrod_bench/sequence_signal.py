@@ -128,7 +128,7 @@ class NumberCheck:
             self.breaks.append(found)
 
 
-def write_for_ever(fd: int, first: int) -> None:
+def write_endless(fd: int, first: int) -> None:
     """Write numbered frames to a descriptor until its reader ends or all numbers are used."""
     while first < FRAMES_MAX:
         rest = memoryview(numbered_frames(first, min(_BLOCK, FRAMES_MAX - first)).tobytes())
@@ -140,4 +140,4 @@ def write_for_ever(fd: int, first: int) -> None:
 if __name__ == "__main__":
     # End quietly when the reader has gone.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    write_for_ever(sys.stdout.fileno(), int(sys.argv[1]) if len(sys.argv) > 1 else 1)
+    write_endless(sys.stdout.fileno(), int(sys.argv[1]) if len(sys.argv) > 1 else 1)

@@ -84,7 +84,7 @@ def compare(
         If spectrod's result is wrong.
     """
     with ExitStack() as stack:
-        entries = list(_ours(spectra, device, stack))
+        entries = list(_own_computations(spectra, device, stack))
         if device.kind == "cpu":
             context = Context(device, profiling=True)
             stack.callback(context.close)
@@ -170,7 +170,9 @@ class Kernel:
         return out
 
 
-def _ours(spectra: Spectra, device: DeviceInfo, stack: ExitStack) -> Iterator[TimedComputation]:
+def _own_computations(
+    spectra: Spectra, device: DeviceInfo, stack: ExitStack
+) -> Iterator[TimedComputation]:
     settings = _settings(spectra, device)
     open_stft = partial(
         spectrod.Stft,
@@ -229,13 +231,13 @@ def _checked(name: str, run: PreparedRun, spectra: Spectra) -> TimedComputation:
 
 def _measure(
     spectra: Spectra,
-    ours: Sequence[TimedComputation],
+    own: Sequence[TimedComputation],
     names: Sequence[str],
     copies: Sequence[Timer],
     seconds: float,
 ) -> Iterator[Row]:
     """Time spectrod, peers and copies in turns."""
-    entries, failed = list(ours), []
+    entries, failed = list(own), []
     for name in names:
         try:
             entries += [
@@ -247,7 +249,7 @@ def _measure(
     times = median_seconds(timers, _ROUNDS, seconds)
     copy_seconds = max(times[: len(copies)])
     rows = list(_rows(spectra, entries, times[len(copies) :], copy_seconds))
-    _add_ratios(rows, {entry.what for entry in ours})
+    _add_ratios(rows, {entry.what for entry in own})
     yield from rows
     yield from ({**_place(spectra), **row} for row in failed)
 
@@ -271,7 +273,7 @@ def _rows(
         }
 
 
-def _add_ratios(rows: Sequence[Row], ours: set[str]) -> None:
+def _add_ratios(rows: Sequence[Row], own: set[str]) -> None:
     """Add the ratios of spectrod's speed to its kernel, NumPy's fastest way, and other peers."""
     groups: Mapping[str, Callable[[str], bool]] = {
         "over_numpy": lambda name: stft_peers.PEERS[name].is_framing,
@@ -280,13 +282,13 @@ def _add_ratios(rows: Sequence[Row], ours: set[str]) -> None:
     }
     for kernel in [row for row in rows if row["what"] == KERNEL]:
         for row in rows:
-            if row["what"] in ours:
+            if row["what"] in own:
                 row["of_kernel"] = kernel["seconds"] / row["seconds"]
-    peers = [row for row in rows if row["what"] not in ours]
+    peers = [row for row in rows if row["what"] not in own]
     for key, belongs in groups.items():
         times = [row["seconds"] for row in peers if belongs(row["what"])]
         for row in rows:
-            if row["what"] in ours and times:
+            if row["what"] in own and times:
                 row[key] = min(times) / row["seconds"]
 
 

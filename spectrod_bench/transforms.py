@@ -20,7 +20,7 @@ from spectrod_bench.work import Work, require_right
 Row = dict[str, Any]
 """Names and values: a line of a table, an object of a JSON report."""
 
-OURS = "spectrod"
+OWN = "spectrod"
 
 _ROUNDS, _ROUNDS_S = 25, 1.0
 _GPU_POINTS, _CPU_POINTS = (1 << 26,), (1 << 16, 1 << 22)
@@ -58,11 +58,11 @@ def compare(arena: Arena, spec: TransformSpec, names: Sequence[str]) -> Iterator
         If spectrod's result is wrong.
     """
     work = work_of(arena, spec)
-    ours = prepare_stage(arena, make_stage(arena.context, spec))
-    error = work.error(ours.result())
-    require_right(OURS, spec, error, reference.error_limit(spec))
+    own = prepare_stage(arena, make_stage(arena.context, spec))
+    error = work.error(own.result())
+    require_right(OWN, spec, error, reference.error_limit(spec))
     strict = work.strict()
-    prepared, failed = {OURS: (ours, error)}, []
+    prepared, failed = {OWN: (own, error)}, []
     for name in names:
         if spec.kind not in peers.PEERS[name].kinds:
             continue

@@ -23,7 +23,7 @@ class AveragingState:
 
     def __init__(self, spec: SpectrumSpec) -> None:
         self._whole = self.frames = spec.averaging_frames
-        self._goes_on = spec.averaging == "exponential"
+        self._is_exponential = spec.averaging == "exponential"
         self.restart()
 
     def restart(self) -> None:
@@ -39,5 +39,5 @@ class AveragingState:
         """Count frames; return the number of rows that they finish."""
         n_rows, self.done = divmod(self.done + n_frames, self.frames)
         self.frames = self._whole
-        self.primed = self._goes_on or self.done > 0
+        self.primed = self._is_exponential or self.done > 0
         return n_rows

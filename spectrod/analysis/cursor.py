@@ -100,7 +100,7 @@ class Cursor:
             return self.next + n_frames * self._hop
         return self._origin + self.grid.place(self._number + n_frames, self.phase)
 
-    def go(self, n_frames: int) -> None:
+    def advance(self, n_frames: int) -> None:
         """Advance by a number of frames."""
         if self._is_plain:
             self.next += n_frames * self._hop
@@ -146,13 +146,13 @@ class Cursor:
         # The first instant at or after the end of the previous row, except for some drift.
         slack = floor(self.grid.step * _DRIFT) + 2
         before = self._origin
-        self._begin_row(timing, self._instant_from(timing, before - slack))
+        self._start_row(timing, self._instant_from(timing, before - slack))
         return self._origin - before > slack
 
     def _align_first(self, timing: Timing) -> None:
         """Place the first whole row, and the lead before it."""
         begin = self._origin
-        self._begin_row(timing, self._instant_from(timing, begin))
+        self._start_row(timing, self._instant_from(timing, begin))
         if not self._averages or self._origin == begin:
             return
         room = self._origin - begin - self.grid.win_length
@@ -162,7 +162,7 @@ class Cursor:
         if self.lead:
             self.next, self._first_instant, self.instant = begin, self.instant, None
 
-    def _begin_row(self, timing: Timing, instant: int) -> None:
+    def _start_row(self, timing: Timing, instant: int) -> None:
         exact = self._position_of(timing, instant)
         self._origin = self.next = ceil(exact - _EARLY)
         late = max(Fraction(0), self._origin - exact)

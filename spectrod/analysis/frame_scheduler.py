@@ -194,7 +194,7 @@ class FrameScheduler:
         if n_frames:
             n_rows, self._passed = divmod(self._passed + n_frames, per_row)
             self.skipped_rows += n_rows
-            self._cursor.go(n_frames)
+            self._cursor.advance(n_frames)
             self._counts_skipped = False
             # An exponential average would otherwise continue from the last row.
             self._restart = True
@@ -329,7 +329,7 @@ class FrameScheduler:
         if self._counts_skipped:
             self._left_out += max(0, self.next - self._covered)
         self._covered = self._cursor.place(n_frames - 1) + self.spec.win_length
-        self._cursor.go(n_frames)
+        self._cursor.advance(n_frames)
         self._counts_skipped = self._averages and was_lead and not self._cursor.lead
         self.gap, self.skipped_rows, self._restart = None, 0, False
         self.in_flight.append(batch)
@@ -425,7 +425,7 @@ class FrameScheduler:
                 batch.phase = grid.phase_of(1, batch.phase)
                 batch.instant = None if batch.instant is None else batch.instant + 1
                 return dropped
-            self._pass_on(batch)
+            self._carry_over(batch)
             if batch.is_cut:
                 return dropped
         if self._cursor.lead:
@@ -434,7 +434,7 @@ class FrameScheduler:
             self._passed = grid.frames - left
         return dropped
 
-    def _pass_on(self, batch: Submitted) -> None:
+    def _carry_over(self, batch: Submitted) -> None:
         """Move the gap and skipped rows of a dropped batch to the next one."""
         at = self.in_flight.index(batch)
         after: Submitted | FrameScheduler = (

@@ -43,7 +43,7 @@ def warm_up(engine: Engine, *specs: SpectrumSpec, sample_format: SampleFormat = 
     engine.keep_programs()
 
 
-def warm_up_apart(
+def warm_up_in_process(
     engine: Engine, specs: Sequence[SpectrumSpec], sample_format: SampleFormat = "float32"
 ) -> None:
     """Warm up in another process, while this engine computes.
@@ -56,11 +56,11 @@ def warm_up_apart(
         return
     text = json.dumps([{name: getattr(spec, name) for name in SPEC_FIELDS} for spec in specs])
     command = [sys.executable, "-P", "-m", __name__, device, text, sample_format]
-    if trouble := _trouble(command):
+    if trouble := _failure(command):
         _log.warning("could not compile kernels in advance; spectra may be late: %s", trouble)
 
 
-def _trouble(command: Sequence[str]) -> str:
+def _failure(command: Sequence[str]) -> str:
     """Run a program; return its error as one line, or an empty text."""
     try:
         done = subprocess.run(  # noqa: S603 - this program, and texts of its own
@@ -77,8 +77,8 @@ def _trouble(command: Sequence[str]) -> str:
         return f"{error}"
     if done.returncode == 0:
         return ""
-    said = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
-    return said.splitlines()[-1]
+    output = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
+    return output.splitlines()[-1]
 
 
 def _compute_silence(engine: Engine, spec: SpectrumSpec, sample_format: SampleFormat) -> None:
@@ -102,4 +102,4 @@ def _main(device: str, specs: str, sample_format: SampleFormat) -> None:
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])  # type: ignore[arg-type] # as warm_up_apart has written them
+    _main(*sys.argv[1:])  # type: ignore[arg-type] # as warm_up_in_process has written them

@@ -195,7 +195,7 @@ class Broker:
         _properties: Properties | None,
     ) -> None:
         if reason.is_failure:
-            self._complain(f"refused the connection: {reason}")
+            self._report_failure(f"refused the connection: {reason}")
             return
         self._is_complaining = False
         self._is_connected = True
@@ -204,7 +204,7 @@ class Broker:
 
     def _on_connect_fail(self, _client: Client, _userdata: Any) -> None:
         error = sys.exc_info()[1]  # paho calls this inside its except block
-        self._complain(f"cannot be reached: {error}")
+        self._report_failure(f"cannot be reached: {error}")
 
     def _on_disconnect(
         self,
@@ -216,9 +216,9 @@ class Broker:
     ) -> None:
         self._is_connected = False
         if reason.is_failure:
-            self._complain(f"the connection is lost: {reason}")
+            self._report_failure(f"the connection is lost: {reason}")
 
-    def _complain(self, text: str) -> None:
+    def _report_failure(self, text: str) -> None:
         """Log the first of successive problems."""
         if not self._is_complaining:
             _log.warning("%s: %s; trying again", self._address.text, text)

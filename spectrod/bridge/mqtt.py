@@ -124,9 +124,9 @@ class Bridge:
                 self._take(parts)
                 self._complaint = ""
             except (DeniedError, WireError) as error:
-                self._complain(str(error))
+                self._report_failure(str(error))
 
-    def _complain(self, text: str) -> None:
+    def _report_failure(self, text: str) -> None:
         """Log the first of successive problems."""
         if not self._complaint:
             _log.warning("%s", text)

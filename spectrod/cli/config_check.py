@@ -74,9 +74,9 @@ def _source(table: SourceTable, name: str) -> str:
 
 
 def _engine(config: Config) -> str:
-    wanted = config.engine
+    requested = config.engine
     try:
-        engine = open_engine(wanted.engine, wanted.device)
+        engine = open_engine(requested.engine, requested.device)
     except SpectrodError as error:
         raise type(error)(f"engine: {error}") from error
     try:

@@ -188,7 +188,7 @@ def run(args: argparse.Namespace) -> int:
         endpoint, timeout_s=timeout_s, server_key=args.server_key, key_file=args.key_file
     ) as control:
         try:
-            with _told_to_wait() if args.what in _COMPILES else nullcontext():
+            with _report_delay() if args.what in _COMPILES else nullcontext():
                 return _METHODS[args.what](control, args)
         except SpectrodError:
             raise
@@ -200,7 +200,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _told_to_wait() -> Iterator[None]:
+def _report_delay() -> Iterator[None]:
     """Report the reason for the delay on standard error, if the daemon takes long to reply."""
     text = "waiting for the daemon: new kernels take seconds to compile, once for each analysis"
     timer = threading.Timer(_PATIENCE_S, print, (text,), {"file": sys.stderr, "flush": True})
@@ -212,7 +212,7 @@ def _told_to_wait() -> Iterator[None]:
         timer.cancel()
 
 
-def find(wanted: str | None) -> str:
+def find(requested: str | None) -> str:
     """Return the control endpoint: the given one, the one beside it, or the only running one.
 
     Raises
@@ -220,12 +220,12 @@ def find(wanted: str | None) -> str:
     BusyError, ConfigError, DeniedError, UnavailableError
         If there is none, several, or none that this user may use.
     """
-    if wanted is not None:
-        endpoint = parse_endpoint(wanted)
+    if requested is not None:
+        endpoint = parse_endpoint(requested)
         found = beside(endpoint)
         if found is None:
             check_answers(endpoint)
-        return found or wanted
+        return found or requested
     answering, denied = find_endpoints()
     if len(answering) > 1:
         raise ConfigError(f"several daemons run; name one with --endpoint: {', '.join(answering)}")
@@ -322,11 +322,11 @@ def _list_recordings(control: Control, args: argparse.Namespace) -> int:
 
 def _stop_recording(control: Control, args: argparse.Namespace) -> int:
     stopped = control.call("record.stop", name=args.name)
-    _print(args, stopped, lambda stopped: "\n".join(map(_what_became, stopped)))
+    _print(args, stopped, lambda stopped: "\n".join(map(_recording_text, stopped)))
     return 0 if all(one["state"] == "finished" for one in stopped) else StorageError.exit_code
 
 
-def _what_became(recording: Mapping[str, Any]) -> str:
+def _recording_text(recording: Mapping[str, Any]) -> str:
     trouble = f": {recording['error']}" if recording["error"] else ""
     return f"{recording['path']}: {recording['state']}, {recording['frames']} frames{trouble}"
 

@@ -32,14 +32,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _audio_inputs(settings: config.Config) -> dict[str, Any]:
-    kind, _, wanted = settings.source.uri.partition(":")
+    kind, _, selector = settings.source.uri.partition(":")
     try:
         listed = list_inputs(probe=True)
     except SpectrodError as error:
         return {"devices": [], "error": str(error)}
     inputs = [entry.device for entry in listed]
     try:
-        used = choose_input(parse_wanted(wanted if kind == "soundcard" else ""), inputs)
+        used = choose_input(parse_wanted(selector if kind == "soundcard" else ""), inputs)
     except SpectrodError as error:
         return {
             "devices": [_input_as_dict(entry, used=False) for entry in listed],

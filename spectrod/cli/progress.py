@@ -24,8 +24,8 @@ class ProgressBar:
         self._fs, self._n_samples = fs, n_samples
         # Standard error is None if it was closed before the program started.
         self._is_shown = sys.stderr is not None and sys.stderr.isatty()
-        self._began_s = time.monotonic()
-        self._due_s = self._began_s
+        self._start_s = time.monotonic()
+        self._due_s = self._start_s
 
     def __enter__(self) -> Self:
         return self
@@ -47,7 +47,7 @@ class ProgressBar:
         now_s = time.monotonic()
         if self._is_shown and now_s >= self._due_s:
             self._due_s = now_s + _PERIOD_S
-            line = render(n_done, self._n_samples, self._fs, now_s - self._began_s, _columns())
+            line = render(n_done, self._n_samples, self._fs, now_s - self._start_s, _columns())
             if waiting_for:
                 line = f"{_clock(n_done / self._fs)} analysed, waiting: {waiting_for}"
             self._write(line[: _columns() - 1])

@@ -115,17 +115,19 @@ def _watchable(daemon: Daemon) -> str | None:
     return None
 
 
-def _choose_show(wanted: str, watched: str | None) -> str:
-    if wanted == "live" and watched is None:
+def _choose_show(requested: str, watched: str | None) -> str:
+    if requested == "live" and watched is None:
         raise ConfigError(
             "show='live': all endpoints of [publish] ask for keys; add an ipc:// one, or watch it "
             "with spectrod view"
         )
-    if wanted == "auto" and "NOTIFY_SOCKET" in os.environ:  # systemd shows the status line already
+    if (
+        requested == "auto" and "NOTIFY_SOCKET" in os.environ
+    ):  # systemd shows the status line already
         return "none"
-    if wanted in ("auto", "live"):
+    if requested in ("auto", "live"):
         return "live" if watched and sys.stdout.isatty() else "status"
-    return wanted
+    return requested
 
 
 def _announce(daemon: Daemon, watched: str | None, control: Sequence[str]) -> None:

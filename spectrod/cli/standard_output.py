@@ -70,8 +70,8 @@ def standard_output(args: argparse.Namespace) -> Iterator[None]:
     StorageError
         If standard output is closed, is a terminal unsuitable for the format, or cannot be written.
     """
-    wanted = {number: suffix_of(output) for number, output in enumerate(args.output)}
-    found = [(number, suffix) for number, suffix in wanted.items() if suffix is not None]
+    requested = {number: suffix_of(output) for number, output in enumerate(args.output)}
+    found = [(number, suffix) for number, suffix in requested.items() if suffix is not None]
     if not found:
         yield
         return

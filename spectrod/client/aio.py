@@ -10,7 +10,7 @@ from typing import Self
 from spectrod.client.conflate import Latest, latest
 from spectrod.client.connection import KeyFile, SyncContext, read_credentials
 from spectrod.client.subscription import Follower, open_replay, open_subscription
-from spectrod.client.tracker import AnyFrame, Ask
+from spectrod.client.tracker import AnyFrame, ReplayRequest
 from spectrod.endpoint import parse_remote
 from spectrod.errors import SpectrodError, UnavailableError
 
@@ -65,7 +65,7 @@ class AsyncSubscription(Follower):
             raise StopAsyncIteration
         frame = await self.receive(self._timeout_s)
         if frame is None:
-            raise self._nothing_came()
+            raise self._on_timeout()
         return frame
 
     async def receive(self, timeout_s: float | None = None) -> AnyFrame | None:
@@ -88,7 +88,7 @@ class AsyncSubscription(Follower):
     async def __aexit__(self, *_exc: object) -> None:
         self.close()
 
-    async def _replay(self, ask: Ask) -> None:
+    async def _replay(self, ask: ReplayRequest) -> None:
         assert self._control is not None
         for timeout_s in self._timeouts_s:
             self._control.timeout_s = timeout_s

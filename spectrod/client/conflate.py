@@ -125,7 +125,7 @@ class Latest:
         """
         frame = self.receive(self._timeout_s)
         if frame is None:
-            raise UnavailableError(self._why_nothing())
+            raise UnavailableError(self._nothing_reason())
         return frame
 
     def __aiter__(self) -> Self:
@@ -135,7 +135,7 @@ class Latest:
         """Do as ``__next__`` in the running event loop."""
         frame = await self.receive_async(self._timeout_s)
         if frame is None:
-            raise UnavailableError(self._why_nothing())
+            raise UnavailableError(self._nothing_reason())
         return frame
 
     def receive(self, timeout_s: float | None = None) -> AnyFrame | None:
@@ -149,7 +149,7 @@ class Latest:
         self._silent_since_s = None
         deadline_s = None if timeout_s is None else self._clock() + timeout_s
         while True:
-            with self._asked_again(deadline_s):
+            with self._retried(deadline_s):
                 params = self._params(deadline_s)
                 frame = self._take(*self._control.call_parts("latest", **params))
                 if frame is not None or self._is_over(deadline_s):
@@ -160,7 +160,7 @@ class Latest:
         self._silent_since_s = None
         deadline_s = None if timeout_s is None else self._clock() + timeout_s
         while True:
-            with self._asked_again(deadline_s):
+            with self._retried(deadline_s):
                 params = self._params(deadline_s)
                 frame = self._take(*await self._control.call_parts_async("latest", **params))
                 if frame is not None or self._is_over(deadline_s):
@@ -183,16 +183,16 @@ class Latest:
         self.close()
 
     @contextmanager
-    def _asked_again(self, deadline_s: float | None) -> Iterator[None]:
+    def _retried(self, deadline_s: float | None) -> Iterator[None]:
         """Repeat a request without a reply, within the timeouts for a frame and for replies."""
-        begun_s = self._clock()
+        start_s = self._clock()
         try:
             yield
         except UnavailableError as error:
             if self._silent_since_s is None:
-                self._silent_since_s = begun_s
+                self._silent_since_s = start_s
             if self._is_over(self._silent_since_s + self._no_reply_s):
-                raise UnavailableError(self._why_no_reply()) from error
+                raise UnavailableError(self._no_reply_reason()) from error
             if self._is_over(deadline_s):
                 raise
         else:
@@ -221,14 +221,14 @@ class Latest:
     def _is_over(self, deadline_s: float | None) -> bool:
         return deadline_s is not None and self._clock() >= deadline_s
 
-    def _why_no_reply(self) -> str:
+    def _no_reply_reason(self) -> str:
         return (
             f"{self._control.endpoint}: no reply to latest for {self._no_reply_s:g} s; is the "
             "daemon running there, and is this its control endpoint? (On the daemon's own machine "
             "the endpoint where it publishes works too.)"
         )
 
-    def _why_nothing(self) -> str:
+    def _nothing_reason(self) -> str:
         return f"{self._topic}: nothing newer came within {self._timeout_s:g} s"
 
 

@@ -217,7 +217,7 @@ class Connection:
         # A readable ZeroMQ descriptor means that there may be events; a poll processes them.
         while not (self._is_mismatched or any(socket.poll(0) for socket in sockets)):
             until_s = self._until_s(deadline_s)
-            if await _news(sockets, until_s):
+            if await _wait_readable(sockets, until_s):
                 continue
             if until_s == deadline_s:
                 return False
@@ -245,9 +245,9 @@ class Connection:
     def _check_monitor(self) -> None:
         code = _MECHANISM_MISMATCH if self._is_mismatched else None
         if self._monitor.poll(0):
-            told = recv_monitor_message(self._monitor)
-            if told["event"] != zmq.Event.HANDSHAKE_SUCCEEDED:
-                code = told["value"]
+            event = recv_monitor_message(self._monitor)
+            if event["event"] != zmq.Event.HANDSHAKE_SUCCEEDED:
+                code = event["value"]
             else:
                 self._note_connected()
         if code is None:
@@ -301,16 +301,16 @@ class Connection:
         return "the endpoint requires keys; give server_key and key_file"
 
 
-async def _news(sockets: Sequence[zmq.SyncSocket], until_s: float) -> bool:
+async def _wait_readable(sockets: Sequence[zmq.SyncSocket], until_s: float) -> bool:
     """Wait for a readable descriptor, at most until a monotonic time."""
     loop = asyncio.get_running_loop()
     timeout_s = None if until_s == math.inf else until_s - time.monotonic()
-    news = loop.create_future()
+    readable = loop.create_future()
     for socket in sockets:
-        loop.add_reader(socket.fileno(), _note, news)
+        loop.add_reader(socket.fileno(), _note, readable)
     try:
         async with asyncio.timeout(timeout_s):
-            await news
+            await readable
     except TimeoutError:
         return False
     finally:
@@ -319,6 +319,6 @@ async def _news(sockets: Sequence[zmq.SyncSocket], until_s: float) -> bool:
     return True
 
 
-def _note(news: "asyncio.Future[None]") -> None:
-    if not news.done():
-        news.set_result(None)
+def _note(readable: "asyncio.Future[None]") -> None:
+    if not readable.done():
+        readable.set_result(None)

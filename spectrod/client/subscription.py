@@ -16,7 +16,7 @@ from spectrod.client.connection import (
 )
 from spectrod.client.control import Control
 from spectrod.client.rpc_codec import messages_of
-from spectrod.client.tracker import AnyFrame, Ask, Tracker
+from spectrod.client.tracker import AnyFrame, ReplayRequest, Tracker
 from spectrod.endpoint import Endpoint, parse_remote
 from spectrod.errors import BusyError, NotFoundError, SpectrodError, UnavailableError
 from spectrod.wire.schema import EventMessage, HeartbeatHeader, Meta
@@ -95,8 +95,8 @@ def open_subscription(
     kind = next((kind for kind in _WITH_META if prefix.startswith(kind)), "")
     narrower = prefix.removeprefix(kind) if kind else ""
     source, slash, _ = narrower.partition("/")
-    for wanted in ("meta/" + narrower, f"hb/{source}{slash}", prefix):
-        connection.subscribe(wanted)
+    for subscribed in ("meta/" + narrower, f"hb/{source}{slash}", prefix):
+        connection.subscribe(subscribed)
     return connection
 
 
@@ -201,7 +201,7 @@ class Follower:
         if not isinstance(error, (BusyError, NotFoundError)):
             raise error
 
-    def _nothing_came(self) -> UnavailableError:
+    def _on_timeout(self) -> UnavailableError:
         return UnavailableError(self._tracker.why_nothing(self._timeout_s or 0.0))
 
 
@@ -228,7 +228,7 @@ class Subscription(Follower):
             raise StopIteration
         frame = self.receive(self._timeout_s)
         if frame is None:
-            raise self._nothing_came()
+            raise self._on_timeout()
         return frame
 
     def receive(self, timeout_s: float | None = None) -> AnyFrame | None:
@@ -272,7 +272,7 @@ class Subscription(Follower):
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    def _replay(self, ask: Ask) -> None:
+    def _replay(self, ask: ReplayRequest) -> None:
         """Request missing frames; those that the daemon does not send in time stay missed."""
         assert self._control is not None
         for timeout_s in self._timeouts_s:

@@ -46,7 +46,7 @@ _HEARTBEATS_MAX_BYTES = 16 << 20
 _SEEN_BYTES = 300  # a topic, its numbers, and entries in two dictionaries
 
 
-class Ask(NamedTuple):
+class ReplayRequest(NamedTuple):
     """Parameters of a ``replay`` request that fills a hole."""
 
     topic: str
@@ -84,8 +84,8 @@ class _Hole:
 class Tracker:
     """Decodes messages and counts the missing ones.
 
-    Call ``feed`` with each message, then ``step`` until it returns None. If it returns ``Ask``,
-    call ``answer`` before the next step.
+    Call ``feed`` with each message, then ``step`` until it returns None. If it returns a
+    ``ReplayRequest``, call ``answer`` before the next step.
 
     Bounded, whatever a daemon sends: it holds the frames of one answer, the last 65 536 topics
     (their descriptions in 256 MiB), 1024 sources (their heartbeats in 16 MiB) and 1000 events. The
@@ -97,7 +97,7 @@ class Tracker:
     name : str
         The endpoint, for error texts.
     replays : bool
-        Fill holes: ``step`` returns ``Ask``.
+        Fill holes: ``step`` returns ``ReplayRequest``s.
     meta_max_bytes : int
         Size of the descriptions that are remembered [bytes].
 
@@ -141,8 +141,8 @@ class Tracker:
     def alive(self) -> bool:
         """Whether a message came recently and at least one source has not ended."""
         states = {beat.state for beat in self.heartbeats.values()}
-        said_goodbye = bool(states) and states.issubset(_ENDED)
-        return self.silence_s < SILENCE_S and not said_goodbye
+        has_announced_end = bool(states) and states.issubset(_ENDED)
+        return self.silence_s < SILENCE_S and not has_announced_end
 
     def feed(self, parts: Sequence[bytes]) -> None:
         """Process a message.
@@ -171,7 +171,7 @@ class Tracker:
             case Frame() | BandFrame() as frame:
                 self._take(frame)
 
-    def step(self) -> AnyFrame | Ask | None:
+    def step(self) -> AnyFrame | ReplayRequest | None:
         """Return the next frame or a replay request; None if it needs another message."""
         if self._ready:
             frame = self._ready.popleft()
@@ -181,7 +181,7 @@ class Tracker:
             return None
         header = self._hole.frame.header
         limit = min(REPLAY_LIMIT, header.seq - self._hole.next_seq)
-        return Ask(self._hole.frame.topic, self._hole.next_seq, header.epoch, limit)
+        return ReplayRequest(self._hole.frame.topic, self._hole.next_seq, header.epoch, limit)
 
     def answer(self, messages: Sequence[Sequence[bytes]], *, more: bool) -> None:
         """Process replayed messages, in order; without any, the hole remains.

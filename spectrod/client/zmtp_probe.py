@@ -10,7 +10,7 @@ import time
 from spectrod.endpoint import Endpoint
 
 # Signature and major version: a peer that has received these sends its whole greeting.
-_BEGINNING = b"\xff" + bytes(8) + b"\x7f\x03"
+_GREETING_START = b"\xff" + bytes(8) + b"\x7f\x03"
 _GREETING_BYTES = 64
 _SIGNATURE = slice(0, 10, 9)  # its first and last byte; those between are padding
 _MECHANISM = slice(12, 32)
@@ -34,11 +34,11 @@ def read_mechanism(endpoint: Endpoint, timeout_s: float) -> str | None:
     deadline_s = time.monotonic() + timeout_s
     try:
         with _connect(endpoint, timeout_s) as connection:
-            connection.sendall(_BEGINNING)
+            connection.sendall(_GREETING_START)
             greeting = _receive(connection, deadline_s)
     except OSError:
         return None
-    if len(greeting) < _GREETING_BYTES or greeting[_SIGNATURE] != _BEGINNING[_SIGNATURE]:
+    if len(greeting) < _GREETING_BYTES or greeting[_SIGNATURE] != _GREETING_START[_SIGNATURE]:
         return None
     return greeting[_MECHANISM].rstrip(b"\0").decode("ascii", "replace")
 

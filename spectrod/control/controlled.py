@@ -52,11 +52,11 @@ class ControlledDaemon:
     def start(self) -> None:
         """Start the daemon, then accept requests; raises the SpectrodError of a failed part."""
         self._daemon.start()
-        wanted = [self._resolved(text) for text in self._control.endpoints]
-        if not wanted:
+        requested = [self._resolved(text) for text in self._control.endpoints]
+        if not requested:
             return
         server = ControlServer(
-            wanted,
+            requested,
             self._methods,
             self._daemon.access,
             requests_per_s=self._control.requests_per_s,

@@ -75,7 +75,7 @@ class Methods:
     ) -> None:
         self._daemon, self._settings, self._recordings = daemon, settings, recordings
         self._journal, self._about_control = journal, about_control
-        self._begun_s = time.monotonic()
+        self._start_s = time.monotonic()
         # The parameters have the types that ``requests.METHODS`` declares.
         self._read: Mapping[str, Callable[[Any], Answer | Later]] = {
             "status": self._status,
@@ -114,7 +114,7 @@ class Methods:
         about = {
             "version": spectrod.__version__,
             "pid": os.getpid(),
-            "uptime_s": time.monotonic() - self._begun_s,
+            "uptime_s": time.monotonic() - self._start_s,
             "epoch": publisher.epoch,
             "t_utc_ns": time.time_ns(),
             "publish": publisher.endpoints,
@@ -140,7 +140,7 @@ class Methods:
     def _metrics(self, _params: NoParams) -> Answer:
         publisher, refused = self._daemon.publisher, self._daemon.access.refusals.counts
         found = [
-            metric("uptime", time.monotonic() - self._begun_s, "s"),
+            metric("uptime", time.monotonic() - self._start_s, "s"),
             metric("subscribers", publisher.subscribers),
             metric("unsendable", publisher.unsendable, "messages"),
             metric("history", publisher.history.size_bytes, "bytes"),

@@ -160,17 +160,17 @@ class Recordings:
         """
         with self._lock:
             running = [one for one in self._running if one.is_open]
-        wanted = [one for one in running if name in ("", one.path.name, one.path.stem)]
-        if not wanted:
+        selected = [one for one in running if name in ("", one.path.name, one.path.stem)]
+        if not selected:
             known = ", ".join(one.path.name for one in running) or "none"
             raise NotFoundError(f"recording={name!r}: does not run; there are: {known}")
-        for one in wanted:
+        for one in selected:
             one.who = who
             one.stop()
-        late = _wait(wanted, STOP_MAX_S)
+        late = _wait(selected, STOP_MAX_S)
         if late is not None:
             raise BusyError(f"{late.path.name}: is still being written")
-        return [one.snapshot() for one in wanted]
+        return [one.snapshot() for one in selected]
 
     def close(self) -> None:
         """Finish all recordings; call it while the pipelines still exist. Idempotent."""
@@ -198,7 +198,7 @@ class Recordings:
         if len(self._running) >= RECORDINGS_MAX:
             raise BusyError(f"recordings: {RECORDINGS_MAX} run already; stop one first")
         if any(one.path == path for one in self._running):
-            raise _is_there(path)
+            raise _exists_error(path)
         left_bytes = MEMORY_MAX_BYTES - sum(self._running.values())
         if size_bytes > left_bytes:
             raise BusyError(
@@ -213,8 +213,8 @@ class Recordings:
             if not one.is_open:
                 return
             self._ended.append(one)
-        told = f"{one.path.name}: {one.state}, {one.frames} frames"
-        text = f"{told}: {one.error}" if one.error else told
+        state_text = f"{one.path.name}: {one.state}, {one.frames} frames"
+        text = f"{state_text}: {one.error}" if one.error else state_text
         source, has_failed = one.source_name, one.state == "failed"
         if has_failed:
             _log.error("%s: recording %s", source, text)
@@ -230,7 +230,7 @@ def _wait(several: list[OneShot[Any]], timeout_s: float) -> OneShot[Any] | None:
     return None
 
 
-def _is_there(path: Path) -> StorageError:
+def _exists_error(path: Path) -> StorageError:
     return StorageError(f"{path.name}: already exists; choose another name")
 
 
@@ -240,7 +240,7 @@ def _open(path: Path, runner: SourceRunner, spec: SpectrumSpec) -> Output[Any]:
         path.parent.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
         with Directory.open(path.parent) as directory:
             if directory.find(path.name) is not None:
-                raise _is_there(path)
+                raise _exists_error(path)
             return _open_in(directory, path, runner, spec)
     except OSError as error:
         raise storage_error(path, error) from error

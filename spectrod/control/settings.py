@@ -277,17 +277,17 @@ def _check_folders(old: Config, new: Config) -> None:
     before = {recording.name: recording for recording in old.recordings}
     after = {recording.name: recording for recording in new.recordings}
     for name in {**before, **after}:
-        was, wanted = before.get(name), after.get(name)
-        if was == wanted:
+        was, becomes = before.get(name), after.get(name)
+        if was == becomes:
             continue
         if was is not None and was.folder:
             raise ConfigError(
                 f"recordings.{name}: peers change no recording with a folder of its own "
                 f"({was.folder}), only those in the state folder; change it in the file and reload"
             )
-        if wanted is not None and wanted.folder:
+        if becomes is not None and becomes.folder:
             raise ConfigError(
-                f"folder={wanted.folder!r}: no folders from peers outside the state folder; "
+                f"folder={becomes.folder!r}: no folders from peers outside the state folder; "
                 "must be ''"
             )
 
@@ -313,11 +313,11 @@ def _shown(tree: Any, key: str) -> str:
             return "none"
         tree = tree[part]
     defaults = _OF_RECORDING if section == "recordings" else _DEFAULTS
-    return msgspec.json.encode(_said(tree, defaults)).decode()
+    return msgspec.json.encode(_non_defaults(tree, defaults)).decode()
 
 
-def _said(value: Any, default: Any) -> Any:
+def _non_defaults(value: Any, default: Any) -> Any:
     """Return the parts of a table that differ from the defaults."""
     if not (isinstance(value, dict) and isinstance(default, dict)):
         return value
-    return {k: _said(v, default.get(k)) for k, v in value.items() if default.get(k) != v}
+    return {k: _non_defaults(v, default.get(k)) for k, v in value.items() if default.get(k) != v}

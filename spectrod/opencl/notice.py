@@ -46,14 +46,14 @@ class CompileNotice:
             return
         timer = threading.Timer(max(0.0, self.after_s - self._spent_s), self._report_once)
         timer.daemon = True
-        began_s = time.monotonic()
+        start_s = time.monotonic()
         timer.start()
         try:
             yield
         finally:
             timer.cancel()
             with self._lock:
-                self._spent_s += time.monotonic() - began_s
+                self._spent_s += time.monotonic() - start_s
 
     def _report_once(self) -> None:
         with self._lock:

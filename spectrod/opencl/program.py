@@ -214,13 +214,13 @@ def binary_of(program: Any) -> bytes:
         If the driver returns none.
     """
     size, handle = ctypes.c_size_t(), ctypes.c_void_p(program.int_ptr)
-    _ask(handle, cl.program_info.BINARY_SIZES, size)
+    _query(handle, cl.program_info.BINARY_SIZES, size)
     binary = ctypes.create_string_buffer(size.value)
-    _ask(handle, cl.program_info.BINARIES, ctypes.c_void_p(ctypes.addressof(binary)))
+    _query(handle, cl.program_info.BINARIES, ctypes.c_void_p(ctypes.addressof(binary)))
     return binary.raw
 
 
-def _ask(handle: ctypes.c_void_p, what: int, answer: "ctypes._SimpleCData[Any]") -> None:
+def _query(handle: ctypes.c_void_p, what: int, answer: "ctypes._SimpleCData[Any]") -> None:
     code = _DRIVERS.clGetProgramInfo(
         handle, what, ctypes.sizeof(answer), ctypes.byref(answer), None
     )
@@ -229,15 +229,15 @@ def _ask(handle: ctypes.c_void_p, what: int, answer: "ctypes._SimpleCData[Any]")
 
 
 def _load(context: Any, device: DeviceInfo, binary: bytes) -> Any:
-    return _silently(cl.Program(context, [device.handle], [binary]))
+    return _without_warnings(cl.Program(context, [device.handle], [binary]))
 
 
 def _build(context: Any, source: str) -> Any:
     # pyopencl's own cache waits for locks that killed processes leave behind.
-    return _silently(cl.Program(context, source), cache_dir=False)
+    return _without_warnings(cl.Program(context, source), cache_dir=False)
 
 
-def _silently(program: Any, **keywords: Any) -> Any:
+def _without_warnings(program: Any, **keywords: Any) -> Any:
     with warnings.catch_warnings():
         # pyopencl warns about any compiler output, even a blank line.
         warnings.simplefilter("ignore", cl.CompilerWarning)

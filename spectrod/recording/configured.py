@@ -154,7 +154,7 @@ class ConfiguredRecording:
         self._tidy_error = ""
         self._tidied_s = self._looked_s = -1.0
         self._others: set[str] = set()
-        self._has_told_foreign = False
+        self._has_reported_foreign = False
 
     def _row_writer(self) -> RetryingWriter[SpectrumBatch]:
         outputs = SegmentOutputs(self._describe, self.config.fsync_s)
@@ -191,7 +191,7 @@ class ConfiguredRecording:
         """Recover files that an earlier daemon left unfinished, and delete expired ones."""
         self._recover_all()
         self.tick()
-        self._reporter.tell("record.begun", f"into {self._folder.path}")
+        self._reporter.report("record.begun", f"into {self._folder.path}")
 
     def _recover_all(self) -> None:
         try:
@@ -249,7 +249,7 @@ class ConfiguredRecording:
         Any thread may call it, before samples of that time arrive.
         """
         if self.triggers.add(first_ns, last_ns):
-            self._reporter.tell("record.trigger", why)
+            self._reporter.report("record.trigger", why)
 
     def tick(self) -> None:
         """Do the periodic work; call it about once a second, with or without data."""
@@ -288,7 +288,7 @@ class ConfiguredRecording:
             writer.finish()
         self._tidy()
         self._folder.release()
-        self._reporter.tell("record.ended", self._summary())
+        self._reporter.report("record.ended", self._summary())
 
     def break_off(self, why: str) -> None:
         """Report a failure and abort all files; the next start recovers them."""
@@ -359,15 +359,15 @@ class ConfiguredRecording:
         if deleted:
             first, n = deleted[0], len(deleted)
             which = first if n == 1 else f"{n} files, {first} to {deleted[-1]}"
-            self._reporter.tell("record.deleted", f"{which}: not kept any longer")
+            self._reporter.report("record.deleted", f"{which}: not kept any longer")
 
     def _report_foreign(self) -> None:
         """Report once that retention rules do not apply to some files."""
         config, folder = self.config, self._folder
         deletes = config.keep_days or config.keep_mb or config.when_full == "delete"
-        if self._has_told_foreign or not (deletes and folder.foreign) or folder.n_untried:
+        if self._has_reported_foreign or not (deletes and folder.foreign) or folder.n_untried:
             return
-        self._has_told_foreign = True
+        self._has_reported_foreign = True
         rule = "neither counted nor deleted: this recording did not write it"
         self._reporter.warn("record.foreign", f"{_first_of(folder.foreign)}: {rule}")
 

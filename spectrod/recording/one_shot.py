@@ -193,7 +193,7 @@ class OneShot(Generic[T]):
         self._file: _OneFile[T] | None = None
         self._deadline_s = float("inf")
         self._is_wanted, self._ending_s = True, float("inf")
-        self._news, self._is_open = threading.Event(), threading.Event()
+        self._wake, self._is_open = threading.Event(), threading.Event()
         self._deciding = threading.Lock()
         self._begin_utc_ns = time.time_ns()
         self.state: State = "starting"
@@ -233,13 +233,13 @@ class OneShot(Generic[T]):
     def stop(self) -> None:
         """Make the thread finish the file; it sets ``has_ended`` afterwards."""
         self._ending_s = min(self._ending_s, time.monotonic())
-        self._news.set()
+        self._wake.set()
 
     def submit(self, chunk: T) -> None:
         """Queue a batch or a block; called by the analysis thread."""
         if self._ending_s == float("inf"):
             self._queue.put(chunk)
-            self._news.set()
+            self._wake.set()
 
     take = submit
 
@@ -343,8 +343,8 @@ class OneShot(Generic[T]):
     def _record(self, file: _OneFile[T]) -> None:
         try:
             while not self._is_due(file):
-                self._news.wait(_TICK_S)
-                self._news.clear()
+                self._wake.wait(_TICK_S)
+                self._wake.clear()
                 self._write_waiting(file)
         finally:
             self._detach()

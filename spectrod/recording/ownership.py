@@ -78,9 +78,9 @@ class Owner:
             return False
         if origin.recording is not None:
             return origin.recording == self._recording and _is_name_of(name, origin.file_name)
-        return found.st_uid == os.geteuid() and self._is_named_by_begin(name, suffix, origin)
+        return found.st_uid == os.geteuid() and self._is_named_by_start(name, suffix, origin)
 
-    def _is_named_by_begin(self, name: str, suffix: str, origin: Origin) -> bool:
+    def _is_named_by_start(self, name: str, suffix: str, origin: Origin) -> bool:
         if origin.begin_utc_ns is None:
             return False
         with contextlib.suppress(ValueError, OverflowError, OSError):  # the time is out of range
@@ -88,7 +88,7 @@ class Owner:
         return False
 
 
-def _is_name_of(name: str, wanted: str) -> bool:
-    path = Path(wanted)
+def _is_name_of(name: str, unnumbered: str) -> bool:
+    path = Path(unnumbered)
     pattern = re.escape(path.stem) + _NUMBER + re.escape(path.suffix)
     return bool(path.stem) and re.fullmatch(pattern, name) is not None

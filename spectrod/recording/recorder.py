@@ -55,7 +55,7 @@ class Recorder:
         self._level = LevelTrigger(config.trigger_dbfs, fs, self._on_level)
         self._odd: frozenset[str] = frozenset()
         self._n_clipped: int | None = None
-        self._news = threading.Event()
+        self._wake = threading.Event()
         self._stopping = threading.Event()
         self._failure = ""
         self._worker = Worker(f"record {config.name}", self._run)
@@ -78,7 +78,7 @@ class Recorder:
     def end(self) -> None:
         """Write all queued data and finish all files; call it when no more data arrive."""
         self._stopping.set()
-        self._news.set()
+        self._wake.set()
 
     def join(self, timeout_s: float) -> None:
         """Wait for the end, at most this long; log an error if the disk does not answer."""
@@ -92,7 +92,7 @@ class Recorder:
     def submit(self, batch: SpectrumBatch) -> None:
         """Queue a batch; called by the analysis thread."""
         self._rows.put(batch)
-        self._news.set()
+        self._wake.set()
 
     def take(self, block: Block) -> None:
         """Queue a block; called by the analysis thread."""
@@ -102,7 +102,7 @@ class Recorder:
             self._look_at_checks(block)
         if self._wants_samples:
             self._samples.put(block)
-            self._news.set()
+            self._wake.set()
 
     def trigger(self, t_utc_ns: int, why: str) -> None:
         """Record around a time [ns since 1970]; any thread."""
@@ -138,20 +138,20 @@ class Recorder:
 
     def _run(self) -> None:
         backoff = Backoff(_AGAIN_FIRST_S, _AGAIN_LAST_S)
-        begin_s = time.monotonic()
-        while not self._ends_as_told():
-            if time.monotonic() - begin_s > _AGAIN_LAST_S:
+        start_s = time.monotonic()
+        while not self._run_once():
+            if time.monotonic() - start_s > _AGAIN_LAST_S:
                 backoff.reset()
             again_s = backoff.next_s()
             is_last = self._stopping.is_set()
-            what_next = "" if is_last else f"; restarts in {again_s:.0f} s"
-            self._recording.break_off(self._failure + what_next)
+            next_step = "" if is_last else f"; restarts in {again_s:.0f} s"
+            self._recording.break_off(self._failure + next_step)
             if self._stopping.wait(again_s):
                 return
-            begin_s = time.monotonic()
+            start_s = time.monotonic()
             self._recording, self._failure = self._make(), ""
 
-    def _ends_as_told(self) -> bool:
+    def _run_once(self) -> bool:
         """Record until stopped; return False if an unexpected exception ended it."""
         try:
             self._record()
@@ -164,8 +164,8 @@ class Recorder:
     def _record(self) -> None:
         self._recording.start()
         while not self._stopping.is_set():
-            self._news.wait(_TICK_S)
-            self._news.clear()
+            self._wake.wait(_TICK_S)
+            self._wake.clear()
             self._take_all()
             self._recording.tick()
         self._take_all()

@@ -39,7 +39,7 @@ class Recordable(Described, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Desired:
     """A recording that can run."""
 
     config: RecordingConfig
@@ -103,25 +103,27 @@ class Recorders:
         with self._changing:
             if self._is_closed:
                 return
-            wanted, self._waiting = _sort(configs, tuple(runners))
-            kept = {k: one for k, one in self._running.items() if _goes_on(one, wanted.get(k))}
+            desired, self._waiting = _sort(configs, tuple(runners))
+            kept = {
+                k: one for k, one in self._running.items() if _is_unchanged(one, desired.get(k))
+            }
             gone = [one for key, one in self._running.items() if key not in kept]
             # NB: end old recordings before new ones start, which may use the same folder.
             self._end(gone, _CHANGE_S)
             self._running = kept
-            for key, one in wanted.items():
+            for key, one in desired.items():
                 if key not in kept:
-                    self._begin(key, one)
+                    self._start(key, one)
 
-    def _begin(self, key: _Key, wanted: _Wanted) -> None:
+    def _start(self, key: _Key, desired: _Desired) -> None:
         try:
-            self._running = self._running | {key: self._make(wanted)}
+            self._running = self._running | {key: self._make(desired)}
         except SpectrodError as error:  # the analysis has changed again meanwhile
-            facts = _waiting(wanted.config, wanted.runner.name, str(error))
+            facts = _waiting(desired.config, desired.runner.name, str(error))
             self._waiting = [*self._waiting, facts]
 
-    def _make(self, wanted: _Wanted) -> _Running:
-        config, runner, spec = wanted.config, wanted.runner, wanted.spec
+    def _make(self, desired: _Desired) -> _Running:
+        config, runner, spec = desired.config, desired.runner, desired.spec
         recorded = recorded_of(runner, spec)
         base = Path(config.folder) if config.folder else self._folder
         # The configuration has checked all names except that of a single unnamed source.
@@ -129,8 +131,8 @@ class Recorders:
         folder = base / config.name / runner.name
         make = partial(ConfiguredRecording, config, recorded, folder, self._events, base=base)
         recorder = Recorder(make, spec.fs, runner.checked)
-        running = _Running(config, wanted.pipeline, spec.product, recorder)
-        running.attach(_tell_failure(config.name, runner.name))
+        running = _Running(config, desired.pipeline, spec.product, recorder)
+        running.attach(_failure_reporter(config.name, runner.name))
         recorder.start()
         return running
 
@@ -187,21 +189,21 @@ class Recorders:
 
 def _sort(
     configs: Sequence[RecordingConfig], runners: Sequence[Recordable]
-) -> tuple[dict[_Key, _Wanted], list[dict[str, Any]]]:
+) -> tuple[dict[_Key, _Desired], list[dict[str, Any]]]:
     """Split the recordings into those that can run and the status of those that cannot."""
-    wanted, waiting = {}, []
+    desired, waiting = {}, []
     for config in configs:
         for runner in runners:
             if config.sources and runner.name not in config.sources:
                 continue
             try:
-                wanted[config.name, runner.name] = _find(config, runner)
+                desired[config.name, runner.name] = _find(config, runner)
             except UnavailableError as error:
                 waiting.append(_waiting(config, runner.name, str(error)))
-    return wanted, waiting
+    return desired, waiting
 
 
-def _find(config: RecordingConfig, runner: Recordable) -> _Wanted:
+def _find(config: RecordingConfig, runner: Recordable) -> _Desired:
     """Find what to record; raises UnavailableError if there is nothing yet."""
     pipeline = runner.pipeline
     if pipeline is None:
@@ -210,14 +212,14 @@ def _find(config: RecordingConfig, runner: Recordable) -> _Wanted:
         raise UnavailableError("the source has ended")
     for spec in pipeline.coming_specs:
         if config.product in ("", spec.product):
-            return _Wanted(config, runner, pipeline, spec)
+            return _Desired(config, runner, pipeline, spec)
     raise UnavailableError(f"product={config.product!r}: the source has no such product")
 
 
-def _goes_on(running: _Running, wanted: _Wanted | None) -> bool:
-    if wanted is None or running.pipeline is not wanted.pipeline:
+def _is_unchanged(running: _Running, desired: _Desired | None) -> bool:
+    if desired is None or running.pipeline is not desired.pipeline:
         return False
-    return running.config == wanted.config and running.product == wanted.spec.product
+    return running.config == desired.config and running.product == desired.spec.product
 
 
 def _waiting(config: RecordingConfig, source: str, error: str) -> dict[str, Any]:
@@ -230,8 +232,8 @@ def _waiting(config: RecordingConfig, source: str, error: str) -> dict[str, Any]
     }
 
 
-def _tell_failure(recording: str, source: str) -> Callable[[SpectrodError], None]:
-    def tell(error: SpectrodError) -> None:
+def _failure_reporter(recording: str, source: str) -> Callable[[SpectrodError], None]:
+    def report(error: SpectrodError) -> None:
         _log.error("%s: recording %s: %s", source, recording, error)
 
-    return tell
+    return report

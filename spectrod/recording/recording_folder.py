@@ -270,8 +270,8 @@ class RecordingFolder:
     def has_room(self, *, had_room: bool) -> bool:
         """Return whether enough space is free; after a full disk, a tenth more is required."""
         free_bytes = self.free_bytes()
-        wanted = self._config.min_free_mb * _MB * (1.0 if had_room else _RETURN)
-        return free_bytes is None or free_bytes >= wanted
+        needed_bytes = self._config.min_free_mb * _MB * (1.0 if had_room else _RETURN)
+        return free_bytes is None or free_bytes >= needed_bytes
 
     # ---- retention
 
@@ -295,7 +295,7 @@ class RecordingFolder:
             files = self._survey(self.claimed)
             n_bytes, n_before = self.n_bytes + open_bytes, len(deleted)
             for file in files:
-                if not self._is_to_go(file, n_bytes):
+                if not self._must_delete(file, n_bytes):
                     return deleted
                 self._delete(self.claimed, file)
                 deleted.append(file.name)
@@ -348,7 +348,7 @@ class RecordingFolder:
                         continue
                     yield _file(entry.name, found)
 
-    def _is_to_go(self, file: _FinishedFile, n_bytes: int) -> bool:
+    def _must_delete(self, file: _FinishedFile, n_bytes: int) -> bool:
         config = self._config
         age_ns = self._clock.utc_ns() - file.finished_ns
         is_old = config.keep_days > 0 and age_ns > config.keep_days * _DAY_NS

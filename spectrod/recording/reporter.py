@@ -17,13 +17,13 @@ class _Reported:
     """The last report of one kind."""
 
     due_s: float
-    untold: int = 0
+    n_suppressed: int = 0
 
 
 class Reporter:
     """Reports what happens to a recording: an event and a log line each.
 
-    ``tell`` reports each kind at most once in 10 s; it counts the others and adds their number to
+    ``report`` reports each kind at most once in 10 s; it counts the others and adds their number to
     the next report. ``warn`` always reports; its callers limit the rate themselves. Any thread.
 
     Parameters
@@ -39,20 +39,20 @@ class Reporter:
     def __init__(self, recording: str, source: str, events: EventLog, clock: Clock) -> None:
         self._recording, self._source = recording, source
         self._events, self._clock = events, clock
-        self._told: dict[str, _Reported] = {}
+        self._reported: dict[str, _Reported] = {}
         self._lock = threading.Lock()
 
-    def tell(self, kind: str, text: str) -> None:
+    def report(self, kind: str, text: str) -> None:
         """Report a normal event, rate-limited."""
         now_s = self._clock.monotonic_s()
         with self._lock:
-            told = self._told.setdefault(kind, _Reported(now_s))
-            if now_s < told.due_s:
-                told.untold += 1
+            reported = self._reported.setdefault(kind, _Reported(now_s))
+            if now_s < reported.due_s:
+                reported.n_suppressed += 1
                 return
-            self._told[kind] = _Reported(now_s + _PERIOD_S)
-        if told.untold:
-            text = f"{text}; {told.untold} more like this since the last such line"
+            self._reported[kind] = _Reported(now_s + _PERIOD_S)
+        if reported.n_suppressed:
+            text = f"{text}; {reported.n_suppressed} more like this since the last such line"
         self._note(kind, text, logging.INFO)
 
     def warn(self, kind: str, text: str) -> None:

@@ -181,7 +181,7 @@ class RetryingWriter(RotatingWriter[T]):
             n_bytes = self._folder.stamp(output.path.name)
             self.n_bytes += n_bytes
             size = f"{self._in_file} {self._outputs.unit}, {n_bytes / _MB:.3g} MB"
-            self._reporter.tell("record.file", f"{output.path.name}: finished, {size}")
+            self._reporter.report("record.file", f"{output.path.name}: finished, {size}")
 
     # ---- faults
 

@@ -167,16 +167,16 @@ class RotatingWriter(ABC, Generic[T]):
         if not self._may_write():
             self._skip(chunk, by_fault=True)
             return
-        told = chunk
+        marked = chunk
         if self._missing_samples and self._has_written:
-            told = chunk.after_gap(self._missing_samples)
+            marked = chunk.after_gap(self._missing_samples)
         try:
-            if self._output is not None and not self._output.fits(told):
+            if self._output is not None and not self._output.fits(marked):
                 self._end_file()
             if self._output is None:
                 self._in_file = 0
-                self._output = self._open(told)
-            self._output.write(told)
+                self._output = self._open(marked)
+            self._output.write(marked)
         except SpectrodError as error:
             self._fail(error)
             self._skip(chunk, by_fault=True)

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 
-def state_folder(wanted: str) -> Path:
+def state_folder(configured: str) -> Path:
     """Return the configured folder, systemd's state folder, or that of the user."""
-    if wanted:
-        return Path(wanted)
+    if configured:
+        return Path(configured)
     given = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
     if given:
         return Path(given)

@@ -261,7 +261,7 @@ class _Loop:
                     _log.info("%s: stopping", number.name)
                     return _EXIT_CODES[number]
                 if number == signal.SIGHUP:
-                    self._begin_reload()
+                    self._start_reload()
             if self._look():
                 _log.info("all sources have ended: stopping")
                 return 0
@@ -288,7 +288,7 @@ class _Loop:
             self._is_ready = True
             self._notifier.status(status_line(stats))
             self._notifier.ready()
-            _log.info("ready: %s", _what_is_ready(stats))
+            _log.info("ready: %s", _ready_text(stats))
         if self._watch.has_passed(now_s) and self._progress_watch.has_advanced(stats):
             self._notifier.watchdog()
         if self._tick.has_passed(now_s):
@@ -296,14 +296,14 @@ class _Loop:
             if self._on_tick:
                 self._on_tick(stats)
 
-    def _begin_reload(self) -> None:
+    def _start_reload(self) -> None:
         # READY=1 ends a reload, but before the first message it would be untrue.
         if self._is_ready:
             self._notifier.reloading()
         self._reloader.ask()
 
 
-def _what_is_ready(stats: Sequence[Stats]) -> str:
+def _ready_text(stats: Sequence[Stats]) -> str:
     awaited = ", ".join(one.name for one in stats if one.state == "waiting")
     sent = "the first message is out" if any(one.messages for one in stats) else ""
     return "; ".join(filter(None, (sent, awaited and f"waiting for {awaited}")))

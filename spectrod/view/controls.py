@@ -114,10 +114,10 @@ def _moved(span: Span, key: str) -> Span:
         step = width * (_PAN if key == "right" else -_PAN)
         first = min(max(first + step, 0.0), 1.0 - width)
         return first, first + width
-    wanted = width * _ZOOM if key == "-" else width / _ZOOM
-    wanted = min(max(wanted, 1.0 / _ZOOM_MAX), 1.0)
-    first = min(max((first + last - wanted) / 2.0, 0.0), 1.0 - wanted)
-    return first, first + wanted
+    visible = width * _ZOOM if key == "-" else width / _ZOOM
+    visible = min(max(visible, 1.0 / _ZOOM_MAX), 1.0)
+    first = min(max((first + last - visible) / 2.0, 0.0), 1.0 - visible)
+    return first, first + visible
 
 
 def _fitting(shown: Sequence[Float64Array]) -> LevelRange | None:

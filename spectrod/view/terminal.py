@@ -412,8 +412,8 @@ def _ended_by_signal() -> Iterator[threading.Event]:
 
     mine = []
     if threading.current_thread() is threading.main_thread():
-        wanted = (signal.SIGTERM, signal.SIGHUP)
-        mine = [number for number in wanted if signal.getsignal(number) is signal.SIG_DFL]
+        signals = (signal.SIGTERM, signal.SIGHUP)
+        mine = [number for number in signals if signal.getsignal(number) is signal.SIG_DFL]
     for number in mine:
         signal.signal(number, note)
     try:

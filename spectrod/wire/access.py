@@ -238,9 +238,9 @@ class Access:
         if self._wakeup is not None:
             self._wakeup.set()
 
-    def hold_newcomers(self) -> None:
+    def hold_new_connections(self) -> None:
         """Close the endpoints to new connections until the backlog is processed; any thread."""
-        self.connections.hold_newcomers()
+        self.connections.hold_new_connections()
         if self._wakeup is not None:
             self._wakeup.set()
 

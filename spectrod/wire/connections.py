@@ -33,8 +33,8 @@ _SHORT_SHARE = 7 / 8  # of the limit of descriptors, above which no new connecti
 _PERIOD_S = 0.1  # minimum time in one state, unless it must be closed
 _SHORT_S = 1.0  # wait before it checks for free descriptors again
 _RETRY_S = 1.0  # delay before a failed switch is retried
-_CALM_AFTER_FLOOD_S = 1.0
-_CALM_S = 10.0  # open for this long, it is reported as open
+_FLOOD_HOLD_S = 1.0
+_OPEN_REPORT_S = 10.0  # open for this long, it is reported as open
 _Place = tuple[Transport, str]
 _log = logging.getLogger("spectrod")
 
@@ -42,10 +42,10 @@ _log = logging.getLogger("spectrod")
 class Door(Protocol):
     """Endpoint that can refuse new connections, see ``ListeningSocket``."""
 
-    def close_to_newcomers(self) -> None:
+    def refuse_connections(self) -> None:
         """Refuse new connections; raises OSError."""
 
-    def open_to_newcomers(self) -> None:
+    def accept_connections(self) -> None:
         """Accept new connections again; raises OSError."""
 
 
@@ -85,7 +85,7 @@ class _Side:
         self.doors: tuple[Door, ...] = ()
         self.bucket = TokenBucket(RATE_MAX_PER_S, bound, now_s)
         self.floods = TokenBucket(FLOODS_PER_S, FLOODS_BURST, now_s)
-        self.calm_s = -math.inf
+        self.flood_until_s = -math.inf
         self.is_closed = False
         self.is_reported = False  # as closed, and not yet as open again
         self.has_failed = False
@@ -99,7 +99,7 @@ class _Side:
             return f"{self.count} connections, at most {self.bound} are allowed"
         if self.bucket.wait_s(now_s):
             return f"more than {RATE_MAX_PER_S:g} new connections a second"
-        if now_s < self.calm_s:
+        if now_s < self.flood_until_s:
             return "peers send more than can be read, and connections were cut"
         return ""
 
@@ -107,8 +107,8 @@ class _Side:
 class Connections:
     """Counts connections, and closes and opens the endpoints accordingly.
 
-    Any thread may call ``add``, ``note_flood``, ``hold_newcomers`` and ``facts``; the other methods
-    belong to the thread that reads the monitors.
+    Any thread may call ``add``, ``note_flood``, ``hold_new_connections`` and ``facts``; the other
+    methods belong to the thread that reads the monitors.
 
     Parameters
     ----------
@@ -164,14 +164,14 @@ class Connections:
         with self._lock:
             side = self._sides[transport]
             if not side.floods.take(now_s):
-                side.calm_s = now_s + _CALM_AFTER_FLOOD_S
+                side.flood_until_s = now_s + _FLOOD_HOLD_S
 
-    def hold_newcomers(self) -> None:
+    def hold_new_connections(self) -> None:
         """Refuse new connections for a second; any thread."""
         now_s = self._now_s()
         with self._lock:
             for side in self._sides.values():
-                side.calm_s = now_s + _CALM_AFTER_FLOOD_S
+                side.flood_until_s = now_s + _FLOOD_HOLD_S
 
     def facts(self) -> dict[Transport, dict[str, Any]]:
         """Return count, bound, state and number of closings of each transport."""
@@ -247,7 +247,7 @@ class Connections:
             is_due = now_s >= max(side.changed_s + _PERIOD_S, side.failed_s + _RETRY_S)
             if bool(reason) != side.is_closed and (is_due or (reason and not side.has_failed)):
                 self._switch(transport, side, reason, now_s)
-            if side.is_reported and not side.is_closed and now_s >= side.changed_s + _CALM_S:
+            if side.is_reported and not side.is_closed and now_s >= side.changed_s + _OPEN_REPORT_S:
                 side.is_reported = False
                 text = f"{transport}: open to new connections; closed {side.closings} times so far"
                 self._report(logging.INFO, "listen.open", text)
@@ -255,7 +255,7 @@ class Connections:
     def _switch(self, transport: Transport, side: _Side, reason: str, now_s: float) -> None:
         try:
             for door in side.doors:
-                (door.close_to_newcomers if reason else door.open_to_newcomers)()
+                (door.refuse_connections if reason else door.accept_connections)()
         except OSError as error:
             if not side.has_failed:
                 doing = "closed" if reason else "opened"
@@ -276,7 +276,7 @@ class Connections:
             return side.failed_s + _RETRY_S
         if side.is_closed:
             return self._now_s() + _PERIOD_S
-        return side.changed_s + _CALM_S if side.is_reported else math.inf
+        return side.changed_s + _OPEN_REPORT_S if side.is_reported else math.inf
 
     def _forget(self, fd: int) -> None:
         live = self._live.pop(fd, None)

@@ -72,7 +72,7 @@ _WAITING_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _PendingRequest:
     """A request that has passed all checks."""
 
     envelope: tuple[bytes, ...]
@@ -96,8 +96,8 @@ class _Message:
 class _DeferredAnswer:
     """A request with a deferred answer."""
 
-    def __init__(self, asked: _Asked, later: Later, wake: Callable[[], None]) -> None:
-        self.asked, self.later, self._wake = asked, later, wake
+    def __init__(self, pending: _PendingRequest, later: Later, wake: Callable[[], None]) -> None:
+        self.pending, self.later, self._wake = pending, later, wake
         self.deadline_s = time.monotonic() + later.timeout_s
         # Checked once after the watch has started: an answer that came in between is found.
         self.may_be_there = True
@@ -167,18 +167,18 @@ class ControlServer:
         requests_per_s: float = 100.0,
         progress: Wakeup | None = None,
     ) -> None:
-        self._wanted = tuple(parse_endpoint(text) for text in endpoints)
-        for endpoint in self._wanted:
+        self._requested = tuple(parse_endpoint(text) for text in endpoints)
+        for endpoint in self._requested:
             _check_bindable(endpoint, access)
         self._handler, self._access, self._progress = handler, access, progress
         of_all = _PEERS_AT_FULL_RATE * requests_per_s
         self._of_all = TokenBucket(of_all, max(1.0, of_all), time.monotonic())
         self._of_each = PeerLimits(requests_per_s, _PEERS_MAX)
-        self._changes: queue.Queue[_Asked | None] = queue.Queue(_CHANGES_MAX)
+        self._changes: queue.Queue[_PendingRequest | None] = queue.Queue(_CHANGES_MAX)
         # At most as long as the queue of changes, plus the change in progress.
-        self._done: deque[tuple[_Asked, Answer | Reply]] = deque()
+        self._done: deque[tuple[_PendingRequest, Answer | Reply]] = deque()
         self._n_changing = 0
-        self._doing: _Asked | None = None
+        self._doing: _PendingRequest | None = None
         self._waiting: list[_DeferredAnswer] = []
         self._inbox: Inbox[_Message] = Inbox()
         self._links: dict[bytes, Link] = {}
@@ -209,7 +209,7 @@ class ControlServer:
             self._listeners = Listeners(socket, self._access, self._wake, linger_s=_LINGER_S)
             # ZeroMQ deletes a socket's file in its own thread, at any time before the context ends.
             locks = self._access.at_end
-            self.endpoints = tuple(self._listeners.bind(end, locks) for end in self._wanted)
+            self.endpoints = tuple(self._listeners.bind(end, locks) for end in self._requested)
         except BaseException:
             socket.close()
             raise
@@ -278,10 +278,12 @@ class ControlServer:
     # ---- the thread of changes
 
     def _change(self) -> None:
-        while (asked := self._changes.get()) is not None and not self._is_closing.is_set():
-            self._doing = asked
-            act = partial(self._handler.change, asked.request.method, asked.params, asked.peer)
-            self._done.append((asked, guarded(asked.request, act)))
+        while (pending := self._changes.get()) is not None and not self._is_closing.is_set():
+            self._doing = pending
+            act = partial(
+                self._handler.change, pending.request.method, pending.params, pending.peer
+            )
+            self._done.append((pending, guarded(pending.request, act)))
             self._doing = None
             self._wake()
 
@@ -312,7 +314,7 @@ class ControlServer:
             wakeup.clear()  # before the queues are read
             self._receive(socket)
             self._reply_done(socket)
-            self._look_again(socket)
+            self._check_again(socket)
             if not self._n_changing:
                 # The reply to a revocation goes out before connections are cut, maybe its own.
                 self._holders.refresh()
@@ -411,25 +413,25 @@ class ControlServer:
         if isinstance(read, Reply):
             self._send(socket, envelope, read)
         else:
-            self._admit(socket, _Asked(envelope, *read, message.peer))
+            self._admit(socket, _PendingRequest(envelope, *read, message.peer))
 
-    def _admit(self, socket: zmq.SyncSocket, asked: _Asked) -> None:
+    def _admit(self, socket: zmq.SyncSocket, pending: _PendingRequest) -> None:
         """Check the peer's right, then answer the request or queue the change."""
-        method, peer = asked.request.method, asked.peer
+        method, peer = pending.request.method, pending.peer
         right = METHODS[method].right
         if peer.right is None or (right == "control" and peer.right != "control"):
             text = f"{method}: needs the right {right!r}, which {peer.name} does not have"
-            self._reply(socket, asked, failed(asked.request.id, "denied", text))
+            self._reply(socket, pending, failed(pending.request.id, "denied", text))
         elif right == "read":
-            act = partial(self._handler.read, method, asked.params, peer)
-            self._reply(socket, asked, guarded(asked.request, act))
+            act = partial(self._handler.read, method, pending.params, peer)
+            self._reply(socket, pending, guarded(pending.request, act))
         else:
             try:
-                self._changes.put_nowait(asked)
+                self._changes.put_nowait(pending)
                 self._n_changing += 1
             except queue.Full:
                 text = f"{method}: {_CHANGES_MAX} changes wait already; try again later"
-                self._reply(socket, asked, failed(asked.request.id, "busy", text))
+                self._reply(socket, pending, failed(pending.request.id, "busy", text))
 
     def _reply_done(self, socket: zmq.SyncSocket) -> None:
         while self._done:
@@ -437,58 +439,58 @@ class ControlServer:
             self._n_changing -= 1
 
     def _reply(
-        self, socket: zmq.SyncSocket, asked: _Asked, outcome: Answer | Later | Reply
+        self, socket: zmq.SyncSocket, pending: _PendingRequest, outcome: Answer | Later | Reply
     ) -> None:
         if isinstance(outcome, Later):
-            self._defer(socket, asked, outcome)
+            self._defer(socket, pending, outcome)
         elif isinstance(outcome, Reply):
-            self._send(socket, asked.envelope, outcome)
+            self._send(socket, pending.envelope, outcome)
         else:
-            self._answer(socket, asked, outcome)
+            self._answer(socket, pending, outcome)
 
-    def _answer(self, socket: zmq.SyncSocket, asked: _Asked, answer: Answer) -> None:
+    def _answer(self, socket: zmq.SyncSocket, pending: _PendingRequest, answer: Answer) -> None:
         """Send an answer; a large one waits while its peer has too many unread replies."""
-        peer, request = asked.envelope[0], asked.request
+        peer, request = pending.envelope[0], pending.request
         parts = (encode_reply(succeeded(request, answer)), *answer.parts)
         n_bytes = _size_bytes(parts)
         if n_bytes <= LARGE_BYTES or self._unread.has_room(peer, n_bytes):
-            self._send_or_count(socket, asked.envelope, parts)
+            self._send_or_count(socket, pending.envelope, parts)
         else:
             text = f"{request.method}: too many large replies are unread; read them first"
             late = failed(request.id, "too_many", text)
             if METHODS[request.method].right == "read":
                 # Call the method again later instead of keeping its answer: waiting takes no
                 # memory.
-                act = partial(self._handler.read, request.method, asked.params, asked.peer)
-                self._defer(socket, asked, self._unread.once_read(peer, n_bytes, act, late))
+                act = partial(self._handler.read, request.method, pending.params, pending.peer)
+                self._defer(socket, pending, self._unread.once_read(peer, n_bytes, act, late))
             else:
-                self._send(socket, asked.envelope, late)
+                self._send(socket, pending.envelope, late)
 
-    def _defer(self, socket: zmq.SyncSocket, asked: _Asked, later: Later) -> None:
-        of_peer = sum(w.asked.envelope[0] == asked.envelope[0] for w in self._waiting)
+    def _defer(self, socket: zmq.SyncSocket, pending: _PendingRequest, later: Later) -> None:
+        of_peer = sum(w.pending.envelope[0] == pending.envelope[0] for w in self._waiting)
         if of_peer >= _WAITING_A_PEER or len(self._waiting) >= _WAITING_MAX:
-            text = f"{asked.request.method}: more than may wait at once, {_WAITING_A_PEER} a peer"
-            self._reply(socket, asked, failed(asked.request.id, "too_many", text))
+            text = f"{pending.request.method}: more than may wait at once, {_WAITING_A_PEER} a peer"
+            self._reply(socket, pending, failed(pending.request.id, "too_many", text))
         else:
             # The watched topic may have gone since the handler was called.
-            waiting = guarded(asked.request, partial(_DeferredAnswer, asked, later, self._wake))
+            waiting = guarded(pending.request, partial(_DeferredAnswer, pending, later, self._wake))
             if isinstance(waiting, Reply):
-                self._send(socket, asked.envelope, waiting)
+                self._send(socket, pending.envelope, waiting)
             else:
                 self._waiting.append(waiting)
 
-    def _look_again(self, socket: zmq.SyncSocket) -> None:
+    def _check_again(self, socket: zmq.SyncSocket) -> None:
         """Answer the deferred requests whose answer is available or whose time is over."""
         now_s = time.monotonic()
         for waiting in [w for w in self._waiting if w.may_be_there or w.deadline_s <= now_s]:
             waiting.may_be_there = False
-            outcome = guarded(waiting.asked.request, waiting.later.look)
+            outcome = guarded(waiting.pending.request, waiting.later.look)
             if outcome is None and waiting.deadline_s <= now_s:
                 outcome = waiting.later.otherwise
             if outcome is not None:
                 self._waiting.remove(waiting)
                 waiting.end_watch()
-                self._reply(socket, waiting.asked, outcome)
+                self._reply(socket, waiting.pending, outcome)
 
     def _refuse_the_rest(self, socket: zmq.SyncSocket) -> None:
         """Answer all pending requests when the server stops."""
@@ -498,14 +500,14 @@ class ControlServer:
         if late is not None and late is self._doing:
             text = f"{late.request.method}: the daemon stops before the change is done"
             self._reply(socket, late, failed(late.request.id, "unavailable", text))
-        rest = [waiting.asked for waiting in self._waiting]
+        rest = [waiting.pending for waiting in self._waiting]
         with suppress(queue.Empty):
             while True:
-                asked = self._changes.get_nowait()
-                rest += [] if asked is None else [asked]
-        for asked in rest:
-            text = f"{asked.request.method}: the daemon stops"
-            self._reply(socket, asked, failed(asked.request.id, "unavailable", text))
+                pending = self._changes.get_nowait()
+                rest += [] if pending is None else [pending]
+        for pending in rest:
+            text = f"{pending.request.method}: the daemon stops"
+            self._reply(socket, pending, failed(pending.request.id, "unavailable", text))
 
     def _send(self, socket: zmq.SyncSocket, envelope: Sequence[bytes], reply: Reply) -> None:
         """Send a reply; count it by its error code."""

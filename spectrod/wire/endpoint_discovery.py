@@ -109,8 +109,8 @@ class SocketFolders:
             status = folder.lstat()
         except OSError:
             return False
-        is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == self.uid
-        return is_ours and stat.S_IMODE(status.st_mode) & 0o077 == 0
+        is_own_folder = stat.S_ISDIR(status.st_mode) and status.st_uid == self.uid
+        return is_own_folder and stat.S_IMODE(status.st_mode) & 0o077 == 0
 
 
 def own_endpoint(published_at: str, folders: SocketFolders | None = None) -> str:

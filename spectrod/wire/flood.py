@@ -267,7 +267,7 @@ class FloodWatch:
     def _run(self) -> None:
         wait_s = _PERIOD_S
         while not self._stopping.wait(wait_s):
-            begin_s = time.thread_time()
+            start_s = time.thread_time()
             try:
                 found = self._links.find()
             except OSError as error:
@@ -288,4 +288,4 @@ class FloodWatch:
             period_s, share = (
                 (_WAITING_PERIOD_S, _WAITING_SHARE) if is_waiting else (_PERIOD_S, _SHARE)
             )
-            wait_s = max(period_s, (time.thread_time() - begin_s) / share)
+            wait_s = max(period_s, (time.thread_time() - start_s) / share)

@@ -153,7 +153,7 @@ def read_trusted(path: Path) -> PublicKey:
     ConfigError
         As ``read_public``, and if a user other than root and this one can write the file.
     """
-    return _public(path, _read(path, check=_check_ours))
+    return _public(path, _read(path, check=_check_owner))
 
 
 def _public(path: Path, data: dict[str, Any]) -> PublicKey:
@@ -189,7 +189,7 @@ def read_folder(folder: Path) -> list[PublicKey]:
         write one of them, if a file is no public key, or if two have the same name or the same key.
     """
     try:
-        _check_ours(folder, folder.stat())
+        _check_owner(folder, folder.stat())
         paths = sorted(path for path in folder.iterdir() if path.suffix == PUBLIC_SUFFIX)
     except OSError as error:
         raise ConfigError(f"{folder}: {error.strerror}") from error
@@ -269,7 +269,7 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)  # the open of a FIFO would wait for a writer
 
 
-def _check_ours(path: Path, status: os.stat_result) -> None:
+def _check_owner(path: Path, status: os.stat_result) -> None:
     """Refuse a path that a user other than root and this one can write: it grants rights."""
     if status.st_uid not in (os.geteuid(), 0):
         raise ConfigError(

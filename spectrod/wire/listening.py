@@ -86,10 +86,13 @@ class ListeningSocket:
 
     def _set_buffers(self, sock: zmq.SyncSocket) -> None:
         """Set the buffer sizes of connections, as ZeroMQ does for its own listening sockets."""
-        for theirs, ours in ((zmq.RCVBUF, socket.SO_RCVBUF), (zmq.SNDBUF, socket.SO_SNDBUF)):
-            n_bytes = sock.getsockopt(theirs)
+        for zmq_option, socket_option in (
+            (zmq.RCVBUF, socket.SO_RCVBUF),
+            (zmq.SNDBUF, socket.SO_SNDBUF),
+        ):
+            n_bytes = sock.getsockopt(zmq_option)
             if isinstance(n_bytes, int) and n_bytes > 0:
-                self._sock.setsockopt(socket.SOL_SOCKET, ours, n_bytes)
+                self._sock.setsockopt(socket.SOL_SOCKET, socket_option, n_bytes)
 
     def take_back(self, sock: zmq.SyncSocket) -> None:
         """Cut all connections of this endpoint; new ones wait until the next ``lend``."""
@@ -98,7 +101,7 @@ class ListeningSocket:
         sock.poll(0)
         sock.unbind(self.text)
 
-    def close_to_newcomers(self) -> None:
+    def refuse_connections(self) -> None:
         """Refuse new connections; idempotent.
 
         Over TCP, connection attempts get no answer, and the peer's system retries within seconds.
@@ -127,7 +130,7 @@ class ListeningSocket:
             self._set_mode(0)
         self._is_closed = True
 
-    def open_to_newcomers(self) -> None:
+    def accept_connections(self) -> None:
         """Accept new connections again; idempotent.
 
         Raises

@@ -97,14 +97,14 @@ class Publisher:
         events: EventLog | None = None,
         progress: Wakeup | None = None,
     ) -> None:
-        self._wanted = tuple(parse_endpoint(text) for text in endpoints)
+        self._requested = tuple(parse_endpoint(text) for text in endpoints)
         self._raw32 = tuple(parse_raw32(text) for text in raw32)
-        every = (*self._wanted, *(endpoint for endpoint, _ in self._raw32))
+        every = (*self._requested, *(endpoint for endpoint, _ in self._raw32))
         for endpoint in every:
             check_bindable(
                 endpoint, insecure=insecure, has_keys=access is not None and access.has_keys
             )
-        _check_positive("endpoints", len(self._wanted))
+        _check_positive("endpoints", len(self._requested))
         _check_distinct(every)
         self._queue_frames = _check_positive("queue_frames", queue_frames)
         self._high_water_mark = _check_positive("high_water_mark", high_water_mark)
@@ -212,7 +212,9 @@ class Publisher:
                 cleanup.callback(access.close)
                 access.start()
             socket, listeners = self._open(access, cleanup)
-            self.endpoints = tuple(listeners.bind(wanted, access.at_end) for wanted in self._wanted)
+            self.endpoints = tuple(
+                listeners.bind(endpoint, access.at_end) for endpoint in self._requested
+            )
             every, raw32 = [listeners], []
             for endpoint, topic in self._raw32:
                 raw32_socket, listeners = self._open(access, cleanup)
@@ -237,7 +239,7 @@ class Publisher:
             Inbound(time.monotonic()),
             access.note_flood,
             stall=stall,
-            on_stall=access.hold_newcomers,
+            on_stall=access.hold_new_connections,
         )
         self._watch.start()
 

@@ -16,7 +16,7 @@ from spectrod.events import EventLog
 from spectrod.wakeup import Wakeup
 from spectrod.wire.history import History, Stored
 from spectrod.wire.listeners import Listeners
-from spectrod.wire.newcomers import Newcomers
+from spectrod.wire.new_subscriptions import NewSubscriptions
 from spectrod.wire.raw32 import Raw32
 from spectrod.wire.schema import (
     HEARTBEAT_PERIOD_S,
@@ -116,7 +116,7 @@ class Sender:
         self._next_event = 0
         self._sources: tuple[SourcePublisher, ...] = ()
         self._book = SubscribedPrefixes()
-        self._newcomers = Newcomers()
+        self._new_subscriptions = NewSubscriptions()
         self._event_seq = Counter[str]()
         self._held_until_s = math.inf
         self._next_beat_s = self._next_meta_s = 0.0
@@ -170,7 +170,7 @@ class Sender:
     def _due_s(self) -> float:
         """When there is something to do even without a wake-up."""
         listen_s = min(listeners.due_s for listeners in self._listeners)
-        answer_s = self._newcomers.due_s
+        answer_s = self._new_subscriptions.due_s
         return min(self._next_beat_s, self._next_meta_s, self._held_until_s, listen_s, answer_s)
 
     def _take_turn(self, ready: Collection[object], on_first: Callable[[], None]) -> None:
@@ -185,7 +185,7 @@ class Sender:
         now_s = time.monotonic()
         self._send_heartbeats(now_s)
         self._send_meta(now_s)
-        self._answer_newcomers(now_s)
+        self._answer_new_subscriptions(now_s)
 
     def _cut_off(self) -> None:
         now_s = time.monotonic()
@@ -212,7 +212,7 @@ class Sender:
             self.steps += 1
             prefix = self._book.note(request)
             if prefix is not None:
-                self._newcomers.note(prefix)
+                self._new_subscriptions.note(prefix)
         if has_changed or self._book.has_changed:
             self._book.has_changed = False
             for source in self._sources:
@@ -247,7 +247,7 @@ class Sender:
     def _send_noted(self, parts: Parts) -> None:
         """Send a message of a kind that is resent for new subscribers."""
         self._send(parts)
-        self._newcomers.note_sent(parts[0], time.monotonic())
+        self._new_subscriptions.note_sent(parts[0], time.monotonic())
 
     def _finish(self, source: SourcePublisher, on_first: Callable[[], None]) -> None:
         self._send_queued(source, on_first)
@@ -320,9 +320,9 @@ class Sender:
             self._may_log_unsendable_s = now_s + _UNSENDABLE_LOG_PERIOD_S
             _log.error("message dropped, %d so far: %s", self.unsendable, error)
 
-    def _answer_newcomers(self, now_s: float) -> None:
+    def _answer_new_subscriptions(self, now_s: float) -> None:
         """Resend the messages of newly subscribed topics that are due."""
-        due = self._newcomers.take(self._repeatable, now_s)
+        due = self._new_subscriptions.take(self._repeatable, now_s)
         if not due:
             return
         for source in self._sources:

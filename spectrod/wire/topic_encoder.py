@@ -62,7 +62,7 @@ class TopicEncoder:
         self._f = spec.frequencies
         table = spec.band_table
         self._edges = None if table is None else np.stack([table.lower, table.upper])
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             **{name: getattr(spec, name) for name in SPEC_FIELDS},
             "hop": int(spec.row_step),
             "frame_hop": spec.hop,
@@ -76,8 +76,8 @@ class TopicEncoder:
             "engine": printable(engine),
         }
         self._header_type: type[ValuesHeader] = BandsHeader if spec.bands else SpectrumHeader
-        self._fields = _of(self._header_type, said)
-        self._described = _of(MetaHeader, said | {"channel_names": self._names})
+        self._fields = _of(self._header_type, fields)
+        self._described = _of(MetaHeader, fields | {"channel_names": self._names})
 
     def describes(self, batch: SpectrumBatch) -> bool:
         """Return whether a batch belongs to this analysis."""
@@ -116,6 +116,6 @@ class TopicEncoder:
         )
 
 
-def _of(header: type[msgspec.Struct], said: Mapping[str, Any]) -> dict[str, Any]:
+def _of(header: type[msgspec.Struct], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Choose what a header has fields for; parameters are named as in ``SpectrumSpec``."""
-    return {name: said[name] for name in header.__struct_fields__ if name in said}
+    return {name: fields[name] for name in header.__struct_fields__ if name in fields}

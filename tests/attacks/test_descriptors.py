@@ -186,9 +186,9 @@ def test_silent_connections_end_nothing(start, with_keys):
         daemon.process.send_signal(signal.SIGHUP)
         daemon.wait_for("key bob: revoked" if with_keys else "reload: nothing has changed")
     listener.wait(10)
-    newcomer = Listener(daemon)
-    newcomer.wait(10)
-    for one in (listener, newcomer):
+    client = Listener(daemon)
+    client.wait(10)
+    for one in (listener, client):
         one.close()
     # A revocation cuts the connections of the key alone.
     assert lost(listener.headers) == listener.missed == 0

@@ -9,7 +9,7 @@ import pytest
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.analysis.warm_up import warm_up, warm_up_apart
+from spectrod.analysis.warm_up import warm_up, warm_up_in_process
 from spectrod.errors import DeviceError
 from spectrod.opencl.program import binary_of
 from spectrod.types import Block, SpectrumSpec
@@ -46,9 +46,9 @@ def test_a_binary_is_the_one_that_pyopencl_has(opencl_device):
 def test_what_cannot_be_compiled_beforehand_is_told(caplog):
     """A failed compilation in the warm-up is logged and no error, and NumPy needs none."""
     spec = SpectrumSpec(48000.0, 2, win_length=250, hop=100)
-    warm_up_apart(NumpyEngine(), [spec])
+    warm_up_in_process(NumpyEngine(), [spec])
     assert caplog.messages == []
-    warm_up_apart(SimpleNamespace(name="opencl:Nobody/Nothing"), [spec])
+    warm_up_in_process(SimpleNamespace(name="opencl:Nobody/Nothing"), [spec])
     (message,) = caplog.messages
     assert message.startswith("could not compile kernels in advance; spectra may be late: ")
     assert "DeviceError: " in message

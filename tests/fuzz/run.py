@@ -198,8 +198,8 @@ def _kind(error: BaseException) -> str:
     """Name a defect by the innermost line of spectrod, or else of the target."""
     cause = error.__cause__ if isinstance(error.__cause__, LimitError) else error
     frames = traceback.extract_tb(cause.__traceback__)
-    ours = [frame for frame in frames if "/spectrod/" in frame.filename] or list(frames)
-    return f"{type(cause).__name__}-{Path(ours[-1].filename).stem}-{ours[-1].lineno}"
+    own = [frame for frame in frames if "/spectrod/" in frame.filename] or list(frames)
+    return f"{type(cause).__name__}-{Path(own[-1].filename).stem}-{own[-1].lineno}"
 
 
 def _mutator(

@@ -527,7 +527,7 @@ def test_without_filters_an_endpoint_closes_by_cutting_everybody(keys, serve, co
     assert server.receive()[0].name == "alice"
     listening = server.listeners._all[0]
     monkeypatch.setattr("spectrod.wire.listening._SO_ATTACH_FILTER", -1)
-    listening.close_to_newcomers()
+    listening.refuse_connections()
     assert server.woken.is_set()
     assert server.listeners.refresh()
     assert not server.listeners.refresh()
@@ -536,7 +536,7 @@ def test_without_filters_an_endpoint_closes_by_cutting_everybody(keys, serve, co
     server.access.generation += 1
     assert server.listeners.refresh()
     server.woken.clear()
-    listening.open_to_newcomers()
+    listening.accept_connections()
     assert server.woken.is_set()
     assert not server.listeners.refresh()
     alice.send(b"again")

@@ -60,10 +60,10 @@ def test_ours_and_a_peer_are_measured(kind, tmp_path, capsys):
         scale = row["batch"] / row["seconds"] / 1e9
         assert row["gflop_per_s"] == pytest.approx(flops * scale)
         assert row["gb_per_s"] == pytest.approx(n_bytes * scale)
-    for ours, peer in (rows[:2], rows[2:]):
-        assert peer["speed"] == pytest.approx(ours["seconds"] / peer["seconds"])
+    for own, peer in (rows[:2], rows[2:]):
+        assert peer["speed"] == pytest.approx(own["seconds"] / peer["seconds"])
         # One copy is measured in turns with both.
-        assert peer["copy_share"] / ours["copy_share"] == pytest.approx(peer["speed"])
+        assert peer["copy_share"] / own["copy_share"] == pytest.approx(peer["speed"])
     assert len([line for line in capsys.readouterr().out.splitlines() if kind in line]) == 4
 
 
@@ -137,8 +137,8 @@ def test_spectra_of_ours_and_of_a_peer(product, tmp_path, capsys):
     """All our variants and each of the peer's are measured, right, and compared."""
     arguments = ["--hop-ratio", "2", "4", "--channels", "2", "--peer", "scipy.fft", "ShortTimeFFT"]
     rows = rows_of(tmp_path, *SPECTRA, *arguments, "--product", product)
-    ours = ["spectrod.Stft", "spectrod.spectrogram", "spectrod kernel"]
-    names = [*ours, *3 * ["scipy.fft"], "ShortTimeFFT"]
+    own = ["spectrod.Stft", "spectrod.spectrogram", "spectrod kernel"]
+    names = [*own, *3 * ["scipy.fft"], "ShortTimeFFT"]
     assert [(row["hop"], row["what"]) for row in rows] == [
         (hop, name) for hop in (128, 64) for name in names
     ]

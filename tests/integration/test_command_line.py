@@ -350,19 +350,19 @@ def test_a_second_interrupt_leaves_nothing(monkeypatch, capsys, tmp_path):
 
 def on_terminal(process_arguments, columns):
     """Run with standard error on a terminal of some columns; return exit code and output."""
-    ours, theirs = pty.openpty()
+    own, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     process = subprocess.Popen(process_arguments, stderr=theirs)
     os.close(theirs)
     shown = b""
     try:
         # The terminal's end is EIO, which comes when the last process has closed it.
-        while piece := os.read(ours, 4096):
+        while piece := os.read(own, 4096):
             shown += piece
     except OSError as error:
         assert error.errno == errno.EIO  # noqa: PT017 - what ends the loop, not what is tested
     finally:
-        os.close(ours)
+        os.close(own)
     return process.wait(timeout=30), shown.decode()
 
 

@@ -263,16 +263,16 @@ def test_a_late_joiner_reads_what_a_daemon_sends_and_sees_its_restart(run, start
             met_meta |= line["topic"] == "meta/tone/0/dbfs/"
             if line["topic"] == "spec/tone/0/dbfs/":
                 read[line["header"]["seq"]] = line
-        ours = {}
-        while max(ours, default=0) < max(read):
+        own = {}
+        while max(own, default=0) < max(read):
             frame = next(frames)
-            ours[frame.header.seq] = frame
+            own[frame.header.seq] = frame
     assert min(read) >= 3
     assert {line["missed"] for line in read.values()} == {0}
     for seq, line in read.items():
-        assert np.array(line["values"], "<f4").tobytes() == ours[seq].values.tobytes()
+        assert np.array(line["values"], "<f4").tobytes() == own[seq].values.tobytes()
         header = line["header"]
-        assert header["t_utc_ns"] == ours[seq].header.t_utc_ns
+        assert header["t_utc_ns"] == own[seq].header.t_utc_ns
         k = int(np.argmax(line["values"]))
         assert k * header["fs"] / header["nfft"] == 1500.0
         assert abs(line["values"][k] + 20.0) < 1e-3

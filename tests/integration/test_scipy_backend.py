@@ -142,8 +142,8 @@ def test_a_forked_process_does_not_hang():
     assert not runtime.DEVICES.is_forked
     context = multiprocessing.get_context("fork")
     with scipy.fft.set_backend(spectrod.fft.scipy_backend):
-        ours = spectrod.fft.fft, spectrod.fft.plan((1, 16)).execute, choose_first_device
-        for function in (scipy.fft.fft, *ours):
+        own = spectrod.fft.fft, spectrod.fft.plan((1, 16)).execute, choose_first_device
+        for function in (scipy.fft.fft, *own):
             queue = context.SimpleQueue()
             child = context.Process(target=in_child, args=(queue, function))
             child.start()

@@ -80,18 +80,18 @@ def test_interrupted_card_leaves_its_picture(sound_server, tone, tmp_path):
     """Ctrl-C ends a live recording with a complete picture and exit code 130."""
     out = tmp_path / "card.png"
     player = sound_server.play(tone)
-    ours, theirs = pty.openpty()
+    own, theirs = pty.openpty()
     process = subprocess.Popen(command("record", "soundcard:pulse", "-o", str(out)), stderr=theirs)
     os.close(theirs)
     try:
         # The progress bar shows when there is data to keep.
         shown = b""
         while b"0:01 analysed" not in shown:
-            shown += os.read(ours, 4096)
+            shown += os.read(own, 4096)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 130
     finally:
-        os.close(ours)
+        os.close(own)
         player.terminate()
         player.wait()
         process.kill()

@@ -114,7 +114,7 @@ hop = {hop}
     assert levels.shape[1] == len(edges) + 1
     worst_band = worst_sum = worst_broadband = 0.0
     for number, (*bands_, broadband) in enumerate(levels[has_lead : has_lead + n_seconds]):
-        ours = np.array(bands_)
+        own = np.array(bands_)
         begin = lead + number * fs
         f, density = signal.welch(
             x[begin : begin + fs],
@@ -125,8 +125,8 @@ hop = {hop}
             detrend=False,
         )
         power = integrated(density, f, edges)
-        worst_band = max(worst_band, np.abs(ours - decibels(power)).max())
-        total = FULL_SCALE_SINE * (10.0 ** (ours / 10.0)).sum()
+        worst_band = max(worst_band, np.abs(own - decibels(power)).max())
+        total = FULL_SCALE_SINE * (10.0 ** (own / 10.0)).sum()
         worst_sum = max(worst_sum, abs(decibels(total) - decibels(power.sum())))
         of_all = decibels(density.sum() * f[1])
         worst_broadband = max(worst_broadband, abs(broadband - of_all))

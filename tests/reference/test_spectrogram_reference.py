@@ -40,10 +40,10 @@ def test_against_short_time_fft(window, nfft):
     """Any window, size, odd hop and zero-padding agree with float64 to float32's accuracy."""
     x = np.random.default_rng(nfft).uniform(-1, 1, 8 * nfft)
     for win_length, hop in ((nfft, nfft // 2), (nfft, nfft // 3 | 1), (nfft - 7, nfft // 4 + 1)):
-        ours = spectrod.spectrogram(x, FS, window=window, win_length=win_length, hop=hop, nfft=nfft)
+        own = spectrod.spectrogram(x, FS, window=window, win_length=win_length, hop=hop, nfft=nfft)
         expected = short_time_fft(x.astype(np.float32), window, win_length, hop, nfft)
-        assert ours.values.shape == expected.shape
-        assert relative_l2(ours.values, expected) <= TOLERANCE
+        assert own.values.shape == expected.shape
+        assert relative_l2(own.values, expected) <= TOLERANCE
 
 
 @pytest.mark.parametrize("engine", ["auto", "numpy"])

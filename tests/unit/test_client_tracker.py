@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spectrod.client.tracker import REPLAY_LIMIT, SOURCES_MAX, TOPICS_MAX, Ask, Tracker
+from spectrod.client.tracker import REPLAY_LIMIT, SOURCES_MAX, TOPICS_MAX, ReplayRequest, Tracker
 from spectrod.errors import WireError
 from spectrod.wire.schema import (
     BandFrame,
@@ -50,7 +50,7 @@ def taken(tracker, *messages):
         tracker.feed(parts)
         while (step := tracker.step()) is not None:
             steps.append(step)
-            if isinstance(step, Ask):
+            if isinstance(step, ReplayRequest):
                 return steps
     return steps
 
@@ -75,7 +75,7 @@ def test_a_hole_is_asked_for_before_the_frame_after_it(tracker):
     """From the first that is missing, in its epoch, and no more than are missing."""
     first, ask = taken(tracker, message(4, epoch=7), message(9, epoch=7))
     assert first.header.seq == 4
-    assert ask == Ask(TOPIC, 5, 7, 4)
+    assert ask == ReplayRequest(TOPIC, 5, 7, 4)
 
 
 def test_what_was_missed_comes_in_its_place(tracker):
@@ -160,7 +160,7 @@ def test_a_restart_has_the_duration_of_the_silence():
 def test_the_first_frame_after_a_restart_reports_it(tracker):
     """With replay that is one that was sent before we were back."""
     *_, ask = taken(tracker, message(4), message(9, epoch=2))
-    assert ask == Ask(TOPIC, 0, 2, 9)
+    assert ask == ReplayRequest(TOPIC, 0, 2, 9)
     tracker.answer([message(7, epoch=2), message(8, epoch=2)], more=False)
     first, second, third = (tracker.step() for _ in range(3))
     assert told([first, second, third]) == [(7, 7, True), (8, 0, True), (9, 0, False)]

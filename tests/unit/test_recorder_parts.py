@@ -163,8 +163,8 @@ def test_what_is_told_often_is_told_with_a_count():
     reporter = Reporter("night", "pond", events, clock)
     for k in range(25):
         clock.now_s = float(k)
-        reporter.tell("record.file", f"{k}")
-    reporter.tell("record.begun", "x")
+        reporter.report("record.file", f"{k}")
+    reporter.report("record.begun", "x")
     reporter.warn("record.failed", "y")
     reporter.warn("record.failed", "z")
     more = "; 9 more like this since the last such line"

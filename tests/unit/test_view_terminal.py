@@ -282,24 +282,24 @@ def terminal():
 @pytest.mark.parametrize("first", ["key", "draw"])
 def test_a_terminal_that_vanishes_ends_the_view(terminal, first):
     """If the terminal disappears, reading or drawing ends the view like the quit key."""
-    master, ours = terminal
-    with ours:
-        assert ours.key(0.0) == ""
+    master, own = terminal
+    with own:
+        assert own.key(0.0) == ""
         os.close(master)
         if first == "draw":
-            ours.draw(["x"])
-        assert ours.key(0.0) == "q"
+            own.draw(["x"])
+        assert own.key(0.0) == "q"
 
 
 def test_a_terminal_that_nobody_reads_is_not_waited_for(terminal):
     """While nobody reads the terminal, pictures are dropped and keys are still read."""
-    master, ours = terminal
-    with ours:
+    master, own = terminal
+    with own:
         for _ in range(100):
-            ours.draw(["x" * 1000] * 10)
-        assert ours._unsent
+            own.draw(["x" * 1000] * 10)
+        assert own._unsent
         os.write(master, b"2")
-        assert ours.key(TIMEOUT_S) == "2"
+        assert own.key(TIMEOUT_S) == "2"
     output = b""
     while not output.endswith(LEAVE):
         assert select.select([master], [], [], TIMEOUT_S)[0]

@@ -99,31 +99,33 @@ def publish(cleanup):
 def connect(text):
     """Connect, and return the peer's first bytes; raises OSError."""
     family = socket.AF_UNIX if text.startswith("ipc") else socket.AF_INET
-    with socket.socket(family) as newcomer:
-        newcomer.settimeout(0.2)
+    with socket.socket(family) as client:
+        client.settimeout(0.2)
         host, _, port = text.removeprefix("tcp://").rpartition(":")
-        newcomer.connect(
+        client.connect(
             text.removeprefix("ipc://") if family == socket.AF_UNIX else (host, int(port))
         )
-        newcomer.settimeout(TIMEOUT_MS / 1e3)
-        return newcomer.recv(10)
+        client.settimeout(TIMEOUT_MS / 1e3)
+        return client.recv(10)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["tcp", "ipc"])
-def test_what_is_closed_to_newcomers_keeps_those_it_has(publish, tmp_path, transport):
+def test_an_endpoint_that_is_closed_to_new_connections_keeps_its_connections(
+    publish, tmp_path, transport
+):
     """Not one message is lost to them, and others come in as soon as it is open again."""
     text = "tcp://127.0.0.1:0" if transport == "tcp" else f"ipc://{tmp_path}/s.ipc"
     listening, publisher, subscriber = publish(text)
     for _ in range(3):
-        listening.close_to_newcomers()
-        listening.close_to_newcomers()
+        listening.refuse_connections()
+        listening.refuse_connections()
         with pytest.raises(OSError, match=r"timed out|No such file"):
             connect(listening.text)
         publisher.send(b"closed")
         assert subscriber.recv() == b"closed"
-        listening.open_to_newcomers()
-        listening.open_to_newcomers()
+        listening.accept_connections()
+        listening.accept_connections()
         assert connect(listening.text) == SIGNATURE
         publisher.send(b"open")
         assert subscriber.recv() == b"open"
@@ -132,10 +134,10 @@ def test_what_is_closed_to_newcomers_keeps_those_it_has(publish, tmp_path, trans
 def test_a_closed_ipc_socket_is_for_nobody_under_its_other_name(cleanup, tmp_path):
     """Its mode lets only root in there; it is as it was once it is open."""
     listening = listen(parse_endpoint(f"ipc://{tmp_path}/s.ipc"), cleanup)
-    listening.close_to_newcomers()
+    listening.refuse_connections()
     assert not (tmp_path / "s.ipc").exists()
     assert (tmp_path / "s.ipc.closed").stat().st_mode & 0o777 == 0
-    listening.open_to_newcomers()
+    listening.accept_connections()
     assert (tmp_path / "s.ipc").stat().st_mode & 0o777 == 0o660
     assert not (tmp_path / "s.ipc.closed").exists()
 
@@ -143,10 +145,10 @@ def test_a_closed_ipc_socket_is_for_nobody_under_its_other_name(cleanup, tmp_pat
 def test_opening_an_ipc_socket_replaces_nothing(cleanup, tmp_path):
     """Another file in its place stays, and is reported."""
     listening = listen(parse_endpoint(f"ipc://{tmp_path}/s.ipc"), cleanup)
-    listening.close_to_newcomers()
+    listening.refuse_connections()
     (tmp_path / "s.ipc").write_text("mine")
     with pytest.raises(FileExistsError):
-        listening.open_to_newcomers()
+        listening.accept_connections()
     assert (tmp_path / "s.ipc").read_text() == "mine"
 
 
@@ -154,7 +156,7 @@ def test_nothing_is_left_of_a_closed_ipc_socket(cleanup, tmp_path):
     """Neither by its own end, nor by the next start after it was killed."""
     endpoint = parse_endpoint(f"ipc://{tmp_path}/s.ipc")
     with ExitStack() as first:
-        listen(endpoint, first).close_to_newcomers()
+        listen(endpoint, first).refuse_connections()
     assert list(tmp_path.iterdir()) == []
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(f"{tmp_path}/s.ipc.closed")

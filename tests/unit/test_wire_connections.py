@@ -17,10 +17,10 @@ class Door:
     def __init__(self):
         self.is_open, self.error = True, None
 
-    def close_to_newcomers(self):
+    def refuse_connections(self):
         self._set(is_open=False)
 
-    def open_to_newcomers(self):
+    def accept_connections(self):
         self._set(is_open=True)
 
     def _set(self, *, is_open):

@@ -111,8 +111,8 @@ def test_a_connection_has_so_many_subscriptions(stage):
     assert stage.upstream._prefixes_bytes == 0
 
 
-def test_a_newcomer_is_not_cut_for_what_its_descriptors_last_connection_sent(stage):
-    """The last one had gone, and what it had sent was read only when the newcomer was there."""
+def test_a_connection_is_not_cut_for_the_flood_of_the_former_one_on_its_descriptor(stage):
+    """The data of a closed connection is read only after a new one has its descriptor."""
     links = Links([stage.endpoint])
     peer = stage.connect()
     (gone,) = links.find()
@@ -123,13 +123,13 @@ def test_a_newcomer_is_not_cut_for_what_its_descriptors_last_connection_sent(sta
     while gone.is_there:
         assert time.monotonic() < deadline_s
         time.sleep(0.001)
-    with stage.connect() as newcomer:
+    with stage.connect() as connection:
         (there,) = links.find()
         assert there.fd == gone.fd
-        newcomer.sendall(frame(b"\x01spec/"))
+        connection.sendall(frame(b"\x01spec/"))
         stage.take_until(lambda: stage.taken == [b"\x01spec/"])
         stage.socket.send(b"spec/x")
-        assert b"spec/x" in newcomer.recv(4096)
+        assert b"spec/x" in connection.recv(4096)
     assert not stage.cut
 
 
@@ -191,13 +191,13 @@ def test_links_are_those_to_the_endpoint_and_tell_their_traffic(stage):
 
 def test_a_descriptor_that_is_another_ones_now_is_left_alone():
     """The number alone says nothing."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        inode = os.fstat(ours.fileno()).st_ino
-        assert cut(Link(ours.fileno(), inode + 1)) is None
+    own, theirs = socket.socketpair()
+    with own, theirs:
+        inode = os.fstat(own.fileno()).st_ino
+        assert cut(Link(own.fileno(), inode + 1)) is None
         theirs.sendall(b"x")
-        assert ours.recv(1) == b"x"
-        assert cut(Link(ours.fileno(), inode)) == "ipc"
+        assert own.recv(1) == b"x"
+        assert cut(Link(own.fileno(), inode)) == "ipc"
         assert theirs.recv(1) == b""
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert cut(Link(server.fileno(), os.fstat(server.fileno()).st_ino)) is None

@@ -15,7 +15,7 @@ _LOOK_S = 0.05  # one answer for subscriptions that come together
 _PREFIXES_MAX = 64
 
 
-class Newcomers:
+class NewSubscriptions:
     """Topics that new subscriptions match, and when to resend them.
 
     Subscriptions are answered at once, but at most every 50 ms, and no topic more often than

@@ -5,16 +5,16 @@ from itertools import pairwise
 
 import pytest
 
-from spectrod.wire.newcomers import AGAIN_S, Newcomers
+from spectrod.wire.new_subscriptions import AGAIN_S, NewSubscriptions
 
 TOPICS = [b"meta/a/0/x/", b"meta/a/1/x/", b"meta/b/0/x/", b"hb/a/", b"hb/b/", b"last/a/0/x/"]
 
 
-def due(newcomers, now_s, *, is_sent=True):
-    topics = newcomers.take(lambda: TOPICS, now_s)
+def due(subscriptions, now_s, *, is_sent=True):
+    topics = subscriptions.take(lambda: TOPICS, now_s)
     if is_sent:
         for topic in topics:
-            newcomers.note_sent(topic, now_s)
+            subscriptions.note_sent(topic, now_s)
     return sorted(topics)
 
 
@@ -36,24 +36,24 @@ def due(newcomers, now_s, *, is_sent=True):
 )
 def test_a_subscription_brings_what_it_matches_and_nothing_else(prefix, topics):
     """At once, and not again."""
-    newcomers = Newcomers()
-    newcomers.note(prefix)
-    assert due(newcomers, 100.0) == topics
-    assert newcomers.due_s == math.inf
-    assert due(newcomers, 200.0) == []
+    subscriptions = NewSubscriptions()
+    subscriptions.note(prefix)
+    assert due(subscriptions, 100.0) == topics
+    assert subscriptions.due_s == math.inf
+    assert due(subscriptions, 200.0) == []
 
 
 @pytest.mark.parametrize("topic", [b"meta/a/0/x/", b"last/a/0/x/", b"hb/a/"])
-def test_the_next_newcomer_waits_until_it_may_be_sent_again(topic):
+def test_the_next_subscription_waits_until_it_may_be_sent_again(topic):
     """However many come meanwhile, one message answers all."""
-    newcomers = Newcomers()
+    subscriptions = NewSubscriptions()
     again_s = AGAIN_S[topic[: topic.index(b"/") + 1]]
-    newcomers.note_sent(topic, 100.0)
+    subscriptions.note_sent(topic, 100.0)
     sent_s, now_s = [], 100.0
     while now_s < 110.0:
-        newcomers.note(topic)
+        subscriptions.note(topic)
         now_s += 0.01
-        if due(newcomers, now_s):
+        if due(subscriptions, now_s):
             sent_s.append(now_s)
     assert len(sent_s) == pytest.approx(10.0 / again_s, abs=2)
     assert min(b - a for a, b in pairwise(sent_s)) >= again_s - 1e-9
@@ -61,31 +61,31 @@ def test_the_next_newcomer_waits_until_it_may_be_sent_again(topic):
 
 def test_it_is_woken_when_an_answer_is_due():
     """Neither before nor, where there is nothing to answer, ever."""
-    newcomers = Newcomers()
-    assert newcomers.due_s == math.inf
-    newcomers.note_sent(b"meta/a/0/x/", 100.0)
-    newcomers.note(b"meta/a/0/x/")
-    assert newcomers.due_s <= 100.0
-    assert due(newcomers, 100.2) == []
-    assert newcomers.due_s == pytest.approx(101.0)
-    assert due(newcomers, 101.0) == [b"meta/a/0/x/"]
+    subscriptions = NewSubscriptions()
+    assert subscriptions.due_s == math.inf
+    subscriptions.note_sent(b"meta/a/0/x/", 100.0)
+    subscriptions.note(b"meta/a/0/x/")
+    assert subscriptions.due_s <= 100.0
+    assert due(subscriptions, 100.2) == []
+    assert subscriptions.due_s == pytest.approx(101.0)
+    assert due(subscriptions, 101.0) == [b"meta/a/0/x/"]
 
 
 def test_topics_that_are_no_more_are_forgotten():
     """Also of topics that wait."""
-    newcomers = Newcomers()
-    newcomers.note_sent(b"meta/gone/0/x/", 100.0)
-    newcomers.note(b"meta/")
-    newcomers.take(lambda: [b"meta/gone/0/x/"], 100.1)
-    assert due(newcomers, 102.0) == []
-    assert newcomers.due_s == math.inf
-    assert not newcomers._sent_s
+    subscriptions = NewSubscriptions()
+    subscriptions.note_sent(b"meta/gone/0/x/", 100.0)
+    subscriptions.note(b"meta/")
+    subscriptions.take(lambda: [b"meta/gone/0/x/"], 100.1)
+    assert due(subscriptions, 102.0) == []
+    assert subscriptions.due_s == math.inf
+    assert not subscriptions._sent_s
 
 
 def test_prefixes_without_end_become_one():
     """More than 64 that wait for an answer stand for all of their word."""
-    newcomers = Newcomers()
+    subscriptions = NewSubscriptions()
     for k in range(1000):
-        newcomers.note(b"meta/%d/" % k)
-    assert len(newcomers._prefixes[b"meta/"]) == 65
-    assert due(newcomers, 100.0) == [b"meta/a/0/x/", b"meta/a/1/x/", b"meta/b/0/x/"]
+        subscriptions.note(b"meta/%d/" % k)
+    assert len(subscriptions._prefixes[b"meta/"]) == 65
+    assert due(subscriptions, 100.0) == [b"meta/a/0/x/", b"meta/a/1/x/", b"meta/b/0/x/"]
