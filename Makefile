@@ -35,15 +35,16 @@ ROOT := $(filter 0,$(shell id -u))
 .DELETE_ON_ERROR:
 # pip cannot run twice in one environment, whatever -j says.
 .NOTPARALLEL:
-.PHONY: help run test lint types imports check bench install uninstall clean
+.PHONY: help run test test-all test-rest test-needs lint types imports check bench install uninstall clean
 
 help:
 	@echo "make run        analyse the sound card (or a test tone) and show the spectrum; ARGS=..."
-	@echo "make test       all tests; ARGS=... goes to pytest"
+	@echo "make test       every module and the main path, in minutes; ARGS=... goes to pytest"
+	@echo "make test-all   that and the rest: every driver, every form of a kernel, soaks, systemd"
 	@echo "make lint       ruff, codespell, clang-format"
 	@echo "make types      mypy"
 	@echo "make imports    the import contracts"
-	@echo "make check      all of these but run"
+	@echo "make check      lint, types, imports, test"
 	@echo "make bench      every benchmark"
 	@echo "make install    to $(PREFIX), with the systemd unit (as root)"
 	@echo "make uninstall  the reverse; configuration and recordings stay"
@@ -94,19 +95,24 @@ examples/node_modules/.installed: examples/package-lock.json
 	@cd examples && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-test: $(VENV)/.group-test examples/node_modules/.installed
-	@scripts/packages $(TEST_PACKAGES) $(if $(ROOT),$(SYSTEMD_PACKAGES))
+test: test-needs
+	$(PYTEST) $(or $(ARGS),$(PARALLEL) -m "not ($(REST))")
+
+# Exactly the tests that `test` leaves out; without root, less those that need it.
+test-rest: test-needs
 	@$(if $(ROOT),,echo "not root: the tests under a real systemd are left out")
-ifeq ($(ARGS),)
-	$(PYTEST) --numprocesses 2 --dist worksteal $(TOGETHER)
-	$(PYTEST) $(addprefix --ignore=,$(TOGETHER))
-else
-	$(PYTEST) $(ARGS)
-endif
+	$(PYTEST) $(PARALLEL) -m "($(REST))$(if $(ROOT),, and not systemd)"
+
+test-all: test test-rest
+
+test-needs: $(VENV)/.group-test examples/node_modules/.installed
+	@scripts/packages $(TEST_PACKAGES) $(if $(ROOT),$(SYSTEMD_PACKAGES))
 
 PYTEST = @$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd")
-# These do not mind each other; the others have sound servers, time limits and a machine to themselves.
-TOGETHER = $(addprefix tests/,contract fuzz kernels property reference unit)
+# Tests that need a machine's only sound system, or compile the same kernels, stay in one process.
+PARALLEL = --numprocesses 2 --dist loadgroup
+# The markers of what takes long beside what it adds: pyproject.toml says what they are.
+REST = every_driver or every_form or extended or systemd
 
 lint: $(VENV)/.group-lint
 	$(BIN)/ruff check

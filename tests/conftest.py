@@ -1,10 +1,12 @@
-"""The OpenCL devices on which tests run: all that exist and compile."""
+"""The OpenCL devices on which tests run, and which tests `make test` leaves to `make test-all`."""
 
 import math
 import os
+import random
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from functools import lru_cache
 
 import hypothesis
@@ -52,14 +54,74 @@ def pytest_report_header():
 
 
 def pytest_generate_tests(metafunc):
-    """Run ``opencl_device`` on each device, and ``any_device`` on NumPy (None) as well."""
+    """Run ``opencl_device`` on each device, and ``any_device`` on NumPy (None) as well.
+
+    Devices after the first have the marker ``every_driver``.
+    """
     for name, others in (("opencl_device", []), ("any_device", [pytest.param(None, id="numpy")])):
         if name in metafunc.fixturenames:
             working = [
-                pytest.param(device, id=device.label, marks=pytest.mark.opencl)
-                for device in _devices()[0]
+                pytest.param(
+                    device,
+                    id=device.label,
+                    marks=[pytest.mark.opencl, *([pytest.mark.every_driver] if number else [])],
+                )
+                for number, device in enumerate(_devices()[0])
             ]
             metafunc.parametrize(name, [*others, *working], scope="module", indirect=True)
+
+
+@pytest.hookimpl(tryfirst=True)  # -m and xdist must see the markers
+def pytest_collection_modifyitems(items):
+    """Choose the process and the run of tests by their markers and parameters."""
+    _group(items)
+    _leave_forms(items)
+
+
+def _group(items):
+    """Keep in one process what uses sound servers, and what compiles the same kernels."""
+    for item in items:
+        device = _device_of(item)
+        if item.get_closest_marker("audio"):
+            item.add_marker(pytest.mark.xdist_group("audio"))
+        elif device:
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem} {device.number}"))
+
+
+def _device_of(item):
+    """Return the OpenCL device of a test, or None."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return parameters.get("opencl_device") or parameters.get("any_device")
+
+
+def _leave_forms(items):
+    """Give ``every_form`` to combinations of parameters that `make test` leaves to `make test-all`.
+
+    On the first OpenCL device a test keeps a few that together have every value of every parameter,
+    and at most as many as the marker ``forms`` says.
+    """
+    forms = defaultdict(list)
+    for item in items:
+        if _device_of(item) and not item.get_closest_marker("every_driver"):
+            forms[item.nodeid.partition("[")[0]].append(item)
+    for name, combinations in forms.items():
+        kept = spread(name, combinations)
+        for item in combinations:
+            if item not in kept:
+                item.add_marker(pytest.mark.every_form)
+
+
+def spread(name, items):
+    """Choose tests that together have every value of every parameter, always the same ones."""
+    limit = items[0].get_closest_marker("forms")
+    values = {item: {(k, repr(v)) for k, v in item.callspec.params.items()} for item in items}
+    missing = set().union(*values.values())
+    items = random.Random(name).sample(items, len(items))  # noqa: S311 - no secrets
+    kept = []
+    while missing and not (limit and len(kept) == limit.args[0]):
+        kept.append(max(items, key=lambda item: len(values[item] & missing)))
+        missing -= values[kept[-1]]
+    return kept
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -27,6 +27,7 @@ def bench(monkeypatch, tmp_path):
     return run
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.audio
 @pytest.mark.opencl
@@ -57,6 +58,7 @@ class LeakyRing(WatchedRing):
         super().write(samples, index, *times, overflow=overflow)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.audio
 @pytest.mark.opencl

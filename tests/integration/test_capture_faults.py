@@ -353,6 +353,7 @@ def test_loss_that_nobody_flags(playing):
     report(found_s=found_s)
 
 
+@pytest.mark.extended
 def test_device_that_delivers_in_bursts(silent_server):
     """PulseAudio's null sink delivers bursts of 2 s, which soon count as no fault."""
     silent_server.sink = silent_server.sink.replace(" norewinds=1", "")

@@ -34,6 +34,7 @@ def test_the_same_seed_makes_the_same_requests(fuzz):
     assert len({len(parts) for parts in made}) > 2
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_20_000_requests_of_all_sorts_are_answered_and_leave_nothing_behind(fuzz, tmp_path):
     """The daemon answers 20 000 requests beside raw garbage and releases all resources."""

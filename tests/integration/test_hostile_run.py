@@ -96,6 +96,7 @@ def test_rows_that_a_recording_lacks_are_found(checks, tmp_path):
     assert checks.check_recording(tmp_path, [])["uncounted_samples"] == 480
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_few_seconds_of_all_attacks(tmp_path):

@@ -71,6 +71,7 @@ def test_the_fast_lose_nothing_and_the_slow_know_what_they_lost(publish, raw_sub
     assert feed.dropped == 0
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_subscribers_that_vanish_leave_nothing_behind(
     publish, raw_subscriber, fds, ipc_path, resident_bytes

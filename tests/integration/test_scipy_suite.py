@@ -21,6 +21,7 @@ LEFT_TO_SCIPY = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_scipys_own_tests(opencl_device):
     """All tests pass except one that compares differently rounded zeros."""

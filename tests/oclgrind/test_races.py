@@ -21,6 +21,7 @@ NAMES = [
 COMPILER = re.compile(r"^\d+ warnings? generated\.\n", re.MULTILINE)
 
 pytestmark = [
+    pytest.mark.extended,
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("oclgrind") is None, reason="oclgrind is not installed"),
 ]

@@ -1,0 +1,84 @@
+"""`make test` and `make test-rest` together run every test, and each test once."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MARKERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"][
+    "markers"
+]
+BY_CONFTEST = {"every_driver", "every_form"}
+
+
+def selected(target, user_id="0"):
+    """Return the expression of markers by which a target selects tests."""
+    command = ["make", "--dry-run", target, f"ROOT={user_id}", "VENV=.", "ARGS="]
+    untouched = [f"--old-file={name}" for name in ("test-needs",)]
+    done = subprocess.run(
+        [*command, *untouched], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    (line,) = [line for line in done.stdout.splitlines() if "-m pytest" in line]
+    return re.findall(r'-m "(.*?)"', line)[-1]
+
+
+def test_one_runs_what_the_other_leaves_out():
+    """A test is selected by `test` if, and only if, `test-rest` does not select it."""
+    assert selected("test") == f"not {selected('test-rest')}"
+
+
+def test_without_root_only_systemd_is_left_out():
+    """Without root, `test-rest` runs the same but for the tests that need root."""
+    assert selected("test-rest", "") == f"{selected('test-rest')} and not systemd"
+
+
+@pytest.mark.parametrize("name", re.findall(r"\w+", selected("test-rest").replace(" or ", " ")))
+def test_each_marker_exists_and_is_in_use(name):
+    """Each marker that `make test` leaves out is registered, and some test or conftest has it."""
+    assert any(line.partition(":")[0] == name for line in MARKERS)
+    places = (
+        [ROOT / "tests" / "conftest.py"]
+        if name in BY_CONFTEST
+        else (ROOT / "tests").rglob("test_*.py")
+    )
+    assert any(f"pytest.mark.{name}" in path.read_text() for path in places)
+
+
+class Form:
+    """A test with parameters and perhaps a limit."""
+
+    def __init__(self, limit=None, **params):
+        self.params = params
+        self.callspec = self
+        self.limit = limit
+
+    def get_closest_marker(self, name):
+        assert name == "forms"
+        return self.limit and pytest.mark.forms(self.limit).mark
+
+
+@pytest.fixture
+def spread(request):
+    """Return the choice of forms, which is in conftest.py."""
+    plugin = request.config.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
+    return plugin.spread
+
+
+def test_a_few_forms_have_every_value_of_every_parameter(spread):
+    """Of 60 combinations few are kept, always the same, and no value of a parameter is missing."""
+    items = [Form(n=n, kind=kind, double=d) for n in range(10) for kind in "abc" for d in (0, 1)]
+    kept = spread("test_a.py::test_b", items)
+    assert 10 <= len(kept) <= 12
+    assert kept == spread("test_a.py::test_b", items)
+    assert kept != spread("test_a.py::test_c", items)
+    for name in ("n", "kind", "double"):
+        assert {item.params[name] for item in kept} == {item.params[name] for item in items}
+
+
+def test_a_limit_of_forms_is_kept(spread):
+    """With the marker ``forms``, no more are kept than it says, and one at least."""
+    assert len(spread("test", [Form(4, n=n) for n in range(10)])) == 4
+    assert len(spread("test", [Form(4, n=n) for n in range(2)])) == 2
