@@ -4,7 +4,7 @@
                          [--key ME.key --server-key BOX.pub]
 
 Needs pyzmq and NumPy, and subscribe.py beside it. Intervals are those of UTC: 60 s begin at each
-full minute, by the times in the messages. A row tells the interval's begin, the mean level (Leq)
+full minute, by the times in the messages. A row has the start of the interval, the mean level (Leq)
 and the highest of a single spectrum, how many spectra they come from, how many messages were
 missed and whether the daemon was restarted. An interval without any spectrum has no row.
 

@@ -160,7 +160,7 @@ static void compare(struct message *message)
     size_t at = 0;
     while (at < n_seen && strcmp(last_seen[at].topic, message->topic) != 0)
         at++;
-    if (at == n_seen) { /* whoever comes late has missed nothing */
+    if (at == n_seen) { /* a late subscriber has missed nothing */
         if (n_seen == TOPICS_MAX)
             fail("more than %d topics", TOPICS_MAX);
         last_seen = must(realloc(last_seen, (n_seen + 1) * sizeof *last_seen));

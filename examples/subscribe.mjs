@@ -63,7 +63,7 @@ const last = new Map(); // topic -> its newest epoch and seq
 /** Add how many messages of the topic are missing directly before this one. */
 function compare(message) {
   const { epoch, seq } = message.header;
-  // The first message of a topic may have any seq: whoever comes late has missed nothing.
+  // The first message of a topic may have any seq: a late subscriber has missed nothing.
   const before = last.get(message.topic) ?? { epoch, seq: seq - 1 };
   last.set(message.topic, { epoch, seq });
   const restarted = epoch !== before.epoch;

@@ -83,7 +83,7 @@ def decode(parts: list[bytes]) -> Message:
 
 
 class Losses:
-    """Finds holes in seq, and daemons that began anew."""
+    """Finds holes in seq, and restarts of the daemon."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[int, int]] = {}
@@ -91,7 +91,7 @@ class Losses:
     def compare(self, message: Message) -> Message:
         """Tell how many messages of the topic are missing directly before this one."""
         epoch, seq = message.header["epoch"], message.header["seq"]
-        # The first message of a topic may have any seq: whoever comes late has missed nothing.
+        # The first message of a topic may have any seq: a late subscriber has missed nothing.
         last_epoch, last_seq = self._last.get(message.topic, (epoch, seq - 1))
         self._last[message.topic] = (epoch, seq)
         if epoch != last_epoch:
@@ -102,7 +102,7 @@ class Losses:
 def receive(socket: zmq.Socket) -> Iterator[Message | None]:
     """Yield messages as they come, and None each time that nothing came for 3 s.
 
-    What breaks the protocol is told on standard error and left out.
+    Messages that break the protocol are reported on standard error and skipped.
     """
     losses = Losses()
     while True:
@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("endpoint", nargs="?", default="tcp://127.0.0.1:5556")
     parser.add_argument("prefix", nargs="?", default="spec/", help="topics wanted (%(default)s)")
     parser.add_argument("--json", action="store_true", help="every message as a line of JSON")
-    parser.add_argument("--count", type=int, default=0, help="end after so many spectra")
+    parser.add_argument("--count", type=int, default=0, help="end after this number of spectra")
     parser.add_argument("--key", metavar="ME.key", help="who I am (spectrod keys new)")
     parser.add_argument("--server-key", metavar="BOX.pub", help="public key of the daemon")
     parser.add_argument("--check", metavar="FILE", help="decode golden messages instead")
