@@ -113,7 +113,7 @@ def site(tmp_path, failing_disk, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["x.spd", "x.wav", "x.png"])
-def test_a_start_on_a_disk_that_hangs_is_told_so_and_reads_are_answered(name, site):
+def test_a_start_on_a_disk_that_hangs_is_refused_and_reads_are_answered(name, site):
     """A start answers ``busy`` after five seconds; a late file is removed and its name is free."""
     site.hang()
     with site.asked("record.start", name=name) as outcome:

@@ -584,7 +584,7 @@ def test_an_rf64_size_beyond_any_file_is_one_error(tmp_path, size, pace):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [b"ds64", b"fmt ", b"bext", b"guan", b"LIST"])
-def test_a_chunk_is_read_by_what_it_may_have(tmp_path, name):
+def test_a_chunk_longer_than_its_file_is_not_allocated(tmp_path, name):
     """A ds64 chunk of 4 GB in a sparse file of 8 kB allocates no such memory."""
     path = tmp_path / "x.wav"
     n_bytes = 2**32 - 3
@@ -693,7 +693,7 @@ def test_a_file_of_many_channels_is_one_error(tmp_path, n_channels):
 
 
 @pytest.mark.slow
-def test_what_follows_a_coded_stream_is_not_read_to_its_end(tmp_path):
+def test_data_after_a_coded_stream_are_not_read_to_the_end(tmp_path):
     """Sixteen gigabytes of zeros after an MP3 are not read into memory to be counted."""
     path = tmp_path / "x.mp3"
     noise = np.random.default_rng(1).standard_normal(20_000) * 0.1
@@ -944,7 +944,7 @@ def test_the_picture_of_the_next_tests_is_right(tmp_path):
         ({"options": {"a": "DEEP"}}, "damaged description"),
     ],
 )
-def test_what_a_picture_says_of_itself_is_checked(tmp_path, changes, text):
+def test_the_description_in_a_picture_is_checked(tmp_path, changes, text):
     """The numbers in a picture's description are checked, as they decide the work."""
     path = picture_with(tmp_path / "x.png", **changes)
     with pytest.raises(InputError, match=rf"x\.png: .*{text}"):

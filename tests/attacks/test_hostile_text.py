@@ -210,7 +210,7 @@ def test_a_fifo_of_any_bytes_is_waited_for_and_read(run, tmp_path):
         daemon.assert_alive()
 
 
-def test_what_cannot_be_encoded_is_dropped_and_counted(caplog):
+def test_a_message_that_cannot_be_encoded_is_dropped_and_counted(caplog):
     """A message with text that cannot be encoded is dropped and counted; publishing goes on."""
     events = EventLog(lambda: publisher.send_events())  # noqa: PLW0108 - made below
     publisher = Publisher(["tcp://127.0.0.1:*"], events=events)
@@ -245,7 +245,7 @@ def test_what_cannot_be_encoded_is_dropped_and_counted(caplog):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg", "wav"])
-def test_a_sound_files_name_in_what_is_made_of_it(tmp_path, suffix):
+def test_a_sound_files_name_is_escaped_in_outputs(tmp_path, suffix):
     """Titles and notes contain a sound file's name escaped, in files that other programs read."""
     folder = os.fsencode(tmp_path)
     path = os.fsdecode(folder + b"/" + NAME)
@@ -360,7 +360,7 @@ def test_ctl_prints_no_text_of_a_daemon_raw(hostile, capsys, arguments):
 
 
 @pytest.mark.parametrize("arguments", REPLIES, ids=" ".join)
-def test_json_of_ctl_is_ascii_and_says_the_same(hostile, capsys, arguments):
+def test_json_of_ctl_is_ascii_with_the_same_content(hostile, capsys, arguments):
     """The JSON of ctl is ASCII with escapes that programs decode to the original text."""
     endpoint, reply = hostile
     reply["result"], _ = REPLIES[arguments]

@@ -160,7 +160,7 @@ def test_the_operators_own_folder_may_be_a_link(site):
     assert list(SegmentReader(disk / "r" / "mic").batches())
 
 
-def test_only_what_the_recording_wrote_is_deleted_or_made_whole(site):
+def test_only_files_of_the_recording_are_deleted_or_recovered(site):
     """Foreign files in a recording's folder stay, however old, and are reported once."""
     with site.running("rotate_s = 1\nsamples = 'wav'"):
         site.wait(lambda: len(list(site.folder.glob("*.spd"))) >= 2)

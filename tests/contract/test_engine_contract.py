@@ -296,7 +296,7 @@ def test_two_batches_may_be_on_their_way(engine, rng):
     np.testing.assert_array_equal(np.concatenate(rows[::-1]), compute(engine, spec, samples, 8))
 
 
-def test_what_is_in_flight_keeps_its_memory(engine, rng):
+def test_samples_and_rows_in_flight_keep_their_memory(engine, rng):
     """Samples and rows in flight stay unchanged without references from the caller."""
     spec = SpectrumSpec(FS, 2, win_length=4096, hop=64)
     samples = noise(rng, spec, 400)
@@ -338,7 +338,7 @@ def test_memory_of_others_is_read_in_place_or_refused(engine, rng):
         np.testing.assert_array_equal(rows, expected)
 
 
-def test_averages_go_on_from_batch_to_batch(engine, rng):
+def test_averages_continue_from_batch_to_batch(engine, rng):
     """Rows of a mean over three frames do not depend on the division into batches."""
     spec = SpectrumSpec(FS, 2, win_length=64, hop=32, averaging="mean", averaging_frames=3)
     samples = noise(rng, spec, 9)
@@ -374,7 +374,7 @@ def test_transpose_of_a_large_matrix(engine, rng):
     np.testing.assert_array_equal(engine.transpose(matrix), matrix.T)
 
 
-def test_the_name_says_what_computes(engine):
+def test_the_name_has_platform_and_device(engine):
     """The engine's name is ``numpy`` or ``opencl:PLATFORM/DEVICE``."""
     assert engine.name == "numpy" or engine.name.startswith("opencl:")
 

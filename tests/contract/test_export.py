@@ -103,7 +103,7 @@ def left_in(folder):
 
 @pytest.mark.parametrize("kind", SPECS)
 @pytest.mark.parametrize("suffix", READABLE_SUFFIXES)
-def test_what_was_written_is_read_back(tmp_path, suffix, kind):
+def test_values_times_gaps_and_names_are_read_back(tmp_path, suffix, kind):
     """Every bit of the values, every time, gap and name survives a round trip."""
     about = described(**SPECS[kind])
     given = batches_of(about.spec)
@@ -207,7 +207,7 @@ def test_nothing_appears_before_the_end(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
-def test_what_was_there_stays_until_the_end(tmp_path, suffix):
+def test_an_earlier_file_stays_until_the_end(tmp_path, suffix):
     """An aborted file leaves the earlier one, and a finished one replaces it."""
     about = described()
     first, other = (batches_of(about.spec, seed=seed) for seed in (1, 2))
@@ -410,7 +410,7 @@ def test_files_of_others_are_named_as_such(tmp_path):
             open_export(tmp_path / f"none{suffix}")
 
 
-def test_suffixes_say_what_a_file_is(tmp_path):
+def test_a_suffix_selects_the_format(tmp_path):
     """An unknown suffix is refused with the known ones, and a bare array is not read."""
     with pytest.raises(ConfigError, match=r"x\.mat: suffix must be one of \.nc, \.h5"):
         make_export(tmp_path / "x.mat", described(), ExportOptions())
@@ -518,7 +518,7 @@ def test_pandas_style_readers_skip_the_notes_of_a_csv(tmp_path):
         ((58, 1, 129), "|O", "must be of numbers"),
     ],
 )
-def test_an_archive_says_what_it_holds_before_it_is_unpacked(tmp_path, shape, dtype, text):
+def test_an_archive_is_checked_before_it_is_unpacked(tmp_path, shape, dtype, text):
     """Lengths and types of arrays are compared with the description before unpacking."""
     path = write(tmp_path / "x.npz", described(), batches_of(described().spec))
     about = {"descr": dtype, "fortran_order": False, "shape": shape}

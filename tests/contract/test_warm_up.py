@@ -17,7 +17,7 @@ from spectrod.types import Block, SpectrumSpec
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sample_format", "dtype"), [("float32", np.float32), ("int16", np.int16)])
-def test_what_was_compiled_is_kept_before_the_first_samples(
+def test_compiled_programs_are_stored_before_the_first_samples(
     opencl_device, tmp_path, monkeypatch, sample_format, dtype
 ):
     """After the warm-up, the cache holds all programs and neither frames nor the end add one."""
@@ -43,7 +43,7 @@ def test_a_binary_is_the_one_that_pyopencl_has(opencl_device):
 
 
 @pytest.mark.slow
-def test_what_cannot_be_compiled_beforehand_is_told(caplog):
+def test_a_failed_compilation_in_advance_is_logged(caplog):
     """A failed compilation in the warm-up is logged and no error, and NumPy needs none."""
     spec = SpectrumSpec(48000.0, 2, win_length=250, hop=100)
     warm_up_in_process(NumpyEngine(), [spec])

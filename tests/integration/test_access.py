@@ -169,7 +169,7 @@ def test_a_known_key_comes_in_and_is_called_by_its_name(keys, serve, connect):
     assert set(server.access.refusals.counts.values()) == {0}
 
 
-def test_an_unknown_key_is_refused_and_told_of(keys, serve, connect, counted):
+def test_an_unknown_key_is_refused_and_logged(keys, serve, connect, counted):
     """An unknown key is refused, and the log has the key and the address."""
     events = EventLog()
     server = serve(keys.security, events=events)
@@ -197,7 +197,7 @@ def test_a_client_without_a_key_is_refused(keys, serve, connect, counted):
     assert not server.socket.poll(0)
 
 
-def test_what_is_no_zeromq_is_cut_off(keys, serve):
+def test_a_peer_of_another_protocol_is_cut_off(keys, serve):
     """A peer of another protocol, such as a web browser, gets the ZMTP signature and is cut off."""
     server = serve(keys.security)
     port = int(server.endpoints[0].rpartition(":")[2])
@@ -317,7 +317,7 @@ def test_one_socket_has_endpoints_with_keys_and_without(keys, serve, connect, tm
     assert server.receive()[0] == Peer("alice", "read")
 
 
-def test_loopback_asks_for_keys_only_if_told_to(keys, serve, connect):
+def test_loopback_requires_keys_only_if_configured(keys, serve, connect):
     """With keys for other machines, loopback needs no key unless that is configured."""
     security = SecurityConfig(keys.security.server_key, keys.security.client_keys)
     server = serve(security)
@@ -338,7 +338,7 @@ def test_without_keys_everybody_comes_in(serve, connect):
 
 @pytest.mark.parametrize("sent", [b"", b"\xff\x00"], ids=["silent", "slow"])
 @pytest.mark.parametrize("transport", ["tcp", "ipc"])
-def test_who_does_not_finish_the_handshake_is_cut_off(
+def test_a_peer_that_does_not_finish_the_handshake_is_cut_off(
     serve, monkeypatch, tmp_path, transport, sent
 ):
     """A peer that does not finish its handshake is cut off in time, with or without keys."""
@@ -650,7 +650,7 @@ def test_settings_that_contradict_each_other_are_refused(security, message):
         Access(security)
 
 
-def test_a_thread_that_fails_lets_nobody_in(keys, serve, connect, monkeypatch):
+def test_no_peer_is_admitted_after_the_thread_fails(keys, serve, connect, monkeypatch):
     """If the access thread fails, nobody is accepted, and the failure is kept."""
     server = serve(keys.security)
     monkeypatch.setattr(server.access, "_answer", lambda _: 1 / 0)

@@ -79,7 +79,7 @@ def test_soak_that_loses_one_frame_fails(bench, monkeypatch, capsys):
     ],
 )
 @pytest.mark.opencl
-def test_what_a_soak_cannot_do(arguments, text, capsys):
+def test_unsupported_soaks_are_refused(arguments, text, capsys):
     """Unsupported times and formats are refused with the value and the rule."""
     assert main(["bench", "live", *arguments]) == 2
     assert text in capsys.readouterr().err

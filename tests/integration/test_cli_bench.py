@@ -44,7 +44,7 @@ def report(tmp_path, *arguments):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
-def test_ours_and_a_peer_are_measured(kind, tmp_path, capsys):
+def test_spectrod_and_a_peer_are_measured(kind, tmp_path, capsys):
     """Each length has a row for spectrod and one for the peer, printed and in the report."""
     rows = report(tmp_path, "--kind", kind)
     assert [(row["n"], row["what"]) for row in rows] == [
@@ -133,7 +133,7 @@ LIVE = ["live", "--size", "512", "--hop", "480"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("product", ["power", "db", "third-octave"])
-def test_spectra_of_ours_and_of_a_peer(product, tmp_path, capsys):
+def test_spectra_of_spectrod_and_of_a_peer(product, tmp_path, capsys):
     """All our variants and each of the peer's are measured, right, and compared."""
     arguments = ["--hop-ratio", "2", "4", "--channels", "2", "--peer", "scipy.fft", "ShortTimeFFT"]
     rows = rows_of(tmp_path, *SPECTRA, *arguments, "--product", product)

@@ -38,7 +38,7 @@ def device(opencl_device, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r", "stft", "stft-iq"])
-def test_what_is_tuned_is_saved_and_used(device, kind, capsys):
+def test_results_of_tuning_are_saved_and_used(device, kind, capsys):
     """The winner is saved, listed, used by the next stage, and gone after forget."""
     if is_of_frames := kind.startswith("stft"):
         spec = StftSpec(60, 60, iq=kind == "stft-iq")
@@ -63,7 +63,7 @@ def test_what_is_tuned_is_saved_and_used(device, kind, capsys):
 
 
 @pytest.mark.slow
-def test_an_interruption_keeps_what_is_tuned(device, monkeypatch, tmp_path, capsys):
+def test_an_interruption_keeps_finished_results(device, monkeypatch, tmp_path, capsys):
     """Ctrl-C in the second transform keeps the first one's result and gives exit code 130."""
     search = command.tune
 

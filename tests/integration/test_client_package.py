@@ -47,7 +47,7 @@ def wheel(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_wheel_has_what_the_client_imports_and_no_more(wheel):
+def test_the_wheel_has_only_the_modules_that_the_client_imports(wheel):
     """The wheel contains the modules that importing the client loads, and the licence."""
     code = (
         "import sys, spectrod.client; print(*(m for m in sys.modules if m.startswith('spectrod')))"
@@ -66,7 +66,7 @@ def test_the_wheel_has_what_the_client_imports_and_no_more(wheel):
     assert [name for name in names if not name.endswith(".py")] == ["spectrod/client/LICENSE"]
 
 
-def test_it_needs_what_the_program_needs_at_least():
+def test_it_requires_the_programs_versions():
     """The client requires the program's versions of its libraries and no other libraries."""
     own, whole = (
         tomllib.loads(path.read_text())["project"]["dependencies"]

@@ -116,7 +116,7 @@ def newest(control, topic, after_seq=-1):
 # ---- methods that read
 
 
-def test_status_tells_of_the_daemon_and_each_source(control):
+def test_status_describes_the_daemon_and_each_source(control):
     """The status has the daemon's and each source's state, counters and losses."""
     newest(control, "spec/tone/0/dbfs/")
     status = control.call("status")
@@ -193,7 +193,7 @@ def test_a_replay_is_divided_into_replies_of_a_bounded_size(folder, monkeypatch)
         assert got == seqs
 
 
-def test_latest_has_a_product_computed_that_nobody_else_wants(control):
+def test_latest_computes_a_product_without_other_demand(control):
     """The method latest makes an idle product compute a new message, then idle again."""
     first = newest(control, "bands/tone/0/thirds/")
     second = newest(control, "bands/tone/0/thirds/", first.header.seq)
@@ -279,7 +279,7 @@ def test_a_change_that_an_engine_refuses_changes_nothing(control):
     assert newest(control, "spec/tone/0/dbfs/").header.nfft == 4096
 
 
-def test_a_reload_takes_the_file_and_forgets_what_was_set(folder):
+def test_a_reload_applies_the_file_and_drops_earlier_changes(folder):
     """A reload applies the file, drops settings made by set, and adds and removes sources."""
     with running(folder) as (_, control):
         control.call("set", changes={"sources.tone.analysis.hop": 300})
@@ -310,7 +310,7 @@ def test_pause_and_resume_of_one_source_or_all(control):
     assert len(told(control, "control.pause")) == 3
 
 
-def test_reset_begins_averages_anew(control):
+def test_reset_restarts_averages(control):
     """A reset restarts averages of one or all products, and refuses an unknown one first."""
     assert control.call("reset") == ["tone", "low.noise"]
     assert control.call("reset", source="tone", product="slow") == ["tone"]
@@ -344,14 +344,14 @@ def test_a_source_that_is_away_keeps_no_other_from_a_reset(control):
 
 
 @pytest.mark.parametrize("method", ["pause", "resume", "reset"])
-def test_a_source_that_is_not_there_is_told(method, control):
+def test_an_unknown_source_is_an_error(method, control):
     """An unknown source is an error with the names of the sources."""
     text = "source='x': does not exist; there are: tone, low.noise"
     with pytest.raises(NotFoundError, match=text):
         control.call(method, source="x")
 
 
-def test_sources_come_and_go_and_others_go_on(control):
+def test_adding_and_removing_a_source_leaves_others_running(control):
     """An added source can be received, a removed one leaves the status, and others continue."""
     settings = {"uri": "signal:sine,440,-10", "analysis": {"hop": 256}}
     control.call("source.add", name="b", settings=settings)
@@ -367,7 +367,7 @@ def test_sources_come_and_go_and_others_go_on(control):
     assert [len(told(control, kind)) for kind in ("source.add", "source.remove")] == [1, 1]
 
 
-def test_a_source_without_a_name_goes_on_when_another_comes_and_goes(folder):
+def test_an_unnamed_source_continues_when_another_is_added_and_removed(folder):
     """An unnamed source keeps its sample numbers while another is added and removed by a reload."""
     single = CONFIG.partition("[sources.tone]")[2].partition("[sources")[0]
     text = "[source]" + single + "[engine]" + CONFIG.partition("[engine]")[2]
@@ -489,7 +489,7 @@ def test_a_picture_ends_when_its_source_ends(folder):
         ({"source": "tone", "duration_s": 31622401}, ConfigError, "Expected `float` <= 31622400"),
     ],
 )
-def test_a_picture_that_cannot_be_is_refused_before_it_begins(params, error, text, control, folder):
+def test_an_impossible_picture_is_refused_before_its_start(params, error, text, control, folder):
     """A picture outside the state folder, or over an existing file, is refused beforehand."""
     (folder / "state").mkdir()
     (folder / "state" / "there.png").write_text("mine")
@@ -501,7 +501,7 @@ def test_a_picture_that_cannot_be_is_refused_before_it_begins(params, error, tex
     assert (folder / "state" / "there.png").read_text() == "mine"
 
 
-def test_so_many_pictures_run_at_once_and_no_more(control):
+def test_the_number_of_concurrent_pictures_is_bounded(control):
     """Pictures beyond the limit are refused until one is stopped."""
     for k in range(recordings.RECORDINGS_MAX):
         control.call("record.start", source="tone", name=f"p{k}")

@@ -88,7 +88,7 @@ def test_a_picture_shows_rows_where_they_are():
 
 
 @pytest.mark.parametrize("source", ["a.spd", "a.npz", "a.spd.part"])
-def test_a_part_is_what_lies_between_two_times(source):
+def test_a_part_includes_its_start_and_excludes_its_end(source):
     """A part includes its start and excludes its stop, in UTC or another zone."""
     batches = two_stretches()
     made = write("a.spd", *batches, finish=source == "a.spd")
@@ -162,7 +162,7 @@ def test_channels_get_other_names(command):
         (["a.spd", "b.npz", "--profile", "millidecade"], "b.npz: profile='millidecade': must be"),
     ],
 )
-def test_what_cannot_be_is_one_line(capsys, arguments, text):
+def test_an_impossible_argument_is_one_line(capsys, arguments, text):
     """An impossible argument is one line with the value and the rule, and no file is left."""
     write("a.spd", power(0, 3))
     Path("site").mkdir()
@@ -215,7 +215,7 @@ def test_an_output_that_cannot_be_made_leaves_no_other(capsys):
     assert names() == ["a.spd", "b.png"]
 
 
-def test_damage_is_said_and_passed_over(capfd):
+def test_damage_is_reported_and_skipped(capfd):
     """Damage gives a warning with its place; intact rows are converted with exit code 0."""
     batches = two_stretches()
     write("a.spd", *batches)

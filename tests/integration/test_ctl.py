@@ -157,7 +157,7 @@ def test_json_is_the_reply_as_it_came(daemon, ctl):
         (["explode"], 2, "argument WHAT: invalid choice: 'explode'"),
     ],
 )
-def test_what_goes_wrong_is_one_line_and_an_exit_code(arguments, code, text, daemon, ctl):
+def test_an_error_is_one_line_and_an_exit_code(arguments, code, text, daemon, ctl):
     """An error, also the daemon's own, is one line and an exit code."""
     got_code, error = ctl(*arguments)
     assert got_code == code
@@ -166,7 +166,7 @@ def test_what_goes_wrong_is_one_line_and_an_exit_code(arguments, code, text, dae
 
 
 @pytest.mark.slow
-def test_a_picture_that_could_not_be_written_is_told(daemon, ctl, machine, capsys, caplog):
+def test_a_picture_that_could_not_be_written_is_reported(daemon, ctl, machine, capsys, caplog):
     """A picture that could not be written gives an exit code, an event and an error in the log."""
     ctl("record", "start", "--name", "x")
     while not json.loads(ctl("status", "--json")[1])["recordings"][0]["frames"]:
@@ -180,7 +180,7 @@ def test_a_picture_that_could_not_be_written_is_told(daemon, ctl, machine, capsy
     assert record.message.startswith("tone: recording x.png: failed, ")
 
 
-def test_the_only_daemon_is_found_and_several_are_told(daemon, ctl, machine):
+def test_the_only_daemon_is_found_and_several_are_listed(daemon, ctl, machine):
     """The only daemon is found, also by its publish endpoint, and several are listed."""
     (publish,) = json.loads(ctl("status", "--json")[1])["daemon"]["publish"]
     assert ctl("get", "log.level", "--endpoint", publish) == (0, "info\n")
@@ -233,7 +233,7 @@ def test_a_socket_that_is_not_for_us_is_77(machine, ctl, monkeypatch):
 
 
 @pytest.mark.slow
-def test_status_tells_a_script_that_a_source_is_away(machine, ctl):
+def test_status_has_an_exit_code_for_an_absent_source(machine, ctl):
     """An absent source gives exit code 69 and the reason to wait."""
     daemon = start(source={"uri": "soundcard:no such card"})
     try:
@@ -332,7 +332,7 @@ def test_following_misses_nothing_unsaid(replies, numbers, told, monkeypatch, ca
 
 
 @pytest.mark.parametrize(("what", "is_told"), [("reload", True), ("status", False)])
-def test_a_change_that_takes_long_says_why(monkeypatch, capsys, what, is_told):
+def test_a_slow_change_reports_the_reason(monkeypatch, capsys, what, is_told):
     """A slow change says on standard error that kernels may compile; reads are fast."""
     waiting = (
         "waiting for the daemon: new kernels take seconds to compile, once for each analysis\n"
@@ -456,7 +456,7 @@ def test_bash_completes_commands_and_options(words, offered, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_get_a_script_of_theirs(shell, capsys):
+def test_other_shells_get_their_scripts(shell, capsys):
     """Other shells get a script that completes the methods of ctl."""
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out

@@ -320,7 +320,7 @@ def test_where_keys_are_needed_a_terminal_shows_the_status(daemon, terminal, tmp
 
 
 @pytest.mark.slow
-def test_wrong_keys_are_told_with_the_settings_that_were_applied(daemon, tmp_path):
+def test_wrong_keys_are_reported_with_the_applied_settings(daemon, tmp_path):
     """If a reload applies settings and then fails at keys, the log reports both."""
     for name in ("server", "clients"):
         make_keys(tmp_path / name, name, "read")

@@ -81,7 +81,7 @@ def test_subscriber_hears_of_a_capture_process_that_is_killed(sound_server):
         os.kill(new, 0)
 
 
-def test_daemon_that_stands_still_says_what_it_has_missed(sound_server):
+def test_a_suspended_daemon_reports_its_losses(sound_server):
     """After ten seconds without a processor, the daemon reports what it lost from the capture."""
     with Daemon() as daemon:
         before, _ = daemon.receive_frame(10.0)

@@ -125,7 +125,7 @@ def test_without_subscribers_each_product_is_computed_once(start):
         ("", {"tone": {"dbfs", "fine", "levels"}, "noise": {"dbfs", "levels"}}),
     ],
 )
-def test_what_is_subscribed_to_is_computed_while_it_is(start, prefix, wanted):
+def test_products_are_computed_while_they_have_subscribers(start, prefix, wanted):
     """A product of a source is computed while a subscribed prefix matches it."""
     running = start(TONE, NOISE, products=(LEVELS, FINE))
     idle(running)
@@ -143,7 +143,7 @@ def test_what_is_subscribed_to_is_computed_while_it_is(start, prefix, wanted):
     idle(running)
 
 
-def test_numbers_say_what_was_passed_over_and_nothing_is_missed(start):
+def test_numbers_count_skipped_rows_and_no_message_is_missed(start):
     """Rows without demand are counted, so only lost messages leave holes."""
     running = start(NOISE)
     rows = []
@@ -207,7 +207,7 @@ def test_a_lease_is_demand_until_it_ends(start, monkeypatch):
         running.runner("mic")
 
 
-def test_a_pause_is_told_to_subscribers(start):
+def test_a_pause_is_sent_to_subscribers(start):
     """During a pause only heartbeats come, and subscribers are informed of its state."""
     running = start(NOISE)
     with subscribe(running, "spec/") as frames:
@@ -228,7 +228,7 @@ def test_a_pause_is_told_to_subscribers(start):
 # ---- added and removed sources and products
 
 
-def test_a_source_that_is_added_is_there_for_those_who_subscribed_before(start):
+def test_an_added_source_reaches_earlier_subscribers(start):
     """An added source reaches earlier subscribers, others have no gap, and its removal is sent."""
     running = start(TONE)
     with subscribe(running, "spec/") as frames:
@@ -251,7 +251,7 @@ def test_a_source_that_is_added_is_there_for_those_who_subscribed_before(start):
     assert running.stats()[1].name == "tone"
 
 
-def test_a_source_that_is_another_now_begins_anew(start, monkeypatch):
+def test_a_source_with_another_input_restarts(start, monkeypatch):
     """A source whose input changes restarts, and the daemon never counts as finished."""
     running = start(TONE)
     stop = runner_module.SourceRunner.stop
@@ -269,7 +269,7 @@ def test_a_source_that_is_another_now_begins_anew(start, monkeypatch):
     monkeypatch.undo()
 
 
-def test_a_source_that_cannot_replace_another_fails_alone_and_says_so(start, monkeypatch):
+def test_a_failed_replacement_is_reported_and_leaves_others_running(start, monkeypatch):
     """A replacement that fails is reported by heartbeat, counters and events, others continue."""
     running = start(TONE, NOISE)
     idle(running)
@@ -332,9 +332,7 @@ def test_a_product_that_is_added_is_computed_on_demand(start):
 
 
 @pytest.mark.slow
-def test_what_a_change_needs_compiled_is_compiled_before_it_is_made(
-    opencl_device, tmp_path, monkeypatch
-):
+def test_programs_for_a_change_are_compiled_before_it(opencl_device, tmp_path, monkeypatch):
     """Programs for a change are compiled before it, so new rows add none to the cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     before = replace(
@@ -391,7 +389,7 @@ def test_a_configuration_that_is_refused_changes_nothing(start, sources, product
 # ---- events
 
 
-def test_what_happens_to_sources_is_noted(start, tmp_path, monkeypatch):
+def test_changes_of_sources_are_events_and_log_lines(start, tmp_path, monkeypatch):
     """Ends, failures and waits of sources have an event as well as a log line."""
     path = tmp_path / "short.wav"
     soundfile.write(path, np.zeros(4800), 48_000)

@@ -228,7 +228,7 @@ def test_a_truncated_file_is_recorded_up_to_its_end(tmp_path, capsys, suffix):
     assert drawn_s == pytest.approx(n_read / FS, abs=0.1)
 
 
-def test_a_daemon_goes_on_and_says_so(tmp_path):
+def test_a_daemon_reports_bad_files_and_continues(tmp_path):
     """Each bad file is an event and is counted, and the daemon plays the rest of the folder."""
     folder = tmp_path / "site"
     folder.mkdir()

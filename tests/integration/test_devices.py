@@ -24,7 +24,7 @@ def audio_inputs(capsys):
     return json.loads(capsys.readouterr().out)["audio_inputs"]
 
 
-def test_inputs_are_listed_with_what_they_take(sound_server, capsys, monkeypatch):
+def test_inputs_are_listed_with_their_formats(sound_server, capsys, monkeypatch):
     """Each input has a line to copy with rates and formats, and one is marked as default."""
     monkeypatch.setenv("SPECTROD_SOURCE_URI", "soundcard:pulse")
     found = audio_inputs(capsys)
@@ -52,7 +52,7 @@ def test_identities_find_their_inputs_in_the_next_scan(sound_server):
         assert choose_input(identity_of(device), after) == device
 
 
-def test_wanted_input_that_is_not_there(sound_server, capsys, monkeypatch):
+def test_a_missing_input_is_reported_with_the_list(sound_server, capsys, monkeypatch):
     """If the wanted input is missing, the list is printed with the reason."""
     monkeypatch.setenv("SPECTROD_SOURCE_URI", "soundcard:serial=4711")
     found = audio_inputs(capsys)

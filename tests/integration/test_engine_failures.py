@@ -83,7 +83,7 @@ def run(engine, specs, **kwargs):
 @pytest.mark.parametrize(
     ("where", "after"), [("launch", 0), ("launch", 7), ("wait", 0), ("wait", 9)]
 )
-def test_numpy_goes_on_where_a_device_is_lost(
+def test_numpy_takes_over_from_a_lost_device(
     engine, monkeypatch, caplog, where, after, max_latency_s
 ):
     """No frame is missing or repeated, and headers name the computing engine."""
@@ -104,7 +104,7 @@ def test_numpy_goes_on_where_a_device_is_lost(
 
 
 @pytest.mark.parametrize("where", ["launch", "wait"])
-def test_all_resolutions_go_on_together(engine, monkeypatch, where):
+def test_all_resolutions_fall_back_together(engine, monkeypatch, where):
     """Frames in flight of every resolution are computed again, also with different hops."""
     specs = [SPEC, replace(SPEC, win_length=4096, hop=3000, nfft=4096), replace(SPEC, hop=7000)]
     expected = run(NumpyEngine(), specs)[1]
@@ -120,7 +120,7 @@ def test_all_resolutions_go_on_together(engine, monkeypatch, where):
         assert engines[-1] == "numpy"
 
 
-def test_an_average_begins_anew_with_what_was_not_delivered(engine, monkeypatch):
+def test_an_average_restarts_with_the_undelivered_frames(engine, monkeypatch):
     """After a failure rows are whole averages, marked as not contiguous, and losses are counted."""
     frames = FrameStream(AVERAGED, engine)
     batches = frames.push(Block(NOISE[:, :1024], 0, 0, 0))  # seven frames: a row and two
@@ -179,7 +179,7 @@ def test_a_device_without_the_memory(device):
     assert frames.engine.name == "numpy"
 
 
-def test_a_spectrogram_goes_on(engine, device, monkeypatch):
+def test_a_spectrogram_falls_back(engine, device, monkeypatch):
     """A whole signal's spectrogram continues with NumPy, or is one error."""
     lose(engine, monkeypatch, "launch")
     monkeypatch.setattr("spectrod.analysis.spectrogram.ENGINE_POOL", EnginePool())
@@ -230,7 +230,7 @@ def run_pipeline(engine):
 
 
 @pytest.mark.parametrize("where", ["launch", "wait"])
-def test_a_pipeline_goes_on(device, monkeypatch, where):
+def test_a_pipeline_falls_back(device, monkeypatch, where):
     """Sinks get every frame once, and the counters report the engine failure."""
     engine = OpenCLEngine(device, fallback=NumpyEngine())
     engine.batch_bytes = 1 << 14  # many batches

@@ -167,7 +167,7 @@ def test_golden_messages_are_received_to_their_values(run, publisher, language):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_holes_restarts_and_nonsense_are_told(run, publisher, language):
+def test_holes_restarts_and_nonsense_are_reported(run, publisher, language):
     """Losses are counted, a new epoch is seen, and invalid messages are skipped."""
     spectrum = next(golden for golden in GOLDEN if golden["name"] == "spectrum")
     topic, header, payload = parts_of(spectrum)
@@ -247,7 +247,7 @@ def start_daemon():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_late_joiner_reads_what_a_daemon_sends_and_sees_its_restart(run, start_daemon, language):
+def test_a_late_subscriber_reads_messages_and_sees_a_restart(run, start_daemon, language):
     """A late subscriber reads the tone's bin and level like our client, and sees a restart."""
     first = start_daemon()
     endpoint = first.publisher.endpoints[0]

@@ -46,7 +46,7 @@ def export(path, options=None, rows=20, **settings):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", OPEN)
-def test_xarray_opens_what_was_exported(tmp_path, suffix):
+def test_xarray_opens_exports(tmp_path, suffix):
     """Xarray finds times, frequencies, channels and units without a warning."""
     spec, t_ns, values = export(tmp_path / f"x{suffix}", channels=2)
     with OPEN[suffix](tmp_path / f"x{suffix}") as dataset:
@@ -116,7 +116,7 @@ def test_netcdf_files_follow_cf(tmp_path):
 
 
 @pytest.mark.slow
-def test_netcdf_files_say_what_acdd_asks_of_a_program(tmp_path):
+def test_netcdf_files_have_the_acdd_fields_known_to_a_program(tmp_path):
     """Only fields known to the operator are missing from those of ACDD 1.3."""
     asked = {"creator_name": "A. Nonymous", "institution": "Reef", "summary": "A reef."}
     export(tmp_path / "x.nc", ExportOptions(attributes=asked))

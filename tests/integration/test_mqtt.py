@@ -286,7 +286,7 @@ def test_a_bridge_that_is_killed_is_offline(mosquitto, watch, bridge, start_daem
     assert (message.payload, message.retain) == (b"offline", True)
 
 
-def test_a_bridge_that_is_ended_says_goodbye(mosquitto, watch, bridge, start_daemon):
+def test_a_stopped_bridge_publishes_its_end(mosquitto, watch, bridge, start_daemon):
     """A stopped bridge publishes its last interval and exits with code 0."""
     endpoint = start_daemon().publisher.endpoints[0]
     broker = mosquitto()
@@ -327,7 +327,7 @@ def test_a_broker_may_come_late_and_come_back(mosquitto, watch, bridge, start_da
     assert started.log.count("the connection is lost") == 1
 
 
-def test_a_bridge_without_a_broker_ends_when_it_is_told_to(mosquitto, bridge, start_daemon):
+def test_a_bridge_without_a_broker_can_be_stopped(mosquitto, bridge, start_daemon):
     """Without a broker, a bridge still stops when it is asked to."""
     endpoint = start_daemon().publisher.endpoints[0]
     broker = mosquitto()
@@ -484,7 +484,7 @@ def test_levels_that_wait_keep_no_state_out(mosquitto, watch, bridge, start_daem
         told.add(watcher.next(lambda topic, _: topic not in told).topic)
 
 
-def test_a_password_lets_in_and_a_wrong_one_is_told_once(
+def test_a_password_is_accepted_and_a_wrong_one_reported_once(
     mosquitto, watch, bridge, start_daemon, tmp_path
 ):
     """A wrong password is reported once with the broker's reason, a right one works."""

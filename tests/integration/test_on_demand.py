@@ -103,7 +103,7 @@ class Running:
         self.pipeline.stop()
 
 
-def test_all_is_computed_unless_demand_is_told():
+def test_all_is_computed_without_demand_tracking():
     """Without demand tracking every row of every product is computed, the last one included."""
     with Running() as running:
         running.give(9)
@@ -114,7 +114,7 @@ def test_all_is_computed_unless_demand_is_told():
     assert running.pipeline.stats().computed == ("main", "mean")
 
 
-def test_a_product_that_nobody_wants_is_computed_until_its_first_row():
+def test_a_product_without_demand_is_computed_until_its_first_row():
     """A product without demand is computed until its first row, which proves the engine."""
     with Running() as running:
         running.pipeline.demand.want(frozenset())
@@ -172,7 +172,7 @@ def test_attached_sinks_are_demand():
             running.pipeline.attach(kept, "max")
 
 
-def test_an_attached_sink_that_fails_is_let_go():
+def test_an_attached_sink_that_fails_is_detached():
     """A failing sink is detached, its owner is informed, and the pipeline continues."""
     told = []
     error = StorageError("disk full")
@@ -204,7 +204,7 @@ def test_a_pause_stops_all_and_loses_no_count():
     assert len(running.sink.rows("main")) + skipped == MAIN.n_frames(44 * BLOCK)
 
 
-def test_a_reset_begins_averages_anew():
+def test_a_reset_restarts_averages():
     """The row after a reset starts with the first frame not complete by then."""
     with Running([MEAN]) as running:
         running.give(9)
@@ -214,7 +214,7 @@ def test_a_reset_begins_averages_anew():
     assert starts == [-(-(10 * BLOCK - 254) // HOP) * HOP]
 
 
-def test_a_change_of_the_analysis_is_proven_anew():
+def test_after_a_change_each_product_is_computed_until_its_first_row():
     """After a change, each product is computed until its first row, then on demand again."""
     with Running() as running:
         running.pipeline.demand.want(frozenset())

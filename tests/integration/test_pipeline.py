@@ -197,7 +197,7 @@ def test_a_source_that_gives_nothing_is_waited_for():
     assert told == []
 
 
-def test_the_end_is_told_once_the_state_says_so():
+def test_the_end_is_notified_after_the_state_is_set():
     """At the notification of the end, the pipeline is finished with its failure set."""
     told = []
     failure = InputError("x: torn")
@@ -211,7 +211,7 @@ def test_the_end_is_told_once_the_state_says_so():
     assert told == [("failed", failure)]
 
 
-def test_what_is_odd_about_the_samples_is_logged_and_told(caplog):
+def test_odd_samples_are_logged_and_reported(caplog):
     """Content checks see every sample once and only report."""
 
     class Checks:
@@ -280,7 +280,7 @@ def test_taps_get_every_sample_before_it_is_analysed():
 
 
 @pytest.mark.parametrize("subtype", ["PCM_16", "FLOAT"])
-def test_taps_may_keep_what_is_read_to_the_analysis(tmp_path, subtype):
+def test_taps_may_keep_blocks(tmp_path, subtype):
     """Blocks that a tap keeps stay unchanged if the analysis reads a file directly."""
     samples = RNG.uniform(-0.9, 0.9, (1, 3_000_001)).astype(np.float32)
     soundfile.write(tmp_path / "x.wav", samples.T, 48000, subtype)
@@ -296,7 +296,7 @@ def test_taps_may_keep_what_is_read_to_the_analysis(tmp_path, subtype):
     assert sum(batch.n_frames for batch in sink.batches) == (3_000_001 - 256) // 100 + 1
 
 
-def test_a_tap_that_fails_is_let_go():
+def test_a_tap_that_fails_is_detached():
     """A failing tap is detached, its owner is informed, and the spectra continue."""
     error, told = StorageError("full"), []
     tap, sink = Keep(error), Collect()

@@ -52,7 +52,7 @@ def demanded(publish):
     return start
 
 
-def test_products_are_wanted_while_somebody_subscribes(demanded, raw_subscriber):
+def test_products_are_in_demand_while_they_have_subscribers(demanded, raw_subscriber):
     """A product is wanted while subscriptions match its topics, and until the last one ends."""
     publisher, _, told = demanded()
     one = raw_subscriber(publisher.endpoints[0], "spec/mic/0/")
@@ -67,7 +67,9 @@ def test_products_are_wanted_while_somebody_subscribes(demanded, raw_subscriber)
     assert set(map(frozenset, seen)) <= {frozenset(), frozenset({"dbfs"})}
 
 
-def test_descriptions_signs_of_life_and_last_messages_want_nothing(demanded, raw_subscriber):
+def test_subscriptions_to_descriptions_heartbeats_and_last_messages_are_no_demand(
+    demanded, raw_subscriber
+):
     """Subscriptions to descriptions, heartbeats and last messages are no demand."""
     publisher, _, told = demanded()
     sub = raw_subscriber(publisher.endpoints[0], "meta/", "hb/", "event/", "last/", "spec/pond/")
@@ -77,7 +79,7 @@ def test_descriptions_signs_of_life_and_last_messages_want_nothing(demanded, raw
     assert publisher.subscribers == 2
 
 
-def test_what_comes_to_be_offered_is_wanted_at_once_where_it_is(demanded, raw_subscriber):
+def test_an_older_subscription_is_demand_for_a_new_product(demanded, raw_subscriber):
     """A subscription older than its product or source counts once that exists."""
     publisher, feed, told = demanded()
     raw_subscriber(publisher.endpoints[0], "spec/mic/0/density/", "spec/pond/")
@@ -93,7 +95,7 @@ def test_what_comes_to_be_offered_is_wanted_at_once_where_it_is(demanded, raw_su
     assert pond_told.get(timeout=TIMEOUT_S) == {"dbfs"}
 
 
-def test_a_peer_cannot_take_back_what_another_wants(demanded, raw_subscriber, raw_peer):
+def test_a_peer_cannot_cancel_the_demand_of_another(demanded, raw_subscriber, raw_peer):
     """A peer cannot cancel another's demand, and its double subscription leaves none behind."""
     publisher, _, told = demanded()
     honest = raw_subscriber(publisher.endpoints[0], "spec/")
@@ -169,7 +171,7 @@ def test_each_subscription_to_the_last_message_is_answered(publish, progress, ra
             assert receive(sub).topic == f"last/mic/{channel}/dbfs/"
 
 
-def test_what_is_not_offered_any_more_is_kept_no_more(demanded, raw_subscriber):
+def test_messages_of_a_removed_product_are_dropped(demanded, raw_subscriber):
     """A message of an old shape, such as bands before bins, is no longer kept or sent."""
     publisher, feed, told = demanded()
     sub = raw_subscriber(publisher.endpoints[0], "spec/", "bands/")
@@ -188,7 +190,7 @@ def test_what_is_not_offered_any_more_is_kept_no_more(demanded, raw_subscriber):
     assert publisher.history.topics() == ["spec/mic/0/levels/", "spec/mic/1/levels/"]
 
 
-def test_history_gives_what_a_subscriber_has_missed(publish, progress):
+def test_history_returns_missed_messages(publish, progress):
     """The history returns messages by topic and number, as they were sent."""
     publisher = publish(progress=progress)
     assert publisher.history.newest("spec/mic/0/dbfs/") is None
@@ -279,7 +281,7 @@ def test_sources_come_and_go_while_the_publisher_runs(publish, raw_subscriber):
     assert publisher.history.topics() == []
 
 
-def test_a_source_that_comes_again_goes_on_with_its_numbers(publish, raw_subscriber):
+def test_a_source_that_returns_continues_its_numbers(publish, raw_subscriber):
     """A source that returns continues its numbers, which never go back within an epoch."""
     publisher = publish()
     sub = raw_subscriber(publisher.endpoints[0], "spec/pond/0/", "hb/pond/", "hb/mic/")

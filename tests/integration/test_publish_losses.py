@@ -40,7 +40,9 @@ class Reader:
 
 
 @pytest.mark.slow
-def test_the_fast_lose_nothing_and_the_slow_know_what_they_lost(publish, raw_subscriber, ipc_path):
+def test_fast_subscribers_lose_nothing_and_slow_ones_can_count_their_losses(
+    publish, raw_subscriber, ipc_path
+):
     """For each subscriber, received messages and holes in seq add up to all that were sent."""
     publisher = publish(f"ipc://{ipc_path}", high_water_mark=HIGH_WATER_MARK)
     feed, endpoint = publisher.sources[0], publisher.endpoints[0]

@@ -108,7 +108,7 @@ def test_whatever_strangers_send_subscribers_get_their_frames(stage, fds, shaken
 
 
 @pytest.mark.slow
-def test_connections_that_say_nothing_hold_up_nobody(stage, fds):
+def test_silent_connections_delay_no_other(stage, fds):
     """A hundred half-open handshakes delay nobody, and their descriptors are released."""
     publisher, sub, address = stage
     before = fds()

@@ -101,7 +101,7 @@ def test_heartbeats_come_without_frames(publish, raw_subscriber):
 @pytest.mark.parametrize(
     ("state", "goodbye"), [("running", "stopped"), ("waiting", "stopped"), ("failed", "failed")]
 )
-def test_stop_sends_what_is_queued_and_says_goodbye(publish, wait_for_subscribers, state, goodbye):
+def test_stop_sends_queued_frames_and_the_reason(publish, wait_for_subscribers, state, goodbye):
     """A stop sends all submitted frames, and its last message gives the reason."""
     states = ["running"]
     publisher = publish(stats=lambda: make_stats(states[-1]))
@@ -117,7 +117,7 @@ def test_stop_sends_what_is_queued_and_says_goodbye(publish, wait_for_subscriber
         assert not subscription.alive
 
 
-def test_what_the_queue_drops_is_a_hole_of_the_same_length(publish, wait_for_subscribers):
+def test_frames_dropped_by_the_queue_are_a_hole_of_the_same_length(publish, wait_for_subscribers):
     """Messages that the daemon's queue drops are counted apart from those lost on the way."""
     publisher = publish(queue_frames=4)
     with subscribe(publisher.endpoints[0], "spec/mic/0/", timeout_s=TIMEOUT_S) as subscription:
@@ -129,14 +129,14 @@ def test_what_the_queue_drops_is_a_hole_of_the_same_length(publish, wait_for_sub
         assert (frame.missed, frame.header.dropped, publisher.sources[0].dropped) == (6, 6, 6)
 
 
-def test_a_daemon_that_starts_anew_has_another_epoch(publish):
+def test_a_restarted_daemon_has_another_epoch(publish):
     """Each start has a random epoch that fits a double."""
     epochs = {publish().epoch for _ in range(3)}
     assert len(epochs) == 3
     assert max(epochs) < 2**53
 
 
-def test_a_change_is_told_at_once(publish, raw_subscriber):
+def test_a_change_is_sent_at_once(publish, raw_subscriber):
     """A change sends a heartbeat at once and leaves those of other sources on time."""
     state = ["running"]
     publisher = publish(stats=lambda: make_stats(state[0]), names=("mic", "pond"))
@@ -190,7 +190,7 @@ def test_a_busy_source_does_not_hold_another_up(publish, wait_for_subscribers):
         assert next(subscription).header.seq == 0
 
 
-def test_the_first_message_is_told(publish, progress):
+def test_the_first_message_is_notified(publish, progress):
     """An owner that waits for the first message is woken by it."""
     publisher = publish(progress=progress)
     assert publisher.sources[0].messages == 0
@@ -199,7 +199,7 @@ def test_the_first_message_is_told(publish, progress):
     assert publisher.sources[0].messages == 2
 
 
-def test_a_failure_in_the_thread_is_kept_and_told(progress):
+def test_a_failure_in_the_thread_is_kept_and_notified(progress):
     """A failure in the thread wakes the owner, which gets the exception and can stop."""
 
     def broken():
@@ -368,14 +368,14 @@ def test_a_file_at_the_path_is_not_deleted(publish, ipc_path):
     assert ipc_path.read_text() == "precious"
 
 
-def test_a_folder_that_cannot_be_made_is_told(publish, ipc_path):
+def test_a_folder_that_cannot_be_created_is_an_error(publish, ipc_path):
     """A folder that cannot be created is an error with endpoint, path and reason."""
     ipc_path.write_text("")
     with pytest.raises(StorageError, match=r"endpoint='ipc://.*': .*(Not a directory|File exists)"):
         publish(f"ipc://{ipc_path}/deeper/s.ipc")
 
 
-def test_an_occupied_port_is_told_and_undoes_the_rest(publish, ipc_path):
+def test_an_occupied_port_is_an_error_and_releases_other_endpoints(publish, ipc_path):
     """An occupied port gives exit code 75 with the endpoint, and other endpoints are released."""
     taken = publish().endpoints[0]
     with pytest.raises(BusyError, match=f"endpoint='{taken}': in use by another process") as caught:
@@ -384,7 +384,7 @@ def test_an_occupied_port_is_told_and_undoes_the_rest(publish, ipc_path):
     assert list(ipc_path.parent.iterdir()) == []
 
 
-def test_an_address_of_another_machine_is_told(publish):
+def test_an_address_of_another_machine_is_an_error(publish):
     """The address 192.0.2.1, reserved for documentation, cannot be bound and is an error."""
     with pytest.raises(UnavailableError, match="no network interface of this machine has that"):
         publish("tcp://192.0.2.1:5556", insecure=True)

@@ -46,7 +46,7 @@ def test_like_repeats_a_picture_of_any_format(tmp_path, suffix):
     assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
 
 
-def test_flags_override_what_an_old_picture_says():
+def test_flags_override_the_settings_of_an_old_picture():
     """A flag overrides the old picture's setting and replaces its alternatives."""
     assert record("-o", "a.png", *LOOKS) == 0
     changes = ("--levels=-90,-10", "--win-length", "512", "--theme", "light", "--raw")
@@ -85,7 +85,7 @@ def test_a_new_recording_has_its_own_title_and_times(tmp_path):
         (["--raw", "--strips", "level"], "strips=level: a raw picture has none"),
     ],
 )
-def test_what_cannot_be_drawn_is_one_line(tmp_path, capsys, arguments, text):
+def test_an_impossible_picture_is_one_line(tmp_path, capsys, arguments, text):
     """Each broken rule is one line before anything is recorded, and leaves no file."""
     assert record("-o", "a.png", *arguments) == 2
     error = capsys.readouterr().err
@@ -153,7 +153,7 @@ def test_bands_and_weighting_are_repeated(tmp_path):
     assert (other.bands, other.weighting) == ("octave", "C")
 
 
-def test_pictures_of_what_is_stored_repeat_the_look_of_any_picture(tmp_path):
+def test_pictures_of_a_recording_repeat_the_look_of_any_picture(tmp_path):
     """A stored recording takes the look of any picture and keeps its own analysis."""
     assert record("-o", "a.pgm", "-o", "a.spd", *LOOKS) == 0
     old = (tmp_path / "a.pgm").read_bytes()
@@ -176,7 +176,7 @@ def test_pictures_of_what_is_stored_repeat_the_look_of_any_picture(tmp_path):
         (["--latency-ms", "5"], "--latency-ms 5"),
     ],
 )
-def test_what_is_for_samples_is_refused_of_spectra(tmp_path, capsys, arguments, told):
+def test_flags_for_samples_are_refused_for_spectra(tmp_path, capsys, arguments, told):
     """A flag for samples is refused for stored spectra, where it has no effect."""
     assert record("-o", "a.spd") == 0
     for source in ("a.spd", "tcp://127.0.0.1:9"):

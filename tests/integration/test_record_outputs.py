@@ -272,7 +272,7 @@ def test_a_daemon_is_recorded(tmp_path, daemon):
     assert np.nanmedian(levels.level[tone_row]) == pytest.approx(-20.0, abs=1.0)
 
 
-def test_what_is_lost_of_a_daemon_is_a_gap(publish, wait_for_subscribers):
+def test_lost_messages_of_a_daemon_are_a_gap(publish, wait_for_subscribers):
     """A row without one channel's message is dropped and reported with the daemon's gaps."""
     publisher = publish()
     subscription = subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S)
@@ -318,7 +318,7 @@ def test_millidecades_of_any_sample_rate(tmp_path, fs):
     assert int(batches[0].values[0, 0].argmax()) in {tone - 1, tone, tone + 1}
 
 
-def test_only_what_is_asked_for_is_checked(tmp_path, capsys):
+def test_only_requested_outputs_are_checked(tmp_path, capsys):
     """Sound needs no analysis, and bands that need a long window lengthen the picture's."""
     write("x.wav")
     (tmp_path / "c.toml").write_text(MILLIDECADES.format(fs=4096, hop=2048))
@@ -509,7 +509,7 @@ def test_an_interrupted_batch_is_whole_in_every_file(tmp_path, monkeypatch, comm
         np.testing.assert_array_equal(copy[0].values, given[0].values)
 
 
-def test_an_interrupt_while_outputs_begin_leaves_nothing(tmp_path, monkeypatch):
+def test_an_interrupt_while_outputs_start_leaves_no_file(tmp_path, monkeypatch):
     """Ctrl-C while outputs are created removes those already created."""
     write("x.wav", seconds=1.0)
 

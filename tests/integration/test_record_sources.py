@@ -155,7 +155,7 @@ def test_a_fifo_is_recorded_until_it_is_interrupted(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("source", "left"), [("-", ["x.wav.part"]), ("pcm:x.raw", [])])
-def test_what_cannot_be_had_again_is_not_thrown_away(tmp_path, source, left):
+def test_sound_of_a_pipe_is_kept_for_recovery(tmp_path, source, left):
     """A failing disk leaves a pipe's sound for recovery, and removes a copy of a file's sound."""
     integers = np.random.default_rng(7).integers(-32768, 32768, 400_000, np.int16)
     (tmp_path / "x.raw").write_bytes(integers.tobytes())
@@ -188,7 +188,7 @@ def _read_until(process, text):
     raise AssertionError(f"it has ended without {text!r}")
 
 
-def test_a_picture_of_a_pipe_says_what_it_is(monkeypatch):
+def test_a_picture_of_a_pipe_has_a_title(monkeypatch):
     """A pipe's picture has a title other than a hyphen and the receiver's axis."""
     x = np.exp(2j * np.pi * 0.25 * np.arange(8000))
     pairs = np.stack([x.real, x.imag], axis=1)

@@ -79,7 +79,7 @@ def test_levels_of_a_stored_recording_are_the_same(sound, tmp_path):
         (["-o", "x.png", "--view", "spd", "--time-per-pixel", "1"], "--view spd has no time axis"),
     ],
 )
-def test_what_a_view_cannot_be_is_said(sound, tmp_path, monkeypatch, capsys, flags, text):
+def test_an_impossible_view_is_refused(sound, tmp_path, monkeypatch, capsys, flags, text):
     """An impossible view is refused with the value and the rule, and no file is made."""
     monkeypatch.chdir(tmp_path)
     assert run("record", sound, *flags, "--engine", "numpy") == 2

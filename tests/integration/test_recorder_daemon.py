@@ -107,7 +107,7 @@ def assert_whole(batches, hop=1024):
 
 
 @pytest.mark.slow
-def test_what_is_recorded_is_whole_from_the_first_sample_to_the_last(start):
+def test_a_recording_is_complete_from_the_first_sample_to_the_last(start):
     """A recording has every row over several files, with the source's description."""
     site = start("[recordings.all]\nrotate_s = 1\nmin_free_mb = 1\nattributes = {title = 'T'}")
     site.await_rows("all", 70)
@@ -140,7 +140,7 @@ def test_recordings_of_bands_have_a_broadband_level(start):
 
 
 @pytest.mark.slow
-def test_changes_leave_alone_what_stays_the_same(start):
+def test_changes_leave_unchanged_recordings_running(start):
     """Recordings added, changed or removed by file or settings leave another one running."""
     steady = "[recordings.steady]\nrotate_s = 0\nmin_free_mb = 1\n"
     site = start(steady + "[recordings.other]\nmin_free_mb = 1\n")
@@ -226,7 +226,7 @@ def test_each_source_has_a_folder_and_one_that_comes_is_recorded(start):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "n_frames"), [("spd", None), ("wav", 24_000), ("flac", 24_000)])
-def test_what_is_asked_for_is_a_file_of_its_kind(suffix, n_frames, start):
+def test_a_requested_file_ends_at_its_duration_without_a_loss(suffix, n_frames, start):
     """A requested file of spectra or samples ends at its duration without a loss."""
     site = start("")
     name = f"x.{suffix}"
@@ -275,7 +275,7 @@ def test_files_that_are_asked_for_are_finished_by_stop_and_with_the_daemon(start
     assert not list(site.folder.glob("*.part"))
 
 
-def test_peers_cannot_say_where_files_go(start):
+def test_peers_cannot_choose_folders(start):
     """Peers cannot choose where files go, and the configured folder stays."""
     site = start("")
     with pytest.raises(SpectrodError, match="folder='/tmp': no folders from peers outside the"):

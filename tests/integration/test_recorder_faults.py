@@ -131,7 +131,7 @@ def assert_accounted(batches, gaps):
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.EACCES])
-def test_a_disk_that_fails_is_told_once_and_the_recording_resumes(number, failing_disk, tmp_path):
+def test_a_disk_error_is_reported_once_and_the_recording_resumes(number, failing_disk, tmp_path):
     """Any disk error is reported once, and only data that could not be written are a gap."""
     folder, switch = tmp_path / "disk", tmp_path / "errno"
     folder.mkdir()
@@ -202,7 +202,7 @@ def test_it_stops_before_the_disk_is_full(small_disk, tmp_path):
         assert_accounted(batches, gaps)
 
 
-def test_what_a_killed_daemon_has_written_is_whole_after_the_next_start(tmp_path):
+def test_files_of_a_killed_daemon_are_recovered_at_the_next_start(tmp_path):
     """After a kill and a restart, only data in memory at the kill are missing."""
     folder = tmp_path / "disk"
     with Site(tmp_path, folder, more='samples = "wav"') as site:

@@ -67,7 +67,7 @@ def test_a_subscriber_outlives_a_daemon_that_is_killed(start):
         assert not any(frame.restarted or frame.missed or frame.away_s for frame in nexts)
 
 
-def test_replay_after_a_restart_begins_with_the_first_frame(start):
+def test_replay_after_a_restart_starts_with_the_first_frame(start):
     """After a restart, replay starts with the new daemon's first frame."""
     first = start()
     with subscribe(first.endpoint, timeout_s=TIMEOUT_S, replay_from=first.control) as frames:

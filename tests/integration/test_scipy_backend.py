@@ -57,7 +57,7 @@ def expected(name, *args, **kwargs):
     ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_what_is_ours_is_computed_here(calls, name, options, dtype):
+def test_supported_calls_are_computed_by_spectrod(calls, name, options, dtype):
     """Supported calls are computed by spectrod with SciPy's values, shapes and types."""
     x = np.random.default_rng(1).standard_normal(SHAPE).astype(dtype)
     result = getattr(scipy.fft, name)(x, **options)

@@ -82,7 +82,7 @@ def test_rights_of_keys(site):
         assert ("control.pause", "bob") in [(event["kind"], event["who"]) for event in events]
 
 
-def test_refused_clients_are_told_what_to_do_and_counted(site):
+def test_refused_clients_are_counted_by_reason(site):
     """The log distinguishes an unknown key, a missing key and a wrong server key."""
     with site.subscribe("eve") as frames, pytest.raises(DeniedError, match="refuses the key; is"):
         next(frames)
@@ -105,7 +105,7 @@ def test_refused_clients_are_told_what_to_do_and_counted(site):
     assert {"security.unknown_key", "security.wrong_server_key"} <= kinds
 
 
-def test_a_client_that_is_let_in_later_gets_in(site):
+def test_a_refused_client_connects_once_it_has_the_right(site):
     """A refused client reports each refusal, retries, and connects once it has the right."""
     with site.subscribe("eve") as frames, site.control("bob") as control:
         for _ in range(2):
@@ -124,7 +124,7 @@ def test_a_client_that_is_let_in_later_gets_in(site):
         assert frame.source == "tone"
 
 
-def test_who_is_refused_does_not_knock_without_end(site, monkeypatch):
+def test_a_refused_client_pauses_between_handshakes(site, monkeypatch):
     """A refused client pauses before the next handshake, which costs the daemon time."""
     monkeypatch.setattr("spectrod.client.connection._REFUSED_S", 3600.0)
     with site.subscribe("eve") as frames, site.control("bob") as control:

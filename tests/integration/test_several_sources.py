@@ -162,7 +162,7 @@ def test_when_all_have_ended_the_daemon_has_and_the_first_failure_is_its_own(
     wait_for_lines(running, caplog, *lines)
 
 
-def test_what_cannot_be_opened_at_the_start_ends_it(start, monkeypatch):
+def test_a_source_that_cannot_be_opened_ends_the_start(start, monkeypatch):
     """A source that cannot be opened ends the start, and open ones are closed."""
     stopped = []
     monkeypatch.setattr(SignalSource, "stop", lambda source: stopped.append(source.name))
@@ -291,7 +291,7 @@ def test_a_card_that_comes_later_is_analysed_then(start, sound, caplog):
     )
 
 
-def test_another_reason_is_told_at_once_and_the_same_one_once(start, sound, caplog):
+def test_another_reason_is_logged_at_once_and_the_same_one_once(start, sound, caplog):
     """A new reason to wait is logged at once, the same one only once."""
     running = start(ABSENT)
     with subscribe(running, "hb/") as beats:
@@ -318,7 +318,7 @@ def test_another_reason_is_told_at_once_and_the_same_one_once(start, sound, capl
         ("soundcard:serial=A1", "serial-A1"),
     ],
 )
-def test_topics_do_not_depend_on_what_is_there(sound, uri, name):
+def test_topics_do_not_depend_on_present_cards(sound, uri, name):
     """An absent card has the same topics as a present one."""
     absent = build_daemon(settings(SourceTable(uri=uri)))
     absent.stop()
@@ -346,7 +346,7 @@ def test_a_card_that_does_not_fit_fails_alone(start, sound, caplog):
     wait_for_lines(running, caplog, f"mic: failed: {text}")
 
 
-def test_a_card_that_is_gone_again_before_it_delivers_is_sought_on(start, sound, monkeypatch):
+def test_a_card_unplugged_before_its_start_is_searched_for_again(start, sound, monkeypatch):
     """A card unplugged between search and start is searched for again."""
     gone = [UnavailableError("mic: gone"), UnavailableError("mic: gone")]
     real = SignalSource.start
@@ -388,7 +388,7 @@ def test_a_bug_in_the_search_is_no_waiting(start, sound):
         running.raise_failure()
 
 
-def test_an_engine_that_is_not_there_is_told_though_the_card_is_away(sound, monkeypatch):
+def test_a_missing_engine_is_an_error_even_without_the_card(sound, monkeypatch):
     """A missing engine is an error at the start even if the card is absent."""
 
     def none(*_):
@@ -516,7 +516,7 @@ def test_a_reload_changes_one_source_of_several(run):
 
 
 @pytest.mark.slow
-def test_a_source_on_the_command_line_replaces_them_all_and_that_is_said(run):
+def test_a_source_on_the_command_line_replaces_all_with_a_message(run):
     """A source on the command line replaces all of the file, unopened, with a message."""
     process, _ = run(FILE, "--source", "signal:pink,-30", "--name", "test")
     wait_for(process, "command line: source.uri='signal:pink,-30' replaces [sources.roof], ")

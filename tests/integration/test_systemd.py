@@ -192,7 +192,7 @@ def test_root_asks_and_changes_it(service, machine):
     assert denied.returncode == 77
 
 
-def test_what_the_configuration_records_is_written_under_the_confinement(machine, config, service):
+def test_configured_recordings_are_written_under_the_confinement(machine, config, service):
     """Confined recordings go to the state folder or, with the drop-in, another, after a reload."""
     elsewhere = machine.path("/srv/recordings")
     group = "spectrod-recordings"
@@ -275,7 +275,7 @@ def test_a_stuck_daemon_is_restarted(service, machine, subscribe, free_port):
         machine.run("systemctl", "daemon-reload")
 
 
-def test_a_unit_that_nobody_listens_to_goes_on(service, machine, subscribe, free_port):
+def test_a_unit_without_subscribers_continues(service, machine, subscribe, free_port):
     """A unit without subscribers computes nothing, and the watchdog is still fed."""
     folder = machine.path(f"/run/systemd/system/{UNIT}.d")
     folder.mkdir(parents=True, exist_ok=True)
@@ -304,7 +304,7 @@ def _heartbeats(subscribe, port):
     return subscribe(f"tcp://127.0.0.1:{port}", b"hb/")
 
 
-def test_a_unit_whose_microphone_is_away_starts_and_goes_on(
+def test_a_unit_without_its_microphone_starts_and_continues(
     service, machine, config, subscribe, free_port
 ):
     """A unit without its microphone is active with a reason, and its search feeds the watchdog."""
@@ -397,7 +397,7 @@ def test_keys_reach_the_service_as_a_credential(machine, config, service, free_p
         machine.run("systemctl", "daemon-reload")
 
 
-def test_reload_applies_what_it_can_and_names_the_rest(service, machine, config, headers):
+def test_reload_applies_live_settings_and_names_the_rest(service, machine, config, headers):
     """After SIGHUP a new hop is in the messages, and a longer queue is reported as pending."""
     cursor = _cursor(machine)
     config(("hop = 1024", "hop = 2048"), ("queue_frames = 256", "queue_frames = 512"))

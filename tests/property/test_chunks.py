@@ -163,7 +163,7 @@ def test_each_item_is_in_the_period_of_its_time(whole, n_periods):
 
 
 @given(blocks(), st.integers(-20000, 1100))
-def test_what_comes_before_an_index_is_dropped_with_what_is_missing(block, offset):
+def test_samples_and_gaps_before_an_index_are_dropped(block, offset):
     """After a drop, samples count as missing only from the index on, and none before a cut."""
     begin = block.sample_index + offset
     kept = block.drop_before(begin)

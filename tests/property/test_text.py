@@ -41,6 +41,6 @@ def test_printable_text_is_not_changed(text):
 
 
 @given(st.binary(max_size=50))
-def test_bytes_and_what_the_system_makes_of_them_are_shown_alike(name):
+def test_bytes_and_their_surrogates_are_shown_alike(name):
     """A file name gives the same text as bytes and as ``str`` with surrogates."""
     assert printable(name) == printable(name.decode("utf-8", "surrogateescape"))

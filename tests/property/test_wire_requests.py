@@ -64,7 +64,7 @@ def test_any_json_is_read_or_refused(value):
 
 
 @given(ids, st.sampled_from(sorted(METHODS)) | st.text(), params)
-def test_what_looks_like_a_request_is_refused_with_its_id(id_, method, given_params):
+def test_a_refused_request_keeps_its_id(id_, method, given_params):
     """A refused request's reply has its id, so a client can match several requests."""
     part = json.dumps({"v": 1, "id": id_, "method": method, "params": given_params})
     read = check(part.encode())

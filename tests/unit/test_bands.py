@@ -45,7 +45,7 @@ def test_even_fractions_are_half_a_band_off(fraction, offset):
 
 @pytest.mark.parametrize("nfft", [8192, 8191, 1000, 16384])
 @pytest.mark.parametrize("name", ["octave", "third-octave", "octave/24", "millidecade"])
-def test_neighbours_share_what_an_edge_cuts(name, nfft):
+def test_neighbours_share_a_bin_at_their_edge(name, nfft):
     """Every bin between the first and the last edge is shared out to bands completely and once."""
     fs = 48000.0 if name != "millidecade" else min(nfft, 48000.0)
     bands = get_bands(name, fs, nfft)
@@ -80,7 +80,7 @@ def test_bands_above_nyquist_or_below_a_bin_are_left_out():
     assert bands.width[0] >= 44100.0 / 1024 > bands.width[0] / 10.0**0.3
 
 
-def test_millidecades_begin_with_single_hertz():
+def test_millidecades_start_with_single_hertz():
     """Millidecades start with 1 Hz bands to 434 Hz, then 1000 bands per decade, without a gap.
 
     Source: Martin et al. 2021.

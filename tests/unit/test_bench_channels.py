@@ -23,7 +23,7 @@ def test_the_search_stops_at_the_most_there_can_be():
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.02, 0.5])
-def test_a_backlog_grows_by_what_the_analysis_lacks(rate):
+def test_a_backlog_grows_by_the_missing_speed(rate):
     """Results that fall behind by a share of each hop give that growth, with or without jitter."""
     hop_s = 0.02
     jitter = np.random.default_rng(0).exponential(1e-4, 400)
@@ -31,7 +31,7 @@ def test_a_backlog_grows_by_what_the_analysis_lacks(rate):
     assert channels.backlog_growth(latencies, hop_s) == pytest.approx(rate, abs=1e-4)
 
 
-def test_too_few_frames_say_nothing():
+def test_too_few_frames_give_no_growth():
     """Fewer than four frames are too few to measure a growing backlog."""
     assert channels.backlog_growth(np.ones(3), 0.02) == np.inf
 

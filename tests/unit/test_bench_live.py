@@ -65,7 +65,7 @@ def test_memory_is_written_down_at_equal_distances():
     assert all(row["rss_bytes"] > 0 for row in sink.rows)
 
 
-def test_what_grows_after_the_first_tenth_is_not_flat():
+def test_growth_after_the_first_tenth_is_not_flat():
     """Growth in the first tenth of a run is warm-up; a MiB of growth after it is a fault."""
     sizes = [1 << 20, 9 << 20] + [9 << 20] * 10 + [(10 << 20) + 1] * 8
     rows = [{"rss_bytes": size} for size in sizes]

@@ -29,7 +29,7 @@ def work(kind, precision, n, *, inverse=False):
 @pytest.mark.parametrize(
     ("kind", "inverse"), [("c2c", False), ("c2c", True), ("r2c", False), ("c2r", False)]
 )
-def test_a_peer_computes_what_ours_does(name, precision, n, kind, inverse):
+def test_a_peer_computes_the_same_as_spectrod(name, precision, n, kind, inverse):
     """Every installed library gives the same unscaled transform in the same precision."""
     this = work(kind, precision, n, inverse=inverse)
     run, error = peers.prepare(name, this, CPU)
@@ -38,7 +38,7 @@ def test_a_peer_computes_what_ours_does(name, precision, n, kind, inverse):
     assert run.seconds() > 0.0
 
 
-def test_what_is_installed_is_chosen():
+def test_installed_libraries_are_chosen():
     """Without names, the installed libraries for the device are chosen, always with SciPy."""
     assert "scipy.fft" in peers.choose_peers(None, CPU)
     assert not set(HOST_PEERS) & set(peers.choose_peers(None, GPU))

@@ -23,12 +23,12 @@ def samples(first, n):
 
 
 @pytest.mark.parametrize("first", [1, 65535, 2**31 - 3, FRAMES_MAX - 1000])
-def test_each_frame_says_its_number(first):
+def test_each_frame_carries_its_number(first):
     """Frame numbers can be read back from decoded samples, from the first to the last."""
     assert read_numbers(samples(first, 1000)).tolist() == list(range(first, first + 1000))
 
 
-def test_silence_says_nothing():
+def test_silence_has_no_frame_number():
     """Silence reads as 0, a number that no played frame has."""
     assert not read_numbers(np.zeros((2, 5), np.float32)).any()
 
@@ -54,7 +54,7 @@ def test_every_loss_is_measured(blocks):
     assert check.unaccounted == sum(abs(found.unaccounted) for found in expected)
 
 
-def test_gap_that_is_said_as_it_is():
+def test_a_gap_of_the_right_size_is_explained():
     """A gap of the right size is a discontinuity without unexplained samples."""
     check = NumberCheck()
     check.look(samples(1, 100), 0)

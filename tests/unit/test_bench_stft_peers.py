@@ -25,7 +25,7 @@ def spectra(product="power", sample_format="float32", channels=2, n=256, hop=128
 @pytest.mark.parametrize("name", INSTALLED)
 @pytest.mark.parametrize("sample_format", ["float32", "int16", "int32"])
 @pytest.mark.parametrize("product", ["power", "db", "octave"])
-def test_a_peer_computes_what_ours_does(name, product, sample_format):
+def test_a_peer_computes_the_same_as_spectrod(name, product, sample_format):
     """Every installed library gives the same spectra in each of its variants."""
     this = spectra(product, sample_format)
     for _, run, error in stft_peers.prepare(name, this):
@@ -55,7 +55,7 @@ def test_a_hop_that_shorttimefft_does_not_share():
         list(stft_peers.prepare("ShortTimeFFT", spectra(hop=100)))
 
 
-def test_what_is_missing_is_named(monkeypatch):
+def test_a_missing_peer_is_named(monkeypatch):
     """A missing peer is listed with the way to install it, and is an error if it was named."""
     monkeypatch.setattr(stft_peers, "find_spec", lambda _: None)
     chosen, missing = stft_peers.choose_peers(None, "cpu")
@@ -75,7 +75,7 @@ def test_peers_go_with_the_device():
 
 
 @pytest.mark.parametrize("is_resident", [False, True])
-def test_peers_have_their_data_where_ours_are(is_resident, monkeypatch):
+def test_peers_have_their_data_on_the_same_device(is_resident, monkeypatch):
     """On a GPU, torch's data are in GPU memory, as spectrod's are."""
     monkeypatch.setattr(stft_peers, "find_spec", lambda _: True)
     names, _ = stft_peers.choose_peers(None, "gpu", is_resident=is_resident)

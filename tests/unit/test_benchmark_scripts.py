@@ -10,7 +10,7 @@ SCRIPTS = sorted((Path(__file__).parents[2] / "benchmarks").glob("*.py"))
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_what_a_script_imports_exists(script):
+def test_imports_of_scripts_exist(script):
     """Every name of the package that a benchmark script imports exists."""
     for node in ast.walk(ast.parse(script.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("spectrod"):

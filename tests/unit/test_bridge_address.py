@@ -28,7 +28,7 @@ def test_a_broker_is_scheme_user_host_and_port(text, expected):
 @pytest.mark.parametrize(
     "text", ["", "box", "tcp://box", "mqtt://", "mqtt://box:0x1", "mqtt://box:70000", "mqtt://b/c"]
 )
-def test_what_is_no_broker_is_refused_with_the_rule(text):
+def test_a_malformed_broker_is_refused_with_the_rule(text):
     """A malformed broker URL is refused in one line that names the rule."""
     with pytest.raises(ConfigError, match=r"broker=.*must be mqtt://\[USER@\]HOST\[:PORT\]"):
         parse_broker(text)
@@ -71,7 +71,7 @@ def test_a_password_that_others_may_read_is_refused(tmp_path):
         assert read_password(path) == "x"
 
 
-def test_a_password_that_cannot_be_read_is_told(tmp_path):
+def test_an_unreadable_password_is_an_error(tmp_path):
     """A password file that is missing or not text is an error that names it."""
     with pytest.raises(ConfigError, match="No such file"):
         read_password(tmp_path / "none")
@@ -86,7 +86,7 @@ def test_a_password_that_cannot_be_read_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("prefix", ["", "a/", "/a", "a//b", "a/+", "#", "$SYS/a", "a\0b"])
-def test_topics_cannot_begin_with_what_a_broker_gives_a_meaning(prefix):
+def test_topics_cannot_start_with_reserved_characters(prefix):
     """A topic prefix must not have wildcards, empty levels or the broker's own $ prefix."""
     with pytest.raises(ConfigError, match=r"prefix=.*must be levels separated by /"):
         check_topic_prefix("prefix", prefix)

@@ -50,7 +50,7 @@ def look_up(template, payload):
     return value if index is None else value[int(index)]
 
 
-def test_a_spectrums_levels_are_told_with_unit_and_losses(golden):
+def test_levels_of_a_spectrum_have_a_unit_and_losses(golden):
     """A level message has Leq, highest level, unit, weighting, losses and the node's name."""
     frame = golden["spectrum"]
     sent = TOPICS.levels(frame.topic, Meter(frame).levels())
@@ -74,7 +74,7 @@ def test_a_spectrums_levels_are_told_with_unit_and_losses(golden):
     }
 
 
-def test_bands_are_told_with_their_frequencies(golden):
+def test_bands_are_published_with_their_frequencies(golden):
     """Band levels are published with their frequencies, in ascending order."""
     bands, meta = golden["bands"], golden["bands_meta"]
     sent = TOPICS.levels(bands.topic, Meter(bands).levels(), meta.f)
@@ -85,7 +85,7 @@ def test_bands_are_told_with_their_frequencies(golden):
     assert (payload["weighting"], payload["unit"], payload["averaging"]) == ("A", "dBFS", "mean")
 
 
-def test_what_is_not_a_number_is_null(golden):
+def test_nan_and_infinity_are_null(golden):
     """NaN and infinity become null, since JSON cannot express them."""
     bands = golden["bands"]
     values = np.full_like(bands.values, np.nan)
@@ -122,7 +122,7 @@ def test_a_source_is_available_if_it_gives_spectra(golden, state, expected):
     assert told.retain
 
 
-def test_events_are_told_of_sources_and_of_the_daemon(golden):
+def test_events_of_sources_and_of_the_daemon_are_published(golden):
     """Events of sources and of the daemon are published and not retained."""
     of_source, of_daemon = golden["event"], golden["event_daemon"]
     assert isinstance(of_source, EventMessage)

@@ -46,14 +46,14 @@ def test_a_tone_is_found_at_its_radio_frequency(nfft):
         ({"center_frequency_hz": "433M"}, "center_frequency_hz=433M: must be a frequency within"),
     ],
 )
-def test_what_is_no_centre_frequency(settings, message):
+def test_an_invalid_centre_frequency_is_refused(settings, message):
     """A centre frequency must be a number of Hz and needs I/Q samples."""
     settings = {"iq": True, "center_frequency_hz": CENTER_HZ} | settings
     with pytest.raises(ConfigError, match=re.escape(message)):
         SpectrumSpec(FS, 2, **settings)
 
 
-def test_messages_say_it():
+def test_messages_have_the_centre_frequency():
     """Header and description of a message give each value the frequency that the analysis gives."""
     stream = TopicEncoder("radio", (), SPEC, "numpy")
     (batch,) = FrameStream(SPEC, NumpyEngine()).push(Block(np.ones((2, 256), np.float32), 0, 0, 0))

@@ -159,7 +159,7 @@ def test_daily_files_beside_a_picture_and_by_other_frames():
         (["-o", "a.csv", "--averaging", "mean"], "averaging='mean': needs rate_hz"),
     ],
 )
-def test_what_does_not_fit_is_one_line(arguments, message, capsys):
+def test_an_unused_flag_is_one_line(arguments, message, capsys):
     """A flag that is invalid or that no output uses is an error that names the outputs that do."""
     noise("a.wav", 1.0)
     assert main(["record", "a.wav", *arguments]) == 2

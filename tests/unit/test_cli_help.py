@@ -43,7 +43,7 @@ SIGNAL = ["record", "signal:pink,-20", "--duration", "1", "-o", "a.png"]
         ([*SIGNAL, "--colormap", "virids"], "did you mean viridis?"),
     ],
 )
-def test_what_was_meant(arguments, message, capsys, monkeypatch, tmp_path):
+def test_a_typing_error_gets_a_suggestion(arguments, message, capsys, monkeypatch, tmp_path):
     """An unknown command, option, choice or name is one line with the nearest valid one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPECTROD_ENGINE_ENGINE", "numpy")
@@ -102,14 +102,14 @@ def test_uris_are_checked_without_being_opened(uri, message, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("uri", ["none.wav", "pcm:/none", "soundcard:none", "auto", "-"])
-def test_what_only_opening_can_tell_is_right_in_the_plain_check(uri, tmp_path, capsys):
+def test_the_plain_check_accepts_missing_files_and_devices(uri, tmp_path, capsys):
     """The plain check accepts files and devices that do not exist yet."""
     (tmp_path / "c.toml").write_text(f"[source]\nuri = '{uri}'\n")
     assert main(["config", "check", str(tmp_path / "c.toml")]) == 0
     assert capsys.readouterr().out.endswith(": right\n")
 
 
-def test_the_plain_check_says_what_it_cannot_check(tmp_path, capsys):
+def test_the_plain_check_reports_skipped_checks(tmp_path, capsys):
     """The plain check reports what it skips: bands that depend on a sample rate not yet known."""
     text = "[source]\nuri = 'a.wav'\n[analysis]\nwin_length = 32000\nbands = 'millidecade'\n"
     (tmp_path / "c.toml").write_text(text)
@@ -129,7 +129,7 @@ def write_wav(path, fs=8000):
     soundfile.write(path, np.zeros((fs, 2)), fs)
 
 
-def test_deep_check_of_what_is_there(tmp_path, capsys, monkeypatch):
+def test_the_deep_check_opens_everything(tmp_path, capsys, monkeypatch):
     """The deep check opens everything that the file names and prints a line for each."""
     monkeypatch.chdir(tmp_path)
     write_wav("a.wav")

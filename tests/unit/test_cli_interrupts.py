@@ -28,7 +28,7 @@ def test_a_block_is_not_interrupted(number):
         _write(lambda: done.append(True))
 
 
-def test_what_is_ignored_stays_ignored():
+def test_ignored_signals_stay_ignored():
     """A program under nohup continues when its terminal is closed."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -38,7 +38,7 @@ def test_what_is_ignored_stays_ignored():
         signal.signal(signal.SIGHUP, before)
 
 
-def test_an_error_in_the_block_is_told():
+def test_an_error_in_the_block_replaces_the_interrupt():
     """An error in the block is raised in place of the interrupt, because it says more."""
     with pytest.raises(IndexError):
         _write(lambda: signal.raise_signal(signal.SIGINT), [].pop)

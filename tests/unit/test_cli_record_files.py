@@ -68,7 +68,7 @@ def taken(writer):
 
 
 @pytest.mark.parametrize("size", [1, 3, 25])
-def test_every_row_is_in_the_period_it_begins_in(size):
+def test_every_row_is_in_the_period_of_its_start(size):
     """Every row is in the file of the period in which it starts; empty periods have no file."""
     make = Making()
     files = RowFiles(second, make, SECOND_NS)
@@ -85,7 +85,7 @@ def test_every_row_is_in_the_period_it_begins_in(size):
     assert all(writer.ends == ["finish"] for writer in make.made.values())
 
 
-def test_a_gap_is_told_once():
+def test_a_gap_is_counted_once():
     """A gap before a batch counts for its first row and not for later files."""
     make = Making()
     files = RowFiles(second, make, SECOND_NS)
@@ -183,7 +183,7 @@ def test_abort_leaves_finished_files():
     assert [make.made[name].ends for name in ("s0", "s1")] == [["finish"], ["abort"]]
 
 
-def test_what_suffixes_stand_for():
+def test_suffixes_select_formats():
     """Every suffix selects its format in any case; an unknown one is refused with a list."""
     assert [kind_of(f"x{one}") for one in (".PNG", ".nc", ".flac")] == [
         "picture",

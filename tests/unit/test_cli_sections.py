@@ -63,7 +63,7 @@ def test_part_of_a_file(arguments, first_s, stop_s, suffix):
 
 
 @pytest.mark.parametrize("name", ["a.wav", "pcm:a.raw", "site"])
-def test_part_of_what_has_no_date(name, tmp_path):
+def test_part_of_a_file_without_a_date(name, tmp_path):
     """Positions work for files without a date, raw files and folders."""
     ramp("a.wav")
     (tmp_path / "a.raw").write_bytes((tmp_path / "a.wav").read_bytes()[-round(SECONDS * FS) * 2 :])
@@ -173,7 +173,7 @@ def test_live_sources_have_no_positions(capsys):
 
 
 @pytest.mark.parametrize(("suffix", "n_read_max"), [("flac", 3 * FS), ("aiff", 3 * FS)])
-def test_what_comes_before_is_not_decoded(suffix, n_read_max, monkeypatch):
+def test_decoding_starts_at_the_position(suffix, n_read_max, monkeypatch):
     """In seekable formats, decoding starts at the position."""
     name = f"a.{suffix}"
     ramp(name)

@@ -160,7 +160,7 @@ def test_a_device_is_opened_only_for_sources_that_are_worth_it(
         ),
     ],
 )
-def test_what_makes_no_spectrum_is_refused(capsys, n_samples, options, text):
+def test_too_few_samples_for_a_spectrum_are_refused(capsys, n_samples, options, text):
     """One sample makes no spectrum, and a profile needs frames of one second; both are refused."""
     sound(n_samples)
     assert main(["record", "short.wav", "-o", "x.nc", *options]) == 2

@@ -105,7 +105,9 @@ def test_stored_spectra_are_converted_to_it(capsysbinary):
         (["csv:-"], ["--view", "spd", "--duration", "1ms"], "standard output: nothing to count"),
     ],
 )
-def test_what_cannot_go_there_is_refused(capsysbinary, outputs, options, text):
+def test_an_output_that_standard_output_cannot_take_is_refused(
+    capsysbinary, outputs, options, text
+):
     """An output that standard output cannot take is refused in one line, and nothing is written."""
     assert record(*outputs, options=options) != 0
     captured = capsysbinary.readouterr()
@@ -116,7 +118,7 @@ def test_what_cannot_go_there_is_refused(capsysbinary, outputs, options, text):
     assert re.search(text.replace("?", r"\?"), last)
 
 
-def test_a_terminal_is_refused_what_it_cannot_show(monkeypatch, capsys):
+def test_a_terminal_refuses_binary_formats(monkeypatch, capsys):
     """A terminal as output refuses binary formats and shows text."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert record("-") != 0

@@ -37,7 +37,7 @@ def record(*outputs, source="a.wav", options=()):
     return main(["record", source, *outs, *FRAMES, *options])
 
 
-def test_data_files_say_so_and_count_from_the_beginning(capsys):
+def test_data_files_are_marked_and_count_from_zero(capsys):
     """Data files have a warning, an attribute and times from 0, in all formats and after a read."""
     noise("a.wav")
     assert record("a.spd", *EXPORTS) == 0

@@ -185,7 +185,7 @@ def test_an_invalid_reply_is_reported(server, control, reply, message):
         control.call("status")
 
 
-def test_parameters_that_json_cannot_say_are_refused():
+def test_parameters_that_json_cannot_express_are_refused():
     """Before anything is sent."""
     with pytest.raises(ConfigError, match="set: parameters that JSON cannot represent"):
         encode_call(1, "set", {"changes": {"x": object()}})

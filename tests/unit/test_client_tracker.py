@@ -78,7 +78,7 @@ def test_a_hole_is_asked_for_before_the_frame_after_it(tracker):
     assert ask == ReplayRequest(TOPIC, 5, 7, 4)
 
 
-def test_what_was_missed_comes_in_its_place(tracker):
+def test_missed_messages_come_in_their_place(tracker):
     """All four, then the frame that showed the hole; nothing counts as missed."""
     taken(tracker, message(4), message(9))
     tracker.answer([message(k) for k in (5, 6, 7, 8)], more=False)

@@ -99,7 +99,7 @@ def test_keys_where_none_are_asked_for_are_explained(tmp_path):
         asked("call", listener.endpoint, **keys)
 
 
-def test_who_hangs_up_without_a_word_is_not_said_to_ask_for_keys():
+def test_a_peer_that_hangs_up_silently_is_not_reported_as_requiring_keys():
     """As a forwarded port does with nothing behind it."""
     with (
         Listener(lambda _connection: None) as listener,

@@ -25,7 +25,7 @@ def file(tmp_path, text):
     return str(path)
 
 
-def test_defaults_are_what_the_default_file_says(tmp_path):
+def test_defaults_are_those_of_the_default_file(tmp_path):
     """The commented default file holds every key with its built-in value."""
     path = file(tmp_path, config.default_toml())
     assert config.load(path) == Config() == config.load()

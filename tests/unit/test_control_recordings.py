@@ -45,7 +45,7 @@ def test_the_state_folder_is_the_named_the_services_or_the_users(
         ({"nfft": 1 << 20, "channels": 1}, "1 channels of 524289 bins need 8000 MB for a picture"),
     ],
 )
-def test_what_no_picture_can_show_is_refused(options, text):
+def test_a_product_that_no_picture_can_show_is_refused(options, text):
     """A product that no picture can show is refused before anything is recorded."""
     with pytest.raises(ConfigError) as refused:
         picture_bytes(SpectrumSpec(48000.0, **options))

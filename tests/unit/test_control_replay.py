@@ -58,7 +58,7 @@ def ask(history, source, **params):
     return latest(history, lambda _: source, LatestParams(topic=TOPIC, **params))
 
 
-def test_what_is_computed_is_given_at_once(history):
+def test_the_newest_message_is_returned_at_once(history):
     """A computed product's newest message is given at once if the client does not have it."""
     answer = ask(history, Source("dbfs"), after_seq=7, timeout_s=5)
     assert isinstance(answer, Answer)
@@ -66,7 +66,7 @@ def test_what_is_computed_is_given_at_once(history):
 
 
 @pytest.mark.parametrize("after_seq", [-1, 7, 8])
-def test_what_nobody_wanted_is_waited_for(history, after_seq):
+def test_a_reply_waits_for_an_idle_product(history, after_seq):
     """For a product that nobody wanted, the reply waits until it is computed again."""
     source, woken = Source(), []
     later = ask(history, source, after_seq=after_seq, timeout_s=5)
@@ -86,7 +86,7 @@ def test_an_old_message_is_given_if_no_other_comes(history, after_seq, parts):
 
 
 @pytest.mark.parametrize(("after_seq", "parts"), [(7, list(stored(8).parts)), (8, [])])
-def test_who_does_not_wait_gets_what_there_is(history, after_seq, parts):
+def test_without_a_timeout_the_last_message_is_returned(history, after_seq, parts):
     """Without a timeout the reply is the last message of any age, and nothing is computed."""
     source = Source()
     assert ask(history, source, after_seq=after_seq).parts == parts
@@ -99,7 +99,7 @@ def test_a_number_of_another_epoch_does_not_count(history):
     assert answer.parts == list(stored(8).parts)
 
 
-def test_a_product_that_is_not_there_is_told(history):
+def test_an_unknown_product_is_refused_with_the_topics(history):
     """An unknown product is refused with the list of topics."""
     with pytest.raises(
         NotFoundError, match="topic='spec/mic/0/hold/': does not exist; there are: s"

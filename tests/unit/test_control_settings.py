@@ -164,7 +164,7 @@ def test_a_reload_that_the_engine_refuses_changes_nothing(log_level):
     assert events.since() == []
 
 
-def test_the_file_wins_over_what_was_set_before():
+def test_the_file_overrides_earlier_changes():
     """A reload undoes and reports changes made by set, except those that the file contains, too."""
     settings, daemon, _ = live()
     settings.set({"analysis.hop": 77, "log.level": "error"}, "ann")
@@ -177,7 +177,7 @@ def test_the_file_wins_over_what_was_set_before():
     assert daemon.asked[-1] == Config()
 
 
-def test_what_was_set_is_what_differs_from_the_file():
+def test_listed_changes_are_the_differences_from_the_file():
     """The list of changes holds only differences from the file, without those that were undone."""
     settings, _, _ = live(Config(analysis=AnalysisConfig(hop=77)))
     settings.set({"analysis.hop": 5, "products.slow": {"rate_hz": 1.0}}, "ann")
@@ -296,7 +296,7 @@ def test_a_peer_cannot_name_a_file(uri):
     assert [asked.sources for asked in daemon.asked if asked.sources != (table("mic"),)] == []
 
 
-def test_a_file_that_the_operator_has_named_goes_on():
+def test_peers_can_change_the_analysis_of_a_configured_file():
     """Peers can change the analysis of a file that the operator configured."""
     settings, daemon, _ = live(Config(sources=(table("wav", uri="/x.wav"),)))
     settings.set({"sources.wav.analysis.hop": 77}, "ann")
@@ -368,7 +368,7 @@ def two_sources(**products):
         ({"sources.*": {}}, "sources.*: unknown key|name of a source='\\*'"),
     ],
 )
-def test_what_is_set_beside_several_sources_is_checked(changes, text):
+def test_a_default_for_later_sources_is_checked(changes, text):
     """A default for later sources is checked when it is set, like the analysis of one source."""
     before, settings, daemon, _ = two_sources()
     with pytest.raises(ConfigError, match=text):
@@ -396,7 +396,7 @@ def test_a_file_may_leave_parts_of_the_analysis_to_each_source():
     ]
 
 
-def test_a_change_says_which_sources_it_reaches():
+def test_a_change_of_defaults_lists_unaffected_sources():
     """The reply to a change of defaults lists running sources that keep their analysis."""
     _, settings, daemon, events = two_sources()
     change, note = settings.set({"analysis.hop": "512"}, "test")
@@ -436,7 +436,7 @@ def test_all_sources_may_be_one():
     assert daemon.asked[-1].analysis.hop == 512
 
 
-def test_products_say_whose_they_are():
+def test_products_are_listed_with_their_sources():
     """Settings list each product with the names of its sources."""
     _, settings, *_ = two_sources()
     lines = settings.set({"products.slow": {"rate_hz": 1.0}}, "test")

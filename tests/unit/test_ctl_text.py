@@ -60,7 +60,7 @@ def status(*stats, recordings=(), recorders=()):
 LOST = "1 overflow, 20.5 k drops, 2 gaps (0.1 s)"
 
 
-def test_a_status_is_a_table_with_what_else_there_is_to_say():
+def test_a_status_is_a_table_with_further_lines():
     """The status table shows losses by kind and length, idle products in brackets, and problems."""
     recording = {
         "name": "a.png",
@@ -132,7 +132,7 @@ def test_recordings_are_a_table_with_their_files_and_their_trouble():
     assert ctl_text.status_text(older) == ctl_text.status_text(status(STATS))
 
 
-def test_what_has_happened_once_is_told_so():
+def test_a_single_occurrence_is_not_plural():
     """An event that has occurred once is not printed in the plural."""
     stats = replace(STATS, engine_failures=1, capture=replace(STATS.capture, restarts=1))
     lines = ctl_text.status_text(status(stats)).splitlines()

@@ -172,7 +172,7 @@ def test_specs_are_equal_if_their_windows_are():
         SpectrumSpec(FS, 1, CUSTOM)
 
 
-def test_what_is_stored_says_custom_and_the_noise_bandwidth():
+def test_files_store_custom_and_the_noise_bandwidth():
     """Segments, exports and pictures store "custom" and the noise bandwidth of the window.
 
     A spec that is read back has both but cannot be computed.

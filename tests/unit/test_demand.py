@@ -18,7 +18,7 @@ def wanted(demand, unproven=(), used=()):
     return demand.wanted(unproven, used)
 
 
-def test_all_is_wanted_until_somebody_says_what():
+def test_all_products_are_in_demand_until_demand_is_reported():
     """Everything is computed until demand is reported; then wanted, unproven and used products."""
     demand = Demand()
     assert wanted(demand, ["a"], ["b"]) is None

@@ -67,7 +67,7 @@ def test_the_longest_ipc_path_is_107_bytes():
         parse_endpoint("ipc:///" + "a" * 105 + "ü")
 
 
-def test_strangers_are_let_in_only_when_asked():
+def test_a_reachable_address_needs_insecure():
     """A reachable address needs insecure; a local one does not."""
     with pytest.raises(ConfigError, match=r"anyone on the network could listen.*--insecure"):
         check_bindable(parse_endpoint("tcp://*:5556"), insecure=False)
@@ -76,7 +76,7 @@ def test_strangers_are_let_in_only_when_asked():
 
 
 @pytest.mark.parametrize("text", ["tcp://*:5556", "tcp://127.0.0.1:0", "tcp://127.0.0.1:*"])
-def test_a_subscriber_must_say_where(text):
+def test_a_subscribers_endpoint_has_no_wildcard(text):
     """A subscriber's endpoint cannot contain a wildcard, which is only for binding."""
     with pytest.raises(ConfigError, match="to connect, name a host and a port"):
         parse_remote(text)

@@ -75,7 +75,7 @@ def test_a_fallback_is_logged(caplog):
     assert caplog.messages == ["numpy failed, continuing with numpy: GPU: lost"]
 
 
-def test_a_transpose_goes_on_where_the_device_fails():
+def test_a_transpose_falls_back_from_a_failed_device():
     """A picture is drawn at the end even if the device failed before."""
 
     class Lost(NumpyEngine):

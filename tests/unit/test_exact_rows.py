@@ -75,7 +75,7 @@ def rows(batches):
         (0.3, Fraction(10, 3)),
     ],
 )
-def test_a_rate_is_what_is_written(rate_hz, period_s):
+def test_a_rate_is_exact_as_written(rate_hz, period_s):
     """A rate is exact in decimal, or the inverse of whole seconds if four digits match that."""
     assert row_period_s(rate_hz) == period_s
     assert exact_row_step(44_100, rate_hz) == 44_100 * Fraction(period_s)
@@ -139,7 +139,7 @@ def test_rates_that_cannot_be(changed, message):
         spec_of(**changed)
 
 
-def test_what_frames_leave_out_of_each_row_is_known():
+def test_samples_outside_all_frames_are_counted():
     """Samples of a row outside all frames of a mean are counted; holds use all samples."""
     assert SpectrumSpec(48_000, hop=2048, averaging="mean", rate_hz=1.0).uncovered == 896
     assert SpectrumSpec(48_000, hop=1568, averaging="mean", rate_hz=1.0).uncovered == 0
@@ -182,7 +182,7 @@ def test_rows_are_of_the_frames_in_their_own_time(engine, averaging, size, batch
             np.testing.assert_array_equal(one[2], other[2])
 
 
-def test_rows_shorter_than_a_window_are_of_frames_that_begin_in_them(engine):
+def test_rows_shorter_than_a_window_use_frames_that_start_in_them(engine):
     """Rows shorter than a window use frames that start in them, and stay exactly spaced."""
     spec = spec_of(rate_hz=20.0)  # 50 samples: frames at 0 and 30
     stream = FrameStream(spec, engine)
@@ -193,7 +193,7 @@ def test_rows_shorter_than_a_window_are_of_frames_that_begin_in_them(engine):
         np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-9)
 
 
-def test_an_exponential_average_takes_the_frames_that_begin_in_a_row(engine):
+def test_an_exponential_average_uses_the_frames_that_start_in_a_row(engine):
     """An exponential average continues across rows with the right time constant at any step."""
     spec = spec_of("exponential", averaging_s=0.2)
     stream = FrameStream(spec, engine)
@@ -208,7 +208,7 @@ def test_an_exponential_average_takes_the_frames_that_begin_in_a_row(engine):
 
 
 @pytest.mark.parametrize("size", [61, 5000])
-def test_rows_begin_again_after_a_gap(engine, size):
+def test_rows_restart_after_a_gap(engine, size):
     """A gap ends a row early, and the first row after it starts with the samples."""
     stream = FrameStream(spec_of(), engine)
     found = pushed(stream, 0, 4950, size=size)
@@ -226,7 +226,7 @@ def test_rows_begin_again_after_a_gap(engine, size):
 @pytest.mark.parametrize("t_utc_ns", [0, 1_700_000_000 * S + 123_456_789, 17 * S - 1, -5 * S + 7])
 @pytest.mark.parametrize("fs", [1000.0, FS, 44.1e3 / 37])
 @pytest.mark.parametrize("rate_hz", [2.0, 3.0])
-def test_aligned_rows_begin_with_the_clock(engine, t_utc_ns, fs, rate_hz):
+def test_aligned_rows_start_with_the_clock(engine, t_utc_ns, fs, rate_hz):
     """Aligned rows start with the first sample at or after a whole multiple of their length."""
     spec = spec_of(fs=fs, rate_hz=rate_hz, align="utc")
     stream = FrameStream(spec, engine, max_latency_s=float("inf"), batch_frames=5)
@@ -316,7 +316,7 @@ def test_a_step_of_utc_realigns_rows(engine, step_ns):
     assert times[-1] == 9000 * S + step_ns + index[-1] * 10**6
 
 
-def test_nothing_is_computed_of_rows_that_nobody_wants(engine):
+def test_rows_without_demand_are_not_computed(engine):
     """Unwanted rows are not computed; those that follow keep their places, aligned or not."""
     for align in ("start", "utc"):
         spec = spec_of(fs=1000.0, rate_hz=2.0, align=align)

@@ -71,7 +71,7 @@ def _document(spec, **more):
         ("[" * 100_000, "recursion"),
     ],
 )
-def test_what_is_no_description_is_refused(text, reason):
+def test_an_invalid_description_is_refused(text, reason):
     """An invalid description is refused with the reason and without a traceback."""
     with pytest.raises(StorageError, match=reason):
         decode_description(text)
@@ -136,7 +136,7 @@ def test_rows_last_from_the_first_sample_to_the_last():
         ({"output": "complex"}, "amplitude_density", "FS/Hz^0.5", "time: mean (of power)"),
     ],
 )
-def test_values_say_what_they_are(settings, name, units, methods):
+def test_values_have_a_name_and_a_unit(settings, name, units, methods):
     """Values have a name, a UDUNITS unit, our unit, and the kind of average."""
     about = described(**settings)
     variable = values_of(about)
@@ -183,7 +183,7 @@ def test_the_operator_has_the_last_word():
     assert got["Conventions"] == "CF-1.11, ACDD-1.3"
 
 
-def test_the_operator_does_not_say_what_the_analysis_was():
+def test_the_operator_cannot_override_attributes_of_the_analysis():
     """The operator cannot override attributes of the analysis, the program or the calibration."""
     asked = {"window": "flattop", "nfft": "1", "software": "mine", "calibration": "best"}
     got = global_attributes(described(), asked)
@@ -247,7 +247,7 @@ def test_the_log_names_bands_that_only_zero_padding_resolves():
 @pytest.mark.parametrize(
     ("hop", "text"), [(4096, ""), (5000, "density: 904 of each 5000 samples ")]
 )
-def test_the_log_says_that_samples_lie_between_frames(hop, text):
+def test_the_log_reports_samples_between_frames(hop, text):
     """The log reports a hop longer than the window, which leaves samples unused."""
     assert frames_leave_out(SpectrumSpec(48000.0, win_length=4096, hop=hop)).startswith(text)
     assert bool(frames_leave_out(SpectrumSpec(48000.0, win_length=4096, hop=hop))) == bool(text)

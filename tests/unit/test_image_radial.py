@@ -74,7 +74,7 @@ def test_edges_without_sense():
         Edge("gauss", width=Radius(1.0))
 
 
-def test_what_passes():
+def test_frequencies_that_pass():
     """A low-pass starts at zero and keeps the mean; a high-pass has no upper end."""
     low, high = RadialFilter(outer=Radius(5.0)), RadialFilter(inner=Radius(5.0))
     assert (low.cycles(100), high.cycles(100)) == ((0.0, 5.0), (5.0, inf))

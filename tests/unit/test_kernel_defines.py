@@ -100,7 +100,7 @@ def test_single_precision_has_no_define(double, pairs):
     assert KernelDefines(double=double).pairs() == pairs
 
 
-def test_joined_defines_keep_what_the_other_leaves_out():
+def test_joined_defines_keep_values_of_both():
     """Values of the right operand win if present, and zero counts as a value."""
     both = KernelDefines(n=4, iq=True, n_bands=3) | KernelDefines(n=8, iq=False)
     assert both == KernelDefines(n=8, iq=False, n_bands=3)

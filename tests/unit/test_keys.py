@@ -20,7 +20,7 @@ def pair(tmp_path):
     return make_keys(tmp_path / "keys", "alice", "control", 'of "A\\lice", \x7f')
 
 
-def test_what_is_written_is_read_back(pair):
+def test_a_key_is_read_back_as_written(pair):
     """Name, right, comment and both halves of a key survive, and the halves match."""
     public, secret = read_public(pair[0]), read_secret(pair[1])
     assert (public.name, public.right, public.comment) == ("alice", "control", 'of "A\\lice", \x7f')
@@ -87,7 +87,7 @@ def test_a_link_is_not_followed(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "a" * 65, "ä"])
-def test_names_that_could_not_stand_in_a_file_name_are_refused(tmp_path, name):
+def test_names_unfit_for_file_names_are_refused(tmp_path, name):
     """Key names follow the rule of names in topics, which also suits file names."""
     with pytest.raises(ConfigError, match=r"name of a key=.*: must be 1 to 64 of"):
         make_keys(tmp_path, name, "read")
@@ -206,7 +206,7 @@ def test_a_public_key_by_file_or_by_text(pair):
 
 @pytest.mark.parametrize("what", ["folder", "file"])
 @pytest.mark.parametrize("open_to", [0o777, 0o775, 0o757])
-def test_what_others_may_write_gives_no_right(tmp_path, capsys, what, open_to):
+def test_a_key_that_others_can_write_is_refused(tmp_path, capsys, what, open_to):
     """A public key that other users can write, or whose folder they can write, is refused."""
     folder = tmp_path / "clients"
     public, _ = make_keys(folder, "alice", "read")
@@ -220,7 +220,7 @@ def test_what_others_may_write_gives_no_right(tmp_path, capsys, what, open_to):
 
 
 @pytest.mark.parametrize("what", ["folder", "file"])
-def test_what_belongs_to_another_user_gives_no_right(tmp_path, monkeypatch, what):
+def test_a_key_of_another_user_is_refused(tmp_path, monkeypatch, what):
     """A public key or folder of another user than root and this one is refused."""
     folder = tmp_path / "clients"
     public, _ = make_keys(folder, "alice", "read")

@@ -167,7 +167,7 @@ def test_a_source_that_ends_ends_it(begin):
     assert one.snapshot()["state"] == "finished"
 
 
-def test_what_a_slow_disk_has_cost_is_a_gap(begin):
+def test_losses_by_a_slow_disk_are_a_gap(begin):
     """On a slow disk the oldest blocks are dropped, counted and reported as a gap."""
     one, is_writing, answers = begin(is_of_samples=True), threading.Event(), threading.Event()
     write = one.file.write

@@ -66,7 +66,7 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch):
     assert cache.load("key") is None
 
 
-def test_what_cannot_be_touched_is_loaded(cache, monkeypatch):
+def test_a_file_that_cannot_be_touched_is_loaded(cache, monkeypatch):
     """A cached file that cannot be touched, as on a read-only disk, is still loaded."""
 
     def utime(_):
@@ -87,7 +87,7 @@ def test_folders_are_not_removed(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"b.bin", "folder"}
 
 
-def test_what_is_stored_is_loaded(cache):
+def test_a_stored_binary_is_loaded(cache):
     """A stored binary loads unchanged, and only under its own key."""
     cache.store("key", b"binary")
     assert cache.load("key") == b"binary"
@@ -145,7 +145,7 @@ def test_the_second_start_does_not_compile(opencl_device, cache, monkeypatch):
     use_kernel(opencl_device, cache)
 
 
-def test_garbage_is_compiled_anew(opencl_device, cache):
+def test_damaged_files_are_compiled_again(opencl_device, cache):
     """With damaged cache files, a start compiles again and repairs them."""
     use_kernel(opencl_device, cache)
     files = sorted(cache.folder.iterdir())
@@ -156,7 +156,7 @@ def test_garbage_is_compiled_anew(opencl_device, cache):
     assert [path.stat().st_size for path in files] == whole
 
 
-def test_a_binary_that_the_driver_refuses_is_compiled_anew(opencl_device, cache, monkeypatch):
+def test_a_binary_that_the_driver_refuses_is_compiled_again(opencl_device, cache, monkeypatch):
     """A binary that the driver refuses is compiled again."""
 
     def load(*_):
@@ -182,21 +182,21 @@ def test_programs_are_kept_within_a_bound(opencl_device, cache, monkeypatch):
     assert built == [1, 2, 3, 2]
 
 
-def test_what_takes_too_long_is_not_stored(opencl_device, cache):
+def test_slow_storing_is_abandoned(opencl_device, cache):
     """Storing that takes too long at exit is abandoned, so a later process compiles again."""
     cache.store_s = 0.0
     use_kernel(opencl_device, cache)
     assert not cache.folder.exists()
 
 
-def test_what_is_to_be_kept_is_however_long_that_takes(opencl_device, cache):
+def test_an_explicit_request_to_store_waits(opencl_device, cache):
     """An explicit request to store waits until all is stored."""
     cache.store_s = 0.0
     Context(opencl_device, cache=cache).keep_programs()
     assert len(list(cache.folder.iterdir())) == 1
 
 
-def test_a_context_that_goes_stores_what_it_compiled(opencl_device, cache):
+def test_a_collected_context_stores_its_programs(opencl_device, cache):
     """A context that is garbage-collected stores its programs without close."""
     Context(opencl_device, cache=cache)
     gc.collect()

@@ -104,7 +104,7 @@ def test_arrays_are_wrapped_where_vectors_may_lie(context, offset):
     assert np.all(room[first + 64 :] == 0)
 
 
-def test_the_device_says_how_arrays_reach_it(context):
+def test_the_device_decides_on_copies_of_arrays(context):
     """A CPU works on arrays in place."""
     shared = context.device.kind == "cpu"
     assert isinstance(host_memory(context), SharedMemory if shared else CopiedMemory)

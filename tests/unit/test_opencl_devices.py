@@ -87,7 +87,7 @@ def test_a_name_is_part_of_the_label_or_an_index(machine, name, expected):
 
 
 @pytest.mark.parametrize("name", ["nvidia", "1:3", "2", "0:1", "1:", "gpu:0"])
-def test_a_name_without_a_match_lists_what_is_there(machine, name):
+def test_a_name_without_a_match_lists_the_devices(machine, name):
     """The error for a name without a match lists every device with its index."""
     with pytest.raises(DeviceError, match=f"device='{name}': no OpenCL device fits") as caught:
         choose(name)

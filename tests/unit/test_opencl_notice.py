@@ -39,7 +39,7 @@ def told(monkeypatch):
     return told
 
 
-def test_it_is_told_while_it_lasts_and_once():
+def test_the_notice_appears_once_while_it_lasts():
     """The notice appears once, while the compiler still runs."""
     told = Told()
     compiling = CompileNotice(told, after_s=0.0)
@@ -49,7 +49,7 @@ def test_it_is_told_while_it_lasts_and_once():
     assert told.texts == [TEXT]
 
 
-def test_what_is_quick_is_not_told():
+def test_a_quick_compilation_gives_no_notice():
     """A compilation below the limit gives no notice and leaves no timer."""
     told = Told()
     compiling = CompileNotice(told, after_s=3600.0)
@@ -78,7 +78,7 @@ def test_many_short_ones_add_up(monkeypatch):
     assert told.texts == [TEXT]
 
 
-def test_a_build_and_its_first_use_are_told(told, tmp_path, monkeypatch):
+def test_a_build_and_its_first_use_give_a_notice(told, tmp_path, monkeypatch):
     """Build and first launch count, as drivers compile in both; later waits do not."""
     monkeypatch.setattr(program, "_build", lambda *_: told.event.wait(DEADLINE_S) and object())
     programs = Programs(None, DEVICE, BinaryCache(tmp_path, max_bytes=0))
@@ -90,7 +90,7 @@ def test_a_build_and_its_first_use_are_told(told, tmp_path, monkeypatch):
     assert programs.first_use() is program._NOTHING
 
 
-def test_what_is_cached_is_not_told(told, tmp_path, monkeypatch):
+def test_a_cached_program_gives_no_notice(told, tmp_path, monkeypatch):
     """A program from the cache is loaded without a notice."""
     monkeypatch.setattr(program, "_load", lambda *_: object())
     cache = BinaryCache(tmp_path)
@@ -112,7 +112,7 @@ def test_it_is_a_warning(caplog):
 
 
 @pytest.mark.slow
-def test_the_command_line_tells_it_on_standard_error(opencl_device, tmp_path):
+def test_the_command_line_prints_the_notice_on_standard_error(opencl_device, tmp_path):
     """With empty caches the notice is the only line on standard error, and no output changes."""
     code = (
         "import sys; from spectrod.opencl.notice import NOTICE; NOTICE.after_s = 0.0\n"

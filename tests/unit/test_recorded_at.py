@@ -50,7 +50,7 @@ def iso(found):
         ("19600101_000000.wav", "1960-01-01T00:00:00", False),
     ],
 )
-def test_names_that_say_it(name, utc, has_zone):
+def test_names_with_a_time(name, utc, has_zone):
     """The names that each recorder gives are read, with fractions and time zones."""
     assert iso(recorded_at_name(name)) == (utc, has_zone)
 
@@ -196,7 +196,7 @@ def test_a_named_time_zone_wins(wav):
     assert iso(recorded_at(wav("20260501_063000Z.wav", [bext()]), 48000.0)) == (late, True)
 
 
-def test_the_log_says_what_was_taken(wav, caplog):
+def test_the_log_names_the_time_and_its_origin(wav, caplog):
     """One log line names the file, the time, its origin and an assumed time zone."""
     caplog.set_level("INFO")
     assert find_start(wav(before=[bext()]), 48000.0) == 1777609800 * 10**9

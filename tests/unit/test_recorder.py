@@ -149,7 +149,7 @@ def test_a_name_that_is_taken_gets_a_number(machine):
     assert (site.folder / "2026.spd").read_bytes() == b"another's"
 
 
-def test_what_is_outside_the_schedule_is_a_gap(machine):
+def test_times_outside_the_schedule_are_a_gap(machine):
     """Times outside the schedule or the duty cycle are gaps, and each stretch has its own file."""
     site = machine(schedule=("Mon 12:00-12:01",), on_s=2.0, off_s=3.0)
     site.play(11.0)
@@ -165,7 +165,7 @@ def test_what_is_outside_the_schedule_is_a_gap(machine):
     assert site.recording.facts()["lost_rows"] == 0
 
 
-def test_events_have_a_file_each_with_what_was_before_and_after(machine):
+def test_each_event_has_a_file_with_pre_roll_and_post_roll(machine):
     """Each event has a file with its pre-roll and post-roll to the row; overlaps share one."""
     site = machine(triggers=("control",), pre_roll_s=1.0, post_roll_s=0.5)
     site.play(5.0)
@@ -187,7 +187,7 @@ def test_events_have_a_file_each_with_what_was_before_and_after(machine):
     assert site.recording.facts()["triggers"] == 2
 
 
-def test_events_are_recorded_while_the_clock_is_behind_what_is_held(machine):
+def test_events_are_recorded_after_the_clock_is_set_back(machine):
     """After the clock is set back, events do not wait for the earlier time."""
     site = machine(triggers=("control",), pre_roll_s=1.0, post_roll_s=0.5)
     site.clock.now_s = 3600.0
@@ -202,7 +202,7 @@ def test_events_are_recorded_while_the_clock_is_behind_what_is_held(machine):
     assert site.told("record.pre_roll") == []
 
 
-def test_a_pre_roll_that_does_not_fit_is_told_once(machine, monkeypatch):
+def test_a_pre_roll_that_does_not_fit_is_reported_once(machine, monkeypatch):
     """A pre-roll that exceeds memory is shortened and reported once."""
     monkeypatch.setattr("spectrod.recording.configured.HELD_MAX_BYTES", 20_000)
     site = machine(triggers=("control",), pre_roll_s=60.0, post_roll_s=1.0)
@@ -241,7 +241,7 @@ def test_samples_alone_can_be_recorded(machine):
     assert (site.files(), len(site.files(".wav"))) == ([], 1)
 
 
-def test_a_pyramid_goes_on_over_starts_and_changes_of_the_analysis(machine):
+def test_a_pyramid_continues_over_restarts_and_changes_of_the_analysis(machine):
     """A pyramid continues over restarts, and rows of another analysis get a separate one."""
     site = machine(spectra=False, pyramid=True)
     site.play(10.0)
@@ -256,7 +256,7 @@ def test_a_pyramid_goes_on_over_starts_and_changes_of_the_analysis(machine):
         assert PyramidReader(site.folder / name).about.spec["window"] == window
 
 
-def test_a_change_of_the_analysis_begins_a_new_recording(machine):
+def test_a_change_of_the_analysis_starts_a_new_recording(machine):
     """A change of the analysis starts a new file with new row numbers."""
     site = machine()
     site.play(2.0)
@@ -268,7 +268,7 @@ def test_a_change_of_the_analysis_begins_a_new_recording(machine):
     assert sum(batch.n_frames for batch in second.batches()) == 20
 
 
-def test_a_clock_that_is_set_back_begins_a_new_file(machine):
+def test_a_clock_that_is_set_back_starts_a_new_file(machine):
     """If the clock is set back, a new file starts, as the old one would last too long."""
     site = machine(rotate_s=10)
     site.play(2.0)
@@ -341,7 +341,7 @@ def with_disk(site, monkeypatch, n_bytes):
     return disk
 
 
-def test_it_stops_before_the_disk_is_full_and_goes_on_by_itself(machine, monkeypatch):
+def test_it_stops_before_the_disk_is_full_and_resumes_by_itself(machine, monkeypatch):
     """Before the disk is full, recording stops and counts a gap; it resumes by itself."""
     site = machine(min_free_mb=0.1)
     disk = with_disk(site, monkeypatch, 150_000)
@@ -382,7 +382,7 @@ def test_where_the_oldest_may_go_it_does_not_stop(machine, monkeypatch):
 # ---- faults
 
 
-def test_an_error_of_the_disk_is_told_once_and_tried_again(machine, monkeypatch):
+def test_a_disk_error_is_reported_once_and_retried(machine, monkeypatch):
     """A disk error is reported once and retried at growing intervals, with a counted gap."""
     site = machine()
     site.play(2.0)
@@ -435,7 +435,7 @@ def test_a_folder_that_is_removed_is_made_again(machine):
     assert "was removed while it was being written" in failed
 
 
-def test_rows_of_a_removed_file_are_lost_whoever_finds_it_out(machine):
+def test_rows_of_a_removed_file_count_as_lost(machine):
     """Rows of a removed file count as lost also if the file ends before the next check."""
     site = machine(rotate_s=2)
     site.play(1.0)
@@ -451,7 +451,7 @@ def test_rows_of_a_removed_file_are_lost_whoever_finds_it_out(machine):
     assert "was removed while it was being written" in failed
 
 
-def test_a_folder_that_cannot_be_made_is_told_once(machine, tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported_once(machine, tmp_path):
     """A folder that cannot be created is reported once and retried."""
     (tmp_path / "site").touch()
     site = machine()
@@ -465,7 +465,7 @@ def test_a_folder_that_cannot_be_made_is_told_once(machine, tmp_path):
     assert "site: Not a directory" in failed
 
 
-def test_what_a_killed_daemon_left_is_made_whole_at_the_next_start(machine):
+def test_a_killed_daemons_file_is_recovered_at_the_next_start(machine):
     """At the next start, a killed daemon's file is cut at its torn end and gets its name."""
     site = machine(samples="wav")
     site.play(5.0)
@@ -490,7 +490,7 @@ def test_what_a_killed_daemon_left_is_made_whole_at_the_next_start(machine):
     assert "x.flac.part: is left as it is" in left
 
 
-def test_only_files_are_taken_for_what_was_left(machine, tmp_path):
+def test_recovery_ignores_pipes_and_links(machine, tmp_path):
     """Recovery ignores pipes, which block, and links, which lead to another user's file."""
     site = machine()
     site.folder.mkdir(exist_ok=True)
@@ -505,7 +505,7 @@ def test_only_files_are_taken_for_what_was_left(machine, tmp_path):
     assert site.told("record.unrecovered") == []
 
 
-def test_what_cannot_be_deleted_is_told_once(machine, monkeypatch):
+def test_a_file_that_cannot_be_deleted_is_reported_once(machine, monkeypatch):
     """A file that cannot be deleted is reported once, and the recording continues."""
     site = machine(rotate_s=10, keep_days=0.0005)
 
@@ -518,7 +518,7 @@ def test_what_cannot_be_deleted_is_told_once(machine, monkeypatch):
     assert site.recording.facts()["rows"] == 3000
 
 
-def test_what_another_program_leaves_is_made_whole_once_it_is_gone(machine):
+def test_a_file_of_another_program_is_recovered_after_its_end(machine):
     """An unfinished file is recovered once its writer has ended, also outside the schedule."""
     first = machine()
     first.play(2.0)

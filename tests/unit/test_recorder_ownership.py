@@ -71,7 +71,7 @@ def is_own(path, owner=OWNER):
 
 
 @KINDS
-def test_a_file_says_who_wrote_it(tmp_path, suffix):
+def test_a_file_names_its_writer(tmp_path, suffix):
     """The recording, the source, the name and the start can be read back from a file."""
     descriptor = os.open(write(tmp_path / f"a{suffix}"), os.O_RDONLY)
     origin = read_origin(descriptor, suffix)
@@ -151,7 +151,7 @@ def test_other_files_are_not_its_own(tmp_path, suffix, content):
     assert is_own(path) is False
 
 
-def test_what_is_no_file_is_not_opened(tmp_path):
+def test_pipes_and_links_are_not_opened(tmp_path):
     """A pipe, which would block, and a link, which leads elsewhere, are not opened."""
     write(tmp_path / "a.spd")
     os.mkfifo(tmp_path / "pipe.spd")
@@ -226,7 +226,7 @@ def test_each_file_is_read_once(folder, monkeypatch):
     assert sorted(asked) == ["f0.spd", "f1.spd", "f1.spd", "f2.spd"]
 
 
-def test_what_is_put_in_the_place_of_a_file_is_not_deleted(folder):
+def test_a_file_put_in_place_of_another_is_not_deleted(folder):
     """A file put in place of another between check and deletion is not deleted."""
     age(write(folder.path / "a.spd"))
     (file,) = folder._survey(folder.claimed)

@@ -53,7 +53,7 @@ def block(first, samples, lost_samples=0):
 # ---- queue
 
 
-def test_what_fits_comes_out_as_it_went_in():
+def test_objects_within_the_bound_are_unchanged():
     """Objects within the bound come out unchanged and in order."""
     queue = ChunkQueue(1 << 20)
     batches = [batch(k) for k in range(5)]
@@ -132,7 +132,7 @@ def test_a_level_triggers_with_the_125_ms_that_reach_it(sizes):
     assert times == [(NS, 1124 * NS // 1000)]
 
 
-def test_the_pre_roll_is_counted_from_where_a_level_begins(begin, tmp_path):
+def test_the_pre_roll_counts_from_the_start_of_a_level(begin, tmp_path):
     """Pre-roll and post-roll count to the sample from the start and the end of the level."""
     recorder = begin(triggers=("level",), pre_roll_s=0.5, post_roll_s=0.25, samples="wav")
     loud = np.zeros(4000, np.float32)
@@ -145,7 +145,7 @@ def test_the_pre_roll_is_counted_from_where_a_level_begins(begin, tmp_path):
     np.testing.assert_array_equal(soundfile.read(file)[0], loud[1500:2500])
 
 
-def test_a_gap_begins_the_125_ms_anew():
+def test_a_gap_restarts_the_125_ms():
     """After a gap a new 125 ms average starts."""
     times = []
     trigger = LevelTrigger(-20.0, FS, lambda *both: times.append(both))
@@ -156,7 +156,7 @@ def test_a_gap_begins_the_125_ms_anew():
     assert times == [(NS // 5, 324 * NS // 1000)]
 
 
-def test_what_is_told_often_is_told_with_a_count():
+def test_a_frequent_report_has_a_count():
     """A repeated message appears once in 10 s per kind with a count; errors always appear."""
     clock, events = SimpleNamespace(now_s=0.0), EventLog()
     clock.monotonic_s = lambda: clock.now_s
@@ -199,7 +199,7 @@ def begin(tmp_path):
         recorder.join(10.0)
 
 
-def test_what_was_handed_over_is_written_before_it_ends(begin, tmp_path):
+def test_queued_data_are_written_before_the_end(begin, tmp_path):
     """At the end all data from the queue are written and the file is finished."""
     recorder = begin()
     for k in range(50):
@@ -212,9 +212,7 @@ def test_what_was_handed_over_is_written_before_it_ends(begin, tmp_path):
     assert file.suffix == ".spd"
 
 
-def test_a_disk_that_does_not_answer_does_not_hold_up_whoever_hands_over(
-    begin, monkeypatch, caplog
-):
+def test_a_disk_that_does_not_answer_does_not_block_producers(begin, monkeypatch, caplog):
     """A disk that does not answer blocks no producer: the oldest data are dropped and counted."""
     monkeypatch.setattr("spectrod.recording.recorder.QUEUE_MAX_BYTES", 10_000)
     answer, is_asked = threading.Event(), threading.Event()
@@ -270,7 +268,7 @@ def test_a_fault_of_our_own_is_seen_and_leaves_the_stream_alone(begin, monkeypat
     assert "the disk does not answer" not in caplog.text
 
 
-def test_a_recording_goes_on_after_a_fault_of_our_own(begin, monkeypatch, tmp_path):
+def test_a_recording_continues_after_an_internal_error(begin, monkeypatch, tmp_path):
     """After an internal error the file is recovered and the queued data are written."""
     monkeypatch.setattr("spectrod.recording.recorder._AGAIN_FIRST_S", 0.01)
     calls, all_taken = iter(range(4)), threading.Event()
@@ -338,7 +336,7 @@ def test_after_an_hour_without_a_fault_the_next_wait_is_short_again(begin, monke
     ("kinds", "expected"),
     [(("clipping",), [1]), (("silent",), [2]), (("silent", "clipping"), [1, 2]), (("dc",), [])],
 )
-def test_what_is_odd_triggers_where_it_begins(begin, kinds, expected):
+def test_an_oddity_triggers_at_its_start(begin, kinds, expected):
     """An oddity triggers at its start and clipping with each block; a lasting state does not."""
     states = iter([
         (("stuck: 1",), 7), (("stuck: 1", "clipping: 0"), 9), (("silent: 0", "clipping: 0"), 9),
@@ -372,7 +370,7 @@ def test_a_source_whose_name_is_no_folder_is_not_recorded(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_trigger_of_what_is_not_there_names_what_is(tmp_path):
+def test_an_unknown_trigger_lists_the_recordings(tmp_path):
     """An error about an unknown trigger lists the recordings and sources."""
     recorders = Recorders(tmp_path, EventLog())
     message = "recording='x', source='': no such recording has triggers; there are: none"
@@ -380,7 +378,7 @@ def test_a_trigger_of_what_is_not_there_names_what_is(tmp_path):
         recorders.trigger("x", "")
 
 
-def test_a_recording_that_cannot_begin_waits_and_the_others_run(tmp_path):
+def test_a_recording_that_cannot_start_waits_and_the_others_run(tmp_path):
     """A recording that cannot start waits for a retry while the others run."""
 
     class Pipeline:

@@ -46,7 +46,7 @@ def test_integer_pcm_is_a_fraction_of_full_scale(x, expected):
         (memoryview(np.zeros(3)), "samples of dtype float64: must be float32 for sample_format"),
     ],
 )
-def test_what_is_no_sample(x, message):
+def test_invalid_samples_are_refused(x, message):
     """An invalid shape or dtype is an error with the actual and the required one."""
     with pytest.raises(InputError, match=re.escape(message)):
         as_samples(x, 3 if getattr(x, "shape", ()) == (2, 5) else None)
@@ -86,7 +86,7 @@ def test_formats_are_taken_as_they_are(x, sample_format, expected):
         (b"", "int16", "0 bytes: must be a whole number, 1 or more, of 4-byte samples (2 channels"),
     ],
 )
-def test_what_is_not_of_the_format(x, sample_format, message):
+def test_samples_of_another_format_are_refused(x, sample_format, message):
     """A dtype other than the format's, and bytes that end within a sample, are refused."""
     channels = 2 if isinstance(x, bytes) else None
     with pytest.raises(InputError, match=re.escape(message)):

@@ -34,7 +34,7 @@ def at(text):
         (["05:00-05:00"], ["2026-05-04 04:59", "2026-05-04 05:00"], []),
     ],
 )  # fmt: skip
-def test_hours_hold_from_their_begin_to_before_their_end(hours, inside, outside):
+def test_hours_include_their_start_and_exclude_their_end(hours, inside, outside):
     """Hours include their start but not their end, on named days or all, also over midnight."""
     schedule = Schedule(hours)
     assert all(schedule.covers(at(t)) for t in inside)
@@ -50,7 +50,7 @@ def test_hours_hold_from_their_begin_to_before_their_end(hours, inside, outside)
         (["Mon,Thu 01:00-02:30"], (60.0, 60.0)),
     ],
 )
-def test_it_says_the_same_up_to_its_next_turn(hours, cycle):
+def test_the_state_is_constant_up_to_the_next_change(hours, cycle):
     """The state is constant up to the next change, which comes within a week."""
     schedule = Schedule(hours, *cycle)
     rng = np.random.default_rng(7)
@@ -72,7 +72,7 @@ def test_its_turns_are_at_the_edges():
     assert turns == ["Mon 06:00", "Mon 18:00", "Tue 06:00", "Tue 18:00", "Mon 06:00"]
 
 
-def test_a_cycle_begins_with_the_day_that_it_divides():
+def test_a_cycle_starts_with_the_day():
     """A duty cycle starts with each day, first on, then off."""
     schedule = Schedule((), 300.0, 600.0)
     midnight = at("2026-05-04 00:00")
@@ -104,7 +104,7 @@ def test_all_hours_have_no_turn(hours):
         ([], (1e-10, 1e-10), "on_s=1e-10, off_s=1e-10: must be 1 or more, where not 0"),
     ],
 )
-def test_what_is_no_schedule_is_told(hours, cycle, message):
+def test_an_invalid_schedule_is_refused(hours, cycle, message):
     """An invalid schedule is refused with the value and the rule."""
     with pytest.raises(ConfigError, match=message):
         Schedule(hours, *cycle)

@@ -369,7 +369,7 @@ def test_rows_are_chosen_by_time_and_by_number(tmp_path, n, is_finished):
     made.abort()
 
 
-def test_a_part_does_not_begin_with_a_gap(tmp_path):
+def test_a_part_does_not_start_with_a_gap(tmp_path):
     """A part has no gap before its first row."""
     gap = shifted(make_batch(SPEC, 2, 2), 500, gap_samples=500, discontinuity=True)
     write(tmp_path / "a.spd", make_batch(SPEC, 0, 2), gap)

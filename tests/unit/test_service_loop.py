@@ -306,7 +306,7 @@ def test_every_source_must_get_on():
     ) == [True, False, True]
 
 
-def test_a_source_of_which_nothing_is_wanted_must_still_deliver():
+def test_a_source_without_demand_must_still_deliver():
     """Without demand, samples, analysis and heartbeats of a source must still advance."""
     idle = {"computed": (), "row_due_samples": 0, "frames": 1, "messages": 1}
     assert _advances(
@@ -348,7 +348,7 @@ def test_rows_must_come_when_they_are_due():
     assert _advances(slow(1, 0), slow(2, 0)) == [False, False]
 
 
-def test_a_source_that_is_waited_for_must_be_sought_and_told_of():
+def test_the_search_for_an_absent_source_must_advance():
     """A search or a publisher that hangs while a source is absent stops the notifications."""
     assert _advances(
         [_waiting(0, 1, 1)],
@@ -393,7 +393,7 @@ def test_status_line_names_every_loss():
     )
 
 
-def test_status_line_says_how_samples_arrive():
+def test_the_status_line_describes_the_capture():
     """The status line has clock rate, detected losses, restarts of capture, and oddities."""
     capture = CaptureStats(
         restarts=1, suspected=2, rate_error_ppm=-12.34, rate_uncertainty_ppm=0.456
@@ -427,7 +427,7 @@ def test_status_line_of_several_sources_is_short():
     )
 
 
-def test_status_line_says_what_is_computed_for_whom():
+def test_the_status_line_lists_computed_products():
     """The status line of a single source lists the products that are computed."""
     stats = make_stats(7)
     two = dataclasses.replace(stats, subscribers=2, computed=("dbfs", "levels"))

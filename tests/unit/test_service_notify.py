@@ -99,7 +99,7 @@ def test_the_watchdog_is_for_the_process_it_names(environ, watchdog_s):
         ({"WATCHDOG_USEC": "1e6"}, "WATCHDOG_USEC='1e6': must be a positive whole number"),
     ],
 )
-def test_what_no_manager_sets_is_refused(environ, message):
+def test_a_malformed_variable_is_refused(environ, message):
     """A malformed variable is refused with its value and the rule."""
     with pytest.raises(ConfigError, match=re.escape(message)):
         Notifier(environ)

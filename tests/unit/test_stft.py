@@ -171,7 +171,7 @@ def test_what_was_complete_when_demand_ended_still_comes():
 
 
 @pytest.mark.parametrize("averaging", ["mean", "max", "exponential"])
-def test_a_reset_begins_averages_anew(averaging):
+def test_a_reset_restarts_averages(averaging):
     """After a reset the next row has only later frames and is marked as not contiguous."""
     spec = SpectrumSpec(
         1e6, 2, win_length=128, hop=128, averaging=averaging, averaging_frames=3, averaging_s=0.01

@@ -29,7 +29,7 @@ from spectrod.text import TEXT_MAX_CHARS, json_text, printable, printable_all
         ("lone \ud83d \udc00 \udfff", r"lone \ud83d \udc00 \udfff"),
     ],
 )
-def test_what_a_terminal_obeys_is_escaped(text, shown):
+def test_control_sequences_are_escaped(text, shown):
     """Controls, line breaks, bidirectional overrides, invisible characters and bytes show."""
     assert printable(text) == shown
 
@@ -61,7 +61,7 @@ def test_a_long_text_loses_its_middle(text, max_chars):
     assert set(first + last) <= set(printable(text[:4], 10))
 
 
-def test_the_bound_counts_what_is_shown():
+def test_the_bound_counts_escapes():
     """The limit counts escapes with their whole length and cuts none."""
     assert printable("\x1b" * 5, 20) == r"\x1b" * 5
     assert printable("\x1b" * 6, 20) == r"\x1b\x1b...\x1b\x1b"
@@ -108,7 +108,7 @@ def test_json_keeps_texts_unless_they_are_not_unicode():
     assert json_text({"a": 1}, indent=2) == '{\n  "a": 1\n}'
 
 
-def test_what_is_told_to_people_is_printable():
+def test_text_for_people_is_printable():
     """Text in events and statistics, for logs, messages and replies, is printable."""
     event = EventLog().add("record.deleted", "caf\udce9.wav\n", who="\x1b")
     assert (event.text, event.who) == (r"caf\xe9.wav\n", r"\x1b")

@@ -121,7 +121,7 @@ def test_a_part_of_the_axis(span, first_bin):
     assert all(0 <= column < part.columns for column, _ in part.ticks())
 
 
-def test_what_is_pressed_is_shown():
+def test_pressed_keys_change_the_display():
     """Levels and frequencies are the selected ones; pause and products are displayed."""
     scene = make_scene(look=pressed("down", "+"), products=["dbfs", "slow"])
     text = render(scene, 100, 30, Style())
@@ -150,7 +150,7 @@ def test_help_fits(width, height):
 
 
 @pytest.mark.parametrize(("width", "height"), [(40, 8), (29, 24), (12, 8), (39, 9)])
-def test_a_small_room_says_so(width, height):
+def test_a_small_terminal_shows_whole_words(width, height):
     """A small room shows whole words: the peak, and the room that a picture needs."""
     lines = render(make_scene(), width, height, Style())
     assert len(lines) <= height

@@ -68,7 +68,7 @@ def test_linear_values_are_read_in_decibels():
 
 
 @pytest.mark.parametrize("k", [0, 1, 2047, 2048])
-def test_at_the_ends_the_bin_is_told(k):
+def test_at_the_ends_the_bin_is_shown(k):
     """Beside DC and Nyquist the bin is shown without interpolation, and the text says so."""
     spec = SpectrumSpec(FS, win_length=4096, scaling="dbfs")
     frame = analyse(np.zeros(4096), spec)

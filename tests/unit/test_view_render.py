@@ -78,7 +78,7 @@ def test_the_picture_fits_its_room(width, height, depth):
         assert len(lines) == height
 
 
-def test_the_head_says_what_is_shown():
+def test_the_head_describes_the_picture():
     """The header shows source, rate, window, lengths, engine, peak and losses."""
     head = render(make_scene(), 120, 30, Style())[:2]
     assert head[0] == "mic/0  48000 Hz  hann 4096  N 4096  hop 1024  numpy"
@@ -152,7 +152,7 @@ def test_a_peers_escape_sequences_do_not_reach_the_terminal():
     assert r"\x1b]0;evil\x07?" in text
 
 
-def test_waiting_says_for_what():
+def test_waiting_names_the_reason():
     """Before the first message the endpoint is shown, before the first frame the state."""
     scene = Scene("tcp://127.0.0.1:5556")
     assert render(scene, 80, 24, Style()) == ["waiting for tcp://127.0.0.1:5556"]
@@ -162,7 +162,7 @@ def test_waiting_says_for_what():
     ]
 
 
-def test_a_source_that_is_waited_for_is_told():
+def test_the_reason_of_an_absent_source_is_shown():
     """The reason of a waiting source is shown beside the keys, or alone before a spectrum."""
     away = {"daemon_state": "waiting", "waiting_for": "no \x1b[2Jinput"}
     foot = render(make_scene(**away), 80, 24, Style())[-1]
@@ -176,7 +176,7 @@ def test_a_source_that_is_waited_for_is_told():
     assert gone == "no signal since 4.0 s"
 
 
-def test_suspected_losses_are_told_where_there_are_any():
+def test_suspected_losses_are_shown():
     """Suspected losses are shown only if there are any."""
     frame = make_frame(tone_levels())
     lossy = replace(frame, header=msgspec.structs.replace(frame.header, suspected=7))
@@ -218,7 +218,7 @@ def test_a_two_sided_picture_has_its_tone_below_zero():
     assert labels == ["Hz", "-20k", "-15k", "-10k", "-5k", "0", "5k", "10k", "15k", "20k"]
 
 
-def test_silence_and_goodbye_are_told():
+def test_the_time_since_the_last_message_is_shown():
     """A dead daemon's last picture stays, with the time since its last message."""
     foot = render(make_scene(alive=False, silence_s=4.25), 80, 24, Style())[-1]
     assert foot == "no signal since 4.2 s"

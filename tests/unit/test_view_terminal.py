@@ -208,7 +208,7 @@ def test_an_exception_restores_the_terminal(open_screen):
     assert termios.tcgetattr(screen._slave) == screen.mode_before
 
 
-def test_the_end_of_the_daemon_is_told(publisher, open_screen, feed):
+def test_the_end_of_the_daemon_is_shown(publisher, open_screen, feed):
     """The daemon's goodbye is shown at once."""
     screen = open_screen(publisher.endpoints[0])
     screen.wait_for(b"peak 1500.0 Hz", feed)
@@ -218,7 +218,7 @@ def test_the_end_of_the_daemon_is_told(publisher, open_screen, feed):
     assert screen.end() == 0
 
 
-def test_a_source_that_is_waited_for_is_told(open_screen):
+def test_the_reason_of_an_absent_source_is_shown(open_screen):
     """The reason of a waiting source is shown before and after the first spectrum."""
     now = [make_stats("waiting", "no audio input")]
     publisher = make_publisher("tcp://127.0.0.1:*", "mic", lambda: now[0])

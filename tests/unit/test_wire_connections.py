@@ -164,7 +164,7 @@ def test_a_descriptor_counts_once(stage):
     assert stage.count() == 0
 
 
-def test_what_an_unbound_endpoint_had_is_forgotten(stage):
+def test_connections_of_an_unbound_endpoint_are_forgotten(stage):
     """ZeroMQ ends these without a word: those of one socket, at one port or path."""
     stage.accept(10, 11)
     stage.accept(12, endpoint="tcp://127.0.0.1:5557")
@@ -211,7 +211,7 @@ def test_a_failed_closing_is_retried_and_reported_once(stage):
     assert not stage.after(1.1).is_open()
 
 
-def test_it_says_when_it_has_to_look_again(stage):
+def test_the_due_time_follows_the_state(stage):
     """Never while nothing happens, soon while something is closed, and once to say it is open."""
     assert stage.connections.due_s == math.inf
     stage.accept(*range(10, 110))
@@ -224,7 +224,7 @@ def test_it_says_when_it_has_to_look_again(stage):
     assert stage.connections.due_s == math.inf
 
 
-def test_a_descriptor_stands_for_the_connection_that_was_let_in_with_it():
+def test_a_descriptor_stands_for_the_connection_that_was_admitted_with_it():
     """Not for the next one with its number, nor the one before; unknown ones stand for none."""
     inodes = {5: 50}
     connections = Connections(100, 10_000, inode_of=inodes.get)
@@ -244,7 +244,7 @@ def test_a_descriptor_stands_for_the_connection_that_was_let_in_with_it():
     assert connections.link_of(5, second) is None
 
 
-def test_a_connection_may_be_let_in_before_it_is_reported():
+def test_a_connection_may_be_admitted_before_it_is_reported():
     """Two threads of libzmq do it; the end that was not reported is that of the one before."""
     connections = Connections(100, 10_000, inode_of={5: 50}.get)
     early = connections.admit()

@@ -415,7 +415,7 @@ def test_large_replies_wait_for_a_peer_two_at_a_time(folder):
 
 
 @pytest.mark.slow
-def test_who_reads_late_gets_its_large_replies_too(folder):
+def test_a_late_reader_gets_its_large_replies_too(folder):
     """Seven asked for before the first is read: five have to wait for room."""
     handler = Part(lambda method, _: Answer("x", LARGE if method == "get" else ()))
     with (
@@ -515,7 +515,7 @@ def test_one_that_was_there_before_the_watch_is_not_missed(folder):
         assert reply_to(socket, LATEST)["result"] == "there"
 
 
-def test_what_is_gone_before_the_watch_begins_is_refused(folder):
+def test_a_topic_that_is_gone_before_the_watch_is_refused(folder):
     """As a product that a change takes away in between; the socket lives on."""
 
     def watch(_):
@@ -657,7 +657,7 @@ def with_key(keys, server, name):
     )
 
 
-def test_keys_are_asked_for_where_the_configuration_says_so(keys):
+def test_keys_are_required_as_configured(keys):
     """The request of a peer without a key is not even read."""
     with served_with_keys(keys, Part()) as (server, _):
         with (
@@ -698,7 +698,7 @@ def test_a_key_gives_name_and_right(keys):
 
 
 @pytest.mark.slow
-def test_a_revoked_key_is_cut_off_and_the_others_go_on(keys):
+def test_a_revoked_key_is_cut_off_and_the_others_continue(keys):
     """It is not answered once more, whether it was connected or comes again."""
     with (
         served_with_keys(keys, Part()) as (server, access),

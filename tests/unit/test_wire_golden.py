@@ -112,7 +112,7 @@ def test_the_golden_events_are_read(messages):
 
 
 @pytest.mark.parametrize(("again", "first"), [("last", "spectrum"), ("last_bands", "bands")])
-def test_what_is_sent_again_differs_in_its_topic_only(messages, again, first):
+def test_a_resent_message_differs_only_in_its_topic(messages, again, first):
     """Header and payload under ``last/`` are those of the message."""
     assert messages[again].topic == "last/" + messages[first].topic.partition("/")[2]
     assert type(messages[again]) is type(messages[first])

@@ -54,7 +54,7 @@ def test_the_oldest_go_first_whatever_their_topic():
 
 
 @pytest.mark.parametrize("n", [0, 1, 100, 1001])
-def test_the_size_is_that_of_what_is_kept(n):
+def test_the_size_is_that_of_the_stored_messages(n):
     """And never above the limit."""
     history = history_of(n, limit_messages=7)
     assert history.size_bytes == sum(m.size_bytes for m in history.since(ONE, 0))
@@ -87,7 +87,7 @@ def test_a_forgotten_topic_is_gone_and_its_room_is_free():
     assert seqs(history.since(OTHER, 0)) == [1, 2, 3, 4]
 
 
-def test_who_watches_a_topic_hears_of_each_message_until_the_watch_ends():
+def test_a_watch_is_called_for_each_message_until_it_ends():
     """Only for that topic; the callback may read and watch the history itself."""
     history = history_of(0)
     heard = []

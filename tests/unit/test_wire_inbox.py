@@ -26,7 +26,7 @@ def test_peers_have_turns_and_each_its_own_order():
 
 
 @pytest.mark.parametrize(("n_bytes", "most"), [(1, (1 << 20) // 301), (65_536, 15)])
-def test_a_peer_has_room_for_so_many_requests_and_bytes(n_bytes, most):
+def test_requests_and_bytes_of_a_peer_are_bounded(n_bytes, most):
     """It is named when it has more, and others go on."""
     inbox = Inbox()
     inbox.add(b"other", "x", 10)

@@ -34,7 +34,7 @@ def due(subscriptions, now_s, *, is_sent=True):
         (b"meta/c/", []),
     ],
 )
-def test_a_subscription_brings_what_it_matches_and_nothing_else(prefix, topics):
+def test_a_subscription_is_answered_with_matching_topics_only(prefix, topics):
     """At once, and not again."""
     subscriptions = NewSubscriptions()
     subscriptions.note(prefix)

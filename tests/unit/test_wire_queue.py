@@ -65,7 +65,7 @@ def test_the_gap_of_a_dropped_frame_is_passed_on():
     assert [frame.gap_samples for frame in take_all(queue)] == [111, 0]
 
 
-def test_rows_that_nobody_wanted_have_numbers():
+def test_rows_without_demand_have_numbers():
     """The number says how many rows there could have been, of each product apart."""
     queue = FrameQueue(8)
     queue.put_batch(replace(make_batch(2), skipped_rows=5))
@@ -89,7 +89,7 @@ def test_gaps_and_drops_are_reported_for_their_product():
     assert queue.dropped == 1
 
 
-def test_numbers_go_on_from_those_given():
+def test_numbers_continue_from_the_given_ones():
     """A source that comes again under its name goes on where it ended."""
     numbers = Counter(density=4)
     queue = FrameQueue(8, numbers)

@@ -41,7 +41,7 @@ def test_the_peer_that_was_silent_longest_is_forgotten_first():
     assert limits.take(b"0", 0.0)
 
 
-def test_what_cannot_be_refused_is_owed_for_a_second_at_most():
+def test_an_excess_is_owed_for_a_second_at_most():
     """Waiting makes up for an excess, up to a bound."""
     bucket = TokenBucket(10.0, 2.0, 0.0)
     for _ in range(5):

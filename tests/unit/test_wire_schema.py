@@ -83,7 +83,7 @@ def test_frequencies_are_bin_number_times_bin_width():
 
 
 @pytest.mark.parametrize("nfft", [64, 65])
-def test_a_two_sided_axis_begins_below_zero(nfft):
+def test_a_two_sided_axis_starts_below_zero(nfft):
     """Bin ``-(nfft // 2)`` comes first, 0 Hz stands in the middle, as in the analysis."""
     header = msgspec.structs.replace(make_frame(nfft).header, shape=(nfft,), first_bin=-(nfft // 2))
     sent = Frame(NAME, header, np.arange(nfft, dtype=np.float32))

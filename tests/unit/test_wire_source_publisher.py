@@ -185,7 +185,7 @@ def covering(*wanted):
     return lambda topics: any(topic in wanted for topic in topics)
 
 
-def test_on_demand_gets_the_wanted_products_and_their_changes():
+def test_on_demand_gets_the_products_in_demand_and_their_changes():
     """Once after each offer, even of nothing wanted, and then when it becomes another set."""
     told = []
     feed = make_feed(on_demand=told.append)
@@ -266,7 +266,7 @@ def test_products_that_are_no_more_are_described_no_more():
     assert described() == {"meta/mic/0/dbfs/", "meta/mic/1/dbfs/"}
 
 
-def test_what_is_sent_does_not_keep_its_batch():
+def test_a_sent_message_does_not_keep_its_batch():
     """History would otherwise hold whole batches for the sake of one row."""
     feed = make_feed()
     batch = make_batch(3)

@@ -31,12 +31,12 @@ def book_of(*requests):
         (b"last/", False),
     ],
 )
-def test_a_prefix_wants_the_topics_that_begin_with_it(prefix, is_covered):
+def test_a_prefix_covers_the_topics_that_start_with_it(prefix, is_covered):
     """Just as ZeroMQ would deliver them: whole topics, and only those of values."""
     assert book_of(b"\x01" + prefix).covers(TOPICS) == is_covered
 
 
-def test_bands_are_wanted_by_their_own_word():
+def test_bands_have_their_own_word():
     """Spectra and bands are distinct, and the empty prefix matches both."""
     bands = [b"bands/mic/0/thirds/"]
     assert book_of(b"\x01bands/mic/").covers(bands)
@@ -44,7 +44,7 @@ def test_bands_are_wanted_by_their_own_word():
     assert book_of(b"\x01").covers(bands)
 
 
-def test_a_prefix_that_has_gone_wants_nothing():
+def test_a_removed_prefix_covers_nothing():
     """Of two unsubscriptions libzmq reports only the last, which ends both."""
     book = book_of(b"\x01spec/", b"\x01spec/mic/", b"\x01spec/")
     assert book.subscribers == 3
@@ -97,7 +97,7 @@ def test_prefixes_that_no_topic_has_are_not_kept():
     assert len(book._arrivals) == 0
 
 
-def test_what_was_wanted_when_connections_were_cut_counts_until_it_is_released():
+def test_demand_at_a_cut_counts_until_it_is_released():
     """Subscribers that leave or come in between count; afterwards only current ones."""
     book = book_of(b"\x01spec/mic/0/")
     book.hold()

@@ -34,7 +34,7 @@ def fill(unread, peer, n_bytes, most=1000):
         (TOTAL_MAX_BYTES + 1, 0),
     ],
 )
-def test_a_peer_has_room_for_so_many_replies_and_bytes(n_bytes, n_replies):
+def test_replies_and_bytes_of_a_peer_are_bounded(n_bytes, n_replies):
     """One more waits until one of its own has gone; others have room."""
     unread = UnreadReplies()
     held = fill(unread, b"a", n_bytes)

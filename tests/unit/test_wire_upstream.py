@@ -95,7 +95,7 @@ def test_only_the_sender_of_an_invalid_request_is_cut(stage, sent):
     stage.take_until(lambda: b"\x00spec/" in stage.taken)
 
 
-def test_a_connection_has_so_many_subscriptions(stage):
+def test_subscriptions_of_a_connection_are_bounded(stage):
     """It may take some back and make others; one more than it may have, and it is cut off."""
     with stage.connect() as peer:
         for k in range(SUBSCRIPTIONS_A_LINK):
@@ -164,7 +164,7 @@ def test_connections_that_have_gone_are_forgotten(stage):
     assert not stage.cut
 
 
-def test_links_are_those_to_the_endpoint_and_tell_their_traffic(stage):
+def test_links_are_those_to_the_endpoint_with_their_traffic(stage):
     """Not the other ends in this process, nor listening sockets."""
     links = Links([stage.endpoint])
     is_tcp = stage.endpoint.startswith("tcp")
