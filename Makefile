@@ -109,8 +109,9 @@ test-needs: $(VENV)/.group-test examples/node_modules/.installed
 	@scripts/packages $(TEST_PACKAGES) $(if $(ROOT),$(SYSTEMD_PACKAGES))
 
 PYTEST = @$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd")
-# Tests that need a machine's only sound system, or compile the same kernels, stay in one process.
-PARALLEL = --numprocesses 2 --dist loadgroup
+# The tests of a file stay in one process: they share fixtures, and two processes that compile the same
+# kernel at once do so twice.
+PARALLEL = --numprocesses 2 --dist loadfile
 # The markers of what takes long beside what it adds: pyproject.toml says what they are.
 REST = every_driver or every_form or extended or systemd
 

@@ -71,30 +71,14 @@ def pytest_generate_tests(metafunc):
             metafunc.parametrize(name, [*others, *working], scope="module", indirect=True)
 
 
-@pytest.hookimpl(tryfirst=True)  # -m and xdist must see the markers
-def pytest_collection_modifyitems(items):
-    """Choose the process and the run of tests by their markers and parameters."""
-    _group(items)
-    _leave_forms(items)
-
-
-def _group(items):
-    """Keep in one process what uses sound servers, and what compiles the same kernels."""
-    for item in items:
-        device = _device_of(item)
-        if item.get_closest_marker("audio"):
-            item.add_marker(pytest.mark.xdist_group("audio"))
-        elif device:
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem} {device.number}"))
-
-
 def _device_of(item):
     """Return the OpenCL device of a test, or None."""
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
     return parameters.get("opencl_device") or parameters.get("any_device")
 
 
-def _leave_forms(items):
+@pytest.hookimpl(tryfirst=True)  # -m must see the markers
+def pytest_collection_modifyitems(items):
     """Give ``every_form`` to combinations of parameters that `make test` leaves to `make test-all`.
 
     On the first OpenCL device a test keeps a few that together have every value of every parameter,
