@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from spectrod.errors import ConfigError
 from spectrod.names import check_channel_names, check_name, name_channels
-from spectrod.stats import State, Stats
+from spectrod.stats import CaptureStats, State, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.wire.queue import FrameQueue, QueuedFrame
 from spectrod.wire.schema import Heartbeat, HeartbeatHeader, encode, heartbeat_topic
@@ -262,24 +263,15 @@ class SourcePublisher:
         """Return a heartbeat; the last one gives the final state."""
         stats = self._stats()
         state = "stopped" if is_last and stats.state not in _ENDED else stats.state
-        name, capture = heartbeat_topic(self.name), stats.capture
+        name = heartbeat_topic(self.name)
+        own = {"state": state, "frames": self.frames, "dropped": self.dropped}
         self.heartbeats += 1
         header = HeartbeatHeader(
             seq=self._next_seq(name),
             epoch=self._epoch,
             t_utc_ns=time.time_ns(),
             t_mono_ns=time.monotonic_ns(),
-            state=state,
-            frames=self.frames,
-            overflows=stats.overflows,
-            dropped=self.dropped,
-            waiting_for=capture.waiting_for,
-            suspected=capture.suspected,
-            restarts=capture.restarts,
-            rate_error_ppm=capture.rate_error_ppm,
-            rate_uncertainty_ppm=capture.rate_uncertainty_ppm,
-            checks=stats.checks,
-            clipped_samples=stats.clipped_samples,
+            **(_shared(stats.capture) | _shared(stats) | own),
         )
         return encode(Heartbeat(name, header))
 
@@ -318,3 +310,9 @@ class SourcePublisher:
         seq = self.numbers.messages[name]
         self.numbers.messages[name] += 1
         return seq
+
+
+def _shared(counters: Stats | CaptureStats) -> dict[str, Any]:
+    """Return the values for which a heartbeat has fields of the same names."""
+    names = HeartbeatHeader.__struct_fields__
+    return {name: getattr(counters, name) for name in names if hasattr(counters, name)}

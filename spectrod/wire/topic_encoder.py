@@ -1,5 +1,6 @@
 """Topics and headers of one product of one source, computed once."""
 
+import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +14,12 @@ from spectrod.types import SPEC_FIELDS, SpectrumBatch, SpectrumSpec
 from spectrod.wire.headers import BandsHeader, MetaHeader, SpectrumHeader, ValuesHeader
 from spectrod.wire.queue import QueuedFrame
 from spectrod.wire.schema import Meta, encode, encode_header, topic
+
+_COUNTERS = {one.name for one in dataclasses.fields(SpectrumBatch) if one.type is int} - {
+    "gap_samples"
+}
+"""Counters of a batch, which a header that has a field of the same name takes over. The queue
+counts ``gap_samples`` itself, with those of dropped frames."""
 
 
 def topic_of(source_name: str, channel: str, spec: SpectrumSpec) -> str:
@@ -76,6 +83,7 @@ class TopicEncoder:
             "engine": printable(engine),
         }
         self._header_type: type[ValuesHeader] = BandsHeader if spec.bands else SpectrumHeader
+        self._counters = _COUNTERS.intersection(self._header_type.__struct_fields__)
         self._fields = _of(self._header_type, fields)
         self._described = _of(MetaHeader, fields | {"channel_names": self._names})
 
@@ -108,10 +116,8 @@ class TopicEncoder:
             t_mono_ns=int(batch.t_mono_ns[row]),
             sample_index=int(batch.sample_index[row]),
             gap_samples=frame.gap_samples,
-            overflows=batch.overflows,
             dropped=frame.dropped,
-            suspected=batch.suspected,
-            cut_frames=batch.cut_frames,
+            **{name: getattr(batch, name) for name in self._counters},
             **self._fields,
         )
 

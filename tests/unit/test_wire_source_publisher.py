@@ -1,11 +1,15 @@
 """A source's messages, without a socket: topics, counts, states."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError
 from spectrod.stats import CaptureStats, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.wire import source_publisher, topic_encoder
 from spectrod.wire.schema import BandFrame, Frame, Meta, decode
 from spectrod.wire.source_publisher import Outgoing, SourcePublisher
 
@@ -274,3 +278,24 @@ def test_a_sent_message_does_not_keep_its_batch():
     sent = [message for message in feed.queued() if isinstance(message, Outgoing)]
     assert {type(part) for message in sent for part in message.parts} == {bytes}
     assert [message.seq for message in sent] == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_new_counter_of_a_header_is_taken_over_by_its_name(monkeypatch):
+    """Headers take each counter of a batch or of the statistics for which they have a field."""
+
+    class Beat(source_publisher.HeartbeatHeader, frozen=True, kw_only=True):
+        overruns: int = 0
+        attempts: int = 0
+
+    class Row(topic_encoder.SpectrumHeader, frozen=True, kw_only=True):
+        skipped_rows: int = 0
+
+    monkeypatch.setattr(source_publisher, "HeartbeatHeader", Beat)
+    monkeypatch.setattr(topic_encoder, "SpectrumHeader", Row)
+    stats = replace(make_stats(), overruns=5, capture=CaptureStats(attempts=6))
+    feed = make_feed(lambda: stats)
+    feed.submit(make_batch(skipped_rows=7, suspected=8))
+    frame = json.loads([parts_of(message) for message in feed.queued()][-1][1])
+    beat = json.loads(feed.heartbeat()[1])
+    assert (frame["skipped_rows"], frame["suspected"], frame["seq"]) == (7, 8, 7)
+    assert (beat["overruns"], beat["attempts"]) == (5, 6)
