@@ -21,9 +21,14 @@ import numpy as np
 from _report import new_report, write_report
 
 from spectrod.formats.description import Description
-from spectrod.formats.export import EXPORT_SUFFIXES, READABLE_SUFFIXES, make_export, open_export
 from spectrod.formats.export.options import ExportOptions
+from spectrod.formats.inputs import open_recording
+from spectrod.formats.outputs import make_data
+from spectrod.output_formats import suffixes
 from spectrod.types import SpectrumBatch, SpectrumSpec
+
+EXPORT_SUFFIXES = suffixes(lambda one: one.content == "rows" and not one.recovery)
+READABLE_SUFFIXES = suffixes(lambda one: one.reader and not one.recovery)
 
 _BATCH_ROWS = 100
 _PACKAGES = ("h5py", "h5netcdf", "zarr")
@@ -90,7 +95,7 @@ def _format(
     about = Description(batches[0].spec, "bench", ("1",), "spectrod")
 
     def write() -> None:
-        writer = make_export(path, about, ExportOptions(compression=compression))
+        writer = make_data(path, about, ExportOptions(compression=compression))
         for batch in batches:
             writer.submit(batch)
         writer.finish()
@@ -121,7 +126,7 @@ def _format(
 
 
 def _read(path: Path) -> list[SpectrumBatch]:
-    reader = open_export(path)
+    reader = open_recording(path)
     batches = list(reader.batches())
     reader.close()
     return batches

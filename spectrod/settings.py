@@ -14,6 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from spectrod.bands import check_name as check_bands
 from spectrod.errors import ConfigError
 from spectrod.names import check_name, name_channels
+from spectrod.output_formats import continuous
 from spectrod.schedule import Schedule
 from spectrod.types import (
     CENTER_FREQUENCY_MAX_HZ,
@@ -357,7 +358,7 @@ class RecordingConfig(Struct, frozen=True):
     folder: str = ""
     file_name: str = "%Y%m%dT%H%M%SZ"
     spectra: bool = True
-    samples: Literal["", "wav", "flac"] = ""
+    samples: str = ""
     pyramid: bool = False
     fsync_s: Annotated[float, Meta(ge=0.1, le=3600)] = 5.0
     rotate_s: Annotated[int, Meta(ge=0, le=366 * 86400)] = 3600
@@ -395,6 +396,9 @@ class RecordingConfig(Struct, frozen=True):
         check_name("name of a recording", self.name)
         _ = self.hours
         self._check_file_name()
+        known = [suffix.lstrip(".") for suffix in continuous("samples")]
+        if self.samples and self.samples not in known:
+            raise ConfigError(f"samples={self.samples!r}: must be '', {' or '.join(known)}")
         if not (self.spectra or self.samples or self.pyramid):
             raise ConfigError("spectra=false: must be true where neither samples nor pyramid is")
         rolls = {"pre_roll_s": self.pre_roll_s, "post_roll_s": self.post_roll_s}

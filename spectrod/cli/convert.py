@@ -18,30 +18,36 @@ from spectrod.cli.standard_output import standard_output
 from spectrod.errors import ConfigError, InputError
 from spectrod.formats.description import Description, RowWriter, note_left_out
 from spectrod.formats.inputs import batches_between, left_out_samples, open_recording
-from spectrod.formats.outputs import KINDS, Plan, check_outputs, kind_of, make_rows
+from spectrod.formats.outputs import Plan, check_outputs, make_rows
 from spectrod.formats.picture.plan import PicturePlan
 from spectrod.formats.sound.recovery import is_unfinished, recover
+from spectrod.output_formats import (
+    PART_SUFFIX,
+    continuous,
+    format_of,
+    listed,
+    readable_suffixes,
+)
 from spectrod.service import configure_logging
 from spectrod.types import SpectrumBatch
 from spectrod.units import NS_PER_S, Float32Array
 
-_SUFFIXES = tuple(suffix for suffix, kind in KINDS.items() if kind != "samples")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
+    unfinished = [suffix + PART_SUFFIX for suffix in continuous("samples")]
     parser.add_argument(
         "source",
         metavar="IN",
-        help="recording of spectra: .spd, .spd.part, a folder of them, .nc .h5 .zarr .npz .csv; or "
-        "a sound file that broke off, .wav.part or .flac.part, to be made whole",
+        help=f"recording of spectra, {' '.join(readable_suffixes())}, or a folder of .spd; or an "
+        f"unfinished sound file to complete, {' '.join(unfinished)}",
     )
     parser.add_argument(
         "output",
         metavar="OUT",
         nargs="+",
-        help=f"its suffix says what it becomes: {' '.join(_SUFFIXES)}; - and FORMAT:- are standard "
-        "output",
+        help=f"its suffix selects the format: {listed('picture', 'rows')}; - and FORMAT:- are "
+        "standard output",
     )
     parser.add_argument("--start", metavar="WHEN", help=f"only from there on: {options.WHEN}")
     parser.add_argument("--stop", metavar="WHEN", help="only before this, given as --start is")
@@ -110,7 +116,7 @@ def _check(source: Path, outputs: list[Path]) -> None:
     """Refuse to overwrite the input, and refuse outputs that spectra cannot fill."""
     check_outputs([str(path) for path in outputs], source)
     for path in outputs:
-        if kind_of(path) == "samples":
+        if format_of(path).content == "samples":
             raise ConfigError(f"{path}: must be of spectra: there are no samples to write")
 
 

@@ -22,6 +22,7 @@ from spectrod.errors import (
     UnavailableError,
     WireError,
 )
+from spectrod.output_formats import suffixes
 from spectrod.text import json_text, printable, printable_all
 from spectrod.wire.endpoint_discovery import (
     beside,
@@ -155,7 +156,8 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
 
 def _add_record(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    start = actions.add_parser("start", help="start a picture, or a .spd, .wav or .flac file")
+    known = " ".join(suffixes(lambda one: one.is_of_daemon))
+    start = actions.add_parser("start", help=f"start a file: {known}")
     stop = actions.add_parser("stop", help="finish one file, or all")
     trigger = actions.add_parser(
         "trigger", help="save the pre-roll and post-roll of configured recordings around now"

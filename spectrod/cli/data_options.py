@@ -10,7 +10,7 @@ from typing import Any
 from spectrod.errors import ConfigError
 from spectrod.formats.description import ELAPSED, TIME_REFERENCE, Description
 from spectrod.formats.export.options import COMPRESSION_MAX, PROFILES
-from spectrod.formats.outputs import KINDS, kind_of
+from spectrod.output_formats import Content, format_named, format_of, suffixes
 from spectrod.source.naming import topic_name
 
 
@@ -76,11 +76,11 @@ def data_options(args: argparse.Namespace, outputs: Sequence[str]) -> DataOption
     }
     for flag, value in used.items():
         if value is not None:
-            require_kind(f"{flag} {value}", "rows", outputs)
+            require_content(f"{flag} {value}", "rows", outputs)
     return DataOptions(export | {"attributes": attributes}, attributes)
 
 
-def require_kind(flag: str, kind: str, outputs: Sequence[str]) -> None:
+def require_content(flag: str, content: Content, outputs: Sequence[str]) -> None:
     """Refuse a flag that applies to none of the outputs.
 
     Raises
@@ -88,10 +88,10 @@ def require_kind(flag: str, kind: str, outputs: Sequence[str]) -> None:
     ConfigError
         With the flag, the outputs that take it, and the actual ones.
     """
-    if any(kind_of(path) == kind for path in outputs):
+    if any(format_of(path).content == content for path in outputs):
         return
-    suffixes = " ".join(suffix for suffix, one in KINDS.items() if one == kind)
-    raise ConfigError(f"{flag}: is for {suffixes}, and the output is {', '.join(outputs)}")
+    known = " ".join(suffixes(lambda one: one.content == content))
+    raise ConfigError(f"{flag}: is for {known}, and the output is {', '.join(outputs)}")
 
 
 def profile_paths(args: argparse.Namespace, outputs: Sequence[str]) -> list[str]:
@@ -118,7 +118,7 @@ def profile_paths(args: argparse.Namespace, outputs: Sequence[str]) -> list[str]
 
 
 def _is_folder(path: str) -> bool:
-    return path.endswith("/") or (Path(path).suffix.lower() not in KINDS and Path(path).is_dir())
+    return path.endswith("/") or (format_named(Path(path).suffix) is None and Path(path).is_dir())
 
 
 def _attribute(text: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ import msgspec
 from spectrod.config import AnalysisConfig
 from spectrod.errors import ConfigError
 from spectrod.formats.longterm.presets import VIEWS, LongTermFrames, frames_for, picture_defaults
+from spectrod.output_formats import suffixes
 from spectrod.types import NFFT_MAX
 
 _SPD_BINS_MAX = 1 << 17
@@ -16,12 +17,13 @@ histogram."""
 
 def add_view(group: argparse._ActionsContainer) -> None:
     """Add the flag that selects the view of pictures; ``apply_view`` uses it."""
+    known = suffixes(lambda one: one.holds_levels)
     group.add_argument(
         "--view",
         choices=VIEWS,
         default=VIEWS[0],
         help="the long-term average of densities, or how often each level occurs, with its "
-        "percentiles: .png .jpg .webp .svg .pdf, .npz .csv (spectrogram)",
+        f"percentiles: {' '.join(known)} (spectrogram)",
     )
 
 

@@ -8,6 +8,7 @@ from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.picture_options import add_picture, repeat
 from spectrod.cli.record_plan import add_outputs
 from spectrod.cli.standard_output import standard_output
+from spectrod.output_formats import format_named, readable_suffixes
 from spectrod.service import configure_logging
 from spectrod.source.kinds import forms
 
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="SRC",
-        help=f"{forms()}; a recording of spectra (.spd .nc .zarr ...); or a daemon's "
+        help=f"{forms()}; a recording of spectra ({' '.join(readable_suffixes())}); or a daemon's "
         "tcp:// or ipc://",
     )
     add_outputs(parser)
@@ -90,7 +91,10 @@ def _is_small(source: str) -> bool:
 
 def _is_stored(source: str) -> bool:
     """Return True if a source is a recording of spectra, or a folder of them."""
-    if source.lower().endswith((".wav", ".flac")) or ":" in source or "\0" in source:
+    if ":" in source or "\0" in source:
+        return False
+    found = format_named(Path(source).suffix)
+    if found is not None and found.content == "samples":
         return False
     from spectrod.formats.inputs import is_recording  # noqa: PLC0415
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import spectrod
-from spectrod.cli.data_options import add_data, profile_paths, require_kind
+from spectrod.cli.data_options import add_data, profile_paths, require_content
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import add_view
 from spectrod.cli.record_files import OutputFiles, RowFiles, SampleFiles
@@ -17,16 +17,11 @@ from spectrod.cli.times import parse_seconds
 from spectrod.errors import ConfigError, SpectrodError
 from spectrod.formats.description import Description
 from spectrod.formats.longterm.presets import View
-from spectrod.formats.outputs import (
-    Plan,
-    check_outputs,
-    kind_of,
-    make_rows,
-    make_samples,
-)
+from spectrod.formats.outputs import Plan, check_outputs, make_rows, make_samples
 from spectrod.formats.picture.options import PictureOptions, check_width
 from spectrod.formats.picture.painter import Painter, Transpose
 from spectrod.formats.picture.plan import PicturePlan
+from spectrod.output_formats import Content, format_of, listed
 from spectrod.types import SpectrumSpec
 from spectrod.units import NS_PER_S
 
@@ -59,9 +54,9 @@ class Asked:
     view: View = "spectrogram"
 
     @property
-    def kinds(self) -> frozenset[str]:
-        """Kinds of the outputs."""
-        return frozenset(map(kind_of, self.paths))
+    def contents(self) -> frozenset[Content]:
+        """Contents of the outputs."""
+        return frozenset(format_of(path).content for path in self.paths)
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -72,9 +67,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         action="append",
         required=True,
-        help="its suffix says what it becomes: .png .jpg .webp .pgm .svg .pdf; .spd .nc .h5 .zarr "
-        ".npz .npy .csv; .wav .flac .sigmf-meta; may be repeated; - (a PNG) and FORMAT:- are "
-        "standard output",
+        help=f"its suffix selects the format: {listed('picture', 'rows', 'samples')}; may be "
+        "repeated; - (a PNG) and FORMAT:- are standard output",
     )
     parser.add_argument(
         "--every", metavar="TIME", help="a file for each 10min, 1h, 1d, ... of UTC; needs --name"
@@ -98,7 +92,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     )
     add_view(group)
     group.add_argument(
-        "--subtype", default="", metavar="T", help="of .wav .flac .sigmf-meta: s16 s24 s32 f32"
+        "--subtype", default="", metavar="T", help=f"of {listed('samples')}: s16 s24 s32 f32"
     )
 
 
@@ -115,7 +109,7 @@ def asked(args: argparse.Namespace) -> Asked:
         paths = tuple(str(Path(folder) / args.pattern) for folder in paths)
     found = Asked(paths, _period_ns(args), _seconds_per_pixel(args), args.view)
     if args.subtype:
-        require_kind(f"--subtype {args.subtype}", "samples", paths)
+        require_content(f"--subtype {args.subtype}", "samples", paths)
     # A source with a NUL is not a path; the reader reports it.
     _check_names(found, None if "\0" in args.source else Path(args.source))
     return found
@@ -151,7 +145,7 @@ def _seconds_per_pixel(args: argparse.Namespace) -> float:
 def _check_names(found: Asked, source: Path | None) -> None:
     check_outputs(list(found.paths), source)
     for path in found.paths:
-        kind_of(path)
+        format_of(path)
         if not found.period_ns:
             continue
         # A name that repeats, after a day or a year, would replace a file.
@@ -243,14 +237,14 @@ def make_outputs(found: Asked, plan: Plan, now_utc_ns: int) -> Outputs:
     try:
         for path in found.paths:
             name = partial(name_at, path, found.period_ns)
-            kind = kind_of(path)
+            content = format_of(path).content
             with interrupts_held():
-                if kind == "samples":
+                if content == "samples":
                     _try(samples, name, found, now_utc_ns)
                     outputs.samples.append(SampleFiles(name, samples, found.period_ns))
                 else:
                     _try(rows, name, found, now_utc_ns)
-                    into = outputs.pictures if kind == "picture" else outputs.rows
+                    into = outputs.pictures if content == "picture" else outputs.rows
                     into.append(RowFiles(name, rows, found.period_ns))
     except BaseException:  # Ctrl-C too
         with interrupts_held():

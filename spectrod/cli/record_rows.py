@@ -27,7 +27,8 @@ from spectrod.cli.record_plan import (
 from spectrod.cli.times import parse_seconds, wait_for_start
 from spectrod.errors import ConfigError, SpectrodError
 from spectrod.formats.description import Description
-from spectrod.formats.outputs import Plan, kind_of
+from spectrod.formats.outputs import Plan
+from spectrod.output_formats import format_of
 from spectrod.types import SpectrumBatch
 from spectrod.units import NS_PER_S, Float32Array
 
@@ -49,7 +50,7 @@ def record_rows(args: argparse.Namespace) -> int:
     """Pass all rows to all outputs."""
     found = asked(args)
     for path in found.paths:
-        if kind_of(path) == "samples":
+        if format_of(path).content == "samples":
             raise ConfigError(f"{path}: {args.source} has spectra, and no samples")
     return (_of_daemon if "://" in args.source else _of_recording)(args, found)
 

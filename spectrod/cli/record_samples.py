@@ -78,7 +78,7 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
     configure_logging(settings.log.level, settings.log.style)
     found = asked(args)
     files = data_options(args, found.paths)
-    if "picture" in found.kinds:
+    if "picture" in found.contents:
         # Import now, while drivers load; it is needed later.
         import spectrod.formats.picture.sink  # noqa: F401, PLC0415
     # Ignore the configuration's pace and loop, which are for the daemon.
@@ -100,14 +100,14 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
     pictured, data = _specs(args, settings, source, span, found, look)
     engine = _open_engine(settings, span, pictured, data)
     try:
-        specs = [*([pictured] if "picture" in found.kinds else []), data]
+        specs = [*([pictured] if "picture" in found.contents else []), data]
         if len(specs) > 1 and data is pictured:
             specs.pop()
         if source.is_live:  # other sources wait while drivers compile
             from spectrod.analysis.warm_up import warm_up  # noqa: PLC0415
 
             warm_up(engine, *specs, sample_format=source.layout.sample_format)
-        if "rows" in found.kinds and data.uncovered:
+        if "rows" in found.contents and data.uncovered:
             _log.warning("%s", rows_leave_out(data))
         notes = (note(spec) for note in _NOTES for spec in specs)
         for text in dict.fromkeys(filter(None, notes)):
@@ -324,7 +324,7 @@ def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:
 
 
 def _warn_of_no_date(args: argparse.Namespace, found: Asked) -> None:
-    if found.kinds != {"picture"} or found.period_ns:
+    if found.contents != {"picture"} or found.period_ns:
         _log.warning(
             "%s does not say when it begins: times count from its beginning (--start-time says "
             "when that was)",
@@ -371,19 +371,19 @@ def _specs(
     Window length and hop of the configuration are for the daemon: they apply to data, pictures have
     their own. A kind that is not requested gets the spec of the other.
     """
-    of_kinds: dict[str, SpectrumSpec] = {}
+    of_contents: dict[str, SpectrumSpec] = {}
     # The data files of a long-term view hold its rows.
     is_long = found.view != "spectrogram"
-    if "picture" in found.kinds or (is_long and not args.profile):
-        of_kinds["picture"] = _pictured(args, settings, source, span, found, look)
-    if "rows" in found.kinds and args.profile:
-        of_kinds["rows"] = _bound(_of_profile(args, settings.analysis, source.fs), source)
-    elif "rows" in found.kinds and not is_long:
-        of_kinds["rows"] = _bound(settings.analysis, source)
-    if args.profile and "rows" in of_kinds:
-        _check_length_of_profile(args, span, of_kinds["rows"])
-    of_kinds = shortened(of_kinds, span.n_samples, args.source)
-    pictured, data = of_kinds.get("picture"), of_kinds.get("rows")
+    if "picture" in found.contents or (is_long and not args.profile):
+        of_contents["picture"] = _pictured(args, settings, source, span, found, look)
+    if "rows" in found.contents and args.profile:
+        of_contents["rows"] = _bound(_of_profile(args, settings.analysis, source.fs), source)
+    elif "rows" in found.contents and not is_long:
+        of_contents["rows"] = _bound(settings.analysis, source)
+    if args.profile and "rows" in of_contents:
+        _check_length_of_profile(args, span, of_contents["rows"])
+    of_contents = shortened(of_contents, span.n_samples, args.source)
+    pictured, data = of_contents.get("picture"), of_contents.get("rows")
     if data is None:
         data = pictured or _bound(AnalysisConfig(), source)
     elif data.product == PRODUCT:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from spectrod.errors import ConfigError, SpectrodError, StorageError
-from spectrod.formats.outputs import KINDS
+from spectrod.output_formats import OutputFormat, format_named, suffixes
 from spectrod.suggestions import did_you_mean
 
 if TYPE_CHECKING:  # imported on use: most outputs have a name
@@ -16,18 +16,12 @@ if TYPE_CHECKING:  # imported on use: most outputs have a name
 
 _NAME = "standard output"
 _DEFAULT = ".png"
-_TEXTS = (".csv", ".svg")
-"""Text formats, which a terminal can show."""
-
-_SEVERAL = (".npy", ".zarr", ".sigmf-meta", ".sigmf-data")
-"""Formats with more than one file."""
-
 _OF_SEVERAL_FILES = ("every", "time_per_pixel", "profile")
 """Flags that create several files."""
 
 
-def suffix_of(output: str) -> str | None:
-    """Return the suffix of an output's format; None unless it is standard output.
+def format_for(output: str) -> OutputFormat | None:
+    """Return the format of an output to standard output; None for any other output.
 
     Raises
     ------
@@ -35,19 +29,19 @@ def suffix_of(output: str) -> str | None:
         If the format is unknown, or is not a single file.
     """
     if output == "-":
-        return _DEFAULT
+        return format_named(_DEFAULT)
     name, colon, rest = output.partition(":")
     if not colon or rest != "-":
         return None
     suffix = f".{name.lower()}"
-    known = [one for one in KINDS if one not in _SEVERAL]
-    if suffix in _SEVERAL:
+    found = format_named(suffix)
+    if found is None:
+        known = [one.lstrip(".") for one in suffixes(lambda one: one.is_one_file)]
+        hint = did_you_mean(name.lower(), known)
+        raise ConfigError(f"{output}: the format must be one of {' '.join(known)}{hint}")
+    if not found.is_one_file:
         raise ConfigError(f"{output}: {suffix} is more than one file, and needs a name")
-    if suffix not in known:
-        formats = " ".join(one.lstrip(".") for one in known)
-        hint = did_you_mean(name.lower(), (one.lstrip(".") for one in known))
-        raise ConfigError(f"{output}: the format must be one of {formats}{hint}")
-    return suffix
+    return found
 
 
 @contextmanager
@@ -70,15 +64,15 @@ def standard_output(args: argparse.Namespace) -> Iterator[None]:
     StorageError
         If standard output is closed, is a terminal unsuitable for the format, or cannot be written.
     """
-    requested = {number: suffix_of(output) for number, output in enumerate(args.output)}
-    found = [(number, suffix) for number, suffix in requested.items() if suffix is not None]
+    requested = {number: format_for(output) for number, output in enumerate(args.output)}
+    found = [(number, one) for number, one in requested.items() if one is not None]
     if not found:
         yield
         return
-    number, suffix = found[0]
-    _check(args, [args.output[one] for one, _ in found], suffix)
+    number, how = found[0]
+    _check(args, [args.output[one] for one, _ in found], how)
     with _folder() as folder:
-        path = Path(folder) / f"standard-output{suffix}"
+        path = Path(folder) / f"standard-output{how.suffix}"
         args.output[number] = str(path)
         try:
             yield
@@ -98,7 +92,7 @@ def _folder() -> "TemporaryDirectory[str]":
         raise StorageError(f"folder for temporary files: {error.strerror}") from error
 
 
-def _check(args: argparse.Namespace, outputs: list[str], suffix: str) -> None:
+def _check(args: argparse.Namespace, outputs: list[str], how: OutputFormat) -> None:
     if len(outputs) > 1:
         raise ConfigError(f"{outputs[1]}: one output alone can go to {_NAME}, besides {outputs[0]}")
     flags = [name for name in _OF_SEVERAL_FILES if getattr(args, name, None)]
@@ -109,9 +103,9 @@ def _check(args: argparse.Namespace, outputs: list[str], suffix: str) -> None:
         raise ConfigError(f"{flag}: makes several files, and {outputs[0]} is {_NAME}")
     if sys.stdout is None:
         raise StorageError(f"{_NAME}: is closed")
-    if suffix not in _TEXTS and sys.stdout.isatty():
+    if not how.is_text and sys.stdout.isatty():
         raise StorageError(
-            f"{_NAME}: is a terminal, which shows no {suffix}: redirect it, or name a file"
+            f"{_NAME}: is a terminal, which shows no {how.suffix}: redirect it, or name a file"
         )
 
 

@@ -17,10 +17,10 @@ from spectrod.errors import (
     storage_error,
 )
 from spectrod.formats.directory import Directory
-from spectrod.formats.outputs import KINDS
 from spectrod.formats.part import PartFile
 from spectrod.formats.segment.writer import SegmentWriter
 from spectrod.formats.sound import SoundOptions, SoundWriter
+from spectrod.output_formats import format_named, format_of, suffixes
 from spectrod.pipeline import Pipeline
 from spectrod.recording.configured import recorded_of
 from spectrod.recording.one_shot import QUEUE_MAX_BYTES, OneShot, OneShotConfig
@@ -42,8 +42,7 @@ STOP_MAX_S: Final = 30.0
 _ENDED_KEPT = 20
 _JOIN_S = 2.0
 _FOLDER_MODE = 0o750
-_PICTURE, _SEGMENT = ".png", ".spd"
-_SUFFIXES = (_PICTURE, _SEGMENT, ".wav", ".flac")
+_PICTURE = ".png"
 
 
 class Recordings:
@@ -96,8 +95,8 @@ class Recordings:
         product : str
             Name of the product; empty: the main one.
         name : str
-            File name, whose suffix selects the format: ``.png``, ``.spd``, ``.wav`` or ``.flac``; a
-            picture for any other and for an empty name.
+            File name, whose suffix selects one of the formats that ``output_formats`` marks; a
+            picture for an unknown suffix and for an empty name.
         duration_s : float or None
             Duration after which the recording ends by itself [s].
         who : str
@@ -124,9 +123,9 @@ class Recordings:
         """
         pipeline, spec = _find(runner, product)
         path = self._path(name or _name(runner.name, spec.product))
-        suffix = path.suffix.lower()
-        size_bytes = picture_bytes(spec) if suffix == _PICTURE else QUEUE_MAX_BYTES
-        is_of_samples = suffix not in (_PICTURE, _SEGMENT)
+        content = format_of(path).content
+        size_bytes = picture_bytes(spec) if content == "picture" else QUEUE_MAX_BYTES
+        is_of_samples = content == "samples"
         config = OneShotConfig(path, runner.name, spec.product, is_of_samples, duration_s)
         one = OneShot[Any](config, pipeline, who, lambda: _open(path, runner, spec), self._note_end)
         with self._lock:
@@ -183,16 +182,15 @@ class Recordings:
 
     def _path(self, name: str) -> Path:
         path = self._folder / name
-        suffix = path.suffix.lower()
-        if suffix in _SUFFIXES:
+        found = format_named(path.suffix)
+        if found is None:
+            return path.with_name(path.name + _PICTURE)
+        if found.is_of_daemon:
             return path
-        if suffix in KINDS:
-            is_of_samples = KINDS[suffix] == "samples"
-            others = "record makes others" if is_of_samples else "convert makes others of a .spd"
-            raise ConfigError(
-                f"name={name!r}: a running daemon makes {', '.join(_SUFFIXES)}; spectrod {others}"
-            )
-        return path.with_name(path.name + _PICTURE)
+        is_of_samples = found.content == "samples"
+        others = "record makes others" if is_of_samples else "convert makes others of a .spd"
+        known = ", ".join(suffixes(lambda one: one.is_of_daemon))
+        raise ConfigError(f"name={name!r}: a running daemon makes {known}; spectrod {others}")
 
     def _check_room(self, path: Path, size_bytes: int) -> None:
         if len(self._running) >= RECORDINGS_MAX:
@@ -249,11 +247,11 @@ def _open(path: Path, runner: SourceRunner, spec: SpectrumSpec) -> Output[Any]:
 def _open_in(
     directory: Directory, path: Path, runner: SourceRunner, spec: SpectrumSpec
 ) -> Output[Any]:
-    suffix = path.suffix.lower()
-    if suffix == _PICTURE:
+    content = format_of(path).content
+    if content == "picture":
         return PictureOutput(path, directory, spec, f"{runner.name} {spec.product}")
     description = recorded_of(runner, spec).describe(spec)
-    if suffix == _SEGMENT:
+    if content == "rows":
         return segment_output(SegmentWriter(PartFile(path, directory), description))
     options = SoundOptions(source=description.source, software=description.software)
     part = PartFile(path, directory)

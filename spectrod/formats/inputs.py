@@ -7,16 +7,16 @@ from pathlib import Path
 
 from spectrod.errors import InputError, StorageError
 from spectrod.formats.description import RowReader
-from spectrod.formats.export import READABLE_SUFFIXES, open_export
 from spectrod.formats.segment.header import row_samples
 from spectrod.formats.segment.reader import SegmentReader
-from spectrod.formats.segment.series import SUFFIXES, is_segment_name
+from spectrod.formats.segment.series import is_segment_name
+from spectrod.output_formats import OutputFormat, format_named, load, readable_suffixes
 from spectrod.types import SpectrumBatch
 
 
 def is_recording(path: Path) -> bool:
     """Return whether a path names a recording of spectra, or is a folder of segments."""
-    if is_segment_name(path) or path.suffix.lower() in READABLE_SUFFIXES:
+    if is_segment_name(path) or _readable(path):
         return True
     return path.is_dir() and any(is_segment_name(entry) for entry in path.iterdir())
 
@@ -34,13 +34,20 @@ def open_recording(path: Path) -> RowReader:
         If the format needs a package that is not installed.
     """
     if not is_recording(path):
-        known = ", ".join((*SUFFIXES, *READABLE_SUFFIXES))
+        known = ", ".join(readable_suffixes())
         raise InputError(f"{path}: must be a recording of spectra ({known}), or a folder of .spd")
-    if path.suffix.lower() in READABLE_SUFFIXES:
-        if not path.exists():  # shorter than the errors of the libraries
-            raise StorageError(f"{path}: {os.strerror(errno.ENOENT)}")
-        return open_export(path)
-    return SegmentReader(path)
+    found = _readable(path)
+    if found is None:
+        return SegmentReader(path)
+    if not path.exists():  # shorter than the errors of the libraries
+        raise StorageError(f"{path}: {os.strerror(errno.ENOENT)}")
+    reader: RowReader = load(found.reader)(path)
+    return reader
+
+
+def _readable(path: Path) -> OutputFormat | None:
+    found = format_named(path.suffix)
+    return found if found and found.reader else None
 
 
 def span_utc_ns(reader: RowReader) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ import msgspec
 from spectrod.formats.segment.frame import HEAD_BYTES, Kind, parse_head
 from spectrod.formats.sound.notes import NO_RECORDING
 from spectrod.formats.sound.wav_header import HEADER_BYTES
+from spectrod.output_formats import format_named, load
 
 _HEADER_BYTES_MAX: Final = 1 << 24
 """Limit of a segment's header; a longer one is not read."""
@@ -56,19 +57,18 @@ def read_origin(descriptor: int, suffix: str) -> Origin | None:
     ----------
     descriptor : int
         Descriptor of a regular file; its position is not used.
-    suffix : {".spd", ".wav", ".flac"}
-        Expected kind of the file.
+    suffix : str
+        Suffix of a format that the daemon records continuously.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     """
-    if suffix == ".spd":
-        return _of_segment(descriptor)
-    if suffix == ".wav":
-        return _of_wav(os.pread(descriptor, HEADER_BYTES, 0))
-    return _of_flac(os.pread(descriptor, _FLAC_BYTES, 0))
+    how = format_named(suffix)
+    assert how is not None
+    found: Origin | None = load(how.origin)(descriptor)
+    return found
 
 
 class _Document(msgspec.Struct):
@@ -79,7 +79,8 @@ class _Document(msgspec.Struct):
     file_name: str = ""
 
 
-def _of_segment(descriptor: int) -> Origin | None:
+def of_segment(descriptor: int) -> Origin | None:
+    """Read the origin of a segment, see ``read_origin``."""
     framed = parse_head(os.pread(descriptor, HEAD_BYTES, 0))
     if framed is None or framed.head.kind != Kind.HEADER or framed.n_bytes > _HEADER_BYTES_MAX:
         return None
@@ -107,7 +108,9 @@ def _begin_of_rows(descriptor: int) -> int | None:
     return None
 
 
-def _of_wav(page: bytes) -> Origin | None:
+def of_wav(descriptor: int) -> Origin | None:
+    """Read the origin of a WAV file, see ``read_origin``."""
+    page = os.pread(descriptor, HEADER_BYTES, 0)
     source, recording = _guano(page, "spectrod|Source"), _guano(page, "spectrod|Recording")
     if source is None:
         return None
@@ -121,7 +124,9 @@ def _guano(page: bytes, key: str) -> str | None:
     return found[1].decode(errors="replace") if found else None
 
 
-def _of_flac(start: bytes) -> Origin | None:
+def of_flac(descriptor: int) -> Origin | None:
+    """Read the origin of a FLAC file, see ``read_origin``."""
+    start = os.pread(descriptor, _FLAC_BYTES, 0)
     found = _COMMENT.search(start) if start.startswith(b"fLaC") else None
     if found is None:
         return None

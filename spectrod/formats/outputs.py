@@ -1,47 +1,18 @@
-"""Output formats by suffix; the writer of a format is imported when needed."""
+"""Writers of outputs: the options of all, and what starts a file of each content."""
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from spectrod.errors import ConfigError
 from spectrod.formats.description import Description, RowWriter, SampleWriter
-from spectrod.suggestions import did_you_mean
+from spectrod.formats.export.options import ExportOptions
+from spectrod.output_formats import format_named, format_of, load, suffixes
 
 if TYPE_CHECKING:
     from spectrod.formats.picture.plan import PicturePlan
 
-Kind = Literal["picture", "rows", "samples"]
-
-_SUFFIXES: dict[Kind, tuple[str, ...]] = {
-    "picture": (".png", ".jpg", ".jpeg", ".webp", ".pgm", ".svg", ".pdf"),
-    "rows": (".spd", ".nc", ".h5", ".zarr", ".npz", ".npy", ".csv"),
-    "samples": (".wav", ".flac", ".sigmf-meta", ".sigmf-data"),
-}
-KINDS: dict[str, Kind] = {one: kind for kind, known in _SUFFIXES.items() for one in known}
-"""Kind of each suffix, in lower case."""
-
-_SIGMF = (".sigmf-meta", ".sigmf-data")
-"""The two files of a SigMF recording; either name stands for both."""
-
-_OF_LEVELS = (".npz", ".csv")
-"""Data files that hold level statistics if the view is "spd"."""
-
-
-def kind_of(path: str | os.PathLike[str]) -> Kind:
-    """Return what a file of this name contains.
-
-    Raises
-    ------
-    ConfigError
-        If its suffix is unknown; the text lists the known ones.
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix not in KINDS:
-        rule = f"suffix must be one of {', '.join(KINDS)}{did_you_mean(suffix, KINDS)}"
-        raise ConfigError(f"{os.fspath(path)}: {rule}")
-    return KINDS[suffix]
+_MILLIDECADE = "spectrod.formats.export.millidecade:MillidecadeWriter"
 
 
 def check_outputs(paths: list[str], source: Path | None = None) -> None:
@@ -61,7 +32,8 @@ def check_outputs(paths: list[str], source: Path | None = None) -> None:
 
 def _as_one(path: Path) -> Path:
     """Return one name for both files of a SigMF recording."""
-    return path.with_suffix(_SIGMF[0]) if path.suffix.lower() in _SIGMF else path
+    found = format_named(path.suffix)
+    return path if found is None or found.is_one_file else path.with_suffix(found.suffix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +74,35 @@ def make_rows(path: Path, plan: Plan) -> RowWriter:
     UnavailableError
         If the format needs a package that is not installed.
     """
-    is_picture = kind_of(path) == "picture"
-    if plan.picture.view == "spd" and (is_picture or path.suffix.lower() in _OF_LEVELS):
+    how = format_of(path)
+    if plan.picture.view == "spd" and (how.content == "picture" or how.holds_levels):
         from spectrod.formats.longterm.sink import SpdSink  # noqa: PLC0415
 
         return SpdSink(path, plan.pictured, plan.picture.options)
-    if is_picture:
-        return _make_picture(path, plan)
-    if path.suffix.lower() == ".spd":
-        from spectrod.formats.segment.writer import SegmentWriter  # noqa: PLC0415
-
-        return SegmentWriter(path, plan.data, is_copy=plan.is_copy)
-    from spectrod.formats.export import make_export  # noqa: PLC0415
-    from spectrod.formats.export.options import ExportOptions  # noqa: PLC0415
-
-    return make_export(path, plan.data, ExportOptions(**plan.export))
+    if how.content == "picture":
+        picture: RowWriter = load(how.writer)(path, plan)
+        return picture
+    return make_data(path, plan.data, ExportOptions(**plan.export, is_copy=plan.is_copy))
 
 
-def _make_picture(path: Path, plan: Plan) -> RowWriter:
+def make_data(path: Path, description: Description, options: ExportOptions) -> RowWriter:
+    """Start a file of spectra in the format of its suffix; raises the errors of ``make_rows``."""
+    how = format_of(path)
+    if how.content != "rows":
+        known = ", ".join(suffixes(lambda one: one.content == "rows"))
+        raise ConfigError(f"{path}: suffix must be one of {known}")
+    entry_point = how.writer
+    # A segment keeps all rows, beside the daily files of a profile.
+    if options.profile and not how.recovery:
+        if how.suffix != ".nc":
+            raise ConfigError(f"{path}: profile={options.profile!r}: must be a .nc file")
+        entry_point = _MILLIDECADE
+    writer: RowWriter = load(entry_point)(path, description, options)
+    return writer
+
+
+def make_picture(path: Path, plan: Plan) -> RowWriter:
+    """Start a picture, or a row of tiles if its width follows from its length."""
     how, about = plan.picture, plan.pictured
     if how.seconds_per_pixel:
         from spectrod.formats.picture.tiles import TiledPicture  # noqa: PLC0415
@@ -134,7 +117,7 @@ def _make_picture(path: Path, plan: Plan) -> RowWriter:
 
 def make_samples(path: Path, plan: Plan) -> SampleWriter:
     """Start a sound file or a SigMF recording; raises the errors of ``make_rows``."""
-    from spectrod.formats.sound import SoundOptions, SoundWriter  # noqa: PLC0415
+    from spectrod.formats.sound import SoundOptions  # noqa: PLC0415
 
     about = plan.data
     options = SoundOptions(
@@ -143,8 +126,5 @@ def make_samples(path: Path, plan: Plan) -> SampleWriter:
         is_copy=plan.is_copy,
         has_utc=about.has_utc,
     )
-    if path.suffix.lower() in _SIGMF:
-        from spectrod.formats.sound.sigmf import SigmfWriter  # noqa: PLC0415
-
-        return SigmfWriter(path, about.spec, plan.subtype, options)
-    return SoundWriter(path, about.spec.fs, about.spec.channels, plan.subtype, options)
+    writer: SampleWriter = load(format_of(path).writer)(path, about.spec, plan.subtype, options)
+    return writer

@@ -4,13 +4,11 @@ import contextlib
 import errno
 import os
 from pathlib import Path
-from typing import Final
 
 from spectrod.errors import storage_error
 from spectrod.formats.directory import Directory
 from spectrod.formats.files import check_replaceable
-
-PART_SUFFIX: Final = ".part"
+from spectrod.output_formats import PART_SUFFIX
 
 
 class PartFile:

@@ -13,11 +13,9 @@ from spectrod.errors import SpectrodError, StorageError
 from spectrod.events import EventLog
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory
-from spectrod.formats.part import PART_SUFFIX
-from spectrod.formats.segment.recovery import recover as recover_segment
 from spectrod.formats.sound import SoundOptions
-from spectrod.formats.sound import recover as recover_sound
 from spectrod.names import name_channels
+from spectrod.output_formats import PART_SUFFIX, format_of, load
 from spectrod.recording.clock import Clock
 from spectrod.recording.outputs import PyramidOutputs, SegmentOutputs, SoundOutputs
 from spectrod.recording.ownership import Owner
@@ -419,9 +417,4 @@ def _first_of(names: list[str]) -> str:
 
 def _recover(part: Path, folder: Directory | None) -> str:
     """Recover an unfinished file; return a text on what was kept and cut."""
-    if part.name.endswith(".spd.part"):
-        of_rows = recover_segment(part, folder)
-        damaged = f", {of_rows.damaged_bytes} damaged" if of_rows.damaged_bytes else ""
-        return f"{of_rows.rows} rows kept, {of_rows.cut_bytes} bytes cut{damaged}"
-    of_samples = recover_sound(part, folder)
-    return f"{of_samples.n_samples} samples kept, {of_samples.cut_bytes} bytes cut"
+    return str(load(format_of(part.with_suffix("")).recovery)(part, folder).summary)

@@ -10,14 +10,13 @@ from typing import Final
 
 from spectrod.errors import BusyError, StorageError, storage_error
 from spectrod.formats.directory import Directory
-from spectrod.formats.part import PART_SUFFIX, PartFile
+from spectrod.formats.part import PartFile
 from spectrod.formats.segment.appending import lock
+from spectrod.output_formats import PART_SUFFIX, continuous
 from spectrod.recording.clock import Clock
 from spectrod.recording.ownership import Owner
 from spectrod.settings import RecordingConfig
 from spectrod.units import NS_PER_S
-
-SUFFIXES: Final = (".spd", ".wav", ".flac")
 
 CHECKED_AT_ONCE: Final = 200
 """Number of files whose origin one ``tidy`` reads, which bounds its time."""
@@ -238,7 +237,7 @@ class RecordingFolder:
         others: list[str] = []
         if self.claimed is None:
             return own, others
-        endings = tuple(suffix + PART_SUFFIX for suffix in SUFFIXES)
+        endings = tuple(suffix + PART_SUFFIX for suffix in continuous())
         try:
             for file in sorted(self._scan(endings), key=lambda one: one.name):
                 if self._owner.wrote(self.claimed, file.name):
@@ -308,7 +307,7 @@ class RecordingFolder:
     def _survey(self, directory: Directory) -> list[_FinishedFile]:
         """Count the recording's finished files; return the oldest of them in order."""
         try:
-            found = {file.name: file for file in self._scan(SUFFIXES)}
+            found = {file.name: file for file in self._scan(tuple(continuous()))}
             self._known = {
                 name: known for name, known in self._known.items() if found.get(name) == known[0]
             }

@@ -157,7 +157,9 @@ METHODS: Final[Mapping[str, Method]] = {
     "source.add": Method(AddSourceParams, "control", "add a source"),
     "source.remove": Method(RemoveSourceParams, "control", "remove a source"),
     "record.start": Method(
-        StartRecordingParams, "control", "start a picture, .spd, .wav or .flac in the state folder"
+        StartRecordingParams,
+        "control",
+        "start a picture, a file of spectra or of sound in the state folder",
     ),
     "record.stop": Method(StopRecordingParams, "control", "stop recordings and finish their files"),
     "record.trigger": Method(TriggerParams, "control", "save pre-roll and post-roll around now"),

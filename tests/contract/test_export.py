@@ -14,11 +14,16 @@ import pytest
 
 from spectrod.errors import ConfigError, InputError, StorageError, UnavailableError
 from spectrod.formats.description import Description
-from spectrod.formats.export import EXPORT_SUFFIXES, READABLE_SUFFIXES, make_export, open_export
 from spectrod.formats.export.disk import Disk
 from spectrod.formats.export.options import ExportOptions
 from spectrod.formats.export.writer import chunk_rows
+from spectrod.formats.inputs import open_recording
+from spectrod.formats.outputs import make_data
+from spectrod.output_formats import suffixes
 from spectrod.types import SpectrumBatch, SpectrumSpec
+
+EXPORT_SUFFIXES = suffixes(lambda one: one.content == "rows" and not one.recovery)
+READABLE_SUFFIXES = suffixes(lambda one: one.reader and not one.recovery)
 
 BEGIN_UTC_NS = 1_795_211_223_123_456_789
 SPECS = {
@@ -74,7 +79,7 @@ def batches_of(spec, rows_each=(5, 1, 40, 12), seed=1):
 
 
 def write(path, description, batches, **options):
-    writer = make_export(path, description, ExportOptions(**options))
+    writer = make_data(path, description, ExportOptions(**options))
     for batch in batches:
         writer.submit(batch)
     assert writer.n_frames == sum(batch.n_frames for batch in batches)
@@ -107,7 +112,7 @@ def test_values_times_gaps_and_names_are_read_back(tmp_path, suffix, kind):
     """Every bit of the values, every time, gap and name survives a round trip."""
     about = described(**SPECS[kind])
     given = batches_of(about.spec)
-    reader = open_export(write(tmp_path / f"x{suffix}", about, given))
+    reader = open_recording(write(tmp_path / f"x{suffix}", about, given))
     for _ in range(2):
         got = list(reader.batches())
         assert reader.description == about
@@ -135,7 +140,7 @@ def test_names_may_be_anything(tmp_path, suffix):
     about = replace(described(channels=2), signals=("a\nb", "\udcff"), attributes=odd)
     given = batches_of(about.spec)
     write(tmp_path / f"x{suffix}", about, given)
-    with contextlib.closing(open_export(tmp_path / f"x{suffix}")) as reader:
+    with contextlib.closing(open_recording(tmp_path / f"x{suffix}")) as reader:
         assert reader.description == about
         np.testing.assert_array_equal(
             joined(list(reader.batches()), "values"), joined(given, "values")
@@ -148,7 +153,7 @@ def test_more_cannot_be_missing_than_counts_hold(tmp_path, suffix, name):
     """The largest count of missing samples is 2^63 - 1."""
     about = described()
     (first, *_) = batches_of(about.spec)
-    writer = make_export(tmp_path / f"x{suffix}", about, ExportOptions())
+    writer = make_data(tmp_path / f"x{suffix}", about, ExportOptions())
     writer.submit(replace(first, **{name: 2**63 - 1}))
     with pytest.raises(InputError, match=f"{name}=9223372036854775808: must be less than 2\\^63"):
         writer.submit(replace(first, **{name: 2**63}))
@@ -164,7 +169,7 @@ def test_a_row_of_many_channels_is_few_chunks(tmp_path):
     chunks = [path for path in (tmp_path / "x.zarr/psd").rglob("*") if path.is_file()]
     assert len(chunks) == 1 + 2 * len(given)  # and its metadata
     assert max(path.stat().st_size for path in chunks) <= (1 << 20) + 4  # and a checksum
-    with contextlib.closing(open_export(tmp_path / "x.zarr")) as reader:
+    with contextlib.closing(open_recording(tmp_path / "x.zarr")) as reader:
         np.testing.assert_array_equal(
             joined(list(reader.batches()), "values"), joined(given, "values")
         )
@@ -178,12 +183,12 @@ def test_many_rows_come_in_pieces(tmp_path, suffix, compression, monkeypatch):
     about = described()
     assert chunk_rows(about) == 7
     given = batches_of(about.spec, (1, 6, 50, 13))
-    writer = make_export(tmp_path / f"x{suffix}", about, ExportOptions(compression=compression))
+    writer = make_data(tmp_path / f"x{suffix}", about, ExportOptions(compression=compression))
     for batch in given:
         writer.submit(batch)
         assert sum(map(len, writer._parts)) < 7
     writer.finish()
-    reader = open_export(tmp_path / f"x{suffix}")
+    reader = open_recording(tmp_path / f"x{suffix}")
     got = list(reader.batches())
     reader.close()
     assert max(batch.n_frames for batch in got) <= 7
@@ -197,7 +202,7 @@ def test_nothing_appears_before_the_end(tmp_path, suffix):
     about = described()
     path = tmp_path / f"x{suffix}"
     for end in ("abort", "finish"):
-        writer = make_export(path, about, ExportOptions())
+        writer = make_data(path, about, ExportOptions())
         writer.submit(batches_of(about.spec)[0])
         assert not path.exists()
         getattr(writer, end)()
@@ -212,15 +217,15 @@ def test_an_earlier_file_stays_until_the_end(tmp_path, suffix):
     about = described()
     first, other = (batches_of(about.spec, seed=seed) for seed in (1, 2))
     path = write(tmp_path / f"x{suffix}", about, first)
-    writer = make_export(path, about, ExportOptions())
+    writer = make_data(path, about, ExportOptions())
     writer.submit(other[0])
     writer.abort()
     if suffix in READABLE_SUFFIXES:
-        reader = open_export(path)
+        reader = open_recording(path)
         assert joined(reader.batches(), "values").tobytes() == joined(first, "values").tobytes()
         reader.close()
         write(path, about, other)
-        reader = open_export(path)
+        reader = open_recording(path)
         assert joined(reader.batches(), "values").tobytes() == joined(other, "values").tobytes()
         reader.close()
 
@@ -228,7 +233,7 @@ def test_an_earlier_file_stays_until_the_end(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
 def test_no_rows_make_no_file(tmp_path, suffix):
     """Fewer samples than a window are an error and leave no file."""
-    writer = make_export(tmp_path / f"x{suffix}", described(), ExportOptions())
+    writer = make_data(tmp_path / f"x{suffix}", described(), ExportOptions())
     with pytest.raises(InputError, match=r"nothing to write: fewer than 256 samples in a row"):
         writer.finish()
     assert left_in(tmp_path) == []
@@ -238,13 +243,13 @@ def test_no_rows_make_no_file(tmp_path, suffix):
 def test_one_kind_of_spectra_in_a_file(tmp_path, suffix):
     """Rows of another analysis, and names for too many signals, are refused."""
     about = described()
-    writer = make_export(tmp_path / f"x{suffix}", about, ExportOptions())
+    writer = make_data(tmp_path / f"x{suffix}", about, ExportOptions())
     other = replace(about.spec, hop=64)
     with pytest.raises(ConfigError, match="the analysis has changed; a file holds one kind"):
         writer.submit(batches_of(other)[0])
     writer.abort()
     with pytest.raises(ConfigError, match="must be 1 names"):
-        make_export(tmp_path / f"x{suffix}", replace(about, signals=("a", "b")), ExportOptions())
+        make_data(tmp_path / f"x{suffix}", replace(about, signals=("a", "b")), ExportOptions())
     assert left_in(tmp_path) == []
 
 
@@ -271,14 +276,14 @@ def test_a_full_disk_leaves_nothing(tmp_path, suffix, limit):
 def test_a_folder_that_is_not_there_is_named_at_once(tmp_path, suffix):
     """A missing folder is an error before the first row."""
     with pytest.raises(StorageError, match=rf"/none/x\{suffix}: No such file or directory$"):
-        make_export(tmp_path / "none" / f"x{suffix}", described(), ExportOptions())
+        make_data(tmp_path / "none" / f"x{suffix}", described(), ExportOptions())
 
 
 def test_a_folder_of_something_else_is_no_store_to_replace(tmp_path):
     """A folder that is not a Zarr store is not replaced by one."""
     (tmp_path / "x.zarr").mkdir()
     with pytest.raises(StorageError, match=r"x\.zarr: is there, and no Zarr store"):
-        make_export(tmp_path / "x.zarr", described(), ExportOptions())
+        make_data(tmp_path / "x.zarr", described(), ExportOptions())
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".npz", ".csv"])
@@ -356,7 +361,7 @@ def test_hdf5_outlives_a_write_that_fails(tmp_path, monkeypatch):
 
 
 def read_rows(path):
-    reader = open_export(path)
+    reader = open_recording(path)
     try:
         yield from reader.batches()
     finally:
@@ -405,19 +410,21 @@ def test_files_of_others_are_named_as_such(tmp_path):
     (tmp_path / "x.zarr").mkdir()
     for suffix in (".npz", ".csv", ".nc", ".zarr"):
         with pytest.raises(StorageError, match=rf"x\{suffix}: "):
-            open_export(tmp_path / f"x{suffix}")
+            open_recording(tmp_path / f"x{suffix}")
         with pytest.raises(StorageError, match=rf"none\{suffix}: "):
-            open_export(tmp_path / f"none{suffix}")
+            open_recording(tmp_path / f"none{suffix}")
 
 
 def test_a_suffix_selects_the_format(tmp_path):
     """An unknown suffix is refused with the known ones, and a bare array is not read."""
-    with pytest.raises(ConfigError, match=r"x\.mat: suffix must be one of \.nc, \.h5"):
-        make_export(tmp_path / "x.mat", described(), ExportOptions())
-    with pytest.raises(ConfigError, match=r"x\.npy: suffix must be one of"):
-        open_export(tmp_path / "x.npy")
+    with pytest.raises(ConfigError, match=r"x\.mat: suffix must be one of \.png, "):
+        make_data(tmp_path / "x.mat", described(), ExportOptions())
+    with pytest.raises(ConfigError, match=r"x\.wav: suffix must be one of \.spd, \.nc"):
+        make_data(tmp_path / "x.wav", described(), ExportOptions())
+    with pytest.raises(InputError, match=r"x\.npy: must be a recording of spectra \(\.spd"):
+        open_recording(tmp_path / "x.npy")
     with pytest.raises(ConfigError, match=r"profile='millidecade': must be a \.nc file"):
-        make_export(tmp_path / "x.csv", described(), ExportOptions(profile="millidecade"))
+        make_data(tmp_path / "x.csv", described(), ExportOptions(profile="millidecade"))
 
 
 @pytest.mark.parametrize(("suffix", "package"), EXTRAS.items())
@@ -426,7 +433,7 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, suffix
     monkeypatch.setitem(sys.modules, package, None)
     extra = "zarr" if suffix == ".zarr" else "netcdf"
     with pytest.raises(UnavailableError, match=rf"{package} .*pip install 'spectrod\[{extra}\]'$"):
-        make_export(tmp_path / f"x{suffix}", described(), ExportOptions())
+        make_data(tmp_path / f"x{suffix}", described(), ExportOptions())
     assert left_in(tmp_path) == []
 
 
@@ -460,7 +467,7 @@ def test_settings_that_json_cannot_hold_are_refused(tmp_path):
     about = replace(described(), settings={"a": float("nan")})
     for suffix in EXPORT_SUFFIXES:
         with pytest.raises(ConfigError, match="settings of 'reef': must fit in JSON"):
-            make_export(tmp_path / f"x{suffix}", about, ExportOptions())
+            make_data(tmp_path / f"x{suffix}", about, ExportOptions())
     assert left_in(tmp_path) == []
 
 
@@ -529,7 +536,7 @@ def test_an_archive_is_checked_before_it_is_unpacked(tmp_path, shape, dtype, tex
                     np.lib.format.write_array_header_1_0(member, about)
                 member.write(b"" if name == "psd.npy" else old.read(name))
     with pytest.raises(StorageError, match=rf"y\.npz: damaged.*{text}"):
-        open_export(tmp_path / "y.npz")
+        open_recording(tmp_path / "y.npz")
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".npz", ".zarr"])
@@ -538,4 +545,4 @@ def test_rows_that_are_too_large_to_be_unpacked_are_refused(tmp_path, suffix, mo
     path = write(tmp_path / f"x{suffix}", described(), batches_of(described().spec))
     monkeypatch.setattr("spectrod.formats.export.grid.PIECE_BYTES_MAX", 500)
     with pytest.raises(StorageError, match=r"psd: rows or chunks of \d+ bytes: must be at most"):
-        open_export(path)
+        open_recording(path)

@@ -11,8 +11,8 @@ import pytest
 import xarray
 
 from spectrod.formats.description import Description
-from spectrod.formats.export import make_export
 from spectrod.formats.export.options import ExportOptions
+from spectrod.formats.outputs import make_data
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 BEGIN_UTC_NS = 1_795_211_223_123_456_789
@@ -28,7 +28,7 @@ def export(path, options=None, rows=20, **settings):
     spec = SpectrumSpec(**({"fs": 4000.0, "win_length": 4000, "hop": 2000} | settings))
     names = tuple(f"mic {k}" for k in range(spec.n_signals))
     about = Description(spec, "reef", names, "spectrod 1.2.3", attributes={"license": "CC0"})
-    writer = make_export(path, about, options or ExportOptions())
+    writer = make_data(path, about, options or ExportOptions())
     shape = (rows, spec.n_signals, spec.n_values)
     values = np.random.default_rng(4).uniform(1e-9, 1e-6, shape).astype(np.float32)
     index = spec.hop * np.arange(rows, dtype=np.int64)

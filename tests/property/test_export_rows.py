@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectrod.formats.description import Description
-from spectrod.formats.export import make_export, open_export
 from spectrod.formats.export.options import ExportOptions
+from spectrod.formats.inputs import open_recording
+from spectrod.formats.outputs import make_data
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 SPEC = SpectrumSpec(fs=8000.0, win_length=16, hop=4, nfft=16)
@@ -55,10 +56,10 @@ def rows_of(some):
 def test_any_rows_come_back(tmp_path_factory, some):
     """Any rows survive export, with the bits of NaN and the largest gaps."""
     path = tmp_path_factory.mktemp("x") / "x.npz"
-    writer = make_export(path, ABOUT, ExportOptions(compression=0))
+    writer = make_data(path, ABOUT, ExportOptions(compression=0))
     for batch in some:
         writer.submit(batch)
     writer.finish()
-    reader = open_export(path)
+    reader = open_recording(path)
     assert list(rows_of(reader.batches())) == list(rows_of(some))
     reader.close()

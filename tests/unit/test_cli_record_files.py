@@ -7,7 +7,8 @@ import pytest
 
 from spectrod.cli.record_files import RowFiles, SampleFiles, finish_all
 from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.formats.outputs import KINDS, check_outputs, kind_of
+from spectrod.formats.outputs import check_outputs
+from spectrod.output_formats import format_of, suffixes
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 FS, HOP = 1000.0, 100
@@ -185,14 +186,14 @@ def test_abort_leaves_finished_files():
 
 def test_suffixes_select_formats():
     """Every suffix selects its format in any case; an unknown one is refused with a list."""
-    assert [kind_of(f"x{one}") for one in (".PNG", ".nc", ".flac")] == [
+    assert [format_of(f"x{one}").content for one in (".PNG", ".nc", ".flac")] == [
         "picture",
         "rows",
         "samples",
     ]
     with pytest.raises(ConfigError, match=r"x\.bmp: suffix must be one of \.png, \.jpg") as caught:
-        kind_of("x.bmp")
-    assert all(suffix in str(caught.value) for suffix in KINDS)
+        format_of("x.bmp")
+    assert all(suffix in str(caught.value) for suffix in suffixes())
 
 
 def test_no_file_is_named_twice():

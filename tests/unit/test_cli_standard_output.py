@@ -13,7 +13,7 @@ import soundfile
 from PIL import Image
 
 from spectrod.cli import main
-from spectrod.formats.outputs import KINDS
+from spectrod.output_formats import suffixes
 
 FS = 8000
 FRAMES = ["--win-length", "800", "--hop", "800"]
@@ -40,7 +40,7 @@ def record(*outputs, options=()):
     return main(["record", "a.wav", *outs, *FRAMES, *options])
 
 
-@pytest.mark.parametrize("suffix", [one for one, kind in KINDS.items() if kind == "picture"])
+@pytest.mark.parametrize("suffix", suffixes(lambda one: one.content == "picture"))
 def test_standard_output_is_the_file_to_the_byte(capsysbinary, suffix):
     """Standard output has the bytes of the picture file, in any format."""
     assert record(f"a{suffix}", options=SMALL) == 0

@@ -10,9 +10,9 @@ import soundfile
 
 from spectrod.cli import main
 from spectrod.formats.description import ELAPSED
-from spectrod.formats.export import open_export
 from spectrod.formats.export.attributes import elapsed_time
 from spectrod.formats.export.csv import _elapsed_ns
+from spectrod.formats.inputs import open_recording
 from spectrod.formats.segment.reader import SegmentReader
 from spectrod.source.recorded_at import find_start
 
@@ -46,7 +46,7 @@ def test_data_files_are_marked_and_count_from_zero(capsys):
         "a.wav does not say when it begins: times count from its beginning (--start-time" in error
     )
     assert error.count("\n") == 1
-    for reader in (SegmentReader("a.spd"), *(open_export(Path(name)) for name in EXPORTS)):
+    for reader in (SegmentReader("a.spd"), *(open_recording(Path(name)) for name in EXPORTS)):
         assert reader.description.attributes["time_reference"] == ELAPSED
         assert not reader.description.has_utc
         times = np.concatenate([batch.t_utc_ns for batch in reader.batches()])

@@ -8,10 +8,11 @@ import pytest
 from spectrod.bands import get_bands
 from spectrod.errors import ConfigError, InputError, StorageError
 from spectrod.formats.description import Description
-from spectrod.formats.export import make_export, open_export
 from spectrod.formats.export.millidecade import FLOOR_DB, MillidecadeWriter
 from spectrod.formats.export.minutes import MINUTE_NS, MinuteMeans
 from spectrod.formats.export.options import ExportOptions
+from spectrod.formats.inputs import open_recording
+from spectrod.formats.outputs import make_data
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 FS = 1000.0
@@ -172,14 +173,14 @@ def test_a_line_is_in_one_band():
 def test_only_rows_that_have_the_densities(tmp_path, settings, rule):
     """Rows without mean densities or with too coarse bins are refused before the first row."""
     with pytest.raises(ConfigError, match=rule):
-        make_export(tmp_path / "x.nc", described(**settings), OPTIONS)
+        make_data(tmp_path / "x.nc", described(**settings), OPTIONS)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_a_day(tmp_path):
     """Each file has all minutes of its day and appears when the day is over."""
     about = described()
-    writer = make_export(tmp_path / "reef.nc", about, OPTIONS)
+    writer = make_data(tmp_path / "reef.nc", about, OPTIONS)
     writer.submit(batch_of(about.spec, np.full(360, 1e-6), MIDNIGHT_NS - 2 * MINUTE_NS))
     assert [path.name for path in tmp_path.iterdir()] == ["reef_20241003.nc"]
     writer.finish()
@@ -198,14 +199,14 @@ def test_a_file_a_day(tmp_path):
     arrays, _ = day_file(tmp_path / "reef_20241004.nc")
     np.testing.assert_array_equal(np.flatnonzero(arrays["effort"]), [0, 1])
     with pytest.raises(StorageError, match=r"20241004\.nc: .*has no attribute spectrod_engines$"):
-        open_export(tmp_path / "reef_20241004.nc")
+        open_recording(tmp_path / "reef_20241004.nc")
 
 
 def test_a_file_a_signal(tmp_path):
     """Each of several signals has a file named after it."""
     about = described(channels=2)
     values = np.full((10, 1, 1), 1e-6) * np.reshape([1.0, 10.0], (2, 1)) * white(about.spec)
-    writer = make_export(tmp_path / "reef.nc", about, OPTIONS)
+    writer = make_data(tmp_path / "reef.nc", about, OPTIONS)
     writer.submit(batch_of(about.spec, values, MIDNIGHT_NS))
     writer.finish()
     for name, level in (("mic-0", -60.0), ("mic-1", -50.0)):
@@ -218,7 +219,7 @@ def test_a_file_a_signal(tmp_path):
 def test_silence_has_a_level(tmp_path):
     """Silence has the lowest level instead of minus infinity."""
     about = described()
-    writer = make_export(tmp_path / "x.nc", about, OPTIONS)
+    writer = make_data(tmp_path / "x.nc", about, OPTIONS)
     writer.submit(batch_of(about.spec, np.zeros(10), MIDNIGHT_NS))
     writer.finish()
     arrays, _ = day_file(tmp_path / "x_20241004.nc")
@@ -228,7 +229,7 @@ def test_silence_has_a_level(tmp_path):
 def test_a_clock_set_back_within_a_day_joins_minutes(tmp_path):
     """After a clock is set back within a day, repeated minutes are averaged by effort."""
     about = described(hop=1000)
-    writer = make_export(tmp_path / "x.nc", about, OPTIONS)
+    writer = make_data(tmp_path / "x.nc", about, OPTIONS)
     writer.submit(batch_of(about.spec, np.full(30, 1e-6), MIDNIGHT_NS))
     writer.submit(batch_of(about.spec, np.full(60, 1e-6), MIDNIGHT_NS + MINUTE_NS))
     writer.submit(batch_of(about.spec, np.full(10, 5e-6), MIDNIGHT_NS + 30 * SECOND_NS))
@@ -241,7 +242,7 @@ def test_a_clock_set_back_within_a_day_joins_minutes(tmp_path):
 def test_a_clock_set_back_over_midnight_is_counted(tmp_path):
     """After a clock is set back over midnight, the finished file stays and the loss is counted."""
     about = described(hop=1000)
-    writer = make_export(tmp_path / "x.nc", about, OPTIONS)
+    writer = make_data(tmp_path / "x.nc", about, OPTIONS)
     writer.submit(batch_of(about.spec, np.full(90, 1e-6), MIDNIGHT_NS - MINUTE_NS))
     writer.submit(batch_of(about.spec, np.full(60, 1e-6), MIDNIGHT_NS + MINUTE_NS))
     writer.submit(batch_of(about.spec, np.full(20, 1e-3), MIDNIGHT_NS - MINUTE_NS))
@@ -255,7 +256,7 @@ def test_a_clock_set_back_over_midnight_is_counted(tmp_path):
 def test_days_that_are_written_stay(tmp_path):
     """Aborting discards only the current day and keeps finished days."""
     about = described()
-    writer = make_export(tmp_path / "x.nc", about, OPTIONS)
+    writer = make_data(tmp_path / "x.nc", about, OPTIONS)
     writer.submit(batch_of(about.spec, np.ones(360), MIDNIGHT_NS - MINUTE_NS))
     writer.abort()
     writer.abort()
@@ -265,7 +266,7 @@ def test_days_that_are_written_stay(tmp_path):
 def test_a_full_disk_leaves_the_days_before(tmp_path):
     """A full disk loses one day with one error; files of earlier days are complete."""
     about = described()
-    writer = make_export(tmp_path / "x.nc", about, OPTIONS)
+    writer = make_data(tmp_path / "x.nc", about, OPTIONS)
     rng = np.random.default_rng(1)
     writer.submit(batch_of(about.spec, rng.uniform(1e-6, 1e-5, 360), MIDNIGHT_NS - MINUTE_NS))
     assert [path.name for path in tmp_path.iterdir()] == ["x_20241003.nc"]
@@ -284,7 +285,7 @@ def test_a_full_disk_leaves_the_days_before(tmp_path):
 
 def test_nothing_is_not_a_day(tmp_path):
     """No rows make no file, and rows of another analysis are refused."""
-    writer = make_export(tmp_path / "x.nc", described(), OPTIONS)
+    writer = make_data(tmp_path / "x.nc", described(), OPTIONS)
     with pytest.raises(ConfigError, match="the analysis has changed"):
         writer.submit(batch_of(spec_of(hop=100), np.ones(3), MIDNIGHT_NS))
     with pytest.raises(InputError, match="nothing to write: not a single row"):
@@ -295,10 +296,10 @@ def test_nothing_is_not_a_day(tmp_path):
 def test_stored_recordings_become_days(tmp_path):
     """Stored recordings of any readable format become daily files, whose names are returned."""
     about = described()
-    writer = make_export(tmp_path / "all.npz", about, ExportOptions())
+    writer = make_data(tmp_path / "all.npz", about, ExportOptions())
     writer.submit(batch_of(about.spec, np.full(200, 1e-6), MIDNIGHT_NS))
     writer.finish()
-    reader = open_export(tmp_path / "all.npz")
+    reader = open_recording(tmp_path / "all.npz")
     days = MillidecadeWriter(tmp_path / "day.nc", reader.description, OPTIONS)
     for batch in reader.batches():
         days.submit(batch)

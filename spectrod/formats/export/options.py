@@ -24,6 +24,8 @@ class ExportOptions:
     attributes : dict of str
         The operator's attributes of the recording; they replace attributes of the description.
         Names follow the Attribute Convention for Data Discovery, for example ``creator_name``.
+    is_copy : bool
+        Whether the rows also exist elsewhere, so that an aborted segment can be deleted.
 
     Raises
     ------
@@ -34,6 +36,7 @@ class ExportOptions:
     compression: int = 1
     profile: str = ""
     attributes: dict[str, str] = field(default_factory=dict)
+    is_copy: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.compression <= COMPRESSION_MAX:

@@ -10,11 +10,11 @@ from spectrod.formats.files import check_writable, is_there, whole_file, write_w
 from spectrod.formats.longterm.data import Span, write_csv, write_npz
 from spectrod.formats.longterm.statistics import LevelStatistics
 from spectrod.formats.picture.options import PictureOptions
+from spectrod.output_formats import suffixes
 from spectrod.types import SpectrumBatch
 
-_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".svg", ".pdf")
 _DATA = {".npz": write_npz, ".csv": write_csv}
-SPD_SUFFIXES = (*_PICTURES, *_DATA)
+"""Writers of the formats of rows that hold level statistics."""
 
 
 class SpdSink:
@@ -55,11 +55,12 @@ class SpdSink:
     ) -> None:
         self.path = Path(path)
         self._suffix = self.path.suffix.lower()
-        if self._suffix not in SPD_SUFFIXES:
-            known = ", ".join(SPD_SUFFIXES)
-            raise ConfigError(f"{self.path}: level statistics: suffix must be one of {known}")
+        known = suffixes(lambda one: one.holds_levels)
+        if self._suffix not in known:
+            rule = f"suffix must be one of {', '.join(known)}"
+            raise ConfigError(f"{self.path}: level statistics: {rule}")
         self._about, self._options = description, options
-        if self._suffix in _PICTURES:
+        if self._suffix not in _DATA:
             if options.raw:
                 raise ConfigError(f"{self.path}: raw: a picture of level statistics has axes")
             if self._suffix == ".pdf":

@@ -6,9 +6,7 @@ import os
 
 from spectrod.errors import BusyError, StorageError, storage_error
 from spectrod.formats.fileio import write_at
-from spectrod.formats.part import PART_SUFFIX, PartFile
-
-__all__ = ["PART_SUFFIX", "AppendFile", "lock"]
+from spectrod.formats.part import PartFile
 
 
 class AppendFile:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spectrod.errors import BusyError, InputError, StorageError, storage_error
 from spectrod.formats.directory import Directory
-from spectrod.formats.segment.appending import PART_SUFFIX, lock
+from spectrod.formats.segment.appending import lock
 from spectrod.formats.segment.frame import (
     HEAD_BYTES,
     MAGIC,
@@ -20,6 +20,7 @@ from spectrod.formats.segment.header import HEADERS_BYTES_MIN, Header, row_bytes
 from spectrod.formats.segment.index import Entry, SparseIndex
 from spectrod.formats.segment.segment import Segment
 from spectrod.formats.segment.walk import Record, Walk
+from spectrod.output_formats import PART_SUFFIX
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +48,12 @@ class Recovered:
     rows: int
     cut_bytes: int
     damaged_bytes: int
+
+    @property
+    def summary(self) -> str:
+        """What was kept and cut, for messages."""
+        damaged = f", {self.damaged_bytes} damaged" if self.damaged_bytes else ""
+        return f"{self.rows} rows kept, {self.cut_bytes} bytes cut{damaged}"
 
 
 def recover(path: str | os.PathLike[str], directory: Directory | None = None) -> Recovered:

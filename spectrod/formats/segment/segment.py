@@ -12,7 +12,6 @@ from typing import BinaryIO
 import numpy as np
 
 from spectrod.errors import InputError, StorageError, storage_error
-from spectrod.formats.segment.appending import PART_SUFFIX
 from spectrod.formats.segment.frame import (
     HEAD_BYTES,
     NUMBER_MAX,
@@ -30,6 +29,7 @@ from spectrod.formats.segment.header import (
 )
 from spectrod.formats.segment.index import StoredIndex, index_length
 from spectrod.formats.segment.walk import Damage, Record, Walk
+from spectrod.output_formats import PART_SUFFIX
 from spectrod.types import Int64Array, SpectrumBatch
 
 _log = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spectrod.errors import InputError, SpectrodError
-from spectrod.formats.segment.appending import PART_SUFFIX
 from spectrod.formats.segment.segment import Segment
+from spectrod.output_formats import PART_SUFFIX
 
 _log = logging.getLogger(__name__)
 

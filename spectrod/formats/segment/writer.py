@@ -11,6 +11,7 @@ import numpy as np
 
 from spectrod.errors import ConfigError, InputError, storage_error
 from spectrod.formats.description import Description
+from spectrod.formats.export.options import ExportOptions
 from spectrod.formats.part import PartFile
 from spectrod.formats.segment.appending import AppendFile
 from spectrod.formats.segment.frame import (
@@ -39,6 +40,11 @@ FSYNC_S = 5.0
 """Default interval of synchronisation, the time that a power failure may cost."""
 _RECORD_BYTES = 1 << 20
 """Payload limit of the records of a large batch, unless one row is larger."""
+
+
+def make_segment(path: Path, description: Description, options: ExportOptions) -> "SegmentWriter":
+    """Start a segment; see ``SegmentWriter`` for errors."""
+    return SegmentWriter(path, description, is_copy=options.is_copy)
 
 
 class SegmentWriter:

@@ -23,20 +23,6 @@ _SILENCE_AT_ONCE = 1 << 16
 _SUBTYPES: dict[Subtype, str] = {"s16": "PCM_16", "s24": "PCM_24"}
 
 
-def check_form(fs: int, channels: int, subtype: Subtype) -> None:
-    """Raise ConfigError if FLAC does not support these numbers.
-
-    References
-    ----------
-    .. [1] RFC 9639: up to 8 channels, up to 2^20 - 1 Hz; libFLAC supports up to 655350 Hz.
-    """
-    if not 1 <= channels <= 8:
-        raise ConfigError(f"channels={channels}: a .flac file has 1 to 8; .wav has more")
-    if fs > 655350:
-        raise ConfigError(f"fs={fs}: a .flac file has at most 655350 Hz; .wav has more")
-    assert subtype in _SUBTYPES
-
-
 class FlacFile:
     """Writes samples to a FLAC file.
 
@@ -73,6 +59,22 @@ class FlacFile:
             raise
         self._file.software = notes.software
         self._file.comment = self._comment().decode()
+
+    complete = staticmethod(complete)
+
+    @staticmethod
+    def check_form(fs: int, channels: int, subtype: Subtype) -> None:
+        """Raise ConfigError if FLAC does not support these numbers.
+
+        References
+        ----------
+        .. [1] RFC 9639: up to 8 channels, up to 2^20 - 1 Hz; libFLAC supports up to 655350 Hz.
+        """
+        if not 1 <= channels <= 8:
+            raise ConfigError(f"channels={channels}: a .flac file has 1 to 8; .wav has more")
+        if fs > 655350:
+            raise ConfigError(f"fs={fs}: a .flac file has at most 655350 Hz; .wav has more")
+        assert subtype in _SUBTYPES
 
     def write(self, samples: Float32Array) -> int:
         """Append (n, channels) samples [FS]; return the number of clipped ones.

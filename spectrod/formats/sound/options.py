@@ -1,20 +1,13 @@
 """Options of sound files."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Literal, cast, get_args
 
 from spectrod.errors import ConfigError
+from spectrod.output_formats import format_named, suffixes
 
 Subtype = Literal["", "s16", "s24", "s32", "f32"]
-
-SOUND_SUFFIXES = (".wav", ".flac")
-
-_SUBTYPES: dict[str, tuple[Subtype, ...]] = {
-    ".wav": ("f32", "s16", "s24", "s32"),
-    ".flac": ("s24", "s16"),
-    ".sigmf-meta": ("f32", "s16", "s32"),
-}
-"""Sample formats of each suffix, the default first: the most exact for the analysis's samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +52,12 @@ class SoundOptions:
             raise ConfigError(f"gap_max_s={self.gap_max_s:g}: must be at least 0 seconds")
 
 
+def is_sound_file(path: Path) -> bool:
+    """Return whether ``SoundWriter`` writes files of this name."""
+    found = format_named(path.suffix)
+    return found is not None and bool(found.sound_file)
+
+
 def checked_subtype(suffix: str, subtype: str) -> Subtype:
     """Return the sample format of files with a suffix.
 
@@ -74,14 +73,13 @@ def checked_subtype(suffix: str, subtype: str) -> Subtype:
     ConfigError
         If the suffix is unknown, or its files do not support the format.
     """
-    known = _SUBTYPES.get(suffix)
-    if known is None:
-        raise ConfigError(f"{suffix}: a sound file's suffix must be {' or '.join(SOUND_SUFFIXES)}")
-    if not subtype:
-        return known[0]
-    for one in known:
-        if one == subtype:
-            return one
+    found = format_named(suffix)
+    if found is None or not found.subtypes:
+        sounds = " or ".join(suffixes(lambda one: one.sound_file))
+        raise ConfigError(f"{suffix}: a sound file's suffix must be {sounds}")
+    known = found.subtypes
+    if subtype in known or not subtype:
+        return cast("Subtype", subtype or known[0])
     if subtype in get_args(Subtype):
         raise ConfigError(f"subtype={subtype!r}: a {suffix} file has {', '.join(known)}")
     raise ConfigError(f"subtype={subtype!r}: must be one of {', '.join(known)}")

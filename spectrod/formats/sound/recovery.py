@@ -1,25 +1,13 @@
 """Recovery of sound files after a kill or a power failure."""
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from spectrod.errors import InputError, StorageError, storage_error
 from spectrod.formats.directory import Directory
-from spectrod.formats.fileio import write_at
-from spectrod.formats.sound.flac_stream import complete
-from spectrod.formats.sound.notes import boot_id
-from spectrod.formats.sound.options import SOUND_SUFFIXES
-from spectrod.formats.sound.wav_header import (
-    HEADER_BYTES,
-    named_samples,
-    read_form,
-    with_length,
-)
-
-_PART = ".part"
-_BOOT = re.compile(rb"^spectrod\|Boot: (\S+)$", re.MULTILINE)
+from spectrod.formats.sound.options import is_sound_file
+from spectrod.output_formats import PART_SUFFIX, format_of, load
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +29,15 @@ class Recovered:
     n_samples: int
     cut_bytes: int
 
+    @property
+    def summary(self) -> str:
+        """What was kept and cut, for messages."""
+        return f"{self.n_samples} samples kept, {self.cut_bytes} bytes cut"
+
 
 def is_unfinished(path: Path) -> bool:
     """Return whether a name is that of an unfinished sound file."""
-    return path.suffix == _PART and path.with_suffix("").suffix.lower() in SOUND_SUFFIXES
+    return path.suffix == PART_SUFFIX and is_sound_file(path.with_suffix(""))
 
 
 def recover(part: str | os.PathLike[str], directory: Directory | None = None) -> Recovered:
@@ -76,7 +69,7 @@ def recover(part: str | os.PathLike[str], directory: Directory | None = None) ->
     """
     part = Path(part)
     if not is_unfinished(part):
-        raise InputError(f"{part}: must be a sound file's {_PART}")
+        raise InputError(f"{part}: must be a sound file's {PART_SUFFIX}")
     try:
         with directory.duplicate() if directory else Directory.open(part.parent) as folder:
             return _recover_in(folder, part)
@@ -91,39 +84,10 @@ def _recover_in(folder: Directory, part: Path) -> Recovered:
         if folder.find(path.name) is not None:
             raise StorageError(f"{path}: is there already; {part.name} is left as it is")
         size = os.fstat(fd).st_size
-        is_flac = path.suffix.lower() == ".flac"
-        n_samples = complete(fd, part) if is_flac else _complete_wav(fd, part)
+        n_samples = load(format_of(path).sound_file).complete(fd, part)
         kept = os.fstat(fd).st_size
     finally:
         os.close(fd)
     folder.rename_noreplace(part.name, path.name)
     folder.synchronise()
     return Recovered(path, n_samples, max(0, size - kept))
-
-
-def _complete_wav(fd: int, part: Path) -> int:
-    page = os.pread(fd, HEADER_BYTES, 0)
-    try:
-        form, _ = read_form(page)
-        n_samples = (os.fstat(fd).st_size - HEADER_BYTES) // form.frame_bytes
-        if not _is_of_this_boot(page):
-            n_samples = min(n_samples, named_samples(page, form))
-        new_page = with_length(page, n_samples)
-    except InputError as error:
-        raise InputError(f"{part}: not an unfinished WAV file of spectrod: {error}") from error
-    if n_samples < 1:
-        raise InputError(f"{part}: holds no samples")
-    # All checks are done; the file is changed from here on.
-    end = HEADER_BYTES + n_samples * form.frame_bytes
-    os.ftruncate(fd, end)
-    os.ftruncate(fd, end + end % 2)
-    os.fdatasync(fd)
-    write_at(fd, new_page, 0)
-    os.fdatasync(fd)
-    return n_samples
-
-
-def _is_of_this_boot(page: bytes) -> bool:
-    """Return whether the machine has not rebooted since the file was started."""
-    boot = _BOOT.search(page)
-    return boot is not None and boot[1].decode("ascii", "replace") == boot_id()

@@ -1,27 +1,29 @@
 """Writes a WAV or RF64 file."""
 
 import os
+import re
+from pathlib import Path
 
-from spectrod.errors import ConfigError, StorageError, storage_error
+from spectrod.errors import ConfigError, InputError, StorageError, storage_error
 from spectrod.formats.fileio import create, discard_new, write_at
 from spectrod.formats.part import PartFile
-from spectrod.formats.sound.notes import Notes
+from spectrod.formats.sound.notes import Notes, boot_id
+from spectrod.formats.sound.options import Subtype
 from spectrod.formats.sound.pcm import to_bytes
-from spectrod.formats.sound.wav_header import HEADER_BYTES, WavForm, gaps_of, header
+from spectrod.formats.sound.wav_header import (
+    HEADER_BYTES,
+    WavForm,
+    gaps_of,
+    header,
+    named_samples,
+    read_form,
+    with_length,
+)
 from spectrod.units import Float32Array
 
 _FS_MAX, _CHANNELS_MAX = 0xFFFFFFFF, 0xFFFF
 _FRAME_BYTES_MAX = 0xFFFF
-
-
-def check_form(form: WavForm) -> None:
-    """Raise ConfigError if a WAV file does not support these numbers."""
-    if form.frame_bytes > _FRAME_BYTES_MAX or form.channels > _CHANNELS_MAX:
-        raise ConfigError(f"channels={form.channels}: too many for a .wav file")
-    if form.fs * form.frame_bytes > _FS_MAX:
-        raise ConfigError(
-            f"fs={form.fs}, channels={form.channels}: more bytes a second than a .wav file can say"
-        )
+_BOOT = re.compile(rb"^spectrod\|Boot: (\S+)$", re.MULTILINE)
 
 
 class WavFile:
@@ -34,10 +36,10 @@ class WavFile:
     ----------
     part : PartFile
         Names of the file to write; not closed.
-    form : WavForm
-        Form of the samples.
+    subtype : {"s16", "s24", "s32", "f32"}
+        Sample format.
     notes : Notes
-        Metadata of the file.
+        Metadata of the file, with sample rate and channels.
 
     Attributes
     ----------
@@ -50,9 +52,10 @@ class WavFile:
         If the file cannot be created.
     """
 
-    def __init__(self, part: PartFile, form: WavForm, notes: Notes) -> None:
-        self._path, self._form, self._notes = part.path, form, notes
-        self.gaps = gaps_of(form, notes)
+    def __init__(self, part: PartFile, subtype: Subtype, notes: Notes) -> None:
+        self._path, self._notes = part.path, notes
+        self._form = WavForm(notes.fs, notes.channels, subtype)
+        self.gaps = gaps_of(self._form, notes)
         self._n_samples = 0
         self._n_confirmed = 0
         self._has_failed = False
@@ -63,6 +66,22 @@ class WavFile:
         except BaseException:
             discard_new(self._fd, part)
             raise
+
+    @staticmethod
+    def check_form(fs: int, channels: int, subtype: Subtype) -> None:
+        """Raise ConfigError if a WAV file does not support these numbers."""
+        form = WavForm(fs, channels, subtype)
+        if form.frame_bytes > _FRAME_BYTES_MAX or channels > _CHANNELS_MAX:
+            raise ConfigError(f"channels={channels}: too many for a .wav file")
+        if fs * form.frame_bytes > _FS_MAX:
+            raise ConfigError(
+                f"fs={fs}, channels={channels}: more bytes a second than a .wav file can say"
+            )
+
+    @staticmethod
+    def complete(fd: int, part: Path) -> int:
+        """Complete an unfinished file; return its samples per channel, see ``recover``."""
+        return _complete(fd, part)
 
     def write(self, samples: Float32Array) -> int:
         """Append (n, channels) samples [FS]; return the number of clipped ones.
@@ -174,3 +193,31 @@ class WavFile:
             os.fdatasync(self._fd)
         except OSError as error:
             raise storage_error(self._path, error) from error
+
+
+def _complete(fd: int, part: Path) -> int:
+    page = os.pread(fd, HEADER_BYTES, 0)
+    try:
+        form, _ = read_form(page)
+        n_samples = (os.fstat(fd).st_size - HEADER_BYTES) // form.frame_bytes
+        if not _is_of_this_boot(page):
+            n_samples = min(n_samples, named_samples(page, form))
+        new_page = with_length(page, n_samples)
+    except InputError as error:
+        raise InputError(f"{part}: not an unfinished WAV file of spectrod: {error}") from error
+    if n_samples < 1:
+        raise InputError(f"{part}: holds no samples")
+    # All checks are done; the file is changed from here on.
+    end = HEADER_BYTES + n_samples * form.frame_bytes
+    os.ftruncate(fd, end)
+    os.ftruncate(fd, end + end % 2)
+    os.fdatasync(fd)
+    write_at(fd, new_page, 0)
+    os.fdatasync(fd)
+    return n_samples
+
+
+def _is_of_this_boot(page: bytes) -> bool:
+    """Return whether the machine has not rebooted since the file was started."""
+    boot = _BOOT.search(page)
+    return boot is not None and boot[1].decode("ascii", "replace") == boot_id()

@@ -10,9 +10,10 @@ from spectrod.errors import ConfigError, InputError, SpectrodError, storage_erro
 from spectrod.formats.fileio import check_new
 from spectrod.formats.part import PartFile
 from spectrod.formats.sound.notes import Gaps, Notes, boot_id
-from spectrod.formats.sound.options import SoundOptions, checked_subtype
+from spectrod.formats.sound.options import SoundOptions, Subtype, checked_subtype
+from spectrod.output_formats import format_of, load
 from spectrod.text import printable
-from spectrod.types import Block
+from spectrod.types import Block, SpectrumSpec
 from spectrod.units import Float32Array
 
 _GAP_MAX_S = 86400.0
@@ -24,6 +25,9 @@ class _File(Protocol):
 
     gaps: Gaps
 
+    def __init__(self, part: PartFile, subtype: Subtype, notes: Notes) -> None: ...
+    @staticmethod
+    def check_form(fs: int, channels: int, subtype: Subtype) -> None: ...
     @property
     def size_bytes(self) -> int: ...
     @property
@@ -34,6 +38,13 @@ class _File(Protocol):
     def sync(self) -> None: ...
     def close(self) -> None: ...
     def discard(self) -> None: ...
+
+
+def make_sound(
+    path: Path, spec: SpectrumSpec, subtype: str, options: SoundOptions
+) -> "SoundWriter":
+    """Start a sound file of the samples that a spec describes; see ``SoundWriter`` for errors."""
+    return SoundWriter(path, spec.fs, spec.channels, subtype, options)
 
 
 class SoundWriter:
@@ -87,10 +98,12 @@ class SoundWriter:
     ) -> None:
         self._part = PartFile.of(path)
         try:
-            self._fs, self._channels = _whole_rate(fs), channels
+            self._fs, self._channels = _whole_rate(fs), _positive(channels)
             self._subtype = checked_subtype(self.path.suffix.lower(), subtype)
             self._options, self._clock = options, clock
-            self._check_form()
+            # Imported when needed: soundfile takes 20 ms.
+            self._format: type[_File] = load(format_of(self.path).sound_file)
+            self._format.check_form(self._fs, channels, self._subtype)
             check_new(self._part)
         except BaseException:
             self._part.close()
@@ -253,33 +266,8 @@ class SoundWriter:
         )
         self._check_channels(block)
         self._first_index = block.sample_index
-        self._file = self._open(notes)
+        self._file = self._format(self._part, self._subtype, notes)
         self._synced_s = self._clock()
-
-    # The modules of formats are imported when needed: soundfile takes 20 ms.
-
-    def _open(self, notes: Notes) -> _File:
-        if self.path.suffix.lower() == ".flac":
-            from spectrod.formats.sound.flac import FlacFile  # noqa: PLC0415
-
-            return FlacFile(self._part, self._subtype, notes)
-        from spectrod.formats.sound.wav import WavFile  # noqa: PLC0415
-        from spectrod.formats.sound.wav_header import WavForm  # noqa: PLC0415
-
-        form = WavForm(self._fs, self._channels, self._subtype)
-        return WavFile(self._part, form, notes)
-
-    def _check_form(self) -> None:
-        if self._channels < 1:
-            raise ConfigError(f"channels={self._channels}: must be at least 1")
-        if self.path.suffix.lower() == ".flac":
-            from spectrod.formats.sound import flac  # noqa: PLC0415
-
-            flac.check_form(self._fs, self._channels, self._subtype)
-        else:
-            from spectrod.formats.sound import wav, wav_header  # noqa: PLC0415
-
-            wav.check_form(wav_header.WavForm(self._fs, self._channels, self._subtype))
 
     def _check_channels(self, block: Block) -> None:
         if block.samples.shape[0] != self._channels:
@@ -311,3 +299,9 @@ def _whole_rate(fs: float) -> int:
     if not (1.0 <= fs < 2**32 and float(fs).is_integer()):
         raise ConfigError(f"fs={fs:g}: a sound file's rate must be a whole number of Hz")
     return int(fs)
+
+
+def _positive(channels: int) -> int:
+    if channels < 1:
+        raise ConfigError(f"channels={channels}: must be at least 1")
+    return channels

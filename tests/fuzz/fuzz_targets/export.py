@@ -24,12 +24,12 @@ from mutation import ODD_INTEGERS, havoc, mutate_json, mutate_text
 
 from spectrod.errors import InputError, StorageError
 from spectrod.formats.description import RowReader
-from spectrod.formats.export import make_export
 from spectrod.formats.export.grid import GridReader
 from spectrod.formats.export.options import ExportOptions
 from spectrod.formats.inputs import open_recording
 from spectrod.formats.longterm.data import Span, read_npz, write_npz
 from spectrod.formats.longterm.statistics import LevelStatistics
+from spectrod.formats.outputs import make_data
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "segments"))
 from segment_rows import describe, make_batch, make_spec
@@ -155,7 +155,7 @@ def _zarr_store() -> tuple[Path, bytes]:
 
 def _export(path: Path, **settings: Any) -> None:
     spec = make_spec(**settings)
-    writer = make_export(path, describe(spec), ExportOptions())
+    writer = make_data(path, describe(spec), ExportOptions())
     writer.submit(make_batch(spec, 0, 3))
     writer.submit(make_batch(spec, 10, 2, gap_samples=70, discontinuity=True, engine="opencl:x"))
     writer.finish()
