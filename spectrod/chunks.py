@@ -1,7 +1,6 @@
 """Chunks of a stream, and how to split them: at an index, at a time, at a gap."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import ClassVar, Self
 
 
@@ -80,15 +79,3 @@ class Chunk(ABC):
         if k == self.length:
             return self, None
         return self.between(0, k), self.between(k, self.length)
-
-    def by_period(self, period_ns: int) -> Iterator[tuple[int, Self]]:
-        """Split into the periods of the wall clock; yields each with the number of its period.
-
-        Period k starts at k * period_ns [ns since 1970].
-        """
-        rest: Self | None = self
-        while rest is not None and rest.length:
-            number = rest.begin_utc_ns // period_ns
-            part, rest = rest.split_at((number + 1) * period_ns)
-            if part is not None:
-                yield number, part

@@ -735,10 +735,6 @@ class SpectrumBatch(Chunk):
                 yield int(numbers[first]), self.between(first, stop)
             first = stop
 
-    def by_period(self, period_ns: int) -> Iterator[tuple[int, Self]]:
-        """See ``Chunk``; handles times that descend because the clock was set back."""
-        return self.runs(self.t_utc_ns // period_ns)
-
 
 def taper_for(window: WindowLike, win_length: int | None) -> Window:
     """Return the window of an analysis.

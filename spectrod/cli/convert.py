@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-import numpy as np
-
 from spectrod.cli import options
 from spectrod.cli.data_options import add_data, data_options, profile_paths
 from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
@@ -19,6 +17,7 @@ from spectrod.errors import ConfigError, InputError
 from spectrod.formats.description import Description, RowWriter, note_left_out
 from spectrod.formats.inputs import batches_between, left_out_samples, open_recording
 from spectrod.formats.outputs import Plan, check_outputs, make_rows
+from spectrod.formats.picture.painter import host_transpose
 from spectrod.formats.picture.plan import PicturePlan
 from spectrod.formats.sound.recovery import is_unfinished, recover
 from spectrod.output_formats import (
@@ -30,7 +29,7 @@ from spectrod.output_formats import (
 )
 from spectrod.service import configure_logging
 from spectrod.types import SpectrumBatch
-from spectrod.units import NS_PER_S, Float32Array
+from spectrod.units import NS_PER_S
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -127,13 +126,8 @@ def _plan(args: argparse.Namespace, description: Description, outputs: list[Path
     check_time_axis(args, has_utc=description.has_utc)
     apply_view(args, has_utc=description.has_utc, is_iq=description.spec.iq)
     look, description = with_names(picture_options(args, has_samples=False), description)
-    picture = PicturePlan(look, _transpose, view=args.view)
+    picture = PicturePlan(look, host_transpose, view=args.view)
     return Plan(description, description, picture, export=data.export, is_copy=True)
-
-
-def _transpose(matrix: Float32Array) -> Float32Array:
-    """Transpose the few pixels of a picture here: opening a device would take longer."""
-    return np.ascontiguousarray(matrix.T)
 
 
 def _copy(

@@ -8,8 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from spectrod.cli.data_options import data_options
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view, check_time_axis
@@ -28,9 +26,10 @@ from spectrod.cli.times import parse_seconds, wait_for_start
 from spectrod.errors import ConfigError, SpectrodError
 from spectrod.formats.description import Description
 from spectrod.formats.outputs import Plan
+from spectrod.formats.picture.painter import host_transpose
 from spectrod.output_formats import format_of
 from spectrod.types import SpectrumBatch
-from spectrod.units import NS_PER_S, Float32Array
+from spectrod.units import NS_PER_S
 
 _log = logging.getLogger(__name__)
 
@@ -95,7 +94,7 @@ def _record(args: argparse.Namespace, found: Asked, rows: _Rows) -> int:
     about = data.described(rows.description)
     look, about = with_names(picture_options(args, has_samples=False), about)
     look = picture_width(found, look, args.tile)
-    picture, is_copy = picture_plan(found, look, _transpose), "://" not in args.source
+    picture, is_copy = picture_plan(found, look, host_transpose), "://" not in args.source
     plan = Plan(about, about, picture, export=data.export, is_copy=is_copy)
     outputs = make_outputs(found, plan, time.time_ns())
     try:
@@ -135,8 +134,3 @@ def _submit(outputs: Outputs, files: RowFiles, batch: SpectrumBatch) -> None:
         files.submit(batch)
     except SpectrodError as error:
         outputs.give_up(files, error)
-
-
-def _transpose(matrix: Float32Array) -> Float32Array:
-    """Transpose the few pixels of a picture here: opening a device would take longer."""
-    return np.ascontiguousarray(matrix.T)

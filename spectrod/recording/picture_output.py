@@ -2,15 +2,13 @@
 
 from pathlib import Path
 
-import numpy as np
-
 import spectrod
 from spectrod.errors import ConfigError, storage_error
 from spectrod.formats.directory import Directory
 from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.picture.painter import host_transpose
 from spectrod.formats.picture.sink import PictureSink
 from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.units import Float32Array
 
 MEMORY_MAX_BYTES = 512 << 20
 """Limit for all pictures together: a stop has 2 s, enough to draw this much."""
@@ -49,7 +47,7 @@ class PictureOutput:
         picture_bytes(spec)
         software = f"spectrod {spectrod.__version__}"
         options = PictureOptions(width=_WIDTH_PX, title=title)
-        self._picture = PictureSink(path, options, _transpose, spec, software)
+        self._picture = PictureSink(path, options, host_transpose, spec, software)
         self._picture.write = self._write_file
         self._directory = directory.duplicate()
 
@@ -101,8 +99,3 @@ def picture_bytes(spec: SpectrumSpec) -> int:
             f"{size_bytes >> 20} MB for a picture, at most {MEMORY_MAX_BYTES >> 20} are given"
         )
     return size_bytes
-
-
-def _transpose(matrix: Float32Array) -> Float32Array:
-    """Transpose a matrix without the engine, which belongs to the analysis thread."""
-    return np.ascontiguousarray(matrix.T)

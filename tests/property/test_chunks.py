@@ -145,23 +145,6 @@ def test_a_cut_at_a_time_leaves_later_items_behind_it(whole, share):
         assert tail.begin_utc_ns >= t_ns
 
 
-@given(blocks() | batches(), st.sampled_from([1, 2, 30]))
-def test_each_item_is_in_the_period_of_its_time(whole, n_periods):
-    """Parts by period add up to the chunk, and all items of a part are in its period."""
-    t_all = times(whole)
-    period_ns = max(1, (t_all[-1] - t_all[0]) // n_periods) if t_all else NS
-    found = list(whole.by_period(period_ns))
-    assert bool(found) == bool(t_all)
-    if found:
-        assert_is_whole([part for _, part in found], whole)
-    numbers = [number for number, part in found for _ in range(part.length)]
-    # A part's times are those of the whole up to the rounding of each cut.
-    slack = len(found) if isinstance(whole, Block) else 0
-    for number, t in zip(numbers, t_all, strict=True):
-        assert number in {(t - slack) // period_ns, t // period_ns, (t + slack) // period_ns}
-    assert len(set(numbers)) == len(found)
-
-
 @given(blocks(), st.integers(-20000, 1100))
 def test_samples_and_gaps_before_an_index_are_dropped(block, offset):
     """After a drop, samples count as missing only from the index on, and none before a cut."""
@@ -185,15 +168,6 @@ def test_a_gap_before_a_chunk_adds_to_its_own_and_stays_with_its_head(whole, n_m
     head = after.head(n)
     assert head.length == min(n, whole.length)
     assert fields(head)[0] == fields(after)[0]
-
-
-def test_rows_of_a_clock_that_was_set_back_stay_in_their_order():
-    """Each run of rows in one period is a part, also if a clock set back repeats a period."""
-    spec = SpectrumSpec(1000.0, win_length=64, hop=100, nfft=64)
-    t_ns = np.array([0, 900, 1000, 900, 1000, 1100]) * 1_000_000
-    values = np.zeros((6, 1, spec.n_values), np.float32)
-    batch = SpectrumBatch(values, np.arange(6) * 100, t_ns, t_ns, spec, "numpy")
-    assert [(k, part.length) for k, part in batch.by_period(NS)] == [(0, 2), (1, 1), (0, 1), (1, 2)]
 
 
 def test_a_block_without_a_rate_is_not_cut():

@@ -11,8 +11,9 @@ from fontTools.pens.ttGlyphPen import TTGlyphPen
 from PIL import ImageFont
 
 from spectrod.formats.picture import fonts, lettering
+from spectrod.formats.picture.encode import About
 from spectrod.formats.picture.lettering import report_missing, text_width, typeset
-from spectrod.formats.picture.pdf import About, PdfSheet
+from spectrod.formats.picture.pdf import PdfSheet
 from spectrod.formats.picture.sheet import Sheet
 from spectrod.formats.picture.theme import THEMES
 from spectrod.formats.picture.vector import VectorSheet

@@ -2,8 +2,14 @@
 
 import numpy as np
 
-from spectrod.formats.longterm.page import X_LABELS, Page
+from spectrod.formats.longterm.page import Page
 from spectrod.formats.longterm.view import Curve
+from spectrod.formats.picture.drawing import (
+    HEADING_RISE,
+    draw_bar,
+    draw_footer,
+    draw_left_tick,
+)
 from spectrod.formats.picture.layout import (
     FOOTER_LINE,
     LABEL_GAP,
@@ -13,13 +19,10 @@ from spectrod.formats.picture.layout import (
     SMALL_PX,
     TICK,
     TITLE_PX,
+    X_LABELS,
 )
 from spectrod.formats.picture.lettering import shorten
 from spectrod.formats.picture.surface import SOFT_INK, Box, Surface
-from spectrod.formats.picture.theme import N_LEVELS
-
-_HEADING_RISE = 17
-"""Distance from a plot's top edge up to the middle of the line above it [px]."""
 
 _LABEL_SPACING = 15
 """Distance between the middles of the curves' names [px]."""
@@ -40,22 +43,17 @@ def draw(page: Page, sheet: Surface) -> None:
         if page.names:
             name = shorten(page.names[number], LABEL_PX, box.width // 2)
             sheet.text(
-                (box.left + box.width // 2, box.top - _HEADING_RISE), name, LABEL_PX, align=0.5
+                (box.left + box.width // 2, box.top - HEADING_RISE), name, LABEL_PX, align=0.5
             )
-    _draw_bar(page, sheet)
-    y = page.plots[-1].bottom + X_LABELS + FOOTER_LINE
-    for number, line in enumerate(page.footer):
-        sheet.text((left, y + number * FOOTER_LINE), line, SMALL_PX, ink=SOFT_INK)
+    draw_bar(sheet, page.bar, page.bar_labels, (0.0, page.bar_limit))
+    draw_footer(sheet, left, page.plots[-1].bottom + X_LABELS + FOOTER_LINE, page.footer)
 
 
 def _draw_left(page: Page, sheet: Surface, box: Box) -> None:
     lo, hi = page.limits
-    edge = box.left - 2
     for tick in page.level_labels.ticks:
-        y = box.y((tick.value - lo) / (hi - lo))
-        sheet.line((edge - TICK + 1, y), (edge, y), SOFT_INK)
-        sheet.text((edge - TICK - LABEL_GAP + 1, y), tick.label, LABEL_PX, align=1.0)
-    sheet.text((PAD, box.top - _HEADING_RISE), page.level_labels.title, LABEL_PX, ink=SOFT_INK)
+        draw_left_tick(sheet, box.left, box.y((tick.value - lo) / (hi - lo)), tick.label)
+    sheet.text((PAD, box.top - HEADING_RISE), page.level_labels.title, LABEL_PX, ink=SOFT_INK)
 
 
 def _draw_bottom(page: Page, sheet: Surface, box: Box) -> None:
@@ -100,15 +98,3 @@ def _apart(wanted: list[float], height: float) -> list[float]:
         places[n] = min(places[n], most)
         most = places[n] - _LABEL_SPACING
     return places
-
-
-def _draw_bar(page: Page, sheet: Surface) -> None:
-    bar = page.bar
-    ramp = np.linspace(N_LEVELS - 1, 0, bar.height).round().astype(np.uint8)
-    sheet.picture(bar, ramp[:, np.newaxis])
-    sheet.frame(bar)
-    sheet.text((bar.left, bar.top - _HEADING_RISE), page.bar_labels.title, LABEL_PX, ink=SOFT_INK)
-    for tick in page.bar_labels.ticks:
-        y = bar.y(tick.value / page.bar_limit)
-        sheet.line((bar.right + 1, y), (bar.right + TICK, y), SOFT_INK)
-        sheet.text((bar.right + TICK + LABEL_GAP, y), tick.label, LABEL_PX)

@@ -1,6 +1,5 @@
 """Layout of the page of level statistics: all content, chosen and placed before drawing."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -18,31 +17,32 @@ from spectrod.formats.longterm.view import (
     pixel_density,
     to_entries,
 )
-from spectrod.formats.picture.axes import Axis, FrequencyAxis, linear_ticks
+from spectrod.formats.picture.axes import Axis, FrequencyAxis
 from spectrod.formats.picture.colormaps import Uint8Array
+from spectrod.formats.picture.labels import level_labels
 from spectrod.formats.picture.layout import (
     BAR_WIDTH,
     FOOTER_LINE,
+    HEADING_LINE,
     LABEL_GAP,
     LABEL_PX,
     PAD,
     SMALL_PX,
     TICK,
+    TITLE_LINE,
+    X_LABELS,
     fitting,
+    widest,
 )
 from spectrod.formats.picture.lettering import text_width, wrap
 from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.surface import Box
 from spectrod.types import Int64Array
 
-X_LABELS = 44
-"""Height below the plots for ticks, tick labels and the axis title [px]."""
-
 _SHOWN = (99, 95, 50, 5, 1)
 _MARGIN_DB, _STEP_DB, _SPAN_MIN_DB, _SPAN_MAX_DB = 3.0, 10.0, 20.0, 150.0
 _OUTSIDE_PERCENT = 0.1
 """Rows of a bin that may lie beyond each end of an axis that is chosen automatically [%]."""
-_HEADING, _TITLE_LINE = 28, 26
 _BAR_LABELS = "1/dB"
 
 
@@ -85,14 +85,15 @@ def compose(
             for one, several in zip(density, curves, strict=True)
         ]
     )
-    level_labels = _upwards(limits, height, level_unit(spec))
+    levels = level_labels(*limits, height, level_unit(spec))
     names_width = max(text_width(curve.name, SMALL_PX) for curve in curves[0])
-    left = PAD + TICK + LABEL_GAP + _widest([tick.label for tick in level_labels.ticks])
+    left = PAD + TICK + LABEL_GAP + widest([tick.label for tick in levels.ticks])
     # The unit above the level axis is centred; a long one starts at the page's edge.
-    left = max(left, PAD + round(text_width(level_labels.title, LABEL_PX) / 2.0))
-    first = PAD + _HEADING + (_TITLE_LINE if options.title else 0)
+    left = max(left, PAD + round(text_width(levels.title, LABEL_PX) / 2.0))
+    first = PAD + HEADING_LINE + (TITLE_LINE if options.title else 0)
     plots = tuple(
-        Box(left, first + n * (height + _HEADING + 4), width, height) for n in range(spec.n_signals)
+        Box(left, first + n * (height + HEADING_LINE + 4), width, height)
+        for n in range(spec.n_signals)
     )
     bar = Box(
         plots[0].right + LABEL_GAP + round(names_width) + 24,
@@ -100,8 +101,8 @@ def compose(
         BAR_WIDTH,
         plots[-1].bottom - first,
     )
-    bar_labels = _upwards((0.0, top), bar.height, _BAR_LABELS)
-    labels_end = bar.right + TICK + LABEL_GAP + _widest([tick.label for tick in bar_labels.ticks])
+    bar_labels = level_labels(0.0, top, bar.height, _BAR_LABELS)
+    labels_end = bar.right + TICK + LABEL_GAP + widest([tick.label for tick in bar_labels.ticks])
     page_width = labels_end + PAD
     told = _footer(statistics, about, span, has_utc=options.time_axis == "utc")
     footer = tuple(wrap(told, SMALL_PX, page_width - PAD - left))
@@ -119,7 +120,7 @@ def compose(
         curves=curves,
         f_axis=f_axis,
         f_labels=_across(f_axis, width),
-        level_labels=level_labels,
+        level_labels=levels,
         limits=limits,
         bar_labels=bar_labels,
         bar_limit=top,
@@ -153,21 +154,6 @@ def _limits(statistics: LevelStatistics, columns: tuple[Int64Array, ...]) -> tup
     lo = _STEP_DB * np.floor((float(lowest) - _MARGIN_DB) / _STEP_DB)
     hi = _STEP_DB * np.ceil((float(highest) + _MARGIN_DB) / _STEP_DB)
     return float(np.clip(lo, hi - _SPAN_MAX_DB, hi - _SPAN_MIN_DB)), float(hi)
-
-
-def _widest(labels: Sequence[str]) -> int:
-    return max((round(text_width(label, LABEL_PX)) for label in labels), default=0)
-
-
-def _upwards(limits: tuple[float, float], height: int, unit: str) -> Axis:
-    lo, hi = limits
-    counts = range(max(5, height // 40), 0, -1)
-    return fitting(
-        (Axis(linear_ticks(lo, hi, count), unit) for count in counts),
-        lambda value: (value - lo) / (hi - lo) * height,
-        lambda _: LABEL_PX,
-        spacing=6.0,
-    )
 
 
 def _across(axis: FrequencyAxis, width: int) -> Axis:

@@ -1,22 +1,17 @@
 """The picture of level statistics: x is frequency, y is level, colour is density."""
 
 import dataclasses
-import io
 import json
-
-from PIL import Image, PngImagePlugin
+from functools import partial
 
 from spectrod.formats.description import Description, spec_fields
 from spectrod.formats.longterm.data import Span
 from spectrod.formats.longterm.drawing import draw
 from spectrod.formats.longterm.page import Page, compose
 from spectrod.formats.longterm.statistics import LevelStatistics
-from spectrod.formats.picture.lettering import report_missing
+from spectrod.formats.picture.encode import About, Document, encode_document
 from spectrod.formats.picture.options import PictureOptions
-from spectrod.formats.picture.sheet import Sheet
 from spectrod.formats.picture.theme import N_LEVELS, THEMES, palette
-from spectrod.formats.picture.vector import VectorSheet
-from spectrod.text import printable
 
 METADATA_KEY = "spectrod-levels"
 """Name of the PNG text entry that describes the pixels."""
@@ -52,25 +47,16 @@ def draw_spd(
     """
     page = compose(statistics, about, options, span)
     theme = THEMES[options.theme]
-    colours = palette(options.colormap, theme)
     meaning = _meaning(page, statistics, about, span)
-    if suffix == ".svg":
-        sheet = VectorSheet(page.width, page.height, theme, colours)
-        draw(page, sheet)
-        return sheet.svg(page.title, meaning)
-    report_missing((page.title, *page.names))
-    if suffix == ".pdf":
-        # An optional package, whose import takes longer than everything else.
-        from spectrod.formats.picture.pdf import About, PdfSheet  # noqa: PLC0415
-
-        with PdfSheet(page.width, page.height, theme, colours) as document:
-            draw(page, document)
-            return document.pdf(About(page.title, about.software, span.begin_utc_ns, meaning))
-    pixels = Sheet(page.width, page.height)
-    draw(page, pixels)
-    image = Image.fromarray(pixels.entries())
-    image.putpalette(colours)
-    return _encoded(image, suffix, page.title, meaning)
+    document = Document(
+        About(page.title, about.software, span.begin_utc_ns, meaning, METADATA_KEY),
+        (page.width, page.height),
+        partial(draw, page),
+        page.names,
+        theme,
+        palette(options.colormap, theme),
+    )
+    return encode_document(document, suffix)
 
 
 def _meaning(page: Page, statistics: LevelStatistics, about: Description, span: Span) -> str:
@@ -97,23 +83,3 @@ def _meaning(page: Page, statistics: LevelStatistics, about: Description, span: 
             "spec": spec_fields(spec),
         }
     )
-
-
-def _encoded(image: Image.Image, suffix: str, title: str, meaning: str) -> bytes:
-    out = io.BytesIO()
-    if suffix == ".png":
-        info = PngImagePlugin.PngInfo()
-        if title:
-            info.add_text("Title", printable(title))
-        info.add_text(METADATA_KEY, meaning)
-        image.save(out, format="PNG", pnginfo=info)
-        return out.getvalue()
-    exif = Image.Exif()
-    exif[0x010E] = meaning  # ImageDescription
-    rgb = image.convert("RGB")
-    if suffix == ".webp":
-        rgb.save(out, format="WEBP", lossless=True, exif=exif)
-    else:
-        # Subsampled colours would smear letters and thin lines.
-        rgb.save(out, format="JPEG", quality=92, subsampling=0, exif=exif)
-    return out.getvalue()

@@ -1,7 +1,10 @@
 """Draws a picture on a surface: plots, texts, ticks, frames and strips."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from spectrod.formats.picture.axes import Axis
 from spectrod.formats.picture.layout import (
     FOOTER_LINE,
     LABEL_GAP,
@@ -17,7 +20,7 @@ from spectrod.formats.picture.strip_view import StripView
 from spectrod.formats.picture.surface import FAINT_INK, SOFT_INK, Box, Surface
 from spectrod.formats.picture.theme import N_LEVELS
 
-_HEADING_RISE = 17
+HEADING_RISE = 17
 """Distance from a plot's top edge up to the middle of the line above it [px]."""
 
 
@@ -37,15 +40,19 @@ def draw(page: Page, sheet: Surface) -> None:
         for view, along in zip(page.strips, layout.strips[channel], strict=True):
             _draw_strip(sheet, page, view, channel, along)
         if page.names:
-            y = layout.top(channel) - _HEADING_RISE
+            y = layout.top(channel) - HEADING_RISE
             name = shorten(page.names[channel], LABEL_PX, layout.plots[0].width)
             sheet.text((left, y), name, LABEL_PX)
     _draw_time_labels(sheet, page)
     for bar in layout.bars:
-        _draw_bar(sheet, page, bar)
-    for number, line in enumerate(layout.footer):
-        y = layout.footer_y + number * FOOTER_LINE
-        sheet.text((left, y), line, SMALL_PX, ink=SOFT_INK)
+        draw_bar(sheet, bar, page.level_labels, page.levels)
+    draw_footer(sheet, left, layout.footer_y, layout.footer)
+
+
+def draw_footer(sheet: Surface, left: int, y: int, lines: Sequence[str]) -> None:
+    """Draw the lines of a footer, the first at ``y``."""
+    for number, line in enumerate(lines):
+        sheet.text((left, y + number * FOOTER_LINE), line, SMALL_PX, ink=SOFT_INK)
 
 
 def _draw_plot(sheet: Surface, page: Page, box: Box) -> None:
@@ -55,14 +62,15 @@ def _draw_plot(sheet: Surface, page: Page, box: Box) -> None:
         y = box.y(page.f_axis.fraction(tick.value))
         sheet.line((edge - MINOR_TICK + 1, y), (edge, y), SOFT_INK)
     for tick in page.f_labels.ticks:
-        _draw_left_tick(sheet, box.left, box.y(page.f_axis.fraction(tick.value)), tick.label)
+        draw_left_tick(sheet, box.left, box.y(page.f_axis.fraction(tick.value)), tick.label)
     if box.top == page.layout.plots[0].top or page.strips:
-        f_at = (box.left - TICK - LABEL_GAP, box.top - _HEADING_RISE)
+        f_at = (box.left - TICK - LABEL_GAP, box.top - HEADING_RISE)
         sheet.text(f_at, page.f_labels.title, LABEL_PX, align=1.0, ink=SOFT_INK)
     _draw_time_ticks(sheet, page, box)
 
 
-def _draw_left_tick(sheet: Surface, left: int, y: int, label: str) -> None:
+def draw_left_tick(sheet: Surface, left: int, y: int, label: str) -> None:
+    """Draw a labelled tick at the left edge of a plot."""
     edge = left - 2
     sheet.line((edge - TICK + 1, y), (edge, y), SOFT_INK)
     sheet.text((edge - TICK - LABEL_GAP + 1, y), label, LABEL_PX, align=1.0)
@@ -84,7 +92,7 @@ def _draw_strip(sheet: Surface, page: Page, view: StripView, channel: int, box: 
     sheet.gaps(box, np.isnan(view.bands[-1][1][channel]))
     sheet.frame(box)
     for tick in view.labels.ticks:
-        _draw_left_tick(sheet, box.left, box.y((tick.value - lo) / (hi - lo)), tick.label)
+        draw_left_tick(sheet, box.left, box.y((tick.value - lo) / (hi - lo)), tick.label)
     x = page.layout.bars[0].left
     for number, line in enumerate(view.heading):
         y = box.top + LABEL_PX // 2 + number * (LABEL_PX + 4)
@@ -102,14 +110,15 @@ def _draw_time_labels(sheet: Surface, page: Page) -> None:
     sheet.text(middle, page.t_labels.title, LABEL_PX, align=0.5, ink=SOFT_INK)
 
 
-def _draw_bar(sheet: Surface, page: Page, bar: Box) -> None:
+def draw_bar(sheet: Surface, bar: Box, axis: Axis, limits: tuple[float, float]) -> None:
+    """Draw a colour bar whose ends stand for these limits."""
     ramp = np.linspace(N_LEVELS - 1, 0, bar.height).round().astype(np.uint8)
     sheet.picture(bar, ramp[:, np.newaxis])
     sheet.frame(bar)
-    y = bar.top - _HEADING_RISE
-    sheet.text((bar.left, y), page.level_labels.title, LABEL_PX, ink=SOFT_INK)
-    lo, hi = page.levels
-    for tick in page.level_labels.ticks:
+    y = bar.top - HEADING_RISE
+    sheet.text((bar.left, y), axis.title, LABEL_PX, ink=SOFT_INK)
+    lo, hi = limits
+    for tick in axis.ticks:
         y = bar.y((tick.value - lo) / (hi - lo))
         sheet.line((bar.right + 1, y), (bar.right + TICK, y), SOFT_INK)
         sheet.text((bar.right + TICK + LABEL_GAP, y), tick.label, LABEL_PX)

@@ -3,6 +3,8 @@
 import io
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,7 +18,8 @@ from spectrod.formats.picture.layout import page_limits
 from spectrod.formats.picture.lettering import report_missing
 from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.page import Page
-from spectrod.formats.picture.theme import THEMES, palette
+from spectrod.formats.picture.surface import Surface
+from spectrod.formats.picture.theme import THEMES, Theme, palette
 from spectrod.text import printable
 from spectrod.types import SpectrumSpec
 
@@ -38,52 +41,117 @@ _PGM_LEAST_DB = 1e-3
 """Smallest range of levels, so that a flat picture has a scale too."""
 
 
-def _canvas(page: Page) -> Uint8Array:
-    """Return the palette entry of each pixel of the page, shape (height, width)."""
-    if page.is_bare:
-        return page.entries.reshape(-1, page.entries.shape[2])
-    # Imported when needed: a raw picture needs no drawing.
-    from spectrod.formats.picture.sheet import Sheet  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class About:
+    """Metadata of a picture's file.
 
-    report_missing((page.title, *page.names))
-    sheet = Sheet(page.layout.width, page.layout.height)
-    draw(page, sheet)
-    return sheet.entries()
+    Attributes
+    ----------
+    title : str
+        Title of the page.
+    software : str
+        Name and version of the program that made it.
+    begin_utc_ns : int
+        Date of a PDF: the begin of the recording, so that the same recording makes the same
+        file [ns].
+    description : str
+        JSON description of the pixels, for ``spectrod.formats.picture.embedded``.
+    metadata_key : str
+        Name of the description in a PNG.
+    """
+
+    title: str
+    software: str
+    begin_utc_ns: int
+    description: str
+    metadata_key: str = METADATA_KEY
 
 
-def _image(page: Page) -> Image.Image:
-    image = Image.fromarray(_canvas(page))
-    image.putpalette(palette(page.colormap, THEMES[page.theme]))
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """A page for the encoders, whatever it shows.
+
+    Attributes
+    ----------
+    about : About
+        Metadata of the file.
+    size : (int, int)
+        Width and height [px].
+    draw : callable
+        Draws the page on a ``Surface``.
+    names : tuple of str
+        Texts that may have characters without a typeface, besides the title.
+    theme : Theme
+        Colours of paper and ink.
+    palette : bytes
+        All 256 colours of the plots, three bytes each.
+    entries : (height, width) uint8 or None
+        Palette entries of a page that has nothing but plots.
+    """
+
+    about: About
+    size: tuple[int, int]
+    draw: Callable[[Surface], None]
+    names: tuple[str, ...]
+    theme: Theme
+    palette: bytes
+    entries: Uint8Array | None = None
+
+
+def _document(page: Page) -> Document:
+    theme, pixels, layout = THEMES[page.theme], page.pixels, page.layout
+    return Document(
+        About(page.title, pixels.software, pixels.begin_utc_ns, pixels.to_json()),
+        (layout.width, layout.height),
+        partial(draw, page),
+        page.names,
+        theme,
+        palette(page.colormap, theme),
+        page.entries.reshape(-1, page.entries.shape[2]) if page.is_bare else None,
+    )
+
+
+def _image(document: Document) -> Image.Image:
+    entries = document.entries
+    if entries is None:
+        # Imported when needed: a raw picture needs no drawing.
+        from spectrod.formats.picture.sheet import Sheet  # noqa: PLC0415
+
+        report_missing((document.about.title, *document.names))
+        sheet = Sheet(*document.size)
+        document.draw(sheet)
+        entries = sheet.entries()
+    image = Image.fromarray(entries)
+    image.putpalette(document.palette)
     return image
 
 
-def _png(page: Page) -> bytes:
+def _png(document: Document) -> bytes:
     info = PngImagePlugin.PngInfo()
-    if page.title:
-        info.add_text("Title", printable(page.title))
-    info.add_text("Software", page.pixels.software)
-    info.add_text(METADATA_KEY, page.pixels.to_json())
-    return _saved(_image(page), format="PNG", pnginfo=info, compress_level=_PNG_LEVEL)
+    if document.about.title:
+        info.add_text("Title", printable(document.about.title))
+    info.add_text("Software", document.about.software)
+    info.add_text(document.about.metadata_key, document.about.description)
+    return _saved(_image(document), format="PNG", pnginfo=info, compress_level=_PNG_LEVEL)
 
 
-def _exif(page: Page) -> Image.Exif:
+def _exif(document: Document) -> Image.Exif:
     exif = Image.Exif()
     # EXIF texts are ASCII, into which JSON can encode all characters.
-    exif[EXIF_DESCRIPTION] = json.dumps(json.loads(page.pixels.to_json()))
-    exif[_EXIF_SOFTWARE] = page.pixels.software
+    exif[EXIF_DESCRIPTION] = json.dumps(json.loads(document.about.description))
+    exif[_EXIF_SOFTWARE] = document.about.software
     return exif
 
 
-def _jpeg(page: Page) -> bytes:
+def _jpeg(document: Document) -> bytes:
     # Subsampled colours would smear letters and single rows of tones.
-    image = _image(page).convert("RGB")
-    exif = _exif(page)
+    image, exif = _image(document).convert("RGB"), _exif(document)
     return _saved(image, format="JPEG", quality=_JPEG_QUALITY, subsampling=0, exif=exif)
 
 
-def _webp(page: Page) -> bytes:
-    image = _image(page).convert("RGB")
-    return _saved(image, format="WEBP", lossless=True, quality=30, method=2, exif=_exif(page))
+def _webp(document: Document) -> bytes:
+    image, exif = _image(document).convert("RGB"), _exif(document)
+    return _saved(image, format="WEBP", lossless=True, quality=30, method=2, exif=exif)
 
 
 def _pgm(page: Page) -> bytes:
@@ -116,26 +184,23 @@ def _pgm(page: Page) -> bytes:
     return header.encode("ascii") + values.astype(">u2").tobytes()
 
 
-def _svg(page: Page) -> bytes:
+def _svg(document: Document) -> bytes:
     from spectrod.formats.picture.vector import VectorSheet  # noqa: PLC0415
 
-    theme = THEMES[page.theme]
-    layout = page.layout
-    sheet = VectorSheet(layout.width, layout.height, theme, palette(page.colormap, theme))
-    draw(page, sheet)
-    return sheet.svg(page.title, page.pixels.to_json())
+    sheet = VectorSheet(*document.size, document.theme, document.palette)
+    document.draw(sheet)
+    return sheet.svg(document.about.title, document.about.description)
 
 
-def _pdf(page: Page) -> bytes:
+def _pdf(document: Document) -> bytes:
     # Optional; its import takes longer than everything else.
-    from spectrod.formats.picture.pdf import About, PdfSheet  # noqa: PLC0415
+    from spectrod.formats.picture.pdf import PdfSheet  # noqa: PLC0415
 
-    if not page.is_bare:
-        report_missing((page.title, *page.names))
-    theme, pixels, layout = THEMES[page.theme], page.pixels, page.layout
-    with PdfSheet(layout.width, layout.height, theme, palette(page.colormap, theme)) as sheet:
-        draw(page, sheet)
-        return sheet.pdf(About(page.title, pixels.software, pixels.begin_utc_ns, pixels.to_json()))
+    if document.entries is None:
+        report_missing((document.about.title, *document.names))
+    with PdfSheet(*document.size, document.theme, document.palette) as sheet:
+        document.draw(sheet)
+        return sheet.pdf(document.about)
 
 
 def _saved(image: Image.Image, **settings: object) -> bytes:
@@ -144,17 +209,19 @@ def _saved(image: Image.Image, **settings: object) -> bytes:
     return out.getvalue()
 
 
-_ENCODERS: dict[str, Callable[[Page], bytes]] = {
+_ENCODERS: dict[str, Callable[[Document], bytes]] = {
     ".png": _png,
     ".jpg": _jpeg,
     ".jpeg": _jpeg,
     ".webp": _webp,
-    ".pgm": _pgm,
     ".svg": _svg,
     ".pdf": _pdf,
 }
 
-SUFFIXES = tuple(_ENCODERS)
+_LEVELS = ".pgm"
+"""Suffix of pictures of the levels themselves, without a palette."""
+
+SUFFIXES = (*_ENCODERS, _LEVELS)
 
 
 def encode(page: Page, suffix: str) -> bytes:
@@ -163,7 +230,13 @@ def encode(page: Page, suffix: str) -> bytes:
     Every file contains a description of its pixels: a PNG in its text entry "spectrod", an SVG in
     ``metadata``, a PDF in its XMP, JPEG and WebP in EXIF's ImageDescription, a PGM in a comment.
     """
-    return _ENCODERS[suffix.lower()](page)
+    suffix = suffix.lower()
+    return _pgm(page) if suffix == _LEVELS else encode_document(_document(page), suffix)
+
+
+def encode_document(document: Document, suffix: str) -> bytes:
+    """Encode any page in the format of a suffix, see ``encode``; .pgm holds levels only."""
+    return _ENCODERS[suffix](document)
 
 
 def check_pdf() -> None:
@@ -191,7 +264,7 @@ def check_format(suffix: str, options: PictureOptions, spec: SpectrumSpec) -> No
         If Pillow was built without the format, or the package for PDF is not installed.
     """
     suffix = suffix.lower()
-    if suffix not in _ENCODERS:
+    if suffix not in SUFFIXES:
         known = ", ".join(SUFFIXES)
         raise ConfigError(f"{suffix or 'no suffix'}: a picture's suffix must be one of {known}")
     codec = _CODECS.get(suffix)

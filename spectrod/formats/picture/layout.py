@@ -15,13 +15,13 @@ TITLE_PX, LABEL_PX, SMALL_PX = 17, 13, 12
 PAD = 18
 TICK, MINOR_TICK = 5, 3
 LABEL_GAP = 5
-_TITLE_LINE, _HEADING_LINE, FOOTER_LINE = 26, 28, 17
+TITLE_LINE, HEADING_LINE, FOOTER_LINE = 26, 28, 17
 _BAR_GAP, BAR_WIDTH = 20, 16
 STRIP_HEIGHT = 72
 _ABOVE_PLOT, _BELOW_PLOT = 36, 18
 """Space between a plot and its strips: the one above also has the plot's units."""
 _BELOW_CHANNEL, _BELOW_STRIP = 4, 12
-_X_LABELS = 44
+X_LABELS = 44
 """Height below the plots for ticks, tick labels and the axis title."""
 
 
@@ -112,7 +112,8 @@ def fitting(
     return best if best.ticks else Axis((), axis.title)
 
 
-def _widest(labels: Iterable[str]) -> int:
+def widest(labels: Iterable[str]) -> int:
+    """Return the width of the widest label, 0 without any [px]."""
     return max((round(text_width(label, LABEL_PX)) for label in labels), default=0)
 
 
@@ -138,10 +139,10 @@ def arrange(
         No text overlaps the page's edge or another part.
     """
     width, height = plot_size
-    left = PAD + max(_widest(margins.left) + LABEL_GAP + TICK, margins.overhang)
+    left = PAD + max(widest(margins.left) + LABEL_GAP + TICK, margins.overhang)
     # A waveform at the top has no units above it; it needs space only for a channel's name.
-    heading = _HEADING_LINE if channels > 1 or "waveform" not in strips else LABEL_GAP
-    top = PAD + heading + (_TITLE_LINE if margins.has_title else 0)
+    heading = HEADING_LINE if channels > 1 or "waveform" not in strips else LABEL_GAP
+    top = PAD + heading + (TITLE_LINE if margins.has_title else 0)
     plots: list[Box] = []
     along: list[tuple[Box, ...]] = []
     bottom = top
@@ -156,16 +157,16 @@ def arrange(
             places["level"] = Box(left, top + _BELOW_PLOT, width, STRIP_HEIGHT)
             top += _BELOW_PLOT + STRIP_HEIGHT
         along.append(tuple(places[strip] for strip in strips))
-        bottom, top = top, top + _HEADING_LINE + (_BELOW_STRIP if strips else _BELOW_CHANNEL)
+        bottom, top = top, top + HEADING_LINE + (_BELOW_STRIP if strips else _BELOW_CHANNEL)
     bar_left = left + width + _BAR_GAP
     bar_ends = zip(plots, plots, strict=True) if strips else [(plots[0], plots[-1])]
     bars = tuple(
         Box(bar_left, first.top, BAR_WIDTH, last.bottom - first.top) for first, last in bar_ends
     )
-    labels_end = bars[0].right + TICK + LABEL_GAP + _widest(margins.bar)
-    page_width = max(labels_end, bar_left + _widest(margins.right)) + PAD
+    labels_end = bars[0].right + TICK + LABEL_GAP + widest(margins.bar)
+    page_width = max(labels_end, bar_left + widest(margins.right)) + PAD
     lines = tuple(wrap(list(margins.footer), SMALL_PX, page_width - PAD - left))
-    footer_y = bottom + _X_LABELS + FOOTER_LINE
+    footer_y = bottom + X_LABELS + FOOTER_LINE
     page_height = footer_y + (len(lines) - 1) * FOOTER_LINE + PAD
     return Layout(
         tuple(plots),
@@ -189,4 +190,4 @@ def bare(plot_size: tuple[int, int], channels: int) -> Layout:
 def page_limits(plot_size: tuple[int, int], channels: int, strips: int) -> tuple[int, int]:
     """Return upper limits of the page's width and height [px] for such plots."""
     width, height = plot_size
-    return width + 600, channels * (height + 2 * _HEADING_LINE + strips * STRIP_HEIGHT + 40) + 800
+    return width + 600, channels * (height + 2 * HEADING_LINE + strips * STRIP_HEIGHT + 40) + 800

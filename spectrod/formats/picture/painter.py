@@ -18,6 +18,11 @@ if TYPE_CHECKING:  # NumPy paints without OpenCL
 Transpose = Callable[[Float32Array], Float32Array]
 
 
+def host_transpose(matrix: Float32Array) -> Float32Array:
+    """Transpose a matrix on the CPU, for few pixels or where no device is open."""
+    return np.ascontiguousarray(matrix.T)
+
+
 class Painter(Protocol):
     """Computes pixels; one thread at a time."""
 

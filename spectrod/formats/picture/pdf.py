@@ -5,11 +5,10 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from unicodedata import bidirectional
 from xml.sax.saxutils import escape
 
@@ -36,6 +35,9 @@ from spectrod.formats.picture.surface import (
 from spectrod.formats.picture.theme import HATCH_PERIOD, Rgb, Theme
 from spectrod.units import Float32Array
 
+if TYPE_CHECKING:
+    from spectrod.formats.picture.encode import About
+
 _POINTS_PER_PIXEL = 0.75
 """As in CSS: 96 pixels and 72 points per inch."""
 
@@ -47,40 +49,13 @@ _RASTER_SCALE = 4
 """Resolution of such texts, as a multiple of the page's pixels."""
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    """Metadata of a PDF.
-
-    Attributes
-    ----------
-    title : str
-        Title of the page.
-    software : str
-        Name and version of the program that made it.
-    begin_utc_ns : int
-        Date of the document: the begin of the recording, so that the same recording makes the same
-        file [ns].
-    description : str
-        JSON description, for ``spectrod.formats.picture.embedded``.
-    """
-
-    title: str
-    software: str
-    begin_utc_ns: int
-    description: str
-
-
 class PdfSheet:
     """A page as PDF; a context manager, because it needs font files until its end.
 
     Parameters
     ----------
-    width, height : int
-        Size of the page [px].
-    theme : Theme
-        Colours of paper and ink.
-    palette : bytes
-        All 256 colours of the plots, three bytes each.
+    width, height, theme, palette
+        See ``VectorSheet``.
 
     Raises
     ------
@@ -114,10 +89,7 @@ class PdfSheet:
         self._folder.cleanup()
 
     def _colour(self, ink: int) -> Rgb:
-        share = ink / FULL_INK
-        pairs = zip(self._theme.paper, self._theme.ink, strict=True)
-        red, green, blue = (round(paper + share * (full - paper)) for paper, full in pairs)
-        return red, green, blue
+        return self._theme.mixed(ink / FULL_INK)
 
     def text(
         self, at: Point, text: str, size: int, *, align: float = 0.0, ink: int = FULL_INK
@@ -229,7 +201,7 @@ class PdfSheet:
         image.putpalette(self._palette)
         self._pdf.image(image, box.left, box.top, box.width, box.height)
 
-    def pdf(self, about: About) -> bytes:
+    def pdf(self, about: "About") -> bytes:
         """Return the complete document."""
         self._pdf.set_title(legible(about.title))
         self._pdf.set_creator(about.software)
@@ -239,7 +211,7 @@ class PdfSheet:
             return bytes(self._pdf.output())
 
 
-def _xmp(about: About) -> str:
+def _xmp(about: "About") -> str:
     return f"""<x:xmpmeta xmlns:x="adobe:ns:meta/">
 <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
 <rdf:Description rdf:about="" xmlns:spectrod="urn:spectrod:picture">

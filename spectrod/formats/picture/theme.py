@@ -28,6 +28,12 @@ class Theme:
     ink: Rgb
     gap: Rgb
 
+    def mixed(self, share: float) -> Rgb:
+        """Return the colour between paper (0) and ink (1)."""
+        pairs = zip(self.paper, self.ink, strict=True)
+        red, green, blue = (round(paper + share * (full - paper)) for paper, full in pairs)
+        return red, green, blue
+
 
 THEMES: dict[str, Theme] = {
     "light": Theme(paper=(255, 255, 255), ink=(24, 26, 32), gap=(64, 156, 214)),

@@ -48,9 +48,7 @@ class VectorSheet:
         self._elements: list[str] = []
 
     def _colour(self, ink: int) -> str:
-        share = ink / FULL_INK
-        pairs = zip(self._theme.paper, self._theme.ink, strict=True)
-        return _hex(tuple(round(paper + share * (full - paper)) for paper, full in pairs))
+        return _hex(self._theme.mixed(ink / FULL_INK))
 
     def text(
         self, at: Point, text: str, size: int, *, align: float = 0.0, ink: int = FULL_INK
@@ -133,5 +131,5 @@ class VectorSheet:
         return "\n".join([head, *self._elements, "</svg>\n"]).encode()
 
 
-def _hex(colour: Rgb | tuple[int, ...]) -> str:
+def _hex(colour: Rgb) -> str:
     return "#" + "".join(f"{part:02x}" for part in colour)
