@@ -1043,7 +1043,7 @@ def test_a_fault_of_recovery_itself_does_not_keep_a_recording_from_starting(
     def fail(*_):
         raise ZeroDivisionError("of a parser")
 
-    monkeypatch.setattr("spectrod.recording.configured.recover_segment", fail)
+    monkeypatch.setattr("spectrod.formats.segment.recovery.recover", fail)
     events = EventLog()
     recording = recording_in(tmp_path, events)
     recording.start()
