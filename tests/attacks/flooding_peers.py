@@ -62,20 +62,22 @@ class _Peer:
         if code not in (0, errno.EINPROGRESS):
             self.socket.close()
             raise ConnectionError(code)
-        self._frames, self._left, self._heard, self._is_ready = frames, GREETING, b"", False
+        self._frames, self._left, self._received, self._is_ready = frames, GREETING, b"", False
         self._ready = ready
 
     @property
-    def wanted(self):
+    def events(self):
         return select.EPOLLIN | (select.EPOLLOUT if self._left or self._is_ready else 0)
 
-    def go_on(self, events):
+    def resume(self, events):
         if events & (select.EPOLLIN | select.EPOLLERR | select.EPOLLHUP):
             some = self.socket.recv(1 << 16)
             if not some:
                 raise ConnectionError
-            self._heard = (self._heard + some)[-100:] if self._is_ready else self._heard + some
-            if not self._is_ready and b"READY" in self._heard:
+            self._received = (
+                (self._received + some)[-100:] if self._is_ready else self._received + some
+            )
+            if not self._is_ready and b"READY" in self._received:
                 self._left, self._is_ready = self._ready, True
         if events & select.EPOLLOUT:
             while self._is_ready and len(self._left) < _BLOCK_BYTES:
@@ -94,12 +96,12 @@ def _flood(address, what, count):
             except ConnectionError:
                 break
             peers[peer.socket.fileno()] = peer
-            poll.register(peer.socket.fileno(), peer.wanted)
+            poll.register(peer.socket.fileno(), peer.events)
         for fd, events in poll.poll(_TURN_S):
             peer = peers[fd]
             try:
-                peer.go_on(events)
-                poll.modify(fd, peer.wanted)
+                peer.resume(events)
+                poll.modify(fd, peer.events)
             except BlockingIOError:
                 pass
             except OSError:

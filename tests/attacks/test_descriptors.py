@@ -49,7 +49,7 @@ class Daemon:
             stdout=subprocess.DEVNULL,
             text=True,
         )
-        self._lines, self._news = [], threading.Condition()
+        self._lines, self._changed = [], threading.Condition()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
         self.endpoint = self.wait_for("publishing at ")
@@ -73,14 +73,14 @@ class Daemon:
 
     def _read(self):
         for line in self.process.stderr:
-            with self._news:
+            with self._changed:
                 self._lines.append(line)
-                self._news.notify_all()
+                self._changed.notify_all()
 
     def wait_for(self, text):
         """Wait until the log has a text; return the text after it."""
-        with self._news:
-            found = self._news.wait_for(lambda: [x for x in self._lines if text in x], TIMEOUT_S)
+        with self._changed:
+            found = self._changed.wait_for(lambda: [x for x in self._lines if text in x], TIMEOUT_S)
             assert found, "".join(self._lines)
             return found[0].partition(text)[2].strip()
 
@@ -105,7 +105,7 @@ class Listener:
 
     def __init__(self, daemon):
         self.headers = []
-        self._is_over, self._news = threading.Event(), threading.Condition()
+        self._is_over, self._changed = threading.Event(), threading.Condition()
         self._stream = subscribe(
             daemon.endpoint, "spec/tone/", timeout_s=TIMEOUT_S, **daemon.client
         )
@@ -115,17 +115,17 @@ class Listener:
 
     def _read(self):
         for frame in self._stream:
-            with self._news:
+            with self._changed:
                 self.headers.append(frame.header)
-                self._news.notify_all()
+                self._changed.notify_all()
             if self._is_over.is_set():
                 return
 
     def wait(self, n_more):
         """Wait for more frames."""
-        with self._news:
-            wanted = len(self.headers) + n_more
-            assert self._news.wait_for(lambda: len(self.headers) >= wanted, TIMEOUT_S)
+        with self._changed:
+            expected = len(self.headers) + n_more
+            assert self._changed.wait_for(lambda: len(self.headers) >= expected, TIMEOUT_S)
 
     def close(self):
         self._is_over.set()

@@ -1048,8 +1048,8 @@ def test_a_fault_of_recovery_itself_does_not_keep_a_recording_from_starting(
     recording = recording_in(tmp_path, events)
     recording.start()
     recording.finish()
-    (told,) = [one.text for one in events.since() if one.kind == "record.unrecovered"]
-    assert "x.spd.part: is left as it is: ZeroDivisionError('of a parser')" in told
-    assert "please report this" in told
+    (reported,) = [one.text for one in events.since() if one.kind == "record.unrecovered"]
+    assert "x.spd.part: is left as it is: ZeroDivisionError('of a parser')" in reported
+    assert "please report this" in reported
     assert "cannot recover" in caplog.text
     assert (tmp_path / "x.spd.part").read_bytes() == content

@@ -68,7 +68,7 @@ class Daemon:
             cwd=folder,
         )
         self.log = []
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
         self.endpoint = self.wait_for("publishing at ")
@@ -77,17 +77,17 @@ class Daemon:
     def _read(self):
         # Split by line feeds alone: splitlines() would hide other characters that start a line.
         for line in self.process.stderr:
-            with self._news:
+            with self._changed:
                 self.log.append(line.decode()[:-1])
-                self._news.notify()
-        with self._news:
+                self._changed.notify()
+        with self._changed:
             self.log.append(f"(exit code {self.process.wait()})")
-            self._news.notify()
+            self._changed.notify()
 
     def wait_for(self, text):
         """Wait until a line of the log has a text; return the text after it."""
-        with self._news:
-            assert self._news.wait_for(lambda: text in "\n".join(self.log), LIMIT_S), self.log
+        with self._changed:
+            assert self._changed.wait_for(lambda: text in "\n".join(self.log), LIMIT_S), self.log
             return next(line for line in self.log if text in line).partition(text)[2]
 
     def ctl(self, *arguments):
@@ -161,8 +161,8 @@ def test_a_file_name_of_any_bytes_in_a_recording_folder(run, tmp_path, suffix):
     daemon = run(RECORDING, XDG_STATE_HOME=str(tmp_path / "state"))
     events = daemon.wait_until_recording()
     if suffix:
-        (told,) = [event["text"] for event in events if event["kind"] == "record.unrecovered"]
-        assert SHOWN in told
+        (reported,) = [event["text"] for event in events if event["kind"] == "record.unrecovered"]
+        assert SHOWN in reported
         assert daemon.wait_for("recording r: ").startswith(SHOWN)
         text = daemon.ctl("events")
         assert SHOWN in text
@@ -195,18 +195,18 @@ def test_a_fifo_of_any_bytes_is_waited_for_and_read(run, tmp_path):
         manager.settimeout(LIMIT_S)
         source = [b"--source", b"pcm:" + path, b"--rate", b"8000", b"--channels", b"1"]
         daemon = run(arguments=[*source, b"--name", b"f"], NOTIFY_SOCKET=manager.getsockname())
-        told = b""
-        while shown.encode() not in told:
-            told = manager.recv(65536)
-        assert told.startswith(b"STATUS=waiting: ")
-        assert b"\n" not in told
+        reported = b""
+        while shown.encode() not in reported:
+            reported = manager.recv(65536)
+        assert reported.startswith(b"STATUS=waiting: ")
+        assert b"\n" not in reported
         assert shown in daemon.ctl("status")
         capture = daemon.status()["sources"][0]["capture"]
         assert capture["waiting_for"].endswith(shown)
         with Path(os.fsdecode(path)).open("wb") as writer:
             writer.write(np.zeros(8000, "<i2").tobytes())
-        while told != b"READY=1":
-            told = manager.recv(65536)
+        while reported != b"READY=1":
+            reported = manager.recv(65536)
         daemon.assert_alive()
 
 

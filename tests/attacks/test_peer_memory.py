@@ -59,7 +59,7 @@ class Daemon:
             stderr=subprocess.PIPE,
             text=True,
         )
-        self._lines, self._news = [], threading.Condition()
+        self._lines, self._changed = [], threading.Condition()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
         self.endpoint, self.endpoint_ipc = self.wait_for("publishing at ").split(", ")
@@ -71,17 +71,17 @@ class Daemon:
 
     def _read(self):
         for line in self.process.stderr:
-            with self._news:
+            with self._changed:
                 self._lines.append(line)
-                self._news.notify_all()
+                self._changed.notify_all()
 
     def _memory(self, column):
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[column]) * PAGE_BYTES
 
     def wait_for(self, text):
         """Wait until the log has a text; return the text after it."""
-        with self._news:
-            found = self._news.wait_for(lambda: [x for x in self._lines if text in x], TIMEOUT_S)
+        with self._changed:
+            found = self._changed.wait_for(lambda: [x for x in self._lines if text in x], TIMEOUT_S)
             assert found, "".join(self._lines)
             return found[0].partition(text)[2].strip()
 
@@ -144,9 +144,9 @@ def connect(endpoint, ready=READY):
         peer = socket.create_connection((where.host, where.port))
     peer.settimeout(TIMEOUT_S)
     peer.sendall(GREETING)
-    heard = b""
-    while b"READY" not in heard:
-        heard += (some := peer.recv(4096))
+    received = b""
+    while b"READY" not in received:
+        received += (some := peer.recv(4096))
         assert some
     peer.sendall(ready)
     return peer

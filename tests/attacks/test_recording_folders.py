@@ -196,8 +196,8 @@ def test_a_folder_that_is_replaced_while_recording_is_noticed(by, site):
             site.folder.symlink_to(site.victim)
         else:
             site.victim.rename(site.folder)
-        theirs = site.folder
-        descriptor = os.open(theirs, os.O_RDONLY)
+        other = site.folder
+        descriptor = os.open(other, os.O_RDONLY)
         try:
             if by == "locked folder":
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -209,10 +209,10 @@ def test_a_folder_that_is_replaced_while_recording_is_noticed(by, site):
                 (text,) = site.wait(lambda: site.events("record.failed"))
                 rule = "mic is a link" if by == "link" else "another program records into it"
                 assert rule in text
-                assert contents(theirs) == before
+                assert contents(other) == before
         finally:
             os.close(descriptor)
-    found = contents(theirs)
+    found = contents(other)
     assert {name: found.get(name) for name in before} == before
     # The rows until then are valid, under their final name, in the folder of their start.
     assert not list(moved.glob("*.part"))

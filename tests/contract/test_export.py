@@ -71,10 +71,10 @@ def batches_of(spec, rows_each=(5, 1, 40, 12), seed=1):
             values = (values + 1j * rng.standard_normal(shape)).astype(np.complex64)
         values.flat[0] = np.finfo(np.float32).smallest_subnormal
         values.flat[-1] = np.finfo(np.float32).max
-        said = {"engine": "numpy"} | more
+        fields = {"engine": "numpy"} | more
         if spec.broadband:
-            said["broadband"] = rng.standard_normal(shape[:2]).astype(np.float32)
-        batches.append(SpectrumBatch(values, index, t_ns // 7, t_ns, spec, **said))
+            fields["broadband"] = rng.standard_normal(shape[:2]).astype(np.float32)
+        batches.append(SpectrumBatch(values, index, t_ns // 7, t_ns, spec, **fields))
     return batches
 
 

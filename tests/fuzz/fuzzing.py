@@ -208,8 +208,8 @@ def limit_address_space() -> None:
     with Path("/proc/self/statm").open() as file:
         now_bytes = int(file.read().split()[0]) * _PAGE_BYTES
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = now_bytes + _ADDRESS_SPACE_BYTES
-    soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    n_bytes = now_bytes + _ADDRESS_SPACE_BYTES
+    soft = n_bytes if hard == resource.RLIM_INFINITY else min(n_bytes, hard)
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 

@@ -148,7 +148,7 @@ def server_key(keys):
     return keys.pair("server").key
 
 
-def next_event(monitor, wanted, server):
+def next_event(monitor, expected, server):
     """Wait, and poll the server's socket as its owner would, since libzmq closes pipes then."""
     poller = zmq.Poller()
     for sock in (monitor, server.socket):
@@ -156,7 +156,7 @@ def next_event(monitor, wanted, server):
     while True:
         ready = dict(poller.poll(TIMEOUT_MS))
         assert ready
-        if monitor in ready and recv_monitor_message(monitor)["event"] == wanted:
+        if monitor in ready and recv_monitor_message(monitor)["event"] == expected:
             return
 
 
@@ -514,10 +514,10 @@ def test_an_endpoint_that_cannot_accept_again_is_tried_again(keys, serve, connec
     assert server.listeners.due_s == math.inf
     alice.send(b"again")
     assert server.receive() == (Peer("alice", "read"), b"again")
-    said = [(event.kind, event.text) for event in events.since()]
-    assert [kind for kind, _ in said] == ["listen.failed", "listen.failed", "listen.open"]
-    assert "accepts no connections: Too many open files; next try in 0.1 s" in said[0][1]
-    assert said[2][1] == f"{server.endpoints[0]}: accepts connections again"
+    reported = [(event.kind, event.text) for event in events.since()]
+    assert [kind for kind, _ in reported] == ["listen.failed", "listen.failed", "listen.open"]
+    assert "accepts no connections: Too many open files; next try in 0.1 s" in reported[0][1]
+    assert reported[2][1] == f"{server.endpoints[0]}: accepts connections again"
 
 
 def test_without_filters_an_endpoint_closes_by_cutting_everybody(keys, serve, connect, monkeypatch):

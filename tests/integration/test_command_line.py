@@ -350,10 +350,10 @@ def test_a_second_interrupt_leaves_nothing(monkeypatch, capsys, tmp_path):
 
 def on_terminal(process_arguments, columns):
     """Run with standard error on a terminal of some columns; return exit code and output."""
-    own, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
-    process = subprocess.Popen(process_arguments, stderr=theirs)
-    os.close(theirs)
+    own, other = pty.openpty()
+    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    process = subprocess.Popen(process_arguments, stderr=other)
+    os.close(other)
     shown = b""
     try:
         # The terminal's end is EIO, which comes when the last process has closed it.

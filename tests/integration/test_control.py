@@ -97,7 +97,7 @@ def control(folder):
         yield client
 
 
-def told(control, kind):
+def reported(control, kind):
     return [event["text"] for event in control.call("events") if event["kind"] == kind]
 
 
@@ -256,7 +256,7 @@ def test_a_change_of_the_analysis_is_seen_by_subscribers(control):
         seq = message.header.seq
     assert newest(control, "spec/tone/0/dbfs/").header.hop == 1024
     assert control.call("get", key='sources."low.noise".analysis.hop') == 256
-    assert told(control, "control.set") == ['sources."low.noise".analysis.hop: 512 -> 256']
+    assert reported(control, "control.set") == ['sources."low.noise".analysis.hop: 512 -> 256']
     assert control.call("status")["daemon"]["set"] == ['sources."low.noise".analysis.hop']
 
 
@@ -307,7 +307,7 @@ def test_pause_and_resume_of_one_source_or_all(control):
     assert control.call("pause") == ["tone", "low.noise"]
     assert {source["state"] for source in sources(control).values()} == {"paused"}
     assert control.call("resume") == ["tone", "low.noise"]
-    assert len(told(control, "control.pause")) == 3
+    assert len(reported(control, "control.pause")) == 3
 
 
 def test_reset_restarts_averages(control):
@@ -320,7 +320,7 @@ def test_reset_restarts_averages(control):
     text = "product='x': tone has no such product; there are: dbfs, slow, thirds"
     with pytest.raises(NotFoundError, match=text):
         control.call("reset", source="tone", product="x")
-    assert told(control, "control.reset") == ["all products", "all products", "slow"]
+    assert reported(control, "control.reset") == ["all products", "all products", "slow"]
 
 
 def test_a_source_that_is_away_keeps_no_other_from_a_reset(control):
@@ -333,10 +333,10 @@ def test_a_source_that_is_away_keeps_no_other_from_a_reset(control):
         seq = newest(control, "spec/tone/0/dbfs/", seq).header.seq
     assert control.call("reset") == ["tone", "low.noise"]
     assert control.call("reset", product="own") == ["tone"]
-    before = told(control, "control.reset")
+    before = reported(control, "control.reset")
     with pytest.raises(UnavailableError, match="away: waiting: "):
         control.call("reset", source="away")
-    assert told(control, "control.reset") == before
+    assert reported(control, "control.reset") == before
     with pytest.raises(
         UnavailableError, match="source='away': no data: the source waits for its device"
     ):
@@ -364,7 +364,7 @@ def test_adding_and_removing_a_source_leaves_others_running(control):
     assert sources(control)["tone"]["samples"] >= before
     with pytest.raises(NotFoundError, match="source='b': does not exist"):
         control.call("latest", topic="spec/b/0/dbfs/")
-    assert [len(told(control, kind)) for kind in ("source.add", "source.remove")] == [1, 1]
+    assert [len(reported(control, kind)) for kind in ("source.add", "source.remove")] == [1, 1]
 
 
 def test_an_unnamed_source_continues_when_another_is_added_and_removed(folder):
@@ -399,19 +399,19 @@ def finished(control):
 )
 def test_a_picture_ends_by_itself_after_its_duration(source, product, unit, control, folder):
     """A picture with a duration is completed in the state folder, with events at start and end."""
-    begun = control.call("record.start", source=source, product=product, duration_s=0.5)
-    assert begun["state"] == "recording"
+    started = control.call("record.start", source=source, product=product, duration_s=0.5)
+    assert started["state"] == "recording"
     (one,) = finished(control)
     assert (one["state"], one["error"]) == ("finished", "")
     assert one["frames"] >= 4
     (path,) = (folder / "state").iterdir()
-    assert str(path) == one["path"] == begun["path"]
+    assert str(path) == one["path"] == started["path"]
     with Image.open(path) as picture:
         about = json.loads(picture.text[METADATA_KEY])
     assert about["level_unit"] == unit
     assert 0.4 < about["duration_s"] < 0.7
-    assert told(control, "record.start") == [path.name]
-    assert told(control, "record.stop")[0].startswith(f"{path.name}: finished, ")
+    assert reported(control, "record.start") == [path.name]
+    assert reported(control, "record.stop")[0].startswith(f"{path.name}: finished, ")
 
 
 @pytest.mark.slow

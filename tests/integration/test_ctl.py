@@ -293,7 +293,7 @@ def _event(number, t_utc_ns=0):
 
 
 @pytest.mark.parametrize(
-    ("replies", "numbers", "told"),
+    ("replies", "numbers", "reported"),
     [
         (([0, 1], [1], [1, 2]), [0, 1, 2], ""),
         (([0, 1], [2]), [0, 1, 2], ""),
@@ -302,7 +302,7 @@ def _event(number, t_utc_ns=0):
         (([0, 1], [-1], [0, -1, 2]), [0, 1, 0, 1, 2], "the daemon was restarted\n"),
     ],
 )
-def test_following_misses_nothing_unsaid(replies, numbers, told, monkeypatch, capsys):
+def test_following_misses_nothing_unsaid(replies, numbers, reported, monkeypatch, capsys):
     """Following reports events that the daemon dropped, or that a restart skipped."""
     # A negative number stands for an event of that number of a later start.
     left = [[_event(abs(n), int(n < 0)) for n in reply] for reply in replies]
@@ -328,16 +328,16 @@ def test_following_misses_nothing_unsaid(replies, numbers, told, monkeypatch, ca
     assert main(["ctl", "events", "--follow", "--json"]) == 130
     output = capsys.readouterr()
     assert [json.loads(line)["number"] for line in output.out.splitlines()] == numbers
-    assert output.err == f"{told}spectrod: interrupted\n"
+    assert output.err == f"{reported}spectrod: interrupted\n"
 
 
-@pytest.mark.parametrize(("what", "is_told"), [("reload", True), ("status", False)])
-def test_a_slow_change_reports_the_reason(monkeypatch, capsys, what, is_told):
+@pytest.mark.parametrize(("what", "is_reported"), [("reload", True), ("status", False)])
+def test_a_slow_change_reports_the_reason(monkeypatch, capsys, what, is_reported):
     """A slow change says on standard error that kernels may compile; reads are fast."""
     waiting = (
         "waiting for the daemon: new kernels take seconds to compile, once for each analysis\n"
     )
-    said = []
+    printed = []
 
     class Slow:
         def __init__(self, *_args, **_keywords):
@@ -351,8 +351,8 @@ def test_a_slow_change_reports_the_reason(monkeypatch, capsys, what, is_told):
 
         def call(self, *_args, **_keywords):
             deadline_s = time.monotonic() + 30.0
-            while is_told and waiting not in "".join(said) and time.monotonic() < deadline_s:
-                said.append(capsys.readouterr().err)
+            while is_reported and waiting not in "".join(printed) and time.monotonic() < deadline_s:
+                printed.append(capsys.readouterr().err)
             return ["done"] if what == "reload" else {"sources": []}
 
     monkeypatch.setattr("spectrod.cli.ctl._PATIENCE_S", 0.0)
@@ -360,8 +360,8 @@ def test_a_slow_change_reports_the_reason(monkeypatch, capsys, what, is_told):
     monkeypatch.setattr("spectrod.cli.ctl.find", lambda _: "")
     monkeypatch.setattr("spectrod.cli.ctl.ctl_text.status_text", lambda _: "fine")
     assert main(["ctl", what]) == 0
-    said.append(capsys.readouterr().err)
-    assert "".join(said) == (waiting if is_told else "")
+    printed.append(capsys.readouterr().err)
+    assert "".join(printed) == (waiting if is_reported else "")
 
 
 @pytest.mark.parametrize(

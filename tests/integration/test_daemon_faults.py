@@ -141,5 +141,5 @@ def test_wall_clock_that_is_set(sound_server, tmp_path):
             assert frame.header.gap_samples == 0
         heartbeat, _ = daemon.receive_state("running", START_S)
         assert (heartbeat.header.suspected, heartbeat.header.restarts) == (0, 0)
-    said = [line for line in daemon.log if "wall clock was set by +3600" in line]
-    assert said, daemon.log
+    lines = [line for line in daemon.log if "wall clock was set by +3600" in line]
+    assert lines, daemon.log

@@ -116,7 +116,7 @@ def test_without_subscribers_each_product_is_computed_once(start):
 
 
 @pytest.mark.parametrize(
-    ("prefix", "wanted"),
+    ("prefix", "expected"),
     [
         ("spec/tone/0/dbfs/", {"tone": {"dbfs"}, "noise": set()}),
         ("bands/", {"tone": {"levels"}, "noise": {"levels"}}),
@@ -125,18 +125,18 @@ def test_without_subscribers_each_product_is_computed_once(start):
         ("", {"tone": {"dbfs", "fine", "levels"}, "noise": {"dbfs", "levels"}}),
     ],
 )
-def test_products_are_computed_while_they_have_subscribers(start, prefix, wanted):
+def test_products_are_computed_while_they_have_subscribers(start, prefix, expected):
     """A product of a source is computed while a subscribed prefix matches it."""
     running = start(TONE, NOISE, products=(LEVELS, FINE))
     idle(running)
     before = rows_sent(running)
     with subscribe(running, prefix):
-        wait_until(running, lambda: computed(running) == wanted)
+        wait_until(running, lambda: computed(running) == expected)
         wait_until(
             running,
             lambda: all(
                 rows_sent(running)[source, product] > before[source, product] + 2
-                for source, products in wanted.items()
+                for source, products in expected.items()
                 for product in products
             ),
         )
@@ -164,11 +164,11 @@ def test_the_first_row_on_demand_comes_within_two_rows(start):
     running = start(NOISE)
     idle(running)
     runner = running.runners[0]
-    told_at = []
+    reported_at = []
 
     def watched(products):
         if products:
-            told_at.append(runner.pipeline.ring.written)
+            reported_at.append(runner.pipeline.ring.written)
         runner.demand.want(products)
 
     running.publisher.sources[0]._on_demand = watched
@@ -176,7 +176,7 @@ def test_the_first_row_on_demand_comes_within_two_rows(start):
         header = next(frames).header
     complete = header.sample_index + header.win_length
     # It may include samples that gathered in the ring without demand.
-    assert told_at[0] - 0.2 * 48_000 < complete <= told_at[0] + 2 * 255
+    assert reported_at[0] - 0.2 * 48_000 < complete <= reported_at[0] + 2 * 255
 
 
 def test_all_is_computed_where_that_is_asked_for(start):

@@ -118,8 +118,8 @@ def _check_rows(rows, stretches):
     assert [int(row["sample_index"]) for row in rows] == [index for index, _ in expected]
     (band,) = (name for name in rows[0] if re.fullmatch(r"channel 0:(1000|1000\.0|1 kHz)", name))
     levels = [float(row[band]) for row in rows]
-    wanted = [20 * np.log10(amplitude) for _, amplitude in expected]
-    np.testing.assert_allclose(levels, wanted, atol=0.05)
+    right_db = [20 * np.log10(amplitude) for _, amplitude in expected]
+    np.testing.assert_allclose(levels, right_db, atol=0.05)
 
 
 def _check_picture(levels, n_missing, n_gaps):
@@ -144,11 +144,11 @@ def test_daily_files_of_a_day_with_bad_files(deployment, capsys):
     assert n_read + n_missing == n_total == ((N_FILES - 1) * EVERY_S + FILE_S) * FS
     with h5py.File("d_20260501.nc") as file:
         effort_s, psd = file["effort"][:], file["psd"][:]
-    wanted_s = np.zeros(24 * 60)
+    right_s = np.zeros(24 * 60)
     for begin_s, n, _ in stretches:
-        wanted_s[begin_s // 60] = n // (FS // 2) / 2  # by frames of a second that overlap by half
-    np.testing.assert_allclose(effort_s, wanted_s)
-    np.testing.assert_array_equal(np.isnan(psd).all(axis=1), wanted_s == 0)
+        right_s[begin_s // 60] = n // (FS // 2) / 2  # by frames of a second that overlap by half
+    np.testing.assert_allclose(effort_s, right_s)
+    np.testing.assert_array_equal(np.isnan(psd).all(axis=1), right_s == 0)
 
 
 @pytest.mark.parametrize(
@@ -169,11 +169,11 @@ def test_parts_are_accounted_for(deployment, capsys, start, duration, n_total):
     n_read, n_missing, n_found = accounts(capsys.readouterr().err)
     end_s = stretches[-1][0] + stretches[-1][1] / FS
     begin_s = float(start) + (end_s if start.startswith("-") else 0.0)
-    wanted = sum(
+    right_db = sum(
         max(0.0, min(begin_s + n_total / FS, t_s + n / FS) - max(begin_s, t_s))
         for t_s, n, _ in stretches
     )
-    assert (n_read, n_read + n_missing, n_found) == (wanted * FS, n_total, n_total)
+    assert (n_read, n_read + n_missing, n_found) == (right_db * FS, n_total, n_total)
 
 
 def test_nothing_left_out_is_exit_code_0(tmp_path, capsys):

@@ -74,9 +74,9 @@ def test_portaudio_that_hangs_costs_five_seconds(sound_server, capsys):
     """A sound server that hangs gives one line after five seconds, and the rest is complete."""
     sound_server.pause()
     try:
-        begun = time.monotonic()
+        started = time.monotonic()
         assert main(["devices"]) == 0
-        assert time.monotonic() - begun < 9.0
+        assert time.monotonic() - started < 9.0
     finally:
         sound_server.resume()
     text = capsys.readouterr().out

@@ -114,9 +114,9 @@ def test_all_resolutions_fall_back_together(engine, monkeypatch, where):
     batches += frames.flush()
     for spec in specs:
         values, index, engines = joined(batches, spec)
-        wanted, wanted_index, _ = joined(expected, spec)
-        np.testing.assert_array_equal(index, wanted_index)
-        np.testing.assert_allclose(values, wanted, rtol=1e-3, atol=1e-9)
+        values_right, index_right, _ = joined(expected, spec)
+        np.testing.assert_array_equal(index, index_right)
+        np.testing.assert_allclose(values, values_right, rtol=1e-3, atol=1e-9)
         assert engines[-1] == "numpy"
 
 

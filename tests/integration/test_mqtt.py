@@ -108,12 +108,12 @@ class Watcher:
         self._client.loop_start()
         assert subscribed.wait(TIMEOUT_S)
 
-    def next(self, wanted):
+    def next(self, matches):
         """Return the next message for which ``wanted`` is true, given topic and payload."""
         deadline_s = time.monotonic() + TIMEOUT_S
         while True:
             message = self.messages.get(timeout=max(0.01, deadline_s - time.monotonic()))
-            if wanted(message.topic, message.payload.decode()):
+            if matches(message.topic, message.payload.decode()):
                 return message
 
     def json(self, topic):
@@ -479,9 +479,9 @@ def test_levels_that_wait_keep_no_state_out(mosquitto, watch, bridge, start_daem
     endpoint = start_daemon().publisher.endpoints[0]
     bridge(endpoint, url(server), "--queue", "1", "--discovery", "homeassistant")
     states = {"spectrod/box/status", "spectrod/box/tone/availability", "spectrod/box/tone/state"}
-    told = set()
-    while not states <= told or sum(topic.startswith("homeassistant/") for topic in told) < 3:
-        told.add(watcher.next(lambda topic, _: topic not in told).topic)
+    topics = set()
+    while not states <= topics or sum(topic.startswith("homeassistant/") for topic in topics) < 3:
+        topics.add(watcher.next(lambda topic, _: topic not in topics).topic)
 
 
 def test_a_password_is_accepted_and_a_wrong_one_reported_once(

@@ -138,7 +138,7 @@ def test_the_first_row_on_demand_comes_within_two_rows(product):
         running.give(31)
         before = running.sink.of(product)
         n_before = sum(batch.n_frames + batch.skipped_rows for batch in before)
-        told_at = running.pipeline.ring.written
+        reported_at = running.pipeline.ring.written
         running.pipeline.demand.want(frozenset({product}))
         assert running.pipeline.stats().computed == ()
         running.give(8)
@@ -149,7 +149,7 @@ def test_the_first_row_on_demand_comes_within_two_rows(product):
         first = int(batch.sample_index[0])
         assert first == (n_before + batch.skipped_rows) * row_samples
         complete = first + (spec.averaging_frames - 1) * HOP + spec.win_length
-        assert told_at < complete <= told_at + 2 * row_samples
+        assert reported_at < complete <= reported_at + 2 * row_samples
 
 
 def test_attached_sinks_are_demand():
@@ -174,12 +174,12 @@ def test_attached_sinks_are_demand():
 
 def test_an_attached_sink_that_fails_is_detached():
     """A failing sink is detached, its owner is informed, and the pipeline continues."""
-    told = []
+    reported = []
     error = StorageError("disk full")
     with Running() as running:
-        running.pipeline.attach(Collect(error), "main", told.append)
+        running.pipeline.attach(Collect(error), "main", reported.append)
         running.give(20)
-        assert told == [error]
+        assert reported == [error]
         assert running.pipeline.stats().state == "running"
         assert len(running.sink.rows("main")) > 1
 

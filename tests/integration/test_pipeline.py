@@ -183,10 +183,10 @@ def test_a_source_that_gives_nothing_is_waited_for():
         def capture(self):
             return CaptureStats(waiting_for="unplugged", overruns=2, suspected=3)
 
-    sink, told = Collect(), []
+    sink, reported = Collect(), []
     source = Away(np.zeros((1, 1000), np.float32))
     spec = SpectrumSpec(source.fs, 1, "hann", 256, 100, scaling="spectrum")
-    pipeline = Pipeline(source, spec, NumpyEngine(), on_end=lambda: told.append(1))
+    pipeline = Pipeline(source, spec, NumpyEngine(), on_end=lambda: reported.append(1))
     pipeline.attach(sink)
     assert pipeline.stats().state == "starting"
     pipeline.start()
@@ -194,21 +194,21 @@ def test_a_source_that_gives_nothing_is_waited_for():
     assert (stats.state, stats.overruns, stats.capture.suspected) == ("waiting", 2, 3)
     pipeline.stop()
     assert pipeline.stats().state == "stopped"
-    assert told == []
+    assert reported == []
 
 
 def test_the_end_is_notified_after_the_state_is_set():
     """At the notification of the end, the pipeline is finished with its failure set."""
-    told = []
+    reported = []
     failure = InputError("x: torn")
     pipeline = make(
         np.zeros((1, 1000), np.float32),
         sink=Collect(),
         failure=failure,
-        on_end=lambda: told.append((pipeline.stats().state, pipeline.failure)),
+        on_end=lambda: reported.append((pipeline.stats().state, pipeline.failure)),
     )
     run(pipeline)
-    assert told == [("failed", failure)]
+    assert reported == [("failed", failure)]
 
 
 def test_odd_samples_are_logged_and_reported(caplog):
@@ -298,12 +298,12 @@ def test_taps_may_keep_blocks(tmp_path, subtype):
 
 def test_a_tap_that_fails_is_detached():
     """A failing tap is detached, its owner is informed, and the spectra continue."""
-    error, told = StorageError("full"), []
+    error, reported = StorageError("full"), []
     tap, sink = Keep(error), Collect()
     pipeline = make(np.zeros((1, 300_000), np.float32), sink=sink)
-    pipeline.tap(tap, told.append)
+    pipeline.tap(tap, reported.append)
     run(pipeline).raise_failure()
-    assert told == [error]
+    assert reported == [error]
     assert len(tap.blocks) == 1
     assert sum(batch.n_frames for batch in sink.batches) == (300_000 - 256) // 100 + 1
 

@@ -31,8 +31,8 @@ def receive(sub):
     return decode(sub.recv_multipart())
 
 
-def receive_until(sub, wanted):
-    while not wanted(message := receive(sub)):
+def receive_until(sub, matches):
+    while not matches(message := receive(sub)):
         pass
     return message
 
@@ -42,28 +42,28 @@ def demanded(publish):
     """Make a publisher with a source of two products, and record the demand that it reports."""
 
     def start(*endpoints, **options):
-        told = queue.Queue()
-        publisher = publish(*endpoints, feed={"on_demand": told.put}, **options)
+        reported = queue.Queue()
+        publisher = publish(*endpoints, feed={"on_demand": reported.put}, **options)
         feed = publisher.sources[0]
         feed.offer([SPEC, LEVELS])
-        assert told.get(timeout=TIMEOUT_S) == set()
-        return publisher, feed, told
+        assert reported.get(timeout=TIMEOUT_S) == set()
+        return publisher, feed, reported
 
     return start
 
 
 def test_products_are_in_demand_while_they_have_subscribers(demanded, raw_subscriber):
     """A product is wanted while subscriptions match its topics, and until the last one ends."""
-    publisher, _, told = demanded()
+    publisher, _, reported = demanded()
     one = raw_subscriber(publisher.endpoints[0], "spec/mic/0/")
-    assert told.get(timeout=TIMEOUT_S) == {"dbfs"}
+    assert reported.get(timeout=TIMEOUT_S) == {"dbfs"}
     every = raw_subscriber(publisher.endpoints[0], "")
-    assert told.get(timeout=TIMEOUT_S) == {"dbfs", "levels"}
+    assert reported.get(timeout=TIMEOUT_S) == {"dbfs", "levels"}
     one.unsubscribe("spec/mic/0/")
     every.close()
-    seen = [told.get(timeout=TIMEOUT_S)]
+    seen = [reported.get(timeout=TIMEOUT_S)]
     while seen[-1]:
-        seen.append(told.get(timeout=TIMEOUT_S))
+        seen.append(reported.get(timeout=TIMEOUT_S))
     assert set(map(frozenset, seen)) <= {frozenset(), frozenset({"dbfs"})}
 
 
@@ -71,43 +71,43 @@ def test_subscriptions_to_descriptions_heartbeats_and_last_messages_are_no_deman
     demanded, raw_subscriber
 ):
     """Subscriptions to descriptions, heartbeats and last messages are no demand."""
-    publisher, _, told = demanded()
+    publisher, _, reported = demanded()
     sub = raw_subscriber(publisher.endpoints[0], "meta/", "hb/", "event/", "last/", "spec/pond/")
     receive(sub)  # or the other one may come first
     raw_subscriber(publisher.endpoints[0], "bands/")
-    assert told.get(timeout=TIMEOUT_S) == {"levels"}
+    assert reported.get(timeout=TIMEOUT_S) == {"levels"}
     assert publisher.subscribers == 2
 
 
 def test_an_older_subscription_is_demand_for_a_new_product(demanded, raw_subscriber):
     """A subscription older than its product or source counts once that exists."""
-    publisher, feed, told = demanded()
+    publisher, feed, reported = demanded()
     raw_subscriber(publisher.endpoints[0], "spec/mic/0/density/", "spec/pond/")
     feed.offer([SPEC])
-    assert told.get(timeout=TIMEOUT_S) == set()
+    assert reported.get(timeout=TIMEOUT_S) == set()
     feed.offer([SPEC, SpectrumSpec(fs=48000.0, channels=2, win_length=64, hop=64)])
-    while not (wanted := told.get(timeout=TIMEOUT_S)):
+    while not (products := reported.get(timeout=TIMEOUT_S)):
         pass
-    assert wanted == {"density"}
-    pond_told = queue.Queue()
-    pond = publisher.add_source("pond", make_stats, on_demand=pond_told.put)
+    assert products == {"density"}
+    pond_reported = queue.Queue()
+    pond = publisher.add_source("pond", make_stats, on_demand=pond_reported.put)
     pond.offer([SPEC])
-    assert pond_told.get(timeout=TIMEOUT_S) == {"dbfs"}
+    assert pond_reported.get(timeout=TIMEOUT_S) == {"dbfs"}
 
 
 def test_a_peer_cannot_cancel_the_demand_of_another(demanded, raw_subscriber, raw_peer):
     """A peer cannot cancel another's demand, and its double subscription leaves none behind."""
-    publisher, _, told = demanded()
+    publisher, _, reported = demanded()
     honest = raw_subscriber(publisher.endpoints[0], "spec/")
-    assert told.get(timeout=TIMEOUT_S) == {"dbfs"}
+    assert reported.get(timeout=TIMEOUT_S) == {"dbfs"}
     hostile = raw_peer(publisher.endpoints[0])
     for request in (b"\x00spec/", b"\x00spec/", b"\x01bands/", b"\x01bands/"):
         hostile.send(request)
-    assert told.get(timeout=TIMEOUT_S) == {"dbfs", "levels"}
+    assert reported.get(timeout=TIMEOUT_S) == {"dbfs", "levels"}
     hostile.close()
-    assert told.get(timeout=TIMEOUT_S) == {"dbfs"}
+    assert reported.get(timeout=TIMEOUT_S) == {"dbfs"}
     honest.close()
-    assert told.get(timeout=TIMEOUT_S) == set()
+    assert reported.get(timeout=TIMEOUT_S) == set()
 
 
 @pytest.fixture
@@ -173,9 +173,9 @@ def test_each_subscription_to_the_last_message_is_answered(publish, progress, ra
 
 def test_messages_of_a_removed_product_are_dropped(demanded, raw_subscriber):
     """A message of an old shape, such as bands before bins, is no longer kept or sent."""
-    publisher, feed, told = demanded()
+    publisher, feed, reported = demanded()
     sub = raw_subscriber(publisher.endpoints[0], "spec/", "bands/")
-    while told.get(timeout=TIMEOUT_S) != {"dbfs", "levels"}:
+    while reported.get(timeout=TIMEOUT_S) != {"dbfs", "levels"}:
         pass
     feed.submit(make_batch(spec=LEVELS))
     feed.submit(make_batch())
@@ -194,10 +194,10 @@ def test_history_returns_missed_messages(publish, progress):
     """The history returns messages by topic and number, as they were sent."""
     publisher = publish(progress=progress)
     assert publisher.history.newest("spec/mic/0/dbfs/") is None
-    heard, fourth = [], threading.Event()
+    received, fourth = [], threading.Event()
 
     def hear(message):
-        heard.append(message.seq)
+        received.append(message.seq)
         if message.seq == 3:
             fourth.set()
 
@@ -207,7 +207,7 @@ def test_history_returns_missed_messages(publish, progress):
     again = publisher.history.since("spec/mic/0/dbfs/", 2, publisher.epoch)
     frames = [decode(message.parts) for message in again]
     assert [(frame.header.seq, frame.values[0]) for frame in frames] == [(2, 2.0), (3, 3.0)]
-    assert heard == [0, 1, 2, 3]
+    assert received == [0, 1, 2, 3]
 
 
 def test_events_are_sent_as_they_happen(publish, raw_subscriber):
@@ -232,16 +232,16 @@ def test_events_are_sent_as_they_happen(publish, raw_subscriber):
 def test_plain_vectors_are_one_part_of_float32(demanded, raw_subscriber):
     """Plain vectors are one part of float32 without topic or header, as GNU Radio reads them."""
     text = f"{ANY_PORT} spec/mic/1/dbfs/"
-    publisher, feed, told = demanded(raw32=[text])
+    publisher, feed, reported = demanded(raw32=[text])
     vectors = raw_subscriber(publisher.raw32_endpoints[0], "")
-    assert told.get(timeout=TIMEOUT_S) == {"dbfs"}
+    assert reported.get(timeout=TIMEOUT_S) == {"dbfs"}
     feed.submit(make_batch(2))
     feed.submit(make_batch(1, spec=LEVELS))
     for first in (0.5, 1.5):
         (values,) = vectors.recv_multipart()
         np.testing.assert_array_equal(np.frombuffer(values, "<f4"), [first] * SPEC.n_values)
     vectors.close()
-    assert told.get(timeout=TIMEOUT_S) == set()
+    assert reported.get(timeout=TIMEOUT_S) == set()
     assert publisher.subscribers == 0
 
 

@@ -39,9 +39,9 @@ def shake_hands(peer):
     peer.sendall(READY)
 
 
-def receive_until(peer, wanted):
+def receive_until(peer, expected):
     received = b""
-    while wanted not in received:
+    while expected not in received:
         received += (some := peer.recv(4096))
         assert some, "hung up"
 

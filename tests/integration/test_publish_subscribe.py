@@ -146,14 +146,14 @@ def test_a_change_is_sent_at_once(publish, raw_subscriber):
     first = {name: receive(sub).header for name, sub in beats.items()}
     for name in ("waiting", "running"):
         state[0] = name
-        begun_s = time.monotonic()
+        start_s = time.monotonic()
         publisher.sources[0].changed()
         while (beat := receive(beats["mic"]).header).state != name:
             pass
-        assert time.monotonic() - begun_s < 0.5
-    told = publisher.sources[1].heartbeats
+        assert time.monotonic() - start_s < 0.5
+    reported = publisher.sources[1].heartbeats
     assert beat.seq >= first["mic"].seq + 2
-    assert publisher.sources[0].heartbeats >= told + 2
+    assert publisher.sources[0].heartbeats >= reported + 2
 
 
 def test_sources_share_the_socket_and_nothing_else(publish, wait_for_subscribers):

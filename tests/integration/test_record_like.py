@@ -166,7 +166,7 @@ def test_pictures_of_a_recording_repeat_the_look_of_any_picture(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["--win-length", "512"], "--win-length 512"),
         (["--scaling", "density"], "--scaling density"),
@@ -176,11 +176,11 @@ def test_pictures_of_a_recording_repeat_the_look_of_any_picture(tmp_path):
         (["--latency-ms", "5"], "--latency-ms 5"),
     ],
 )
-def test_flags_for_samples_are_refused_for_spectra(tmp_path, capsys, arguments, told):
+def test_flags_for_samples_are_refused_for_spectra(tmp_path, capsys, arguments, reported):
     """A flag for samples is refused for stored spectra, where it has no effect."""
     assert record("-o", "a.spd") == 0
     for source in ("a.spd", "tcp://127.0.0.1:9"):
         assert main(["record", source, "-o", "b.png", *arguments]) == 2
-        text = f"{told}: is for samples, and {source} has spectra"
+        text = f"{reported}: is for samples, and {source} has spectra"
         assert capsys.readouterr().err.strip().endswith(text)
     assert not (tmp_path / "b.png").exists()

@@ -386,9 +386,9 @@ def test_samples_that_fill_no_window_are_reported(tmp_path, capsys):
     soundfile.write("x.wav", np.zeros(4096 + 100), FS, "PCM_16")
     arguments = [*START, "--engine", "numpy", "--win-length", "256", "--hop", "128"]
     assert main(["record", "x.wav", "-o", "a.spd", *arguments]) == 0
-    said = [line for line in capsys.readouterr().err.splitlines() if "WARNING" in line]
-    assert len(said) == 1
-    assert said[0].endswith(
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "WARNING" in line]
+    assert len(warnings) == 1
+    assert warnings[0].endswith(
         "x: 100 samples (0.0125 s) at the end are in no spectrum: they do not fill a window of 256 "
         "(--win-length)"
     )

@@ -63,9 +63,9 @@ class Site:
 
     def await_rows(self, name, n_more):
         """Wait for a number of new rows, at each heartbeat of the daemon."""
-        wanted = self.recorder(name)["rows"] + n_more
+        expected = self.recorder(name)["rows"] + n_more
         deadline_s = time.monotonic() + SECONDS
-        while self.recorder(name)["rows"] < wanted:
+        while self.recorder(name)["rows"] < expected:
             assert time.monotonic() < deadline_s, self.recorder(name)
             self.daemon.progress.wait(0.02)
 
@@ -230,8 +230,8 @@ def test_a_requested_file_ends_at_its_duration_without_a_loss(suffix, n_frames, 
     """A requested file of spectra or samples ends at its duration without a loss."""
     site = start("")
     name = f"x.{suffix}"
-    begun = site.call("record.start", name=name, duration_s=0.5)
-    assert (begun["state"], begun["product"]) == ("recording", "dbfs")
+    started = site.call("record.start", name=name, duration_s=0.5)
+    assert (started["state"], started["product"]) == ("recording", "dbfs")
     deadline_s = time.monotonic() + SECONDS
     while (facts := site.call("status")["recordings"][0])["state"] == "recording":
         assert time.monotonic() < deadline_s
@@ -260,8 +260,10 @@ def test_files_that_are_asked_for_are_finished_by_stop_and_with_the_daemon(start
     site.call("record.start", name="a.spd")
     site.call("record.start", name="b.wav")
     site.call("record.start", name="c.spd")
-    wanted = r"name='d.nc': a running daemon makes .png, .spd, .wav, .flac; spectrod convert makes"
-    with pytest.raises(SpectrodError, match=wanted):
+    expected = (
+        r"name='d.nc': a running daemon makes .png, .spd, .wav, .flac; spectrod convert makes"
+    )
+    with pytest.raises(SpectrodError, match=expected):
         site.call("record.start", name="d.nc")
     with pytest.raises(SpectrodError, match=r"\.wav, \.flac; spectrod record makes others"):
         site.call("record.start", name="d.sigmf-meta")

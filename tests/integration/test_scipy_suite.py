@@ -25,9 +25,13 @@ LEFT_TO_SCIPY = {
 @pytest.mark.slow
 def test_scipys_own_tests(opencl_device):
     """All tests pass except one that compares differently rounded zeros."""
-    wanted = ["--device", opencl_device.number, "--list", "-k", "not identity_extensive"]
+    options = ["--device", opencl_device.number, "--list", "-k", "not identity_extensive"]
     done = subprocess.run(
-        [sys.executable, SCRIPT, *wanted], capture_output=True, text=True, timeout=110, check=False
+        [sys.executable, SCRIPT, *options],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
     )
     tests = defaultdict(list)
     for line in filter(None, map(LINE.fullmatch, done.stdout.splitlines())):

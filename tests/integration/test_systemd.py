@@ -185,8 +185,10 @@ def test_root_asks_and_changes_it(service, machine):
     picture = machine.path("/var/lib/spectrod/tone.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
     picture.unlink()
-    told = [text for _, text in _journal(machine, cursor)]
-    assert any(re.fullmatch(r"record\.start: .*tone\.png \(by uid 0 pid \d+\)", t) for t in told)
+    reported = [text for _, text in _journal(machine, cursor)]
+    assert any(
+        re.fullmatch(r"record\.start: .*tone\.png \(by uid 0 pid \d+\)", t) for t in reported
+    )
     nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
     denied = machine.run(*nobody, spectrod, "ctl", "status", check=False)
     assert denied.returncode == 77
@@ -247,11 +249,11 @@ def test_the_journal_knows_each_lines_priority(machine, config, service):
 def test_sigkill_is_survived_within_five_seconds(service, headers):
     """A killed daemon is active and sending with a new epoch within 5 s."""
     before = headers()
-    began_s = time.monotonic()
+    start_s = time.monotonic()
     service("kill", "--kill-whom=main", "--signal=SIGKILL")
     while headers()["epoch"] == before["epoch"]:
-        assert time.monotonic() - began_s < 5.0
-    assert time.monotonic() - began_s < 5.0
+        assert time.monotonic() - start_s < 5.0
+    assert time.monotonic() - start_s < 5.0
     service("is-active")
 
 
@@ -329,9 +331,9 @@ def test_a_unit_without_its_microphone_starts_and_continues(
         machine.run("systemctl", "daemon-reload")
     warnings = [text for priority, text in _journal(machine, cursor) if priority == "4"]
     assert warnings == ["usb-1-1.2: waiting: soundcard: no audio input on this machine"]
-    began_s = time.monotonic()
+    start_s = time.monotonic()
     service("stop")
-    assert time.monotonic() - began_s < 4.0
+    assert time.monotonic() - start_s < 4.0
 
 
 def test_the_capture_process_works_under_the_confinement(service, machine, config):
@@ -424,9 +426,9 @@ def test_a_refused_reload_changes_nothing(service, machine, config, headers):
 
 def test_stop_is_quick_and_clean(service, machine):
     """A stop takes less than 2 s, exits with code 0, and removes the run folder."""
-    began_s = time.monotonic()
+    start_s = time.monotonic()
     service("stop")
-    assert time.monotonic() - began_s < 2.0
+    assert time.monotonic() - start_s < 2.0
     state = _show(service, "ActiveState", "Result", "ExecMainStatus")
     assert state == {"ActiveState": "inactive", "Result": "success", "ExecMainStatus": "0"}
     assert not machine.path("/run/spectrod").exists()
@@ -480,17 +482,17 @@ def test_the_bridge_to_mqtt_runs_confined(machine, service, free_port, broker):
         f"SPECTROD_MQTT=tcp://127.0.0.1:{free_port} --broker mqtt://127.0.0.1:{broker} "
         "--node rack --interval 1\n"
     )
-    heard = queue.Queue()
+    received = queue.Queue()
     watcher = Client(CallbackAPIVersion.VERSION2)
     watcher.on_connect = lambda client, *_: client.subscribe("spectrod/rack/#")
-    watcher.on_message = lambda _client, _userdata, message: heard.put(message)
+    watcher.on_message = lambda _client, _userdata, message: received.put(message)
     watcher.connect("127.0.0.1", broker)
     watcher.loop_start()
     try:
         machine.run("systemctl", "start", unit)
-        message = heard.get(timeout=30)
+        message = received.get(timeout=30)
         while not message.topic.endswith("/level"):
-            message = heard.get(timeout=30)
+            message = received.get(timeout=30)
         assert abs(json.loads(message.payload)["leq"] + 20.0) < 0.05
         # The source's state comes with a heartbeat, which may be later than its level.
         deadline_s, shown = time.monotonic() + 30.0, ""
@@ -499,7 +501,7 @@ def test_the_bridge_to_mqtt_runs_confined(machine, service, free_port, broker):
             shown = machine.run("systemctl", "show", "--property=StatusText", unit).stdout
         machine.run("systemctl", "stop", unit)
         while message.payload != b"offline":
-            message = heard.get(timeout=30)
+            message = received.get(timeout=30)
         assert message.topic == "spectrod/rack/status"
         result = machine.run("systemctl", "show", "--property=Result", unit).stdout
         assert result == "Result=success\n"

@@ -92,18 +92,18 @@ schedules = st.lists(
 def test_any_demand_gives_the_rows_that_would_have_been(schedule, max_latency_s, batch_frames):
     """Rows wanted throughout have the same bits as with full demand, and others are counted."""
     blocks, demands, stop = [], [], 0
-    for n, lost, wanted in schedule:
+    for n, lost, products in schedule:
         start = stop + lost
         stop = min(N, start + n)
         if start < stop:
             blocks.append((start, stop))
-            demands.append(wanted)
+            demands.append(products)
     frames = FrameStream(
         SPECS, NumpyEngine(), max_latency_s=max_latency_s, batch_frames=batch_frames
     )
     batches = []
-    for span, wanted in zip(blocks, demands, strict=True):
-        batches += frames.want(wanted)
+    for span, products in zip(blocks, demands, strict=True):
+        batches += frames.want(products)
         batches += frames.push(block(*span))
     batches += frames.flush()
     for spec, scheduler in zip(SPECS, frames.schedulers, strict=True):
@@ -128,18 +128,18 @@ def check_product(spec, batches, scheduler, blocks, demands):
     assert [number for number, _ in computed] == [
         number
         for number, first in enumerate(index)
-        if is_wanted_throughout(spec, first, blocks, demands)
+        if is_in_demand_throughout(spec, first, blocks, demands)
     ]
     if spec.averaging == "exponential":
-        check_averages_begin_anew(spec, computed, index, blocks, demands)
+        check_averages_restart(spec, computed, index, blocks, demands)
 
 
-def is_wanted_throughout(spec, index, blocks, demands):
+def is_in_demand_throughout(spec, index, blocks, demands):
     first, last = completed_in(spec, index, blocks)
-    return all(spec.product in wanted for wanted in demands[first : last + 1])
+    return all(spec.product in products for products in demands[first : last + 1])
 
 
-def check_averages_begin_anew(spec, computed, index, blocks, demands):
+def check_averages_restart(spec, computed, index, blocks, demands):
     """Check that each stretch between two pauses or gaps is like the start of a stream."""
     stretches = []
     for number, row in computed:
@@ -159,4 +159,4 @@ def follows(spec, before, number, index, blocks, demands):
     is_next = number == before + 1 and index[number] - index[before] == spec.hop
     span = slice(*(completed_in(spec, index[n], blocks)[0] for n in (before, number)))
     has_gap = any(a[1] != b[0] for a, b in pairwise(blocks[span.start : span.stop + 1]))
-    return is_next and not has_gap and all(spec.product in wanted for wanted in demands[span])
+    return is_next and not has_gap and all(spec.product in products for products in demands[span])

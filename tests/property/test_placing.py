@@ -28,31 +28,31 @@ def members(files, *, dated=True):
 
 def placed(files):
     """Place files; return them, and the message about each skipped one by path."""
-    said = {}
+    notes = {}
 
     def note(path, problem, consequence):
-        assert path not in said
+        assert path not in notes
         assert problem.startswith(f"{path}: begins ")
-        said[path] = consequence
+        notes[path] = consequence
 
-    return place(members(files), note), said
+    return place(members(files), note), notes
 
 
 @given(FILES)
 def test_every_sample_has_one_place_or_is_named(files):
     """Files are contiguous or separated by gaps, and samples outside the stream are reported."""
-    found, said = placed(files)
+    found, notes = placed(files)
     assert (found[0].begin, found[0].first) == (0, 0)
     for before, after in pairwise(found):
         assert before.begin < before.end <= after.begin
     kept = {member.path: member for member in found}
     for member in members(files):
         if member.path not in kept:
-            assert said[member.path] == "left out"
+            assert notes[member.path] == "left out"
         else:
             n_cut = kept[member.path].first
             assert 0 <= n_cut < member.n_samples
-            assert (n_cut > 0) == (member.path in said)
+            assert (n_cut > 0) == (member.path in notes)
     n_read = sum(member.end - member.begin for member in found)
     n_missing = sum(after.begin - before.end for before, after in pairwise(found))
     assert n_read + n_missing == found[-1].end
@@ -72,9 +72,9 @@ def test_gaps_end_where_times_say(files):
 def test_what_begins_after_the_end_of_all_others_is_whole(files):
     """A file that overlaps no other one loses no sample."""
     last_s = max((tenths + n) / 10 for tenths, n, _ in files) + 300 + TOLERANCE_S
-    found, said = placed([*files, (round(last_s * 10), 50, 0)])
+    found, notes = placed([*files, (round(last_s * 10), 50, 0)])
     assert (found[-1].first, found[-1].n_samples) == (0, 50)
-    assert found[-1].path not in said
+    assert found[-1].path not in notes
 
 
 @given(FILES)

@@ -89,8 +89,8 @@ def test_any_cut_into_blocks_and_batches_gives_the_same_rows(engine, edges, chos
     batches = pushed(FrameStream(chosen, engine, **waits), blocks)
     for spec in chosen:
         expected = collected(pushed(FrameStream(spec, engine), [block(0, N)]), spec)
-        for actual, wanted in zip(collected(batches, spec), expected, strict=True):
-            np.testing.assert_array_equal(actual, wanted)
+        for actual, right in zip(collected(batches, spec), expected, strict=True):
+            np.testing.assert_array_equal(actual, right)
         assert collected(batches, spec)[3] == []
 
 

@@ -59,10 +59,10 @@ def rows_of(batches):
     for batch in batches:
         for k in range(batch.n_frames):
             times = (batch.sample_index[k], batch.t_mono_ns[k], batch.t_utc_ns[k])
-            said = [getattr(batch, name) for name in FIELDS]
+            fields = [getattr(batch, name) for name in FIELDS]
             if k:
-                said[1:] = [0, False, 0, 0]
+                fields[1:] = [0, False, 0, 0]
             if batch.broadband is not None:
-                said.append(batch.broadband[k].tobytes())
-            rows.append((batch.values[k].tobytes(), *map(int, times), *said))
+                fields.append(batch.broadband[k].tobytes())
+            rows.append((batch.values[k].tobytes(), *map(int, times), *fields))
     return rows

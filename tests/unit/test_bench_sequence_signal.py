@@ -42,11 +42,11 @@ def test_every_loss_is_measured(blocks):
     check.look(samples(number, 50), index)
     index, number = 50, 51
     for n, silence, jump in blocks:
-        said, lost = max(0, -jump), max(0, jump)
-        check.look(np.zeros((2, silence), np.float32), index + said)
-        index, number, silent = index + said + silence, number + lost, silent + silence
+        announced, lost = max(0, -jump), max(0, jump)
+        check.look(np.zeros((2, silence), np.float32), index + announced)
+        index, number, silent = index + announced + silence, number + lost, silent + silence
         if jump:
-            expected.append(Break(index, said, lost))
+            expected.append(Break(index, announced, lost))
         check.look(samples(number, n), index)
         index, number = index + n, number + n
     assert check.breaks == expected

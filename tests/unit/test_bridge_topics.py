@@ -108,9 +108,9 @@ def test_a_source_is_available_if_it_gives_spectra(golden, state, expected):
     """A source is available while it gives spectra; unknown states count as running."""
     beat = golden["heartbeat"]
     assert isinstance(beat, Heartbeat)
-    availability, told = TOPICS.source_state("mic1", state, beat.header)
+    availability, reported = TOPICS.source_state("mic1", state, beat.header)
     assert (availability.topic, availability.payload) == (TOPICS.availability("mic1"), expected)
-    payload = json.loads(told.payload)
+    payload = json.loads(reported.payload)
     assert payload == {
         "node": "box",
         "source": "mic1",
@@ -119,7 +119,7 @@ def test_a_source_is_available_if_it_gives_spectra(golden, state, expected):
         "checks": ["silent: 1"],
     }
     assert availability.retain
-    assert told.retain
+    assert reported.retain
 
 
 def test_events_of_sources_and_of_the_daemon_are_published(golden):

@@ -78,8 +78,8 @@ def test_like_repeats_rows_at_a_rate(tmp_path):
     assert main(["record", "a.wav", "-o", "a.png", "--width", "200", "--raw", *rows]) == 0
     assert main(["record", "a.wav", "-o", "b.png", "--like", "a.png"]) == 0
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-    told = like(Path("a.png"))
-    assert (told["averaging"], told["rate_hz"]) == ("max", 10.0)
+    reported = like(Path("a.png"))
+    assert (reported["averaging"], reported["rate_hz"]) == ("max", 10.0)
     assert main(["record", "a.wav", "-o", "c.png", "--width", "200", "--raw"]) == 0
     assert "averaging" not in like(Path("c.png"))  # derived from the width
 
@@ -87,8 +87,8 @@ def test_like_repeats_rows_at_a_rate(tmp_path):
 def test_attributes_go_into_data_files(tmp_path):
     """The option --attribute of ``record`` reaches every data file."""
     noise(NAME, 1.0)
-    said = ["--attribute", "title=Reef", "--attribute", "creator_name=A. Nonym"]
-    assert main(["record", NAME, "-o", "a.nc", "-o", "a.spd", *said]) == 0
+    flags = ["--attribute", "title=Reef", "--attribute", "creator_name=A. Nonym"]
+    assert main(["record", NAME, "-o", "a.nc", "-o", "a.spd", *flags]) == 0
     assert rows_of("a.spd")[0].attributes == {"title": "Reef", "creator_name": "A. Nonym"}
     assert main(["record", "a.spd", "-o", "b.nc", "--attribute", "title=Pond"]) == 0
     for path, title in (("a.nc", "Reef"), ("b.nc", "Pond")):

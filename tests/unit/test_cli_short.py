@@ -62,9 +62,9 @@ def test_picture_and_data_have_the_levels_of_the_samples_there_are(capsys, n_sam
     assert (spec.win_length, spec.nfft) == (n_samples, 4096)
     assert spec.enbw_hz == pytest.approx(FS * (window**2).sum() / window.sum() ** 2)
     assert values.shape == (1, 2, 2049)
-    wanted = expected_dbfs(samples, 4096)
-    is_heard = wanted > -80.0
-    np.testing.assert_allclose(values[0, :, 1:-1][is_heard], wanted[is_heard], atol=2e-3)
+    right_db = expected_dbfs(samples, 4096)
+    is_audible = right_db > -80.0
+    np.testing.assert_allclose(values[0, :, 1:-1][is_audible], right_db[is_audible], atol=2e-3)
     for channel in (0, 1):
         level = read_levels("x.pgm", channel)
         assert (level.pixels.win_length, level.pixels.nfft) == (n_samples, 2048)
@@ -142,7 +142,7 @@ def test_a_device_is_opened_only_for_sources_that_are_worth_it(
 ):
     """NumPy computes what takes no longer than to open a device, unless a device is requested."""
     opened = []
-    monkeypatch.setattr(record_samples, "open_engine", lambda *wanted: opened.append(wanted))
+    monkeypatch.setattr(record_samples, "open_engine", lambda *right_db: opened.append(right_db))
     settings = Config(engine=EngineConfig(kind, device))
     spec = SpectrumSpec(48_000.0, 1, win_length=2048, hop=1024)
     record_samples._open_engine(settings, record_samples._Span(0, n_samples, None), spec, spec)

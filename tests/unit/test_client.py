@@ -178,9 +178,9 @@ def test_a_subscription_narrows_its_descriptions_too(daemon):
         ("", "", ""),
     ]:
         with daemon.subscribe(prefix):
-            wanted = (prefix, f"meta/{narrower}", f"hb/{source}")
-            assert daemon.subscriptions == {b"\x01" + text.encode() for text in wanted}
-        for _ in wanted:
+            expected = (prefix, f"meta/{narrower}", f"hb/{source}")
+            assert daemon.subscriptions == {b"\x01" + text.encode() for text in expected}
+        for _ in expected:
             daemon._socket.recv()
 
 

@@ -55,7 +55,7 @@ def taken(tracker, *messages):
     return steps
 
 
-def told(frames):
+def counts(frames):
     return [(frame.header.seq, frame.missed, frame.replayed) for frame in frames]
 
 
@@ -67,7 +67,7 @@ def tracker():
 def test_without_replay_nothing_is_asked_for():
     """The frame after a hole reports it."""
     tracker = Tracker("tcp://x:1")
-    assert told(taken(tracker, message(4), message(9))) == [(4, 0, False), (9, 4, False)]
+    assert counts(taken(tracker, message(4), message(9))) == [(4, 0, False), (9, 4, False)]
     assert tracker.missed == 4
 
 
@@ -84,10 +84,10 @@ def test_missed_messages_come_in_their_place(tracker):
     tracker.answer([message(k) for k in (5, 6, 7, 8)], more=False)
     frames = [tracker.step() for _ in range(5)]
     expected = [(5, 0, True), (6, 0, True), (7, 0, True), (8, 0, True), (9, 0, False)]
-    assert told(frames) == expected
+    assert counts(frames) == expected
     assert tracker.step() is None
     assert tracker.missed == 0
-    assert told(taken(tracker, message(10))) == [(10, 0, False)]
+    assert counts(taken(tracker, message(10))) == [(10, 0, False)]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_messages_that_the_daemon_has_dropped_count_as_missed(tracker, there, ex
     frames = []
     while (step := tracker.step()) is not None:
         frames.append(step)
-    assert told(frames) == expected
+    assert counts(frames) == expected
     assert tracker.missed == sum(missed for _, missed, _ in expected)
 
 
@@ -130,7 +130,7 @@ def test_an_answer_that_leads_no_further_is_the_last(tracker):
     """A daemon that announces more but sends nothing new gets no endless requests."""
     taken(tracker, message(4), message(9))
     tracker.answer([message(4)], more=True)
-    assert told([tracker.step()]) == [(9, 4, False)]
+    assert counts([tracker.step()]) == [(9, 4, False)]
     assert tracker.step() is None
 
 
@@ -139,14 +139,14 @@ def test_a_malformed_answer_is_reported_and_the_stream_continues(tracker):
     taken(tracker, message(4), message(9))
     with pytest.raises(WireError, match="message of 1 parts"):
         tracker.answer([[b"x"]], more=True)
-    assert told([tracker.step()]) == [(9, 4, False)]
+    assert counts([tracker.step()]) == [(9, 4, False)]
 
 
 def test_messages_of_another_epoch_fill_nothing(tracker):
     """A daemon that was restarted meanwhile has other frames of the same numbers."""
     taken(tracker, message(4), message(9))
     tracker.answer([message(5, epoch=2)], more=False)
-    assert told([tracker.step()]) == [(9, 4, False)]
+    assert counts([tracker.step()]) == [(9, 4, False)]
 
 
 def test_a_restart_has_the_duration_of_the_silence():
@@ -163,7 +163,7 @@ def test_the_first_frame_after_a_restart_reports_it(tracker):
     assert ask == ReplayRequest(TOPIC, 0, 2, 9)
     tracker.answer([message(7, epoch=2), message(8, epoch=2)], more=False)
     first, second, third = (tracker.step() for _ in range(3))
-    assert told([first, second, third]) == [(7, 7, True), (8, 0, True), (9, 0, False)]
+    assert counts([first, second, third]) == [(7, 7, True), (8, 0, True), (9, 0, False)]
     assert [frame.restarted for frame in (first, second, third)] == [True, False, False]
     assert [frame.away_s for frame in (first, second, third)] == [3.0, 0.0, 0.0]
 
@@ -172,14 +172,14 @@ def test_topics_have_numbers_of_their_own(tracker):
     """Two channels interleaved are no holes."""
     other = TOPIC.replace("/0/", "/1/")
     steps = taken(tracker, message(4), message(7, topic=other), message(5), message(8, topic=other))
-    assert told(steps) == [(4, 0, False), (7, 0, False), (5, 0, False), (8, 0, False)]
+    assert counts(steps) == [(4, 0, False), (7, 0, False), (5, 0, False), (8, 0, False)]
 
 
 def test_the_last_frame_sent_again_is_no_step_back(tracker):
     """Topics of ``last/`` repeat a number."""
     last = TOPIC.replace("spec/", "last/")
     steps = taken(tracker, message(4), message(4, topic=last), message(4, topic=last), message(5))
-    assert told(steps) == [(4, 0, False)] * 3 + [(5, 0, False)]
+    assert counts(steps) == [(4, 0, False)] * 3 + [(5, 0, False)]
 
 
 def test_bands_have_their_own_frames_and_descriptions(tracker):

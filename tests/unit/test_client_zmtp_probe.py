@@ -141,12 +141,12 @@ def test_the_mechanism_of_a_real_endpoint(transport, mechanism, tmp_path, monkey
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"x" * 64, SIGNATURE + b"\x03\x01CURVE", b"\xff"],
 )
-def test_an_invalid_greeting_has_no_mechanism(told):
+def test_an_invalid_greeting_has_no_mechanism(reported):
     """Whatever it is, and however long."""
-    with Listener(lambda connection: connection.sendall(told)) as listener:
+    with Listener(lambda connection: connection.sendall(reported)) as listener:
         assert read_mechanism(parse_remote(listener.endpoint), TIMEOUT_S) is None
 
 

@@ -17,7 +17,7 @@ from spectrod.types import SpectrumSpec
 
 
 @pytest.mark.parametrize(
-    ("wanted", "service", "home", "folder"),
+    ("configured", "service", "home", "folder"),
     [
         ("/a", "/b", "/c", "/a"),
         ("", "/b", "/c", "/b"),
@@ -28,13 +28,13 @@ from spectrod.types import SpectrumSpec
     ],
 )
 def test_the_state_folder_is_the_named_the_services_or_the_users(
-    wanted, service, home, folder, monkeypatch
+    configured, service, home, folder, monkeypatch
 ):
     """The state folder is the configured one, else the service's, else the user's."""
     monkeypatch.setenv("STATE_DIRECTORY", service)
     monkeypatch.setenv("XDG_STATE_HOME", home)
     monkeypatch.setenv("HOME", "/home/ann")
-    assert state_folder(wanted) == Path(folder)
+    assert state_folder(configured) == Path(folder)
 
 
 @pytest.mark.parametrize(

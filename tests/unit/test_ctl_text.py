@@ -208,8 +208,8 @@ def test_events_and_messages_are_a_line_each():
     event = {"t_utc_ns": 1_767_225_600_123_999_999, "kind": "control.set", "text": "x: 1 -> 2"}
     at = "2026-01-01T00:00:00.123Z"
     assert ctl_text.event_text(event | {"source": "", "who": ""}) == f"{at}  control.set  x: 1 -> 2"
-    told = ctl_text.event_text(event | {"source": "roof", "who": "ann"})
-    assert told == f"{at}  control.set  roof: x: 1 -> 2  (ann)"
+    reported = ctl_text.event_text(event | {"source": "roof", "who": "ann"})
+    assert reported == f"{at}  control.set  roof: x: 1 -> 2  (ann)"
     header = SpectrumHeader(
         seq=7, epoch=1, t_utc_ns=event["t_utc_ns"], t_mono_ns=0, sample_index=0, fs=48000.0,
         win_length=64, nfft=64, hop=32, window="hann", enbw_hz=1125.0, shape=(33,), unit="dBFS",

@@ -43,6 +43,6 @@ def test_no_more_than_65536_is_asked_for(monkeypatch, limits, asked):
     """The limit is raised to 65536 at most, because kernels allocate a table of that size."""
     set_to = []
     monkeypatch.setattr("resource.getrlimit", lambda _: limits)
-    monkeypatch.setattr("resource.setrlimit", lambda _, wanted: set_to.append(wanted))
+    monkeypatch.setattr("resource.setrlimit", lambda _, pair: set_to.append(pair))
     raise_limit()
     assert set_to == ([] if asked is None else [asked])

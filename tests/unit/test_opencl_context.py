@@ -27,8 +27,8 @@ def transpose(context, out, source, rows, columns):
 
 def test_a_queue_is_adopted(opencl_device):
     """Kernels run in a queue passed by the caller, on its device."""
-    theirs = cl.Context([opencl_device.handle])
-    queue = cl.CommandQueue(theirs)
+    other = cl.Context([opencl_device.handle])
+    queue = cl.CommandQueue(other)
     context = Context.adopt(queue)
     assert (context.queue, context.device) == (queue, opencl_device)
     table = context.table(np.arange(6, dtype=np.uint32))
@@ -44,8 +44,8 @@ def test_a_queue_without_order_is_refused(opencl_device):
     if not opencl_device.handle.queue_on_host_properties & 1:
         pytest.skip("the device has no other queues")
     out_of_order = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-    theirs = cl.Context([opencl_device.handle])
-    queue = cl.CommandQueue(theirs, properties=out_of_order)
+    other = cl.Context([opencl_device.handle])
+    queue = cl.CommandQueue(other, properties=out_of_order)
     with pytest.raises(ConfigError, match="queue is out of order: must be one that keeps"):
         Context.adopt(queue)
 

@@ -20,7 +20,7 @@ DEVICE = SimpleNamespace(
 DEADLINE_S = 30.0
 
 
-class Told:
+class Notices:
     """Collects notices and sets an event for each."""
 
     def __init__(self):
@@ -32,31 +32,31 @@ class Told:
 
 
 @pytest.fixture
-def told(monkeypatch):
+def notices(monkeypatch):
     """Report at once and record it; programs are built by a stub."""
-    told = Told()
-    monkeypatch.setattr(program, "NOTICE", CompileNotice(told, after_s=0.0))
-    return told
+    notices = Notices()
+    monkeypatch.setattr(program, "NOTICE", CompileNotice(notices, after_s=0.0))
+    return notices
 
 
 def test_the_notice_appears_once_while_it_lasts():
     """The notice appears once, while the compiler still runs."""
-    told = Told()
-    compiling = CompileNotice(told, after_s=0.0)
+    notices = Notices()
+    compiling = CompileNotice(notices, after_s=0.0)
     for _ in range(2):
         with compiling.during():
-            assert told.event.wait(DEADLINE_S)
-    assert told.texts == [TEXT]
+            assert notices.event.wait(DEADLINE_S)
+    assert notices.texts == [TEXT]
 
 
 def test_a_quick_compilation_gives_no_notice():
     """A compilation below the limit gives no notice and leaves no timer."""
-    told = Told()
-    compiling = CompileNotice(told, after_s=3600.0)
+    notices = Notices()
+    compiling = CompileNotice(notices, after_s=3600.0)
     before = threading.active_count()
     with compiling.during():
         pass
-    assert told.texts == []
+    assert notices.texts == []
     timers = [one for one in threading.enumerate() if isinstance(one, threading.Timer)]
     for timer in timers:
         timer.join(DEADLINE_S)
@@ -65,32 +65,32 @@ def test_a_quick_compilation_gives_no_notice():
 
 def test_many_short_ones_add_up(monkeypatch):
     """Three compilations of half a second each count as one of a second and a half."""
-    told = Told()
-    compiling = CompileNotice(told, after_s=1.0)
+    notices = Notices()
+    compiling = CompileNotice(notices, after_s=1.0)
     now_s = 0.0
     monkeypatch.setattr(notice, "time", SimpleNamespace(monotonic=lambda: now_s))
     for _ in range(2):
         with compiling.during():
             now_s += 0.6
-        assert told.texts == []
+        assert notices.texts == []
     with compiling.during():
-        assert told.event.wait(DEADLINE_S)
-    assert told.texts == [TEXT]
+        assert notices.event.wait(DEADLINE_S)
+    assert notices.texts == [TEXT]
 
 
-def test_a_build_and_its_first_use_give_a_notice(told, tmp_path, monkeypatch):
+def test_a_build_and_its_first_use_give_a_notice(notices, tmp_path, monkeypatch):
     """Build and first launch count, as drivers compile in both; later waits do not."""
-    monkeypatch.setattr(program, "_build", lambda *_: told.event.wait(DEADLINE_S) and object())
+    monkeypatch.setattr(program, "_build", lambda *_: notices.event.wait(DEADLINE_S) and object())
     programs = Programs(None, DEVICE, BinaryCache(tmp_path, max_bytes=0))
     assert programs.first_use() is program._NOTHING
     programs.get("transpose.cl", (("TILE", 16),))
-    assert told.texts == [TEXT]
+    assert notices.texts == [TEXT]
     for is_last in (False, True):
         assert programs.first_use(is_last=is_last) is not program._NOTHING
     assert programs.first_use() is program._NOTHING
 
 
-def test_a_cached_program_gives_no_notice(told, tmp_path, monkeypatch):
+def test_a_cached_program_gives_no_notice(notices, tmp_path, monkeypatch):
     """A program from the cache is loaded without a notice."""
     monkeypatch.setattr(program, "_load", lambda *_: object())
     cache = BinaryCache(tmp_path)
@@ -98,7 +98,7 @@ def test_a_cached_program_gives_no_notice(told, tmp_path, monkeypatch):
     programs = Programs(None, DEVICE, cache)
     programs.get("transpose.cl", (("TILE", 16),))
     assert programs.first_use() is program._NOTHING
-    assert told.texts == []
+    assert notices.texts == []
 
 
 def test_it_is_a_warning(caplog):

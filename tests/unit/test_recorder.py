@@ -93,7 +93,7 @@ class Machine:
         gaps = [(int(b.values[0, 0, 0]), b.gap_samples) for b in batches if b.gap_samples]
         return np.concatenate([b.values[:, 0, 0] for b in batches]).astype(int).tolist(), gaps
 
-    def told(self, kind=""):
+    def reported(self, kind=""):
         return [one.text for one in self.events.since() if one.kind.startswith(kind)]
 
 
@@ -199,7 +199,7 @@ def test_events_are_recorded_after_the_clock_is_set_back(machine):
     assert {name: site.rows(name)[0] for name in site.files()} == {
         "20260601T120002Z.spd": list(range(20, 36)),
     }
-    assert site.told("record.pre_roll") == []
+    assert site.reported("record.pre_roll") == []
 
 
 def test_a_pre_roll_that_does_not_fit_is_reported_once(machine, monkeypatch):
@@ -214,8 +214,10 @@ def test_a_pre_roll_that_does_not_fit_is_reported_once(machine, monkeypatch):
     rows, _ = site.rows(name)
     assert rows == list(range(rows[0], 611))
     assert 450 < rows[0] < 600
-    (told,) = site.told("record.pre_roll")
-    assert told.startswith("night: pre_roll_s=60: needs more than 0 MB: the pre-roll is shorter")
+    (reported,) = site.reported("record.pre_roll")
+    assert reported.startswith(
+        "night: pre_roll_s=60: needs more than 0 MB: the pre-roll is shorter"
+    )
 
 
 @pytest.mark.parametrize("suffix", ["wav", "flac"])
@@ -308,7 +310,7 @@ def test_files_are_kept_by_age(machine):
         site.recording.tick()
     assert site.files() == [f"20260601T{h}0000Z.spd" for h in range(17, 23)]
     assert (site.folder / "notes.txt").exists()
-    assert any("not kept any longer" in text for text in site.told("record.deleted"))
+    assert any("not kept any longer" in text for text in site.reported("record.deleted"))
 
 
 def test_files_are_kept_by_size(machine):
@@ -363,7 +365,7 @@ def test_it_stops_before_the_disk_is_full_and_resumes_by_itself(machine, monkeyp
     assert site.rows(site.files()[1])[0] == list(range(1015, 1030))
     whole = list(SegmentReader(site.folder).batches())
     assert [b.gap_samples for b in whole if b.gap_samples] == [(1015 - n_rows) * 100]
-    (full,), (room,) = site.told("record.full"), site.told("record.room")
+    (full,), (room,) = site.reported("record.full"), site.reported("record.room")
     assert "less than min_free_mb=0.1 is free" in full
     assert "has space again; recording continues" in room
 
@@ -376,7 +378,7 @@ def test_where_the_oldest_may_go_it_does_not_stop(machine, monkeypatch):
     facts = site.recording.facts()
     assert (facts["rows"], facts["lost_rows"]) == (3000, 0)
     assert 1 <= len(site.files()) < 10
-    assert site.told("record.full") == []
+    assert site.reported("record.full") == []
 
 
 # ---- faults
@@ -408,7 +410,7 @@ def test_a_disk_error_is_reported_once_and_retried(machine, monkeypatch):
     assert sum(batch.n_frames for batch in whole) == facts["rows"]
     gaps = [batch.gap_samples for batch in whole if batch.gap_samples]
     assert gaps == [facts["lost_rows"] * 100]
-    (failed,), (resumed,) = site.told("record.failed"), site.told("record.resumed")
+    (failed,), (resumed,) = site.reported("record.failed"), site.reported("record.resumed")
     assert failed.endswith("Input/output error; it is tried again")
     assert resumed == f"night: resumed; {facts['lost_rows']} rows are missing"
     assert not list(site.folder.glob("*.part"))
@@ -430,8 +432,8 @@ def test_a_folder_that_is_removed_is_made_again(machine):
     assert rows[0] <= 35
     facts = site.recording.facts()
     assert (facts["rows"], facts["lost_rows"]) == (120 - rows[0], rows[0])
-    assert site.told("record.resumed") == [f"night: resumed; {rows[0]} rows are missing"]
-    (failed,) = site.told("record.failed")
+    assert site.reported("record.resumed") == [f"night: resumed; {rows[0]} rows are missing"]
+    (failed,) = site.reported("record.failed")
     assert "was removed while it was being written" in failed
 
 
@@ -447,7 +449,7 @@ def test_rows_of_a_removed_file_count_as_lost(machine):
     facts = site.recording.facts()
     kept = [row for name in site.files() for row in site.rows(name)[0]]
     assert facts["rows"] == len(kept)
-    (failed,) = site.told("record.failed")
+    (failed,) = site.reported("record.failed")
     assert "was removed while it was being written" in failed
 
 
@@ -461,7 +463,7 @@ def test_a_folder_that_cannot_be_created_is_reported_once(machine, tmp_path):
     site.play(60.0)  # the last attempt may have been just now, and the next one 37.5 s away
     site.recording.finish()
     assert site.recording.facts()["rows"] >= 200
-    (failed,) = site.told("record.failed")
+    (failed,) = site.reported("record.failed")
     assert "site: Not a directory" in failed
 
 
@@ -483,10 +485,10 @@ def test_a_killed_daemons_file_is_recovered_at_the_next_start(machine):
     assert site.files() == ["20260601T120000Z.spd"]
     assert site.rows("20260601T120000Z.spd")[0] == list(range(45))
     assert len(soundfile.read(site.folder / "20260601T120000Z.wav")[0]) == 5000
-    texts = site.told("record.recovered")
+    texts = site.reported("record.recovered")
     assert any("45 rows kept" in text for text in texts)
     assert any("5000 samples kept, 0 bytes cut" in text for text in texts)
-    (left,) = site.told("record.unrecovered")
+    (left,) = site.reported("record.unrecovered")
     assert "x.flac.part: is left as it is" in left
 
 
@@ -502,7 +504,7 @@ def test_recovery_ignores_pipes_and_links(machine, tmp_path):
     site.begin()
     assert sorted(site.folder.iterdir()) == before
     assert (tmp_path / "another.spd.part").exists()
-    assert site.told("record.unrecovered") == []
+    assert site.reported("record.unrecovered") == []
 
 
 def test_a_file_that_cannot_be_deleted_is_reported_once(machine, monkeypatch):
@@ -514,7 +516,9 @@ def test_a_file_that_cannot_be_deleted_is_reported_once(machine, monkeypatch):
 
     monkeypatch.setattr(site.recording._folder, "_delete", fail)
     site.play(300.0)
-    assert site.told("record.failed") == ["night: cannot delete: x.spd: Operation not permitted"]
+    assert site.reported("record.failed") == [
+        "night: cannot delete: x.spd: Operation not permitted"
+    ]
     assert site.recording.facts()["rows"] == 3000
 
 
@@ -530,7 +534,7 @@ def test_a_file_of_another_program_is_recovered_after_its_end(machine):
         writer._output.abort()
     second.play(1.0)
     assert second.files() == ["20260601T120000Z.spd"]
-    (text,) = second.told("record.recovered")
+    (text,) = second.reported("record.recovered")
     assert "20 rows kept" in text
 
 
@@ -540,7 +544,7 @@ def test_two_programs_do_not_take_the_same_folder(machine):
     first.play(2.0)
     second.begin()
     second.play(20.0)
-    assert len(second.told("record.failed")) == 1
+    assert len(second.reported("record.failed")) == 1
     assert second.recording.facts()["state"] == "failed"
     assert "another program records into it" in second.recording.facts()["error"]
     assert len(list(first.folder.glob("*.part"))) == 1

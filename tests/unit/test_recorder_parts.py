@@ -183,10 +183,10 @@ def begin(tmp_path):
     started = []
 
     def start(checked=lambda: ((), 0), **settings):
-        wanted = RecordingConfig("night", **({"min_free_mb": 0.0} | settings))
+        config = RecordingConfig("night", **({"min_free_mb": 0.0} | settings))
         about = Recorded("pond", ("0",), FS, "spectrod test", dict)
         events = EventLog()
-        make = partial(ConfiguredRecording, wanted, about, tmp_path / "night", events)
+        make = partial(ConfiguredRecording, config, about, tmp_path / "night", events)
         recorder = Recorder(make, FS, checked)
         recorder.events = events
         recorder.start()
@@ -242,20 +242,20 @@ def test_a_disk_that_does_not_answer_does_not_block_producers(begin, monkeypatch
 
 def test_a_fault_of_our_own_is_seen_and_leaves_the_stream_alone(begin, monkeypatch, caplog):
     """An internal error appears in state, event and log, and a stop does not wait for it."""
-    is_told = threading.Event()
+    is_reported = threading.Event()
 
     def fail(_self, _piece):
         raise ZeroDivisionError("x")
 
     def break_off(self, why, original=ConfiguredRecording.break_off):
         original(self, why)
-        is_told.set()
+        is_reported.set()
 
     monkeypatch.setattr(ConfiguredRecording, "take_batch", fail)
     monkeypatch.setattr(ConfiguredRecording, "break_off", break_off)
     recorder = begin()
     recorder.submit(batch(0))
-    assert is_told.wait(30.0)
+    assert is_reported.wait(30.0)
     recorder.submit(batch(1))
     facts = recorder.facts()
     text = "ZeroDivisionError('x'); please report this"
@@ -466,8 +466,8 @@ def test_every_key_is_described_where_the_defaults_are():
     for key in RecordingConfig.__struct_fields__[1:]:
         (line,) = [one for one in text.splitlines() if one.startswith(f"# {key} = ")]
         if key not in ("sources", "attributes"):
-            said = load_value(line.removeprefix("# "))
-            assert said == getattr(night, key) or list(said) == list(getattr(night, key))
+            value = load_value(line.removeprefix("# "))
+            assert value == getattr(night, key) or list(value) == list(getattr(night, key))
 
 
 def load_value(line):

@@ -33,8 +33,8 @@ def write(path, *batches, finish=True, **options):
     return made
 
 
-def read(path, **wanted):
-    return rows_of(SegmentReader(path).batches(**wanted))
+def read(path, **selection):
+    return rows_of(SegmentReader(path).batches(**selection))
 
 
 def damage(path, offset, n_bytes=1):

@@ -155,10 +155,10 @@ def test_an_end_does_not_wait_for_a_reload_that_takes_long():
     fake = FakeDaemon()
     with caught_signals() as signals:
         os.kill(os.getpid(), signal.SIGHUP)
-        began_s = time.monotonic()
+        start_s = time.monotonic()
         code = serve(fake, signals=signals, reload=reload, notifier=Notifier({}))
     assert (code, fake.stops) == (0, 1)
-    assert time.monotonic() - began_s < 10.0
+    assert time.monotonic() - start_s < 10.0
     released.set()
 
 
@@ -230,14 +230,14 @@ def test_the_watchdog_starves_when_one_stage_is_stuck(manager, stuck):
 @pytest.mark.slow
 def test_the_status_is_sent_once_a_second(manager):
     """STATUS and on_tick come once a second, after a first STATUS at the start."""
-    began_s = time.monotonic()
+    start_s = time.monotonic()
     seen = []
     stop = _stop_after(2)
     _serve(FakeDaemon(), _environ(manager), on_tick=lambda stats: (seen.append(stats), stop(stats)))
     statuses = [line for line in _received(manager) if line.startswith("STATUS=")]
     assert len(statuses) == 3
     assert len(seen) == 2
-    assert time.monotonic() - began_s >= 2.0
+    assert time.monotonic() - start_s >= 2.0
 
 
 @pytest.mark.slow
@@ -465,9 +465,9 @@ def test_a_process_stops_cleanly_within_two_seconds(daemon, number, code):
     """A signal ends a real process within two seconds with its exit code."""
     process = daemon()
     process.send_signal(number)
-    began_s = time.monotonic()
+    start_s = time.monotonic()
     output, errors = process.communicate(timeout=10)
-    assert time.monotonic() - began_s < 2.0
+    assert time.monotonic() - start_s < 2.0
     assert (process.returncode, output) == (code, "stopped 1\n")
     assert f"{number.name}: stopping" in errors
 

@@ -64,7 +64,7 @@ class Stage:
         assert first is second is not self.connections.facts()[transport]["is_closed"]
         return first
 
-    def said(self):
+    def reported(self):
         return [(event.kind, event.text) for event in self.events.since()]
 
 
@@ -121,7 +121,7 @@ def test_too_many_new_ones_a_second_close_as_well(stage):
         stage.accept(fd)
         stage.end(fd)
     assert not stage.after(0.0).is_open()
-    assert stage.said()[0][1].endswith(
+    assert stage.reported()[0][1].endswith(
         "closed to new connections: more than 500 new connections a second"
     )
     assert not stage.after(0.05).is_open()
@@ -144,7 +144,7 @@ def test_descriptors_that_run_short_close_everything(stage):
     stage.after(0.0)
     assert not stage.is_open("tcp")
     assert not stage.is_open("ipc")
-    assert stage.said()[0] == (
+    assert stage.reported()[0] == (
         "listen.closed",
         "tcp: closed to new connections: descriptors run short",
     )
@@ -185,9 +185,9 @@ def test_an_attack_is_two_events_however_often_it_closes(stage):
         stage.after(1.0)
     assert stage.connections.facts()["tcp"]["closings"] == 20
     stage.after(9.9)
-    assert len(stage.said()) == 1
+    assert len(stage.reported()) == 1
     stage.after(0.2)
-    assert stage.said() == [
+    assert stage.reported() == [
         (
             "listen.closed",
             "tcp: closed to new connections: 100 connections, at most 100 are allowed",
@@ -203,8 +203,11 @@ def test_a_failed_closing_is_retried_and_reported_once(stage):
     stage.accept(*range(10, 110))
     for _ in range(5):
         stage.after(0.5)
-    assert [kind for kind, _ in stage.said()] == ["listen.failed"]
-    assert "tcp: cannot be closed to new connections: [Errno 1] Operation not" in stage.said()[0][1]
+    assert [kind for kind, _ in stage.reported()] == ["listen.failed"]
+    assert (
+        "tcp: cannot be closed to new connections: [Errno 1] Operation not"
+        in stage.reported()[0][1]
+    )
     assert stage.connections.due_s <= stage.now_s + 1.0
     for door in stage.doors["tcp"]:
         door.error = None

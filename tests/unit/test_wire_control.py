@@ -326,9 +326,9 @@ def test_peers_that_never_read_take_a_bounded_amount_of_memory(folder):
         assert server._unread.n_bytes == 0
 
 
-def read_until(peer, wanted):
+def read_until(peer, expected):
     received = b""
-    while wanted not in received:
+    while expected not in received:
         received += (some := peer.recv(4096))
         assert some, received
 
@@ -406,10 +406,10 @@ def test_large_replies_wait_for_a_peer_two_at_a_time(folder):
         while server.counts["too_many"] < 20 - 6:
             other.send(STATUS)
             assert outcome(other.recv_multipart()) == whole
-        told = [outcome(deaf.recv_multipart()) for _ in range(20)]
-        assert 2 <= told.count(whole) <= 6
-        assert 1 <= told.count(unread) <= 8
-        assert told.count(whole) + told.count(unread) + told.count(crowd) == 20
+        reported = [outcome(deaf.recv_multipart()) for _ in range(20)]
+        assert 2 <= reported.count(whole) <= 6
+        assert 1 <= reported.count(unread) <= 8
+        assert reported.count(whole) + reported.count(unread) + reported.count(crowd) == 20
         deaf.send(STATUS)
         assert outcome(deaf.recv_multipart()) == whole
 
@@ -432,18 +432,18 @@ def test_a_late_reader_gets_its_large_replies_too(folder):
 
 def test_the_32nd_change_waits_and_the_next_is_refused(folder):
     """A long change does not delay the status for other peers."""
-    begun, go_on = threading.Event(), threading.Event()
+    started, resume = threading.Event(), threading.Event()
 
     def slow(method, _params):
         if method == "reload":
-            begun.set()
-            assert go_on.wait(20)
+            started.set()
+            assert resume.wait(20)
         return Answer(method)
 
     reload = b'{"id":1,"method":"reload"}'
     with served(Part(slow), folder) as server, dealer(server) as socket:
         socket.send(reload)
-        assert begun.wait(20)
+        assert started.wait(20)
         for _ in range(33):
             socket.send(reload)
         refused = json.loads(socket.recv())
@@ -452,7 +452,7 @@ def test_the_32nd_change_waits_and_the_next_is_refused(folder):
             "message": "reload: 32 changes wait already; try again later",
         }
         assert reply_to(socket, STATUS)["result"] == "status"
-        go_on.set()
+        resume.set()
         assert [json.loads(socket.recv())["result"] for _ in range(33)] == ["reload"] * 33
 
 
@@ -563,16 +563,16 @@ def test_a_stop_answers_all_pending_requests(folder):
 @pytest.mark.slow
 def test_a_stop_answers_whose_change_takes_too_long_for_it(folder):
     """Its outcome is unknown, and its peer gets an error instead of waiting."""
-    begun, end = threading.Event(), threading.Event()
+    started, end = threading.Event(), threading.Event()
 
     def change(*_):
-        begun.set()
+        started.set()
         assert end.wait(20)
         return Answer("late")
 
     with served(Part(change), folder) as server, dealer(server) as socket:
         socket.send(b'{"id":1,"method":"reload"}')
-        assert begun.wait(20)
+        assert started.wait(20)
         server.stop()
         reply = json.loads(socket.recv())
         end.set()

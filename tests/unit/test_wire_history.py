@@ -90,8 +90,10 @@ def test_a_forgotten_topic_is_gone_and_its_room_is_free():
 def test_a_watch_is_called_for_each_message_until_it_ends():
     """Only for that topic; the callback may read and watch the history itself."""
     history = history_of(0)
-    heard = []
-    end = history.watch(ONE, lambda message: heard.append((message.seq, history.newest(ONE).seq)))
+    received = []
+    end = history.watch(
+        ONE, lambda message: received.append((message.seq, history.newest(ONE).seq))
+    )
     other = history.watch(ONE, lambda _: other())
     history.add(OTHER, make(9))
     history.add(ONE, make(0))
@@ -99,5 +101,5 @@ def test_a_watch_is_called_for_each_message_until_it_ends():
     end()
     end()
     history.add(ONE, make(2))
-    assert heard == [(0, 0), (1, 1)]
+    assert received == [(0, 0), (1, 1)]
     assert history._watchers == {}

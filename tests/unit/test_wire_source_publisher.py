@@ -185,27 +185,27 @@ THIRDS = SpectrumSpec(
 )
 
 
-def covering(*wanted):
-    return lambda topics: any(topic in wanted for topic in topics)
+def covering(*covered):
+    return lambda topics: any(topic in covered for topic in topics)
 
 
 def test_on_demand_gets_the_products_in_demand_and_their_changes():
     """Once after each offer, even of nothing wanted, and then when it becomes another set."""
-    told = []
-    feed = make_feed(on_demand=told.append)
+    reported = []
+    feed = make_feed(on_demand=reported.append)
     feed.update_demand(covering(b"spec/mic/1/dbfs/"))
-    assert told == []
+    assert reported == []
     feed.offer([SPEC, THIRDS])
     assert feed.take_offer()
     assert not feed.take_offer()
-    for wanted in [(), (), (b"spec/mic/1/dbfs/",), (b"spec/mic/1/dbfs/", b"bands/mic/0/thirds/")]:
-        feed.update_demand(covering(*wanted))
-    assert told == [frozenset(), {"dbfs"}, {"dbfs", "thirds"}]
+    for covered in [(), (), (b"spec/mic/1/dbfs/",), (b"spec/mic/1/dbfs/", b"bands/mic/0/thirds/")]:
+        feed.update_demand(covering(*covered))
+    assert reported == [frozenset(), {"dbfs"}, {"dbfs", "thirds"}]
     feed.offer([THIRDS])
     feed.update_demand(covering(b"spec/mic/1/dbfs/", b"bands/mic/0/thirds/"))
     feed.offer([THIRDS])
     feed.update_demand(covering(b"bands/mic/0/thirds/"))
-    assert told[3:] == [{"thirds"}, {"thirds"}]
+    assert reported[3:] == [{"thirds"}, {"thirds"}]
 
 
 def test_topics_are_offered_sorted_for_the_book():

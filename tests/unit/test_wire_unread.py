@@ -91,14 +91,14 @@ def test_a_watcher_is_called_when_a_reply_is_released():
     unread = UnreadReplies()
     held = fill(unread, b"a", BIG)
     late = failed(1, "too_many", "read them first")
-    made, told = Answer("made"), []
+    made, reported = Answer("made"), []
     later = unread.once_read(b"a", BIG, lambda: made, late)
     assert later.otherwise is late
-    end_watch = later.watch(lambda: told.append("gone"))
+    end_watch = later.watch(lambda: reported.append("gone"))
     assert later.look() is None
     held.pop()
-    assert told == ["gone"]
+    assert reported == ["gone"]
     assert later.look() is made
     end_watch()
     held.pop()
-    assert told == ["gone"]
+    assert reported == ["gone"]

@@ -45,9 +45,9 @@ class Stage:
             )
         peer.settimeout(TIMEOUT_S)
         peer.sendall(GREETING)
-        heard = b""
-        while b"READY" not in heard:
-            heard += peer.recv(4096)
+        greeting = b""
+        while b"READY" not in greeting:
+            greeting += peer.recv(4096)
         peer.sendall(READY)
         return peer
 
@@ -191,14 +191,14 @@ def test_links_are_those_to_the_endpoint_with_their_traffic(stage):
 
 def test_a_descriptor_that_is_another_ones_now_is_left_alone():
     """The number alone says nothing."""
-    own, theirs = socket.socketpair()
-    with own, theirs:
+    own, peer = socket.socketpair()
+    with own, peer:
         inode = os.fstat(own.fileno()).st_ino
         assert cut(Link(own.fileno(), inode + 1)) is None
-        theirs.sendall(b"x")
+        peer.sendall(b"x")
         assert own.recv(1) == b"x"
         assert cut(Link(own.fileno(), inode)) == "ipc"
-        assert theirs.recv(1) == b""
+        assert peer.recv(1) == b""
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert cut(Link(server.fileno(), os.fstat(server.fileno()).st_ino)) is None
         with socket.create_connection(server.getsockname()):
