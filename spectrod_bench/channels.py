@@ -50,7 +50,7 @@ def search(run: Callable[[int], Row]) -> Iterator[Row]:
     run : callable
         Maps channels to a row with ``keeps_up``.
     """
-    good, bad, channels = 0, CHANNELS_MAX + 1, _FIRST
+    good, bad, channels = 0, CHANNELS_MAX + 1, min(_FIRST, CHANNELS_MAX)
     while good < channels < bad:
         row = run(channels)
         yield row

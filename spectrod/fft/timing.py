@@ -8,7 +8,8 @@ from typing import Any
 Timer = Callable[[], float]
 """Runs something once and returns its time [s]."""
 
-_TURN_S, _TURN_RUNS = 10e-3, 5
+TURN_S, TURN_RUNS = 10e-3, 5
+"""Shortest time of a turn [s], and fewest runs in it."""
 
 
 def span_seconds(events: Sequence[Any]) -> float:
@@ -23,19 +24,26 @@ def span_seconds(events: Sequence[Any]) -> float:
     return float(events[-1].profile.end - events[0].profile.start) * 1e-9
 
 
-def turn(timer: Timer) -> float:
-    """Run something for a few milliseconds, at least twice, and return the best time [s].
+def turn(timer: Timer, turn_s: float = TURN_S, runs: int = TURN_RUNS) -> float:
+    """Run something for a few milliseconds, at least ``runs`` times; return the best time [s].
 
     Its predecessor's values have left the caches by then, and its threads are asleep.
     """
-    deadline = time.perf_counter() + _TURN_S
+    deadline = time.perf_counter() + turn_s
     times: list[float] = []
-    while len(times) < _TURN_RUNS or time.perf_counter() < deadline:
+    while len(times) < runs or time.perf_counter() < deadline:
         times.append(timer())
     return min(times)
 
 
-def median_seconds(timers: Sequence[Timer], rounds: int, seconds: float) -> list[float]:
+def median_seconds(
+    timers: Sequence[Timer],
+    rounds: int,
+    seconds: float,
+    *,
+    turn_s: float = TURN_S,
+    turn_runs: int = TURN_RUNS,
+) -> list[float]:
     """Time several things in turns.
 
     Parameters
@@ -46,6 +54,10 @@ def median_seconds(timers: Sequence[Timer], rounds: int, seconds: float) -> list
         Most turns of each.
     seconds : float
         After this time no round begins; three are always run.
+    turn_s : float
+        Shortest time of a turn [s].
+    turn_runs : int
+        Fewest runs in a turn.
 
     Returns
     -------
@@ -55,5 +67,5 @@ def median_seconds(timers: Sequence[Timer], rounds: int, seconds: float) -> list
     deadline = time.perf_counter() + seconds
     times: list[list[float]] = []
     while len(times) < 3 or (len(times) < rounds and time.perf_counter() < deadline):
-        times.append([turn(timer) for timer in timers])
+        times.append([turn(timer, turn_s, turn_runs) for timer in timers])
     return [median(column) for column in zip(*times, strict=True)]

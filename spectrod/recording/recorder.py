@@ -19,7 +19,8 @@ QUEUE_MAX_BYTES: Final = 32 << 20
 """Largest size of the chunks that wait for the disk, for spectra and for samples each."""
 
 _TICK_S = 0.5
-_AGAIN_FIRST_S, _AGAIN_LAST_S = 30.0, 3600.0
+FIRST_RESTART_S = 30.0
+_LAST_RESTART_S = 3600.0
 
 Checked = Callable[[], tuple[tuple[str, ...], int]]
 """Returns the present faults of the samples, and the number of clipped samples so far."""
@@ -41,10 +42,17 @@ class Recorder:
         Sample rate [Hz].
     checked : callable
         Returns the present faults of the samples, for triggers.
+    first_restart_s : float
+        Time from the first unexpected exception to the restart [s].
     """
 
     def __init__(
-        self, make: Callable[[], ConfiguredRecording], fs: float, checked: Checked
+        self,
+        make: Callable[[], ConfiguredRecording],
+        fs: float,
+        checked: Checked,
+        *,
+        first_restart_s: float = FIRST_RESTART_S,
     ) -> None:
         self._make, self._recording, self._checked = make, make(), checked
         config = self._recording.config
@@ -57,7 +65,7 @@ class Recorder:
         self._n_clipped: int | None = None
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._failure = ""
+        self._failure, self._first_restart_s = "", first_restart_s
         self._worker = Worker(f"record {config.name}", self._run)
 
     @property
@@ -137,10 +145,10 @@ class Recorder:
     # ---- the thread
 
     def _run(self) -> None:
-        backoff = Backoff(_AGAIN_FIRST_S, _AGAIN_LAST_S)
+        backoff = Backoff(self._first_restart_s, _LAST_RESTART_S)
         start_s = time.monotonic()
         while not self._run_once():
-            if time.monotonic() - start_s > _AGAIN_LAST_S:
+            if time.monotonic() - start_s > _LAST_RESTART_S:
                 backoff.reset()
             again_s = backoff.next_s()
             is_last = self._stopping.is_set()

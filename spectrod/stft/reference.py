@@ -22,7 +22,8 @@ from spectrod.stft.stage import (
 from spectrod.types import Averaging, SampleFormat
 from spectrod.units import Float64Array
 
-_CHUNK_VALUES = 1 << 20  # float64 values in one step: 8 MiB of frames, twice that of spectra
+CHUNK_VALUES = 1 << 20
+"""Values of float64 in one step: 8 MiB of frames, twice that of spectra."""
 
 Values = NDArray[Any]
 
@@ -115,10 +116,14 @@ class ReferenceStft:
         What to compute. ``interleaved`` makes no difference: arrays have strides.
     tables : StftTables
         What goes with it.
+    chunk_values : int
+        Values of float64 in one step.
     """
 
-    def __init__(self, spec: StftSpec, tables: StftTables) -> None:
-        self.spec = spec
+    def __init__(
+        self, spec: StftSpec, tables: StftTables, *, chunk_values: int = CHUNK_VALUES
+    ) -> None:
+        self.spec, self._chunk_values = spec, chunk_values
         self._tables = tables
         self._factors = bin_factors(spec, tables)
 
@@ -172,9 +177,8 @@ class ReferenceStft:
                 parts.append(self._finished(rows).astype(dtype))
         return np.concatenate(parts)
 
-    @staticmethod
-    def _chunks(n_frames: int, frame_values: int) -> Iterator[tuple[int, int]]:
-        step = max(1, _CHUNK_VALUES // frame_values)
+    def _chunks(self, n_frames: int, frame_values: int) -> Iterator[tuple[int, int]]:
+        step = max(1, self._chunk_values // frame_values)
         return ((start, min(start + step, n_frames)) for start in range(0, n_frames, step))
 
     def _values(self, samples: NDArray[Any], begins: NDArray[np.int64], hop: int | None) -> Values:

@@ -40,7 +40,8 @@ _CURVE_DOMAIN = b"spectrod.curve"
 _PLAIN_DOMAIN = b"spectrod.plain"
 _PLAIN_USER = "(plain)"  # others are known by their keys
 _JOIN_S = 5.0
-_HANDSHAKE_MS = 5000  # libzmq then closes a connection that has not completed its handshake
+HANDSHAKE_S = 5.0
+"""Time limit of a handshake, after which libzmq closes the connection [s]."""
 _KEPT_REVOKED = 1000  # revoked keys that are reported as revoked, not as unknown
 
 # "localhost:UID:GID:PID", by SO_PEERCRED.
@@ -71,6 +72,8 @@ class Access:
         Which keys.
     events : EventLog or None
         Receives refusals, added and removed keys, and endpoints that close.
+    handshake_s : float
+        Time limit of a handshake [s].
 
     Attributes
     ----------
@@ -101,10 +104,15 @@ class Access:
     """
 
     def __init__(
-        self, security: SecurityConfig | None = None, *, events: EventLog | None = None
+        self,
+        security: SecurityConfig | None = None,
+        *,
+        events: EventLog | None = None,
+        handshake_s: float = HANDSHAKE_S,
     ) -> None:
         self._security = SecurityConfig() if security is None else security
         self.events = events
+        self._handshake_s = handshake_s
         self._keys = _read_keys(self._security)
         self._on_change: list[Callable[[], None]] = []
         self._lock = threading.Lock()
@@ -167,7 +175,7 @@ class Access:
         libzmq copies a socket's options when it binds, so one socket may have both kinds of
         endpoints. An empty ZAP domain cannot be set again, hence one for endpoints without keys.
         """
-        sock.setsockopt(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
+        sock.setsockopt(zmq.HANDSHAKE_IVL, round(1e3 * self._handshake_s))
         keys = self._keys if self.is_curve(endpoint) else None
         sock.setsockopt(zmq.CURVE_SERVER, keys is not None)
         sock.setsockopt(zmq.ZAP_DOMAIN, _PLAIN_DOMAIN if keys is None else _CURVE_DOMAIN)

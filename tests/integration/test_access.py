@@ -16,7 +16,6 @@ from spectrod.endpoint import parse_endpoint
 from spectrod.errors import ConfigError
 from spectrod.events import EventLog
 from spectrod.settings import SecurityConfig
-from spectrod.wire import access
 from spectrod.wire.access import Access
 from spectrod.wire.dispatch import Peer
 from spectrod.wire.holders import KeyHolders
@@ -90,8 +89,8 @@ def serve():
     """Start access controls with a server each, and close them after the test."""
     with ExitStack() as cleanup:
 
-        def start(security, *endpoints, events=None):
-            access = Access(security, events=events)
+        def start(security, *endpoints, **options):
+            access = Access(security, **options)
             cleanup.callback(access.close)
             access.start()
             server = Server(access, *(endpoints or [ANY_PORT]))
@@ -338,13 +337,11 @@ def test_without_keys_everybody_comes_in(serve, connect):
 
 @pytest.mark.parametrize("sent", [b"", b"\xff\x00"], ids=["silent", "slow"])
 @pytest.mark.parametrize("transport", ["tcp", "ipc"])
-def test_a_peer_that_does_not_finish_the_handshake_is_cut_off(
-    serve, monkeypatch, tmp_path, transport, sent
-):
+def test_a_peer_that_does_not_finish_the_handshake_is_cut_off(serve, tmp_path, transport, sent):
     """A peer that does not finish its handshake is cut off in time, with or without keys."""
-    monkeypatch.setattr(access, "_HANDSHAKE_MS", 50)
     path = tmp_path / "s.ipc"
-    server = serve(SecurityConfig(), ANY_PORT if transport == "tcp" else f"ipc://{path}")
+    endpoint = ANY_PORT if transport == "tcp" else f"ipc://{path}"
+    server = serve(SecurityConfig(), endpoint, handshake_s=0.05)
     family = socket.AF_INET if transport == "tcp" else socket.AF_UNIX
     with socket.socket(family) as stranger:
         stranger.settimeout(TIMEOUT_MS / 2e3)  # libzmq itself has 30 s
@@ -424,7 +421,11 @@ def test_a_revoked_key_is_cut_where_connections_cannot_be_listed(
     server = serve(keys.security)
     _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     assert server.receive()[0].name == "alice"
-    monkeypatch.setattr("spectrod.wire.links._FDS", "/nonexistent")
+
+    def fail(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    monkeypatch.setattr("os.scandir", fail)
     keys.revoke("alice")
     server.access.reload()
     server.holders.refresh()

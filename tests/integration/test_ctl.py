@@ -1,8 +1,10 @@
 """``spectrod ctl`` and ``spectrod completion`` on a running daemon."""
 
+import errno
 import json
 import logging
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -224,7 +226,7 @@ def test_a_socket_that_is_not_for_us_is_77(machine, ctl, monkeypatch):
     """The socket of another user's daemon gives exit code 77."""
     (machine / "run").mkdir()
     (machine / "run" / "control-1.ipc").write_text("")
-    monkeypatch.setattr(endpoint_discovery, "_probe", lambda _: endpoint_discovery.errno.EACCES)
+    monkeypatch.setattr(socket.socket, "connect_ex", lambda *_: errno.EACCES)
     code, error = ctl("status")
     assert code == 77
     assert error == (

@@ -1,6 +1,7 @@
 """The progress bar's line; ``test_command_line.py`` shows it on a real terminal."""
 
 import io
+import os
 
 import pytest
 
@@ -42,7 +43,8 @@ def test_a_source_that_waits(monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("spectrod.cli.progress._columns", lambda: 40)
+    terminal.fileno = lambda: 2
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((40, 24)))
     with ProgressBar(FS, None) as bar:
         bar.update(90 * FS, "no program writes to /run/mic.fifo")
     erase, line, end = terminal.getvalue().split("\r\x1b[K")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spectrod.errors import KernelBuildError
-from spectrod.fft import reference, timing
+from spectrod.fft import reference
 from spectrod.fft.arena import Arena
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.timing import median_seconds
@@ -158,26 +158,23 @@ def test_a_batch_is_past_the_caches_of_a_gpu():
     assert default_points(SimpleNamespace(kind="cpu")) * 8 == 2 << 20
 
 
-def test_times_are_taken_in_turns(monkeypatch):
+def test_times_are_taken_in_turns():
     """Candidates run in turns; the time is the median over turns of the best run in each."""
-    monkeypatch.setattr(timing, "_TURN_S", 0.0)
-    monkeypatch.setattr(timing, "_TURN_RUNS", 2)
     order = []
 
     def timer(name, times):
         values = iter(times)
         return lambda: order.append(name) or next(values)
 
-    medians = median_seconds([timer("a", [5, 1, 9, 8, 1, 9]), timer("b", [2] * 6)], 3, 1.0)
+    timers = [timer("a", [5, 1, 9, 8, 1, 9]), timer("b", [2] * 6)]
+    medians = median_seconds(timers, 3, 1.0, turn_s=0.0, turn_runs=2)
     assert medians == [1, 2]
     assert "".join(order) == "aabbaabbaabb"
 
 
-def test_a_timing_that_takes_too_long_ends_after_three_rounds(monkeypatch):
+def test_a_timing_that_takes_too_long_ends_after_three_rounds():
     """A slow timing ends after three rounds, the fewest for a median."""
-    monkeypatch.setattr(timing, "_TURN_S", 0.0)
-    monkeypatch.setattr(timing, "_TURN_RUNS", 2)
-    assert median_seconds([iter(range(99)).__next__], 99, 0.0) == [2]
+    assert median_seconds([iter(range(99)).__next__], 99, 0.0, turn_s=0.0, turn_runs=2) == [2]
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])

@@ -182,12 +182,12 @@ def begin(tmp_path):
     """Start recorders, which are stopped after the test."""
     started = []
 
-    def start(checked=lambda: ((), 0), **settings):
+    def start(checked=lambda: ((), 0), first_restart_s=30.0, **settings):
         config = RecordingConfig("night", **({"min_free_mb": 0.0} | settings))
         about = Recorded("pond", ("0",), FS, "spectrod test", dict)
         events = EventLog()
         make = partial(ConfiguredRecording, config, about, tmp_path / "night", events)
-        recorder = Recorder(make, FS, checked)
+        recorder = Recorder(make, FS, checked, first_restart_s=first_restart_s)
         recorder.events = events
         recorder.start()
         started.append(recorder)
@@ -270,7 +270,6 @@ def test_a_fault_of_our_own_is_seen_and_leaves_the_stream_alone(begin, monkeypat
 
 def test_a_recording_continues_after_an_internal_error(begin, monkeypatch, tmp_path):
     """After an internal error the file is recovered and the queued data are written."""
-    monkeypatch.setattr("spectrod.recording.recorder._AGAIN_FIRST_S", 0.01)
     calls, all_taken = iter(range(4)), threading.Event()
 
     def take(self, piece, original=ConfiguredRecording.take_batch):
@@ -282,7 +281,7 @@ def test_a_recording_continues_after_an_internal_error(begin, monkeypatch, tmp_p
             all_taken.set()
 
     monkeypatch.setattr(ConfiguredRecording, "take_batch", take)
-    recorder = begin()
+    recorder = begin(first_restart_s=0.01)
     for k in range(4):
         recorder.submit(batch(k))
     assert all_taken.wait(30.0)

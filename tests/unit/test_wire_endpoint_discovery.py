@@ -1,5 +1,6 @@
 """Where control sockets lie, and how they are found."""
 
+import errno
 import os
 import socket
 import stat
@@ -164,7 +165,7 @@ def test_the_daemon_of_an_endpoint_in_such_a_folder_is_in_that_folder(near, tmp_
 def test_a_socket_of_another_user_differs_from_none(folders, tmp_path, monkeypatch):
     """A user without permission gets that error, not that there is no daemon."""
     (tmp_path / "control-1.ipc").write_text("")
-    monkeypatch.setattr(endpoint_discovery, "_probe", lambda _: endpoint_discovery.errno.EACCES)
+    monkeypatch.setattr(socket.socket, "connect_ex", lambda *_: errno.EACCES)
     found = endpoint_discovery.find_endpoints(replace(folders, given=str(tmp_path)))
     assert found == ([], [f"ipc://{tmp_path}/control-1.ipc"])
     with pytest.raises(DeniedError, match="permission denied; for its user and group only"):
