@@ -110,8 +110,8 @@ test-needs: $(VENV)/.group-test examples/node_modules/.installed
 
 PYTEST = @$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd")
 # The tests of a file stay in one process: they share fixtures, and two processes that compile the same
-# kernel at once do so twice.
-PARALLEL = --numprocesses 2 --dist loadfile
+# kernel at once do so twice. Three on two cores: many tests wait.
+PARALLEL = --numprocesses 3 --dist loadfile
 # The markers of what takes long beside what it adds: pyproject.toml says what they are.
 REST = every_driver or every_form or extended or systemd
 

@@ -27,6 +27,10 @@ hypothesis.settings.register_profile("search", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
 
+FORMS = 4
+"""Combinations of a test's parameters that `make test` runs on OpenCL, where each compiles."""
+
+
 @lru_cache
 def _devices():
     """Find the working devices, and the reasons why others do not work."""
@@ -81,12 +85,13 @@ def _device_of(item):
 def pytest_collection_modifyitems(items):
     """Give ``every_form`` to combinations of parameters that `make test` leaves to `make test-all`.
 
-    On the first OpenCL device a test keeps a few that together have every value of every parameter,
-    and at most as many as the marker ``forms`` says.
+    A test on an OpenCL device keeps ``FORMS`` of them, and a test with the marker ``forms`` as many
+    as it says.
     """
     forms = defaultdict(list)
     for item in items:
-        if _device_of(item) and not item.get_closest_marker("every_driver"):
+        is_limited = _device_of(item) or item.get_closest_marker("forms")
+        if is_limited and not item.get_closest_marker("every_driver"):
             forms[item.nodeid.partition("[")[0]].append(item)
     for name, combinations in forms.items():
         kept = spread(name, combinations)
@@ -96,14 +101,15 @@ def pytest_collection_modifyitems(items):
 
 
 def spread(name, items):
-    """Choose tests that together have every value of every parameter, always the same ones."""
-    limit = items[0].get_closest_marker("forms")
+    """Choose tests whose parameters have as many values as possible, always the same tests."""
+    marker = items[0].get_closest_marker("forms")
     values = {item: {(k, repr(v)) for k, v in item.callspec.params.items()} for item in items}
+    left = random.Random(name).sample(items, len(items))  # noqa: S311 - no secrets
     missing = set().union(*values.values())
-    items = random.Random(name).sample(items, len(items))  # noqa: S311 - no secrets
     kept = []
-    while missing and not (limit and len(kept) == limit.args[0]):
-        kept.append(max(items, key=lambda item: len(values[item] & missing)))
+    while left and len(kept) < (marker.args[0] if marker else FORMS):
+        kept.append(max(left, key=lambda item: len(values[item] & missing)))
+        left.remove(kept[-1])
         missing -= values[kept[-1]]
     return kept
 

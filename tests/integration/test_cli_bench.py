@@ -67,6 +67,7 @@ def test_spectrod_and_a_peer_are_measured(kind, tmp_path, capsys):
     assert len([line for line in capsys.readouterr().out.splitlines() if kind in line]) == 4
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_variants_have_four_ways_to_get_twiddles(tmp_path):
     """Powers of two have the baseline with all sources of twiddles, each row with its error."""
@@ -95,6 +96,7 @@ def test_the_table_of_work_groups(device):
     assert ["tiled" in row and "naive" in row for row in rows] == [True, True, False]
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_the_measurements_of_the_seeds(device):
     """Every historical measurement has rows, the first of which is its baseline."""

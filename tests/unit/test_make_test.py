@@ -48,7 +48,7 @@ def test_each_marker_exists_and_is_in_use(name):
 
 
 class Form:
-    """A test with parameters and perhaps a limit."""
+    """A test with parameters and perhaps the marker ``forms``."""
 
     def __init__(self, limit=None, **params):
         self.params = params
@@ -61,24 +61,28 @@ class Form:
 
 
 @pytest.fixture
-def spread(request):
-    """Return the choice of forms, which is in conftest.py."""
-    plugin = request.config.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
-    return plugin.spread
+def conftest(request):
+    """Return the module that chooses forms."""
+    return request.config.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
 
 
-def test_a_few_forms_have_every_value_of_every_parameter(spread):
-    """Of 60 combinations few are kept, always the same, and no value of a parameter is missing."""
-    items = [Form(n=n, kind=kind, double=d) for n in range(10) for kind in "abc" for d in (0, 1)]
-    kept = spread("test_a.py::test_b", items)
-    assert 10 <= len(kept) <= 12
-    assert kept == spread("test_a.py::test_b", items)
-    assert kept != spread("test_a.py::test_c", items)
+def test_a_few_forms_have_many_values(conftest):
+    """Of 60 combinations ten are kept that have every value of every parameter, always the same."""
+    items = [
+        Form(10, n=n, kind=kind, double=d) for n in range(10) for kind in "abc" for d in (0, 1)
+    ]
+    kept = conftest.spread("test_a.py::test_b", items)
+    assert len(set(kept)) == 10
+    assert kept == conftest.spread("test_a.py::test_b", items)
+    assert kept != conftest.spread("test_a.py::test_c", items)
     for name in ("n", "kind", "double"):
         assert {item.params[name] for item in kept} == {item.params[name] for item in items}
 
 
-def test_a_limit_of_forms_is_kept(spread):
-    """With the marker ``forms``, no more are kept than it says, and one at least."""
-    assert len(spread("test", [Form(4, n=n) for n in range(10)])) == 4
-    assert len(spread("test", [Form(4, n=n) for n in range(2)])) == 2
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 30])
+def test_no_more_forms_are_kept_than_wanted(conftest, n):
+    """As many are kept as wanted, or all; even if few have every value."""
+    assert len(set(conftest.spread("test", [Form(n=0, i=i) for i in range(n)]))) == min(
+        n, conftest.FORMS
+    )
+    assert len(set(conftest.spread("test", [Form(7, n=0, i=i) for i in range(n)]))) == min(n, 7)
