@@ -1,17 +1,16 @@
 """Processor time of the way from a sound card's callback to its spectra, without a card.
 
     python benchmarks/bench_capture.py [--channels 2 64 1000] [--format f32le] [--seconds 10]
-                                       [--interleaved yes|no] [--json FILE]
+                                       [--json FILE]
 
-A thread writes noise into the capture process's ring at a card's pace, as PortAudio's callback
-does; from there on everything is the daemon's: the blocks are read and written to the sample ring,
-the analysis makes spectra of 4096 points, hop 2048, and a sink takes them. Frequencies and levels
+A thread writes tones into the ring at a card's pace, as PortAudio's callback does; from there on
+everything is the daemon's: the blocks are published, the analysis reads the ring and makes spectra
+of 4096 points, hop 2048, and a sink takes them. Frequencies and levels
 are checked before a figure counts: each channel has a tone of its own at -20 dBFS. The figure is
 the processor time of the whole process as a share of one processor, median of ``--repeats``.
 """
 
 import argparse
-import mmap
 import os
 import statistics
 import threading
@@ -23,14 +22,15 @@ import numpy as np
 from _report import new_report, write_report
 
 from spectrod.analysis.engine import open_engine
-from spectrod.capture.layout import Layout, RingReader, RingWriter
+from spectrod.capture.writer import RECORD, RingWriter
 from spectrod.pipeline import Pipeline
-from spectrod.ring import SampleRing
+from spectrod.ring import SampleRing, default_capacity
 from spectrod.sample_layout import SampleLayout
-from spectrod.source.blocks import BlockWriter
-from spectrod.source.capture_process import StreamSettings
+from spectrod.shared_samples import SharedSamples
+from spectrod.source.capture_index import CaptureIndex
+from spectrod.source.capture_process import BlockRecord, StreamSettings
 from spectrod.source.left_out import LeftOut
-from spectrod.source.pcm import BYTES_PER_SAMPLE, NATIVE_FORMATS
+from spectrod.source.pcm import NATIVE_FORMATS
 from spectrod.stats import CaptureStats
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
@@ -46,32 +46,24 @@ def main() -> None:
     parser.add_argument("--format", choices=NATIVE_FORMATS, default="f32le")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--interleaved", choices=["yes", "no"], nargs="+", default=["yes", "no"])
     parser.add_argument("--engine", default="opencl")
     parser.add_argument("--json")
     args = parser.parse_args()
     report = new_report("capture")
     for channels in args.channels:
-        for interleaved in args.interleaved:
-            layout = SampleLayout(
-                NATIVE_FORMATS[args.format], channels, interleaved=interleaved == "yes"
-            )
-            shares = [_share(layout, args) for _ in range(args.repeats)]
-            row = {
-                "channels": channels,
-                "format": args.format,
-                "interleaved": interleaved,
-                "processors": statistics.median(shares),
-                "all": shares,
-            }
-            report["results"].append(row)
-            print(
-                f"{channels:5} channels {args.format} ring "
-                f"{'interleaved' if interleaved == 'yes' else 'planar':11} "
-                f"{100 * row['processors']:6.1f} % of a processor "
-                f"({', '.join(f'{100 * share:.1f}' for share in shares)})",
-                flush=True,
-            )
+        shares = [_share(channels, args) for _ in range(args.repeats)]
+        row = {
+            "channels": channels,
+            "format": args.format,
+            "processors": statistics.median(shares),
+            "all": shares,
+        }
+        report["results"].append(row)
+        print(
+            f"{channels:5} channels {args.format} {100 * row['processors']:6.1f} % of a processor "
+            f"({', '.join(f'{100 * share:.1f}' for share in shares)})",
+            flush=True,
+        )
     if args.json:
         write_report(report, args.json)
 
@@ -83,23 +75,25 @@ class Card:
     fs, is_iq, center_frequency_hz, n_samples, start_utc_ns = float(FS), False, 0.0, None, None
     is_live, is_stored, failure = True, False, None
 
-    def __init__(self, layout: SampleLayout, format_: str) -> None:
-        self.layout, self.channels, self.left_out = layout, layout.channels, LeftOut()
-        self._settings = StreamSettings(0, "", float(FS), self.channels, format_, BLOCK)
-        frame_bytes = BYTES_PER_SAMPLE[format_] * self.channels
-        shared = Layout.of_stream(FS, BLOCK, frame_bytes)
-        memory = mmap.mmap(-1, shared.size)
-        self._bell = os.eventfd(0, os.EFD_NONBLOCK)
-        self._writer = RingWriter(shared, memory, self._bell)
-        self._reader = RingReader(shared, memory, self._bell)
-        self._blocks = _tones(self.channels, layout)
+    def __init__(self, channels: int, format_: str) -> None:
+        self.channels, self.left_out = channels, LeftOut()
+        self._settings = StreamSettings(0, "", float(FS), channels, format_, BLOCK)
+        self.layout = SampleLayout(self._settings.layout.sample_format, channels)
+        self._records_fd, self._records_write_fd = os.pipe()
+        self._blocks = _tones(channels, self.layout)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
+    def open_reader(self) -> SampleRing:
+        """Create the ring."""
+        layout, selected = self._settings.layout, range(self.channels)
+        shared = SharedSamples(layout, default_capacity(FS), selected, BLOCK)
+        return SampleRing(self.fs, self.layout, shared=shared)
+
+    def start(self, reader: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
         """Start to fill the ring."""
         del on_change  # nothing of ``capture`` changes
-        self._thread = threading.Thread(target=self._fill, args=(ring,))
+        self._thread = threading.Thread(target=self._fill, args=(reader,))
         self._thread.start()
 
     def stop(self) -> None:
@@ -113,16 +107,20 @@ class Card:
         return CaptureStats()
 
     def _fill(self, ring: SampleRing) -> None:
-        out = BlockWriter(ring, self._settings, range(self.channels), self.name)
-        begin_s, number, has_begun = time.monotonic(), 0, False
+        writer = RingWriter(
+            block_frames=BLOCK, records_fd=self._records_write_fd, **ring.shared.for_writer()
+        )
+        index = CaptureIndex(ring, self._settings, self.name)
+        begin_s, number = time.monotonic(), 0
         while not self._stopping.wait(max(0.0, begin_s + number * BLOCK / FS - time.monotonic())):
-            self._writer.write(self._blocks[number % len(self._blocks)], BLOCK, flagged=False)
+            writer.write(self._blocks[number % len(self._blocks)], BLOCK, flagged=False)
+            record = RECORD.unpack(os.read(self._records_fd, RECORD.size))
+            position, t_mono_ns, _, n_samples, flagged = record
+            block = BlockRecord(position, t_mono_ns, n_samples, bool(flagged))
+            if number == 0:
+                index.begin([block])
+            index.add(block)
             number += 1
-            blocks = self._reader.read()
-            if not has_begun:
-                has_begun = out.begin(blocks) == 0
-            for block in blocks:
-                out.write(block)
         ring.close()
 
 
@@ -160,10 +158,10 @@ class Last:
         self.has_rows.set()
 
 
-def _share(layout: SampleLayout, args: argparse.Namespace) -> float:
+def _share(channels: int, args: argparse.Namespace) -> float:
     """Run for a while; return processor time over time."""
-    spec = SpectrumSpec(float(FS), layout.channels, "flattop", N, HOP, scaling="spectrum")
-    sink, source = Last(), Card(layout, args.format)
+    spec = SpectrumSpec(float(FS), channels, "flattop", N, HOP, scaling="spectrum")
+    sink, source = Last(), Card(channels, args.format)
     pipeline = Pipeline(source, spec, open_engine(args.engine))
     pipeline.attach(sink)
     pipeline.start()

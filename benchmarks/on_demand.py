@@ -37,7 +37,6 @@ from _report import Report, new_report, write_report
 from spectrod import client
 from spectrod.config import Config, EngineConfig, PublishConfig, SourceConfig, SourceTable
 from spectrod.daemon import Daemon, build_daemon
-from spectrod.ring import SampleRing
 from spectrod.source import open_source
 from spectrod_bench.pulseaudio import PulseServer
 from spectrod_bench.usage import descriptors, processor_seconds, resident_bytes
@@ -49,7 +48,6 @@ ROLES = ("capture", "idle", "one")
 
 _SETTLE_S = 4.0
 _TIMEOUT_S = 20.0
-_RING_SAMPLES = 4 * FS
 _READ_SAMPLES = 1 << 16
 
 
@@ -208,7 +206,7 @@ def _tree_seconds(pid: int) -> float:
 def capture_alone(uri: str) -> None:
     """Fill a ring and empty it as the analysis would, until this process is ended."""
     source = open_source(SourceTable(uri=uri, samplerate=FS, channels=CHANNELS))
-    ring = SampleRing(source.fs, source.layout, _RING_SAMPLES)
+    ring = source.open_reader()
     source.start(ring)
     print("captures", flush=True)
     while not ring.exhausted:

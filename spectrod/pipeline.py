@@ -16,9 +16,7 @@ from spectrod.analysis.samples import to_float32
 from spectrod.analysis.stream import FrameStream
 from spectrod.demand import Demand
 from spectrod.errors import ConfigError, InputError, SpectrodError, UnavailableError
-from spectrod.ring import SampleRing
 from spectrod.source import Source
-from spectrod.source.base import Feed, Feeding
 from spectrod.stats import CaptureStats, State, Stats
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.units import Float32Array
@@ -27,14 +25,9 @@ from spectrod.worker import Worker
 
 _log = logging.getLogger(__name__)
 
-_RING_SECONDS = 4.0
-_RING_MIN_SAMPLES = 1 << 17
-_RING_MAX_SAMPLES = 1 << 24
-"""64 MiB per channel: 4 s up to 4.2 MHz, less above."""
-_READ_SAMPLES = 1 << 16
+_READ_SAMPLES = 1 << 18
 # Cap the read size so that catching up stays incremental with many channels.
 _READ_BYTES = 1 << 22
-_FEED_SAMPLES = 1 << 18
 _RESETS_MAX = 64
 _NOTE_PERIOD_S = 1.0
 _IDLE_S = 0.1
@@ -168,7 +161,7 @@ class Pipeline:
         self._checks = checks
         self._on_change, self._on_end = on_change, on_end
         self._note = note
-        self._noted = (0, 0, 0)
+        self._noted = (0, 0, 0, 0)
         self._note_due_s = -math.inf
         self._frames = 0
         self.read_samples = self.missing_samples = 0
@@ -177,15 +170,14 @@ class Pipeline:
         self._stopping = False
         self._done = False
         self.progress = progress or Wakeup()
-        self.ring = source.feed() if isinstance(source, Feeding) else _ring_for(source)
+        self.ring = source.open_reader()
         try:
             self._stream = self.prepare(specs)
         except BaseException:
             self.ring.release()
             raise
         self._coming_specs = self._stream.specs
-        most = _READ_SAMPLES if isinstance(self.ring, SampleRing) else _FEED_SAMPLES
-        self._read_samples = max(1, min(most, _READ_BYTES // (4 * self.spec.channels)))
+        self._read_samples = max(1, min(_READ_SAMPLES, _READ_BYTES // (4 * self.spec.channels)))
         # The owner's thread appends, the analysis takes: a new item replaces one not yet taken.
         self._next_stream: deque[FrameStream] = deque(maxlen=1)
         self._resets: deque[str] = deque(maxlen=_RESETS_MAX)
@@ -199,8 +191,7 @@ class Pipeline:
         """Start analysis and source; raises the SpectrodError of a part that cannot start."""
         self._state = "running"
         self._worker.start()
-        if isinstance(self.ring, SampleRing):
-            self.source.start(self.ring, self._on_change)
+        self.source.start(self.ring, self._on_change)
 
     def stop(self) -> None:
         """Stop source and analysis; samples already read still go to the sinks. Idempotent."""
@@ -399,7 +390,7 @@ class Pipeline:
             analysed=self.ring.taken,
             frames=self._frames,
             overflows=self.ring.overflows,
-            overruns=self.ring.overruns + capture.overruns,
+            overruns=self.ring.overruns,
             gaps=self._stream.gaps,
             gap_samples=self._stream.gap_samples,
             ring_peak=self.ring.peak_fill,
@@ -448,8 +439,6 @@ class Pipeline:
 
     def _analyse(self) -> None:
         n_left, n_max = self._max_samples, self._read_samples
-        if not isinstance(self.ring, SampleRing):
-            self.ring.skip(self._first_sample)
         while not (self.ring.exhausted or self._stopping or n_left == 0):
             n = n_max if n_left is None else min(n_max, n_left)
             block = self.ring.read(n, self._stream.reserve(n))
@@ -496,11 +485,18 @@ class Pipeline:
 
     def _note_losses(self) -> None:
         stream = self._stream
-        now = (stream.gaps, stream.gap_samples, stream.engine_failures)
+        now = (stream.gaps, stream.gap_samples, stream.engine_failures, self.ring.overruns)
         if now == self._noted or time.monotonic() < self._note_due_s:
             return
-        gaps, samples, failures = np.subtract(now, self._noted).tolist()
+        gaps, samples, failures, overruns = np.subtract(now, self._noted).tolist()
         self._noted, self._note_due_s = now, time.monotonic() + _NOTE_PERIOD_S
+        if overruns:
+            _log.warning(
+                "%s: samples were overwritten before they were analysed (overrun, %d so far): "
+                "this process was held up",
+                self.source.name,
+                self.ring.overruns,
+            )
         if gaps:
             self._note("source.gap", f"{samples} samples lost in {gaps} gaps")
         if failures:
@@ -574,12 +570,6 @@ class Pipeline:
         for one, failure in failed:
             self.untap(one.tap)
             one.on_failure(failure)
-
-
-def _ring_for(source: Source) -> SampleRing | Feed:
-    capacity = max(_RING_MIN_SAMPLES, round(_RING_SECONDS * source.fs))
-    capacity = min(capacity, _RING_MAX_SAMPLES)
-    return SampleRing(source.fs, source.layout, capacity)
 
 
 def _row_due_samples(stream: FrameStream, products: Sequence[str]) -> int:

@@ -20,8 +20,6 @@ class CaptureStats:
     """Restarts of the capture."""
     attempts: int = 0
     """Attempts to start or restart the capture, successful or not."""
-    overruns: int = 0
-    """Times that the ring of the capture process was overwritten before the daemon read it."""
     suspected: int = 0
     """Unflagged losses, found by counting samples against the clock."""
     suspected_samples: int = 0
@@ -69,7 +67,7 @@ class Stats:
     overflows: int = 0
     """Blocks that arrived with the sound system's overflow flag."""
     overruns: int = 0
-    """Times that a ring was overwritten before it was read."""
+    """Times that the ring was overwritten before it was read."""
     dropped: int = 0
     """Frames that a sink dropped because its queue was full."""
     gaps: int = 0

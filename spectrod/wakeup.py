@@ -1,8 +1,11 @@
 """Lock-free wake-up between threads or processes: the only blocking wait in the data path."""
 
-import contextlib
 import os
 import select
+import sys
+
+_READ_BYTES = 1 << 16
+"""All that a pipe can hold by default [bytes]."""
 
 
 class Wakeup:
@@ -10,21 +13,21 @@ class Wakeup:
 
     ``set`` never blocks, takes no lock and allocates nothing, so a real-time callback may call it.
     ``fileno`` lets a poller (ZeroMQ's, select) wait for it together with other descriptors. Child
-    processes inherit the descriptors.
+    processes may inherit ``write_fd``: an integer of eight bytes written to it sets the flag.
     """
 
     def __init__(self) -> None:
         if hasattr(os, "eventfd"):
-            self._read_fd = self._write_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            self._read_fd = self.write_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         else:
-            self._read_fd, self._write_fd = os.pipe()
+            self._read_fd, self.write_fd = os.pipe()
             os.set_blocking(self._read_fd, False)
-            os.set_blocking(self._write_fd, False)
+            os.set_blocking(self.write_fd, False)
         self._poll = select.poll()
         self._poll.register(self._read_fd, select.POLLIN)
 
     # An eventfd adds a write of exactly eight bytes to its counter; a pipe stores them.
-    _ONE = (1).to_bytes(8, "little")
+    _ONE = (1).to_bytes(8, sys.byteorder)
 
     def fileno(self) -> int:
         """Descriptor that is readable while the flag is set."""
@@ -33,14 +36,16 @@ class Wakeup:
     def set(self) -> None:
         """Set the flag; a waiter wakes at once, or its next wait returns at once."""
         try:  # noqa: SIM105 - suppress() would allocate
-            os.write(self._write_fd, self._ONE)
+            os.write(self.write_fd, self._ONE)
         except BlockingIOError:
             pass  # a full pipe is a set flag
 
-    def clear(self) -> None:
-        """Clear the flag."""
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._read_fd, 4096)
+    def clear(self) -> int:
+        """Clear the flag; return the sum of the integers that were written."""
+        try:
+            return sum(memoryview(os.read(self._read_fd, _READ_BYTES)).cast("Q"))
+        except BlockingIOError:
+            return 0
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the flag is set and clear it; return False after the timeout."""
@@ -52,5 +57,5 @@ class Wakeup:
     def close(self) -> None:
         """Close the descriptors; call once, when neither side uses them any more."""
         os.close(self._read_fd)
-        if self._write_fd != self._read_fd:
-            os.close(self._write_fd)
+        if self.write_fd != self._read_fd:
+            os.close(self.write_fd)

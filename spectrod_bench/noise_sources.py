@@ -67,10 +67,15 @@ class PacedSource:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
+    def open_reader(self) -> SampleRing:
+        """Create the ring."""
+        return SampleRing(self.fs, self.layout)
+
+    def start(self, reader: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
         """Start to fill the ring."""
         del on_change  # ``capture`` never changes
-        self._thread = threading.Thread(target=self._run, args=(ring,), name="paced", daemon=True)
+        run = threading.Thread(target=self._run, args=(reader,), name="paced", daemon=True)
+        self._thread = run
         self._thread.start()
 
     def stop(self) -> None:

@@ -27,7 +27,6 @@ from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InternalError, SpectrodError
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.pipeline import Pipeline
-from spectrod.ring import SampleRing
 from spectrod.source.soundcard import SoundCardSource
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod_bench.pulseaudio import CHANNELS, FS, PulseServer
@@ -128,9 +127,9 @@ class _Soak:
 
     def __init__(self, pipeline: Pipeline, source: SoundCardSource, seconds: float) -> None:
         self._pipeline, self._source, self._seconds = pipeline, source, seconds
-        assert isinstance(pipeline.ring, SampleRing)  # a sound card fills one
         pipeline.ring.release()
-        pipeline.ring = self._ring = WatchedRing(FS, pipeline.ring.layout, pipeline.ring.capacity)
+        self._ring = WatchedRing(FS, source.layout, shared=source.open_memory())
+        pipeline.ring = self._ring
 
     def rows(self) -> Iterator[Row]:
         """Start the pipeline, and yield rows at equal intervals."""

@@ -2,14 +2,13 @@
 
 import math
 import time
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectrod.analysis.samples import to_float32
 from spectrod.ring import SampleRing
 from spectrod.sample_layout import SampleLayout
+from spectrod.shared_samples import SharedSamples
 from spectrod.types import Int64Array
 from spectrod.units import Float64Array
 from spectrod_bench.sequence_signal import NumberCheck
@@ -21,7 +20,7 @@ _SHORT = 25
 
 
 class WatchedRing(SampleRing):
-    """Checks each block before it is written, and records its delay.
+    """Checks each block before it is published, and records its delay.
 
     Attributes
     ----------
@@ -29,27 +28,37 @@ class WatchedRing(SampleRing):
         Result of the checks.
     """
 
-    def __init__(self, fs: float, layout: SampleLayout | int, capacity: int) -> None:
-        super().__init__(fs, layout, capacity)
+    def __init__(
+        self,
+        fs: float,
+        layout: SampleLayout | int,
+        capacity: int | None = None,
+        *,
+        shared: SharedSamples | None = None,
+    ) -> None:
+        super().__init__(fs, layout, capacity, shared=shared)
         self.check = NumberCheck()
         # For each second of samples, index and time of the block that arrived soonest.
         self._soonest: list[tuple[int, int]] = []
         self._until = 0.0
         self._least_s = np.inf
 
-    def write(
+    def publish(
         self,
-        samples: NDArray[Any],
+        position: int,
+        n: int,
         sample_index: int,
         t_mono_ns: int,
         t_utc_ns: int,
         *,
         overflow: bool = False,
     ) -> None:
-        """Check samples, then write them."""
-        self._note(sample_index + samples.shape[1], time.monotonic_ns())
+        """Check samples, then publish them."""
+        self._note(sample_index + n, time.monotonic_ns())
+        samples = self._new(n)
+        self._copy(position, samples)
         self.check.look(to_float32(samples, self.layout.sample_format), sample_index)
-        super().write(samples, sample_index, t_mono_ns, t_utc_ns, overflow=overflow)
+        super().publish(position, n, sample_index, t_mono_ns, t_utc_ns, overflow=overflow)
 
     def _note(self, index: int, t_ns: int) -> None:
         late_s = t_ns * 1e-9 - index / self.fs

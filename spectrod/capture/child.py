@@ -11,7 +11,6 @@ import ctypes
 import errno
 import gc
 import json
-import mmap
 import os
 import resource
 import select
@@ -21,7 +20,7 @@ import threading
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from spectrod.capture.layout import Layout, RingWriter
+from spectrod.capture.writer import RingWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,12 +54,11 @@ _KINDS = {
 
 # ALSA's errors, reported by PortAudio, are negative errnos.
 _HOST_KINDS = {-errno.EBUSY: "busy", -errno.ENODEV: "absent", -errno.ENOENT: "absent"}
-_MAP_POPULATE = getattr(mmap, "MAP_POPULATE", 0)  # pages exist before the first callback
 
 
 def main() -> None:
-    """Answer requests until standard input ends; ``argv`` has parent, memory and wake-up fd."""
-    parent, memory, wake_fd = map(int, sys.argv[1:])
+    """Answer requests until standard input ends; ``argv`` has the parent's process id."""
+    parent = int(sys.argv[1])
     # A thread waits for SIGXCPU, as the main thread may hang in a call. Block it before any other
     # thread starts: a single thread that has not blocked it would end the process.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGXCPU})
@@ -69,7 +67,7 @@ def main() -> None:
     # A service manager sends SIGTERM to all processes of a service; the parent decides when this
     # one ends.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    child = Child(memory, wake_fd, _take_standard_output())
+    child = Child(_take_standard_output())
     for line in sys.stdin:
         child.answer(json.loads(line))
     os._exit(0)  # closing PortAudio may hang
@@ -132,14 +130,12 @@ class Child:
 
     Parameters
     ----------
-    memory, wake_fd : int
-        Descriptors of the shared ring.
     replies : int
         Descriptor that replies are written to.
     """
 
-    def __init__(self, memory: int, wake_fd: int, replies: int) -> None:
-        self._memory, self._wake_fd, self._replies = memory, wake_fd, replies
+    def __init__(self, replies: int) -> None:
+        self._replies = replies
         self._reply_lock = threading.Lock()
         self._sounddevice: ModuleType | None = None
         self._stream: Any = None
@@ -215,13 +211,11 @@ class Child:
         exclusive: bool,
         blocksize: int,
         latency_s: float,
-        layout: list[int],
+        ring: dict[str, int],
         **settings: Any,
     ) -> float:
-        """Open and start a stream; return its latency [s]."""
-        shared = Layout(*layout)
-        memory = mmap.mmap(self._memory, shared.size, flags=mmap.MAP_SHARED | _MAP_POPULATE)
-        write = RingWriter(shared, memory, self._wake_fd).write
+        """Open and start a stream into a ring of this process's parent; return its latency [s]."""
+        write = RingWriter(block_frames=blocksize, **ring).write
 
         is_urgent = False
 

@@ -41,7 +41,7 @@ from spectrod.grid import exact_row_step
 from spectrod.pipeline import Pipeline
 from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
-from spectrod.source.base import PulledSource
+from spectrod.source.base import SelectableSource
 from spectrod.text import printable
 from spectrod.types import (
     SpectrumSpec,
@@ -88,7 +88,7 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
     # Samples of a pipe or a test signal have the present time.
     is_undated = source.n_samples is not None and source.start_utc_ns is None
     span = _span(args, source)
-    if isinstance(source, PulledSource):
+    if isinstance(source, SelectableSource):
         source.begin_at(span.first)
     has_utc = source.is_live or source.start_utc_ns is not None
     apply_view(args, has_utc=has_utc, is_iq=source.is_iq)

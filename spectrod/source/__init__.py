@@ -3,7 +3,7 @@
 from spectrod.config import Pace, SourceConfig, SourceTable
 from spectrod.errors import ConfigError
 from spectrod.names import check_name
-from spectrod.source.base import PulledSource, Source
+from spectrod.source.base import SelectableSource, Source
 from spectrod.source.channels import select_channels
 from spectrod.source.kinds import find_kind
 from spectrod.types import SpectrumSpec
@@ -34,7 +34,7 @@ def open_source(settings: SourceConfig, pace: Pace | None = None) -> Source:
     """
     kind, argument = find_kind(settings.uri)
     source = kind.open(settings, argument, pace or settings.pace)
-    if isinstance(source, PulledSource):
+    if isinstance(source, SelectableSource):
         source.select(select_channels(settings, source.channels))
     source.is_iq |= settings.is_iq
     source.center_frequency_hz = settings.center_frequency_hz or source.center_frequency_hz

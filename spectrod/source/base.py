@@ -5,7 +5,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
@@ -58,15 +58,18 @@ class Source(Protocol):
 
     @property
     def layout(self) -> SampleLayout:
-        """Layout of the samples written to the ring."""
+        """Layout of the samples that the reader returns."""
 
-    def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
+    def open_reader(self) -> "SampleReader":
+        """Create what the analysis reads the samples from: a ring, or a file. Call it once."""
+
+    def start(self, reader: Any, on_change: Callable[[], None] = lambda: None) -> None:
         """Start to fill the ring; the source closes it when it ends.
 
         Parameters
         ----------
-        ring : SampleRing
-            A ring of the source's rate and layout.
+        reader : SampleReader
+            From ``open_reader``.
         on_change : callable
             Called by a thread of the source when ``capture`` changes; must not block.
         """
@@ -78,18 +81,21 @@ class Source(Protocol):
         """Return a snapshot of the capture statistics; any thread may call it."""
 
 
-class Feed(Protocol):
-    """Pull-style reader: the consumer's side of a ``SampleRing``, without a producer.
+class SampleReader(Protocol):
+    """The consumer's side of a source: a ``SampleRing``, or a file.
 
-    Counts are in samples per channel, as in the ring; nothing is ever lost.
+    Counts are in samples per channel; a reader of a file loses nothing. The attributes are those of
+    ``SampleRing``.
     """
 
-    layout: SampleLayout
     overflows: int
     suspected: int
     overruns: int
     peak_fill: float
     data: Wakeup
+
+    @property
+    def layout(self) -> SampleLayout: ...  # noqa: D102 - above
 
     @property
     def taken(self) -> int: ...  # noqa: D102 - above
@@ -100,28 +106,17 @@ class Feed(Protocol):
     @property
     def exhausted(self) -> bool: ...  # noqa: D102 - above
 
-    def skip(self, n: int) -> None:
-        """Skip the next n samples, or all that are left if fewer."""
-
     def read(self, max_samples: int, into: NDArray[Any] | None = None) -> Block | None:
-        """Read up to max_samples, into the given array if it fits; None at the end.
+        """Read up to max_samples, into the given array if it fits; None if there are none now.
 
         An array fits if its shape is (channels, n); at most n samples are read then.
         """
 
     def close(self) -> None:
-        """End the feed after the samples read so far; any thread may call it."""
+        """Signal that no more samples come; any thread may call it."""
 
     def release(self) -> None:
         """Release open resources."""
-
-
-@runtime_checkable
-class Feeding(Protocol):
-    """A source that the analysis can read directly, without a thread and a ring in between."""
-
-    def feed(self) -> Feed:
-        """Create the reader, from sample 0; used in place of ``Source.start``."""
 
 
 class Seam(NamedTuple):
@@ -134,15 +129,10 @@ class Seam(NamedTuple):
     keep following from the sample index."""
 
 
-class PulledSource(ABC):
-    """A source read by a thread, which requests samples, paces them and fills the ring.
+class SelectableSource:
+    """What files and streams have in common: the attributes of ``Source``, and a selection.
 
-    A subclass sets the attributes of ``Source`` and implements ``blocks``. The thread waits for
-    room in the ring, so no sample is lost; at ``realtime`` pace it writes a block when the last
-    sample of the block is due. It does not wait for missing samples.
-
-    Times: sample 0 is at ``start_utc_ns`` or, if that is not set, at the moment of the start;
-    all others follow by index / fs, missing samples included.
+    A subclass sets the attributes.
     """
 
     name: str
@@ -156,13 +146,45 @@ class PulledSource(ABC):
     is_live = False
     is_stored = True
 
-    def __init__(self, pace: Pace) -> None:
-        self.pace: Pace = pace
+    def __init__(self) -> None:
         self.failure: SpectrodError | None = None
         self.left_out = LeftOut()
-        self._on_change: Callable[[], None] = lambda: None
         self._selected: list[int] | None = None
         self._begin = 0
+
+    def select(self, numbers: Sequence[int]) -> None:
+        """Deliver only these channels, in this order; see ``select_channels``. Before the start."""
+        if list(numbers) != list(range(self.channels)):
+            self._selected = list(numbers)
+            self.channels = len(numbers)
+
+    def begin_at(self, sample_index: int) -> None:
+        """Skip the samples before an index, without reading them if possible.
+
+        Call before the reader is opened. Indices and times do not change: the first block delivered
+        may start at any sample up to this one. A source without random access delivers all samples.
+        """
+
+    def capture(self) -> CaptureStats:
+        """Count the unusable files; these sources lose nothing else."""
+        return CaptureStats(left_out_files=self.left_out.n_files)
+
+
+class PulledSource(SelectableSource, ABC):
+    """A source read by a thread, which requests samples, paces them and fills the ring.
+
+    A subclass sets the attributes of ``Source`` and implements ``blocks``. The thread waits for
+    room in the ring, so no sample is lost; at ``realtime`` pace it writes a block when the last
+    sample of the block is due. It does not wait for missing samples.
+
+    Times: sample 0 is at ``start_utc_ns`` or, if that is not set, at the moment of the start;
+    all others follow by index / fs, missing samples included.
+    """
+
+    def __init__(self, pace: Pace) -> None:
+        super().__init__()
+        self.pace: Pace = pace
+        self._on_change: Callable[[], None] = lambda: None
         self._stopping = threading.Event()
         self._worker: Worker | None = None
 
@@ -180,31 +202,22 @@ class PulledSource(ABC):
         memory may be yielded again. A ``Seam`` precedes a block that does not follow seamlessly.
         """
 
-    def select(self, numbers: Sequence[int]) -> None:
-        """Deliver only these channels, in this order; see ``select_channels``. Before the start."""
-        if list(numbers) != list(range(self.channels)):
-            self._selected = list(numbers)
-            self.channels = len(numbers)
-
-    def begin_at(self, sample_index: int) -> None:  # noqa: B027 - most sources have no random access
-        """Skip the samples before an index, without reading them if possible.
-
-        Call before ``start``. Indices and times do not change: the first block delivered may start
-        at any sample up to this one. A source without random access delivers all samples.
-        """
-
-    def interrupt(self) -> None:  # noqa: B027 - most sources never wait for samples
+    def interrupt(self) -> None:
         """Make a ``blocks`` that waits for samples return soon; ``stop`` calls it."""
 
-    def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
+    def open_reader(self) -> SampleRing:
+        """Create the ring that ``start`` fills."""
+        return SampleRing(self.fs, self.layout)
+
+    def start(self, reader: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
         """Start to fill the ring; see ``Source``."""
         self._on_change = on_change
 
         def end(failure: SpectrodError | None) -> None:
             self.failure = failure
-            ring.close()
+            reader.close()
 
-        self._worker = Worker("source", partial(self._fill, ring), end)
+        self._worker = Worker("source", partial(self._fill, reader), end)
         self._worker.start()
 
     def stop(self) -> None:
@@ -213,10 +226,6 @@ class PulledSource(ABC):
         self.interrupt()
         if self._worker is not None:
             self._worker.wait()
-
-    def capture(self) -> CaptureStats:
-        """Count the unusable files; a pulled source loses nothing else."""
-        return CaptureStats(left_out_files=self.left_out.n_files)
 
     def _fill(self, ring: SampleRing) -> None:
         times = _Times(self.fs, self.start_utc_ns)
@@ -229,7 +238,7 @@ class PulledSource(ABC):
                 continue
             samples = item if self._selected is None else item[self._selected]
             n = samples.shape[1]
-            if not (pacer.wait_until_due(n) and self._wait_for_room(ring, index + n)):
+            if not (pacer.wait_until_due(n) and self._wait_for_room(ring, n)):
                 return
             ring.write(samples, index, *times.at(index))
             index += n
@@ -239,9 +248,7 @@ class PulledSource(ABC):
             return max(1, round(self.fs * _BLOCK_SECONDS))
         return min(_FULL_SPEED_BLOCK, ring.capacity // 4)
 
-    def _wait_for_room(self, ring: SampleRing, index_end: int) -> bool:
-        # NB: missing samples occupy room too; a gap as long as the ring needs the ring to be empty.
-        n = min(index_end - ring.written, ring.capacity)
+    def _wait_for_room(self, ring: SampleRing, n: int) -> bool:
         while not ring.wait_for_room(n, timeout_s=0.1):
             if self._stopping.is_set():
                 return False

@@ -1,21 +1,19 @@
 """The daemon's side of the capture process: starts it, queries it, reads its blocks, kills it."""
 
-import contextlib
-import dataclasses
-import mmap
 import os
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple
 
-from spectrod.capture.layout import WAKE_READ_BYTES, Layout, RawBlock, RingReader, callback_cost_us
+from spectrod.capture.writer import RECORD, RECORDS_BYTES
 from spectrod.config import PcmFormat
 from spectrod.errors import UnavailableError
+from spectrod.sample_layout import SampleLayout
+from spectrod.shared_samples import SharedSamples
+from spectrod.source.callback_costs import CallbackCosts
 from spectrod.source.childprocess import ChildProcess
-from spectrod.source.pcm import BYTES_PER_SAMPLE, NATIVE_FORMATS
+from spectrod.source.pcm import NATIVE_FORMATS
 from spectrod.wakeup import Wakeup
 
 PORTAUDIO_PACKAGE = "libportaudio2"
@@ -58,10 +56,23 @@ class StreamSettings:
     exclusive: bool = False
 
     @property
-    def layout(self) -> Layout:
-        """Layout of the shared ring."""
-        frame_bytes = BYTES_PER_SAMPLE[self.format] * self.channels
-        return Layout.of_stream(self.samplerate, self.block_frames, frame_bytes)
+    def layout(self) -> SampleLayout:
+        """Layout of the samples that the stream delivers."""
+        return SampleLayout(NATIVE_FORMATS[self.format], self.channels, interleaved=True)
+
+
+class BlockRecord(NamedTuple):
+    """The block of one PortAudio callback, whose samples are in the ring; see ``RECORD``."""
+
+    position: int
+    t_mono_ns: int
+    n_samples: int
+    flagged: bool
+
+    @property
+    def stop(self) -> int:
+        """Position after its last sample."""
+        return self.position + self.n_samples
 
 
 class _RefusedError(UnavailableError):
@@ -90,24 +101,20 @@ class CaptureProcess:
     requests.
     Used by one thread, which must outlive it: the system kills the process when the thread that
     started it ends.
+
+    Parameters
+    ----------
+    shared : SharedSamples, optional
+        Memory of the ring that streams are written to, one after another; needed for ``open``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shared: SharedSamples | None = None) -> None:
+        self._shared = shared
         self._child: ChildProcess | None = None
-        self._ring: _SharedRing | None = None
+        self._records_fds: tuple[int, int] | None = None
+        self._costs = CallbackCosts()
         self._requests = 0
         self._is_streaming = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def pid(self) -> int | None:
@@ -163,7 +170,7 @@ class CaptureProcess:
         self._ask_of("check", settings, stop)
 
     def open(self, settings: StreamSettings, stop: Wakeup | None = None) -> float:
-        """Open a stream; ``wait`` returns its blocks.
+        """Open a stream into the ring; ``wait`` returns the records of its blocks.
 
         Returns
         -------
@@ -175,30 +182,30 @@ class CaptureProcess:
         UnavailableError
             If PortAudio refuses: the device is absent or busy, or it rejects a value.
         """
-        assert self._ring is not None, "a device's index is of a scan"
+        assert self._shared is not None, "a stream needs a ring"
+        assert self._records_fds is not None, "a device's index is of a scan"
         assert not self._is_streaming, "a process has one stream"
-        layout = settings.layout
-        self._ring.divide(layout)
+        self._costs = CallbackCosts()
+        self._read_records()  # of a stream that failed to open
         latency_s = self._ask_of(
             "open",
             settings,
             stop,
             blocksize=settings.block_frames,
             latency_s=settings.latency_s,
-            layout=dataclasses.astuple(layout),
+            ring={**self._shared.for_writer(), "records_fd": self._records_fds[1]},
         )
         self._is_streaming = True
         return float(latency_s)
 
-    def wait(self, timeout_s: float, stop: Wakeup | None = None) -> list[RawBlock]:
+    def wait(self, timeout_s: float, stop: Wakeup | None = None) -> list[BlockRecord]:
         """Wait for blocks of the stream.
-
-        Blocks not fetched in time are overwritten; the ``frame`` of the next block reveals it.
 
         Returns
         -------
-        blocks : list of RawBlock
-            The oldest blocks, at most a quarter of the ring; empty on timeout or if stopped.
+        blocks : list of BlockRecord
+            The oldest ones, at most 2048; empty on timeout or if stopped. Records may be missing
+            if 2048 were not fetched; the samples of these blocks are in the ring all the same.
 
         Raises
         ------
@@ -206,20 +213,31 @@ class CaptureProcess:
             If the stream or the process has ended and all its blocks were returned.
         """
         assert self._child is not None
-        assert self._ring is not None
+        assert self._records_fds is not None
         deadline_s = time.monotonic() + timeout_s
-        bell, others = self._ring.bell, [stop.fileno()] if stop else []
+        records_fd, others = self._records_fds[0], [stop.fileno()] if stop else []
         while True:
-            if not self._ring.reader.has_unread:
-                ready = self._child.poll(deadline_s, bell, *others)
-                if not ready or not ready.isdisjoint(others):
-                    return []
-                if bell not in ready:
-                    self._hear_end(deadline_s, stop)
-            if blocks := self._ring.reader.read():
-                return blocks
+            ready = self._child.poll(deadline_s, records_fd, *others)
+            if not ready or not ready.isdisjoint(others):
+                return []
+            if records_fd in ready:
+                return self._read_records()
+            self._take_end(deadline_s, stop)
 
-    def _hear_end(self, deadline_s: float, stop: Wakeup | None) -> None:
+    def _read_records(self) -> list[BlockRecord]:
+        assert self._records_fds is not None
+        try:
+            data = os.read(self._records_fds[0], RECORDS_BYTES)
+        except BlockingIOError:
+            return []
+        records = []
+        for position, t_mono_ns, cost_ns, n_samples, flagged in RECORD.iter_unpack(data):
+            if cost_ns:  # of the callback before; the first has none
+                self._costs.add(cost_ns)
+            records.append(BlockRecord(position, t_mono_ns, n_samples, bool(flagged)))
+        return records
+
+    def _take_end(self, deadline_s: float, stop: Wakeup | None) -> None:
         assert self._child is not None
         try:
             self._child.take_line(deadline_s, stop)
@@ -228,18 +246,18 @@ class CaptureProcess:
         raise UnavailableError(_STREAM_ENDED)
 
     def callback_cost_us(self, quantile: float) -> float | None:
-        """Return a quantile of the callbacks' duration [us]; see ``spectrod.capture.layout``."""
-        ring = self._ring  # the owning thread may close the ring meanwhile
-        return ring.callback_cost_us(quantile) if ring else None
+        """Return a quantile of the callbacks' duration [us]; None without a running stream."""
+        return self._costs.quantile_us(quantile)
 
     def close(self) -> None:
         """Kill the process without blocking for long. The next scan starts another."""
         if self._child:
             self._child.kill()
-        if self._ring:
-            self._ring.close()
-        self._child = self._ring = None
+        for fd in self._records_fds or ():
+            os.close(fd)
+        self._child = self._records_fds = None
         self._is_streaming = False
+        self._costs = CallbackCosts()
 
     def _ask_of(
         self, operation: str, settings: StreamSettings, stop: Wakeup | None, **more: Any
@@ -273,81 +291,20 @@ class CaptureProcess:
         raise _RefusedError(kind, text)
 
     def _make(self) -> ChildProcess:
-        # NB: each process gets a ring of its own: a stopped one that resumes writes into memory
-        # that nobody reads.
+        # Each process has a pipe of its own: another one's records are never read.
         self._requests = 1
         try:
-            self._ring = ring = _SharedRing()
+            self._records_fds = os.pipe()
         except OSError as error:
             raise UnavailableError(f"{_NAME}: cannot be started: {error.strerror}") from error
-        fds = (ring.memory, ring.bell_rope)
-        arguments = map(str, (os.getpid(), *fds))
-        command = [sys.executable, "-P", "-m", "spectrod.capture", *arguments]
+        for fd in self._records_fds:
+            os.set_blocking(fd, False)
+        fds = (self._records_fds[1], *(self._shared.fds if self._shared else ()))
+        command = [sys.executable, "-P", "-m", "spectrod.capture", str(os.getpid())]
         # Do not let PortAudio start a JACK server.
         env = os.environ | {"JACK_NO_START_SERVER": "1"}
         self._child = ChildProcess(command, _NAME, env, fds)
         return self._child
-
-
-class _SharedRing:
-    """Memory and wake-up descriptors of a ring, which a child process inherits."""
-
-    def __init__(self) -> None:
-        self.memory = _anonymous_memory()
-        try:
-            self.bell, self.bell_rope = _bell()
-        except OSError:
-            os.close(self.memory)
-            raise
-        self._map: mmap.mmap | None = None
-
-    def divide(self, layout: Layout) -> None:
-        """Resize the memory to fit a ring, and map it."""
-        self._unmap()
-        try:
-            os.ftruncate(self.memory, layout.size)
-            self._map = mmap.mmap(self.memory, layout.size, prot=mmap.PROT_READ)
-        except OSError as error:
-            size = f"{layout.size / 2**20:.0f} MiB"
-            raise UnavailableError(f"no memory for a ring of {size}: {error.strerror}") from error
-        with contextlib.suppress(BlockingIOError):  # drain wake-ups of a stream that failed to open
-            os.read(self.bell, WAKE_READ_BYTES)
-        self.reader = RingReader(layout, self._map, self.bell)
-
-    def callback_cost_us(self, quantile: float) -> float | None:
-        """See ``spectrod.capture.layout``."""
-        try:
-            return callback_cost_us(self._map, quantile) if self._map else None
-        except ValueError:  # the owning thread unmapped it meanwhile
-            return None
-
-    def _unmap(self) -> None:
-        if self._map:
-            self._map.close()
-
-    def close(self) -> None:
-        """Unmap the memory and close all descriptors."""
-        self._unmap()
-        for fd in {self.memory, self.bell, self.bell_rope}:
-            os.close(fd)
-
-
-def _bell() -> tuple[int, int]:
-    """Create a wake-up channel; returns its read and its write descriptor."""
-    if hasattr(os, "eventfd"):
-        bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        return bell, bell
-    bell, rope = os.pipe()
-    os.set_blocking(bell, False)
-    os.set_blocking(rope, False)
-    return bell, rope
-
-
-def _anonymous_memory() -> int:
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("spectrod-capture")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
 
 
 def _as_parameters(settings: StreamSettings) -> dict[str, Any]:

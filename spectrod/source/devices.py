@@ -211,7 +211,7 @@ def list_inputs(*, probe: bool = False) -> list[ListedInput]:
     UnavailableError
         If PortAudio's library is missing, or it does not answer within 5 s.
     """
-    with CaptureProcess() as process:
+    with contextlib.closing(CaptureProcess()) as process:
         captures = open_captures()
         inputs = describe_inputs(process.scan(), in_use=captures)
         used = {(capture.card, capture.device): capture for capture in captures}

@@ -14,7 +14,7 @@ from pathlib import Path
 from spectrod.config import Pace, PcmFormat, SourceConfig
 from spectrod.errors import ConfigError, InputError, UnavailableError
 from spectrod.settings import RATE_DEFAULT_HZ
-from spectrod.source.base import SPAN_MAX_S, YEAR_S, PulledSource, Source
+from spectrod.source.base import SPAN_MAX_S, YEAR_S, Source
 from spectrod.types import CHANNELS_MAX
 
 _log = logging.getLogger(__name__)
@@ -221,7 +221,7 @@ def _check_path(_settings: SourceConfig, path: str) -> None:
         raise ConfigError(f"{path}: must be a {forms()}")
 
 
-def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> PulledSource:
+def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> Source:
     if stat.S_ISDIR(_mode(path)):
         from spectrod.source.folder import FolderSource  # noqa: PLC0415
 
@@ -240,7 +240,7 @@ def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> PulledSourc
     return SoundFileSource(path, pace, loop=settings.loop, strict=settings.strict)
 
 
-def _open_sigmf(settings: SourceConfig, path: str, pace: Pace) -> PulledSource:
+def _open_sigmf(settings: SourceConfig, path: str, pace: Pace) -> Source:
     from spectrod.source.sigmf import SigmfSource  # noqa: PLC0415
     from spectrod.source.sigmf_meta import is_sigmf  # noqa: PLC0415
 

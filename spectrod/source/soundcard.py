@@ -1,12 +1,13 @@
 """The sound card, through PortAudio in a separate process."""
 
 from collections.abc import Callable
+from contextlib import closing
 
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, SpectrodError, UnavailableError
-from spectrod.ring import SampleRing
+from spectrod.ring import SampleRing, default_capacity
 from spectrod.sample_layout import SampleLayout
-from spectrod.source.blocks import BlockWriter
+from spectrod.shared_samples import SharedSamples
 from spectrod.source.capture_process import CaptureProcess, StreamSettings
 from spectrod.source.channels import select_channels
 from spectrod.source.devices import (
@@ -28,7 +29,7 @@ class SoundCardSource:
     """An input of a sound card that may be unplugged and return.
 
     If the device disappears, the source waits for the same device without a limit and keeps rate
-    and channels; see ``Supervisor``. ``BlockWriter`` lists the kinds of losses.
+    and channels; see ``Supervisor``. ``CaptureIndex`` lists the kinds of losses.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ class SoundCardSource:
 
     def __init__(self, wanted: str, settings: SourceConfig) -> None:
         sought = parse_wanted(wanted)
-        with CaptureProcess() as process:
+        with closing(CaptureProcess()) as process:
             device = choose_input(sought, describe_inputs(process.scan()))
             self.description = f"sound card {device.name!r} ({device.host_api})"
             self._settings = _stream_settings(device, settings)
@@ -74,18 +75,29 @@ class SoundCardSource:
         self._supervisor: Supervisor | None = None
         self._is_stopped = False
 
-    def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
+    def open_memory(self) -> SharedSamples:
+        """Create the memory of a ring for all channels of the device."""
+        settings = self._settings
+        return SharedSamples(
+            settings.layout, default_capacity(self.fs), self._selected, settings.block_frames
+        )
+
+    def open_reader(self) -> SampleRing:
+        """Create a ring that capture processes fill."""
+        return SampleRing(self.fs, self.layout, shared=self.open_memory())
+
+    def start(self, reader: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
         """Start to fill the ring from a thread and a process; see ``Source``."""
 
         def end(failure: SpectrodError | None) -> None:
             self.failure = failure
-            ring.close()
+            reader.close()
 
         self._supervisor = Supervisor(
             self.description,
             self._identity,
             self._settings,
-            BlockWriter(ring, self._settings, self._selected, self.description),
+            reader,
             on_change=on_change,
             on_end=end,
         )
@@ -102,17 +114,9 @@ class SoundCardSource:
         return self._supervisor.capture() if self._supervisor else CaptureStats()
 
     def callback_cost_us(self, quantile: float) -> float | None:
-        """Return the duration of PortAudio's callbacks in the running stream.
+        """Return a quantile of the durations of PortAudio's callbacks [us]; see ``CallbackCosts``.
 
-        Parameters
-        ----------
-        quantile : float
-            0 to 1; 0.5 is the median.
-
-        Returns
-        -------
-        cost : float or None
-            At most 1/16 too high [us]; None without a running stream.
+        None without a running stream.
         """
         return self._supervisor.callback_cost_us(quantile) if self._supervisor else None
 

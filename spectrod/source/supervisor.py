@@ -5,12 +5,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 from spectrod.backoff import Backoff
-from spectrod.capture.layout import RawBlock
 from spectrod.errors import SpectrodError, UnavailableError
-from spectrod.source.blocks import BlockWriter
-from spectrod.source.capture_process import CaptureProcess, StreamSettings
+from spectrod.ring import SampleRing
+from spectrod.source.capture_index import CaptureIndex
+from spectrod.source.capture_process import BlockRecord, CaptureProcess, StreamSettings
 from spectrod.source.devices import Wanted, choose_input, describe_inputs
 from spectrod.source.patience import Patience
 from spectrod.stats import CaptureStats
@@ -50,8 +51,8 @@ class Supervisor:
         Selector of the device.
     settings : StreamSettings
         Settings of the stream, except the device's index, which may change.
-    writer : BlockWriter
-        Receives the blocks.
+    ring : SampleRing
+        Ring with shared memory, which the capture process fills.
     on_change : callable
         Called by the thread when the state or a counter in ``capture`` changes.
     on_end : callable
@@ -63,14 +64,15 @@ class Supervisor:
         description: str,
         identity: Wanted,
         settings: StreamSettings,
-        writer: BlockWriter,
+        ring: SampleRing,
         *,
         on_change: Callable[[], None],
         on_end: Callable[[SpectrodError | None], None],
     ) -> None:
         self._description, self._identity, self._settings = description, identity, settings
-        self._writer, self._on_change = writer, on_change
-        self._process = CaptureProcess()
+        self._ring, self._on_change = ring, on_change
+        self._blocks = CaptureIndex(ring, settings, description)
+        self._process = CaptureProcess(ring.shared)
         self._backoff = Backoff(last_s=_RETRY_LAST_S)
         block_s = settings.block_frames / settings.samplerate
         self._patience = Patience(max(_SILENCE_S, _BLOCKS_OF_SILENCE * block_s))
@@ -93,7 +95,7 @@ class Supervisor:
 
     def capture(self) -> CaptureStats:
         """Return a snapshot of the capture statistics; any thread may call it."""
-        clock = self._writer.clock
+        clock = self._blocks.clock
         return dataclasses.replace(
             self._counted(),
             rate_error_ppm=clock.rate_error_ppm,
@@ -110,15 +112,14 @@ class Supervisor:
             waiting_for=self._waiting_for,
             restarts=max(0, self._streams - 1),
             attempts=self._attempts,
-            overruns=self._writer.overruns,
-            suspected=self._writer.suspected,
-            suspected_samples=self._writer.suspected_samples,
+            suspected=self._ring.suspected,
+            suspected_samples=self._blocks.suspected_samples,
         )
 
     # ---- the thread
 
     def _run(self) -> None:
-        with self._process:
+        with closing(self._process):
             while not self._stopping.is_set():
                 try:
                     self._open()
@@ -138,20 +139,20 @@ class Supervisor:
         blocks = self._first_blocks()
         if not blocks:
             return
-        lost = self._writer.begin(blocks)
+        lost = self._blocks.begin(blocks)
         self._streams += 1
         self._end_waiting(lost)
         while blocks:
             for block in blocks:  # may take seconds for many small blocks
                 if self._stopping.is_set():
                     return
-                self._writer.write(block)
+                self._blocks.add(block)
             self._tell()
-            if self._writer.delivered_s > _STEADY_S:
+            if self._blocks.delivered_s > _STEADY_S:
                 self._backoff.reset()
             blocks = self._next_blocks()
 
-    def _first_blocks(self) -> list[RawBlock]:
+    def _first_blocks(self) -> list[BlockRecord]:
         """Wait for a stream's first blocks, longer if it must be placed in time."""
         blocks = self._await_blocks()
         until_s = time.monotonic() + (_PLACING_S if self._streams else 0.0)
@@ -159,7 +160,7 @@ class Supervisor:
             blocks += self._process.wait(left_s, self._stop)
         return blocks
 
-    def _next_blocks(self) -> list[RawBlock]:
+    def _next_blocks(self) -> list[BlockRecord]:
         """Wait for further blocks of a stream that may stall; empty only if stopped."""
         t_s = time.monotonic()
         blocks = self._await_blocks()
@@ -167,7 +168,7 @@ class Supervisor:
             self._end_stall(t_s)
         return blocks
 
-    def _await_blocks(self) -> list[RawBlock]:
+    def _await_blocks(self) -> list[BlockRecord]:
         """Wait for blocks; empty only if stopped. Reports late blocks; gives up after more time."""
         blocks = self._process.wait(self._patience.s, self._stop)
         if blocks or self._stopping.is_set():

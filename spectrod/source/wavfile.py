@@ -4,40 +4,38 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.chunks import duration_ns
-from spectrod.config import PcmFormat
 from spectrod.errors import InputError
 from spectrod.sample_layout import SampleLayout
-from spectrod.source.base import PulledSource
+from spectrod.source.base import SelectableSource
 from spectrod.source.naming import topic_name
-from spectrod.source.pcm import NATIVE_FORMATS, decode_pcm
 from spectrod.source.recorded_at import find_start
 from spectrod.source.riff import PcmLayout, find_samples, read_chunks
 from spectrod.text import printable
-from spectrod.types import Block
-from spectrod.units import Float32Array
+from spectrod.types import Block, SampleFormat
 from spectrod.wakeup import Wakeup
 
-_FORMATS: dict[tuple[bool, int], PcmFormat] = {
-    (False, 16): "s16le",
-    (False, 24): "s24le",
-    (False, 32): "s32le",
-    (True, 32): "f32le",
+_FORMATS: dict[tuple[bool, int], SampleFormat] = {
+    (False, 16): "int16",
+    (False, 24): "int24",
+    (False, 32): "int32",
+    (True, 32): "float32",
 }
 
 
-class WavFileSource(PulledSource):
-    """A WAV or RF64 file of plain samples, read once at full speed.
+class WavFileSource(SelectableSource):
+    """A WAV or RF64 file of plain samples, read once at full speed; its own ``SampleReader``.
 
-    Times are like those of ``SoundFileSource``. ``feed`` reads it without a thread, a ring or a
-    conversion between the file and the analysis; ``start`` fills a ring like any other source.
+    The analysis reads the file without a thread, a ring or a conversion in between. It sets the
+    pace, so nothing is lost. Another thread may call ``close``. Times are like those of
+    ``SoundFileSource``.
 
     Parameters
     ----------
@@ -47,10 +45,17 @@ class WavFileSource(PulledSource):
         From ``plain_layout``.
     """
 
+    overflows = suspected = overruns = 0
+    peak_fill = 0.0
+    data: Wakeup
+
     def __init__(self, path: str, layout: PcmLayout) -> None:
-        super().__init__("full")
-        self._path, self._layout = path, layout
-        self._format = _FORMATS[layout.is_float, layout.bits]
+        super().__init__()
+        self._path, self._file_layout = path, layout
+        sample_format = _FORMATS[layout.is_float, layout.bits]
+        self._in_file = SampleLayout(sample_format, layout.channels, interleaved=True)
+        self._ended = threading.Event()
+        self._file: BinaryIO | None = None
         self.name = topic_name(Path(path).stem)
         self.fs, self.channels = layout.fs, layout.channels
         self.n_samples = layout.n_samples
@@ -58,66 +63,31 @@ class WavFileSource(PulledSource):
         self.description = f"{printable(path)} (WAV, {kind})"
         self.start_utc_ns = find_start(path, self.fs, _comment(path))
 
+    @property
+    def layout(self) -> SampleLayout:
+        """Layout of blocks: as in the file, if all channels are read."""
+        is_as_in_file = self._selected is None and self.channels > 1
+        return SampleLayout(self._in_file.sample_format, self.channels, interleaved=is_as_in_file)
+
     def begin_at(self, sample_index: int) -> None:
-        """Skip the samples before an index; see ``PulledSource``. A feed has ``skip``."""
-        self._begin = sample_index
+        """Skip the samples before an index; see ``SelectableSource``."""
+        self._begin = min(sample_index, self._file_layout.n_samples)
 
-    def blocks(self, n_max: int) -> Iterator[Float32Array]:
-        """Yield the file's samples; raises InputError if the file is too short for its header."""
-        step_bytes = self._layout.channels * self._layout.bits // 8
-        with Path(self._path).open("rb", buffering=0) as file:
-            file.seek(self._layout.begin + self._begin * step_bytes)
-            for first in range(self._begin, self._layout.n_samples, n_max):
-                n = min(n_max, self._layout.n_samples - first)
-                data = np.empty(n * step_bytes, np.uint8)
-                _fill(self._path, file, data)
-                yield decode_pcm(data.tobytes(), self._format).reshape(n, -1).T
-
-    def feed(self) -> "FileFeed":
-        """Open the file for direct reading by the analysis, from sample 0."""
-        return FileFeed(self._path, self._layout, self._selected, self.start_utc_ns)
-
-
-class FileFeed:
-    """Pull-style reader of a file; replaces the consumer's side of a ``SampleRing``.
-
-    Nothing is lost: the reader sets the pace. Used by one thread; another may call ``close``.
-
-    Parameters
-    ----------
-    path : str
-        A WAV file.
-    layout : PcmLayout
-        Layout of its samples.
-    selected : sequence of int, optional
-        Channels to read, in their order; all by default.
-    start_utc_ns : int, optional
-        UTC of sample 0 [ns]; now by default.
-    """
-
-    overflows = suspected = overruns = 0
-    peak_fill = 0.0
-
-    def __init__(
-        self,
-        path: str,
-        layout: PcmLayout,
-        selected: Sequence[int] | None,
-        start_utc_ns: int | None,
-    ) -> None:
-        self._path, self._file_layout, self._selected = path, layout, selected
-        sample_format = NATIVE_FORMATS[_FORMATS[layout.is_float, layout.bits]]
-        self._in_file = SampleLayout(sample_format, layout.channels, interleaved=True)
-        channels = layout.channels if selected is None else len(selected)
-        self.layout = SampleLayout(
-            sample_format, channels, interleaved=selected is None and channels > 1
-        )
+    def open_reader(self) -> Self:
+        """Return this source, which opens the file when it is first read. Call it once."""
         self.data = Wakeup()
+        self._taken = self._begin
         self._t_mono_ns = time.monotonic_ns()
-        self._t_utc_ns = time.time_ns() if start_utc_ns is None else start_utc_ns
-        self._ended = threading.Event()
-        self._taken = 0
-        self._file: BinaryIO | None = None
+        self._t_utc_ns = time.time_ns() if self.start_utc_ns is None else self.start_utc_ns
+        return self
+
+    def start(self, reader: Self, on_change: Callable[[], None] = lambda: None) -> None:
+        """Do nothing: the analysis reads the file."""
+
+    def stop(self) -> None:
+        """Do nothing: nothing runs."""
+
+    # ---- the reader
 
     @property
     def taken(self) -> int:
@@ -128,19 +98,8 @@ class FileFeed:
 
     @property
     def exhausted(self) -> bool:
-        """True if everything was read, or the feed was closed."""
+        """True if everything was read, or after ``close``."""
         return self._taken >= self._file_layout.n_samples or self._ended.is_set()
-
-    def skip(self, n: int) -> None:
-        """Skip the next n samples, or all that are left if fewer."""
-        self._taken = min(self._taken + n, self._file_layout.n_samples)
-        if self._file is not None:
-            self._file.seek(self._place)
-
-    @property
-    def _place(self) -> int:
-        """File offset of the next sample [bytes]."""
-        return self._file_layout.begin + self._taken * self._in_file.step_bytes
 
     def read(self, max_samples: int, into: NDArray[Any] | None = None) -> Block | None:
         """Read up to max_samples; None at the end.
@@ -189,11 +148,11 @@ class FileFeed:
                 self._file = Path(self._path).open("rb", buffering=0)  # noqa: SIM115 - see release
             except OSError as error:
                 raise InputError(f"{self._path}: {error.strerror}") from error
-            self._file.seek(self._place)
+            self._file.seek(self._file_layout.begin + self._taken * self._in_file.step_bytes)
         return self._file
 
     def close(self) -> None:
-        """End the feed after the samples read so far; any thread may call it."""
+        """End after the samples read so far; any thread may call it."""
         self._ended.set()
         self.data.set()
 

@@ -15,29 +15,30 @@ from spectrod_bench.sequence_signal import NumberCheck, read_numbers
 
 BLOCK = 480
 FS = 48000
-RING_S = 4
 
 
 class WatchedRing(SampleRing):
-    """Compares written data with their sequence numbers, and records their arrival times."""
+    """Compares published data with their sequence numbers, and records their arrival times."""
 
-    def __init__(self, fs, layout, on_write):
-        super().__init__(fs, layout, RING_S * round(fs))
+    def __init__(self, source, on_write):
+        super().__init__(source.fs, source.layout, shared=source.open_memory())
         self.check = NumberCheck()
         self.arrivals = []
         self.first_number = None
         self.gaps = []
         self._on_write = on_write
 
-    def write(self, samples, sample_index, t_mono_ns, t_utc_ns, *, overflow=False):
+    def publish(self, position, n, sample_index, t_mono_ns, t_utc_ns, *, overflow=False):
         now_ns = time.monotonic_ns()
         if sample_index != self.written:
             self.gaps.append((self.written, sample_index))
+        samples = self._new(n)
+        self._copy(position, samples)
         floats = to_float32(samples, self.layout.sample_format)
         self.check.look(floats, sample_index)
         if self.first_number is None:
             self.first_number = int(read_numbers(floats)[0])
-        super().write(samples, sample_index, t_mono_ns, t_utc_ns, overflow=overflow)
+        super().publish(position, n, sample_index, t_mono_ns, t_utc_ns, overflow=overflow)
         self.arrivals.append((self.written, now_ns, sample_index, t_mono_ns, t_utc_ns))
         self._on_write()
 
@@ -50,7 +51,7 @@ class Listener:
         self._news = threading.Condition()
         self.changes = []
         self.source = SoundCardSource(wanted, SourceConfig(**settings))
-        self.ring = WatchedRing(self.source.fs, self.source.layout, self._notify)
+        self.ring = WatchedRing(self.source, self._notify)
 
     def __enter__(self):
         self.source.start(self.ring, self._note_change)

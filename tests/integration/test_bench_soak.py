@@ -51,11 +51,11 @@ class LeakyRing(WatchedRing):
 
     lost = 0
 
-    def write(self, samples, sample_index, *times, overflow=False):
+    def publish(self, position, n, sample_index, *times, overflow=False):
         index = sample_index - self.lost
         if not self.lost and index > 2 * soak.FS:
-            samples, self.lost = samples[:, :-1], 1
-        super().write(samples, index, *times, overflow=overflow)
+            n, self.lost = n - 1, 1
+        super().publish(position, n, index, *times, overflow=overflow)
 
 
 @pytest.mark.extended

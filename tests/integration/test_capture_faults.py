@@ -86,7 +86,7 @@ def assert_unflagged(ear, restarts):
     """Check that no loss was flagged by the sound system and none was suspected."""
     capture = ear.source.capture()
     assert ear.ring.overflows == 0
-    assert (capture.suspected, capture.overruns) == (0, 0)
+    assert capture.suspected == 0
     assert capture.restarts == restarts
     assert capture.waiting_for == ""
 
@@ -404,7 +404,7 @@ def test_jack_that_is_killed_and_started_again(jack_server):
         back_s = ear.wait_until_back(time.monotonic(), BACK_S)
         ear.hear(1.5)
         capture = ear.source.capture()
-        assert (capture.suspected, capture.overruns, capture.restarts) == (0, 0, 1)
+        assert (capture.suspected, capture.restarts) == (0, 1)
         if ear.ring.overflows == 0:  # else the machine was too busy for JACK, too
             assert_gap_fits_the_time(ear)
     report(noticed_s=noticed_s, back_s=back_s)

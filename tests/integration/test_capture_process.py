@@ -8,14 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from audio_faults import belongings, stopped
 
-from spectrod.capture import layout
 from spectrod.errors import UnavailableError
+from spectrod.shared_samples import SharedSamples
 from spectrod.source import capture_process, childprocess
 from spectrod.source.capture_process import CaptureProcess, StreamSettings
 from spectrod.source.childprocess import ChildProcess
@@ -26,11 +27,33 @@ FS = 48000.0
 pytestmark = [pytest.mark.slow, pytest.mark.audio]
 
 
+CAPACITY = 4 * round(FS)
+
+
+class RecordingProcess(CaptureProcess):
+    """A capture process with the memory of a ring for the settings that most tests use."""
+
+    def __init__(self, settings=None, capacity=CAPACITY):
+        settings = settings or SETTINGS
+        self.memory = SharedSamples(settings.layout, capacity, [0], settings.block_frames)
+        super().__init__(self.memory)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+        self.memory.close()
+
+
+SETTINGS = StreamSettings(0, "ALSA", FS, 2, "f32le", 240)
+
+
 @pytest.fixture
 def process():
     """Make a capture process, and check that it leaves no resources."""
     before = belongings()
-    with CaptureProcess() as process:
+    with RecordingProcess() as process:
         yield process
     for killed in childprocess._unreaped:
         killed.wait(10.0)
@@ -42,12 +65,12 @@ def process():
 
 def settings_of(process, name="pulse", **changes):
     index = next(device["index"] for device in process.scan() if device["name"] == name)
-    return replace(StreamSettings(index, "ALSA", FS, 2, "f32le", 240), **changes)
+    return replace(SETTINGS, device=index, **changes)
 
 
 def fetch(process, n_frames):
     blocks = []
-    while sum(block.n_frames for block in blocks) < n_frames:
+    while sum(block.n_samples for block in blocks) < n_frames:
         blocks += process.wait(5.0) or pytest.fail("no samples for 5 s")
     return blocks
 
@@ -131,35 +154,29 @@ def test_a_machine_that_is_short_of_descriptors(process):
     assert refusals.count("capture process: cannot be started: Too many open files") > 5
 
 
-def test_a_ring_that_no_memory_is_left_for(sound_server, process):
-    """A ring that memory cannot hold is an error with its size that allows a retry."""
-    settings = settings_of(process, channels=1 << 40)
-    with pytest.raises(UnavailableError, match=r"^no memory for a ring of \d+ MiB: "):
-        process.open(settings)
-    process.open(settings_of(process))
-    assert process.wait(5.0)
-
-
-def test_a_bell_is_silent_when_a_stream_begins():
-    """A wake-up left by a stream that failed to open counts for no block of the next one."""
-    ring = capture_process._SharedRing()
-    os.write(ring.bell_rope, layout._ONE)
-    ring.divide(layout.Layout(1, 2, 4))
-    assert ring.reader.read() == []
-    ring.close()
-
-
 @pytest.mark.parametrize("format_", ["s16le", "s24le", "s32le", "f32le"])
-def test_blocks_of_every_format(sound_server, process, format_):
+def test_blocks_of_every_format(sound_server, format_):
     """Blocks of every format have the requested size and are contiguous."""
-    settings = settings_of(process, format=format_, block_frames=241)
-    process.check(settings)
-    assert 0.0 < process.open(settings) < 1.0
-    blocks = fetch(process, 0.2 * FS)
-    sample_bytes = {"s16le": 2, "s24le": 3, "s32le": 4, "f32le": 4}[format_]
-    assert {len(block.data) for block in blocks} == {241 * 2 * sample_bytes}
-    assert [block.frame for block in blocks] == [241 * i for i in range(len(blocks))]
-    assert 0.0 < process.callback_cost_us(0.5) <= process.callback_cost_us(0.999) < 1e5
+    settings = replace(SETTINGS, format=format_, block_frames=241)
+    with RecordingProcess(settings) as process:
+        settings = settings_of(process, format=format_, block_frames=241)
+        process.check(settings)
+        assert 0.0 < process.open(settings) < 1.0
+        blocks = fetch(process, 0.2 * FS)
+        assert {block.n_samples for block in blocks} == {241}
+        assert [block.position for block in blocks] == [241 * i for i in range(len(blocks))]
+        assert process.memory.count >= blocks[-1].stop
+        assert 0.0 < process.callback_cost_us(0.5) <= process.callback_cost_us(0.999) < 1e5
+
+
+def test_the_next_stream_continues_in_the_ring(sound_server, process):
+    """After a restart, positions continue where the stream before ended."""
+    process.open(settings_of(process))
+    first = fetch(process, 0.1 * FS)
+    process.close()
+    process.open(settings_of(process))
+    second = fetch(process, 0.1 * FS)
+    assert first[-1].stop <= second[0].position <= process.memory.count - second[-1].n_samples
 
 
 @pytest.mark.parametrize(
@@ -188,13 +205,13 @@ def test_refusals_name_the_value(sound_server, process, changes, message):
 def test_a_probe_disturbs_nobody(sound_server, process):
     """A probe of rates and formats beside a running capture costs it no samples."""
     process.open(settings_of(process))
-    with CaptureProcess() as other:
+    with closing(CaptureProcess()) as other:
         index = settings_of(other).device
         answer = other.probe(index)
     assert {8000, 44100, 48000, 192000} <= set(answer["rates"])
     assert answer["formats"] == ["s16le", "s24le", "s32le", "f32le"]
     blocks = fetch(process, 0.3 * FS)
-    assert [block.frame for block in blocks] == [240 * i for i in range(len(blocks))]
+    assert [block.position for block in blocks] == [240 * i for i in range(len(blocks))]
     # No samples are late for good: their number fits the elapsed time, to 50 ms of scheduling.
     passed_s = (blocks[-1].t_mono_ns - blocks[0].t_mono_ns) * 1e-9
     assert 240 * (len(blocks) - 1) / FS == pytest.approx(passed_s, abs=0.05)
@@ -246,13 +263,13 @@ def test_blocks_before_a_death_are_returned(sound_server, process):
     time.sleep(0.2)  # of capture that is not fetched
     os.kill(process.pid, signal.SIGKILL)
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    costs = memoryview(process._ring._map[: layout._HEADER_BYTES]).cast("Q")
     blocks = []
     with pytest.raises(UnavailableError, match=r"^capture process: ended \(signal 9\)$"):
         fetch_until_the_end(process, blocks)
-    frames = [block.frame for block in first + blocks]
-    assert frames == [240 * i for i in range(len(frames))]
-    assert len(frames) - sum(costs) in (0, 1)  # one may have been signalled and not counted
+    positions = [block.position for block in first + blocks]
+    assert positions == [240 * i for i in range(len(positions))]
+    # One block may have been counted and not reported.
+    assert process.memory.count // 240 - len(positions) in (0, 1)
 
 
 def test_a_server_that_dies_ends_the_stream_at_once(sound_server, process):
@@ -274,15 +291,15 @@ def test_a_stream_that_ends_before_it_was_said_to_be_open_has_ended(process, mon
     assert process._child is None
 
 
-def test_blocks_that_are_not_fetched_are_overwritten(sound_server, process, monkeypatch):
-    """A delayed reader learns the loss from frame numbers and gets no torn block."""
-    monkeypatch.setattr(layout, "_RING_S", 0.1)
-    process.open(settings_of(process))
-    (first, *_) = process.wait(5.0)
-    time.sleep(0.5)  # of capture, into a ring for 0.1 s
-    (block, *_) = process.wait(5.0)
-    assert block.frame - first.frame > 0.2 * FS
-    assert block.frame % 240 == 0
+def test_blocks_that_are_not_fetched_are_counted(sound_server):
+    """A delayed reader learns by the count how far the samples were overwritten."""
+    with RecordingProcess(capacity=4800) as process:
+        process.open(settings_of(process))
+        assert process.wait(5.0)
+        time.sleep(0.5)  # of capture, into a ring for 0.1 s
+        assert process.memory.claimed() > 0.3 * FS
+        blocks = process.wait(5.0)
+        assert blocks[-1].stop + 240 <= process.memory.claimed()
 
 
 ORPHANING = """

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from contextlib import closing
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_inputs_are_listed_with_their_formats(sound_server, capsys, monkeypatch)
 def test_identities_find_their_inputs_in_the_next_scan(sound_server):
     """Each listed URI selects its own input in a new list."""
     before = [entry.device for entry in list_inputs()]
-    with CaptureProcess() as process:
+    with closing(CaptureProcess()) as process:
         after = describe_inputs(process.scan())
     assert len(before) >= 2
     for device in before:

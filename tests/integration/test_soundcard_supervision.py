@@ -12,7 +12,6 @@ from audio_faults import belongings, stopped
 from spectrod.analysis.samples import to_float32
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, UnavailableError
-from spectrod.ring import SampleRing
 from spectrod.source import childprocess, supervisor
 from spectrod.source.soundcard import SoundCardSource
 
@@ -27,7 +26,7 @@ class Listener:
     def __init__(self, **settings):
         self.before = belongings()
         self.source = SoundCardSource("pulse", SourceConfig(samplerate=FS, **settings))
-        self.ring = SampleRing(self.source.fs, self.source.layout, 4 * FS)
+        self.ring = self.source.open_reader()
         self.blocks, self.said = [], []
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read)

@@ -20,7 +20,7 @@ def test_it_imports_little():
         "print(sorted(m for m in sys.modules if m.startswith(('spectrod', 'numpy', 'msgspec'))))"
     )
     out = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout
-    expected = ["", ".capture", ".capture.child", ".capture.layout"]
+    expected = ["", ".capture", ".capture.child", ".capture.writer"]
     assert out.decode().strip() == str([f"spectrod{name}" for name in expected])
 
 
@@ -28,7 +28,7 @@ def test_it_imports_little():
 def test_it_ends_with_its_parent(parent):
     """The capture process ends with its standard input, or if its parent has already ended."""
     pid = os.getpid() if parent == "alive" else 0
-    process = subprocess.Popen([*COMMAND, str(pid), "0", "0"], stdin=subprocess.PIPE)
+    process = subprocess.Popen([*COMMAND, str(pid)], stdin=subprocess.PIPE)
     if parent == "alive":
         process.stdin.close()
     assert process.wait(10) == 0

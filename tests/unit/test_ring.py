@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, InternalError
-from spectrod.ring import SampleRing
+from spectrod.ring import SampleRing, default_capacity
 from spectrod.sample_layout import SAMPLE_BYTES, SampleLayout
 
 
@@ -133,30 +133,68 @@ def test_overrun_and_gap_together_lose_nothing_twice(ring):
 
 
 def test_more_gaps_than_the_table_holds(ring):
-    """If gap records overflow, everything before the newest gap counts as lost."""
+    """If there is no room for a gap, the older half of the gaps counts as lost."""
     for k in range(80):
         write(ring, 2 * k, 1)
     block = ring.read(100)
-    assert (block.sample_index, block.lost_samples, block.discontinuity) == (158, 158, True)
+    assert (block.sample_index, block.lost_samples, block.discontinuity) == (64, 64, True)
+    assert ring.overruns == 1
+    for k in range(33, 80):
+        block = ring.read(100)
+        assert (block.sample_index, block.lost_samples) == (2 * k, 1)
     assert ring.overruns == 1
 
 
-def test_gap_records_that_are_overwritten_while_they_are_read():
-    """A reader reads gap records again if the producer overwrites them meanwhile."""
-    ring = SampleRing(1e6, 1, 1000)
+def test_gaps_that_come_while_samples_are_copied(ring, monkeypatch):
+    """Gaps that are dropped during a copy do not mix up samples, which are still there."""
     write(ring, 0, 10)
     write(ring, 15, 10)
-    read_record = ring._gap
+    copy = ring._copy
 
-    def overtaken(number):
-        ring._gap = read_record
+    def overtaken(position, samples):
+        monkeypatch.setattr(ring, "_copy", copy)
         for k in range(70):
             write(ring, 30 + 2 * k, 1)
-        return read_record(number)
+        copy(position, samples)
 
-    ring._gap = overtaken
+    monkeypatch.setattr(ring, "_copy", overtaken)
+    first, second = ring.read(1000), ring.read(1000)
+    assert (first.sample_index, first.n_samples) == (0, 10)
+    np.testing.assert_array_equal(first.samples, ramp(0, 10, 2))
+    assert (second.n_samples, second.lost_samples) == (1, second.sample_index - 10)
+    np.testing.assert_array_equal(second.samples, ramp(second.sample_index, 1, 2))
+    assert ring.overruns == 1
+
+
+def test_samples_overwritten_while_they_are_copied_are_read_again(ring, monkeypatch):
+    """A copy that the producer overwrote is dropped, and the samples of the middle are read."""
+    write(ring, 0, 60)
+    copy = ring._copy
+
+    def overtaken(position, samples):
+        monkeypatch.setattr(ring, "_copy", copy)
+        write(ring, 60, 60)
+        copy(position, samples)
+
+    monkeypatch.setattr(ring, "_copy", overtaken)
     block = ring.read(1000)
-    assert (block.sample_index, block.n_samples, block.lost_samples) == (168, 1, 168)
+    assert (block.sample_index, block.n_samples, ring.overruns) == (70, 50, 1)
+    np.testing.assert_array_equal(block.samples, ramp(70, 50, 2))
+
+
+@pytest.mark.parametrize(
+    ("fs", "capacity"), [(8000.0, 1 << 17), (48000.0, 192_000), (1e7, 1 << 24)]
+)
+def test_a_ring_holds_four_seconds_within_limits(fs, capacity):
+    """The default capacity is 4 s, at least 2^17 and at most 2^24 samples."""
+    assert default_capacity(fs) == capacity
+
+
+def test_a_backlog_is_read_in_several_blocks():
+    """A block has at most 65536 samples, so that checks and catching up stay incremental."""
+    ring = SampleRing(48000.0, 1)
+    write(ring, 0, 150_000)
+    assert [ring.read(1 << 18).n_samples for _ in range(3)] == [65536, 65536, 18928]
     ring.release()
 
 

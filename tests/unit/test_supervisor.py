@@ -4,19 +4,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from spectrod.capture.layout import RawBlock
+from spectrod.ring import SampleRing
 from spectrod.source import supervisor as supervisor_module
-from spectrod.source.capture_process import StreamSettings
+from spectrod.source.capture_process import BlockRecord, StreamSettings
 from spectrod.source.devices import Wanted
 from spectrod.source.supervisor import Supervisor
 
-BLOCKS = [RawBlock(i, 1, flagged=False, t_mono_ns=i, data=b"\0\0") for i in range(1000)]
+BLOCKS = [BlockRecord(i, t_mono_ns=i, n_samples=1, flagged=False) for i in range(1000)]
 
 
 class Writer:
     """A writer that stops the supervisor at the first block."""
 
-    overruns = suspected = suspected_samples = 0
+    suspected_samples = 0
     delivered_s = 0.0
     lost = 0
 
@@ -27,8 +27,8 @@ class Writer:
     def begin(self, _blocks):
         return self.lost
 
-    def write(self, block):
-        self.written.append(block.frame)
+    def add(self, block):
+        self.written.append(block.position)
         self.supervisor._stopping.set()
 
 
@@ -37,11 +37,14 @@ def writer():
     """Make the writer of a supervisor that is not running."""
     writer = Writer()
     settings = StreamSettings(0, "ALSA", 48000.0, 1, "s16le", 1)
+    ring = SampleRing(48000.0, 1)
     writer.supervisor = Supervisor(
-        "card", Wanted(), settings, writer, on_change=lambda: None, on_end=lambda _: None
+        "card", Wanted(), settings, ring, on_change=lambda: None, on_end=lambda _: None
     )
+    writer.supervisor._blocks = writer
     yield writer
     writer.supervisor._stop.close()
+    ring.release()
 
 
 def test_a_stop_does_not_wait_for_all_blocks_that_have_come(writer):
