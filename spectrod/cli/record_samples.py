@@ -63,7 +63,7 @@ its compiled kernels take to open."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class _SampleRange:
     """Range of the source's samples to record."""
 
     first: int
@@ -138,7 +138,7 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
     return _record(pipeline, found, plan, args, span)
 
 
-def _open_engine(settings: Config, span: _Span, *specs: SpectrumSpec) -> Engine:
+def _open_engine(settings: Config, span: _SampleRange, *specs: SpectrumSpec) -> Engine:
     """Open the engine: NumPy for a short source, unless a device is named.
 
     To open a device and to load its kernels takes longer than the spectra of such a source, and to
@@ -153,7 +153,7 @@ def _open_engine(settings: Config, span: _Span, *specs: SpectrumSpec) -> Engine:
 
 
 def _record(
-    pipeline: Pipeline, found: Asked, plan: Plan, args: argparse.Namespace, span: _Span
+    pipeline: Pipeline, found: Asked, plan: Plan, args: argparse.Namespace, span: _SampleRange
 ) -> int:
     outputs: Outputs | None = None
     try:
@@ -197,7 +197,7 @@ def _connect(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
         pipeline.demand.want(frozenset())
 
 
-def _run_to_the_end(pipeline: Pipeline, outputs: Outputs, span: _Span) -> int:
+def _run_to_the_end(pipeline: Pipeline, outputs: Outputs, span: _SampleRange) -> int:
     """Run with a progress bar; Ctrl-C ends the recording, and its files are finished."""
     exit_code = 0
     with ProgressBar(pipeline.source.fs, span.n_samples) as bar:
@@ -262,7 +262,7 @@ def _report_files(pipeline: Pipeline) -> int:
 class _Watch:
     """Shows a pipeline's progress, and ends it if a sound card is absent for too long."""
 
-    def __init__(self, pipeline: Pipeline, span: _Span, bar: ProgressBar) -> None:
+    def __init__(self, pipeline: Pipeline, span: _SampleRange, bar: ProgressBar) -> None:
         self._pipeline, self._span, self._bar = pipeline, span, bar
         self._absence = _Absence(pipeline)
         self._n_due = span.max_samples
@@ -332,7 +332,7 @@ def _warn_of_no_date(args: argparse.Namespace, found: Asked) -> None:
         )
 
 
-def _span(args: argparse.Namespace, source: Source) -> _Span:
+def _span(args: argparse.Namespace, source: Source) -> _SampleRange:
     first = _first_sample(args, source)
     max_samples = None
     if args.duration is not None:
@@ -342,7 +342,7 @@ def _span(args: argparse.Namespace, source: Source) -> _Span:
         raise ConfigError(f"{args.source}: has no end; give --duration")
     left = None if source.n_samples is None else source.n_samples - first
     known = [n for n in (left, max_samples) if n is not None]
-    return _Span(first, min(known, default=None), max_samples)
+    return _SampleRange(first, min(known, default=None), max_samples)
 
 
 def _first_sample(args: argparse.Namespace, source: Source) -> int:
@@ -362,7 +362,7 @@ def _specs(
     args: argparse.Namespace,
     settings: Config,
     source: Source,
-    span: _Span,
+    span: _SampleRange,
     found: Asked,
     look: PictureOptions,
 ) -> tuple[SpectrumSpec, SpectrumSpec]:
@@ -391,7 +391,9 @@ def _specs(
     return pictured or data, data
 
 
-def _check_length_of_profile(args: argparse.Namespace, span: _Span, spec: SpectrumSpec) -> None:
+def _check_length_of_profile(
+    args: argparse.Namespace, span: _SampleRange, spec: SpectrumSpec
+) -> None:
     """Refuse sources without a whole frame of a profile, which has fixed frames."""
     if span.n_samples is not None and span.n_samples < spec.win_length:
         raise InputError(
@@ -404,7 +406,7 @@ def _pictured(
     args: argparse.Namespace,
     settings: Config,
     source: Source,
-    span: _Span,
+    span: _SampleRange,
     found: Asked,
     look: PictureOptions,
 ) -> SpectrumSpec:

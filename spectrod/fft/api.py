@@ -12,7 +12,7 @@ import numpy as np
 from spectrod.errors import ConfigError
 from spectrod.fft import checks
 from spectrod.fft.fitting import conjugate, fitted
-from spectrod.fft.plans import Plan
+from spectrod.fft.plans import AxisPlan
 from spectrod.fft.runtime import DEVICES, TRANSFORMS
 from spectrod.fft.stage import Kind, TransformSpec
 from spectrod.opencl import arrays
@@ -32,7 +32,7 @@ def plan(  # noqa: PLR0913 - all of them belong to a plan
     norm: str | None = None,
     inplace: bool = False,
     queue: Any = None,
-) -> Plan:
+) -> AxisPlan:
     """Prepare a transform along one axis; its kernels are compiled, or found in the cache.
 
     Parameters
@@ -57,7 +57,7 @@ def plan(  # noqa: PLR0913 - all of them belong to a plan
 
     Returns
     -------
-    plan : Plan
+    plan : AxisPlan
         Good for any number of threads.
 
     Raises
@@ -81,7 +81,7 @@ def plan(  # noqa: PLR0913 - all of them belong to a plan
     spec = TransformSpec(n, kind, inverse or kind == "c2r", checks.precision_of(numbers))
     scale = checks.norm_scale(norm, n, inverse=spec.inverse)
     context = DEVICES.of_queue(queue) if queue is not None else DEVICES.default()
-    return Plan(TRANSFORMS.get(context, spec), axis, scale, inplace=inplace)
+    return AxisPlan(TRANSFORMS.get(context, spec), axis, scale, inplace=inplace)
 
 
 def fft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
@@ -177,7 +177,7 @@ def _transformed(  # noqa: PLR0913 - what the functions are given
     transform = TRANSFORMS.get(context, spec)
     dtype = (checks.real_type if kind == "r2c" else checks.complex_type)(precision)
     a = fitted(context, a, along, spec.n_in, dtype)
-    return Plan(transform, along, scale).execute(a, out)
+    return AxisPlan(transform, along, scale).execute(a, out)
 
 
 def _array_of(a: Any) -> Any:

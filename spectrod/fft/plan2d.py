@@ -16,7 +16,7 @@ from spectrod.errors import ConfigError
 from spectrod.fft import checks
 from spectrod.fft.checks import Shape
 from spectrod.fft.fitting import fitted
-from spectrod.fft.plans import Plan
+from spectrod.fft.plans import AxisPlan
 from spectrod.fft.runtime import DEVICES, TRANSFORMS
 from spectrod.fft.stage import Kind, Lines, TransformSpec
 from spectrod.fft.transform import LineTransform, default_piece_bytes, steps
@@ -253,7 +253,7 @@ def _axis_by_axis(
     """Transform along any two axes, one after the other."""
     lines = (columns, rows) if rows[0].spec.kind == "c2r" else (rows, columns)
     for (transform, axis), factor in zip(lines, (scale, 1.0), strict=True):
-        a = Plan(transform, axis, factor).execute(a)
+        a = AxisPlan(transform, axis, factor).execute(a)
     return a
 
 

@@ -22,7 +22,7 @@ from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 
 
-class Plan:
+class AxisPlan:
     """One transform along one axis, of arrays with any other counts; any number of threads.
 
     Made by ``spectrod.fft.plan``.

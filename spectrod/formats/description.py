@@ -104,6 +104,44 @@ def stored_spec(stored: Mapping[str, Any]) -> SpectrumSpec:
         raise StorageError(f"spec: {error}") from error
 
 
+def stored_spec_of(stored: Mapping[str, Any], signals: Sequence[str]) -> SpectrumSpec:
+    """Make an analysis from the fields in a file that names its signals; see ``stored_spec``."""
+    spec = stored_spec(stored)
+    if len(signals) != spec.n_signals:
+        raise StorageError(f"names of {len(signals)} signals: must be {spec.n_signals}")
+    return spec
+
+
+class StoredVersion(msgspec.Struct, frozen=True):
+    """The field that descriptions of all versions have in a file."""
+
+    v: int
+
+
+class StoredDescription(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of a description in a file."""
+
+    spec: dict[str, Any]
+    source: str
+    signals: tuple[str, ...]
+    software: str
+    cal_id: str = ""
+    settings: dict[str, Any] = msgspec.field(default_factory=dict)
+    attributes: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def description(self) -> Description:
+        """Return the description; raises StorageError if its analysis is not valid."""
+        return Description(
+            stored_spec_of(self.spec, self.signals),
+            self.source,
+            self.signals,
+            self.software,
+            self.cal_id,
+            self.settings,
+            self.attributes,
+        )
+
+
 class RowWriter(Protocol):
     """A writer of spectra: a ``spectrod.pipeline.Sink`` with an end.
 

@@ -71,7 +71,7 @@ def read_origin(descriptor: int, suffix: str) -> Origin | None:
     return found
 
 
-class _Document(msgspec.Struct):
+class _OriginFields(msgspec.Struct):
     """The part of a segment's header that gives its origin."""
 
     source: str
@@ -88,7 +88,7 @@ def of_segment(descriptor: int) -> Origin | None:
     if not framed.holds(payload):
         return None
     try:
-        found = msgspec.json.decode(payload, type=_Document)
+        found = msgspec.json.decode(payload, type=_OriginFields)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     begin = None if found.recording_name is not None else _begin_of_rows(descriptor)

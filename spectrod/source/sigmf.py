@@ -11,7 +11,7 @@ from spectrod.source.base import PulledSource, Seam
 from spectrod.source.naming import topic_name
 from spectrod.source.pcm import decode
 from spectrod.source.recorded_at import find_start
-from spectrod.source.sigmf_meta import Segment, read_sigmf
+from spectrod.source.sigmf_meta import SampleRun, read_sigmf
 from spectrod.text import printable
 from spectrod.units import Float32Array
 
@@ -76,7 +76,7 @@ class SigmfSource(PulledSource):
                     return
 
     def _samples(
-        self, file: BinaryIO, segment: Segment, first: int, n_max: int
+        self, file: BinaryIO, segment: SampleRun, first: int, n_max: int
     ) -> Iterator[Float32Array]:
         recording = self._recording
         file.seek(segment.place + first * recording.frame_bytes)

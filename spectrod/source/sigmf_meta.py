@@ -93,7 +93,7 @@ class _Capture(msgspec.Struct, frozen=True):
     header_bytes: _Index = _core("header_bytes", 0)
 
 
-class _Document(msgspec.Struct, frozen=True):
+class _MetadataFields(msgspec.Struct, frozen=True):
     """The fields in use; the decoder skips annotations and other fields."""
 
     of_all: _Global = msgspec.field(name="global")
@@ -115,11 +115,11 @@ class _Start:
     header_bytes: int = 0
 
 
-_decoder = msgspec.json.Decoder(_Document)
+_decoder = msgspec.json.Decoder(_MetadataFields)
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class SampleRun:
     """Samples that follow each other without a gap.
 
     Attributes
@@ -164,7 +164,7 @@ class SigmfRecording:
         Centre frequency of I/Q samples [Hz]; 0 if not stated.
     start_utc_ns : int or None
         UTC of the first sample, if the metadata states it [ns].
-    segments : tuple of Segment
+    segments : tuple of SampleRun
         At least one segment; samples are missing between segments.
     """
 
@@ -176,7 +176,7 @@ class SigmfRecording:
     is_iq: bool
     center_frequency_hz: float
     start_utc_ns: int | None
-    segments: tuple[Segment, ...]
+    segments: tuple[SampleRun, ...]
 
     @property
     def frame_bytes(self) -> int:
@@ -232,7 +232,7 @@ def read_sigmf(path: str, samplerate: int = 0) -> SigmfRecording:
     headers, n_before, segments = 0, 0, []
     for start, begin, n in zip(starts, begins, counts, strict=True):
         headers += start.header_bytes
-        segments.append(Segment(begin, n, headers + n_before * frame_bytes))
+        segments.append(SampleRun(begin, n, headers + n_before * frame_bytes))
         n_before += n
     span_s = segments[-1].end / fs
     if span_s > SPAN_MAX_S:
@@ -252,7 +252,7 @@ def read_sigmf(path: str, samplerate: int = 0) -> SigmfRecording:
     )
 
 
-def _decode(meta: Path) -> _Document:
+def _decode(meta: Path) -> _MetadataFields:
     try:
         with meta.open("rb") as file:
             content = file.read(META_BYTES_MAX + 1)
@@ -294,7 +294,7 @@ def _sample_rate(meta: Path, stated: float | None, given: int) -> float:
     return fs
 
 
-def _starts(meta: Path, document: _Document) -> list[_Start]:
+def _starts(meta: Path, document: _MetadataFields) -> list[_Start]:
     """Return the starts of the captures in ascending order, the first at sample 0."""
     captures = document.captures
     if len(captures) > CAPTURES_MAX:

@@ -419,7 +419,7 @@ BAD_HEADERS = {
     "fs": ('"fs": 8000.0', '"fs": 1e-300', "fs=1e-300: must be 0.001 to 1e\\+10 Hz"),
     "fs far": ('"fs": 8000.0', '"fs": 1e300', "fs=1e\\+300: must be"),
     "row": ('"hop": 10,', '"hop": 2147483647,', "a row of 2.14748e\\+09 s"),
-    "signals": ('["ch0"]', "[]", "0 signals have names: must be 1"),
+    "signals": ('["ch0"]', "[]", "names of 0 signals: must be 1"),
     "recording": ('"0123456789abcdef"', '"-123456789abcdef"', "recording"),
     "first row": ('"first_row": 0', '"first_row": -1', "first_row"),
     "time": (f'"created_utc_ns": {BEGIN_UTC_NS}', '"created_utc_ns": 1e300', "created_utc_ns"),

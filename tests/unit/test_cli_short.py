@@ -145,7 +145,9 @@ def test_a_device_is_opened_only_for_sources_that_are_worth_it(
     monkeypatch.setattr(record_samples, "open_engine", lambda *right_db: opened.append(right_db))
     settings = Config(engine=EngineConfig(kind, device))
     spec = SpectrumSpec(48_000.0, 1, win_length=2048, hop=1024)
-    record_samples._open_engine(settings, record_samples._Span(0, n_samples, None), spec, spec)
+    record_samples._open_engine(
+        settings, record_samples._SampleRange(0, n_samples, None), spec, spec
+    )
     assert opened == [(expected, device)]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import spectrod.fft
 from spectrod.errors import ConfigError
-from spectrod.fft.plans import Plan
+from spectrod.fft.plans import AxisPlan
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.transform import LineTransform, default_piece_bytes, halved, steps
 from spectrod.opencl.context import Context
@@ -172,7 +172,7 @@ def test_an_array_of_another_plan_is_refused(context, x, message):
 def test_a_plan_knows_where_it_runs(context):
     """A plan reports its device, by default the default device."""
     plan = spectrod.fft.plan((4, N))
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, AxisPlan)
     assert plan.device == context.device
     assert plan.spec == TransformSpec(N)
 

@@ -11,7 +11,7 @@ from fontTools.pens.ttGlyphPen import TTGlyphPen
 from PIL import ImageFont
 
 from spectrod.formats.picture import fonts, lettering
-from spectrod.formats.picture.encode import About
+from spectrod.formats.picture.encode import PictureMetadata
 from spectrod.formats.picture.lettering import report_missing, text_width, typeset
 from spectrod.formats.picture.pdf import PdfSheet
 from spectrod.formats.picture.sheet import Sheet
@@ -190,7 +190,7 @@ def test_coloured_pictures_have_their_colours_in_a_pdf(fc_match, font_path, monk
     monkeypatch.setattr(fonts, "_open", lambda _path, _index, size: (only, size / 100))
     with PdfSheet(100, 60, THEMES["dark"], bytes(768)) as sheet:
         sheet.text((10, 30), HAN, 20)
-        content = sheet.pdf(About("", "", 0, "{}"))
+        content = sheet.pdf(PictureMetadata("", "", 0, "{}"))
     document = pypdfium2.PdfDocument(content)
     pixels = np.asarray(document[0].render(scale=96 / 72).to_pil().convert("RGB"), np.int16)
     document.close()

@@ -331,7 +331,7 @@ def test_the_index_stays_small_and_finds_every_row(records):
     """The small index finds every row and reads few extra ones."""
     made = index.SparseIndex(entries_max=64)
     for k in range(records):
-        made.add(index.Entry(3 * k, 1000 + 10 * k, 500 + k), 3)
+        made.add(index.IndexEntry(3 * k, 1000 + 10 * k, 500 + k), 3)
     payload = made.encode(["numpy"])
     assert index.index_length(payload) == len(payload) < 3000
     stored = index.StoredIndex(payload)
@@ -347,7 +347,7 @@ def test_times_out_of_order_are_found(tmp_path):
     """After the clock was set back, search finds the first row of a time."""
     made = index.SparseIndex()
     for k, t_utc_ns in enumerate([10, 20, 30, 15, 25, 35]):
-        made.add(index.Entry(k, t_utc_ns, k), 1)
+        made.add(index.IndexEntry(k, t_utc_ns, k), 1)
     assert index.StoredIndex(made.encode([])).offset_of_time(25) == 1
 
 

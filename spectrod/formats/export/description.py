@@ -2,32 +2,18 @@
 
 import dataclasses
 import json
-from typing import Any
 
 import msgspec
 
 from spectrod.errors import ConfigError, StorageError
-from spectrod.formats.description import Description, spec_fields, stored_spec
+from spectrod.formats.description import (
+    Description,
+    StoredDescription,
+    StoredVersion,
+    spec_fields,
+)
 
 VERSION = 1
-
-
-class _Versioned(msgspec.Struct, frozen=True):
-    """The field that descriptions of all versions have."""
-
-    v: int
-
-
-class _Document(msgspec.Struct, frozen=True):
-    """The fields of a description that are read back."""
-
-    spec: dict[str, Any]
-    source: str
-    signals: tuple[str, ...]
-    software: str
-    cal_id: str = ""
-    settings: dict[str, Any] = msgspec.field(default_factory=dict)
-    attributes: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def encode_description(description: Description) -> str:
@@ -59,14 +45,9 @@ def decode_description(text: str) -> Description:
     try:
         # Python's decoder accepts lone surrogates, which stand for non-UTF-8 bytes in names.
         document = json.loads(text)
-        version = msgspec.convert(document, _Versioned).v
+        version = msgspec.convert(document, StoredVersion).v
         if version != VERSION:
             raise StorageError(f"description of version {version}: must be {VERSION}")
-        read = msgspec.convert(document, _Document)
-        spec = stored_spec(read.spec)
+        return msgspec.convert(document, StoredDescription).description()
     except (msgspec.ValidationError, RecursionError, ValueError) as error:
         raise StorageError(f"description: {error}") from error
-    if len(read.signals) != spec.n_signals:
-        n = len(read.signals)
-        raise StorageError(f"description: names of {n} signals: must be {spec.n_signals}")
-    return Description(**{**msgspec.structs.asdict(read), "spec": spec})

@@ -39,7 +39,7 @@ _DAMAGE = (LookupError, OSError, OverflowError, RuntimeError, TypeError, ValueEr
 """Exceptions that libraries raise for damaged files."""
 
 
-class Store(Protocol):
+class ArrayFile(Protocol):
     """A file of arrays that is being written."""
 
     def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
@@ -105,7 +105,7 @@ class GridWriter(ExportWriter):
         self._store.annotate(global_attributes(self.description, self.options.attributes))
 
     @abstractmethod
-    def _open_store(self, part: Path) -> Store:
+    def _open_store(self, part: Path) -> ArrayFile:
         """Make the store; push cleanup for errors on ``self._stack``."""
 
     def _write(self, rows: Rows) -> None:

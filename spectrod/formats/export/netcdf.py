@@ -36,7 +36,7 @@ class NetcdfWriter(GridWriter):
 
 
 class NetcdfStore:
-    """A NetCDF4 file that is being written; see ``grid.Store``.
+    """A NetCDF4 file that is being written; see ``grid.ArrayFile``.
 
     Parameters
     ----------

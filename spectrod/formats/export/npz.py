@@ -46,7 +46,7 @@ class NpzWriter(GridWriter):
 
 
 class NpzStore:
-    """An NPZ file that is being written; see ``grid.Store``.
+    """An NPZ file that is being written; see ``grid.ArrayFile``.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class ZarrWriter(GridWriter):
 
 
 class ZarrStore:
-    """A Zarr store that is being written; see ``grid.Store``.
+    """A Zarr store that is being written; see ``grid.ArrayFile``.
 
     Each chunk is a file, which is written once, complete.
 

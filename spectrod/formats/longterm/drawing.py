@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spectrod.formats.longterm.page import Page
+from spectrod.formats.longterm.page import LongTermPage
 from spectrod.formats.longterm.view import Curve
 from spectrod.formats.picture.drawing import (
     HEADING_RISE,
@@ -28,7 +28,7 @@ _LABEL_SPACING = 15
 """Distance between the middles of the curves' names [px]."""
 
 
-def draw(page: Page, sheet: Surface) -> None:
+def draw(page: LongTermPage, sheet: Surface) -> None:
     """Draw a page."""
     left = page.plots[0].left
     if page.title:
@@ -49,14 +49,14 @@ def draw(page: Page, sheet: Surface) -> None:
     draw_footer(sheet, left, page.plots[-1].bottom + X_LABELS + FOOTER_LINE, page.footer)
 
 
-def _draw_left(page: Page, sheet: Surface, box: Box) -> None:
+def _draw_left(page: LongTermPage, sheet: Surface, box: Box) -> None:
     lo, hi = page.limits
     for tick in page.level_labels.ticks:
         draw_left_tick(sheet, box.left, box.y((tick.value - lo) / (hi - lo)), tick.label)
     sheet.text((PAD, box.top - HEADING_RISE), page.level_labels.title, LABEL_PX, ink=SOFT_INK)
 
 
-def _draw_bottom(page: Page, sheet: Surface, box: Box) -> None:
+def _draw_bottom(page: LongTermPage, sheet: Surface, box: Box) -> None:
     for tick in page.f_axis.minor():
         x = box.x(page.f_axis.fraction(tick.value))
         sheet.line((x, box.bottom + 1), (x, box.bottom + MINOR_TICK), SOFT_INK)

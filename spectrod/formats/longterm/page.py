@@ -47,7 +47,7 @@ _BAR_LABELS = "1/dB"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Page:
+class LongTermPage:
     """All drawn content, with its positions."""
 
     plots: tuple[Box, ...]
@@ -69,7 +69,7 @@ class Page:
 
 def compose(
     statistics: LevelStatistics, about: Description, options: PictureOptions, span: Span
-) -> Page:
+) -> LongTermPage:
     """Choose and place all content; see ``draw_spd``."""
     spec = about.spec
     f_axis = options.frequency_axis(spec)
@@ -109,7 +109,7 @@ def compose(
     names = about.signals
     if options.signals:
         names = options.names(spec.n_signals)
-    return Page(
+    return LongTermPage(
         plots=plots,
         bar=bar,
         width=page_width,

@@ -7,9 +7,9 @@ from functools import partial
 from spectrod.formats.description import Description, spec_fields
 from spectrod.formats.longterm.data import Span
 from spectrod.formats.longterm.drawing import draw
-from spectrod.formats.longterm.page import Page, compose
+from spectrod.formats.longterm.page import LongTermPage, compose
 from spectrod.formats.longterm.statistics import LevelStatistics
-from spectrod.formats.picture.encode import About, Document, encode_document
+from spectrod.formats.picture.encode import Document, PictureMetadata, encode_document
 from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.theme import N_LEVELS, THEMES, palette
 
@@ -49,7 +49,7 @@ def draw_spd(
     theme = THEMES[options.theme]
     meaning = _meaning(page, statistics, about, span)
     document = Document(
-        About(page.title, about.software, span.begin_utc_ns, meaning, METADATA_KEY),
+        PictureMetadata(page.title, about.software, span.begin_utc_ns, meaning, METADATA_KEY),
         (page.width, page.height),
         partial(draw, page),
         page.names,
@@ -59,7 +59,9 @@ def draw_spd(
     return encode_document(document, suffix)
 
 
-def _meaning(page: Page, statistics: LevelStatistics, about: Description, span: Span) -> str:
+def _meaning(
+    page: LongTermPage, statistics: LevelStatistics, about: Description, span: Span
+) -> str:
     """Describe the pixels: column x of a plot is at the fraction (x + 0.5) / width of the axis."""
     spec = about.spec
     return json.dumps(

@@ -42,7 +42,7 @@ _PGM_LEAST_DB = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class PictureMetadata:
     """Metadata of a picture's file.
 
     Attributes
@@ -73,7 +73,7 @@ class Document:
 
     Attributes
     ----------
-    about : About
+    about : PictureMetadata
         Metadata of the file.
     size : (int, int)
         Width and height [px].
@@ -89,7 +89,7 @@ class Document:
         Palette entries of a page that has nothing but plots.
     """
 
-    about: About
+    about: PictureMetadata
     size: tuple[int, int]
     draw: Callable[[Surface], None]
     names: tuple[str, ...]
@@ -101,7 +101,7 @@ class Document:
 def _document(page: Page) -> Document:
     theme, pixels, layout = THEMES[page.theme], page.pixels, page.layout
     return Document(
-        About(page.title, pixels.software, pixels.begin_utc_ns, pixels.to_json()),
+        PictureMetadata(page.title, pixels.software, pixels.begin_utc_ns, pixels.to_json()),
         (layout.width, layout.height),
         partial(draw, page),
         page.names,

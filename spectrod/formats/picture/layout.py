@@ -26,7 +26,7 @@ X_LABELS = 44
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PageLayout:
     """Areas of a picture [px]."""
 
     plots: tuple[Box, ...]
@@ -119,7 +119,7 @@ def widest(labels: Iterable[str]) -> int:
 
 def arrange(
     plot_size: tuple[int, int], channels: int, strips: tuple[Strip, ...], margins: Margins
-) -> Layout:
+) -> PageLayout:
     """Arrange the parts of a picture.
 
     Parameters
@@ -135,7 +135,7 @@ def arrange(
 
     Returns
     -------
-    layout : Layout
+    layout : PageLayout
         No text overlaps the page's edge or another part.
     """
     width, height = plot_size
@@ -168,7 +168,7 @@ def arrange(
     lines = tuple(wrap(list(margins.footer), SMALL_PX, page_width - PAD - left))
     footer_y = bottom + X_LABELS + FOOTER_LINE
     page_height = footer_y + (len(lines) - 1) * FOOTER_LINE + PAD
-    return Layout(
+    return PageLayout(
         tuple(plots),
         tuple(along),
         bars,
@@ -180,11 +180,11 @@ def arrange(
     )
 
 
-def bare(plot_size: tuple[int, int], channels: int) -> Layout:
+def bare(plot_size: tuple[int, int], channels: int) -> PageLayout:
     """Arrange the plots alone, directly above each other."""
     width, height = plot_size
     plots = tuple(Box(0, n * height, width, height) for n in range(channels))
-    return Layout(plots, ((),) * channels, (), width, channels * height)
+    return PageLayout(plots, ((),) * channels, (), width, channels * height)
 
 
 def page_limits(plot_size: tuple[int, int], channels: int, strips: int) -> tuple[int, int]:

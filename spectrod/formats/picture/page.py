@@ -13,7 +13,7 @@ from spectrod.formats.picture.labels import (
     overhang,
     time_labels,
 )
-from spectrod.formats.picture.layout import Layout, Margins, arrange, bare
+from spectrod.formats.picture.layout import Margins, PageLayout, arrange, bare
 from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.pixelmap import PixelMap, Recording
 from spectrod.formats.picture.strip_view import StripView, strip_view
@@ -77,7 +77,7 @@ class Plots:
 class Page:
     """All drawn content, with its positions."""
 
-    layout: Layout
+    layout: PageLayout
     entries: Uint8Array
     raw_levels: Float32Array
     title: str

@@ -36,7 +36,7 @@ from spectrod.formats.picture.theme import HATCH_PERIOD, Rgb, Theme
 from spectrod.units import Float32Array
 
 if TYPE_CHECKING:
-    from spectrod.formats.picture.encode import About
+    from spectrod.formats.picture.encode import PictureMetadata
 
 _POINTS_PER_PIXEL = 0.75
 """As in CSS: 96 pixels and 72 points per inch."""
@@ -201,7 +201,7 @@ class PdfSheet:
         image.putpalette(self._palette)
         self._pdf.image(image, box.left, box.top, box.width, box.height)
 
-    def pdf(self, about: "About") -> bytes:
+    def pdf(self, about: "PictureMetadata") -> bytes:
         """Return the complete document."""
         self._pdf.set_title(legible(about.title))
         self._pdf.set_creator(about.software)
@@ -211,7 +211,7 @@ class PdfSheet:
             return bytes(self._pdf.output())
 
 
-def _xmp(about: "About") -> str:
+def _xmp(about: "PictureMetadata") -> str:
     return f"""<x:xmpmeta xmlns:x="adobe:ns:meta/">
 <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
 <rdf:Description rdf:about="" xmlns:spectrod="urn:spectrod:picture">

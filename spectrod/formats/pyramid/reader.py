@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError, InputError, storage_error
 from spectrod.formats.directory import Directory
-from spectrod.formats.pyramid.about import load
 from spectrod.formats.pyramid.cell import MAX, MEAN, MIN, to_levels, to_power
 from spectrod.formats.pyramid.ladder import name_of
-from spectrod.formats.pyramid.store import Store
+from spectrod.formats.pyramid.metadata import load
+from spectrod.formats.pyramid.store import CellStore
 from spectrod.types import Int64Array
 from spectrod.units import Float32Array, Float64Array, power_to_level
 
@@ -118,7 +118,7 @@ class PyramidReader:
                 raise InputError(f"{path}: holds no pyramid")
             on_error.pop_all()
         self.about = about
-        self._store = Store(directory, about, is_writer=False)
+        self._store = CellStore(directory, about, is_writer=False)
 
     @property
     def level_names(self) -> tuple[str, ...]:

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from spectrod.errors import StorageError, storage_error
 from spectrod.formats.directory import Directory
-from spectrod.formats.pyramid.about import About
 from spectrod.formats.pyramid.cell import Cell, encode, is_whole, slot_dtype, to_power
 from spectrod.formats.pyramid.ladder import file_cells, name_of
+from spectrod.formats.pyramid.metadata import PyramidMetadata
 
 SUFFIX = ".cells"
 _HEAD = struct.Struct("<8sqqIHI")
@@ -34,20 +34,20 @@ _CELLS_AT_ONCE = 512
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-class Store:
+class CellStore:
     """Cells in files. System errors are raised as StorageErrors with the file; not thread-safe.
 
     Parameters
     ----------
     folder : Directory
         Folder of the pyramid; closed with the store.
-    about : About
+    about : PyramidMetadata
         Metadata of the cells.
     is_writer : bool
         Whether missing files are created.
     """
 
-    def __init__(self, folder: Directory, about: About, *, is_writer: bool) -> None:
+    def __init__(self, folder: Directory, about: PyramidMetadata, *, is_writer: bool) -> None:
         self.folder, self.about = folder, about
         self.dtype = slot_dtype(len(about.signals), about.n_values)
         self._is_writer = is_writer

@@ -12,9 +12,16 @@ import numpy as np
 from spectrod.errors import BusyError, ConfigError, StorageError, storage_error
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory
-from spectrod.formats.pyramid.about import About, about_of, is_same, load, row_ns, save
 from spectrod.formats.pyramid.cell import Cell, merge
-from spectrod.formats.pyramid.store import Store
+from spectrod.formats.pyramid.metadata import (
+    PyramidMetadata,
+    is_same,
+    load,
+    metadata_of,
+    row_ns,
+    save,
+)
+from spectrod.formats.pyramid.store import CellStore
 from spectrod.formats.segment.appending import lock
 from spectrod.types import Int64Array, SpectrumBatch
 from spectrod.units import Float64Array, level_to_power
@@ -99,10 +106,10 @@ class PyramidWriter:
         self._options, self._clock = options, clock
         self._directory = directory
         try:
-            about = about_of(description, options.finest_s, options.values_max)
+            about = metadata_of(description, options.finest_s, options.values_max)
             _lock(directory)
             _claim(directory, about)
-            self._store = Store(directory, about, is_writer=True)
+            self._store = CellStore(directory, about, is_writer=True)
             self._make_up()
         except BaseException:
             directory.close()
@@ -320,7 +327,7 @@ def _lock(folder: Directory) -> None:
         raise BusyError(f"{folder.path}: another program is writing it")
 
 
-def _claim(folder: Directory, about: About) -> None:
+def _claim(folder: Directory, about: PyramidMetadata) -> None:
     """Check that the folder's pyramid is of these rows; start a new one if there is none."""
     there = load(folder)
     if there is None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from spectrod.errors import ConfigError, StorageError
-from spectrod.formats.description import Description, spec_fields, stored_spec
+from spectrod.formats.description import Description, StoredDescription, StoredVersion, spec_fields
 from spectrod.formats.segment.frame import HEAD_BYTES, NUMBER_MAX
 from spectrod.grid import as_number
 from spectrod.types import SpectrumSpec
@@ -110,18 +110,17 @@ def encode_header(header: Header) -> bytes:
     return text.encode(errors="replace")
 
 
-class _Versioned(msgspec.Struct, frozen=True):
+class _HeaderVersion(StoredVersion, frozen=True, kw_only=True):
     """The fields that headers of all versions have."""
 
     schema: Literal["spectrod.segment"]
-    v: int
 
 
 _Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
 _Ns = Annotated[int, msgspec.Meta(ge=-NUMBER_MAX, le=NUMBER_MAX)]
 
 
-class _Document(_Versioned, frozen=True):
+class _HeaderFields(StoredDescription, frozen=True, kw_only=True):
     """The fields of a header's JSON that are read back; the others follow from these."""
 
     recording: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
@@ -130,13 +129,6 @@ class _Document(_Versioned, frozen=True):
     first_row: _Number
     created_utc_ns: _Ns
     created_mono_ns: _Ns
-    software: str
-    source: str
-    signals: tuple[str, ...]
-    cal_id: str
-    spec: dict[str, Any]
-    settings: dict[str, Any]
-    attributes: dict[str, str]
 
 
 def decode_header(payload: bytes) -> Header:
@@ -148,38 +140,24 @@ def decode_header(payload: bytes) -> Header:
         If it is not the JSON of a header, or of another version.
     """
     try:
-        version = msgspec.json.decode(payload, type=_Versioned).v
+        version = msgspec.json.decode(payload, type=_HeaderVersion).v
         if version != VERSION:
             raise StorageError(f"header of version {version}: must be {VERSION}")
-        read = msgspec.json.decode(payload, type=_Document)
-        spec = stored_spec(read.spec)
-        _check_spec(spec, read.signals)
+        read = msgspec.json.decode(payload, type=_HeaderFields)
+        about = read.description()
+        _check_row(about.spec)
         place = Place(int(read.recording, 16), read.segment, read.previous, read.first_row)
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         raise StorageError(f"header that cannot be read: {error}") from error
-    about = Description(
-        spec,
-        read.source,
-        read.signals,
-        read.software,
-        read.cal_id,
-        read.settings,
-        read.attributes,
-    )
     return Header(about, place, read.created_utc_ns, read.created_mono_ns)
 
 
-def _check_spec(spec: SpectrumSpec, signals: tuple[str, ...]) -> None:
-    """Raise StorageError if rows are too long for times, or names of signals are missing."""
+def _check_row(spec: SpectrumSpec) -> None:
+    """Raise StorageError if rows are too long for times."""
     row_s = row_samples(spec) / spec.fs
     if row_s > _ROW_MAX_S:
         rule = f"must be at most {_ROW_MAX_S:g} s"
         raise StorageError(f"header that cannot be read: a row of {row_s:g} s: {rule}")
-    if len(signals) != spec.n_signals:
-        n = len(signals)
-        raise StorageError(
-            f"header that cannot be read: {n} signals have names: must be {spec.n_signals}"
-        )
 
 
 def value_dtype(spec: SpectrumSpec) -> str:

@@ -15,7 +15,7 @@ _LENGTH_BYTES = 8
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class IndexEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A record of rows: number and time of its first row, and its offset in the file [bytes]."""
 
     row: int
@@ -28,7 +28,7 @@ class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):
 
     rows: _Count
     engines: tuple[str, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[IndexEntry, ...]
     left_out_samples: _Count | None = None
 
 
@@ -53,11 +53,11 @@ class SparseIndex:
         self._entries_max = entries_max
         self.rows = 0
         self.left_out_samples: int | None = None
-        self._entries: list[Entry] = []
+        self._entries: list[IndexEntry] = []
         self._every = 1
         self._records = 0
 
-    def add(self, entry: Entry, rows: int) -> None:
+    def add(self, entry: IndexEntry, rows: int) -> None:
         """Add a record with this number of rows."""
         if self._records % self._every == 0:
             if len(self._entries) == self._entries_max:

@@ -17,7 +17,7 @@ from spectrod.formats.segment.frame import (
     frame,
 )
 from spectrod.formats.segment.header import HEADERS_BYTES_MIN, Header, row_bytes
-from spectrod.formats.segment.index import Entry, SparseIndex
+from spectrod.formats.segment.index import IndexEntry, SparseIndex
 from spectrod.formats.segment.segment import Segment
 from spectrod.formats.segment.walk import Record, Walk
 from spectrod.output_formats import PART_SUFFIX
@@ -28,7 +28,7 @@ DAMAGED_SUFFIX = ".damaged"
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class RecoveredSegment:
     """Result of a recovery.
 
     Attributes
@@ -56,7 +56,7 @@ class Recovered:
         return f"{self.rows} rows kept, {self.cut_bytes} bytes cut{damaged}"
 
 
-def recover(path: str | os.PathLike[str], directory: Directory | None = None) -> Recovered:
+def recover(path: str | os.PathLike[str], directory: Directory | None = None) -> RecoveredSegment:
     """Cut a torn tail off an ``.spd.part``, close it and give it its final name.
 
     Every record is checked, and no intact one is lost, wherever damage is. The result is logged.
@@ -70,7 +70,7 @@ def recover(path: str | os.PathLike[str], directory: Directory | None = None) ->
 
     Returns
     -------
-    recovered : Recovered
+    recovered : RecoveredSegment
 
     Raises
     ------
@@ -91,7 +91,7 @@ def recover(path: str | os.PathLike[str], directory: Directory | None = None) ->
         raise storage_error(part, error) from error
 
 
-def _recover_in(folder: Directory, part: Path) -> Recovered:
+def _recover_in(folder: Directory, part: Path) -> RecoveredSegment:
     final = part.with_suffix("")
     if folder.find(final.name) is not None:
         raise StorageError(f"{part}: there is a {final.name}, which is not replaced")
@@ -104,7 +104,7 @@ def _recover_in(folder: Directory, part: Path) -> Recovered:
         os.close(descriptor)
 
 
-def _recover(folder: Directory, part: Path, descriptor: int) -> Recovered:
+def _recover(folder: Directory, part: Path, descriptor: int) -> RecoveredSegment:
     size, final = os.fstat(descriptor).st_size, part.with_suffix("")
     try:
         found = _Found(part, descriptor, Segment(part, descriptor).header)
@@ -120,7 +120,7 @@ def _recover(folder: Directory, part: Path, descriptor: int) -> Recovered:
     os.fdatasync(descriptor)
     folder.rename_noreplace(part.name, final.name)
     folder.synchronise()
-    recovered = Recovered(final, found.index.rows, size - found.end, found.damaged_bytes)
+    recovered = RecoveredSegment(final, found.index.rows, size - found.end, found.damaged_bytes)
     text = "%s: %d rows are whole; %d bytes of a torn end cut off, %d damaged ones left between"
     _log.info(text, final, recovered.rows, recovered.cut_bytes, recovered.damaged_bytes)
     return recovered
@@ -134,16 +134,16 @@ def _is_begun(descriptor: int, size: int) -> bool:
     return content.startswith(MAGIC) or not content.strip(b"\0")
 
 
-def _remove(folder: Directory, part: Path, size: int) -> Recovered:
+def _remove(folder: Directory, part: Path, size: int) -> RecoveredSegment:
     folder.remove(part.name)
     _log.warning("%s: had no rows in its %d bytes, and was removed", part, size)
-    return Recovered(None, 0, size, 0)
+    return RecoveredSegment(None, 0, size, 0)
 
 
-def _set_aside(folder: Directory, part: Path, size: int) -> Recovered:
+def _set_aside(folder: Directory, part: Path, size: int) -> RecoveredSegment:
     aside = part.with_name(folder.publish(part.name, part.name + DAMAGED_SUFFIX))
     _log.warning("%s: nothing intact in its %d bytes; now %s", part, size, aside.name)
-    return Recovered(aside, 0, 0, size)
+    return RecoveredSegment(aside, 0, 0, size)
 
 
 class _Found:
@@ -174,7 +174,7 @@ class _Found:
                     f"{self._part}: record at {record.offset}: {n_bytes} bytes: must be "
                     f"{head.rows} rows of {self._row_bytes}"
                 )
-            self.index.add(Entry(head.row, head.t_utc_ns, record.offset), head.rows)
+            self.index.add(IndexEntry(head.row, head.t_utc_ns, record.offset), head.rows)
 
     def closing_record(self) -> bytes:
         """Return the final record of a finished segment; nothing if it would be too long."""

@@ -31,7 +31,7 @@ from spectrod.formats.segment.header import (
     row_bytes,
     value_dtype,
 )
-from spectrod.formats.segment.index import Entry, SparseIndex
+from spectrod.formats.segment.index import IndexEntry, SparseIndex
 from spectrod.types import SpectrumBatch
 
 _log = logging.getLogger(__name__)
@@ -273,7 +273,7 @@ class SegmentWriter:
 
     # ---- records
 
-    def _append_batch(self, batch: SpectrumBatch) -> list[tuple[Entry, int]]:
+    def _append_batch(self, batch: SpectrumBatch) -> list[tuple[IndexEntry, int]]:
         """Write a batch's records; return their index entries."""
         engine = self._engine_number(batch.engine)
         gap_samples, skipped_rows = batch.gap_samples, batch.skipped_rows
@@ -293,7 +293,7 @@ class SegmentWriter:
                 engine,
                 batch.cut_frames,
             )
-            entries.append((Entry(head.row, head.t_utc_ns, self._file.size), head.rows))
+            entries.append((IndexEntry(head.row, head.t_utc_ns, self._file.size), head.rows))
             self._append(head, self._payload(batch, rows))
             gap_samples, skipped_rows, flags = 0, 0, Flag(0)
         return entries

@@ -1,11 +1,11 @@
 """Sound files of samples: WAV and FLAC, readable at every moment."""
 
 from spectrod.formats.sound.options import SoundOptions, Subtype
-from spectrod.formats.sound.recovery import Recovered, is_unfinished, recover
+from spectrod.formats.sound.recovery import RecoveredSound, is_unfinished, recover
 from spectrod.formats.sound.writer import SoundWriter
 
 __all__ = [
-    "Recovered",
+    "RecoveredSound",
     "SoundOptions",
     "SoundWriter",
     "Subtype",

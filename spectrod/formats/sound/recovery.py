@@ -11,7 +11,7 @@ from spectrod.output_formats import PART_SUFFIX, format_of, load
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class RecoveredSound:
     """Result of a recovery.
 
     Attributes
@@ -40,7 +40,7 @@ def is_unfinished(path: Path) -> bool:
     return path.suffix == PART_SUFFIX and is_sound_file(path.with_suffix(""))
 
 
-def recover(part: str | os.PathLike[str], directory: Directory | None = None) -> Recovered:
+def recover(part: str | os.PathLike[str], directory: Directory | None = None) -> RecoveredSound:
     """Complete an unfinished file, and give it its final name.
 
     In a WAV file, samples beyond the length in the header are kept if the machine has not rebooted
@@ -57,7 +57,7 @@ def recover(part: str | os.PathLike[str], directory: Directory | None = None) ->
 
     Returns
     -------
-    recovered : Recovered
+    recovered : RecoveredSound
         Path and content of the recovered file.
 
     Raises
@@ -77,7 +77,7 @@ def recover(part: str | os.PathLike[str], directory: Directory | None = None) ->
         raise storage_error(part, error) from error
 
 
-def _recover_in(folder: Directory, part: Path) -> Recovered:
+def _recover_in(folder: Directory, part: Path) -> RecoveredSound:
     path = part.with_suffix("")
     fd = folder.open_file(part.name, os.O_RDWR)
     try:
@@ -90,4 +90,4 @@ def _recover_in(folder: Directory, part: Path) -> Recovered:
         os.close(fd)
     folder.rename_noreplace(part.name, path.name)
     folder.synchronise()
-    return Recovered(path, n_samples, max(0, size - kept))
+    return RecoveredSound(path, n_samples, max(0, size - kept))

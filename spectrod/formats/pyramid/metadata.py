@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from spectrod.errors import ConfigError, StorageError, storage_error
-from spectrod.formats.description import Description, spec_fields, stored_spec
+from spectrod.formats.description import Description, spec_fields, stored_spec, stored_spec_of
 from spectrod.formats.directory import Directory
 from spectrod.formats.pyramid.cell import FLOOR_DB, STEP_DB
 from spectrod.formats.pyramid.ladder import CELLS_NS, levels
@@ -16,10 +16,10 @@ from spectrod.units import Float64Array
 
 NAME = "pyramid.json"
 _VERSION = 1
-_ABOUT_BYTES_MAX = 1 << 24
+_BYTES_MAX = 1 << 24
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class PyramidMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of a whole pyramid.
 
     A value is that of a band, or of ``group`` neighbouring bins, the last of the remaining ones:
@@ -69,7 +69,7 @@ def row_ns(spec: SpectrumSpec) -> int:
     return round(spec.row_s * 1e9)
 
 
-def about_of(description: Description, finest_s: float, values_max: int) -> About:
+def metadata_of(description: Description, finest_s: float, values_max: int) -> PyramidMetadata:
     """Choose levels and values.
 
     Raises
@@ -83,7 +83,7 @@ def about_of(description: Description, finest_s: float, values_max: int) -> Abou
     if values_max < 0:
         raise ConfigError(f"values_max={values_max}: must be at least 1, or 0 for all")
     group = -(-spec.n_values // values_max) if values_max else 1
-    return About(
+    return PyramidMetadata(
         source=description.source,
         recording=description.recording,
         signals=description.signals,
@@ -99,7 +99,7 @@ def about_of(description: Description, finest_s: float, values_max: int) -> Abou
     )
 
 
-def load(folder: Directory) -> About | None:
+def load(folder: Directory) -> PyramidMetadata | None:
     """Read the metadata of the pyramid in a folder; None if there is none.
 
     Raises
@@ -110,10 +110,10 @@ def load(folder: Directory) -> About | None:
     path = folder.path / NAME
     try:
         with os.fdopen(folder.open_file(NAME), "rb") as file:
-            content = file.read(_ABOUT_BYTES_MAX + 1)
-        if len(content) > _ABOUT_BYTES_MAX:
-            raise StorageError(f"{path}: must have at most {_ABOUT_BYTES_MAX} bytes")
-        about = msgspec.json.decode(content, type=About)
+            content = file.read(_BYTES_MAX + 1)
+        if len(content) > _BYTES_MAX:
+            raise StorageError(f"{path}: must have at most {_BYTES_MAX} bytes")
+        about = msgspec.json.decode(content, type=PyramidMetadata)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -129,12 +129,9 @@ def load(folder: Directory) -> About | None:
     return about
 
 
-def _check(about: About) -> None:
+def _check(about: PyramidMetadata) -> None:
     """Raise StorageError for inconsistent numbers."""
-    spec = about.spectrum_spec()
-    if len(about.signals) != spec.n_signals:
-        n = len(about.signals)
-        raise StorageError(f"names of {n} signals: must be {spec.n_signals}")
+    spec = stored_spec_of(about.spec, about.signals)
     if about.group < 1 or about.n_values != -(-spec.n_values // about.group):
         rule = f"must be all {spec.n_values} of the spec, in groups"
         raise StorageError(f"n_values={about.n_values}, group={about.group}: {rule}")
@@ -142,7 +139,7 @@ def _check(about: About) -> None:
         raise StorageError(f"cells_ns={list(about.cells_ns)}: must be levels to that of a day")
 
 
-def save(folder: Directory, about: About) -> None:
+def save(folder: Directory, about: PyramidMetadata) -> None:
     """Write the metadata into a folder that has none; raises StorageError."""
     content = msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n"
     try:
@@ -151,7 +148,7 @@ def save(folder: Directory, about: About) -> None:
         raise storage_error(folder.path / NAME, error) from error
 
 
-def is_same(one: About, other: About) -> bool:
+def is_same(one: PyramidMetadata, other: PyramidMetadata) -> bool:
     """Return whether cells of both can be in one pyramid, written by any version."""
     if None not in (one.recording, other.recording) and one.recording != other.recording:
         return False
