@@ -207,7 +207,7 @@ class _Offset:
 
 
 @dataclass(slots=True)
-class _Run:
+class _ClippingState:
     """The last two samples of a channel: whether at full scale, and whether already counted."""
 
     full: BoolArray
@@ -221,7 +221,9 @@ class _Clipping:
         self.on = np.zeros(channels, bool)
         self.total = 0
         self._counts = np.zeros(channels, np.int64)
-        self._runs = [_Run(np.zeros(_CLIP_RUN - 1, bool), counted=False) for _ in range(channels)]
+        self._runs = [
+            _ClippingState(np.zeros(_CLIP_RUN - 1, bool), counted=False) for _ in range(channels)
+        ]
         self._open = np.zeros(channels, bool)
         self._period = _CLIP_REPORT_S * fs
         self._since_report = math.inf
@@ -241,7 +243,7 @@ class _Clipping:
         whole = full[:-2] & full[1:-1] & full[2:]  # runs of _CLIP_RUN end two samples later
         begun = whole & ~np.concatenate([[run.counted], whole[:-1]])
         n = int(whole.sum()) + (_CLIP_RUN - 1) * int(begun.sum())
-        self._runs[channel] = _Run(full[-2:], counted=bool(whole[-1]))
+        self._runs[channel] = _ClippingState(full[-2:], counted=bool(whole[-1]))
         self._open[channel] = full[-2:].any()
         self._counts[channel] += n
         self.total += n
