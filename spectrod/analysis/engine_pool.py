@@ -1,14 +1,18 @@
 """Engines that stay open between calls that compute a whole signal."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import RLock
+from typing import Any, cast
 
 from spectrod.analysis.engine import Engine, EngineKind, open_engine
 from spectrod.errors import DeviceError
 
 _Key = tuple[EngineKind, str, int]
+
+OpenEngine = Callable[[EngineKind, str], Engine]
+"""Opens an engine by kind and device, as ``open_engine`` does."""
 
 
 class EnginePool:
@@ -43,3 +47,36 @@ class EnginePool:
 
 
 ENGINE_POOL = EnginePool()
+
+
+class KeptEngines:
+    """Engines that stay open from one recording to the next; for one thread."""
+
+    def __init__(self) -> None:
+        self._engines: dict[tuple[EngineKind, str], Engine] = {}
+
+    def open(self, kind: EngineKind, device: str) -> Engine:
+        """Open an engine, or return the open one; its ``close`` does nothing."""
+        key = kind, device
+        if key not in self._engines:
+            self._engines[key] = open_engine(kind, device)
+        return cast("Engine", _Kept(self._engines[key]))
+
+    def close(self) -> None:
+        """Close all engines, which keeps their compiled programs."""
+        for engine in self._engines.values():
+            engine.close()
+        self._engines.clear()
+
+
+class _Kept:
+    """An engine whose user does not close it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def close(self) -> None:
+        """Do nothing."""

@@ -3,25 +3,18 @@
 import os
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Self
 
 _BAR_MAX = 30
 _PERIOD_S = 0.1
 
 
-class ProgressBar:
-    """Shows progress, speed and time left; erases itself at the end.
+class _Line:
+    """One line on standard error, written at most ten times per second; erased at the end."""
 
-    Parameters
-    ----------
-    fs : float
-        Sample rate [Hz].
-    n_samples : int or None
-        Total samples per channel, if known.
-    """
-
-    def __init__(self, fs: float, n_samples: int | None) -> None:
-        self._fs, self._n_samples = fs, n_samples
+    def __init__(self) -> None:
         # Standard error is None if it was closed before the program started.
         self._is_shown = sys.stderr is not None and sys.stderr.isatty()
         self._start_s = time.monotonic()
@@ -34,6 +27,34 @@ class ProgressBar:
         if self._is_shown:
             self._write("")
 
+    def _show(self, make: Callable[[float, int], str]) -> None:
+        """Write a line if one is due, made from the elapsed time [s] and the terminal's width."""
+        now_s = time.monotonic()
+        if self._is_shown and now_s >= self._due_s:
+            self._due_s = now_s + _PERIOD_S
+            columns = _columns()
+            self._write(make(now_s - self._start_s, columns)[: columns - 1])
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
+class ProgressBar(_Line):
+    """Shows progress, speed and time left; erases itself at the end.
+
+    Parameters
+    ----------
+    fs : float
+        Sample rate [Hz].
+    n_samples : int or None
+        Total samples per channel, if known.
+    """
+
+    def __init__(self, fs: float, n_samples: int | None) -> None:
+        super().__init__()
+        self._fs, self._n_samples = fs, n_samples
+
     def update(self, n_done: int, waiting_for: str = "") -> None:
         """Show the progress; at most ten times per second.
 
@@ -44,17 +65,39 @@ class ProgressBar:
         waiting_for : str
             Reason why no samples arrive; empty while they do.
         """
-        now_s = time.monotonic()
-        if self._is_shown and now_s >= self._due_s:
-            self._due_s = now_s + _PERIOD_S
-            line = render(n_done, self._n_samples, self._fs, now_s - self._start_s, _columns())
-            if waiting_for:
-                line = f"{_clock(n_done / self._fs)} analysed, waiting: {waiting_for}"
-            self._write(line[: _columns() - 1])
+        if waiting_for:
+            waiting = f"{_clock(n_done / self._fs)} analysed, waiting: {waiting_for}"
+            self._show(lambda _elapsed_s, _columns: waiting)
+        else:
+            self._show(partial(render, n_done, self._n_samples, self._fs))
 
-    def _write(self, text: str) -> None:
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
+
+class FileProgress(_Line):
+    """Shows how many of n_files files are done, and the time left."""
+
+    def __init__(self, n_files: int) -> None:
+        super().__init__()
+        self._n_files = n_files
+
+    def update(self, n_done: int, n_failed: int = 0) -> None:
+        """Show the progress; at most ten times per second."""
+
+        def line(elapsed_s: float, columns: int) -> str:
+            share = n_done / self._n_files
+            failed = f", {n_failed} failed" if n_failed else ""
+            left_s = elapsed_s / n_done * (self._n_files - n_done) if n_done else 0.0
+            left = f", {_clock(left_s)} left" if n_done else ""
+            text = f"{n_done} of {self._n_files} files{failed}{left}"
+            return f"{share:4.0%} {_bar(share, columns - len(text) - 9)}{text}"
+
+        self._show(line)
+
+    def print(self, text: str) -> None:
+        """Write lines of a log; the next update shows the progress below them."""
+        if text and sys.stderr is not None:
+            self.__exit__()
+            sys.stderr.write(text)
+            self._due_s = self._start_s
 
 
 def render(n_done: int, n_samples: int | None, fs: float, elapsed_s: float, columns: int) -> str:

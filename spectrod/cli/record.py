@@ -2,15 +2,20 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.picture_options import add_picture, repeat
 from spectrod.cli.record_plan import add_outputs
 from spectrod.cli.standard_output import standard_output
+from spectrod.errors import ConfigError
 from spectrod.output_formats import format_named, readable_suffixes
 from spectrod.service import configure_logging
 from spectrod.source.kinds import forms
+
+if TYPE_CHECKING:
+    from spectrod.analysis.engine_pool import OpenEngine
 
 _ENDPOINTS = ("tcp://", "ipc://")
 _PRELOAD_MIN_BYTES = 4 << 20
@@ -21,8 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="SRC",
+        nargs="+",
         help=f"{forms()}; a recording of spectra ({' '.join(readable_suffixes())}); or a daemon's "
-        "tcp:// or ipc://",
+        "tcp:// or ipc://; of several files, each is recorded to outputs of its own",
     )
     add_outputs(parser)
     parser.add_argument("--duration", metavar="TIME", help=f"stop after {options.TIME}")
@@ -53,14 +59,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-level", metavar="LEVEL", default="warning", help="(%(default)s)")
 
 
-@signals_as_interrupts()
 def run(args: argparse.Namespace) -> int:
     """Record to the end of the source or of the duration, or until Ctrl-C."""
-    with standard_output(args):
-        return _run(args)
+    if _is_for_many(args):
+        from spectrod.cli.record_many import record_many  # noqa: PLC0415
+
+        return record_many(args, record)
+    args.source = args.source[0]
+    if args.jobs is not None:
+        raise ConfigError(f"--jobs {args.jobs}: is for several sources, or --each")
+    with signals_as_interrupts(), standard_output(args):
+        return record(args)
 
 
-def _run(args: argparse.Namespace) -> int:
+def record(args: argparse.Namespace, open_with: "OpenEngine | None" = None) -> int:
+    """Record one source, with an engine that ``open_with`` opens, by default ``open_engine``."""
     # Import only the modules that this kind of source needs.
     if args.source.startswith(_ENDPOINTS) or _is_stored(args.source):
         from spectrod.cli.record_rows import record_rows  # noqa: PLC0415
@@ -78,7 +91,13 @@ def _run(args: argparse.Namespace) -> int:
         preload_drivers(settings.engine.engine)
     from spectrod.cli.record_samples import record_samples  # noqa: PLC0415 - beside the drivers
 
-    return record_samples(args, settings)
+    return record_samples(args, settings, open_with)
+
+
+def _is_for_many(args: argparse.Namespace) -> bool:
+    """Return whether each of several sources has outputs of its own."""
+    names = (*args.output, args.pattern or "")
+    return len(args.source) > 1 or args.each or any("{stem}" in name for name in names)
 
 
 def _is_small(source: str) -> bool:

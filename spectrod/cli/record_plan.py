@@ -77,7 +77,17 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         "--name",
         dest="pattern",
         metavar="PATTERN",
-        help="name of each file, as '%%Y%%m%%dT%%H%%M%%SZ.png', in the folder OUT",
+        help="name of each file in the folder OUT, as '%%Y%%m%%dT%%H%%M%%SZ.png' with --every, or "
+        "'{stem}.png' with the names of several sources",
+    )
+    parser.add_argument(
+        "--each", action="store_true", help="record each sound file of a folder to its own outputs"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="processes for several sources (one for each processor)",
     )
     add_data(parser)
     group = parser.add_argument_group("pictures and sound")
@@ -118,7 +128,7 @@ def asked(args: argparse.Namespace) -> Asked:
 def _period_ns(args: argparse.Namespace) -> int:
     if args.every is None:
         if args.pattern is not None:
-            raise ConfigError(f"--name {args.pattern}: needs --every")
+            raise ConfigError(f"--name {args.pattern}: needs --every, or {{stem}}")
         return 0
     period_ns = round(parse_seconds("--every", args.every) * NS_PER_S)
     if period_ns < NS_PER_S:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from spectrod.analysis.engine import Engine, open_engine
+from spectrod.analysis.engine import EngineKind, open_engine
+from spectrod.analysis.engine_pool import OpenEngine
 from spectrod.analysis.numpy_engine import numpy_duration_s
 from spectrod.cli.data_options import data_options
 from spectrod.cli.interrupts import interrupts_held
@@ -73,7 +74,9 @@ class _SampleRange:
     """Number of samples after which to stop; None without a limit."""
 
 
-def record_samples(args: argparse.Namespace, settings: Config) -> int:
+def record_samples(
+    args: argparse.Namespace, settings: Config, open_with: OpenEngine | None = None
+) -> int:
     """Analyse the source to its end, and write the requested files."""
     configure_logging(settings.log.level, settings.log.style)
     found = asked(args)
@@ -98,7 +101,7 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
     look = picture_width(found, picture_options(args, title=title), args.tile)
     look = replace(look, signals=look.signals or settings.source.channel_names)
     pictured, data = _specs(args, settings, source, span, found, look)
-    engine = _open_engine(settings, span, pictured, data)
+    engine = (open_with or open_engine)(*_engine_for(settings, span, pictured, data))
     try:
         specs = [*([pictured] if "picture" in found.contents else []), data]
         if len(specs) > 1 and data is pictured:
@@ -138,8 +141,10 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
     return _record(pipeline, found, plan, args, span)
 
 
-def _open_engine(settings: Config, span: _SampleRange, *specs: SpectrumSpec) -> Engine:
-    """Open the engine: NumPy for a short source, unless a device is named.
+def _engine_for(
+    settings: Config, span: _SampleRange, *specs: SpectrumSpec
+) -> tuple[EngineKind, str]:
+    """Choose the engine and its device: NumPy for a short source, unless a device is named.
 
     To open a device and to load its kernels takes longer than the spectra of such a source, and to
     compile them takes seconds.
@@ -149,7 +154,7 @@ def _open_engine(settings: Config, span: _SampleRange, *specs: SpectrumSpec) -> 
         numpy_s = sum(numpy_duration_s(spec, span.n_samples) for spec in set(specs))
         if numpy_s <= _NUMPY_MAX_S:
             kind = "numpy"
-    return open_engine(kind, device)
+    return kind, device
 
 
 def _record(

@@ -137,18 +137,12 @@ def test_a_short_source_compiles_no_kernels():
         (None, "auto", "", "auto"),
     ],
 )
-def test_a_device_is_opened_only_for_sources_that_are_worth_it(
-    monkeypatch, n_samples, kind, device, expected
-):
+def test_a_device_is_opened_only_for_sources_that_are_worth_it(n_samples, kind, device, expected):
     """NumPy computes what takes no longer than to open a device, unless a device is requested."""
-    opened = []
-    monkeypatch.setattr(record_samples, "open_engine", lambda *right_db: opened.append(right_db))
     settings = Config(engine=EngineConfig(kind, device))
     spec = SpectrumSpec(48_000.0, 1, win_length=2048, hop=1024)
-    record_samples._open_engine(
-        settings, record_samples._SampleRange(0, n_samples, None), spec, spec
-    )
-    assert opened == [(expected, device)]
+    span = record_samples._SampleRange(0, n_samples, None)
+    assert record_samples._engine_for(settings, span, spec, spec) == (expected, device)
 
 
 @pytest.mark.parametrize(
