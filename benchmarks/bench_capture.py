@@ -118,7 +118,7 @@ class Card:
             position, t_mono_ns, _, n_samples, flagged = record
             block = BlockRecord(position, t_mono_ns, n_samples, bool(flagged))
             if number == 0:
-                index.begin([block])
+                index.start_stream([block])
             index.add(block)
             number += 1
         ring.close()

@@ -9,7 +9,7 @@ from spectrod.analysis.opencl_engine import open_opencl
 from spectrod.cli import options
 from spectrod.errors import SpectrodError
 from spectrod.opencl.devices import DeviceInfo, list_devices
-from spectrod.source.devices import ListedInput, choose_input, list_inputs, parse_wanted
+from spectrod.source.devices import ListedInput, choose_input, list_inputs, parse_selector
 from spectrod.text import json_text, printable_all
 
 
@@ -39,7 +39,7 @@ def _audio_inputs(settings: config.Config) -> dict[str, Any]:
         return {"devices": [], "error": str(error)}
     inputs = [entry.device for entry in listed]
     try:
-        used = choose_input(parse_wanted(selector if kind == "soundcard" else ""), inputs)
+        used = choose_input(parse_selector(selector if kind == "soundcard" else ""), inputs)
     except SpectrodError as error:
         return {
             "devices": [_input_as_dict(entry, used=False) for entry in listed],

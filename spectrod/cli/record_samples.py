@@ -92,7 +92,7 @@ def record_samples(
     is_undated = source.n_samples is not None and source.start_utc_ns is None
     span = _span(args, source)
     if isinstance(source, SelectableSource):
-        source.begin_at(span.first)
+        source.start_at(span.first)
     has_utc = source.is_live or source.start_utc_ns is not None
     apply_view(args, has_utc=has_utc, is_iq=source.is_iq)
     if is_undated:

@@ -119,7 +119,7 @@ class SampleReader(Protocol):
         """Release open resources."""
 
 
-class Seam(NamedTuple):
+class Discontinuity(NamedTuple):
     """Discontinuity between the preceding block and the next one."""
 
     lost_samples: int = 0
@@ -150,7 +150,7 @@ class SelectableSource:
         self.failure: SpectrodError | None = None
         self.left_out = LeftOut()
         self._selected: list[int] | None = None
-        self._begin = 0
+        self._first = 0
 
     def select(self, numbers: Sequence[int]) -> None:
         """Deliver only these channels, in this order; see ``select_channels``. Before the start."""
@@ -158,7 +158,7 @@ class SelectableSource:
             self._selected = list(numbers)
             self.channels = len(numbers)
 
-    def begin_at(self, sample_index: int) -> None:
+    def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index, without reading them if possible.
 
         Call before the reader is opened. Indices and times do not change: the first block delivered
@@ -194,12 +194,13 @@ class PulledSource(SelectableSource, ABC):
         return SampleLayout(channels=self.channels)
 
     @abstractmethod
-    def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
+    def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity]:
         """Yield (channels, n) float32 arrays, 1 <= n <= n_max, until the end [FS].
 
-        Blocks hold all channels, whatever the selection, from sample ``_begin`` on; a subclass that
-        supports random access sets it in ``begin_at``. The arrays are copied at once, so the same
-        memory may be yielded again. A ``Seam`` precedes a block that does not follow seamlessly.
+        Blocks hold all channels, whatever the selection, from sample ``_first`` on; a subclass that
+        supports random access sets it in ``start_at``. The arrays are copied at once, so the same
+        memory may be yielded again. A ``Discontinuity`` precedes a block that does not follow the
+        one before it.
         """
 
     def interrupt(self) -> None:
@@ -230,9 +231,9 @@ class PulledSource(SelectableSource, ABC):
     def _fill(self, ring: SampleRing) -> None:
         times = _Times(self.fs, self.start_utc_ns)
         pacer = _Pacer(self.fs, self.pace, self._stopping)
-        index = self._begin
+        index = self._first
         for item in self.blocks(self._block_length(ring)):
-            if isinstance(item, Seam):
+            if isinstance(item, Discontinuity):
                 index += item.lost_samples
                 times.follow(index, item.t_mono_ns)
                 continue

@@ -49,7 +49,7 @@ class CaptureIndex:
         """Duration that the newest stream has delivered [s]."""
         return (self._next - self._first) / self._fs
 
-    def begin(self, blocks: Sequence[BlockRecord]) -> int:
+    def start_stream(self, blocks: Sequence[BlockRecord]) -> int:
         """Place a stream that starts with these blocks, which are still to be added.
 
         Returns

@@ -241,8 +241,8 @@ class _Clipping:
         run = self._runs[channel]
         full = np.concatenate([run.full, np.abs(samples) >= FULL_SCALE])
         whole = full[:-2] & full[1:-1] & full[2:]  # runs of _CLIP_RUN end two samples later
-        begun = whole & ~np.concatenate([[run.counted], whole[:-1]])
-        n = int(whole.sum()) + (_CLIP_RUN - 1) * int(begun.sum())
+        starts = whole & ~np.concatenate([[run.counted], whole[:-1]])
+        n = int(whole.sum()) + (_CLIP_RUN - 1) * int(starts.sum())
         self._runs[channel] = _ClippingState(full[-2:], counted=bool(whole[-1]))
         self._open[channel] = full[-2:].any()
         self._counts[channel] += n

@@ -101,7 +101,7 @@ class ChildProcess:
             if not ready:
                 return None
             if self._replies.fileno() not in ready:
-                raise UnavailableError(f"{self._name}: given up while it was waited for")
+                raise UnavailableError(f"{self._name}: stopped while waiting for it")
             self._read_replies()
         line, _, self._lines = self._lines.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)

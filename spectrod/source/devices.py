@@ -57,8 +57,8 @@ class InputDevice:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Selector of an input; ``parse_wanted`` and ``identity_of`` make it."""
+class DeviceSelector:
+    """Selector of an input; ``parse_selector`` and ``lasting_selector`` make it."""
 
     text: str = ""
     keys: tuple[tuple[str, str], ...] = ()
@@ -69,7 +69,7 @@ class Wanted:
         """Return the topic name, which depends on the text alone, not on the device found."""
         return topic_name(self.text) if self.text else "soundcard"
 
-    def among(self, inputs: Sequence[InputDevice]) -> list[InputDevice]:
+    def matching(self, inputs: Sequence[InputDevice]) -> list[InputDevice]:
         """Return all matching inputs, the best match first."""
         if not self.text:
             return [i for i in inputs if i.is_default] or list(inputs[:1])
@@ -108,7 +108,7 @@ class ListedInput:
     error: str = ""
 
 
-def parse_wanted(text: str) -> Wanted:
+def parse_selector(text: str) -> DeviceSelector:
     """Parse the text after ``soundcard:``.
 
     Parameters
@@ -120,7 +120,7 @@ def parse_wanted(text: str) -> Wanted:
 
     Returns
     -------
-    wanted : Wanted
+    selector : DeviceSelector
 
     Raises
     ------
@@ -128,7 +128,7 @@ def parse_wanted(text: str) -> Wanted:
         If a key is unknown, occurs twice or has no value, or ``device`` is not a number.
     """
     if not re.match(r"[a-z]+=", text):
-        return Wanted(text)
+        return DeviceSelector(text)
     pairs: list[tuple[str, str]] = []
     for part in re.split(r",(?=[a-z]+=)", text):  # names may hold commas
         key, _, value = part.partition("=")
@@ -141,10 +141,10 @@ def parse_wanted(text: str) -> Wanted:
         if key == "device" and not value.isdecimal():
             raise ConfigError(f"{_PREFIX}{text}: device={value}: must be a number")
         pairs.append((key, value))
-    return Wanted(text, tuple(pairs))
+    return DeviceSelector(text, tuple(pairs))
 
 
-def choose_input(wanted: Wanted, inputs: Sequence[InputDevice]) -> InputDevice:
+def choose_input(selector: DeviceSelector, inputs: Sequence[InputDevice]) -> InputDevice:
     """Return the matching input: the first one, if a name is part of several.
 
     Raises
@@ -154,21 +154,21 @@ def choose_input(wanted: Wanted, inputs: Sequence[InputDevice]) -> InputDevice:
     """
     if not inputs:
         raise UnavailableError("soundcard: no audio input on this machine")
-    if found := wanted.among(inputs):
+    if found := selector.matching(inputs):
         return found[0]
     known = ", ".join(f"{device.index} {device.name!r}" for device in inputs)
-    raise UnavailableError(f"{_PREFIX}{wanted.text}: no such audio input; there are {known}")
+    raise UnavailableError(f"{_PREFIX}{selector.text}: no such audio input; there are {known}")
 
 
-def identity_of(device: InputDevice) -> Wanted:
+def lasting_selector(device: InputDevice) -> DeviceSelector:
     """Return the selector that finds a lost device again: its ``uri``, never "the default".
 
     If the URI is only an index, which may belong to another device by then, it selects by name and
     prefers that index.
     """
-    wanted = parse_wanted(device.uri.removeprefix(_PREFIX))
-    keys = wanted.keys or (("api", device.host_api), ("name", _bare_name(device)))
-    return Wanted(wanted.text, keys, is_exact=True)
+    selector = parse_selector(device.uri.removeprefix(_PREFIX))
+    keys = selector.keys or (("api", device.host_api), ("name", _bare_name(device)))
+    return DeviceSelector(selector.text, keys, is_exact=True)
 
 
 def describe_inputs(
@@ -280,7 +280,7 @@ def _uri(device: InputDevice, inputs: Sequence[InputDevice]) -> str:
     """Return the first form that matches this input and no other."""
     for text in _forms(device):
         with contextlib.suppress(ConfigError):  # text after a comma in a name may look like a key
-            if parse_wanted(text).among(inputs) == [device]:
+            if parse_selector(text).matching(inputs) == [device]:
                 return _PREFIX + text
     return f"{_PREFIX}{device.index}"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from spectrod.config import PcmFormat
 from spectrod.errors import InputError
-from spectrod.source.base import Seam
+from spectrod.source.base import Discontinuity
 from spectrod.source.naming import topic_name
 from spectrod.source.pcm import LOOK_AGAIN_S, StreamSource, describe_raw
 from spectrod.text import printable
@@ -61,7 +61,7 @@ class FifoSource(StreamSource):
         self._fd = -1
         self._t_last_ns: int | None = None
 
-    def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
+    def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity]:
         """Yield samples as they arrive, from one writer after another."""
         try:
             while self._wait_for_writer():
@@ -70,7 +70,7 @@ class FifoSource(StreamSource):
         finally:
             self._close()
 
-    def _one_writer(self, n_max: int) -> Iterator[Float32Array | Seam]:
+    def _one_writer(self, n_max: int) -> Iterator[Float32Array | Discontinuity]:
         decoder, is_first = self._decoder, True
         while data := self._read(n_max * decoder.frame_bytes - len(decoder.rest)):
             samples = decoder.decode(data)
@@ -78,12 +78,12 @@ class FifoSource(StreamSource):
                 t_first_ns = self._t_first_ns(n)
                 self._say_waiting_for("")
                 if is_first:
-                    yield self._seam(t_first_ns)
+                    yield self._discontinuity(t_first_ns)
                     is_first = False
                 self._t_last_ns = t_first_ns + round(n * 1e9 / self.fs)
                 yield samples
 
-    def _seam(self, t_first_ns: int) -> Seam:
+    def _discontinuity(self, t_first_ns: int) -> Discontinuity:
         """Count the samples missed since the previous writer, if there was one."""
         lost = 0
         if self._t_last_ns is not None:
@@ -91,7 +91,7 @@ class FifoSource(StreamSource):
             lost = max(1, round((t_first_ns - self._t_last_ns) * 1e-9 * self.fs))
             self._restarts += 1
             _log.info("%s: written again, %d samples missing", self._path, lost)
-        return Seam(lost, t_first_ns)
+        return Discontinuity(lost, t_first_ns)
 
     def _read(self, n_bytes: int) -> bytes:
         """Read available data or wait for it; b"" when the last writer has gone, or if stopped."""

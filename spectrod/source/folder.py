@@ -11,7 +11,7 @@ import numpy as np
 
 from spectrod.config import Pace
 from spectrod.errors import InputError
-from spectrod.source.base import SPAN_MAX_S, YEAR_S, PulledSource, Seam
+from spectrod.source.base import SPAN_MAX_S, YEAR_S, Discontinuity, PulledSource
 from spectrod.source.left_out import LeftOut
 from spectrod.source.listing import list_sound_files
 from spectrod.source.naming import topic_name
@@ -93,23 +93,23 @@ class FolderSource(PulledSource):
             self.n_samples = last.end
             self.start_utc_ns = first.recorded.utc_ns if first.recorded else None
 
-    def begin_at(self, sample_index: int) -> None:
+    def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""
         if not self._loop:
-            self._begin = sample_index
+            self._first = sample_index
 
-    def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
-        """Yield the samples of each file in turn, with a ``Seam`` for each gap."""
+    def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity]:
+        """Yield the samples of each file in turn, with a ``Discontinuity`` for each gap."""
         interleaved = np.empty((n_max, self._n_channels), np.float32)
         while True:
-            end, n_read = self._begin, 0
+            end, n_read = self._first, 0
             for member in self._members:
                 begin = max(end, member.begin)
                 if begin >= member.end:
                     continue
                 for first, samples in self._samples(member, interleaved, begin - member.origin):
                     if member.origin + first > end:
-                        yield Seam(member.origin + first - end)
+                        yield Discontinuity(member.origin + first - end)
                     yield samples
                     n_read += samples.shape[1]
                     end = member.origin + first + samples.shape[1]

@@ -97,26 +97,26 @@ def forms(*, safe_only: bool = False) -> str:
 # ---- sound cards
 
 
-def _open_soundcard(settings: SourceConfig, wanted: str, _pace: Pace) -> Source:
+def _open_soundcard(settings: SourceConfig, text: str, _pace: Pace) -> Source:
     from spectrod.source.soundcard import SoundCardSource  # noqa: PLC0415
 
-    return SoundCardSource(wanted, settings)
+    return SoundCardSource(text, settings)
 
 
-def _check_soundcard(_settings: SourceConfig, wanted: str) -> None:
-    _absent_soundcard(wanted)
+def _check_soundcard(_settings: SourceConfig, text: str) -> None:
+    _absent_soundcard(text)
 
 
-def _absent_soundcard(wanted: str) -> str:
-    from spectrod.source.devices import parse_wanted  # noqa: PLC0415
+def _absent_soundcard(text: str) -> str:
+    from spectrod.source.devices import parse_selector  # noqa: PLC0415
 
-    return parse_wanted(wanted).topic_name()
+    return parse_selector(text).topic_name()
 
 
-def _inspect_soundcard(wanted: str) -> str:
-    from spectrod.source.devices import choose_input, list_inputs, parse_wanted  # noqa: PLC0415
+def _inspect_soundcard(text: str) -> str:
+    from spectrod.source.devices import choose_input, list_inputs, parse_selector  # noqa: PLC0415
 
-    device = choose_input(parse_wanted(wanted), [found.device for found in list_inputs()])
+    device = choose_input(parse_selector(text), [found.device for found in list_inputs()])
     return f"soundcard {device.name}: there, {device.samplerate:g} Hz, channels: {device.channels}"
 
 
@@ -250,9 +250,9 @@ def _open_sigmf(settings: SourceConfig, path: str, pace: Pace) -> Source:
     return SigmfSource(path, settings.samplerate, pace, loop=settings.loop)
 
 
-def _require_own(key: str, wanted: int, own: int, path: str) -> None:
-    if wanted not in (0, own):
-        raise ConfigError(f"source.{key}={wanted}: {path} has {own}, and a file's own is used")
+def _require_own(key: str, given: int, own: int, path: str) -> None:
+    if given not in (0, own):
+        raise ConfigError(f"source.{key}={given}: {path} has {own}, and a file's own is used")
 
 
 # ---- the table

@@ -15,7 +15,7 @@ from spectrod.config import PcmFormat
 from spectrod.errors import InputError
 from spectrod.quantities import format_frequency
 from spectrod.settings import IqFormat
-from spectrod.source.base import PulledSource, Seam
+from spectrod.source.base import Discontinuity, PulledSource
 from spectrod.stats import CaptureStats
 from spectrod.types import SampleFormat
 from spectrod.units import Float32Array
@@ -273,7 +273,7 @@ class PcmSource(StreamSource):
         self.description = describe_raw("standard input", format_, fs, channels)
         self._fd = _standard_input() if fd is None else fd
 
-    def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
+    def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity]:
         """Yield samples as they arrive."""
         decoder, is_first = self._decoder, True
         while data := self._read(n_max * decoder.frame_bytes - len(decoder.rest)):
@@ -281,7 +281,7 @@ class PcmSource(StreamSource):
             if (n := samples.shape[1]) > 0:
                 self._say_waiting_for("")
                 if is_first:
-                    yield Seam(t_mono_ns=self._t_first_ns(n))
+                    yield Discontinuity(t_mono_ns=self._t_first_ns(n))
                     is_first = False
                 yield samples
         self._say_waiting_for("")

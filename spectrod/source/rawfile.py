@@ -59,16 +59,16 @@ class RawFileSource(PulledSource):
             self.n_samples = self._n_bytes // self._decoder.frame_bytes
             self.start_utc_ns = find_start(path)
 
-    def begin_at(self, sample_index: int) -> None:
+    def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""
         if not self._loop:
-            self._begin = sample_index
+            self._first = sample_index
 
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
         """Yield the file's samples; raises InputError if the file has become shorter."""
         n_bytes = n_max * self._decoder.frame_bytes
         with Path(self._path).open("rb") as file:
-            file.seek(self._begin * self._decoder.frame_bytes)
+            file.seek(self._first * self._decoder.frame_bytes)
             while data := self._read(file, n_bytes):
                 yield self._decoder.decode(data)
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 from spectrod.config import Pace
 from spectrod.errors import InputError
 from spectrod.quantities import format_frequency
-from spectrod.source.base import PulledSource, Seam
+from spectrod.source.base import Discontinuity, PulledSource
 from spectrod.source.naming import topic_name
 from spectrod.source.pcm import decode
 from spectrod.source.recorded_at import find_start
@@ -54,21 +54,21 @@ class SigmfSource(PulledSource):
             if self.start_utc_ns is None:
                 self.start_utc_ns = find_start(recording.data_path)
 
-    def begin_at(self, sample_index: int) -> None:
+    def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""
         if not self._loop:
-            self._begin = sample_index
+            self._first = sample_index
 
-    def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
-        """Yield the samples of each segment in turn, with a ``Seam`` for each gap."""
+    def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity]:
+        """Yield the samples of each segment in turn, with a ``Discontinuity`` for each gap."""
         with Path(self._recording.data_path).open("rb", buffering=0) as file:
             while True:
-                end = self._begin
+                end = self._first
                 for segment in self._recording.segments:
                     if segment.end <= end:
                         continue
                     if segment.begin > end:
-                        yield Seam(segment.begin - end)
+                        yield Discontinuity(segment.begin - end)
                         end = segment.begin
                     yield from self._samples(file, segment, end - segment.begin, n_max)
                     end = segment.end

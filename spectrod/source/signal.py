@@ -64,13 +64,13 @@ class SignalSource(PulledSource):
         self.name = "signal"
         self.description = f"test signal {text}"
 
-    def begin_at(self, sample_index: int) -> None:
+    def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""
-        self._begin = sample_index
+        self._first = sample_index
 
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
         """Yield the signal in blocks of n_max samples."""
-        index = self._begin
+        index = self._first
         while True:
             samples = self._generate(index, n_max).astype(np.float32)
             yield np.broadcast_to(samples, (self.channels, n_max))

@@ -14,8 +14,8 @@ from spectrod.source.devices import (
     InputDevice,
     choose_input,
     describe_inputs,
-    identity_of,
-    parse_wanted,
+    lasting_selector,
+    parse_selector,
 )
 from spectrod.source.left_out import LeftOut
 from spectrod.source.pcm import NATIVE_FORMATS
@@ -33,8 +33,8 @@ class SoundCardSource:
 
     Parameters
     ----------
-    wanted : str
-        Selects the device; see ``spectrod.source.devices.parse_wanted``.
+    text : str
+        Selects the device; see ``spectrod.source.devices.parse_selector``.
     settings : SourceConfig
         A rate of 0 selects the device's default; 0 channels select its first two, or as many as
         ``select`` needs.
@@ -54,10 +54,10 @@ class SoundCardSource:
     is_live = True
     is_stored = False
 
-    def __init__(self, wanted: str, settings: SourceConfig) -> None:
-        sought = parse_wanted(wanted)
+    def __init__(self, text: str, settings: SourceConfig) -> None:
+        selector = parse_selector(text)
         with closing(CaptureProcess()) as process:
-            device = choose_input(sought, describe_inputs(process.scan()))
+            device = choose_input(selector, describe_inputs(process.scan()))
             self.description = f"sound card {device.name!r} ({device.host_api})"
             self._settings = _stream_settings(device, settings)
             try:
@@ -65,8 +65,8 @@ class SoundCardSource:
             except UnavailableError as error:
                 raise UnavailableError(f"{self.description}: {error}") from error
         self._selected = select_channels(settings, self._settings.channels)
-        self._identity = identity_of(device)
-        self.name = sought.topic_name()
+        self._selector = lasting_selector(device)
+        self.name = selector.topic_name()
         self.fs, self.channels = self._settings.samplerate, len(self._selected)
         # Planar layout: frames are read more often than samples are written.
         self.layout = SampleLayout(NATIVE_FORMATS[self._settings.format], self.channels)
@@ -95,7 +95,7 @@ class SoundCardSource:
 
         self._supervisor = Supervisor(
             self.description,
-            self._identity,
+            self._selector,
             self._settings,
             reader,
             on_change=on_change,

@@ -241,17 +241,17 @@ class SoundFileSource(PulledSource):
             self.n_samples = self._file.n_samples
             self.start_utc_ns = find_start(path, self.fs, self._file.comment)
 
-    def begin_at(self, sample_index: int) -> None:
+    def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""
         if self._file.seeks_exactly and not self._loop:
-            self._begin = sample_index
+            self._first = sample_index
 
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
         """Yield the file's samples, up to its end or to the damage."""
         interleaved = np.empty((n_max, self._file.channels), np.float32)
         try:
-            if self._begin:
-                self._file.seek(self._begin)
+            if self._first:
+                self._file.seek(self._first)
             while n := self._read_into(interleaved):
                 yield interleaved[:n].T
                 self._note_damage()

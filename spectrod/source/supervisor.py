@@ -12,8 +12,8 @@ from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.ring import SampleRing
 from spectrod.source.capture_index import CaptureIndex
 from spectrod.source.capture_process import BlockRecord, CaptureProcess, StreamSettings
-from spectrod.source.devices import Wanted, choose_input, describe_inputs
-from spectrod.source.patience import Patience
+from spectrod.source.devices import DeviceSelector, choose_input, describe_inputs
+from spectrod.source.stall_timeout import StallTimeout
 from spectrod.stats import CaptureStats
 from spectrod.wakeup import Wakeup
 from spectrod.worker import Worker
@@ -41,13 +41,13 @@ class Supervisor:
     Waiting is reported after 0.9 s without samples, or at once when the stream or the process ends.
     A silent stream is closed 1.5 s later and its process killed; the pauses between attempts grow
     from 0.1 s to 1.5 s. A stream that is silent regularly without losing samples (PulseAudio's null
-    sink delivers every 2 s) gets more time; see ``Patience``.
+    sink delivers every 2 s) gets more time; see ``StallTimeout``.
 
     Parameters
     ----------
     description : str
         Name of the device in errors and the log.
-    identity : Wanted
+    selector : DeviceSelector
         Selector of the device.
     settings : StreamSettings
         Settings of the stream, except the device's index, which may change.
@@ -62,23 +62,23 @@ class Supervisor:
     def __init__(
         self,
         description: str,
-        identity: Wanted,
+        selector: DeviceSelector,
         settings: StreamSettings,
         ring: SampleRing,
         *,
         on_change: Callable[[], None],
         on_end: Callable[[SpectrodError | None], None],
     ) -> None:
-        self._description, self._identity, self._settings = description, identity, settings
+        self._description, self._selector, self._settings = description, selector, settings
         self._ring, self._on_change = ring, on_change
         self._blocks = CaptureIndex(ring, settings, description)
         self._process = CaptureProcess(ring.shared)
         self._backoff = Backoff(last_s=_RETRY_LAST_S)
         block_s = settings.block_frames / settings.samplerate
-        self._patience = Patience(max(_SILENCE_S, _BLOCKS_OF_SILENCE * block_s))
+        self._stall_timeout = StallTimeout(max(_SILENCE_S, _BLOCKS_OF_SILENCE * block_s))
         self._waiting_for, self._waiting_since_s = "", 0.0
         self._attempts = self._streams = 0
-        self._told = CaptureStats()
+        self._reported = CaptureStats()
         self._stop, self._stopping = Wakeup(), threading.Event()
         self._worker = Worker("capture", self._run, on_end)
 
@@ -129,9 +129,9 @@ class Supervisor:
 
     def _open(self) -> None:
         self._attempts += 1
-        self._tell()
+        self._report_changes()
         inputs = describe_inputs(self._process.scan(self._stop))
-        device = choose_input(self._identity, inputs)
+        device = choose_input(self._selector, inputs)
         self._process.open(dataclasses.replace(self._settings, device=device.index), self._stop)
 
     def _deliver(self) -> None:
@@ -139,7 +139,7 @@ class Supervisor:
         blocks = self._first_blocks()
         if not blocks:
             return
-        lost = self._blocks.begin(blocks)
+        lost = self._blocks.start_stream(blocks)
         self._streams += 1
         self._end_waiting(lost)
         while blocks:
@@ -147,7 +147,7 @@ class Supervisor:
                 if self._stopping.is_set():
                     return
                 self._blocks.add(block)
-            self._tell()
+            self._report_changes()
             if self._blocks.delivered_s > _STEADY_S:
                 self._backoff.reset()
             blocks = self._next_blocks()
@@ -170,26 +170,26 @@ class Supervisor:
 
     def _await_blocks(self) -> list[BlockRecord]:
         """Wait for blocks; empty only if stopped. Reports late blocks; gives up after more time."""
-        blocks = self._process.wait(self._patience.s, self._stop)
+        blocks = self._process.wait(self._stall_timeout.s, self._stop)
         if blocks or self._stopping.is_set():
             return blocks
-        self._wait_for(f"no samples for {self._patience.s:.1f} s")
+        self._wait_for(f"no samples for {self._stall_timeout.s:.1f} s")
         blocks = self._process.wait(_GIVE_UP_S, self._stop)
         if self._stopping.is_set():
             return []
         if not blocks:
             self._process.close()
-            raise UnavailableError(f"no samples for {self._patience.s + _GIVE_UP_S:.1f} s")
+            raise UnavailableError(f"no samples for {self._stall_timeout.s + _GIVE_UP_S:.1f} s")
         return blocks
 
     def _end_stall(self, since_s: float) -> None:
         """Record that a silent stream delivers again."""
         now_s = time.monotonic()
-        if self._patience.bear(now_s - since_s, now_s):
+        if self._stall_timeout.record_stall(now_s - since_s, now_s):
             _log.warning(
-                "%s: delivers in bursts; up to %.1f s of silence are borne from now on",
+                "%s: delivers in bursts; the stall timeout is %.1f s from now on",
                 self._description,
-                self._patience.s,
+                self._stall_timeout.s,
             )
         self._end_waiting(0)
 
@@ -207,7 +207,7 @@ class Supervisor:
             self._waiting_since_s = time.monotonic()
         self._waiting_for = reason
         _log.warning("%s: waiting: %s", self._description, reason)
-        self._tell()
+        self._report_changes()
 
     def _end_waiting(self, lost: int) -> None:
         if self._waiting_for:
@@ -216,14 +216,14 @@ class Supervisor:
             _log.warning(
                 "%s: back after %.1f s, %d samples lost", self._description, waited_s, lost
             )
-            self._tell()
+            self._report_changes()
 
-    def _tell(self) -> None:
+    def _report_changes(self) -> None:
         """Call ``on_change`` if a counter or the state has changed."""
         counted = self._counted()
-        if counted == self._told:
+        if counted == self._reported:
             return
-        if counted.suspected != self._told.suspected:
-            self._patience.forget()
-        self._told = counted
+        if counted.suspected != self._reported.suspected:
+            self._stall_timeout.forget()
+        self._reported = counted
         self._on_change()

@@ -69,14 +69,14 @@ class WavFileSource(SelectableSource):
         is_as_in_file = self._selected is None and self.channels > 1
         return SampleLayout(self._in_file.sample_format, self.channels, interleaved=is_as_in_file)
 
-    def begin_at(self, sample_index: int) -> None:
+    def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``SelectableSource``."""
-        self._begin = min(sample_index, self._file_layout.n_samples)
+        self._first = min(sample_index, self._file_layout.n_samples)
 
     def open_reader(self) -> Self:
         """Return this source, which opens the file when it is first read. Call it once."""
         self.data = Wakeup()
-        self._taken = self._begin
+        self._taken = self._first
         self._t_mono_ns = time.monotonic_ns()
         self._t_utc_ns = time.time_ns() if self.start_utc_ns is None else self.start_utc_ns
         return self

@@ -90,15 +90,15 @@ class Listener:
     @property
     def silences(self):
         """Return the times at which the source reported that no samples came."""
-        said = [False, *(bool(capture.waiting_for) for _, capture in self.changes)]
-        return sum(now and not before for before, now in itertools.pairwise(said))
+        states = [False, *(bool(capture.waiting_for) for _, capture in self.changes)]
+        return sum(now and not before for before, now in itertools.pairwise(states))
 
-    def hear(self, seconds, limit_s=None):
+    def wait_for_seconds(self, seconds, limit_s=None):
         """Wait until a number of seconds of samples has come, without gaps."""
-        heard = len(self.ring.arrivals)
+        n_before = len(self.ring.arrivals)
 
         def enough():
-            come = self.ring.arrivals[heard:]
+            come = self.ring.arrivals[n_before:]
             return sum(end - start for end, _, start, _, _ in come) >= seconds * self.source.fs
 
         return self.wait(enough, limit_s or seconds + 3.0, f"{seconds:g} s more of samples")

@@ -12,9 +12,9 @@ from spectrod.source.capture_process import CaptureProcess
 from spectrod.source.devices import (
     choose_input,
     describe_inputs,
-    identity_of,
+    lasting_selector,
     list_inputs,
-    parse_wanted,
+    parse_selector,
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.audio]
@@ -50,7 +50,7 @@ def test_identities_find_their_inputs_in_the_next_scan(sound_server):
         after = describe_inputs(process.scan())
     assert len(before) >= 2
     for device in before:
-        assert choose_input(identity_of(device), after) == device
+        assert choose_input(lasting_selector(device), after) == device
 
 
 def test_a_missing_input_is_reported_with_the_list(sound_server, capsys, monkeypatch):
@@ -66,7 +66,7 @@ def test_jack_inputs_are_listed(jack_server):
     """JACK's ports are an input of their own host API."""
     jack_server.start()
     inputs = [entry.device for entry in list_inputs()]
-    device = choose_input(parse_wanted("api=jack"), inputs)
+    device = choose_input(parse_selector("api=jack"), inputs)
     assert device.host_api == "JACK Audio Connection Kit"
     assert device.uri == "soundcard:api=JACK Audio Connection Kit,name=system"
 

@@ -11,7 +11,7 @@ from spectrod.config import SourceConfig
 from spectrod.errors import InputError, InternalError, StorageError, UnavailableError
 from spectrod.pipeline import Pipeline
 from spectrod.source import open_source
-from spectrod.source.base import PulledSource, Seam
+from spectrod.source.base import Discontinuity, PulledSource
 from spectrod.source.wavfile import WavFileSource
 from spectrod.stats import CaptureStats
 from spectrod.types import SpectrumSpec
@@ -122,7 +122,7 @@ def test_a_limit_within_a_gap_or_beyond_it(limit, last):
     class Gap(ArraySource):
         def blocks(self, n_max):
             yield from super().blocks(n_max)
-            yield Seam(5000)
+            yield Discontinuity(5000)
             yield from super().blocks(n_max)
 
     sink = Collect()

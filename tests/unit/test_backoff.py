@@ -3,7 +3,7 @@
 import pytest
 
 from spectrod.backoff import Backoff
-from spectrod.source.patience import Patience
+from spectrod.source.stall_timeout import StallTimeout
 
 
 def test_pauses_double_up_to_the_last():
@@ -26,35 +26,35 @@ def test_pauses_differ():
 
 def test_patience_grows_at_the_third_stall_in_time():
     """Three stalls within 30 s raise the timeout once, to 1.5 times the longest stall."""
-    patience = Patience(0.9)
-    assert not patience.bear(1.0, 100.0)
-    assert not patience.bear(2.0, 110.0)
-    assert patience.s == 0.9
-    assert patience.bear(1.5, 129.0)
-    assert patience.s == pytest.approx(3.0)
-    assert not any(patience.bear(1.0, 130.0 + t) for t in range(9))  # below the timeout
-    assert patience.s == pytest.approx(3.0)
+    timeout = StallTimeout(0.9)
+    assert not timeout.record_stall(1.0, 100.0)
+    assert not timeout.record_stall(2.0, 110.0)
+    assert timeout.s == 0.9
+    assert timeout.record_stall(1.5, 129.0)
+    assert timeout.s == pytest.approx(3.0)
+    assert not any(timeout.record_stall(1.0, 130.0 + t) for t in range(9))  # below the timeout
+    assert timeout.s == pytest.approx(3.0)
 
 
 def test_patience_is_bounded():
     """The stall timeout has an upper bound, so minutes of silence still count as a loss."""
-    patience = Patience(0.9)
-    assert [patience.bear(60.0, t) for t in (0.0, 1.0, 2.0)] == [False, False, True]
-    assert patience.s == 5.0
+    timeout = StallTimeout(0.9)
+    assert [timeout.record_stall(60.0, t) for t in (0.0, 1.0, 2.0)] == [False, False, True]
+    assert timeout.s == 5.0
 
 
 def test_rare_stalls_do_not_count():
     """Stalls that are far apart are separate faults and do not raise the timeout."""
-    patience = Patience(0.9)
-    assert not any(patience.bear(2.0, 16.0 * t) for t in range(20))
-    assert patience.s == 0.9
+    timeout = StallTimeout(0.9)
+    assert not any(timeout.record_stall(2.0, 16.0 * t) for t in range(20))
+    assert timeout.s == 0.9
 
 
 def test_stalls_before_a_loss_do_not_count():
     """Losses show that a stream does not merely deliver in bursts, so its stalls are dropped."""
-    patience = Patience(0.9)
+    timeout = StallTimeout(0.9)
     for t in range(10):
-        assert not patience.bear(2.0, t)
+        assert not timeout.record_stall(2.0, t)
         if t % 2:
-            patience.forget()
-    assert patience.s == 0.9
+            timeout.forget()
+    assert timeout.s == 0.9

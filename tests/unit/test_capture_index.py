@@ -65,7 +65,7 @@ def write_all(card, blocks):
     for first in range(blocks[0].position, blocks[-1].stop, BLOCK):
         card.write(np.arange(first, first + BLOCK, dtype="<f4").tobytes(), BLOCK)
     placed = [each._replace(position=base + each.position) for each in blocks]
-    lost = card.index.begin(placed)
+    lost = card.index.start_stream(placed)
     for each in placed:
         card.index.add(each)
     return lost
@@ -97,7 +97,7 @@ def test_selected_channels_arrive_as_the_device_gave_them(format_, interleaved, 
     data = np.random.default_rng(1).integers(0, 100, 7 * 3 * BYTES_PER_SAMPLE[format_], np.uint8)
     card.write(data.tobytes(), 7)
     record = block(0, n=7)
-    card.index.begin([record])
+    card.index.start_stream([record])
     card.index.add(record)
     layout = SampleLayout(NATIVE_FORMATS[format_], len(selected), interleaved)
     memory = layout.arranged(np.zeros(layout.step_bytes * 9, np.uint8), 9)

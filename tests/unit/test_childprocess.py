@@ -83,7 +83,7 @@ def test_a_wait_can_be_ended(start):
     child, stop = start(ECHO), Wakeup()
     os.kill(child.pid, signal.SIGSTOP)
     stop.set()
-    with pytest.raises(UnavailableError, match="given up while it was waited for"):
+    with pytest.raises(UnavailableError, match="stopped while waiting for it"):
         child.ask({}, 10.0, stop)
     stop.close()
 

@@ -8,8 +8,8 @@ from spectrod.source.devices import (
     InputDevice,
     choose_input,
     describe_inputs,
-    identity_of,
-    parse_wanted,
+    lasting_selector,
+    parse_selector,
 )
 
 HW_PARAMS = """access: RW_INTERLEAVED
@@ -159,8 +159,8 @@ def test_each_input_gets_the_form_that_lasts_longest(sys_root):
         "soundcard:13",
     ]
     for device in inputs:
-        assert choose_input(identity_of(device), inputs) == device
-        assert choose_input(parse_wanted(device.uri.removeprefix("soundcard:")), inputs) == device
+        assert choose_input(lasting_selector(device), inputs) == device
+        assert choose_input(parse_selector(device.uri.removeprefix("soundcard:")), inputs) == device
 
 
 def test_hardware_without_sysfs_is_named_without_numbers(sys_root):
@@ -168,7 +168,7 @@ def test_hardware_without_sysfs_is_named_without_numbers(sys_root):
     (device,) = describe_inputs([scanned(0, "UMIK-1: USB Audio (hw:1,0)")], sys_root)
     assert device.uri == "soundcard:api=ALSA,name=UMIK-1: USB Audio"
     (moved,) = describe_inputs([scanned(5, "UMIK-1: USB Audio (hw:3,0)")], sys_root)
-    assert choose_input(identity_of(device), [moved]) == moved
+    assert choose_input(lasting_selector(device), [moved]) == moved
 
 
 def test_lost_card_is_found_at_another_number(tmp_path):
@@ -179,7 +179,7 @@ def test_lost_card_is_found_at_another_number(tmp_path):
         add_usb_card(root, number, f"Card{number}", port, "A1B2")
     (lost,) = describe_inputs([scanned(0, "USB: Audio (hw:1,0)", is_default=True)], before)
     others = [scanned(0, "default", is_default=True), scanned(1, "USB: Audio (hw:7,0)")]
-    assert choose_input(identity_of(lost), describe_inputs(others, after)).index == 1
+    assert choose_input(lasting_selector(lost), describe_inputs(others, after)).index == 1
 
 
 @pytest.mark.parametrize("name", ["pulse", "UMIK-1: USB Audio (hw:1,0)", "left,right=1"])
@@ -188,16 +188,16 @@ def test_lost_input_is_not_taken_for_another(sys_root, name):
     (lost,) = describe_inputs([scanned(2, name)], sys_root)
     others = describe_inputs([scanned(1, f"{name[:10]}, other"), scanned(2, "else")], sys_root)
     with pytest.raises(UnavailableError, match="no such audio input"):
-        choose_input(identity_of(lost), others)
+        choose_input(lasting_selector(lost), others)
     back = describe_inputs([scanned(0, f"{name}, other"), scanned(4, name)], sys_root)
-    assert choose_input(identity_of(lost), back).index == 4
+    assert choose_input(lasting_selector(lost), back).index == 4
 
 
 def test_twins_are_told_apart_by_their_places_only(sys_root):
     """Of two inputs with the same name the one with the lost index is preferred, else either is."""
     first, second = describe_inputs([scanned(3, "twin"), scanned(4, "twin")], sys_root)
-    assert choose_input(identity_of(second), [first, second]) == second
-    assert choose_input(identity_of(second), [first]) == first
+    assert choose_input(lasting_selector(second), [first, second]) == second
+    assert choose_input(lasting_selector(second), [first]) == first
 
 
 def test_inputs_in_use_are_listed_though_portaudio_leaves_them_out(sys_root):
@@ -254,12 +254,12 @@ INPUTS = [
 )
 def test_inputs_are_chosen(wanted, index):
     """An input is selected by index, by name (exact before partial), or by keys that all match."""
-    assert choose_input(parse_wanted(wanted), INPUTS).index == index
+    assert choose_input(parse_selector(wanted), INPUTS).index == index
 
 
 def test_first_input_serves_where_none_is_the_default():
     """Without a default input the first one is used."""
-    assert choose_input(parse_wanted(""), INPUTS[:2]).index == 0
+    assert choose_input(parse_selector(""), INPUTS[:2]).index == 0
 
 
 @pytest.mark.parametrize(
@@ -269,13 +269,13 @@ def test_unknown_inputs_list_what_there_is(wanted):
     """An unknown input is refused with a list of inputs; ports and serials match only whole."""
     match = rf"^soundcard:{wanted}: no such audio input; there are 0 'HDA .*, 4 'UMIK"
     with pytest.raises(UnavailableError, match=match):
-        choose_input(parse_wanted(wanted), INPUTS)
+        choose_input(parse_selector(wanted), INPUTS)
 
 
 def test_no_input_at_all():
     """A machine without inputs gives an error that says so."""
     with pytest.raises(UnavailableError, match=r"^soundcard: no audio input on this machine$"):
-        choose_input(parse_wanted("pulse"), [])
+        choose_input(parse_selector("pulse"), [])
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_no_input_at_all():
 def test_bad_keys(text, rule):
     """A key that is unknown, empty, repeated or not a number is refused with the rule."""
     with pytest.raises(ConfigError, match=f"^soundcard:{text}: {rule}"):
-        parse_wanted(text)
+        parse_selector(text)
 
 
 @pytest.mark.parametrize(
@@ -306,4 +306,4 @@ def test_bad_keys(text, rule):
 )
 def test_topics_are_named_by_what_was_asked_for(text, name):
     """Topics are named by the selection and not by the device, so they stay the same."""
-    assert parse_wanted(text).topic_name() == name
+    assert parse_selector(text).topic_name() == name

@@ -541,7 +541,7 @@ def test_parts_of_a_folder_with_a_truncated_file(folder, collect, begin):
     first, last = folder(0, 1000), folder(20, 1000)
     cut(folder.path / "20260501_043000.000000.wav")
     source = open_folder(folder)
-    source.begin_at(begin)
+    source.start_at(begin)
     stretches = collect(source)
     if begin < 950:
         np.testing.assert_array_equal(stretches.pop(0)[1], first[:, begin:950])

@@ -128,7 +128,7 @@ def test_missing_samples_are_a_gap(tmp_path, collect, says):
     assert times[1] - times[0] == pytest.approx(1.1e9, abs=2)
     for first, expected in ((59, [59, 110]), (60, [110]), (100, [110]), (111, [111])):
         source = opened(path)
-        source.begin_at(first)
+        source.start_at(first)
         assert [index for index, *_ in collect(source)] == expected
 
 

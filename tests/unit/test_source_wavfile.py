@@ -115,7 +115,7 @@ def test_skipping(tmp_path):
     """Skipped samples are not read, and the index advances."""
     expected = write(tmp_path / "x.wav")
     source = opened(tmp_path / "x.wav")
-    source.begin_at(701)
+    source.start_at(701)
     reader = source.open_reader()
     block = reader.read(400)
     assert (block.sample_index, block.n_samples, reader.exhausted) == (701, 300, True)

@@ -7,7 +7,7 @@ import pytest
 from spectrod.ring import SampleRing
 from spectrod.source import supervisor as supervisor_module
 from spectrod.source.capture_process import BlockRecord, StreamSettings
-from spectrod.source.devices import Wanted
+from spectrod.source.devices import DeviceSelector
 from spectrod.source.supervisor import Supervisor
 
 BLOCKS = [BlockRecord(i, t_mono_ns=i, n_samples=1, flagged=False) for i in range(1000)]
@@ -24,7 +24,7 @@ class Writer:
         self.clock = SimpleNamespace(rate_error_ppm=None, rate_uncertainty_ppm=None, jitter_s=None)
         self.written = []
 
-    def begin(self, _blocks):
+    def start_stream(self, _blocks):
         return self.lost
 
     def add(self, block):
@@ -39,7 +39,7 @@ def writer():
     settings = StreamSettings(0, "ALSA", 48000.0, 1, "s16le", 1)
     ring = SampleRing(48000.0, 1)
     writer.supervisor = Supervisor(
-        "card", Wanted(), settings, ring, on_change=lambda: None, on_end=lambda _: None
+        "card", DeviceSelector(), settings, ring, on_change=lambda: None, on_end=lambda _: None
     )
     writer.supervisor._blocks = writer
     yield writer

@@ -8,7 +8,7 @@ _MARGIN = 1.5
 _LONGEST_S = 5.0
 
 
-class Patience:
+class StallTimeout:
     """A timeout that grows for streams that deliver in bursts: they pause regularly, without loss.
 
     Attributes
@@ -26,7 +26,7 @@ class Patience:
         self.s = first_s
         self._stalls: deque[tuple[float, float]] = deque(maxlen=_STALLS)
 
-    def bear(self, stall_s: float, now_s: float) -> bool:
+    def record_stall(self, stall_s: float, now_s: float) -> bool:
         """Record a stall that ended by itself; the third within 30 s increases ``s``.
 
         Parameters
@@ -43,10 +43,10 @@ class Patience:
         self._stalls.append((now_s, stall_s))
         if len(self._stalls) < _STALLS or now_s - self._stalls[0][0] > _WITHIN_S:
             return False
-        wanted = min(_LONGEST_S, _MARGIN * max(length for _, length in self._stalls))
+        needed = min(_LONGEST_S, _MARGIN * max(length for _, length in self._stalls))
         self._stalls.clear()
-        has_grown = wanted > self.s
-        self.s = max(self.s, wanted)
+        has_grown = needed > self.s
+        self.s = max(self.s, needed)
         return has_grown
 
     def forget(self) -> None:
