@@ -12,7 +12,7 @@ import zmq
 
 from spectrod.wire import schema
 
-START_S = 20.0
+START_S = 60.0
 
 
 class Daemon:

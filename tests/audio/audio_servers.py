@@ -11,7 +11,7 @@ from audio_faults import SHARED_MEMORY
 
 from spectrod_bench.pulseaudio import PulseServer
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 JACK_FS = 48000
 JACK_PERIOD = 480
 """Of samples; as short as a block."""

@@ -147,7 +147,7 @@ class DaemonProcess:
         """Stop the daemon if it is still running."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=60)
 
 
 @pytest.fixture

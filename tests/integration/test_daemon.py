@@ -26,7 +26,7 @@ from spectrod.wire.keys import make_keys
 from spectrod.wire.publisher import Publisher
 from spectrod.wire.sender import Sender
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 TONE = ("--source", "signal:sine,1000,-20", "--publish", "tcp://127.0.0.1:*", "--engine", "numpy")
 COMMAND = [sys.executable, "-m", "spectrod", "run", *TONE]
 

@@ -37,7 +37,7 @@ def assert_gap_is_as_long_as_the_time(before, after):
 def test_subscriber_hears_of_a_server_that_is_killed_and_back(sound_server):
     """A killed server is reported by a heartbeat within a second, and its gap by a spectrum."""
     with Daemon() as daemon:
-        before, _ = daemon.receive_frame(10.0)
+        before, _ = daemon.receive_frame(START_S)
         killed = time.monotonic()
         sound_server.kill()
         heartbeat, noticed = daemon.receive_state("waiting", 1.5)
@@ -57,7 +57,7 @@ def test_subscriber_hears_of_a_server_that_is_killed_and_back(sound_server):
 def test_subscriber_hears_of_a_card_that_is_absent_at_the_start(silent_server):
     """Without its card the daemon starts, reports the reason and delivers once the card appears."""
     with Daemon() as daemon:
-        heartbeat, _ = daemon.receive_state("waiting", 10.0)
+        heartbeat, _ = daemon.receive_state("waiting", START_S)
         assert "soundcard" in heartbeat.header.waiting_for
         silent_server.start()
         started = time.monotonic()
@@ -69,7 +69,7 @@ def test_subscriber_hears_of_a_card_that_is_absent_at_the_start(silent_server):
 def test_subscriber_hears_of_a_capture_process_that_is_killed(sound_server):
     """A killed capture process is replaced at once, with the gap in the next spectrum."""
     with Daemon() as daemon:
-        before, _ = daemon.receive_frame(10.0)
+        before, _ = daemon.receive_frame(START_S)
         killed = capture_process(daemon)
         os.kill(killed, signal.SIGKILL)
         after, _ = daemon.receive_frame(START_S, lambda header: header.gap_samples > 0)
@@ -84,7 +84,7 @@ def test_subscriber_hears_of_a_capture_process_that_is_killed(sound_server):
 def test_a_suspended_daemon_reports_its_losses(sound_server):
     """After ten seconds without a processor, the daemon reports what it lost from the capture."""
     with Daemon() as daemon:
-        before, _ = daemon.receive_frame(10.0)
+        before, _ = daemon.receive_frame(START_S)
         with stopped(daemon.process.pid):
             time.sleep(10.0)
         after, _ = daemon.receive_frame(START_S, lambda header: header.gap_samples > FS)
@@ -98,7 +98,7 @@ def test_a_suspended_daemon_reports_its_losses(sound_server):
 def test_daemon_that_is_killed_takes_its_capture_process_with_it(sound_server):
     """If the daemon is killed, its capture process ends, too."""
     with Daemon() as daemon:
-        daemon.receive_frame(10.0)
+        daemon.receive_frame(START_S)
         pid = capture_process(daemon)
         daemon.process.kill()
         with contextlib.suppress(ProcessLookupError):  # already gone
@@ -128,7 +128,7 @@ def test_wall_clock_that_is_set(sound_server, tmp_path):
         "DONT_FAKE_MONOTONIC": "1",
     }
     with Daemon(env=env) as daemon:
-        first, _ = daemon.receive_frame(10.0)
+        first, _ = daemon.receive_frame(START_S)
         utc_0 = first.header.t_utc_ns - first.header.t_mono_ns
         for text, hours in (("+1h", 1), ("-1h", -1)):
             set_clock(text)

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 GOLDEN_FILE = ROOT / "tests/data/golden_v1.json"
 GOLDEN = json.loads(GOLDEN_FILE.read_text())
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 LANGUAGES = ["python", "javascript", "c"]
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 SANITIZED = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

@@ -29,7 +29,7 @@ from spectrod.config import (
 )
 from spectrod.daemon import build_daemon
 
-TIMEOUT_S = 40.0
+TIMEOUT_S = 60.0
 pytestmark = pytest.mark.slow
 
 

@@ -278,6 +278,7 @@ def test_sources_come_and_go_while_the_publisher_runs(publish, raw_subscriber):
         seen.append(receive_until(sub, lambda m: "/pond/" in m.topic))
     kinds = [type(message) for message in seen if not isinstance(message, Heartbeat)]
     assert kinds == [Meta] * 2 + [Frame] * 4
+    receive_until(sub, lambda m: "/mic/" in m.topic)  # sent after the goodbye and what follows it
     assert publisher.history.topics() == []
 
 

@@ -146,7 +146,7 @@ def test_a_fifo_is_recorded_until_it_is_interrupted(tmp_path):
         assert number or not threading.Event().wait(1.5)
     _read_until(process, "waiting: no program writes to mic")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     assert process.returncode == 130
     pixels = read_levels("x.png").pixels
     assert (pixels.gaps, pixels.begin_utc_ns > START_NS) == (1, True)

@@ -9,7 +9,7 @@ import pytest
 
 from spectrod.client import Control, latest, subscribe
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 RECOVERY_S = 2.0
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from spectrod.client import Control, aio, latest, subscribe
 from spectrod.errors import ConfigError, DeniedError, UnavailableError
 from spectrod.wire.keys import make_keys
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 RIGHTS = {"alice": "read", "bob": "control"}
 
 pytestmark = pytest.mark.slow

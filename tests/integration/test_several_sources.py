@@ -34,7 +34,7 @@ from spectrod.errors import (
 from spectrod.service.progress import ProgressWatch, is_up
 from spectrod.source.signal import SignalSource
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 ANY_PORT = PublishConfig(endpoints=("tcp://127.0.0.1:*",))
 NUMPY = EngineConfig("numpy")
 TONE = SourceTable(uri="signal:sine,1000,-20", name="tone")

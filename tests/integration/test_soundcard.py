@@ -89,7 +89,7 @@ def test_interrupted_card_leaves_its_picture(sound_server, tone, tmp_path):
         while b"0:01 analysed" not in shown:
             shown += os.read(own, 4096)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 130
+        assert process.wait(timeout=60) == 130
     finally:
         os.close(own)
         player.terminate()

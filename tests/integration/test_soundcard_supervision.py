@@ -56,7 +56,7 @@ class Listener:
                 self.blocks.append(block)
                 self._news.notify_all()
 
-    def wait_until(self, condition, timeout_s=10.0):
+    def wait_until(self, condition, timeout_s=60.0):
         with self._news:
             assert self._news.wait_for(lambda: condition(self), timeout_s)
 
@@ -80,7 +80,7 @@ class Listener:
 
 def assert_left_nothing(before):
     for killed in childprocess._unreaped:
-        killed.wait(10.0)
+        killed.wait(60.0)
     after = belongings()
     assert after["children"] <= before["children"]  # a server may have been killed
     for kind in ("threads", "descriptors", "mappings"):
@@ -238,7 +238,7 @@ def test_a_bug_in_supervision_is_a_failure(sound_server, monkeypatch, caplog):
     """An unexpected error in supervision is a failure of the stream and leaves no resources."""
     monkeypatch.setattr(supervisor, "choose_input", lambda *_: 1 / 0)
     with Listener() as listener:
-        listener._reader.join(10.0)
+        listener._reader.join(60.0)
         assert listener.ring.exhausted
     assert "please report this" in str(listener.source.failure)
     assert "capture failed" in caplog.text

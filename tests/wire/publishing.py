@@ -5,7 +5,7 @@ import numpy as np
 from spectrod.stats import Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 ANY_PORT = "tcp://127.0.0.1:*"
 SPEC = SpectrumSpec(fs=48000.0, channels=2, win_length=256, hop=128, scaling="dbfs")
 
