@@ -31,6 +31,10 @@ class KernelBuildError(DeviceError):
     """An OpenCL program did not compile; the text holds device, options and the compiler's log."""
 
 
+class NotCompiledError(SpectrodError):
+    """A kernel is not in the cache, where compiling it was excluded; NumPy computes instead."""
+
+
 class StorageError(SpectrodError):
     """A file or folder cannot be written or read back."""
 

@@ -7,11 +7,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, Protocol
 
 import numpy as np
 
 from spectrod.analysis.engine import Engine
+from spectrod.analysis.live_engine import LiveEngine
 from spectrod.analysis.samples import to_float32
 from spectrod.analysis.stream import FrameStream
 from spectrod.demand import Demand
@@ -106,7 +108,7 @@ class Pipeline:
         The opened source, not started.
     specs : SpectrumSpec or sequence of them
         Spectra to compute, each with its own product; rate and channels are those of the source.
-    engine : Engine
+    engine : Engine or LiveEngine
         Computes the spectra. The pipeline owns it from here on; ``stop`` closes it.
     demand : Demand, optional
         Products to compute, and whether to pause, in addition to what attached sinks want; all by
@@ -139,7 +141,7 @@ class Pipeline:
         self,
         source: Source,
         specs: SpectrumSpec | Sequence[SpectrumSpec],
-        engine: Engine,
+        engine: Engine | LiveEngine,
         *,
         demand: Demand | None = None,
         progress: Wakeup | None = None,
@@ -152,6 +154,11 @@ class Pipeline:
         note: Callable[[str, str], None] = lambda _kind, _text: None,
     ) -> None:
         self.source, self.engine = source, engine
+        self._open_stream = (
+            engine.open_stream
+            if isinstance(engine, LiveEngine)
+            else partial(FrameStream, engine=engine)
+        )
         self._attached: tuple[_Attached, ...] = ()
         self._tapping: tuple[_Tapping, ...] = ()
         self._handing_on = threading.Lock()
@@ -321,10 +328,9 @@ class Pipeline:
         # Frames wait for a full batch only while more samples are readable.
         layout = self.ring.layout
         try:
-            return FrameStream(
+            return self._open_stream(
                 specs,
-                self.engine,
-                self._on_nonfinite,
+                on_nonfinite=self._on_nonfinite,
                 sample_format=layout.sample_format,
                 interleaved=layout.interleaved,
                 max_latency_s=float("inf"),

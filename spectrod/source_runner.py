@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from spectrod.analysis.engine import Engine, open_engine
+from spectrod.analysis.live_engine import LiveEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.analysis.warm_up import warm_up, warm_up_in_process
 from spectrod.backoff import Backoff
@@ -115,7 +116,7 @@ class SourceRunner:
         if source:
             self.pipeline = self._make(source)
         else:
-            self._open_engine().close()  # raise errors now, not when the source is found
+            self._open_engine(self.name).close()  # raise errors now, not when the source is found
 
     def open_feed(self) -> None:
         """Create the feed to subscribers; call it before ``start``.
@@ -181,9 +182,12 @@ class SourceRunner:
         if self.pipeline is None or _analyses(table) == _analyses(self.table):
             return None
         specs = specs_of(table, self.pipeline.source)
-        # Compile now: compiling at the first launch would stop the analysis for seconds.
-        new = [spec for spec in specs if spec not in self.pipeline.specs]
-        warm_up_in_process(self.pipeline.engine, new, self.pipeline.ring.layout.sample_format)
+        # On a device that was requested, compile before the change: compiling at the first launch
+        # would stop the analysis for seconds.
+        engine = self.pipeline.engine
+        if not isinstance(engine, LiveEngine):
+            new = [spec for spec in specs if spec not in self.pipeline.specs]
+            warm_up_in_process(engine, new, self.pipeline.ring.layout)
         return self.pipeline.prepare(specs)
 
     def change_to(self, table: SourceTable, stream: FrameStream | None) -> None:
@@ -282,11 +286,12 @@ class SourceRunner:
             undo.callback(source.stop)
             source.left_out.report_to(self._note_left_out)
             specs = specs_of(self.table, source)
-            engine = self._open_engine()
+            engine = self._open_engine(source.name)
             undo.callback(engine.close)
-            if self._shared.publisher.endpoints:  # the daemon runs: other sources are analysed
-                warm_up_in_process(engine, specs, source.layout.sample_format)
-            warm_up(engine, *specs, sample_format=source.layout.sample_format)
+            if not isinstance(engine, LiveEngine):
+                if self._shared.publisher.endpoints:  # the daemon runs: other sources are analysed
+                    warm_up_in_process(engine, specs, source.layout)
+                warm_up(engine, specs, source.layout)
             for spec in specs:
                 if spec.uncovered:
                     _log.info("%s: %s", source.name, rows_leave_out(spec))
@@ -311,8 +316,10 @@ class SourceRunner:
             undo.pop_all()
         return pipeline
 
-    def _open_engine(self) -> Engine:
+    def _open_engine(self, name: str) -> Engine | LiveEngine:
         requested = self._shared.engine
+        if requested.engine == "auto" and not requested.device:
+            return LiveEngine(name)
         return open_engine(requested.engine, requested.device)
 
     def _note_end(self) -> None:

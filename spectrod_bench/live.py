@@ -100,7 +100,7 @@ def run_pipeline(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Live
         raise ConfigError(f"seconds={seconds:g}: must be at least {_seconds_min(spec):g}")
     sink = LatencySink(n_expected)
     engine = open_engine("opencl", device.number)
-    warm_up(engine, spec)
+    warm_up(engine, [spec], source.layout)
     pipeline = Pipeline(source, spec, engine)
     pipeline.attach(sink)
     pipeline.start()

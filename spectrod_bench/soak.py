@@ -27,6 +27,7 @@ from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InternalError, SpectrodError
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.pipeline import Pipeline
+from spectrod.sample_layout import SampleLayout
 from spectrod.source.soundcard import SoundCardSource
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod_bench.pulseaudio import CHANNELS, FS, PulseServer
@@ -101,7 +102,7 @@ def measure(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Iterator[
         )
     with ExitStack() as stack:
         engine = open_engine("opencl", device.number)
-        warm_up(engine, spec, sample_format="int16")
+        warm_up(engine, [spec], SampleLayout("int16", spec.channels, interleaved=True))
         server = stack.enter_context(PulseServer())
         stack.enter_context(server.environment())
         stack.callback(server.play_numbered().stop)

@@ -1,7 +1,7 @@
 """The interface that every engine implements, and the choice among them."""
 
 import logging
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -13,7 +13,7 @@ from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.sample_layout import SampleLayout
 from spectrod.types import SpectrumSpec
-from spectrod.units import Float32Array
+from spectrod.units import Float32Array, Float64Array
 
 EngineKind = Literal["auto", "opencl", "numpy"]
 ENGINE_KINDS: tuple[EngineKind, ...] = get_args(EngineKind)
@@ -53,6 +53,18 @@ class FramePlan(Protocol):
 
     def restart(self) -> None:
         """Restart averages with the next submitted frames."""
+        ...
+
+    def resume(self, count: AveragingState, power: Float64Array | None) -> None:
+        """Continue the averages of another plan of the same spec, before the first frames.
+
+        Parameters
+        ----------
+        count : AveragingState
+            State of the other plan.
+        power : (signals, values) float64, optional
+            Its averaged power so far, of a mean the sum; None before a first frame.
+        """
         ...
 
     def submit(
@@ -134,6 +146,10 @@ class Engine(Protocol):
         """Transpose a C-contiguous (rows, columns) float32 matrix into a new one."""
         ...
 
+    def only_compiled(self) -> AbstractContextManager[None]:
+        """Raise NotCompiledError in this thread where a kernel would have to be compiled."""
+        ...
+
     def keep_programs(self) -> None:
         """Store compiled programs for later processes now, instead of at ``close``."""
         ...
@@ -159,7 +175,7 @@ def fallback_for(engine: Engine, error: DeviceError) -> Engine:
     return engine.fallback
 
 
-def open_engine(kind: EngineKind = "auto", device: str = "") -> Engine:
+def open_engine(kind: EngineKind = "auto", device: str = "", *, compiles: bool = True) -> Engine:
     """Open an engine.
 
     Parameters
@@ -170,6 +186,8 @@ def open_engine(kind: EngineKind = "auto", device: str = "") -> Engine:
     device : str
         Part of ``PLATFORM/DEVICE`` in any case, an index ``"0:1"``, or a platform's index
         ``"0"``; "" for any. Not with "numpy".
+    compiles : bool
+        Whether the check of a driver's compiler may compile, for a second.
 
     Returns
     -------
@@ -182,6 +200,8 @@ def open_engine(kind: EngineKind = "auto", device: str = "") -> Engine:
         If kind is unknown, device is no text, or a device is given for "numpy".
     DeviceError
         If no OpenCL device fits or works, and one was named or kind is "opencl".
+    NotCompiledError
+        If the check of a driver's compiler is not in the cache and must not compile.
     """
     if kind not in ENGINE_KINDS:
         raise ConfigError(f"engine={kind!r}: must be one of {', '.join(ENGINE_KINDS)}")
@@ -193,7 +213,7 @@ def open_engine(kind: EngineKind = "auto", device: str = "") -> Engine:
         return NumpyEngine()
     fallback = None if device or kind == "opencl" else NumpyEngine()
     try:
-        return _open_opencl(device, fallback)
+        return _open_opencl(device, fallback, compiles=compiles)
     except DeviceError as error:
         if fallback is None:
             raise
@@ -210,10 +230,10 @@ def preload_drivers(kind: EngineKind) -> None:
             load_drivers()
 
 
-def _open_opencl(device: str, fallback: NumpyEngine | None) -> Engine:
+def _open_opencl(device: str, fallback: NumpyEngine | None, *, compiles: bool) -> Engine:
     try:
         # Late import: pyopencl loads the drivers, which a NumPy engine must not need.
         from spectrod.analysis.opencl_engine import open_opencl  # noqa: PLC0415
     except ImportError as error:
         raise DeviceError(f"pyopencl cannot be loaded: {error}") from error
-    return open_opencl(device, fallback)
+    return open_opencl(device, fallback, compiles=compiles)

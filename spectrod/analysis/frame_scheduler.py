@@ -8,7 +8,7 @@ import numpy as np
 
 from spectrod.analysis.cursor import Cursor, Timing
 from spectrod.analysis.engine import Engine, FramePlan, PendingRows
-from spectrod.analysis.numpy_engine import Computed
+from spectrod.analysis.numpy_engine import Computed, NumpyPlan
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.grid import row_period_s
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec, without_broadband
@@ -129,6 +129,8 @@ class FrameScheduler:
         self._counts_skipped = self._averages
         self._buffer = buffer
         self._restart = False
+        self._plan: FramePlan
+        self._engine_name: str
         self._use(engine)
 
     @property
@@ -379,6 +381,28 @@ class FrameScheduler:
             broadband=broadband,
         )
 
+    def move_to(
+        self, engine: Engine, plan: FramePlan, buffer: SampleBuffer, batch_frames: int
+    ) -> None:
+        """Continue with another plan and buffer; nothing is in flight, and averages continue.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine of the plan.
+        plan : FramePlan
+            New plan of the same spec; the present one is of NumPy.
+        buffer : SampleBuffer
+            Buffer of the plan, with the same samples at the same positions.
+        batch_frames : int
+            Frames of a full batch.
+        """
+        assert not self.in_flight
+        assert isinstance(self._plan, NumpyPlan)
+        plan.resume(self._plan.count, self._plan.average_power)
+        self._plan, self._buffer, self._engine_name = plan, buffer, engine.name
+        self.batch_frames = batch_frames
+
     def replay(self, engine: Engine) -> int:
         """Recompute the uncollected frames in flight on another engine.
 
@@ -446,7 +470,7 @@ class FrameScheduler:
         self.in_flight.remove(batch)
 
     def _use(self, engine: Engine) -> None:
-        self._plan: FramePlan = engine.plan(self.spec, self._buffer, self.batch_frames)
+        self._plan = engine.plan(self.spec, self._buffer, self.batch_frames)
         self._engine_name = engine.name
 
     def _launch(self, batch: Submitted) -> None:

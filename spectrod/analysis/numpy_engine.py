@@ -1,5 +1,6 @@
 """The reference engine: NumPy in float64, for tests and for machines without OpenCL."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from spectrod.sample_layout import SampleLayout
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.tables import kernel_spec, row_places
 from spectrod.types import SpectrumSpec
-from spectrod.units import Float32Array
+from spectrod.units import Float32Array, Float64Array
 
 _POINT_S = 25e-9
 """Time for a point of a transform; 10 to 35 ns on processors of 2017 to 2024 [s]."""
@@ -45,6 +46,10 @@ class NumpyEngine:
         """Transpose a C-contiguous (rows, columns) float32 matrix into a new one."""
         return np.array(matrix.T, order="C")
 
+    def only_compiled(self) -> AbstractContextManager[None]:
+        """Do nothing: nothing is compiled."""
+        return nullcontext()
+
     def keep_programs(self) -> None:
         """Do nothing: nothing is compiled."""
 
@@ -72,6 +77,17 @@ class NumpyPlan:
         self.count.restart()
         if self._average is not None:
             self._average.clear()
+
+    def resume(self, count: AveragingState, power: Float64Array | None) -> None:
+        """Continue the averages of another plan; see ``FramePlan``."""
+        self.count.done, self.count.primed = count.done, count.primed
+        if self._average is not None:
+            self._average.done, self._average.state = count.done, power
+
+    @property
+    def average_power(self) -> Float64Array | None:
+        """Averaged power so far, (signals, values), see ``FramePlan.resume``."""
+        return None if self._average is None else self._average.state
 
     def submit(
         self, place: int, n_frames: int, out: NDArray[Any] | None = None, *, phase: int = 0

@@ -1,6 +1,7 @@
 """The engine on an OpenCL device."""
 
 import logging
+from contextlib import AbstractContextManager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +40,15 @@ class OpenCLEngine:
         Whether events carry times, for benchmarks.
     fallback : NumpyEngine, optional
         Engine that continues if the device fails.
+    compiles : bool
+        Whether the check of the driver's compiler may compile.
 
     Raises
     ------
     DeviceError
         If the device cannot be opened or compiles nothing.
+    NotCompiledError
+        If the check would have to compile and must not.
     """
 
     def __init__(
@@ -52,10 +57,11 @@ class OpenCLEngine:
         *,
         profiling: bool = False,
         fallback: NumpyEngine | None = None,
+        compiles: bool = True,
     ) -> None:
         self.name = f"opencl:{device.label}"
         self.fallback = fallback
-        self.context = Context(device, profiling=profiling)
+        self.context = Context(device, profiling=profiling, compiles=compiles)
         self.batch_bytes = (
             _SHARED_BATCH_BYTES if device.shares_host_memory else _MIRRORED_BATCH_BYTES
         )
@@ -99,6 +105,10 @@ class OpenCLEngine:
             self._transposer = Transposer(self.context)
         return self._transposer.transpose(matrix)
 
+    def only_compiled(self) -> AbstractContextManager[None]:
+        """Raise NotCompiledError in this thread where a kernel would have to be compiled."""
+        return self.context.only_compiled()
+
     def keep_programs(self) -> None:
         """Store compiled programs for later processes now, instead of at ``close``."""
         self.context.keep_programs()
@@ -114,7 +124,9 @@ class OpenCLEngine:
             _log.debug("closing a device that failed: %s", error)
 
 
-def open_opencl(device: str, fallback: NumpyEngine | None = None) -> OpenCLEngine:
+def open_opencl(
+    device: str, fallback: NumpyEngine | None = None, *, compiles: bool = True
+) -> OpenCLEngine:
     """Open the best working device that matches a name.
 
     Parameters
@@ -123,6 +135,8 @@ def open_opencl(device: str, fallback: NumpyEngine | None = None) -> OpenCLEngin
         As in ``spectrod.opencl.devices.matching``; "" for any.
     fallback : NumpyEngine, optional
         Engine that continues if the device fails later.
+    compiles : bool
+        Whether the check of a driver's compiler may compile.
 
     Returns
     -------
@@ -133,11 +147,13 @@ def open_opencl(device: str, fallback: NumpyEngine | None = None) -> OpenCLEngin
     ------
     DeviceError
         If no device matches or works.
+    NotCompiledError
+        If a check would have to compile and must not.
     """
     reasons = []
     for candidate in matching(device, list_devices()):
         try:
-            return OpenCLEngine(candidate, fallback=fallback)
+            return OpenCLEngine(candidate, fallback=fallback, compiles=compiles)
         except DeviceError as error:
             reasons.append(str(error))
             _log.warning("skipping an OpenCL device: %s", error)

@@ -15,6 +15,7 @@ from spectrod.opencl.context import Context
 from spectrod.stft.stage import Average
 from spectrod.stft.tables import row_places
 from spectrod.types import SpectrumSpec
+from spectrod.units import Float64Array
 
 
 class OpenCLPlan:
@@ -68,12 +69,23 @@ class OpenCLPlan:
         self._results = memory.results(dtype, max_rows * row_bytes)
         scratch_bytes = self._stage.scratch_bytes(max_frames, spec.n_signals)
         self._scratch = context.allocate(scratch_bytes) if scratch_bytes else None
+        self._state_parts = shape.state_values // shape.n_values
         state_bytes = 4 * spec.n_signals * shape.state_values
         self._state = context.allocate(state_bytes) if state_bytes else None
 
     def restart(self) -> None:
         """Restart averages with the next submitted frames."""
         self.count.restart()
+
+    def resume(self, count: AveragingState, power: Float64Array | None) -> None:
+        """Continue the averages of another plan; see ``FramePlan``."""
+        self.count.done, self.count.primed = count.done, count.primed
+        if self._state is not None and power is not None:
+            state = np.zeros((len(power), self._state_parts, power.shape[1]), np.float32)
+            state[:, 0] = power
+            if self._state_parts > 1:  # kernels subtract what the rounding of the value has added
+                state[:, 1] = state[:, 0] - power
+            self._context.upload(self._state, state)
 
     def submit(
         self, place: int, n_frames: int, out: NDArray[Any] | None = None, *, phase: int = 0

@@ -1,6 +1,7 @@
 """From blocks of any size to every frame exactly once: framing, batching, gaps, failures."""
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _BATCH_FRAMES_MAX = 1 << 16
 _REACH_BYTES_MIN = 1 << 16
 _FOREVER = float("inf")
+
+_log = logging.getLogger(__name__)
 
 
 class FrameStream:
@@ -56,6 +59,9 @@ class FrameStream:
         no limit.
     batch_frames : int, optional
         Frames of a full batch; by default a number that suits the engine.
+    next_engine : callable
+        Called with every block; returns an engine once, when the stream is to move to it: from the
+        next frame on, that engine computes. All frames so far are NumPy's.
 
     Attributes
     ----------
@@ -95,10 +101,13 @@ class FrameStream:
         interleaved: bool = False,
         max_latency_s: float = 0.0,
         batch_frames: int | None = None,
+        next_engine: Callable[[], Engine | None] = lambda: None,
     ) -> None:
         self.specs = _checked_specs(specs)
         _check_batching(max_latency_s, batch_frames)
         self.engine = engine
+        self._next_engine = next_engine
+        self._batch_frames = batch_frames
         self.gaps = self.gap_samples = self.cut_frames = self.engine_failures = 0
         self._raises = on_nonfinite == "raise"
         self._layout = SampleLayout(sample_format, self.spec.channels, interleaved)
@@ -109,22 +118,28 @@ class FrameStream:
         self._buffer: SampleBuffer
         self.schedulers: list[FrameScheduler] = []
         try:
-            self._open(batch_frames)
+            self._open()
         except DeviceError as error:
             self.engine = fallback_for(engine, error)
             self.engine_failures += 1
-            self._open(batch_frames)
+            self._open()
 
-    def _open(self, batch_frames: int | None) -> None:
-        layout, engine = self._layout, self.engine
-        sized = [(s, batch_frames or _batch_frames(s, layout, engine)) for s in self.specs]
+    def _open(self) -> None:
+        self._buffer, counts = self._sized_buffer(self.engine)
+        self.schedulers = [
+            FrameScheduler(spec, self.engine, self._buffer, count)
+            for spec, count in zip(self.specs, counts, strict=True)
+        ]
+
+    def _sized_buffer(self, engine: Engine) -> "tuple[SampleBuffer, list[int]]":
+        """Make a buffer of an engine; also return the frames of a full batch of each spec."""
+        layout = self._layout
+        counts = [self._batch_frames or _batch_frames(s, layout, engine) for s in self.specs]
+        sized = zip(self.specs, counts, strict=True)
         reach = max(_reach(spec, count, layout) for spec, count in sized)
         if any(spec.averaging_frames > 1 for spec in self.specs):  # a frame waits for the next
             reach += max(spec.hop for spec in self.specs)
-        self._buffer = engine.sample_buffer(layout, 2 * reach)
-        self.schedulers = [
-            FrameScheduler(spec, engine, self._buffer, count) for spec, count in sized
-        ]
+        return engine.sample_buffer(layout, 2 * reach), counts
 
     @property
     def layout(self) -> SampleLayout:
@@ -223,6 +238,8 @@ class FrameStream:
             If the engine fails and has no fallback.
         """
         out: list[SpectrumBatch] = []
+        if engine := self._next_engine():
+            self._move_to(engine, out)
         if self._admit(block, out):
             self._clock = block
             self._append(block.samples, out)
@@ -398,6 +415,28 @@ class FrameStream:
             batch = scheduler.deliver()
         if batch is not None:
             out.append(batch)
+
+    def _move_to(self, engine: Engine, out: list[SpectrumBatch]) -> None:
+        """Compute all later frames on another engine; averages continue."""
+        self._advance(0.0, out)
+        try:
+            buffer, counts = self._sized_buffer(engine)
+            plans = [
+                engine.plan(spec, buffer, count)
+                for spec, count in zip(self.specs, counts, strict=True)
+            ]
+        except DeviceError as error:
+            _log.warning("%s cannot be used, continuing with NumPy: %s", engine.name, error)
+            return
+        old = self._buffer
+        first = min(old.end, self._needs)
+        buffer.append(old.data[:, old.place(first) : old.fill])
+        if self._offset is not None:
+            self._offset += first
+        for scheduler, plan, count in zip(self.schedulers, plans, counts, strict=True):
+            scheduler.shift(first)
+            scheduler.move_to(engine, plan, buffer, count)
+        self._buffer, self.engine = buffer, engine
 
     def _fall_back(self, error: DeviceError) -> None:
         """Recompute frames in flight, and compute all later ones, on the engine's fallback."""

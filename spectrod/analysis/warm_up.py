@@ -1,29 +1,42 @@
 """First launches of an analysis, before samples arrive.
 
-As a program it runs in a process apart, ``python -m spectrod.analysis.warm_up DEVICE SPECS
-FORMAT``: while PoCL compiles, a process launches nothing else.
+As a program, ``python -m spectrod.analysis.warm_up JOB``, it runs in a process of its own:
+while PoCL compiles, a process launches nothing else.
 """
 
+import fcntl
 import json
 import logging
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from math import ceil
+from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
+from spectrod.errors import NotCompiledError
+from spectrod.opencl.cache import default_folder
+from spectrod.sample_layout import SampleLayout
 from spectrod.types import SPEC_FIELDS, Block, SampleFormat, SpectrumSpec
 
 _MANY_FRAMES = 32
 _SAMPLES_MAX = 1 << 23
-_LIMIT_S = 20.0  # after that, late spectra are better than a change that never takes effect
+_LIMIT_S = 120.0
+_NICENESS = 10
+"""Of a process that compiles: the analysis comes first."""
 
 _log = logging.getLogger(__name__)
 
 
-def warm_up(engine: Engine, *specs: SpectrumSpec, sample_format: SampleFormat = "float32") -> None:
+def warm_up(engine: Engine, specs: Sequence[SpectrumSpec], layout: SampleLayout) -> None:
     """Compute frames of silence, and store the programs that the driver compiles for them.
 
     Drivers compile at the first launch of each shape (PoCL: for seconds, on a busy machine longer
@@ -33,19 +46,28 @@ def warm_up(engine: Engine, *specs: SpectrumSpec, sample_format: SampleFormat = 
     ----------
     engine : Engine
         Engine to warm up.
-    *specs : SpectrumSpec
+    specs : sequence of SpectrumSpec
         Specs to compute: single frames, as in live operation, and many at a time, as after a delay.
-    sample_format : {"int16", "int24", "int32", "float32"}
-        Of the samples, whose channels lie one after another.
+    layout : SampleLayout
+        Layout of the samples.
     """
     for spec in specs:
-        _compute_silence(engine, spec, sample_format)
+        _compute_silence(engine, spec, layout)
     engine.keep_programs()
 
 
-def warm_up_in_process(
-    engine: Engine, specs: Sequence[SpectrumSpec], sample_format: SampleFormat = "float32"
-) -> None:
+def is_compiled(engine: Engine, specs: Sequence[SpectrumSpec], layout: SampleLayout) -> bool:
+    """Warm up without compiling; return whether all kernels were in the cache."""
+    try:
+        with engine.only_compiled():
+            for spec in specs:
+                _compute_silence(engine, spec, layout)
+    except NotCompiledError:
+        return False
+    return True
+
+
+def warm_up_in_process(engine: Engine, specs: Sequence[SpectrumSpec], layout: SampleLayout) -> None:
     """Warm up in another process, while this engine computes.
 
     The engine then loads the programs from the cache folder. If that fails, which is logged, it
@@ -54,36 +76,121 @@ def warm_up_in_process(
     _, _, device = engine.name.partition("opencl:")
     if not (device and specs):  # NumPy compiles nothing
         return
-    text = json.dumps([{name: getattr(spec, name) for name in SPEC_FIELDS} for spec in specs])
-    command = [sys.executable, "-P", "-m", __name__, device, text, sample_format]
-    if trouble := _failure(command):
+    job = CompilerJob.of(specs, layout, device)
+    if trouble := CompilerProcess().run(job):
         _log.warning("could not compile kernels in advance; spectra may be late: %s", trouble)
 
 
-def _failure(command: Sequence[str]) -> str:
-    """Run a program; return its error as one line, or an empty text."""
+@dataclass(frozen=True, slots=True)
+class CompilerJob:
+    """What another process compiles.
+
+    Attributes
+    ----------
+    specs : list of dict
+        Fields of the specs.
+    device : str
+        Device, as ``open_engine`` has it; "" for the best one that works.
+    sample_format : {"int16", "int24", "int32", "float32"}
+        Format of the samples.
+    interleaved : bool
+        Order of the samples in memory.
+    is_alone : bool
+        Whether it gives up if another process with ``is_alone`` compiles into the same cache.
+    limit_s : float
+        Time after which the process ends itself [s].
+    """
+
+    specs: list[dict[str, Any]]
+    device: str
+    sample_format: SampleFormat
+    interleaved: bool
+    is_alone: bool = False
+    limit_s: float = _LIMIT_S
+
+    @classmethod
+    def of(
+        cls,
+        specs: Sequence[SpectrumSpec],
+        layout: SampleLayout,
+        device: str = "",
+        *,
+        is_alone: bool = False,
+    ) -> "CompilerJob":
+        """Make a job for samples of a layout."""
+        fields = [{name: getattr(spec, name) for name in SPEC_FIELDS} for spec in specs]
+        sample_format, interleaved = layout.sample_format, layout.interleaved
+        return cls(fields, device, sample_format, interleaved, is_alone=is_alone)
+
+    @property
+    def command(self) -> list[str]:
+        """Command line of the process."""
+        return [sys.executable, "-P", "-m", __name__, json.dumps(asdict(self))]
+
+
+class CompilerProcess:
+    """Compiles kernels in another process, which stores them in the cache; one at a time."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_stopped = False
+
+    def run(self, job: CompilerJob) -> str:
+        """Compile, and wait for the end; return what went wrong in one line, or an empty text."""
+        try:
+            return self._run(job)
+        except OSError as error:
+            return str(error)
+
+    def _run(self, job: CompilerJob) -> str:
+        with self._lock:
+            if self._is_stopped:
+                return "stopped"
+            process = self._process = subprocess.Popen(  # noqa: S603 - this program, and its texts
+                job.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                process_group=0,  # Ctrl-C ends it by ``stop``
+            )
+        try:
+            _, said = process.communicate(timeout=job.limit_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return f"it takes more than {job.limit_s:g} s"
+        if process.returncode == 0:
+            return ""
+        lines = said.decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"exit code {process.returncode}"
+
+    def stop(self) -> None:
+        """Kill the process, if there is one; later runs do nothing. Any thread."""
+        with self._lock:
+            self._is_stopped = True
+            if self._process:
+                self._process.kill()
+
+
+def leave_compiling(job: CompilerJob) -> None:
+    """Start a process that outlives this one, and compiles for the next one; do not wait for it."""
+    nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     try:
-        done = subprocess.run(  # noqa: S603 - this program, and texts of its own
-            command,
-            check=False,
-            timeout=_LIMIT_S,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-    except subprocess.TimeoutExpired:
-        return f"it takes more than {_LIMIT_S:g} s"
+        # In a group of its own, Ctrl-C does not reach it.
+        os.posix_spawn(sys.executable, job.command, os.environ, file_actions=nowhere, setpgroup=0)
     except OSError as error:
-        return f"{error}"
-    if done.returncode == 0:
-        return ""
-    output = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
-    return output.splitlines()[-1]
+        _log.debug("could not compile kernels for later: %s", error)
 
 
-def _compute_silence(engine: Engine, spec: SpectrumSpec, sample_format: SampleFormat) -> None:
-    stream = FrameStream(spec, engine, sample_format=sample_format, max_latency_s=float("inf"))
-    layout = stream.layout
+def _compute_silence(engine: Engine, spec: SpectrumSpec, layout: SampleLayout) -> None:
+    stream = FrameStream(
+        spec,
+        engine,
+        sample_format=layout.sample_format,
+        interleaved=layout.interleaved,
+        max_latency_s=float("inf"),
+    )
     n_many = min(_MANY_FRAMES, _SAMPLES_MAX // (spec.hop * spec.channels))
     index = 0
     for n_samples in (spec.win_length, n_many * spec.hop):
@@ -94,12 +201,44 @@ def _compute_silence(engine: Engine, spec: SpectrumSpec, sample_format: SampleFo
             index += n_samples
 
 
-def _main(device: str, specs: str, sample_format: SampleFormat) -> None:
-    engine = open_engine("opencl", device)
-    every = (SpectrumSpec(**fields) for fields in json.loads(specs))
-    warm_up(engine, *every, sample_format=sample_format)
+@contextmanager
+def _alone() -> Iterator[bool]:
+    """Lock the cache folder; yield False if another process has locked it or it cannot be."""
+    folder = default_folder()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        yield False
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(handle)
+
+
+def _compile(job: CompilerJob) -> None:
+    engine = open_engine("opencl", job.device)
+    specs = [SpectrumSpec(**fields) for fields in job.specs]
+    warm_up(engine, specs, SampleLayout(job.sample_format, specs[0].channels, job.interleaved))
     engine.close()
 
 
+def _main(text: str) -> None:
+    job = CompilerJob(**json.loads(text))
+    # Ends this process even within the driver, and even if the parent was killed.
+    signal.alarm(ceil(job.limit_s))
+    os.nice(_NICENESS)
+    if not job.is_alone:
+        _compile(job)
+        return
+    with _alone() as is_alone:
+        if is_alone:
+            _compile(job)
+
+
 if __name__ == "__main__":
-    _main(*sys.argv[1:])  # type: ignore[arg-type] # as warm_up_in_process has written them
+    _main(*sys.argv[1:])

@@ -5,18 +5,21 @@ import logging
 import time
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from spectrod.analysis.engine import EngineKind, open_engine
+from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.engine_pool import OpenEngine
-from spectrod.analysis.numpy_engine import numpy_duration_s
+from spectrod.analysis.live_engine import LiveEngine
+from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.cli.data_options import data_options
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view, long_term
 from spectrod.cli.picture_options import picture_options
 from spectrod.cli.progress import ProgressBar
+from spectrod.cli.record_engine import StoredEngine
 from spectrod.cli.record_files import OutputFiles, StripSamples, finish_all
 from spectrod.cli.record_plan import (
     Asked,
@@ -30,7 +33,7 @@ from spectrod.cli.record_plan import (
 )
 from spectrod.cli.short_windows import shortened
 from spectrod.cli.times import Extent, parse_seconds, parse_utc_ns, wait_for_start
-from spectrod.config import AnalysisConfig, Config
+from spectrod.config import AnalysisConfig, Config, EngineConfig
 from spectrod.errors import ConfigError, InputError, SpectrodError
 from spectrod.formats.export.minutes import frames_of_a_second
 from spectrod.formats.longterm.presets import averaged
@@ -38,6 +41,7 @@ from spectrod.formats.outputs import Plan
 from spectrod.formats.picture.framing import PRODUCT, hop_for, pooled, window_for
 from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.painter import EnginePainter
+from spectrod.formats.picture.pixelmap import read_pixel_map
 from spectrod.grid import exact_row_step
 from spectrod.pipeline import Pipeline
 from spectrod.service import configure_logging
@@ -58,9 +62,6 @@ _log = logging.getLogger(__name__)
 _INCOMPLETE = 65
 _NOTES = (frames_leave_out, bands_left_out, bands_blurred)
 _INTERRUPTED = 130
-_NUMPY_MAX_S = 0.3
-"""Time for which NumPy computes the spectra of a stored source alone [s]: that is what a device and
-its compiled kernels take to open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +102,13 @@ def record_samples(
     look = picture_width(found, picture_options(args, title=title), args.tile)
     look = replace(look, signals=look.signals or settings.source.channel_names)
     pictured, data = _specs(args, settings, source, span, found, look)
-    engine = (open_with or open_engine)(*_engine_for(settings, span, pictured, data))
+    specs = [*([pictured] if "picture" in found.contents else []), data]
+    if len(specs) > 1 and data is pictured:
+        specs.pop()
+    old_engine = read_pixel_map(Path(args.like)).engine if args.like else ""
+    choice = StoredEngine(specs, source.layout, span.n_samples, old_engine, open_with)
+    engine = _open_engine(settings.engine, source, choice)
     try:
-        specs = [*([pictured] if "picture" in found.contents else []), data]
-        if len(specs) > 1 and data is pictured:
-            specs.pop()
-        if source.is_live:  # other sources wait while drivers compile
-            from spectrod.analysis.warm_up import warm_up  # noqa: PLC0415
-
-            warm_up(engine, *specs, sample_format=source.layout.sample_format)
         if "rows" in found.contents and data.uncovered:
             _log.warning("%s", rows_leave_out(data))
         notes = (note(spec) for note in _NOTES for spec in specs)
@@ -117,11 +116,13 @@ def record_samples(
             _log.warning("%s", text)
         names = look.names(data.n_signals)
         about = files.described(describe(data, source.name, names), is_undated=is_undated)
+        # Painting must not wait for kernels at the end of a live recording.
+        painting = NumpyEngine() if isinstance(engine, LiveEngine) else engine
         plan = Plan(
             describe(pictured, source.name, names),
             about,
             replace(
-                picture_plan(found, look, EnginePainter(engine)),
+                picture_plan(found, look, EnginePainter(painting)),
                 origin_sample=0 if source.is_stored else None,
             ),
             args.subtype,
@@ -141,20 +142,18 @@ def record_samples(
     return _record(pipeline, found, plan, args, span)
 
 
-def _engine_for(
-    settings: Config, span: _SampleRange, *specs: SpectrumSpec
-) -> tuple[EngineKind, str]:
-    """Choose the engine and its device: NumPy for a short source, unless a device is named.
+def _open_engine(
+    requested: EngineConfig, source: Source, choice: StoredEngine
+) -> Engine | LiveEngine:
+    if not source.is_live:
+        return choice.open(requested)
+    if requested.engine == "auto" and not requested.device:
+        return LiveEngine(source.name)
+    from spectrod.analysis.warm_up import warm_up  # noqa: PLC0415 - only needed here
 
-    To open a device and to load its kernels takes longer than the spectra of such a source, and to
-    compile them takes seconds.
-    """
-    kind, device = settings.engine.engine, settings.engine.device
-    if kind == "auto" and not device and span.n_samples is not None:
-        numpy_s = sum(numpy_duration_s(spec, span.n_samples) for spec in set(specs))
-        if numpy_s <= _NUMPY_MAX_S:
-            kind = "numpy"
-    return kind, device
+    engine = open_engine(requested.engine, requested.device)
+    warm_up(engine, choice.specs, source.layout)  # other sources wait while drivers compile
+    return engine
 
 
 def _record(

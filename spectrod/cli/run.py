@@ -147,7 +147,7 @@ def _description(runner: SourceRunner) -> str:
     if pipeline is None:
         return "not there yet"
     source = pipeline.source
-    return f"{source.description}, {source.fs:.10g} Hz, engine {pipeline.engine.name}"
+    return f"{source.description}, {source.fs:.10g} Hz, engine {pipeline.stats().engine}"
 
 
 def _print_status(stats: Sequence[Stats]) -> None:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import RLock
 from typing import Any, Self
 
@@ -43,6 +43,9 @@ class Context:
         Cache of compiled programs; by default that of the user.
     queue : pyopencl.CommandQueue, optional
         A caller's queue of this device to use; see ``adopt``.
+    compiles : bool
+        Whether the check of the driver's compiler may compile; if not, NotCompiledError is raised
+        unless the check is in the cache.
 
     Attributes
     ----------
@@ -70,13 +73,15 @@ class Context:
         profiling: bool = False,
         cache: BinaryCache | None = None,
         queue: Any = None,
+        compiles: bool = True,
     ) -> None:
         with self._translated(device, "cannot be opened"):
             # Intel's queues (2026.2) do not keep their context alive.
             self._context = queue.context if queue else cl.Context([device.handle])
             self.queue = queue or _open_queue(self._context, profiling=profiling)
         self._programs = Programs(self._context, device, cache or BinaryCache())
-        self._programs.check_compiler()
+        with nullcontext() if compiles else self._programs.only_compiled():
+            self._programs.check_compiler()
         self.device = device
         self.lock = RLock()
         self._pid = os.getpid()
@@ -122,6 +127,10 @@ class Context:
             If the program does not compile.
         """
         return cl.Kernel(self._programs.get(file, defines), name)
+
+    def only_compiled(self) -> AbstractContextManager[None]:
+        """Raise NotCompiledError in this thread where a program would have to be compiled."""
+        return self._programs.only_compiled()
 
     def allocate(self, n_bytes: int) -> Any:
         """Return a zeroed buffer on the device, which lives as long as it is referenced.

@@ -8,13 +8,14 @@ import os
 import time
 import warnings
 import weakref
-from contextlib import AbstractContextManager, nullcontext
-from threading import Lock
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Lock, local
 from typing import Any
 
 import pyopencl as cl
 
-from spectrod.errors import DeviceError, KernelBuildError
+from spectrod.errors import DeviceError, KernelBuildError, NotCompiledError
 from spectrod.opencl.cache import BinaryCache
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.notice import NOTICE
@@ -29,6 +30,8 @@ _NO_WARNINGS = "-w"
 _NOTHING = nullcontext()
 
 _PROBE = "__kernel void probe(__global int *out) { out[get_global_id(0)] = 1; }"
+_REFUSED = b""
+"""Content of the cache for a device whose compiler has refused the probe."""
 _PROGRAMS_MAX = 128
 
 # Functions of the loader that pyopencl is linked with, called without the GIL.
@@ -71,6 +74,7 @@ class Programs:
         self._compiled: dict[str, Any] = {}
         self._lock = Lock()
         self._is_fresh = False
+        self._this_thread = local()
         weakref.finalize(self, _store, cache, self._compiled, os.getpid())
 
     def get(self, file: str, defines: Defines) -> Any:
@@ -92,6 +96,8 @@ class Programs:
         ------
         KernelBuildError
             With the device, the options and the compiler's log.
+        NotCompiledError
+            Within ``only_compiled``, if the program is not in the cache.
         """
         key = file, defines
         with self._lock:
@@ -100,6 +106,15 @@ class Programs:
         with self._lock:
             self._keep(self._programs, key, program)
         return program
+
+    @contextmanager
+    def only_compiled(self) -> Iterator[None]:
+        """Raise NotCompiledError in this thread where a program would have to be compiled."""
+        self._this_thread.only_compiled = True
+        try:
+            yield
+        finally:
+            self._this_thread.only_compiled = False
 
     def check_compiler(self) -> None:
         """Check that the driver compiles, or has compiled, a kernel of one line.
@@ -111,11 +126,18 @@ class Programs:
         Raises
         ------
         DeviceError
-            One line, with the first error in the compiler's log.
+            One line, with the first error in the compiler's log; within ``only_compiled`` also if
+            an earlier check in any process has stored that it failed.
+        NotCompiledError
+            Within ``only_compiled``, if there was no earlier check.
         """
+        key = cache_key(self._device, _PROBE)
+        if self._is_only_compiled and self._cache.load(key) == _REFUSED:
+            raise DeviceError(f"{self._device.label}: its compiler refused every program before")
         try:
             self._built(_PROBE)
         except cl.Error as error:
+            self._cache.store(key, _REFUSED)
             raise DeviceError(
                 f"{self._device.label} (driver {self._device.driver}): its compiler refuses every "
                 f"program: {_first_complaint(str(error))}"
@@ -156,17 +178,23 @@ class Programs:
     def _built(self, source: str) -> Any:
         key = cache_key(self._device, source)
         binary = self._cache.load(key)
-        if binary is not None:
+        if binary:
             try:
                 return _load(self._context, self._device, binary)
             except cl.Error as error:
                 _log.debug("%s refuses a binary that it made: %s", self._device.label, error)
+        if self._is_only_compiled:
+            raise NotCompiledError(f"{self._device.label}: a kernel is not in {self._cache.folder}")
         with NOTICE.during():
             program = _build(self._context, source)
         self._is_fresh = True
         with self._lock:
             self._keep(self._compiled, key, program)
         return program
+
+    @property
+    def _is_only_compiled(self) -> bool:
+        return getattr(self._this_thread, "only_compiled", False)
 
     def _keep(self, programs: dict[Any, Any], key: Any, program: Any) -> None:
         """Add a program as the newest, and drop the oldest beyond the bound."""

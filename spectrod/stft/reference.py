@@ -49,6 +49,8 @@ class HostAverage:
         Frames that the unfinished row has, 0 to frames - 1.
     frames : int
         Frames a row; may be changed, to no fewer than ``done`` and those that come next.
+    state : (channels, values) float64, optional
+        Average so far, of a mean the sum; None before a first frame.
 
     Raises
     ------
@@ -63,12 +65,12 @@ class HostAverage:
         self._averaging = averaging
         self.frames = frames
         self._smoothing = smoothing
-        self._state: Float64Array | None = None
+        self.state: Float64Array | None = None
 
     def clear(self) -> None:
         """Begin again, as after a gap."""
         self.done = 0
-        self._state = None
+        self.state = None
 
     def push(self, values: Float64Array) -> Float64Array:
         """Take frames, and return the rows that they finish.
@@ -87,14 +89,14 @@ class HostAverage:
         return np.array(rows).reshape(len(rows), *values.shape[1:])
 
     def _push_one(self, frame: Float64Array) -> Float64Array | None:
-        self._state = frame if self._state is None else self._joined(self._state, frame)
+        self.state = frame if self.state is None else self._joined(self.state, frame)
         self.done += 1
         if self.done < self.frames:
             return None
-        row = self._state / self.frames if self._averaging == "mean" else self._state
+        row = self.state / self.frames if self._averaging == "mean" else self.state
         self.done = 0
         if self._averaging != "exponential":
-            self._state = None
+            self.state = None
         return row
 
     def _joined(self, state: Float64Array, frame: Float64Array) -> Float64Array:

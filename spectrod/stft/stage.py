@@ -224,9 +224,9 @@ class Average:
     Attributes
     ----------
     state : pyopencl.Buffer
-        (channels, ``StftSpec.state_values``) float32: what the unfinished row, or the exponential
-        average, has come to, as suits the stage. Read where ``primed``, and written by the launch
-        wherever the next one must be primed.
+        (channels, 1 or 2, ``StftSpec.n_values``) float32: the unfinished row, of a mean its sum, or
+        the exponential average; of those that add up also what rounding has added. Read where
+        ``primed``, and written by the launch wherever the next one must be primed.
     frames : int
         Frames a row, >= 1.
     done : int

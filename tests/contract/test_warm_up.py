@@ -12,6 +12,7 @@ from spectrod.analysis.stream import FrameStream
 from spectrod.analysis.warm_up import warm_up, warm_up_in_process
 from spectrod.errors import DeviceError
 from spectrod.opencl.program import binary_of
+from spectrod.sample_layout import SampleLayout
 from spectrod.types import Block, SpectrumSpec
 
 
@@ -24,7 +25,7 @@ def test_compiled_programs_are_stored_before_the_first_samples(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     engine = OpenCLEngine(opencl_device)
     spec = SpectrumSpec(48000.0, 2, win_length=250, hop=100)
-    warm_up(engine, spec, sample_format=sample_format)
+    warm_up(engine, [spec], SampleLayout(sample_format, 2))
     kept = sorted(tmp_path.rglob("*"))
     assert len(kept) > 1
     stream = FrameStream(spec, engine, sample_format=sample_format)
@@ -46,9 +47,10 @@ def test_a_binary_is_the_one_that_pyopencl_has(opencl_device):
 def test_a_failed_compilation_in_advance_is_logged(caplog):
     """A failed compilation in the warm-up is logged and no error, and NumPy needs none."""
     spec = SpectrumSpec(48000.0, 2, win_length=250, hop=100)
-    warm_up_in_process(NumpyEngine(), [spec])
+    layout = SampleLayout(channels=2)
+    warm_up_in_process(NumpyEngine(), [spec], layout)
     assert caplog.messages == []
-    warm_up_in_process(SimpleNamespace(name="opencl:Nobody/Nothing"), [spec])
+    warm_up_in_process(SimpleNamespace(name="opencl:Nobody/Nothing"), [spec], layout)
     (message,) = caplog.messages
     assert message.startswith("could not compile kernels in advance; spectra may be late: ")
     assert "DeviceError: " in message
@@ -57,4 +59,4 @@ def test_a_failed_compilation_in_advance_is_logged(caplog):
 @pytest.mark.parametrize("hop", [1, 1 << 20])
 def test_hops_of_any_length_are_warmed_up(hop):
     """The warm-up of long hops takes no memory for many frames."""
-    warm_up(NumpyEngine(), SpectrumSpec(48000.0, 3, win_length=17, hop=hop))
+    warm_up(NumpyEngine(), [SpectrumSpec(48000.0, 3, win_length=17, hop=hop)], SampleLayout())

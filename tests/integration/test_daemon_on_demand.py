@@ -356,6 +356,34 @@ def test_programs_for_a_change_are_compiled_before_it(opencl_device, tmp_path, m
     assert sorted(tmp_path.rglob("*")) == kept
 
 
+@pytest.mark.slow
+@pytest.mark.opencl
+def test_with_an_empty_cache_numpy_computes_until_the_kernels_are_compiled(tmp_path, monkeypatch):
+    """A daemon sends at once and later moves to the device, without a gap between two messages."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    analysis = AnalysisConfig(win_length=64, hop=6000)
+    running = build_daemon(
+        replace(settings(replace(TONE, analysis=analysis)), engine=EngineConfig("auto", ""))
+    )
+    try:
+        running.start()
+        with subscribe(running, "spec/") as frames:
+            headers = [next(frames).header]
+            while headers[-1].engine == "numpy":
+                headers.append(next(frames).header)
+            headers += [next(frames).header for _ in range(3)]
+            assert frames.missed == 0
+        assert headers[0].engine == "numpy"
+        assert headers[-1].engine.startswith("opencl:")
+        assert not any(header.gap_samples for header in headers)
+        steps = np.diff([header.sample_index for header in headers[1:]])
+        assert steps.tolist() == [6000] * len(steps)
+        assert running.stats()[0].engine == headers[-1].engine
+        assert running.stats()[0].engine_failures == 0
+    finally:
+        running.stop()
+
+
 @pytest.mark.parametrize(
     ("sources", "products", "error", "message"),
     [

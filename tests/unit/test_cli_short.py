@@ -8,11 +8,9 @@ import pytest
 import scipy.signal
 import soundfile
 
-from spectrod.cli import main, record_samples
-from spectrod.config import Config, EngineConfig
+from spectrod.cli import main
 from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.formats.segment.reader import SegmentReader
-from spectrod.types import SpectrumSpec
 
 FS = 48000
 REPORT = "samples are fewer than the window of"
@@ -125,24 +123,6 @@ def test_a_short_source_compiles_no_kernels():
     sound(1234)
     assert main(["record", "short.wav", "-o", "x.pgm", "--raw", "--width", "1"]) == 0
     assert read_levels("x.pgm").pixels.engine == "numpy"
-
-
-@pytest.mark.parametrize(
-    ("n_samples", "kind", "device", "expected"),
-    [
-        (67_200, "auto", "", "numpy"),
-        (67_200, "opencl", "", "opencl"),
-        (67_200, "auto", "0:0", "auto"),
-        (48_000 * 3600, "auto", "", "auto"),
-        (None, "auto", "", "auto"),
-    ],
-)
-def test_a_device_is_opened_only_for_sources_that_are_worth_it(n_samples, kind, device, expected):
-    """NumPy computes what takes no longer than to open a device, unless a device is requested."""
-    settings = Config(engine=EngineConfig(kind, device))
-    spec = SpectrumSpec(48_000.0, 1, win_length=2048, hop=1024)
-    span = record_samples._SampleRange(0, n_samples, None)
-    assert record_samples._engine_for(settings, span, spec, spec) == (expected, device)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from spectrod.analysis import opencl_engine
 from spectrod.analysis.engine import fallback_for, open_engine, transpose
 from spectrod.analysis.numpy_engine import NumpyEngine
-from spectrod.errors import ConfigError, DeviceError
+from spectrod.errors import ConfigError, DeviceError, NotCompiledError
 from spectrod.opencl import devices
 from spectrod.opencl.devices import DeviceInfo
 
@@ -25,7 +25,7 @@ def machine(monkeypatch):
     """Return a function that sets the list of devices and which of them work."""
 
     class FakeEngine:
-        def __init__(self, info, fallback=None):
+        def __init__(self, info, fallback=None, *, compiles=True):  # noqa: ARG002
             self.fallback = fallback
             if "broken" in info.name:
                 raise DeviceError(f"{info.label}: its compiler refuses every program")
@@ -45,6 +45,19 @@ def test_the_best_device_is_taken(machine, caplog, kind):
     machine("first", "second")
     assert open_engine(kind).name == "opencl:Fake/first"
     assert not caplog.records
+
+
+def test_a_device_that_was_never_checked_is_not_skipped(monkeypatch):
+    """Without compiling, a device whose check is not in the cache is an error and not replaced."""
+
+    def unchecked(info, fallback, *, compiles):
+        assert fallback is not None
+        raise NotCompiledError(f"{info.label}: {compiles}")
+
+    monkeypatch.setattr(opencl_engine, "list_devices", lambda: [device("first"), device("second")])
+    monkeypatch.setattr(opencl_engine, "OpenCLEngine", unchecked)
+    with pytest.raises(NotCompiledError, match=r"^Fake/first: False$"):
+        open_engine(compiles=False)
 
 
 def test_numpy_stands_in_only_where_nothing_was_asked_for(machine):

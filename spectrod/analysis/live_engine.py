@@ -1,0 +1,201 @@
+"""The engine of live sources: NumPy computes while the kernels of a device are compiled."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Lock
+from typing import Any, Protocol
+
+from spectrod.analysis.engine import Engine, open_engine
+from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
+from spectrod.analysis.stream import FrameStream
+from spectrod.analysis.warm_up import CompilerJob, CompilerProcess, is_compiled, warm_up
+from spectrod.errors import NotCompiledError, SpectrodError
+from spectrod.sample_layout import SampleLayout
+from spectrod.types import SampleFormat, SpectrumSpec
+from spectrod.worker import Worker
+
+_LOAD_MAX = 0.25
+"""Share of the time for which NumPy may compute a live source: machines differ, and the compiler
+runs beside it."""
+_STOP_S = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class Compiler(Protocol):
+    """Compiles kernels into the cache; see ``CompilerProcess``."""
+
+    def run(self, job: CompilerJob) -> str:
+        """Compile; return what went wrong in one line, or an empty text."""
+
+    def stop(self) -> None:
+        """Make a run in progress return, and later ones do nothing; any thread."""
+
+
+class LiveEngine:
+    """The best OpenCL device, or NumPy until the kernels for it are compiled.
+
+    A stream whose kernels are not in the cache starts with NumPy. Another process compiles them;
+    then the stream moves to the device at the next frame. If that fails, NumPy continues. A stream
+    that is too much for NumPy waits for the compiler instead.
+
+    Parameters
+    ----------
+    name : str
+        Name of the source, for the log.
+    compiler : Compiler, optional
+        Compiles kernels; by default a ``CompilerProcess``.
+    open_device : callable, optional
+        Opens the device as ``open_engine`` does, without compiling if ``compiles`` is False.
+
+    Notes
+    -----
+    Streams are opened by one thread at a time, and used by another.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        compiler: Compiler | None = None,
+        open_device: Callable[..., Engine] = open_engine,
+    ) -> None:
+        self._source_name = name
+        self._compiler = compiler or CompilerProcess()
+        self._open_device = open_device
+        self._compiling = Lock()
+        self._newest: _Preparation | None = None
+        self._workers: list[Worker] = []
+        self._is_closed = False
+        self._device: Engine | None = None
+        try:
+            self._device = open_device(compiles=False)
+        except NotCompiledError as error:
+            _log.debug("%s", error)
+
+    @property
+    def name(self) -> str:
+        """Name of the device, or ``"numpy"`` before one is open."""
+        return self._device.name if self._device else NumpyEngine.name
+
+    def open_stream(
+        self,
+        specs: SpectrumSpec | Sequence[SpectrumSpec],
+        *,
+        sample_format: SampleFormat = "float32",
+        interleaved: bool = False,
+        **settings: Any,
+    ) -> FrameStream:
+        """Open a stream, which computes at once.
+
+        Parameters
+        ----------
+        specs : SpectrumSpec or sequence of them
+            What to compute.
+        sample_format : {"float32", "int16", "int24", "int32"}
+            Format of the blocks.
+        interleaved : bool
+            Order of samples in the buffer.
+        **settings
+            Other parameters of ``FrameStream``.
+
+        Raises
+        ------
+        ConfigError, DeviceError
+            As ``FrameStream``.
+        """
+        several = (specs,) if isinstance(specs, SpectrumSpec) else tuple(specs)
+        work = _Preparation(
+            self._source_name,
+            several,
+            SampleLayout(sample_format, several[0].channels, interleaved),
+        )
+        open_on = partial(
+            FrameStream, specs, sample_format=sample_format, interleaved=interleaved, **settings
+        )
+        if not self._is_ready(work):
+            if sum(numpy_duration_s(spec, spec.fs) for spec in several) <= _LOAD_MAX:
+                stream = open_on(engine=NumpyEngine(), next_engine=work.take)
+                self._start(work)
+                return stream
+            with self._compiling:
+                self._prepare(work)
+        self._device = self._device or self._opened()
+        return open_on(engine=self._device)
+
+    def close(self) -> None:
+        """Stop compiling, and release the device."""
+        self._is_closed = True
+        self._compiler.stop()
+        deadline_s = time.monotonic() + _STOP_S
+        ended = [one.wait(max(0.0, deadline_s - time.monotonic())) for one in self._workers]
+        # A driver that still compiles in a thread must keep its context.
+        if self._device and all(ended):
+            self._device.close()
+
+    def _is_ready(self, work: "_Preparation") -> bool:
+        device = self._device
+        if device is None:
+            return False
+        return device.name == NumpyEngine.name or is_compiled(device, work.specs, work.layout)
+
+    def _start(self, work: "_Preparation") -> None:
+        self._newest = work
+        self._workers = [one for one in self._workers if one.is_alive()]
+        worker = Worker("compile", partial(self._prepare_if_newest, work), _report_failure)
+        self._workers.append(worker)
+        worker.start()
+
+    def _prepare_if_newest(self, work: "_Preparation") -> None:
+        with self._compiling:  # of several changes in a row, only the last one is compiled
+            if self._newest is work and not self._is_closed:
+                self._prepare(work)
+
+    def _prepare(self, work: "_Preparation") -> None:
+        """Compile, and open the device if it is not open yet."""
+        if trouble := self._compiler.run(CompilerJob.of(work.specs, work.layout)):
+            if not self._is_closed:
+                _log.warning("cannot compile kernels: %s", trouble)
+            return
+        if self._device is None:
+            self._device = self._opened()
+        if not self._is_ready(work):
+            _log.debug("compiled kernels cannot be stored: compiling them in this process")
+            warm_up(self._device, work.specs, work.layout)
+        work.finish(self._device)
+
+    def _opened(self) -> Engine:
+        try:
+            return self._open_device(compiles=False)
+        except NotCompiledError:  # nothing can be stored
+            return self._open_device()
+
+
+class _Preparation:
+    """A stream's way to a device: what to compile, and then the device, once."""
+
+    def __init__(self, name: str, specs: tuple[SpectrumSpec, ...], layout: SampleLayout) -> None:
+        self.specs, self.layout = specs, layout
+        self._name = name
+        self._start_s = time.monotonic()
+        self._ready: deque[Engine] = deque(maxlen=1)
+
+    def finish(self, device: Engine) -> None:
+        """Provide the device."""
+        if device.name != NumpyEngine.name:
+            self._ready.append(device)
+
+    def take(self) -> Engine | None:
+        """Return the device once, when it is ready; called by the stream's thread."""
+        if not self._ready:
+            return None
+        device, spent_s = self._ready.pop(), time.monotonic() - self._start_s
+        _log.info("%s: moved to %s after %.1f s", self._name, device.name, spent_s)
+        return device
+
+
+def _report_failure(failure: SpectrodError | None) -> None:
+    if failure:
+        _log.warning("cannot compile kernels: %s", failure)

@@ -1,0 +1,178 @@
+"""The engine that ``spectrod record`` chooses for a stored source."""
+
+import os
+import signal
+from types import SimpleNamespace
+
+import pytest
+
+from spectrod.analysis import warm_up
+from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
+from spectrod.cli import record_engine
+from spectrod.config import EngineConfig
+from spectrod.errors import NotCompiledError
+from spectrod.sample_layout import SampleLayout
+from spectrod.types import SpectrumSpec
+
+SPEC = SpectrumSpec(48_000.0, 1, win_length=2048, hop=1024)
+DEVICE = SimpleNamespace(name="opencl:P/D", close=lambda: None)
+AUTO = EngineConfig("auto", "")
+SHORT, MIDDLE, LONG = (round(s / numpy_duration_s(SPEC, 1)) for s in (0.2, 2.0, 100.0))
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Replace the device and the process that compiles; return what was requested of them."""
+    requests = []
+
+    def open_engine(kind="auto", device="", *, compiles=True):
+        requests.append((kind, device, compiles))
+        return DEVICE
+
+    monkeypatch.setattr(record_engine, "open_engine", open_engine)
+    monkeypatch.setattr(warm_up, "leave_compiling", requests.append)
+    return requests
+
+
+def choose(n_samples, wanted=AUTO, old_engine=""):
+    layout = SampleLayout("int16")
+    return record_engine.StoredEngine([SPEC], layout, n_samples, old_engine).open(wanted)
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "kind", "device", "expected"),
+    [
+        (SHORT, "auto", "", []),
+        (SHORT, "opencl", "", [("opencl", "", True)]),
+        (SHORT, "auto", "0:0", [("auto", "0:0", True)]),
+        (LONG, "auto", "", [("auto", "", True)]),
+        (None, "auto", "", [("auto", "", True)]),
+    ],
+)
+def test_a_device_is_opened_only_for_sources_that_are_worth_it(
+    opened, n_samples, kind, device, expected
+):
+    """NumPy computes what takes no longer than to open a device, unless a device is requested."""
+    engine = choose(n_samples, EngineConfig(kind, device))
+    assert opened == expected
+    assert engine.name == (DEVICE.name if expected else "numpy")
+
+
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_nobody_waits_for_a_compiler_longer_than_for_numpy(opened, monkeypatch, is_compiled):
+    """Kernels that are not in the cache are left to another process if NumPy is fast enough."""
+    monkeypatch.setattr(warm_up, "is_compiled", lambda *_: is_compiled)
+    engine = choose(MIDDLE)
+    assert opened[0] == ("auto", "", False)
+    if is_compiled:
+        assert engine is DEVICE
+        assert len(opened) == 1
+    else:
+        assert isinstance(engine, NumpyEngine)
+        (job,) = opened[1:]
+        assert job.is_alone
+        assert (job.sample_format, job.interleaved) == ("int16", False)
+        assert [SpectrumSpec(**fields) for fields in job.specs] == [SPEC]
+
+
+def test_engines_of_several_sources_are_opened_by_their_owner(opened, monkeypatch):
+    """With many sources, the engine that stays open between them is used."""
+    monkeypatch.setattr(warm_up, "is_compiled", lambda *_: True)
+    kept = SimpleNamespace(name="opencl:P/D")
+    layout = SampleLayout("int16")
+    for n_samples in (MIDDLE, LONG):
+        choice = record_engine.StoredEngine([SPEC], layout, n_samples, "", lambda *_: kept)
+        assert choice.open(AUTO) is kept
+    assert opened == []
+
+
+def test_a_driver_that_was_never_checked_is_not_waited_for(opened, monkeypatch):
+    """Where even the check of the compiler is not in the cache, NumPy computes."""
+
+    def refuse(**_):
+        raise NotCompiledError("a kernel is not in /cache")
+
+    monkeypatch.setattr(record_engine, "open_engine", refuse)
+    assert isinstance(choose(MIDDLE), NumpyEngine)
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "old_engine", "expected"),
+    [
+        (MIDDLE, "numpy", "numpy"),
+        (MIDDLE, "opencl:P/D", DEVICE.name),
+        (MIDDLE, "opencl:P/D, numpy", DEVICE.name),
+        (SHORT, "opencl:P/D", "numpy"),
+        (LONG, "numpy", DEVICE.name),
+    ],
+)
+def test_a_repeated_recording_is_computed_by_the_same_engine(
+    opened, n_samples, old_engine, expected
+):
+    """With --like the engine of the old picture computes, whatever is in the cache."""
+    assert choose(n_samples, old_engine=old_engine).name == expected
+    assert all(compiles for _, _, compiles in opened)
+
+
+def test_what_is_left_to_another_process_keeps_nothing_of_this_one(monkeypatch, tmp_path):
+    """A process left compiling has no terminal, is outside this process group, and is bounded."""
+    script = tmp_path / "python"
+    script.write_text(
+        f"#!/bin/sh\ncut -d' ' -f5 /proc/$$/stat > {tmp_path}/pgid\n"
+        f"for i in 0 1 2; do readlink /proc/$$/fd/$i; done > {tmp_path}/fds\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setattr(warm_up.sys, "executable", str(script))
+    started = []
+    spawn = os.posix_spawn
+    monkeypatch.setattr(warm_up.os, "posix_spawn", lambda *a, **k: started.append(spawn(*a, **k)))
+    job = warm_up.CompilerJob.of([SPEC], SampleLayout(), is_alone=True)
+    warm_up.leave_compiling(job)
+    (pid,) = started
+    os.waitpid(pid, 0)
+    assert int((tmp_path / "pgid").read_text()) == pid
+    first, _, third = (tmp_path / "fds").read_text().split()  # the second is the script's own
+    assert first == third == os.devnull
+    assert job.limit_s == 120
+
+
+def test_a_process_that_cannot_be_started_is_no_error(monkeypatch, caplog):
+    """Without a way to compile for later, the recording continues; the reason is in the log."""
+    monkeypatch.setattr(warm_up.sys, "executable", "/nonexistent")
+    with caplog.at_level("DEBUG"):
+        warm_up.leave_compiling(warm_up.CompilerJob.of([SPEC], SampleLayout()))
+    assert "could not compile kernels for later: " in caplog.text
+
+
+def test_only_one_process_at_a_time_compiles_for_later(monkeypatch, tmp_path):
+    """While one process holds the cache's lock, others that are left alone compile nothing."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compiled = []
+    monkeypatch.setattr(warm_up, "_compile", compiled.append)
+    monkeypatch.setattr(warm_up.os, "nice", lambda _: 0)
+    monkeypatch.setattr(warm_up.signal, "alarm", compiled.append)
+    job = warm_up.CompilerJob.of([SPEC], SampleLayout(), is_alone=True)
+    with warm_up._alone() as is_alone:
+        assert is_alone
+        warm_up._main(job.command[-1])
+    assert compiled == [120]
+    warm_up._main(job.command[-1])
+    assert compiled == [120, 120, job]
+    assert list((tmp_path / "spectrod" / "programs").iterdir()) == []
+
+
+def test_a_compiler_that_hangs_is_killed(monkeypatch):
+    """A compiler in another process is killed at its limit, and by ``stop``; neither hangs."""
+    job = warm_up.CompilerJob.of([SPEC], SampleLayout())
+    hanging = SimpleNamespace(command=["sleep", "60"], limit_s=0.05)
+    assert warm_up.CompilerProcess().run(hanging) == "it takes more than 0.05 s"
+    stopped = warm_up.CompilerProcess()
+    stopped.stop()
+    assert stopped.run(job) == "stopped"
+
+
+def test_a_compiler_that_crashes_is_reported():
+    """A compiler that a signal ends is reported with its exit code."""
+    crashing = SimpleNamespace(command=["sh", "-c", "kill -SEGV $$"], limit_s=60.0)
+    assert warm_up.CompilerProcess().run(crashing) == f"exit code {-signal.SIGSEGV}"
