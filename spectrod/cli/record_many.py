@@ -276,10 +276,11 @@ class _Worker:
         if process is None:
             return None
         self.link.close()
-        process.join(_END_S)
-        if process.is_alive():
-            process.kill()
-            process.join()
+        for stop in (process.terminate, process.kill):
+            process.join(_END_S)
+            if process.is_alive():
+                stop()
+        process.join()
         return process.exitcode
 
 
@@ -375,16 +376,16 @@ class _Batch:
 
     def report(self) -> int:
         """List the files that have failed; return the exit code."""
-        for line in self._failures:
-            print(f"spectrod: {printable(line)}", file=sys.stderr)
-        if self._n_failed > len(self._failures):
-            print(f"spectrod: and {self._n_failed - len(self._failures)} more", file=sys.stderr)
+        lines = [printable(line) for line in self._failures]
+        if self._n_failed > len(lines):
+            lines.append(f"and {self._n_failed - len(lines)} more")
         if self._n_failed or self._n_interrupts:
             n_good = self._n_done - self._n_failed
-            print(
-                f"spectrod: {n_good} of {self._n_tasks} files recorded, {self._n_failed} failed",
-                file=sys.stderr,
-            )
+            lines.append(f"{n_good} of {self._n_tasks} files recorded, {self._n_failed} failed")
+        # Standard error may be closed (None), full or a broken pipe: the exit code remains.
+        with suppress(OSError):
+            if sys.stderr is not None:
+                sys.stderr.writelines(f"spectrod: {line}\n" for line in lines)
         return _INTERRUPTED if self._n_interrupts else self._exit_code
 
 

@@ -1,5 +1,6 @@
 """``spectrod record`` of many files: names, failures, interrupts."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import soundfile
 from spectrod.cli import main
 
 FS = 8000
+SHELL = ("/bin/sh", "-c")
 SMALL = ("--raw", "--width", "60", "--height", "40", "--engine", "numpy", "--log-level", "error")
 
 
@@ -26,7 +28,9 @@ def folder(tmp_path, monkeypatch):
     for seed, name in enumerate(("night/a.wav", "night/b.flac", "night/pond/c.wav")):
         noise = np.random.default_rng(seed).standard_normal(FS // 2) * 0.1
         soundfile.write(tmp_path / name, noise, FS, subtype="PCM_16")
-    return tmp_path
+    level = logging.getLogger().level
+    yield tmp_path
+    logging.getLogger().setLevel(level)  # which --log-level has set
 
 
 def names(folder):
@@ -97,6 +101,15 @@ def test_jobs_are_for_several_sources(folder, capfd):
     assert main(["record", "night/a.wav", "-o", "a.png", "--jobs", "2"]) == 2
     assert "--jobs 2: is for several sources, or --each" in capfd.readouterr().err
     assert names(folder) == ["night", "out"]
+
+
+@pytest.mark.slow
+def test_a_closed_standard_error_leaves_the_exit_code(folder):
+    """Without standard error, failures show in the exit code and nowhere else."""
+    command = f"{sys.executable} -m spectrod record night/a.wav gone.wav -o 'out/{{stem}}.png' 2>&-"
+    done = subprocess.run([*SHELL, command], check=False, stdout=subprocess.PIPE, timeout=60)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert names(folder / "out") == ["a.png"]
 
 
 @pytest.mark.slow

@@ -54,12 +54,34 @@ class Run:
     @property
     def width(self) -> float:
         """Distance from the begin of this run to that of the next [px]."""
-        return float(self.font.getlength(self.text)) * self.scale
+        return _length_px(self.font, self.text) * self.scale
 
     @property
     def is_pictures(self) -> bool:
         """Whether the glyphs are coloured bitmaps."""
         return self.scale != 1.0
+
+
+@lru_cache(maxsize=4096)
+def _length_px(font: Font, text: str) -> float:
+    return float(font.getlength(text))
+
+
+@lru_cache(maxsize=256)
+def drawn(font: Font, text: str) -> tuple[Image.Image, int, int]:
+    """Draw a short text of one typeface.
+
+    Returns
+    -------
+    mask : (height, width) image of 8 bits
+        Coverage of each pixel.
+    left, top : int
+        Position of the mask's corner relative to the text's own.
+    """
+    left, top, right, bottom = map(int, font.getbbox(text))
+    mask = Image.new("L", (right - left, bottom - top))
+    ImageDraw.Draw(mask).text((-left, -top), text, fill=255, font=font)
+    return mask, left, top
 
 
 def _is_built_in(character: str) -> bool:

@@ -4,7 +4,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from spectrod.formats.picture.colormaps import Uint8Array
-from spectrod.formats.picture.lettering import Run, ascent, coloured, typeset
+from spectrod.formats.picture.lettering import Run, ascent, coloured, drawn, typeset
 from spectrod.formats.picture.surface import (
     FULL_INK,
     SOFT_INK,
@@ -52,15 +52,16 @@ class Sheet:
         """
         runs = typeset(text, size)
         base = runs[0].font
-        _, top, _, bottom = base.getbbox("0")
+        _, high, _, low = base.getbbox("0")
         x = round(at[0] - align * sum(run.width for run in runs))
-        y = round(at[1] - (top + bottom) / 2.0)
+        y = round(at[1] - (high + low) / 2.0)
         for run in runs:
             if run.is_pictures:
                 self._pictures(x, y + ascent(base), run, ink)
             elif run.text:
                 fall = ascent(base) - ascent(run.font) if run.font is not base else 0
-                self._draw.text((x, y + fall), run.text, fill=ink, font=run.font)
+                mask, left, top = drawn(run.font, run.text)
+                self._image.paste(ink, (x + left, y + fall + top), mask)
             x += round(run.width)
 
     def _pictures(self, x: int, baseline: int, run: Run, ink: int) -> None:
