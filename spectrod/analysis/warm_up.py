@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from math import ceil
 from threading import Lock
@@ -231,7 +231,8 @@ def _main(text: str) -> None:
     job = CompilerJob(**json.loads(text))
     # Ends this process even within the driver, and even if the parent was killed.
     signal.alarm(ceil(job.limit_s))
-    os.nice(_NICENESS)
+    with suppress(PermissionError):  # a confined service may not change priorities
+        os.nice(_NICENESS)
     if not job.is_alone:
         _compile(job)
         return

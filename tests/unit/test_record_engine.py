@@ -162,6 +162,21 @@ def test_only_one_process_at_a_time_compiles_for_later(monkeypatch, tmp_path):
     assert list((tmp_path / "spectrod" / "programs").iterdir()) == []
 
 
+def test_a_confined_process_compiles_at_its_own_priority(monkeypatch):
+    """A service that may not change priorities, by a filter of system calls, compiles anyway."""
+
+    def refuse(_):
+        raise PermissionError(1, "Operation not permitted")
+
+    compiled = []
+    monkeypatch.setattr(warm_up, "_compile", compiled.append)
+    monkeypatch.setattr(warm_up.os, "nice", refuse)
+    monkeypatch.setattr(warm_up.signal, "alarm", lambda _: 0)
+    job = warm_up.CompilerJob.of([SPEC], SampleLayout())
+    warm_up._main(job.command[-1])
+    assert compiled == [job]
+
+
 def test_a_compiler_that_hangs_is_killed(monkeypatch):
     """A compiler in another process is killed at its limit, and by ``stop``; neither hangs."""
     job = warm_up.CompilerJob.of([SPEC], SampleLayout())
