@@ -38,7 +38,7 @@ def add_arguments(fft: argparse.ArgumentParser) -> None:
         "--peer",
         nargs="*",
         metavar="NAME",
-        help=f"what to compare with: {', '.join(PEERS)}; by default what is installed",
+        help=f"libraries to compare with: {', '.join(PEERS)}; by default the installed ones",
     )
     group = fft.add_mutually_exclusive_group()
     for name, (summary, _) in _MODES.items():
@@ -83,7 +83,7 @@ _MODES: dict[str, tuple[str, Callable[[argparse.Namespace, DeviceInfo], Iterator
     "variants": ("every kernel family, and four ways to get twiddle factors", _variants),
     "profile": ("the time of each kernel of a transform", _profile),
     "workgroups": ("the time of kernels against the size of their work-groups", _work_groups),
-    "seeds": ("what the five systems that spectrod grows from measured", _seeds),
+    "seeds": ("the measurements of five earlier systems", _seeds),
 }
 
 

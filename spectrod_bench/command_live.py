@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="find how many channels keep up",
     )
     group.add_argument(
-        "--frames", type=count, metavar="N", help="memory while so many go as fast as they can"
+        "--frames", type=count, metavar="N", help="memory at full speed over this number of frames"
     )
     group.add_argument(
         "--soak",

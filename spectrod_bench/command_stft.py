@@ -53,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--peer",
         nargs="*",
         metavar="NAME",
-        help=f"what to compare with: {', '.join(stft_peers.PEERS)}; by default what is installed",
+        help=f"libraries to compare with: {', '.join(stft_peers.PEERS)}; by default those that "
+        "are installed",
     )
 
 

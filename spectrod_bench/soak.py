@@ -98,7 +98,7 @@ def measure(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Iterator[
     if (spec.fs, spec.channels) != (FS, CHANNELS):
         raise ConfigError(
             f"rate={spec.fs:g}, channels={spec.channels}: must be {FS} and {CHANNELS}, "
-            "what the soak's sound server has"
+            "those of the soak's sound server"
         )
     with ExitStack() as stack:
         engine = open_engine("opencl", device.number)
@@ -211,7 +211,7 @@ def _capture_process() -> int:
         for pid in (task / "children").read_text(encoding="ascii").split():
             if b"spectrod.capture" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 return int(pid)
-    raise InternalError("soak: there is no capture process; please report this")
+    raise InternalError("soak: no capture process; please report this")
 
 
 def faults(rows: list[Row]) -> Iterator[str]:

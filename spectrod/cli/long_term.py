@@ -30,7 +30,7 @@ def add_view(group: argparse._ActionsContainer) -> None:
 def check_time_axis(args: argparse.Namespace, *, has_utc: bool) -> None:
     """Refuse an axis of UTC if UTC is unknown; raises ConfigError."""
     if args.time_axis == "utc" and not has_utc:
-        raise ConfigError(f"--time-axis utc: {args.source} does not say when it begins")
+        raise ConfigError(f"--time-axis utc: {args.source} has no start time")
 
 
 def apply_view(args: argparse.Namespace, *, has_utc: bool, is_iq: bool) -> None:

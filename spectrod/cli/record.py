@@ -35,13 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start",
         metavar="WHEN",
-        help=f"where in a recording to begin: {options.WHEN}; of a live source, the UTC to wait "
+        help=f"start position in a recording: {options.WHEN}; of a live source, the UTC to wait "
         "for, as 04:30",
     )
     parser.add_argument(
         "--start-time",
         metavar="ISO8601",
-        help="UTC of the first sample, as 2026-05-01T04:30:00Z (what a file's header or name says)",
+        help="UTC of the first sample, as 2026-05-01T04:30:00Z (from the file's header or name)",
     )
     add_picture(parser)
     options.add_source(parser, pace="full")

@@ -92,13 +92,15 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     add_data(parser)
     group = parser.add_argument_group("pictures and sound")
     group.add_argument(
-        "--time-per-pixel", metavar="S", help="width follows from length; goes on in OUT-0002.png"
+        "--time-per-pixel",
+        metavar="S",
+        help="width follows from the length; continues in OUT-0002.png",
     )
     group.add_argument(
         "--tile", type=int, metavar="PX", help=f"most pixels of these across ({_TILE_PX})"
     )
     group.add_argument(
-        "--pool", choices=("mean", "max", "min"), help="what a pixel shows of its frames (mean)"
+        "--pool", choices=("mean", "max", "min"), help="combination of the frames of a pixel (mean)"
     )
     add_view(group)
     group.add_argument(
@@ -165,7 +167,8 @@ def _check_names(found: Asked, source: Path | None) -> None:
         names = {name_at(path, found.period_ns, n * found.period_ns) for n in n_next}
         if len(names) < len(n_next):
             raise ConfigError(
-                f"{path}: names must tell times apart with --every, as '%Y%m%dT%H%M%SZ.png' does"
+                f"{path}: names must differ for different times with --every, as with "
+                "'%Y%m%dT%H%M%SZ.png'"
             )
 
 

@@ -317,21 +317,18 @@ def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:
         for flag, value in needs_utc.items():
             if value and is_silent:
                 raise ConfigError(
-                    f"{flag} {value}: {args.source} does not say when it begins; give --start-time"
+                    f"{flag} {value}: {args.source} has no start time; give --start-time"
                 )
         return source.start_utc_ns
     if source.is_live:
-        raise ConfigError(
-            f"--start-time {args.start_time}: {args.source} begins when it is started"
-        )
+        raise ConfigError(f"--start-time {args.start_time}: {args.source} starts when it is opened")
     return parse_utc_ns("--start-time", args.start_time)
 
 
 def _warn_of_no_date(args: argparse.Namespace, found: Asked) -> None:
     if found.contents != {"picture"} or found.period_ns:
         _log.warning(
-            "%s does not say when it begins: times count from its beginning (--start-time says "
-            "when that was)",
+            "%s has no start time: times count from its beginning (--start-time sets it)",
             printable(args.source),
         )
 

@@ -145,7 +145,7 @@ def _announce(daemon: Daemon, watched: str | None, control: Sequence[str]) -> No
 def _description(runner: SourceRunner) -> str:
     pipeline = runner.pipeline
     if pipeline is None:
-        return "not there yet"
+        return "not yet available"
     source = pipeline.source
     return f"{source.description}, {source.fs:.10g} Hz, engine {pipeline.stats().engine}"
 

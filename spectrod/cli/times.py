@@ -80,7 +80,7 @@ class Extent:
             return round(position_s * _NS)
         if self.duration_ns is None:
             raise ConfigError(
-                f"{flag} {text}: counts from the end, and {self.name} does not say where it ends"
+                f"{flag} {text}: counts from the end, and {self.name} has no known end"
             )
         return self.duration_ns + round(position_s * _NS)
 
@@ -94,7 +94,7 @@ class Extent:
         point_ns = parse_next_utc_ns(flag, text, begin_ns)
         if self.begin_utc_ns is None:
             raise ConfigError(
-                f"{flag} {text}: {self.name} does not say when it begins; give --start-time, or a "
+                f"{flag} {text}: {self.name} has no start time; give --start-time, or a "
                 "position as 12.5"
             )
         return point_ns - begin_ns

@@ -61,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="save there instead")
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--show", action="store_true", help="list what is saved, and where")
-    group.add_argument("--forget", action="store_true", help="delete what is saved")
+    group.add_argument("--show", action="store_true", help="list the saved results and their files")
+    group.add_argument("--forget", action="store_true", help="delete the saved results")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -99,7 +99,7 @@ def decode_reply(number: int, parts: Sequence[bytes]) -> tuple[Any, Sequence[byt
         kind = _ERRORS.get(reply.error.code, SpectrodError)
         raise kind(printable(reply.error.message))
     if not reply.ok:
-        raise WireError("reply: ok=false: must say what the error is")
+        raise WireError("reply: ok=false: must name the error")
     return reply.result, parts[1:]
 
 

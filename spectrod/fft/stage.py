@@ -149,7 +149,7 @@ class Stage(Protocol):
     ) -> list[Any]:
         """Queue the transform of outer x inner lines and its multiplication by scale.
 
-        The source is left as it is, unless out is the same memory: out and source may start at the
+        The source is left unchanged, unless out is the same memory: out and source may start at the
         same byte with pitches of the same number of bytes (in place), or must not overlap. Nothing
         outside the lines is touched. Returns the events of the launches, in order.
 

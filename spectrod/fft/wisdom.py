@@ -262,7 +262,7 @@ def _check(wisdom: Wisdom, platform: str, name: str, driver: str) -> None:
     if (wisdom.platform, wisdom.device) != (platform, name):
         raise _NotValidError(f"it is of {wisdom.platform}/{wisdom.device}")
     if wisdom.driver not in (driver, ANY_DRIVER):
-        raise _NotValidError(f"it is of driver {wisdom.driver}, and now there is {driver}")
+        raise _NotValidError(f"it is for driver {wisdom.driver}, but the driver is {driver}")
 
 
 def _user_folder() -> Path | None:

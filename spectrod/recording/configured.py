@@ -214,18 +214,18 @@ class ConfiguredRecording:
         new = [name for name in names if name not in self._others]
         self._others = set(names)
         if new:
-            rule = "is left as it is: this recording did not write it"
+            rule = "is left unchanged: this recording did not write it"
             self._reporter.warn("record.unrecovered", f"{_first_of(new)}: {rule}")
 
     def _recover(self, part: Path) -> None:
         try:
             text = _recover(part, self._folder.claimed)
         except SpectrodError as error:
-            self._reporter.warn("record.unrecovered", f"{part.name}: is left as it is: {error}")
+            self._reporter.warn("record.unrecovered", f"{part.name}: is left unchanged: {error}")
         except Exception as error:  # noqa: BLE001
             # Last line of defence: recording must start, whatever a file contains.
             _log.exception("recording %s: cannot recover %s", self.config.name, part)
-            text = f"is left as it is: {error!r}; please report this"
+            text = f"is left unchanged: {error!r}; please report this"
             self._reporter.warn("record.unrecovered", f"{part.name}: {text}")
         else:
             self._reporter.warn("record.recovered", f"{part.name}: was not finished; {text}")

@@ -658,7 +658,7 @@ def test_a_time_that_cannot_be_does_not_spoil_a_folder(tmp_path, header):
     source = opened(tmp_path)
     assert (source.start_utc_ns, source.n_samples) == (1_777_609_800 * 10**9, 3 * FS + 5000)
     wav_file(tmp_path / "other.wav", header)
-    with pytest.raises(InputError, match=r"other\.wav: does not say when it begins"):
+    with pytest.raises(InputError, match=r"other\.wav: has no start time"):
         opened(tmp_path, strict=True)
     source = opened(tmp_path)
     assert (source.n_samples, source.left_out.n_files) == (3 * FS + 5000, 1)
@@ -1049,7 +1049,7 @@ def test_a_fault_of_recovery_itself_does_not_keep_a_recording_from_starting(
     recording.start()
     recording.finish()
     (reported,) = [one.text for one in events.since() if one.kind == "record.unrecovered"]
-    assert "x.spd.part: is left as it is: ZeroDivisionError('of a parser')" in reported
+    assert "x.spd.part: is left unchanged: ZeroDivisionError('of a parser')" in reported
     assert "please report this" in reported
     assert "cannot recover" in caplog.text
     assert (tmp_path / "x.spd.part").read_bytes() == content

@@ -179,7 +179,7 @@ def test_only_files_of_the_recording_are_deleted_or_recovered(site):
         (unfinished,) = site.events("record.unrecovered")
         site.wait(lambda: not {one.name for one in site.folder.iterdir()} & set(own))
     assert "20200101T000000Z.spd and 3 more: neither counted nor deleted" in foreign
-    assert "kept.spd.part and 1 more: is left as it is: this recording did not write" in unfinished
+    assert "kept.spd.part and 1 more: is left unchanged: this recording did not write" in unfinished
     found = contents(site.folder)
     assert {name: found.get(name) for name in left} == left
 

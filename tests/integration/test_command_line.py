@@ -90,7 +90,7 @@ BAD_SETTINGS = [
     (["--levels", "1"], 2, "--levels=1: must be two numbers of dB, as in --levels -100,-20"),
     (["--levels=-20,-40"], 2, "levels=-20,-40: must be two numbers of dB, lower first"),
     (["--f-min", "30000"], 2, "f_min=30000: must be at least 0 and 0.024 Hz below f_max"),
-    (["--time-axis", "utc"], 2, "t.wav does not say when it begins; give --start-time"),
+    (["--time-axis", "utc"], 2, "t.wav has no start time; give --start-time"),
     (["--start-time", "noon"], 2, "--start-time noon: must be ISO 8601"),
     (["--start-time", "1699-12-31"], 2, "--start-time 1699-12-31: must be 1700 to 2200"),
     (["--start-time", "2201-01-01"], 2, "--start-time 2201-01-01: must be 1700 to 2200"),

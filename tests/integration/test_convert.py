@@ -223,5 +223,5 @@ def test_damage_is_reported_and_skipped(capfd):
     content[content.index(batches[1].values.tobytes()) + 7] ^= 1
     Path("a.spd").write_bytes(content)
     assert main(["convert", "a.spd", "b.spd"]) == 0
-    assert "are damaged; what is intact around them is read" in capfd.readouterr().err
+    assert "are damaged; intact records around them are read" in capfd.readouterr().err
     assert rows_of(SegmentReader("b.spd").batches()) == rows_of(batches[:1])

@@ -534,7 +534,7 @@ def test_a_real_card_that_comes_later(run, silent_server):
     """The service is ready without its card and receives it once the sound server runs."""
     text = FILE.replace('"signal:white,-20"', '"soundcard:pulse"\nsamplerate = 48000')
     process, _ = run(text)
-    wait_for(process, "source pond: not there yet")
+    wait_for(process, "source pond: not yet available")
     endpoint = wait_for(process, "publishing at ")
     wait_for(process, "ready: the first message is out; waiting for pond")
     with client.subscribe(endpoint, "spec/pond/", timeout_s=TIMEOUT_S) as frames:

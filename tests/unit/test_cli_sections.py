@@ -103,10 +103,8 @@ def test_part_of_standard_input(monkeypatch, tmp_path, capsys):
         assert found == exit_code
     assert times_of("out.wav") == (64, 160, 6 * FS)
     backwards, dated = capsys.readouterr().err.splitlines()
-    assert (
-        backwards == "spectrod: --start -4: counts from the end, and - does not say where it ends"
-    )
-    assert dated.endswith("- does not say when it begins; give --start-time, or a position as 12.5")
+    assert backwards == "spectrod: --start -4: counts from the end, and - has no known end"
+    assert dated.endswith("- has no start time; give --start-time, or a position as 12.5")
 
 
 @pytest.mark.parametrize("name", ["a.spd", "a.npz", "a.csv"])
@@ -148,7 +146,7 @@ def test_stop_is_a_position_too():
         (["--start", "-11"], "--start -11: is not within a.wav, 10 s long"),
         (["--start", "1x"], "--start 1x: must be a position as 12.5, 1m30s or 1:02:03 (-12.5: b"),
         (["--start", "1:99"], "--start 1:99: must be a time of day, 00:00 to 23:59:59"),
-        (["--start", "2026-05-01"], "a.wav does not say when it begins; give --start-time, or a"),
+        (["--start", "2026-05-01"], "a.wav has no start time; give --start-time, or a"),
         (["--duration", "1 week"], "--duration 1 week: must be a time: 90, 1.5h, 10min, 500ms,"),
         (["--duration", "-1"], "--duration -1: must be above 0 and below 1e+09 s"),
         (["--f-max", "4 parsec"], "argument --f-max: '4 parsec': must be a frequency: 4000, 4k,"),

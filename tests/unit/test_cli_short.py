@@ -53,7 +53,7 @@ def test_picture_and_data_have_the_levels_of_the_samples_there_are(capsys, n_sam
     assert main(["record", "short.wav", "-o", "x.pgm", "-o", "x.spd", *look]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert f"short.wav: {n_samples} {REPORT} 4096 (--win-length): the window is sh" in lines[0]
-    assert "does not say when it begins" in lines[1]
+    assert "has no start time" in lines[1]
     assert len(lines) == 2
     window = scipy.signal.get_window("hann", n_samples)
     spec, values = rows_of("x.spd")

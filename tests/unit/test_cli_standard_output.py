@@ -74,7 +74,7 @@ def test_a_dash_is_a_png_beside_other_files(capsysbinary):
     captured = capsysbinary.readouterr()
     with Image.open(io.BytesIO(captured.out)) as image:
         assert (image.format, image.size) == ("PNG", (8, 8))
-    assert b"does not say when it begins" in captured.err
+    assert b"has no start time" in captured.err
     assert Path("x.csv").exists()
 
 

@@ -42,9 +42,7 @@ def test_data_files_are_marked_and_count_from_zero(capsys):
     noise("a.wav")
     assert record("a.spd", *EXPORTS) == 0
     error = capsys.readouterr().err
-    assert (
-        "a.wav does not say when it begins: times count from its beginning (--start-time" in error
-    )
+    assert "a.wav has no start time: times count from its beginning (--start-time" in error
     assert error.count("\n") == 1
     for reader in (SegmentReader("a.spd"), *(open_recording(Path(name)) for name in EXPORTS)):
         assert reader.description.attributes["time_reference"] == ELAPSED
@@ -120,7 +118,7 @@ def test_pictures_alone_need_no_warning(capsys):
     capsys.readouterr()
     for command in (["record", "a.spd", "-o"], ["convert", "a.spd"]):
         assert main([*command, "b.png", "--time-axis", "utc"]) == 2
-        assert "--time-axis utc: a.spd does not say when it begins" in capsys.readouterr().err
+        assert "--time-axis utc: a.spd has no start time" in capsys.readouterr().err
         assert main([*command, "b.nc", "--profile", "millidecade"]) == 2
         assert (
             "daily files need UTC, and the recording of a does not say" in capsys.readouterr().err

@@ -174,7 +174,7 @@ def test_waiting_in_the_daemon_does_not_count(server, control):
     [
         ([b"{"], "reply='{': Input data was truncated"),
         ([b'{"v":2,"id":1,"ok":true}'], "reply: v=2: must be 1"),
-        ([b'{"v":1,"id":1,"ok":false}'], "ok=false: must say what the error is"),
+        ([b'{"v":1,"id":1,"ok":false}'], "ok=false: must name the error"),
         ([b"[" * 100000], "reply="),
     ],
 )

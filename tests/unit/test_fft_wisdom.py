@@ -98,7 +98,7 @@ def changed(**values):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (changed(driver="1.2.4"), "it is of driver 1.2.4, and now there is 1.2.3"),
+        (changed(driver="1.2.4"), "it is for driver 1.2.4, but the driver is 1.2.3"),
         (changed(device="other"), "it is of Plat Form(TM)/other"),
         (changed(platform="other"), "it is of other/Dev/ice 9"),
         (changed(format=1), "Invalid enum value 1 - at `$.format`"),

@@ -103,5 +103,5 @@ def test_nothing_to_draw(tmp_path):
 def test_waveforms_are_refused(tmp_path):
     """Waveforms are refused, as samples come before their rows and would be in another tile."""
     look = PictureOptions(strips=("waveform",))
-    with pytest.raises(ConfigError, match="strips=waveform: pictures of so many seconds a pixel"):
+    with pytest.raises(ConfigError, match="strips=waveform: pictures with a time per pixel"):
         tiled(tmp_path / "x.png", look=look)

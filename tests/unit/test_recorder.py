@@ -489,7 +489,7 @@ def test_a_killed_daemons_file_is_recovered_at_the_next_start(machine):
     assert any("45 rows kept" in text for text in texts)
     assert any("5000 samples kept, 0 bytes cut" in text for text in texts)
     (left,) = site.reported("record.unrecovered")
-    assert "x.flac.part: is left as it is" in left
+    assert "x.flac.part: is left unchanged" in left
 
 
 def test_recovery_ignores_pipes_and_links(machine, tmp_path):

@@ -57,10 +57,10 @@ _FORGED = "a.wav\n2026-01-01T00:00:00.000Z ERROR   forged \x1b]0;title\x07 \u202
 def test_a_message_cannot_forge_another(capsys, style):
     """A file name with line breaks, escape sequences and raw bytes stays on its own line."""
     configure_logging("info", style)
-    logging.getLogger("spectrod.test").warning("%s: is left as it is", _FORGED)
+    logging.getLogger("spectrod.test").warning("%s: is left unchanged", _FORGED)
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert err.endswith(r" forged \x1b]0;title\x07 \u202e caf\xe9: is left as it is" "\n")
+    assert err.endswith(r" forged \x1b]0;title\x07 \u202e caf\xe9: is left unchanged" "\n")
 
 
 @pytest.mark.parametrize(("style", "begin"), [("human", "    "), ("journal", "<3>    ")])

@@ -265,7 +265,7 @@ def cut(path):
             lambda path: soundfile.write(path, np.zeros((9, 2)), FS),
             "100 Hz x 2, but 2 of 3 files have 100 Hz x 1",
         ),
-        (lambda path: path.rename(path.with_name("x.wav")), "does not say when it begins, but oth"),
+        (lambda path: path.rename(path.with_name("x.wav")), "has no start time, but oth"),
     ],
 )
 def test_a_bad_file_in_the_middle(folder, collect, spoil, message):

@@ -193,7 +193,9 @@ class CsvReader:
     def _check_end(self, line: str, n_rows: int) -> None:
         end = self._json(line, _END)
         if not isinstance(end, dict) or end.get("rows") != n_rows:
-            raise StorageError(f"{self.path}: has {n_rows} rows: not as many as its end says")
+            raise StorageError(
+                f"{self.path}: has {n_rows} rows: another number than its end states"
+            )
 
     def _rows(self, lines: list[str]) -> Rows:
         spec = self._description.spec

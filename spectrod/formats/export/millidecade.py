@@ -87,7 +87,7 @@ class MillidecadeWriter:
         if not description.has_utc:
             raise ConfigError(
                 f"{path}: profile='millidecade': daily files need UTC, and the recording of "
-                f"{description.source} does not say when it begins"
+                f"{description.source} has no start time"
             )
         self._means = MinuteMeans(description.spec)
         self._names = _file_names(path, description.signals)

@@ -205,7 +205,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 def _check_folder(path: Path) -> None:
     """Raise StorageError if the folder cannot be made, or would replace more than a Zarr store."""
     if path.exists() and not (path / _ROOT).is_file():
-        raise StorageError(f"{path}: is there, and no Zarr store that could be replaced")
+        raise StorageError(f"{path}: exists, and is no Zarr store that can be replaced")
     probe = path.with_name(f".spectrod-{secrets.token_hex(6)}.part")
     try:
         probe.mkdir()

@@ -91,7 +91,9 @@ class LevelStatistics:
             )
         finest = finest_step(spec.n_signals * spec.n_values)
         if step_db and step_db < finest:
-            raise ConfigError(f"step_db={step_db:g}: must be at least {finest:g} of so many values")
+            raise ConfigError(
+                f"step_db={step_db:g}: must be at least {finest:g} for this number of values"
+            )
         self.spec = spec
         self.step_db = step_db or finest
         shape = spec.n_signals, spec.n_values

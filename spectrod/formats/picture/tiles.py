@@ -39,7 +39,7 @@ class TiledPicture:
 
     def __init__(self, path: Path, how: PicturePlan, spec: SpectrumSpec, software: str) -> None:
         if "waveform" in how.options.strips:
-            raise ConfigError("strips=waveform: pictures of so many seconds a pixel have none")
+            raise ConfigError("strips=waveform: pictures with a time per pixel have none")
         self._path, self._how = path, how
         self._spec, self._software = spec, software
         self._tile_samples = max(1, round(how.seconds_per_pixel * how.options.width * spec.fs))

@@ -94,7 +94,7 @@ def recover(path: str | os.PathLike[str], directory: Directory | None = None) ->
 def _recover_in(folder: Directory, part: Path) -> RecoveredSegment:
     final = part.with_suffix("")
     if folder.find(final.name) is not None:
-        raise StorageError(f"{part}: there is a {final.name}, which is not replaced")
+        raise StorageError(f"{part}: {final.name} exists and is not replaced")
     descriptor = folder.open_file(part.name, os.O_RDWR)
     try:
         if not lock(descriptor):

@@ -257,7 +257,7 @@ class Segment:
             if one.is_tail and self.is_part:
                 _log.info("%s: ends within a record, as while it is written", self.path)
                 continue
-            text = "%s: %d bytes from %d on are damaged; what is intact around them is read"
+            text = "%s: %d bytes from %d on are damaged; intact records around them are read"
             _log.warning(text, self.path, one.n_bytes, one.offset)
         if len(damage) > _DAMAGE_LOGGED_MAX:
             _log.warning("%s: damaged at %d places", self.path, len(damage))

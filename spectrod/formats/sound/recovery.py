@@ -82,7 +82,7 @@ def _recover_in(folder: Directory, part: Path) -> RecoveredSound:
     fd = folder.open_file(part.name, os.O_RDWR)
     try:
         if folder.find(path.name) is not None:
-            raise StorageError(f"{path}: is there already; {part.name} is left as it is")
+            raise StorageError(f"{path}: already exists; {part.name} is left unchanged")
         size = os.fstat(fd).st_size
         n_samples = load(format_of(path).sound_file).complete(fd, part)
         kept = os.fstat(fd).st_size

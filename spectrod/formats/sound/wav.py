@@ -75,7 +75,7 @@ class WavFile:
             raise ConfigError(f"channels={channels}: too many for a .wav file")
         if fs * form.frame_bytes > _FS_MAX:
             raise ConfigError(
-                f"fs={fs}, channels={channels}: more bytes a second than a .wav file can say"
+                f"fs={fs}, channels={channels}: more bytes a second than a .wav file can state"
             )
 
     @staticmethod
@@ -180,7 +180,7 @@ class WavFile:
 
     def _refuse_if_failed(self) -> None:
         if self._has_failed:
-            raise StorageError(f"{self._path}: the disk has failed to keep what was written")
+            raise StorageError(f"{self._path}: the disk has lost written data")
 
     def _write_header(self, n_samples: int) -> None:
         try:

@@ -215,7 +215,7 @@ def _check_chunks(page: bytes, begin: int, subtype: Subtype) -> None:
             raise InputError(f"its {name.decode()} chunk is damaged or not where it must be")
         begin += 8 + size + size % 2
     if begin != HEADER_BYTES - 8:
-        raise InputError(f"its samples begin at {begin + 8}: must be {HEADER_BYTES}")
+        raise InputError(f"its samples start at {begin + 8}: must be {HEADER_BYTES}")
 
 
 def named_samples(page: bytes, form: WavForm) -> int:
@@ -242,7 +242,7 @@ def _with_guano_length(page: bytes, length_s: float) -> bytes:
     before, key, rest = page[:-8].partition(b"\nLength: ")
     _, newline, rest = rest.partition(b"\n")
     if not (key and newline):
-        raise InputError("its guan chunk is damaged: no line begins with Length")
+        raise InputError("its guan chunk is damaged: no line starts with Length")
     text = before + key + f"{length_s:.6f}\n".encode() + rest.rstrip(b"\n") + b"\n"
     if len(text) > HEADER_BYTES - 8:
         raise InputError("its guan chunk is damaged: has no room for the length")
