@@ -340,7 +340,7 @@ def _revocations(pipe: Connection, target: Target) -> Counts:
             known.write_bytes(public.read_bytes())
             _change_config(target.config, turn)
             _reload(target.pid)
-            sub = _let_in(context, target, read_secret(secret))
+            sub = _subscribe_with(context, target, read_secret(secret))
             known.unlink()
             _reload(target.pid)
             if sub is None:
@@ -358,7 +358,7 @@ def _reload(pid: int) -> None:
         os.kill(pid, signal.SIGHUP)
 
 
-def _let_in(
+def _subscribe_with(
     context: "zmq.Context[zmq.SyncSocket]", target: Target, pair: KeyPair
 ) -> zmq.SyncSocket | None:
     """Subscribe by a new key until a row comes; None if none does within 5 s."""

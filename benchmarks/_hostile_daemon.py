@@ -240,12 +240,12 @@ class Peers:
 
     def start(self, target: Callable[..., None], *args: object) -> Connection:
         """Start one; its function gets its end of the pipe first."""
-        ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=target, args=(theirs, *args), daemon=True)
+        parent, child = self._context.Pipe()
+        process = self._context.Process(target=target, args=(child, *args), daemon=True)
         process.start()
-        theirs.close()
+        child.close()
         self._started.append(process)
-        return ours
+        return parent
 
     def close(self) -> None:
         """End those that have not ended."""

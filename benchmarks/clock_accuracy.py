@@ -187,10 +187,10 @@ def add_cost() -> float:
     rng = np.random.default_rng(0)
     index, _, t = arrivals(rng, uniform, 480, 600.0)
     clock = started(index, t, 480)
-    begun = time.process_time()
+    start_s = time.process_time()
     for _ in feed(clock, index, t):
         pass
-    return (time.process_time() - begun) / len(index) * 1e6
+    return (time.process_time() - start_s) / len(index) * 1e6
 
 
 def _worst(values: list[float]) -> float | None:

@@ -272,7 +272,7 @@ def run(n: int, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name, DaemonProcess(Path(name)) as daemon:
         codes += bombard(daemon.endpoint, requests, n // 100)  # what is made once is made now
         vitals = [daemon.vitals()]
-        begun_s = time.monotonic()
+        start_s = time.monotonic()
         for k in range(rounds):
             codes += bombard(daemon.endpoint, requests, n // rounds)
             for port in (daemon.control_port, daemon.publish_port):
@@ -282,8 +282,8 @@ def run(n: int, seed: int) -> dict[str, Any]:
             if k in (rounds // 2 - 1, rounds - 1):
                 vitals.append(daemon.vitals())
         with Control(daemon.endpoint) as control:
-            told = control.call("status")["daemon"]["requests"]
-        took_s = time.monotonic() - begun_s
+            counted = control.call("status")["daemon"]["requests"]
+        took_s = time.monotonic() - start_s
     assert "Traceback" not in daemon.log, daemon.log
     # Between before and halfway pyzmq starts a thread and a context of its own, which it keeps, for
     # the first large reply.
@@ -297,7 +297,7 @@ def run(n: int, seed: int) -> dict[str, Any]:
         "garbage_connections": 2 * 100 * rounds,
         "requests_per_s": round(n / took_s),
         "codes": dict(codes.most_common()),
-        "told_by_daemon": told,
+        "told_by_daemon": counted,
         "vitals": vitals,
         "exit_code": daemon.process.returncode,
         "log": daemon.log.splitlines()[:10],

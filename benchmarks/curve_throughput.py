@@ -151,9 +151,9 @@ class _Reader:
 
     def __init__(self, endpoint: str, n_messages: int, credentials: Credentials | None) -> None:
         context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
+        self._pipe, child = context.Pipe()
         self._process = context.Process(
-            target=_read, args=(endpoint, n_messages, credentials, theirs)
+            target=_read, args=(endpoint, n_messages, credentials, child)
         )
         self._process.start()
 

@@ -125,7 +125,7 @@ class Run:
                 self.facts["status"] = daemon.status(PATIENCE_S)
         self.timeline = watch.seconds
         self.facts |= operator.facts()
-        self._read_what_is_left(daemon)
+        self._read_leftovers(daemon)
 
     def _attack(self, daemon: Daemon, peers: Peers) -> None:
         options = daemon.client | {"replay_from": daemon.requests}
@@ -190,7 +190,7 @@ class Run:
                 left.remove(name)
         self.normal_s |= dict.fromkeys(left, PATIENCE_S)
 
-    def _read_what_is_left(self, daemon: Daemon) -> None:
+    def _read_leftovers(self, daemon: Daemon) -> None:
         log, listed = daemon.log(), daemon.folder / "dropped.json"
         dropped = json.loads(listed.read_text()) if listed.exists() else []
         paths = [Path(os.fsdecode(bytes.fromhex(text))) for text in dropped]

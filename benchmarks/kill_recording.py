@@ -80,9 +80,9 @@ def kill_when_due(
     was_running = process.poll() is None
     t_s = time.time()
     process.send_signal(signal.SIGKILL)
-    _, said = process.communicate()
+    _, stderr = process.communicate()
     if not was_running and process.returncode:
-        raise SystemExit(f"spectrod: exit code {process.returncode}: {said}")
+        raise SystemExit(f"spectrod: exit code {process.returncode}: {stderr}")
     return Kill(t_s, seen, was_running, duration_s)
 
 
@@ -161,13 +161,13 @@ def kill_records(
     whole_s = math.inf
     for number in range(-1, n_kills):
         with tempfile.TemporaryDirectory(prefix="spectrod-kill-") as name:
-            folder, began_s = Path(name), time.monotonic()
+            folder, start_s = Path(name), time.monotonic()
             process = start_record(folder, formats, duration_s)
             # The first round is not killed: it says how long one takes, as do others that end.
             wait_s = 60.0 if number < 0 else moments.uniform(0.0, whole_s)
-            kill = kill_when_due(process, began_s + wait_s, folder / "x.spd", duration_s)
+            kill = kill_when_due(process, start_s + wait_s, folder / "x.spd", duration_s)
             if not kill.was_running:
-                whole_s = min(whole_s, time.monotonic() - began_s)
+                whole_s = min(whole_s, time.monotonic() - start_s)
             check_round(folder, kill, truth, tallies)
         print(f"\r{number + 1} of {n_kills}", end="", file=sys.stderr)
     print(file=sys.stderr)

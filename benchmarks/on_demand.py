@@ -66,7 +66,7 @@ def main() -> None:
     report = new_report("on_demand")
     report["results"] = [
         *(compare(uri, args.seconds, args.rounds) for uri in _sources()),
-        *([come_and_go(args.cycles)] if args.cycles else []),
+        *([change_subscribers(args.cycles)] if args.cycles else []),
     ]
     if args.json:
         write_report(report, args.json)
@@ -217,7 +217,7 @@ def capture_alone(uri: str) -> None:
 # ---- subscribers that come and go
 
 
-def come_and_go(n_cycles: int) -> Report:
+def change_subscribers(n_cycles: int) -> Report:
     """Subscribe, read and go; print and return what grew, and how soon the first rows came."""
     settings = Config(
         source=SourceConfig(uri=TONE),
@@ -255,12 +255,12 @@ def _cycles(daemon: Daemon, n_cycles: int) -> list[int]:
     """Return, of each subscriber, how many samples after the demand its first row was complete."""
     pipeline, feed = daemon.runners[0].pipeline, daemon.publisher.sources[0]
     assert pipeline is not None
-    told_at: list[int] = []
+    changed_at: list[int] = []
 
     def watched(products: frozenset[str]) -> None:
         pipeline.demand.want(products)
         if products:
-            told_at.append(pipeline.ring.written)
+            changed_at.append(pipeline.ring.written)
 
     feed._on_demand = watched  # noqa: SLF001 - the moment at which the publisher tells it
     waits = []
@@ -269,7 +269,7 @@ def _cycles(daemon: Daemon, n_cycles: int) -> list[int]:
             daemon.publisher.endpoints[0], "spec/", timeout_s=_TIMEOUT_S
         ) as frames:
             header = next(frames).header
-            waits.append(header.sample_index + header.win_length - told_at[-1])
+            waits.append(header.sample_index + header.win_length - changed_at[-1])
         while daemon.stats()[0].computed:
             daemon.progress.wait(0.001)
     feed._on_demand = pipeline.demand.want  # noqa: SLF001

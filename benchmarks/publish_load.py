@@ -140,13 +140,13 @@ class _Peers:
 
     def start(self, target: Callable[..., None], *args: object, **options: object) -> Connection:
         """Start one process; its function gets a pipe and the endpoint first."""
-        ours, theirs = self._spawn.Pipe()
+        parent, child = self._spawn.Pipe()
         process = self._spawn.Process(
-            target=target, args=(theirs, self._endpoint, *args), kwargs=options, daemon=True
+            target=target, args=(child, self._endpoint, *args), kwargs=options, daemon=True
         )
         process.start()
-        self._started.append((process, ours))
-        return ours
+        self._started.append((process, parent))
+        return parent
 
     def close(self) -> None:
         """End those that have not ended."""
@@ -187,9 +187,9 @@ class _Producer:
 
     def run(self, seconds: float, rate_hz: float) -> None:
         """Submit until the time is over; one that is late catches up."""
-        begun_s = time.monotonic()
+        start_s = time.monotonic()
         for k in range(round(seconds * rate_hz)):
-            left_s = begun_s + k / rate_hz - time.monotonic()
+            left_s = start_s + k / rate_hz - time.monotonic()
             if left_s > 0:
                 time.sleep(left_s)
             self.submit()

@@ -132,9 +132,9 @@ def _revoke(folder: Path, daemon: _Daemon, frames: Subscription, rounds: int) ->
 
 
 def _longest_pause(frames: Subscription) -> float:
-    begun_s = last_s = time.perf_counter()
+    start_s = last_s = time.perf_counter()
     longest_s = 0.0
-    while last_s - begun_s < _AFTER_S:
+    while last_s - start_s < _AFTER_S:
         assert not next(frames).missed
         now_s = time.perf_counter()
         longest_s, last_s = max(longest_s, now_s - last_s), now_s

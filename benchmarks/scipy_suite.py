@@ -36,9 +36,9 @@ class Recorder:
     ) -> Any:
         """Ask the backend."""
         result = scipy_backend.__ua_function__(method, args, kwargs)
-        is_ours = result is not NotImplemented
-        self._calls[is_ours] += 1
-        if not is_ours:
+        is_computed_here = result is not NotImplemented
+        self._calls[is_computed_here] += 1
+        if not is_computed_here:
             self.left[method.__name__] += 1
         return result
 

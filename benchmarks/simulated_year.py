@@ -81,8 +81,8 @@ class Year:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder, self.spec = folder, spec()
-        wanted: dict[str, Any] = {"rotate_s": DAY_S, "min_free_mb": 0.0, "fsync_s": 3600.0}
-        config = RecordingConfig("year", **(wanted | settings))
+        defaults: dict[str, Any] = {"rotate_s": DAY_S, "min_free_mb": 0.0, "fsync_s": 3600.0}
+        config = RecordingConfig("year", **(defaults | settings))
         config.check()
         self.clock, self.events = FastClock(), EventLog()
         about = Recorded("site", ("0",), float(FS), "simulated", dict)
@@ -173,14 +173,14 @@ def check_pyramid(year: Year) -> dict[str, float]:
 
 def check_year(year: Year, days: int, kept_days: int) -> dict[str, float]:
     """Go on for so many days and check what is there then; return what was measured."""
-    begun_s, peaks_mb = time.perf_counter(), []
+    start_s, peaks_mb = time.perf_counter(), []
     for _ in range(days):
         year.play(1)
         peaks_mb.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     year.recording.finish()
     files = year.files()
     assert len(files) in (min(days, kept_days), min(days, kept_days + 1)), f"{len(files)} files"
-    found = {"files": len(files), "wall_s": time.perf_counter() - begun_s}
+    found = {"files": len(files), "wall_s": time.perf_counter() - start_s}
     first = next(SegmentReader(files[0]).batches())
     found |= check_rows(year, int(first.sample_index[0]) // (FRAMES * HOP)) | check_sizes(year)
     if year.recording.config.pyramid:

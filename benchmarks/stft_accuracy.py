@@ -36,9 +36,9 @@ def frame_errors(x: np.ndarray, n: int, device: str) -> tuple[float, float, floa
     found = spectrod.spectrogram(x, FS, engine="opencl", device=device, **settings).values
     right = spectrod.spectrogram(x, FS, engine="numpy", **settings).values.astype(float)
     peak = right.max(axis=0)
-    heard = right > LEVEL_RANGE * peak
+    audible = right > LEVEL_RANGE * peak
     amplitude = np.abs(np.sqrt(found) - np.sqrt(right)) / np.sqrt(peak)
-    level = 10 * np.abs(np.log10(found[heard] / right[heard]))
+    level = 10 * np.abs(np.log10(found[audible] / right[audible]))
     l2 = np.linalg.norm(found - right) / np.linalg.norm(right)
     return float(l2), float(amplitude.max()), float(level.max())
 

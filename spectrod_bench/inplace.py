@@ -282,8 +282,8 @@ class _InplaceFamily:
 
     def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:
         """See ``Family``: complex, no prime factor above 7, from 2 on."""
-        is_ours = spec.kind == "c2c" and len(mirrored_radices(spec.n)) > 0
-        return is_ours and (spec.precision == "single" or device.has_fp64)
+        is_supported = spec.kind == "c2c" and len(mirrored_radices(spec.n)) > 0
+        return is_supported and (spec.precision == "single" or device.has_fp64)
 
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterator[InplaceParams]:
         """See ``Family``: radices to 8, other largest radices, and groups of other sizes."""

@@ -99,13 +99,13 @@ class NumberCheck:
         """Check the next samples, (2, n), the first of which has this index."""
         numbers = read_numbers(samples)
         n = len(numbers)
-        told = np.flatnonzero(numbers)
-        index = sample_index + told
-        silent = self.silent + told - np.arange(len(told))
-        self.frames += len(told)
-        self.silent += n - len(told)
-        if len(told):
-            self._compare(index, numbers[told], silent)
+        sounding = np.flatnonzero(numbers)
+        index = sample_index + sounding
+        silent = self.silent + sounding - np.arange(len(sounding))
+        self.frames += len(sounding)
+        self.silent += n - len(sounding)
+        if len(sounding):
+            self._compare(index, numbers[sounding], silent)
         self._next_index = sample_index + n
 
     def _compare(self, index: Int64Array, number: Int64Array, silent: Int64Array) -> None:

@@ -60,7 +60,7 @@ def long_term(
     frames = frames_for(
         fs, n_samples, win_length, hop, rate_hz=analysis.rate_hz, win_length_max=longest
     )
-    wanted = msgspec.structs.replace(
+    chosen = msgspec.structs.replace(
         analysis,
         win_length=frames.win_length,
         hop=frames.hop,
@@ -68,4 +68,4 @@ def long_term(
         scaling=analysis.scaling if args.scaling else "density",
         averaging="mean" if analysis.rate_hz and is_unset else analysis.averaging,
     )
-    return wanted, frames
+    return chosen, frames

@@ -270,12 +270,12 @@ class _Watch:
         self._pipeline, self._span, self._bar = pipeline, span, bar
         self._absence = _Absence(pipeline)
         self._n_due = span.max_samples
-        self._is_told = False
+        self._is_reported = False
 
     def wait_to_the_end(self) -> None:
         """Wait until the pipeline has ended."""
-        if not self._is_told:
-            self._is_told = True
+        if not self._is_reported:
+            self._is_reported = True
             _log.info("recording %s", self._pipeline.source.description)
             self._bar.update(0)
         while not self._pipeline.finished:
@@ -417,18 +417,20 @@ def _pictured(
     if found.view == "spectrogram":
         win_length = analysis.win_length
         automatic = 0 if args.win_length else min(window_for(source.fs), analysis.nfft or 1 << 20)
-        wanted = _framed(args, analysis, source.fs, automatic or win_length, n_samples, look.width)
+        requested = _framed(
+            args, analysis, source.fs, automatic or win_length, n_samples, look.width
+        )
         try:
-            spec = _bound(wanted, source)
+            spec = _bound(requested, source)
         except ConfigError:
             if not (analysis.bands and automatic):
                 raise
             # Bands may need the longer window of the data.
-            wanted = _framed(args, analysis, source.fs, win_length, n_samples, look.width)
-            spec = _bound(wanted, source)
+            requested = _framed(args, analysis, source.fs, win_length, n_samples, look.width)
+            spec = _bound(requested, source)
     else:
-        wanted, frames = long_term(args, analysis, source.fs, n_samples, is_iq=source.is_iq)
-        spec = averaged(_bound(wanted, source), frames)
+        requested, frames = long_term(args, analysis, source.fs, n_samples, is_iq=source.is_iq)
+        spec = averaged(_bound(requested, source), frames)
     return pooled(spec, n_samples, look.width, look.pool)
 
 

@@ -48,10 +48,10 @@ def next_fast_len(n: SupportsIndex) -> int:
     ConfigError
         If n is not in the range.
     """
-    wanted = whole("n", n)
-    if not 1 <= wanted <= LENGTH_MAX:
+    n_min = whole("n", n)
+    if not 1 <= n_min <= LENGTH_MAX:
         raise ConfigError(f"n={n}: must be 1 to {LENGTH_MAX}")
-    return fast_lengths()[bisect_left(fast_lengths(), wanted)]
+    return fast_lengths()[bisect_left(fast_lengths(), n_min)]
 
 
 @cache

@@ -292,10 +292,10 @@ def _two_lengths(shape: Shape, s: Any, axes: tuple[int, int], kind: Kind) -> tup
     own = [shape[axis] for axis in axes]
     if kind == "c2r":
         own[1] = 2 * (own[1] - 1)
-    wanted = own if s is None else checks.several("s", s)
-    if len(wanted) != 2:
-        raise ConfigError(f"s={wanted}: must be two lengths")
-    rows, columns = (checks.length(o if w == -1 else w) for o, w in zip(own, wanted, strict=True))
+    lengths = own if s is None else checks.several("s", s)
+    if len(lengths) != 2:
+        raise ConfigError(f"s={lengths}: must be two lengths")
+    rows, columns = (checks.length(o if w == -1 else w) for o, w in zip(own, lengths, strict=True))
     return rows, columns
 
 

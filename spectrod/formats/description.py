@@ -164,7 +164,7 @@ class RowWriter(Protocol):
 
 
 @runtime_checkable
-class _SaysLeftOut(Protocol):
+class _HasLeftOut(Protocol):
     left_out_samples: int | None
 
 
@@ -178,7 +178,7 @@ def note_left_out(writer: RowWriter, n_samples: int | None) -> None:
     n_samples : int or None
         None if unknown.
     """
-    if n_samples is not None and isinstance(writer, _SaysLeftOut):
+    if n_samples is not None and isinstance(writer, _HasLeftOut):
         writer.left_out_samples = n_samples
 
 

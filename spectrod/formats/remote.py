@@ -196,9 +196,9 @@ def _spec_of(frame: Any, n_channels: int) -> SpectrumSpec:
         raise ConfigError(f"{frame.topic}: unit={printable(h.unit)!r}: must be one of {units}")
     iq = getattr(h, "first_bin", 0) < 0
     n_frames = 1 if h.averaging == "none" else h.averaging_frames
-    said = {name: getattr(h, name) for name in SPEC_FIELDS if hasattr(h, name)}
+    fields = {name: getattr(h, name) for name in SPEC_FIELDS if hasattr(h, name)}
     spec = SpectrumSpec(
-        **said
+        **fields
         | {
             "channels": n_channels * (2 if iq else 1),
             "hop": h.frame_hop or h.hop // n_frames,

@@ -116,7 +116,7 @@ def encode_engines(engines: list[str]) -> str:
     return json.dumps(engines)
 
 
-_SAID = {
+_IN_OTHER_ATTRIBUTES = {
     *("fs", "win_length", "hop", "weighting"),  # by other names
     *("channels", "iq", "scaling", "output", "averaging_s", "product", "broadband"),  # by variables
 }
@@ -139,7 +139,7 @@ def _analysis(spec: SpectrumSpec) -> dict[str, Any]:
         **({"center_frequency_hz": spec.center_frequency_hz} if spec.iq else {}),
         **({"rate_hz": spec.rate_hz, "align": spec.align} if spec.rate_hz else {}),
     }
-    others = [name for name in SPEC_FIELDS if name not in _SAID | found.keys()]
+    others = [name for name in SPEC_FIELDS if name not in _IN_OTHER_ATTRIBUTES | found.keys()]
     return found | chosen(spec, others)
 
 

@@ -83,12 +83,12 @@ def _draw_names(curves: list[Curve], limits: tuple[float, float], sheet: Surface
         sheet.text((box.right + LABEL_GAP + 1, box.top + y), name, SMALL_PX)
 
 
-def _apart(wanted: list[float], height: float) -> list[float]:
+def _apart(desired: list[float], height: float) -> list[float]:
     """Move ascending positions apart, near their original place and within the height."""
-    places = list(wanted)
+    places = list(desired)
     for n in range(1, len(places)):
         places[n] = max(places[n], places[n - 1] + _LABEL_SPACING)
-    shift = float(np.mean(np.subtract(places, wanted)))
+    shift = float(np.mean(np.subtract(places, desired)))
     places = [place - shift for place in places]
     for n in range(len(places)):
         least = places[n - 1] + _LABEL_SPACING if n else 0.0

@@ -104,8 +104,8 @@ def compose(
     bar_labels = level_labels(0.0, top, bar.height, _BAR_LABELS)
     labels_end = bar.right + TICK + LABEL_GAP + widest([tick.label for tick in bar_labels.ticks])
     page_width = labels_end + PAD
-    told = _footer(statistics, about, span, has_utc=options.time_axis == "utc")
-    footer = tuple(wrap(told, SMALL_PX, page_width - PAD - left))
+    footer_text = _footer(statistics, about, span, has_utc=options.time_axis == "utc")
+    footer = tuple(wrap(footer_text, SMALL_PX, page_width - PAD - left))
     names = about.signals
     if options.signals:
         names = options.names(spec.n_signals)

@@ -33,24 +33,24 @@ def colour_range(levels: Float32Array, options: PictureOptions) -> tuple[float, 
     """
     if options.levels is not None:
         return options.levels
-    heard = levels[levels > FLOOR_DBFS + 1.0]
+    audible = levels[levels > FLOOR_DBFS + 1.0]
     span = options.dynamic_range_db
-    if heard.size == 0:
+    if audible.size == 0:
         lo, hi = _SILENT_RANGE_DB
     elif options.percentiles is not None:
-        lo, hi = _rounded(heard, options.percentiles, 1.0)
+        lo, hi = _rounded(audible, options.percentiles, 1.0)
         lo = min(lo, hi - _LEAST_DB)
     else:
-        lo, hi = _rounded(heard, _PERCENTILES, _STEP_DB)
+        lo, hi = _rounded(audible, _PERCENTILES, _STEP_DB)
         lo = min(max(lo, hi - _MAX_DB), hi - _MIN_DB)
     return (lo if span is None else hi - span), hi
 
 
 def _rounded(
-    heard: Float32Array, percentiles: tuple[float, float], step_db: float
+    audible: Float32Array, percentiles: tuple[float, float], step_db: float
 ) -> tuple[float, float]:
     """Return two percentiles, the lower one rounded down, the higher one up."""
-    quiet, loud = _percentiles(heard, percentiles)
+    quiet, loud = _percentiles(audible, percentiles)
     return (
         step_db * float(np.floor(quiet / step_db)),
         step_db * float(np.ceil(loud / step_db)),

@@ -158,11 +158,11 @@ def _pgm(page: Page) -> bytes:
     """Encode the plots' levels with 16 bits; a comment describes them."""
     levels = page.raw_levels.reshape(-1, page.raw_levels.shape[2])
     is_there = np.isfinite(levels)
-    heard = levels[is_there]
-    if "levels" in page.pixels.options or heard.size == 0:
+    audible = levels[is_there]
+    if "levels" in page.pixels.options or audible.size == 0:
         lo, hi = page.levels
     else:
-        lo, hi = float(heard.min()), float(heard.max())
+        lo, hi = float(audible.min()), float(audible.max())
     hi = max(hi, lo + _PGM_LEAST_DB)
     step_db = (hi - lo) / (_PGM_TOP - 1)
     steps = np.rint((np.where(is_there, levels, lo) - np.float64(lo)) / step_db)

@@ -100,15 +100,15 @@ class FontFinder:
 
     def find(self, characters: Iterable[str]) -> dict[str, FontFile | None]:
         """Return a font for each character, or None if there is none."""
-        wanted = set(characters)
+        needed = set(characters)
         with self._lock:
-            unknown = sorted(wanted - self._known.keys())
+            unknown = sorted(needed - self._known.keys())
             if unknown:
                 if len(self._known) + len(unknown) > KNOWN_MAX:
                     self._known.clear()
-                    unknown = sorted(wanted)
+                    unknown = sorted(needed)
                 self._known |= _ask(unknown)
-            return {character: self._known[character] for character in wanted}
+            return {character: self._known[character] for character in needed}
 
     def forget(self) -> None:
         """Clear the cache, after fonts were installed."""

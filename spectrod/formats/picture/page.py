@@ -25,7 +25,7 @@ from spectrod.types import SpectrumSpec
 from spectrod.units import Float32Array
 
 _UNITS = {"spectrum": "dBFS", "dbfs": "dBFS", "density": "dB re FS^2/Hz"}
-_FRAMES_TOLD = 1.05
+_FRAMES_STATED = 1.05
 """Frames per column from which on the footer gives their number."""
 
 
@@ -237,5 +237,5 @@ def _averages(frames_per_pixel: float, pool: str, spec: SpectrumSpec) -> Iterato
         yield f"row: {spec.averaging} of {spec.averaging_frames} frames"
     if spec.rate_hz:
         yield f"rows {_number(spec.row_s)} s apart"
-    if counted >= _FRAMES_TOLD:
+    if counted >= _FRAMES_STATED:
         yield f"column: {pool} of {_number(counted)} {what}"

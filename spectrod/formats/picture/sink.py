@@ -213,8 +213,8 @@ class PictureSink:
             self._software,
         )
         strips = self._rows if self._samples.is_empty else self._samples
-        wanted = strips if options.strips else None
-        plots = render(pool, about, options, self._painter, wanted, span=(begin, n_samples))
+        drawn_strips = strips if options.strips else None
+        plots = render(pool, about, options, self._painter, drawn_strips, span=(begin, n_samples))
         # Free the pool's memory before drawing.
         del pool
         self.abort()

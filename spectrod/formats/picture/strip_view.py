@@ -41,8 +41,8 @@ def _waveform_strip(envelope: Envelope) -> StripView:
     if envelope.low is None or envelope.high is None:
         raise ConfigError("strips=waveform: there are no samples, only spectra")
     low, high = _joined(envelope.low, envelope.high)
-    heard = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
-    peak = float(np.abs(heard).max(initial=0.0))
+    finite = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
+    peak = float(np.abs(finite).max(initial=0.0))
     top = nice_step(peak) if peak > 0.0 else 1.0
     labels = tuple(Tick(value, f"{value:g}") for value in (-top, 0.0, top))
     return StripView(("waveform", "FS"), (-top, top), Axis(labels, "FS"), ((low, high),))
@@ -63,11 +63,11 @@ def _joined(low: Float32Array, high: Float32Array) -> tuple[Float32Array, Float3
 def _level_strip(envelope: Envelope) -> StripView:
     rms, peak = envelope.rms_dbfs, envelope.peak_dbfs
     shown = rms if peak is None else np.stack([rms, peak])
-    heard = shown[shown > FLOOR_DBFS + 1.0]
+    audible = shown[shown > FLOOR_DBFS + 1.0]
     lo, hi = _SILENT_DB
-    if heard.size:
-        lo = _STEP_DB * float(np.floor(heard.min() / _STEP_DB))
-        hi = _STEP_DB * float(np.ceil(heard.max() / _STEP_DB))
+    if audible.size:
+        lo = _STEP_DB * float(np.floor(audible.min() / _STEP_DB))
+        hi = _STEP_DB * float(np.ceil(audible.max() / _STEP_DB))
         lo = min(max(lo, hi - _MAX_DB), hi - _MIN_DB)
     floor = np.where(np.isnan(rms), np.float32(np.nan), np.float32(lo))
     bands = ((floor, rms),) if peak is None else ((floor, peak), (floor, rms))

@@ -174,13 +174,13 @@ class SampleStrips:
         square = np.einsum("ijk,ijk->ij", pieces, pieces)
         low, high = pieces.min(axis=2), pieces.max(axis=2)
         count: Float64Array | int = pieces.shape[2]
-        is_heard = np.isfinite(square).all(axis=0)
-        if not is_heard.all():
+        is_valid = np.isfinite(square).all(axis=0)
+        if not is_valid.all():
             square, low, high = (
-                np.where(is_heard, values, nothing)
+                np.where(is_valid, values, nothing)
                 for values, nothing in ((square, 0.0), (low, np.inf), (high, -np.inf))
             )
-            count = np.where(is_heard, count, 0.0)
+            count = np.where(is_valid, count, 0.0)
         cells.square[:, where] += square
         cells.count[0, where] += count
         cells.low[:, where] = np.minimum(cells.low[:, where], low)

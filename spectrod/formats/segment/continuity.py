@@ -38,7 +38,7 @@ class Range:
         """Whether the range excludes the beginning of the recording."""
         return self.start_utc_ns is not None or self.start_row > 0
 
-    def begins_behind(self, first: Head | None) -> bool:
+    def starts_before(self, first: Head | None) -> bool:
         """Return whether no row before this record is wanted."""
         if first is None:
             return False

@@ -109,7 +109,7 @@ class SegmentReader:
     def _chosen(self, want: Range) -> Iterator[SpectrumBatch]:
         continuity = Continuity(self.description.spec, is_part=want.has_start)
         for segment, after in zip(self._segments, [*self._segments[1:], None], strict=True):
-            if after and want.begins_behind(after.first):
+            if after and want.starts_before(after.first):
                 continue
             for stored in segment.batches(want.start_utc_ns, want.start_row):
                 cut = want.cut(stored)

@@ -111,7 +111,7 @@ def _recover(folder: Directory, part: Path, descriptor: int) -> RecoveredSegment
     except InputError:
         found = None
     if found is None or found.index.rows == 0:
-        is_empty = _is_begun(descriptor, size) if found is None else size == found.end
+        is_empty = _has_no_headers(descriptor, size) if found is None else size == found.end
         return _remove(folder, part, size) if is_empty else _set_aside(folder, part, size)
     closing = b"" if found.is_closed else found.closing_record()
     # All checks are done; the file is changed from here on.
@@ -126,7 +126,7 @@ def _recover(folder: Directory, part: Path, descriptor: int) -> RecoveredSegment
     return recovered
 
 
-def _is_begun(descriptor: int, size: int) -> bool:
+def _has_no_headers(descriptor: int, size: int) -> bool:
     """Return whether a file is a segment that ended before its headers were written."""
     if size > HEADERS_BYTES_MIN:
         return False

@@ -166,7 +166,7 @@ class Segment:
                         engine = engines.get(record.head.engine, _UNKNOWN_ENGINE)
                         yield StoredBatch(record.head, self._batch(record, engine))
             finally:
-                self._tell_of(walk.damage)
+                self._report(walk.damage)
 
     def last_utc_ns(self) -> int | None:
         """Return the UTC of the last row [ns]; None if there is none."""
@@ -251,7 +251,7 @@ class Segment:
             rule = f"must be at least {-NUMBER_MAX}, and end before {NUMBER_MAX}"
             raise StorageError(f"{where}: t_utc_ns of {earliest} to {latest}: {rule}")
 
-    def _tell_of(self, damage: list[Damage]) -> None:
+    def _report(self, damage: list[Damage]) -> None:
         self.damage = damage
         for one in damage[:_DAMAGE_LOGGED_MAX]:
             if one.is_tail and self.is_part:

@@ -212,7 +212,7 @@ class SegmentWriter:
             entries = self._append_batch(batch)
             self._synchronise_if_due()
         except OSError as error:
-            self._go_back(*before)
+            self._undo(*before)
             raise storage_error(self.path, error) from error
         for entry, n_rows in entries:
             self._index.add(entry, n_rows)
@@ -346,7 +346,7 @@ class SegmentWriter:
             self._file.synchronise()
             self._synced_s = now_s
 
-    def _go_back(self, size: int, seq: int, row: int, n_engines: int) -> None:
+    def _undo(self, size: int, seq: int, row: int, n_engines: int) -> None:
         self._seq, self._row = seq, row
         while len(self._engines) > n_engines:
             self._engines.popitem()

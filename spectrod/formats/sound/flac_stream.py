@@ -140,13 +140,13 @@ def _last_whole(tail: bytes, stream: _Stream) -> tuple[int, int]:
     """
     heads = _heads(tail, stream)
     sums = _aligned_crc16(tail)
-    newest_begin: dict[int, int] = {}
+    newest_start: dict[int, int] = {}
     begin = end = 0
     for at in (*heads, len(tail)):
-        candidate = newest_begin.get(int(sums[at]), at)
+        candidate = newest_start.get(int(sums[at]), at)
         if 0 < at - candidate <= stream.block_bytes_max:
             begin, end = candidate, at
-        newest_begin[int(sums[at])] = at
+        newest_start[int(sums[at])] = at
     if not end:
         return 0, 0
     number, n_samples = heads[begin]

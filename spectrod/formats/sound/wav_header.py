@@ -189,8 +189,10 @@ def read_form(page: bytes) -> tuple[WavForm, int]:
     InputError
         If ``header`` did not make it.
     """
-    is_ours = page[8:12] == b"WAVE" and page[48:52] == b"fmt " and page[-8:-4] == b"data"
-    if len(page) != HEADER_BYTES or page[:4] not in (b"RIFF", b"RF64") or not is_ours:
+    is_layout_of_spectrod = (
+        page[8:12] == b"WAVE" and page[48:52] == b"fmt " and page[-8:-4] == b"data"
+    )
+    if len(page) != HEADER_BYTES or page[:4] not in (b"RIFF", b"RF64") or not is_layout_of_spectrod:
         raise InputError("not a header of spectrod")
     channels, fs, byte_rate, frame_bytes, bits = struct.unpack_from("<HIIHH", page, 58)
     # A byte rate has 32 bits, so the product of a valid chunk does too.
