@@ -302,7 +302,7 @@ def test_numbers_that_nobody_counts_to_are_damage(tmp_path, number, which):
     assert sum(batch.n_frames for batch in SegmentReader(recovered.path).batches()) == 1
 
 
-def test_rows_that_are_not_there_are_not_recovered(tmp_path):
+def test_claimed_rows_that_do_not_exist_are_not_recovered(tmp_path):
     """A record that claims other rows than it holds is not recovered."""
     part = tmp_path / "x.spd.part"
     content = header_record() + rows_record(2)
@@ -639,7 +639,7 @@ IMPOSSIBLE_TIMES = [
 
 @pytest.mark.parametrize("header", IMPOSSIBLE_TIMES, ids=range(len(IMPOSSIBLE_TIMES)))
 @pytest.mark.parametrize("pace", ["full", "realtime"])
-def test_a_time_that_cannot_be_is_none(tmp_path, caplog, header, pace):
+def test_an_impossible_time_is_ignored(tmp_path, caplog, header, pace):
     """An impossible time is ignored with a warning, and the name's time counts."""
     source = opened(wav_file(tmp_path / "x.wav", header), pace)
     assert source.start_utc_ns is None
@@ -828,7 +828,7 @@ def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(tmp_path):
 
 
 @pytest.mark.parametrize("colour_type", [0, 2])
-def test_a_png_whose_pixels_cannot_be_there_is_refused(tmp_path, colour_type):
+def test_a_png_with_impossible_pixels_is_refused(tmp_path, colour_type):
     """A PNG that claims more pixels than deflate can make of its bytes is refused."""
     path = png_file(tmp_path / "x.png", 8000, 8000, colour_type=colour_type, pixels=bytes(100))
     with pytest.raises(InputError, match=r"truncated: 8000 x 8000 pixels do not fit \d\d bytes"):

@@ -303,7 +303,7 @@ def test_a_row_may_need_more_frames_than_there_are(family, context, rng, averagi
 
 
 @pytest.mark.parametrize(("averaging", "nfft"), [("mean", 16), ("exponential", 256)])
-def test_what_rounding_takes_does_not_add_up(family, context, rng, averaging, nfft):
+def test_rounding_errors_do_not_add_up(family, context, rng, averaging, nfft):
     """An average over 30000 frames of a growing tone is as accurate as one frame."""
     spec = StftSpec(nfft, nfft, averaging=averaging)
     launch = Launch(spec, 1, hop=1, n_frames=30000, frames=30000)
@@ -406,7 +406,7 @@ def test_a_loud_tone_costs_its_neighbours_little(family, context, rng):
     [(256, {}), (60, {"n_bands": 9}), (256, {"averaging": "max"})],
     ids=["bins", "bands", "max"],
 )
-def test_what_is_not_a_number_stays_in_its_frames(family, context, rng, wanted, nfft):
+def test_a_nan_stays_in_its_frames(family, context, rng, wanted, nfft):
     """A NaN in one frame of one channel makes that frame's row NaN and changes no other."""
     launch = Launch(replace(SPEC, nfft=nfft, win_length=50, **wanted), 3, hop=51, n_frames=20)
     stage = build(family, context, launch.spec, tables_of(launch.spec, rng))

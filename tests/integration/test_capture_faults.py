@@ -302,7 +302,7 @@ def test_consumer_that_stalls_until_the_ring_overruns(playing):
     assert numbers[0] - first == block.sample_index
 
 
-def test_two_that_want_a_device_that_is_shared(playing):
+def test_two_captures_share_a_device(playing):
     """A sound server serves two captures of one device without a loss."""
     with Listener() as one, Listener() as other:
         other.wait_for_seconds(1.0)
@@ -311,7 +311,7 @@ def test_two_that_want_a_device_that_is_shared(playing):
         assert_lossless(listener)
 
 
-def test_two_that_want_a_device_that_only_one_can_have(jack_server):
+def test_a_second_capture_waits_for_an_exclusive_device(jack_server):
     """The second capture of an exclusive device waits and has it within 3 s of its release."""
     jack_server.ports = 7  # four of its own, two for one of them
     jack_server.start()

@@ -92,7 +92,7 @@ def test_each_scan_is_a_fresh_list(silent_server, process):
     assert process.pid == pid
 
 
-def test_a_process_is_made_anew_after_many_requests(sound_server, process, monkeypatch):
+def test_a_process_is_replaced_after_many_requests(sound_server, process, monkeypatch):
     """After many requests the process is replaced, so PortAudio restarts are bounded in each."""
     monkeypatch.setattr(capture_process, "_REQUESTS_A_CHILD", 3)
     pids = []
@@ -283,7 +283,7 @@ def test_a_server_that_dies_ends_the_stream_at_once(sound_server, process):
     assert time.monotonic() - t < 1.0
 
 
-def test_a_stream_that_ends_before_it_was_said_to_be_open_has_ended(process, monkeypatch):
+def test_a_stream_that_ends_before_its_start_was_confirmed_has_ended(process, monkeypatch):
     """The end of a stream before its start was confirmed is no answer, and the process ends."""
     monkeypatch.setattr(ChildProcess, "ask", lambda *_: {"event": "finished"})
     with pytest.raises(UnavailableError, match="the sound system has ended the stream"):

@@ -31,7 +31,7 @@ def command(*arguments):
     return [sys.executable, "-m", "spectrod", *arguments, "--rate", str(FS), "--window", "flattop"]
 
 
-def test_daemon_hears_what_another_program_plays(sound_server, tone):
+def test_the_daemon_measures_a_tone_of_another_program(sound_server, tone):
     """A tone played by paplay reads 1000 Hz and -20.00 dBFS in the daemon's messages."""
     daemon = subprocess.Popen(
         command("run", "--source", "soundcard:pulse", "--publish", "tcp://127.0.0.1:*"),

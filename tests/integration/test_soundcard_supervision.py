@@ -92,7 +92,7 @@ def is_back(listener):
     return capture.restarts and not capture.waiting_for and listener.gaps
 
 
-def test_a_source_says_what_it_is(sound_server):
+def test_a_source_describes_itself_before_its_start(sound_server):
     """Name, rate and channels are known before the start, and a stop needs no start."""
     source = SoundCardSource("pulse", SourceConfig())
     assert (source.name, source.fs, source.channels) == ("pulse", 44100.0, 2)

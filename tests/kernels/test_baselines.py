@@ -203,7 +203,7 @@ def test_candidates_fit_small_devices(context):
         (TransformSpec(16, precision="double"), ""),
     ],
 )
-def test_families_say_what_they_compute(context, spec, supported):
+def test_families_refuse_what_they_do_not_support(context, spec, supported):
     """A family refuses lengths, kinds and precisions outside its range with a reason."""
     device = replace(context.device, has_fp64=False)
     for family in (RADIX2, INPLACE):

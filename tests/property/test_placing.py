@@ -59,7 +59,7 @@ def test_every_sample_has_one_place_or_is_named(files):
 
 
 @given(FILES)
-def test_gaps_end_where_times_say(files):
+def test_gaps_end_at_the_stated_times(files):
     """After a gap, except one of a truncated file, a sample's index is its time."""
     found, _ = placed(files)
     for before, after in pairwise(found):
@@ -69,7 +69,7 @@ def test_gaps_end_where_times_say(files):
 
 
 @given(FILES)
-def test_what_begins_after_the_end_of_all_others_is_whole(files):
+def test_a_file_without_overlap_is_complete(files):
     """A file that overlaps no other one loses no sample."""
     last_s = max((tenths + n) / 10 for tenths, n, _ in files) + 300 + TOLERANCE_S
     found, notes = placed([*files, (round(last_s * 10), 50, 0)])

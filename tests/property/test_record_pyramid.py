@@ -99,7 +99,7 @@ SPANS = st.lists(
     scaling=st.sampled_from(["density", "dbfs"]),
     seed=st.integers(0, 99),
 )
-def test_columns_are_what_the_rows_say(runs, spans, finest, values_max, scaling, seed):
+def test_columns_have_the_values_of_the_rows(runs, spans, finest, values_max, scaling, seed):
     """Minimum and maximum are exact to the step, means to a step per level; effort counts.
 
     A crash loses only the finest incomplete cell.

@@ -154,7 +154,7 @@ def test_damage_never_makes_a_wrong_row(tmp_path_factory, data):
 @pytest.mark.slow
 @ONE_FOLDER
 @given(st.integers(1, 11), st.sets(st.integers(0, 40)), st.integers(0, 1 << 17))
-def test_a_power_failure_costs_what_was_not_synchronised(
+def test_a_power_failure_costs_only_unsynchronised_rows(
     tmp_path_factory, n_synced, lost_blocks, length
 ):
     """After a power failure synced rows are read, though later blocks are zero or missing."""

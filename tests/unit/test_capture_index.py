@@ -180,7 +180,7 @@ def test_a_flag_explains_one_loss_in_its_time(card):
     assert (card.ring.suspected, card.ring.overflows) == (1, 1)
 
 
-def test_a_rate_that_is_off_is_said_once(card, caplog):
+def test_a_rate_that_is_off_is_reported_once(card, caplog):
     """A sample rate that is 0.1 % off is reported once, when it is certain."""
     blocks = stream(6000)
     fast = [

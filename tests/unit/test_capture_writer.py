@@ -89,7 +89,7 @@ def test_the_ring_holds_at_least_four_blocks():
     shared.close()
 
 
-def test_memory_that_there_is_not_is_refused():
+def test_a_ring_larger_than_the_memory_is_refused():
     """A shared ring larger than the memory is an error with the channels and the size."""
     layout = SampleLayout(channels=4096, interleaved=True)
     with pytest.raises(ConfigError, match=r"^channels=4096: no memory for a ring of .* GiB\)$"):

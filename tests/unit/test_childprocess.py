@@ -95,7 +95,7 @@ def test_a_wait_can_be_ended(start):
         ("import os, signal; os.kill(os.getpid(), 9)", r"ended \(signal 9\)"),
     ],
 )
-def test_a_child_that_ended_says_why(start, program, message):
+def test_the_error_of_an_ended_child_has_the_reason(start, program, message):
     """The error of a process that ended has its exit status and its last output."""
     with pytest.raises(UnavailableError, match=f"^child: {message}$"):
         start(program).take_line(soon(), None)
@@ -132,7 +132,7 @@ def test_a_program_that_is_not_there():
     assert descriptors() == before
 
 
-def test_what_the_system_does_not_let_end_is_reaped_later(start, monkeypatch, caplog):
+def test_a_child_stuck_in_the_kernel_is_reaped_later(start, monkeypatch, caplog):
     """A killed process that is stuck in the kernel blocks nobody and is reaped later."""
     child = start(ECHO)
     kill = child._process.kill

@@ -120,7 +120,7 @@ def test_the_frame_after_a_hole_reports_it(daemon, subscription):
     assert subscription.missed == 4
 
 
-def test_where_nobody_replays_holes_do_not_make_more_holes(daemon, monkeypatch):
+def test_without_replay_holes_do_not_make_more_holes(daemon, monkeypatch):
     """A lost replay request is retried, but later one failed request per hole is the limit."""
     asked_s = []
 

@@ -116,7 +116,7 @@ def test_a_topic_that_the_source_never_sends_is_refused(history, topic):
         latest(history, lambda _: Source(), LatestParams(topic=topic, timeout_s=5))
 
 
-def test_a_topic_of_a_source_that_was_never_there_is_waited_for(history, monkeypatch):
+def test_a_topic_of_an_absent_source_is_waited_for(history, monkeypatch):
     """A topic of an absent sound card is waited for, since its channels are unknown."""
     source = Source()
     monkeypatch.setattr(source, "topics", frozenset)
@@ -127,7 +127,7 @@ def test_a_topic_of_a_source_that_was_never_there_is_waited_for(history, monkeyp
 @pytest.mark.parametrize(
     "topic", ["", "spec/", "spec/mic/0/dbfs", "spec//0/dbfs/", "spec/mic//dbfs/"]
 )
-def test_a_prefix_is_refused_with_the_topics_that_there_are(history, topic):
+def test_a_prefix_is_refused_with_the_known_topics(history, topic):
     """A prefix is refused because one whole topic is needed; the error lists at most 20 topics."""
     rule = "must be spec/SOURCE/CHANNEL/PRODUCT/ or bands/SOURCE/CHANNEL/PRODUCT/, one whole topic"
     with pytest.raises(ConfigError) as refused:

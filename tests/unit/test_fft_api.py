@@ -105,7 +105,7 @@ def test_an_unknown_norm_is_refused(name):
         np.zeros(4, np.clongdouble),
     ],
 )
-def test_what_is_no_number_up_to_double_is_refused(x):
+def test_values_other_than_numbers_up_to_double_are_refused(x):
     """Text, objects, dates and long doubles are refused with the name of the type."""
     with refused(
         f"dtype={x.dtype}: must be of integers, or of real or complex numbers up to double"
@@ -114,13 +114,13 @@ def test_what_is_no_number_up_to_double_is_refused(x):
 
 
 @pytest.mark.parametrize("name", ["fft", "hfft", "fft2"])
-def test_what_is_no_array_is_refused(name):
+def test_values_other_than_arrays_are_refused(name):
     """Rows of different lengths are refused with NumPy's reason in our error."""
     with refused("not an array: setting an array element with a sequence"):
         getattr(spectrod.fft, name)([[1.0], [1.0, 2.0]])
 
 
-def test_hfft_refuses_what_cannot_be_conjugated():
+def test_hfft_refuses_values_without_a_conjugate():
     """An argument that hfft cannot conjugate gives the same error as in the other functions."""
     with refused("dtype=object: must be of integers"):
         spectrod.fft.hfft(None)

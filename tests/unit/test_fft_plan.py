@@ -135,7 +135,7 @@ def test_real_rows_are_overwritten_as_fftw_does(context, rng, n):
         (np.broadcast_to(np.complex64(1), (4, N)), "x is read-only: must be writable"),
     ],
 )
-def test_what_cannot_be_overwritten_is_refused(context, x, message):
+def test_arrays_that_cannot_be_overwritten_are_refused(context, x, message):
     """A plan in place refuses arrays that it would have to copy."""
     with refused(message):
         spectrod.fft.plan((4, N), inplace=True).execute(x)

@@ -80,7 +80,7 @@ def test_candidates_are_of_the_length_and_the_choice_is_the_first(n, kind, preci
         (TransformSpec(1 << 23, precision="double"), CPU),
     ],
 )
-def test_what_it_cannot_compute_has_no_choice(spec, device):
+def test_unsupported_specs_have_no_choice(spec, device):
     """GPUs, large primes, odd real lines and lines beyond the memory limit are not supported."""
     assert not SIMD.supports(spec, device)
     assert list(SIMD.candidates(spec, device)) == []

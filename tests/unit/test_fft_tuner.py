@@ -103,7 +103,7 @@ def test_a_wrong_result_cannot_win(fault):
     assert f"relative L2 error {'nan' if fault == 'nan' else '1.0e-01'}" in wrong
 
 
-def test_what_does_not_compile_is_counted():
+def test_candidates_that_do_not_compile_are_counted():
     """Candidates that do not compile are dropped and counted, even the untuned choice.
 
     The untuned choice is then the next family's.
@@ -116,13 +116,13 @@ def test_what_does_not_compile_is_counted():
     assert outcome.result.untuned_gb_per_s == pytest.approx(0.5)
 
 
-def test_where_nothing_works_there_is_no_result():
+def test_without_a_working_candidate_there_is_no_result():
     """If no candidate works, there is no result."""
     assert run(a=FakeFamily(), b=FakeFamily(FakeParams(1.0, "forward"))).result is None
     assert run().result is None
 
 
-def test_a_gain_that_may_be_chance_is_none():
+def test_a_gain_that_may_be_chance_does_not_count():
     """A gain within 2 % may be chance, so the untuned choice stays."""
     assert run(a=FakeFamily(FakeParams(1.0), FakeParams(0.99))).result.params["ms"] == 1.0
 
@@ -145,7 +145,7 @@ def test_without_time_the_untuned_choices_are_compared():
     assert outcome.n_tried == 2
 
 
-def test_progress_is_told_after_each_candidate():
+def test_progress_is_reported_after_each_candidate():
     """Progress is reported after each candidate, with rising counts and falling best times."""
     told = []
     run(a=FakeFamily(*map(FakeParams, (3.0, 1.0, 2.0))), on_progress=told.append)

@@ -150,7 +150,7 @@ def test_a_fault_of_the_disk_ends_it(fails, frames, begin):
     assert one.source.taker is None
 
 
-def test_without_anything_to_write_there_is_no_file(begin):
+def test_without_data_there_is_no_file(begin):
     """A recording without data leaves no file and has failed."""
     one = begin()
     facts = end(one)

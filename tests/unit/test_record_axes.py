@@ -173,7 +173,7 @@ def test_elapsed_times_read_like_a_clock(duration_s, count, title, expected):
     assert labels(axis)[: len(expected)] == expected
 
 
-def test_elapsed_times_go_on_in_the_next_picture():
+def test_elapsed_times_continue_in_the_next_picture():
     """Ticks of a later part have the same times and labels as on the whole recording."""
     axis = elapsed_axis(600.0, 4, begin_s=5400.0 - 33.0)
     assert axis.title == "elapsed time [h:min]"

@@ -41,7 +41,7 @@ def test_levels_stand_as_they_are():
     ("percentiles", "expected"),
     [((0.0, 100.0), (-100.0, 0.0)), ((10.0, 90.0), (-90.0, -10.0)), ((2.5, 50.0), (-98.0, -50.0))],
 )
-def test_percentiles_are_those_of_what_is_heard(percentiles, expected):
+def test_percentiles_ignore_gaps_and_silence(percentiles, expected):
     """Percentile ends, rounded outwards to whole dB, ignore gaps and silence."""
     levels = [*np.linspace(-100.0, 0.0, 1001), *[np.nan] * 99, *[-200.0] * 500]
     assert ranged(levels, percentiles=percentiles) == expected

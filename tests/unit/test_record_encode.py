@@ -65,7 +65,7 @@ def placed(tmp_path, page, suffix):
 
 @pytest.mark.parametrize("raw", [False, True])
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_every_format_says_what_its_pixels_mean(tmp_path, suffix, raw):
+def test_every_format_describes_its_pixels(tmp_path, suffix, raw):
     """The description, with the chosen options, is read back from each format."""
     page = page_of(2, raw=raw, f_scale="mel", colormap="magma_r", signals=("left", "right"))
     path = placed(tmp_path, page, suffix.upper())
@@ -224,7 +224,7 @@ def test_no_text_leaves_its_page_or_covers_another(time_axis, n_samples, strips)
         ),
     ],
 )  # fmt: skip
-def test_the_footer_says_what_a_column_is(averaging, n_frames, pool, expected):
+def test_the_footer_describes_a_column(averaging, n_frames, pool, expected):
     """The footer states averages of averages only if they differ from one average."""
     spec = SpectrumSpec(fs=8000.0, averaging=averaging, averaging_frames=n_frames)
     about = Recording(spec, "numpy", 0, 0, 0, "spectrod 1.2.3")
@@ -232,7 +232,7 @@ def test_the_footer_says_what_a_column_is(averaging, n_frames, pool, expected):
     assert averages_told(about, options, 40.0) == expected
 
 
-def test_the_footer_says_nothing_of_single_frames():
+def test_the_footer_does_not_mention_single_frames():
     """If each frame fills columns, the footer mentions no average."""
     about = Recording(SpectrumSpec(fs=8000.0), "numpy", 0, 0, 0, "spectrod 1.2.3")
     options = PictureOptions(width=201, height=64)
@@ -280,7 +280,7 @@ def test_unfit_formats_are_refused_before_anything_is_recorded():
 
 
 @pytest.mark.parametrize("suffix", [".jpg", ".jpeg", ".webp"])
-def test_a_format_that_pillow_lacks_is_said_at_once(monkeypatch, suffix):
+def test_a_format_that_pillow_lacks_is_refused_at_once(monkeypatch, suffix):
     """A format missing from Pillow, as JPEG or WebP may be, is refused before recording."""
     monkeypatch.setattr("PIL.features.check", lambda _: False)
     spec = SpectrumSpec(fs=8000.0)
@@ -299,7 +299,7 @@ def test_a_format_that_pillow_lacks_is_said_at_once(monkeypatch, suffix):
         ("x.svg", b'<?xml?><metadata id="spectrod">{}</metadata>', "damaged description"),
     ],
 )
-def test_what_is_not_ours_is_not_repeated(tmp_path, name, content, text):
+def test_a_foreign_picture_is_not_repeated(tmp_path, name, content, text):
     """A picture without a description, or with a damaged one, is an input error with its name."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=rf"{re.escape(name)}: {text}"):

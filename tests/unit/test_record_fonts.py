@@ -102,7 +102,7 @@ def test_a_font_is_found_for_characters_that_the_usual_ones_lack(fc_match, font_
     assert asked()[0].endswith("sans-serif:charset=4e2d:color=false")
 
 
-def test_what_no_font_has_is_named_in_one_warning(fc_match, font_path, caplog):
+def test_characters_without_a_font_are_named_in_one_warning(fc_match, font_path, caplog):
     """Characters without a font are drawn as question marks and named once in a warning."""
     fc_match(f"printf '0|{font_path}'")
     title = f"{THAI}{HAN}{WHALE}{THAI}.wav"
@@ -125,7 +125,7 @@ def test_fontconfig_is_asked_once_for_the_characters_of_a_text(fc_match, font_pa
     assert len(asked()) <= 3
 
 
-def test_a_warning_names_so_many_characters_and_counts_the_others(fc_match, caplog):
+def test_a_warning_names_a_few_characters_and_counts_the_others(fc_match, caplog):
     """A warning names a few characters and counts the rest, so it stays one short line."""
     fc_match("exit 1")
     report_missing(("".join(map(chr, range(0x4E00, 0x4E00 + 300))),))
@@ -152,7 +152,7 @@ def test_a_program_that_does_not_reply_is_given_up(fc_match, monkeypatch, caplog
     assert "fonts cannot be looked for" in warnings(caplog)[0]
 
 
-def test_without_fontconfig_the_warning_says_so(monkeypatch, caplog):
+def test_the_warning_names_a_missing_fontconfig(monkeypatch, caplog):
     """Without fontconfig, an optional program, the warning says so."""
     monkeypatch.setenv("PATH", "")
     report_missing((HAN,))

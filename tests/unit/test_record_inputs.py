@@ -68,7 +68,7 @@ def test_recordings_are_known_by_their_names(tmp_path):
     assert is_recording(tmp_path)
 
 
-def test_what_is_none_is_refused(tmp_path):
+def test_a_file_of_another_format_is_refused(tmp_path):
     """Other files are refused with the list of readable formats."""
     with pytest.raises(InputError, match=r"a\.wav: must be a recording of spectra \(\.spd, \.spd"):
         open_recording(tmp_path / "a.wav")

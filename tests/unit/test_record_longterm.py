@@ -103,7 +103,7 @@ def test_density_is_numpys_histogram():
         assert np.abs(density[1, :, value] - expected).sum() * 0.5 <= 2.0 / 500.0
 
 
-def test_silence_and_what_lies_beyond_are_counted():
+def test_silence_and_levels_beyond_the_classes_are_counted():
     """Zero power and levels beyond the histogram count in its end classes."""
     levels = np.array([-np.inf, -300.0, 0.0, 200.0])[:, None, None] * np.ones((2, 33))
     statistics = LevelStatistics(SPEC)
@@ -116,7 +116,7 @@ def test_silence_and_what_lies_beyond_are_counted():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_no_number_is_refused(tmp_path, value):
+def test_power_that_is_not_finite_is_refused(tmp_path, value):
     """A batch with power that is infinite or NaN is refused as a whole."""
     sink = SpdSink(tmp_path / "x.png", about_of(), PictureOptions())
     sink.submit(batch_of(levels_of(3)))
@@ -142,7 +142,7 @@ def test_parts_add_up():
     assert np.array_equal(first.greatest, whole.greatest)
 
 
-def test_what_differs_is_not_added():
+def test_statistics_that_differ_are_not_added():
     """Adding statistics of other spectra or classes, or with bad numbers, is refused by name."""
     statistics = LevelStatistics(SPEC, 0.5)
     other = SpectrumSpec(fs=8000.0, channels=2, win_length=64, hop=32, nfft=64)
@@ -301,7 +301,7 @@ def test_a_tone_keeps_its_level_at_any_width(tmp_path, f_scale, width):
 
 
 @pytest.mark.parametrize(("n_silent", "lowest"), [(1, -90.0), (9, -160.0)])
-def test_the_axis_covers_what_occurs_but_for_single_rows(n_silent, lowest):
+def test_the_axis_covers_all_levels_but_those_of_single_rows(n_silent, lowest):
     """The automatic axis covers quiet rows but no rare outlier and not all digital silence."""
     levels = np.random.default_rng(4).normal(-75.0, 1.0, (2000, 2, 33))
     levels[:n_silent] = -300.0
@@ -325,7 +325,7 @@ def test_the_largest_of_each_column(n_values):
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".jpg", ".webp"])
-def test_the_picture_says_what_it_is(tmp_path, suffix):
+def test_the_picture_has_a_description(tmp_path, suffix):
     """Each format has the plot's size and its description; a PNG's pixels are the densities."""
     options = PictureOptions(
         width=240, height=120, f_scale="log", f_min=100.0, time_axis="utc", title="Pier"
@@ -370,7 +370,7 @@ def test_the_picture_says_what_it_is(tmp_path, suffix):
         ("x.png", {"raw": True}, r"x\.png: raw: a picture of level statistics has axes"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_at_once(tmp_path, name, options, text):
+def test_an_impossible_picture_is_refused_at_once(tmp_path, name, options, text):
     """An invalid suffix or axis is refused before recording."""
     with pytest.raises(ConfigError, match=text):
         SpdSink(tmp_path / name, about_of(), PictureOptions(**options))
@@ -397,7 +397,7 @@ def test_averages_cut_short_do_not_count(tmp_path):
     ("duration_s", "interval_s"),
     [(None, 1.0), (1.0, 1.0), (399.0, 1.0), (400.0, 2.0), (3600.0, 15.0), (12000.0, 60.0)],
 )
-def test_rows_are_as_long_as_a_view_of_so_many_needs(duration_s, interval_s):
+def test_the_length_of_rows_follows_from_the_view(duration_s, interval_s):
     """A recording has at least 200 rows, of at most a minute unless they were below a second."""
     assert interval_for(duration_s) == interval_s
 
@@ -424,7 +424,7 @@ def test_every_rate_has_frames(fs, n_samples):
     assert averaged(own, frames) == own
 
 
-def test_pictures_of_views_begin_as_they_should():
+def test_views_have_valid_defaults():
     """Each view's defaults are valid picture options, and zero density looks like paper."""
     assert picture_defaults("spectrogram", "light", has_utc=True) == {}
     assert PictureOptions(**picture_defaults("ltsa", "light", has_utc=True)).time_axis == "utc"
@@ -437,7 +437,7 @@ def test_pictures_of_views_begin_as_they_should():
 
 
 @pytest.mark.parametrize(("time_axis", "is_told"), [("utc", True), ("elapsed", False)])
-def test_the_foot_says_when_it_was_only_where_that_is_known(time_axis, is_told):
+def test_the_footer_has_a_date_only_if_known(time_axis, is_told):
     """A recording without a time has no date in the footer, instead of the time of reading."""
     statistics = LevelStatistics(SPEC)
     statistics.add(batch_of(levels_of(9)))
@@ -448,7 +448,7 @@ def test_the_foot_says_when_it_was_only_where_that_is_known(time_axis, is_told):
     assert "9 means, 1 s apart" in page.footer[0]
 
 
-def test_what_never_occurred_has_no_density():
+def test_levels_that_never_occurred_have_no_density():
     """Pixels without a counted class, in any value of their column, have zero density."""
     statistics = LevelStatistics(SPEC)
     levels = np.round(levels_of(57), 0) + 0.05

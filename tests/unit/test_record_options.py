@@ -124,7 +124,7 @@ def test_channels_are_numbered_or_named():
         PictureOptions(signals=("a", "b")).names(1)
 
 
-def test_a_logarithmic_axis_begins_at_the_first_bin():
+def test_a_logarithmic_axis_starts_at_the_first_bin():
     """A logarithmic axis starts at the first bin or above."""
     axis = PictureOptions(f_scale="log").frequency_axis(SpectrumSpec(fs=48000.0, win_length=64))
     assert axis.lo_hz == 750.0

@@ -196,7 +196,7 @@ def test_a_page_longer_than_readers_show_is_refused():
         (b"%PDF-<spectrod:picture>" + b" " * (1 << 20) + b"{}</spectrod:picture>", "not a spec"),
     ],
 )
-def test_other_documents_are_no_pictures_of_ours(tmp_path, content, text):
+def test_other_documents_are_no_pictures_of_spectrod(tmp_path, content, text):
     """Other PDFs are refused after a read of at most their last MiB."""
     path = tmp_path / "x.pdf"
     path.write_bytes(content)

@@ -142,7 +142,7 @@ def test_old_files_go_level_by_level_and_coarser_ones_answer(tmp_path):
     reader.close()
 
 
-def test_a_damaged_cell_is_none(tmp_path):
+def test_a_damaged_cell_is_a_gap(tmp_path):
     """A cell with a wrong checksum is a gap; its neighbours and the coarser level stay."""
     writer = PyramidWriter(tmp_path, about_of())
     writer.submit(batch_of(np.full(20, 1e-6), DAY * DAY_NS))
@@ -177,7 +177,7 @@ def test_a_file_of_something_else_is_an_error(tmp_path):
         PyramidReader(tmp_path)
 
 
-def test_only_one_writes_and_only_what_fits(tmp_path):
+def test_a_second_writer_and_other_rows_are_refused(tmp_path):
     """A second writer and rows of another kind are refused; another program version continues."""
     writer = PyramidWriter(tmp_path, about_of())
     with pytest.raises(BusyError, match="another program is writing it"):
@@ -214,7 +214,7 @@ def test_bins_are_taken_together(tmp_path):
     reader.close()
 
 
-def test_partial_rows_count_for_what_they_are(tmp_path):
+def test_partial_rows_count_by_their_frames(tmp_path):
     """A row that was cut off adds effort by its frames."""
     spec = SpectrumSpec(
         fs=1000.0, win_length=64, hop=50, nfft=64, averaging="mean", averaging_frames=10

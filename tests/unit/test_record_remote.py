@@ -127,7 +127,7 @@ def test_times_beyond_any_recording_are_refused(changes):
         read(*rows(4, fs=fs), *last)
 
 
-def test_nothing_that_came_is_told():
+def test_a_recording_without_any_frame_is_an_error():
     """Without any frame there is an error that says so."""
     with pytest.raises(UnavailableError, match="spec/: no spectra came in 0 s"):
         read()

@@ -117,7 +117,7 @@ def test_a_recording_without_a_date_has_none(tmp_path):
         (SpectrumSpec(0.5), "", "fs=0.5: SigMF has sample rates from 1 Hz on"),
     ],
 )
-def test_what_sigmf_has_no_room_for(tmp_path, spec, subtype, message):
+def test_a_signal_that_sigmf_cannot_hold_is_refused(tmp_path, spec, subtype, message):
     """A signal that SigMF cannot hold is refused before a file is created."""
     with pytest.raises(ConfigError, match=re.escape(message)):
         writer_of(tmp_path, spec, subtype)
@@ -141,7 +141,7 @@ def test_bad_blocks(tmp_path):
 
 
 @pytest.mark.parametrize("is_copy", [True, False])
-def test_what_is_given_up(tmp_path, is_copy):
+def test_an_aborted_recording(tmp_path, is_copy):
     """An aborted copy leaves nothing; an aborted recording leaves two parts that can be read."""
     writer = writer_of(tmp_path, is_copy=is_copy)
     writer.take(block_of(noise(50)))
@@ -157,7 +157,7 @@ def test_what_is_given_up(tmp_path, is_copy):
     assert opened(tmp_path).n_samples == 50
 
 
-def test_what_is_there_is_replaced_and_what_comes_meanwhile_is_not(tmp_path, collect):
+def test_an_earlier_file_is_replaced_and_a_later_one_is_not(tmp_path, collect):
     """Metadata never describes other data, and a new pair has one number for both names."""
     for seed in (1, 2):
         writer = writer_of(tmp_path)
@@ -264,7 +264,7 @@ def test_a_recording_is_not_written_into_itself():
 
 
 @pytest.mark.slow
-def test_record_writes_what_a_receiver_gives(tmp_path, monkeypatch, collect):
+def test_record_writes_samples_of_a_receiver(tmp_path, monkeypatch, collect):
     """Raw bytes survive as SigMF with datatype, centre frequency, date and samples."""
     monkeypatch.chdir(tmp_path)
     codes = np.random.default_rng(3).integers(0, 256, 4000).astype(np.uint8)

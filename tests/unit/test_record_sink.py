@@ -216,7 +216,7 @@ def test_gaps_are_hatched_and_counted(tmp_path):
         assert (np.asarray(image) == 255).any()
 
 
-def test_a_click_is_where_its_time_says(tmp_path):
+def test_a_click_is_in_the_columns_of_its_time(tmp_path):
     """A loud frame brightens the columns of its own time and no others."""
     spec = spec_of()
     power = flat(40, spec, 1e-9)

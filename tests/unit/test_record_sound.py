@@ -89,7 +89,7 @@ def test_other_programs_read_it(tmp_path, subtype, channels):
     assert np.array_equal(found, samples)
 
 
-def test_what_lies_beyond_integers_is_clipped_and_counted(tmp_path):
+def test_samples_beyond_integers_are_clipped_and_counted(tmp_path):
     """Full scale, larger values and NaN are counted; the rest is rounded to the nearest."""
     path = tmp_path / "x.wav"
     values = np.array([[1.0, -1.0, 1.5, -2.0, np.nan, np.inf, 0.4 / 32768, -0.6 / 32768]])
@@ -235,7 +235,7 @@ def test_a_new_file_is_asked_for_after_a_long_gap(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".wav", ".flac"])
-def test_what_is_given_up_can_be_made_whole(tmp_path, suffix, capsys):
+def test_an_aborted_recording_can_be_recovered(tmp_path, suffix, capsys):
     """An aborted recording keeps its samples, and the command line makes a file of them."""
     path, samples = tmp_path / f"x{suffix}", integers_of(16, 1, 3 * 4096)
     for is_copy in (True, False):
@@ -297,7 +297,9 @@ def test_blocks_that_cannot_follow_are_refused(tmp_path, block, text):
         ("x.wav", FS, 0, "", "channels=0: must be at least 1"),
     ],
 )
-def test_what_no_file_can_hold_is_refused_at_once(tmp_path, name, fs, channels, subtype, text):
+def test_settings_that_no_file_can_hold_are_refused_at_once(
+    tmp_path, name, fs, channels, subtype, text
+):
     """Settings that no file can hold are refused with the value and the rule before recording."""
     with pytest.raises(ConfigError, match=text):
         SoundWriter(tmp_path / name, fs, channels, subtype)
@@ -411,7 +413,7 @@ KILLED = """
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "subtype"), FORMS)
-def test_a_killed_program_leaves_what_it_wrote(tmp_path, suffix, subtype):
+def test_a_killed_program_leaves_its_written_samples(tmp_path, suffix, subtype):
     """After SIGKILL a WAV has all complete samples and a FLAC all complete blocks."""
     path = tmp_path / f"x{suffix}"
     command = [sys.executable, "-c", textwrap.dedent(KILLED), path, subtype]
@@ -485,7 +487,7 @@ def test_a_torn_flac_file_is_cut_to_whole_blocks(tmp_path, n_cut, n_blocks):
     assert recover(tmp_path / "z.flac.part").n_samples == 5 * 4096
 
 
-def test_what_is_not_ours_is_not_recovered(tmp_path):
+def test_foreign_files_are_not_recovered(tmp_path):
     """Recovery refuses other files and occupied names with the reason, and changes nothing."""
     for name in ("x.wav.part", "x.flac.part"):
         (tmp_path / name).write_bytes(bytes(5000))
@@ -518,7 +520,7 @@ def test_a_disk_that_is_full_from_the_first_byte_on_has_no_file_left(tmp_path, m
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_one_error_and_the_wav_goes_on(tmp_path, monkeypatch):
+def test_a_full_disk_is_one_error_and_the_wav_continues(tmp_path, monkeypatch):
     """A full disk is one error and a gap, and the WAV continues when there is space."""
     path = tmp_path / "x.wav"
     writer = SoundWriter(path, FS, 1, "s16")
@@ -543,7 +545,7 @@ def test_a_full_disk_is_one_error_and_the_wav_goes_on(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("n_kept", [0, 100])
-def test_what_the_disk_did_not_keep_is_not_named(tmp_path, monkeypatch, n_kept):
+def test_data_that_the_disk_lost_are_not_published(tmp_path, monkeypatch, n_kept):
     """After fdatasync fails, the file ends where it was confirmed and accepts no more."""
     path, samples = tmp_path / "x.wav", integers_of(16, 1, 300)
     writer = SoundWriter(path, FS, 1, "s16")

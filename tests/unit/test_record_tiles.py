@@ -40,7 +40,7 @@ def test_a_raw_tile_is_as_narrow_as_its_rows(tmp_path):
 
 
 @pytest.mark.parametrize("size", [7, 500, 4000])
-def test_a_long_recording_goes_on_in_the_next_file(tmp_path, size):
+def test_a_long_recording_continues_in_the_next_file(tmp_path, size):
     """Each tile has its time, each row is in one tile, and all pixels have one duration."""
     writer = tiled(tmp_path / "x.png")
     levels_db = np.linspace(-50.0, -10.0, 4000)
@@ -60,7 +60,7 @@ def test_a_long_recording_goes_on_in_the_next_file(tmp_path, size):
     np.testing.assert_allclose(joined[:799], expected[:799], atol=0.3)
 
 
-def test_what_fits_in_one_has_the_plain_name(tmp_path):
+def test_a_recording_of_one_tile_has_the_plain_name(tmp_path):
     """A recording that fits one tile has the plain name and the usual width, the rest as a gap."""
     writer = tiled(tmp_path / "x.png")
     writer.submit(rows(0, 501))

@@ -198,7 +198,7 @@ def test_a_backlog_is_read_in_several_blocks():
     ring.release()
 
 
-def test_room_is_what_the_reader_has_freed(ring):
+def test_a_source_waits_for_room_in_the_ring(ring):
     """A source that waits for room never causes an overrun."""
     write(ring, 0, 80)
     assert ring.wait_for_room(20, 0.0)
@@ -224,7 +224,7 @@ def test_times_follow_the_index(ring):
     assert (block.t_mono_ns, block.t_utc_ns) == (20_000, 20_007)
 
 
-def test_times_start_anew_after_a_gap(ring):
+def test_times_restart_after_a_gap(ring):
     """After a discontinuity the clock takes the new block's time at once."""
     write(ring, 0, 10)
     ring.read(10)

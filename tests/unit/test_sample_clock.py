@@ -260,7 +260,7 @@ def test_index_and_time_are_inverse():
         assert abs(clock.index_at(clock.mono_ns(i)) - i) <= 1
 
 
-def test_times_stay_what_they_were():
+def test_times_do_not_change_later():
     """Later corrections do not change the time of recent samples."""
     rng = np.random.default_rng(9)
     index, due = due_times(30.0, 250.0)
@@ -357,7 +357,7 @@ class Clocks:
 
 
 @pytest.mark.parametrize("step_s", [-3600.0, -0.01, 0.0021, 1.0, 1e6])
-def test_step_is_told_once_and_followed(step_s):
+def test_a_step_of_the_clock_is_reported_once_and_followed(step_s):
     """A step of the wall clock is reported once with its size."""
     clocks = Clocks()
     wall = WallClock(clocks.monotonic_ns, clocks.time_ns)

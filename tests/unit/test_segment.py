@@ -130,7 +130,7 @@ def test_rows_outlive_an_abort(tmp_path):
     assert len(read(made.part)) == 3
 
 
-def test_a_copy_that_is_given_up_leaves_nothing(tmp_path, disk):
+def test_an_aborted_copy_leaves_no_rows(tmp_path, disk):
     """A copy leaves no part of its rows, neither after an abort nor after a failed end."""
     for name in ("a", "b"):
         made = SegmentWriter(tmp_path / f"{name}.spd", describe(SPEC), is_copy=True)
@@ -402,7 +402,7 @@ def test_segments_follow_on_one_another(tmp_path):
     assert len(list(reader.batches())) == 1
 
 
-def test_a_segment_that_is_not_there_is_a_gap(tmp_path):
+def test_a_missing_segment_is_a_gap(tmp_path):
     """A missing segment is a gap of the length that the sample indices skip."""
     write_three(tmp_path)
     (tmp_path / "c.spd").unlink()
@@ -567,7 +567,7 @@ def test_recovery_makes_a_file_whole(tmp_path, caplog):
     assert "a.spd: 5 rows are whole; 131 bytes of a torn end cut off" in caplog.text
 
 
-def test_recovery_is_what_finishing_would_have_made(tmp_path):
+def test_recovery_makes_the_same_file_as_finishing(tmp_path):
     """Recovery of an intact file gives the bytes that finishing would have written."""
     place = Place(7)
     batches = [make_batch(SPEC, 0, 2), make_batch(SPEC, 2, 3, engine="b")]
@@ -582,7 +582,7 @@ def test_recovery_is_what_finishing_would_have_made(tmp_path):
     assert (tmp_path / "b.spd").read_bytes()[begin:] == finished.read_bytes()[begin:]
 
 
-def test_recovery_keeps_what_is_intact_behind_damage(tmp_path):
+def test_recovery_keeps_intact_records_after_damage(tmp_path):
     """Recovery keeps intact records after damage, counts the damage and cuts only the end."""
     batches = [make_batch(SPEC, first, 2) for first in range(0, 8, 2)]
     made = write(tmp_path / "a.spd", *batches, finish=False)
@@ -596,7 +596,7 @@ def test_recovery_keeps_what_is_intact_behind_damage(tmp_path):
     assert len(read(made.path)) == 6
 
 
-def test_recovery_of_what_holds_nothing(tmp_path, caplog):
+def test_recovery_of_a_file_without_rows(tmp_path, caplog):
     """Recovery removes a file without rows and renames one that may have had some."""
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC))
     kept = made.part.read_bytes()

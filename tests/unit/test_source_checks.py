@@ -32,7 +32,7 @@ def test_ordinary_samples_are_not_odd(n):
     assert checks.clipped_samples == 0
 
 
-def test_silence_begins_and_ends_after_a_second():
+def test_silence_starts_and_ends_after_a_second():
     """Exact zeros for over a second are silence, which ends after a second without zeros."""
     checks = ContentChecks(1, FS)
     assert lines_of(checks, np.zeros((1, 48_000), np.float32)) == []
@@ -45,7 +45,7 @@ def test_silence_begins_and_ends_after_a_second():
     assert checks.active == ()
 
 
-def test_flickering_silence_is_not_told_each_time():
+def test_flickering_silence_is_not_reported_each_time():
     """Zeros and samples that alternate every half second start and end nothing."""
     checks = ContentChecks(1, FS)
     x = noise(20, 1)
@@ -145,7 +145,7 @@ def test_clipped_samples_are_those_in_runs_of_three(n):
 
 
 @pytest.mark.slow
-def test_clipping_is_told_once_a_minute():
+def test_clipping_is_reported_once_a_minute():
     """Clipping is reported at once, then by a count each minute, then at its end."""
     checks = ContentChecks(1, FS)
     quiet, loud = noise(0.01, 1), np.ones((1, N), np.float32)

@@ -193,7 +193,7 @@ def test_lost_input_is_not_taken_for_another(sys_root, name):
     assert choose_input(lasting_selector(lost), back).index == 4
 
 
-def test_twins_are_told_apart_by_their_places_only(sys_root):
+def test_twins_are_distinguished_by_their_index_only(sys_root):
     """Of two inputs with the same name the one with the lost index is preferred, else either is."""
     first, second = describe_inputs([scanned(3, "twin"), scanned(4, "twin")], sys_root)
     assert choose_input(lasting_selector(second), [first, second]) == second
@@ -265,7 +265,7 @@ def test_first_input_serves_where_none_is_the_default():
 @pytest.mark.parametrize(
     "wanted", ["x", "12", "card=PCH,device=1", "usb=1-1", "serial=7", "api=OSS"]
 )
-def test_unknown_inputs_list_what_there_is(wanted):
+def test_unknown_inputs_list_the_inputs(wanted):
     """An unknown input is refused with a list of inputs; ports and serials match only whole."""
     match = rf"^soundcard:{wanted}: no such audio input; there are 0 'HDA .*, 4 'UMIK"
     with pytest.raises(UnavailableError, match=match):
@@ -304,6 +304,6 @@ def test_bad_keys(text, rule):
         ("card=PCH,device=0", "card-PCH-device-0"),
     ],
 )
-def test_topics_are_named_by_what_was_asked_for(text, name):
+def test_topics_are_named_by_the_selection(text, name):
     """Topics are named by the selection and not by the device, so they stay the same."""
     assert parse_selector(text).topic_name() == name

@@ -45,7 +45,7 @@ def open_folder(folder, **settings):
     return open_source(SourceConfig(uri=str(folder.path), **settings), "full")
 
 
-def test_gaps_are_as_long_as_the_times_say(folder, collect):
+def test_gaps_have_the_length_given_by_the_times(folder, collect):
     """Each file's samples are at the index of its time, and UTC is right throughout."""
     wanted = [folder(after_s, n) for after_s, n in ((0, 1001), (60, 500), (64.5, 1), (3600, 777))]
     source = open_folder(folder)
@@ -61,7 +61,7 @@ def test_gaps_are_as_long_as_the_times_say(folder, collect):
         assert utc_ns == START_NS + index * 10**9 // FS
 
 
-def test_what_stands_before_a_gap_waits_for_a_slow_reader(folder):
+def test_samples_before_a_gap_wait_for_a_slow_reader(folder):
     """A gap longer than the ring overwrites no sample before it, though indices jump."""
     folder(0, 3000)
     folder(3600, 3000)
@@ -146,7 +146,7 @@ def test_an_overlap_of_a_coded_file_is_cut_at_the_sample(folder, collect):
 
 
 @pytest.mark.parametrize(("days", "is_told"), [(300, False), (400, True)])
-def test_a_clock_that_was_not_set_is_told(folder, caplog, days, is_told):
+def test_a_clock_that_was_not_set_is_reported(folder, caplog, days, is_told):
     """A gap of years is kept, with a warning that names its files."""
     for after_s in (0, 20, days * 86_400):
         folder(after_s, 1000, name="{}\n")
@@ -389,7 +389,7 @@ def test_only_folders_within(folder):
     assert open_folder(folder, recursive=True).n_samples == 10
 
 
-def test_what_lies_too_deep_is_told(folder):
+def test_folders_beyond_the_depth_limit_are_reported(folder):
     """Folders beyond the depth limit are skipped and named, or are an error."""
     folder(0, 10)
     for depth in (listing.DEPTH_MAX, listing.DEPTH_MAX + 1):
@@ -521,7 +521,7 @@ def test_files_that_are_gone_do_not_hang_it(folder, collect, loop):
         collect(source)
 
 
-def test_a_loop_goes_on_without_a_file_that_is_gone(folder, collect):
+def test_a_loop_continues_without_a_missing_file(folder, collect):
     """In a loop a missing file is reported once, and the rest is played."""
     first, _, last = (folder(after_s, 1000) for after_s in (0, 10, 20))
     source = open_folder(folder, loop=True)

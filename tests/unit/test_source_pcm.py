@@ -142,7 +142,7 @@ def test_pipe_gives_every_sample(collect):
     os.close(fd)
 
 
-def test_pipe_times_begin_with_its_first_samples(collect):
+def test_times_of_a_pipe_start_with_its_first_samples(collect):
     """The first sample has the time at which it arrived, not that of the source's start."""
     read_fd, write_fd = os.pipe()
     source = PcmSource(48000.0, 1, "s16le", read_fd)
@@ -353,7 +353,7 @@ def flows(capture):
     return not capture.waiting_for
 
 
-def test_a_fifo_waits_for_writers_and_counts_what_it_missed(fifo, listener, caplog):
+def test_a_fifo_waits_for_writers_and_counts_missed_samples(fifo, listener, caplog):
     """Between two writers the index advances by the elapsed time, and times stay right."""
     listener.wait_until(waits)
     assert listener.source.capture().waiting_for == f"no program writes to {fifo}"

@@ -88,7 +88,7 @@ def test_noise_is_about_gaussian():
 
 
 @pytest.mark.parametrize(("frequency_hz", "fs"), [(997.3, 48000), (0.7, 44100), (1000.1, 96000)])
-def test_sine_is_phase_exact_for_ever(frequency_hz, fs):
+def test_the_phase_of_a_sine_stays_exact(frequency_hz, fs):
     """After 10^10 samples a sine equals exact arithmetic, to the rounding of the sine."""
     x = generate(f"sine,{frequency_hz},0", FAR, 500, float(fs))
     cycles = [float((FAR + n) * Fraction(str(frequency_hz)) / fs % 1) for n in range(500)]

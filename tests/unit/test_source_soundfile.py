@@ -150,7 +150,7 @@ def test_truncated_flac_is_found_at_its_end(tmp_path, noise, collect, loop):
     np.testing.assert_allclose(samples[:, :n_same], noise[:n_same].T, atol=2**-15)
 
 
-def test_a_loop_of_what_cannot_be_read_again_ends(tmp_path, collect):
+def test_a_loop_over_an_unreadable_file_ends(tmp_path, collect):
     """A loop over a FLAC file without an intact frame ends with an error."""
     path = tmp_path / "x.flac"
     soundfile.write(path, np.random.default_rng(1).uniform(-1, 1, 9000), 8000)
@@ -170,7 +170,7 @@ def mp3_without_length(*loudness):
     return data[data.index(data[:2], 4) :]  # drop the first frame, which has the length
 
 
-def test_an_mp3_that_does_not_say_its_length_is_read_to_its_end(tmp_path, collect):
+def test_an_mp3_without_a_length_is_read_to_its_end(tmp_path, collect):
     """An MP3 is read to its real end if libsndfile's estimate of the length is too high."""
     (tmp_path / "x.mp3").write_bytes(mp3_without_length(0.0, 0.1))
     source = open_source(SourceConfig(uri=str(tmp_path / "x.mp3")), "full")
@@ -188,7 +188,7 @@ def test_an_estimated_length_moves_nothing(tmp_path, collect):
     assert [index for index, *_ in collect(source)] == [0, 3600 * 44100]
 
 
-def test_what_follows_the_end_of_a_coded_stream_is_found(tmp_path, collect):
+def test_data_after_the_end_of_a_coded_stream_are_reported(tmp_path, collect):
     """If libsndfile stops before the file's end, a warning or, in strict mode, an error follows."""
     x = 0.1 * np.random.default_rng(7).standard_normal(44100)
     for suffix in ("mp3", "ogg"):
@@ -214,7 +214,7 @@ def test_tags_after_the_end_are_no_samples(tmp_path, collect):
     assert samples.shape == (1, 5000)
 
 
-def test_a_flac_that_does_not_say_its_length(tmp_path):
+def test_a_flac_without_a_length_is_refused(tmp_path):
     """A FLAC without its length, as from a pipe, is refused, as its last samples cannot be read."""
     soundfile.write(tmp_path / "x.flac", np.zeros(5000), 44100)
     data = bytearray((tmp_path / "x.flac").read_bytes())

@@ -36,7 +36,7 @@ def fed(source, n_max=100):
 @pytest.mark.parametrize("form", ["WAV", "WAVEX", "RF64"])
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("subtype", SUBTYPES)
-def test_samples_are_what_libsndfile_gives(tmp_path, form, channels, subtype):
+def test_samples_equal_those_of_libsndfile(tmp_path, form, channels, subtype):
     """The samples equal libsndfile's bit for bit."""
     expected = write(tmp_path / "x.wav", subtype, channels, form=form)
     source = opened(tmp_path / "x.wav")
@@ -56,7 +56,7 @@ def test_selected_channels(tmp_path):
 
 
 @pytest.mark.parametrize("subtype", SUBTYPES)
-def test_samples_are_read_to_where_they_are_wanted(tmp_path, subtype):
+def test_samples_are_read_into_an_array(tmp_path, subtype):
     """A reader fills an array of the file's memory order as far as there is room."""
     write(tmp_path / "x.wav", subtype, 2)
     fed_blocks, _ = fed(opened(tmp_path / "x.wav"))
@@ -123,7 +123,7 @@ def test_skipping(tmp_path):
     reader.release()
 
 
-def test_what_is_not_plain_is_left_to_libsndfile(tmp_path):
+def test_other_formats_are_left_to_libsndfile(tmp_path):
     """Codecs, wrong lengths and other formats are left to libsndfile."""
     write(tmp_path / "x.wav", "PCM_U8")
     write(tmp_path / "y.wav", "ULAW")

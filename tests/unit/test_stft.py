@@ -47,7 +47,7 @@ def direct(index, win_length=128, nfft=128):
     return power
 
 
-def test_frames_are_where_and_what_they_should_be():
+def test_frames_have_the_right_place_and_power():
     """Frame p starts at p * hop and holds the one-sided power of its samples."""
     values, index = joined(stream().push(block(0, 1000)))
     np.testing.assert_array_equal(index, np.arange(0, 1000 - 127, 37))
@@ -75,7 +75,7 @@ def test_any_cut_of_the_stream_gives_the_same_frames(cuts, hop):
 @pytest.mark.parametrize("engine", ["numpy", "auto"])
 @pytest.mark.parametrize("dropped", [0, 5])
 @pytest.mark.parametrize("hop", [37, 300])
-def test_samples_put_where_the_stream_wants_them(engine, hop, dropped):
+def test_samples_written_into_the_memory_of_the_stream(engine, hop, dropped):
     """Samples written into the stream's own memory give the same frames, also in cut blocks."""
     opened = open_engine(engine)
     spec = SpectrumSpec(1e6, 1, "hann", 128, hop, scaling="spectrum")
@@ -162,7 +162,7 @@ def test_rows_passed_over_survive_a_change_of_the_analysis():
     assert after.push(block(300, 500))[0].skipped_rows == 3
 
 
-def test_what_was_complete_when_demand_ended_still_comes():
+def test_complete_frames_are_delivered_when_demand_ends():
     """Frames that wait for a batch to fill are delivered when demand ends."""
     frames = stream(max_latency_s=float("inf"))
     assert frames.push(block(0, 128 + 2 * 37)) == []
@@ -301,7 +301,7 @@ def test_a_closed_stream_computes_nothing():
     assert [batch.n_frames for batch in batches] == [3, 1]
 
 
-def test_memory_that_there_is_not_is_a_failure_of_the_device():
+def test_a_window_larger_than_memory_is_a_device_error():
     """A window larger than memory is one clear device error."""
     with pytest.raises(DeviceError, match=r"the host has no [\d.]+ MiB of memory left"):
         spectrod.Stft(8000, batch_frames=1 << 40, engine="numpy")
@@ -385,7 +385,7 @@ def test_results_keep_their_memory_until_released():
     np.testing.assert_allclose(third, 9 * expected, rtol=1e-5)
 
 
-def test_a_pool_lends_what_comes_back():
+def test_a_pool_lends_returned_buffers():
     """A buffer is lent again only after the last view of it is released."""
     made = []
 

@@ -117,7 +117,7 @@ def test_pairs_of_integers_are_shares_of_full_scale(dtype, full_scale, offset):
         (np.full(600, 1e300 + 0j), {"iq": True}, "sample 0 of channel 0 is inf"),
     ],
 )
-def test_what_is_no_iq(x, kwargs, message):
+def test_arrays_that_are_not_iq_are_refused(x, kwargs, message):
     """Each array that cannot be I/Q is one clear error."""
     with (
         spectrod.Stft(FS, **kwargs, **SETTINGS) as stft,

@@ -114,7 +114,7 @@ def test_a_broken_rule_is_named(values, rule):
         StftLocalShape(**({"passes": LocalShape((8, 8), 8)} | values))
 
 
-def test_a_gpu_without_results_gets_what_was_measured_of_another():
+def test_a_gpu_without_results_gets_those_of_another():
     """An untuned GPU gets, for each length and format, a shape that was fast on another one."""
     gpu = DeviceInfo(
         "P", "D", (0, 0), "gpu", "1", 8, 1024, 49152, 1 << 33, 1 << 31, has_fp64=True, handle=None

@@ -55,7 +55,7 @@ def test_shapes_survive_a_file():
 
 
 @pytest.mark.parametrize("spec", [StftSpec(256, 255), StftSpec(256, 256, interleaved=True)])
-def test_what_is_not_a_row_of_neighbours_is_staged(spec):
+def test_samples_that_are_not_adjacent_are_staged(spec):
     """Columns load samples directly only if a full window has them side by side."""
     assert all(shape.staged for shape in SIMD.candidates(spec, CPU))
 
@@ -69,7 +69,7 @@ def test_what_is_not_a_row_of_neighbours_is_staged(spec):
         (StftSpec(17, 17, iq=True), CPU),
     ],
 )
-def test_what_it_cannot_compute_has_no_choice(spec, device):
+def test_unsupported_specs_have_no_choice(spec, device):
     """GPUs, large primes and odd real frames are not supported."""
     assert not SIMD.supports(spec, device)
     with pytest.raises(DeviceError, match=f"n={spec.nfft}: no stft-simd kernel for .* on P/D"):

@@ -175,7 +175,7 @@ def test_an_exponential_average_has_its_time_constant():
 
 
 @pytest.mark.parametrize("averaging", ["mean", "max", "min", "exponential"])
-def test_averages_go_on_from_call_to_call(rng, averaging):
+def test_averages_continue_from_call_to_call(rng, averaging):
     """Rows do not depend on the division of frames into calls, and clearing restarts them."""
     values = rng.uniform(0.0, 1.0, (23, 2, 5))
     whole = HostAverage(averaging, 4, 0.3).push(values)

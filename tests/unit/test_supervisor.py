@@ -54,9 +54,7 @@ def test_a_stop_does_not_wait_for_all_blocks_that_have_come(writer):
     assert writer.written == [0]
 
 
-def test_a_stream_that_is_slow_to_begin_again_is_back_when_it_is_placed(
-    writer, caplog, monkeypatch
-):
+def test_a_slow_restart_of_a_stream_is_reported(writer, caplog, monkeypatch):
     """A slow restart of a stream is no harmless stall: the loss before it is reported."""
     supervisor, writer.lost = writer.supervisor, 144_000
     supervisor._streams = 1

@@ -50,7 +50,7 @@ def test_where_a_host_listens(cleanup, host, address):
         listening._sock.accept()
 
 
-def test_a_host_that_nobody_knows_is_unavailable(cleanup):
+def test_an_unknown_host_is_unavailable(cleanup):
     """Neither an interface nor a host: the error names it."""
     with pytest.raises(UnavailableError, match=r"tcp://nosuch\.invalid:0.*no interface or host"):
         listen(parse_endpoint("tcp://nosuch.invalid:0"), cleanup)
@@ -131,7 +131,7 @@ def test_an_endpoint_that_is_closed_to_new_connections_keeps_its_connections(
         assert subscriber.recv() == b"open"
 
 
-def test_a_closed_ipc_socket_is_for_nobody_under_its_other_name(cleanup, tmp_path):
+def test_a_closed_ipc_socket_admits_no_peer_under_its_other_name(cleanup, tmp_path):
     """Its mode lets only root in there; it is as it was once it is open."""
     listening = listen(parse_endpoint(f"ipc://{tmp_path}/s.ipc"), cleanup)
     listening.refuse_connections()

@@ -348,7 +348,7 @@ def test_a_routing_id_that_no_peer_may_choose_is_refused(routing_id, folder):
         read_until(peer, b"routing id of %d bytes: must have at most 255" % len(routing_id))
 
 
-def test_nobody_can_work_out_the_routing_ids_of_others(folder):
+def test_routing_ids_cannot_be_guessed(folder):
     """ZeroMQ would number them from ``rand``; a peer that claims the next one would end us."""
     seen = set()
     for _ in range(2):
@@ -485,7 +485,7 @@ class Slow:
 LATEST = b'{"id":1,"method":"latest","params":{"topic":"spec/a/0/dbfs/"}}'
 
 
-def test_an_answer_that_comes_later_is_waited_for_by_nobody_else(folder):
+def test_a_late_answer_does_not_delay_others(folder):
     """Others are answered meanwhile, and the answer comes with its parts as soon as it is there."""
     slow = Slow()
     handler = Part(lambda method, _: slow.later(60) if method == "latest" else Answer("now"))
@@ -499,7 +499,7 @@ def test_an_answer_that_comes_later_is_waited_for_by_nobody_else(folder):
         assert slow.watchers == []
 
 
-def test_an_answer_that_never_comes_is_given_up_in_time(folder):
+def test_an_answer_that_never_comes_times_out(folder):
     """The reply is the one that the handler has prepared."""
     slow = Slow()
     with served(Part(lambda *_: slow.later(0.05)), folder) as server, dealer(server) as socket:

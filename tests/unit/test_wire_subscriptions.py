@@ -79,7 +79,7 @@ def test_only_changes_are_reported():
         book.has_changed = False
 
 
-def test_a_million_prefixes_leave_a_bounded_book_and_nobody_unserved():
+def test_a_million_prefixes_use_bounded_memory_and_all_are_served():
     """Past the bound all topics are wanted, those that others had before too."""
     book = book_of(b"\x01spec/mic/0/", *(b"\x01spec/%d/" % k for k in range(PREFIXES_MAX - 1)))
     assert not book.covers([b"spec/late/0/dbfs/"])
