@@ -219,7 +219,7 @@ class FolderSource(PulledSource):
             if member.recorded is None:
                 self.left_out.add(
                     member.path,
-                    f"{member.path}: does not say when it begins, but other files do",
+                    f"{member.path}: has no start time, but other files have one",
                 )
         return sorted(dated, key=lambda member: member.t_ns)
 

@@ -117,7 +117,7 @@ def test_a_wav_part_without_a_length_in_its_notes_stays_as_it_is(tmp_path, new):
     content = part.read_bytes()
     content = damaged(content, content.index(b"\nLength: "), new) + b"\1"
     part.write_bytes(content)
-    with pytest.raises(InputError, match="no line begins with Length"):
+    with pytest.raises(InputError, match="no line starts with Length"):
         recover(part)
     assert part.read_bytes() == content
 

@@ -282,7 +282,7 @@ def test_a_folder_that_is_not_there_is_named_at_once(tmp_path, suffix):
 def test_a_folder_of_something_else_is_no_store_to_replace(tmp_path):
     """A folder that is not a Zarr store is not replaced by one."""
     (tmp_path / "x.zarr").mkdir()
-    with pytest.raises(StorageError, match=r"x\.zarr: is there, and no Zarr store"):
+    with pytest.raises(StorageError, match=r"x\.zarr: exists, and is no Zarr store"):
         make_data(tmp_path / "x.zarr", described(), ExportOptions())
 
 

@@ -135,7 +135,7 @@ def test_daily_files_beside_a_picture_and_by_other_frames():
     [
         (
             ["-o", "a.nc", "--profile", "millidecade"],
-            "--profile millidecade: a.wav does not say wh",
+            "--profile millidecade: a.wav has no start ti",
         ),
         (
             ["-o", "a.csv", "--profile", "millidecade", "--start-time", "2026-05-01"],

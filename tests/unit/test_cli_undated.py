@@ -121,7 +121,7 @@ def test_pictures_alone_need_no_warning(capsys):
         assert "--time-axis utc: a.spd has no start time" in capsys.readouterr().err
         assert main([*command, "b.nc", "--profile", "millidecade"]) == 2
         assert (
-            "daily files need UTC, and the recording of a does not say" in capsys.readouterr().err
+            "daily files need UTC, and the recording of a has no start" in capsys.readouterr().err
         )
         assert main([*command, "b.png", "--view", "ltsa"]) == 0
 

@@ -173,7 +173,7 @@ def test_more_values_than_memory_holds_are_refused():
     with pytest.raises(ConfigError, match="of at most 150000 values of all signals together"):
         finest_step(150001)
     many = SpectrumSpec(fs=8000.0, win_length=65536)
-    with pytest.raises(ConfigError, match=r"step_db=0\.1: must be at least 0\.5 of so many"):
+    with pytest.raises(ConfigError, match=r"step_db=0\.1: must be at least 0\.5 for this number"):
         LevelStatistics(many, 0.1)
 
 

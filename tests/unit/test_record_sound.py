@@ -497,7 +497,7 @@ def test_foreign_files_are_not_recovered(tmp_path):
     with pytest.raises(InputError, match=r"must be a sound file's \.part"):
         recover(tmp_path / "x.wav")
     (tmp_path / "x.wav").touch()
-    with pytest.raises(StorageError, match="is there already"):
+    with pytest.raises(StorageError, match="already exists"):
         recover(tmp_path / "x.wav.part")
     (tmp_path / "x.wav.part").unlink()
     with pytest.raises(StorageError, match=r"x\.wav\.part: No such file"):
@@ -561,13 +561,13 @@ def test_data_that_the_disk_lost_are_not_published(tmp_path, monkeypatch, n_kept
         patch.setattr(os, "fdatasync", refuse)
         with pytest.raises(StorageError, match="Input/output error"):
             writer.flush()
-    with pytest.raises(StorageError, match="has failed to keep what was written"):
+    with pytest.raises(StorageError, match="has lost written data"):
         writer.take(block_of(samples[:, 200:], 200))
     if n_kept:
         writer.finish()
         assert np.array_equal(samples_in(path), samples[:, :100])
     else:
-        with pytest.raises(StorageError, match="has failed to keep"):
+        with pytest.raises(StorageError, match="has lost written data"):
             writer.finish()
         assert not path.exists()
 

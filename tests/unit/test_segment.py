@@ -624,7 +624,7 @@ def test_recovery_replaces_nothing(tmp_path):
     """Recovery replaces neither a finished file nor a file of another kind."""
     made = write(tmp_path / "a.spd", make_batch(SPEC, 0, 2))
     (tmp_path / "a.spd.part").write_bytes(made.path.read_bytes())
-    with pytest.raises(StorageError, match=r"there is a a\.spd, which is not replaced"):
+    with pytest.raises(StorageError, match=r"a\.spd exists and is not replaced"):
         recover(tmp_path / "a.spd.part")
     with pytest.raises(InputError, match=r"a\.spd: must end in \.part"):
         recover(made.path)
