@@ -11,7 +11,14 @@ from typing import Any, Protocol
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
 from spectrod.analysis.stream import FrameStream
-from spectrod.analysis.warm_up import CompilerJob, CompilerProcess, is_compiled, warm_up
+from spectrod.analysis.warm_up import (
+    LIMIT_S,
+    WAIT_LIMIT_S,
+    CompilerJob,
+    CompilerProcess,
+    is_compiled,
+    warm_up,
+)
 from spectrod.errors import NotCompiledError, SpectrodError
 from spectrod.sample_layout import SampleLayout
 from spectrod.types import SampleFormat, SpectrumSpec
@@ -121,7 +128,7 @@ class LiveEngine:
                 self._start(work)
                 return stream
             with self._compiling:
-                self._prepare(work)
+                self._prepare(work, limit_s=WAIT_LIMIT_S)
         self._device = self._device or self._opened()
         return open_on(engine=self._device)
 
@@ -153,9 +160,10 @@ class LiveEngine:
             if self._newest is work and not self._is_closed:
                 self._prepare(work)
 
-    def _prepare(self, work: "_Preparation") -> None:
+    def _prepare(self, work: "_Preparation", limit_s: float = LIMIT_S) -> None:
         """Compile, and open the device if it is not open yet."""
-        if trouble := self._compiler.run(CompilerJob.of(work.specs, work.layout)):
+        job = CompilerJob.of(work.specs, work.layout, limit_s=limit_s)
+        if trouble := self._compiler.run(job):
             if not self._is_closed:
                 _log.warning("cannot compile kernels: %s", trouble)
             return

@@ -29,7 +29,10 @@ from spectrod.types import SPEC_FIELDS, Block, SampleFormat, SpectrumSpec
 
 _MANY_FRAMES = 32
 _SAMPLES_MAX = 1 << 23
-_LIMIT_S = 120.0
+LIMIT_S = 120.0
+"""Time after which a process that compiles is killed [s]."""
+WAIT_LIMIT_S = 50.0
+"""Limit where somebody waits for the end: less than a control client waits for a reply [s]."""
 _NICENESS = 10
 """Of a process that compiles: the analysis comes first."""
 
@@ -76,7 +79,7 @@ def warm_up_in_process(engine: Engine, specs: Sequence[SpectrumSpec], layout: Sa
     _, _, device = engine.name.partition("opencl:")
     if not (device and specs):  # NumPy compiles nothing
         return
-    job = CompilerJob.of(specs, layout, device)
+    job = CompilerJob.of(specs, layout, device, limit_s=WAIT_LIMIT_S)
     if trouble := CompilerProcess().run(job):
         _log.warning("could not compile kernels in advance; spectra may be late: %s", trouble)
 
@@ -105,8 +108,8 @@ class CompilerJob:
     device: str
     sample_format: SampleFormat
     interleaved: bool
-    is_alone: bool = False
-    limit_s: float = _LIMIT_S
+    is_alone: bool
+    limit_s: float
 
     @classmethod
     def of(
@@ -116,11 +119,12 @@ class CompilerJob:
         device: str = "",
         *,
         is_alone: bool = False,
+        limit_s: float = LIMIT_S,
     ) -> "CompilerJob":
         """Make a job for samples of a layout."""
         fields = [{name: getattr(spec, name) for name in SPEC_FIELDS} for spec in specs]
         sample_format, interleaved = layout.sample_format, layout.interleaved
-        return cls(fields, device, sample_format, interleaved, is_alone=is_alone)
+        return cls(fields, device, sample_format, interleaved, is_alone, limit_s)
 
     @property
     def command(self) -> list[str]:
