@@ -108,6 +108,8 @@ test-all: test test-rest
 test-needs: $(VENV)/.group-test examples/node_modules/.installed
 	@scripts/packages $(TEST_PACKAGES) $(if $(ROOT),$(SYSTEMD_PACKAGES))
 
+# The tests start a thousand programs; without its cache Python would compile their modules each time.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST = @$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd")
 # The tests of a file stay in one process: they share fixtures, and two processes that compile the same
 # kernel at once do so twice. Three on two cores: many tests wait.
