@@ -46,11 +46,11 @@ class WatchedRing(SampleRing):
 class Listener:
     """A running source whose every change can be waited for; a context manager."""
 
-    def __init__(self, wanted="pulse", **settings):
+    def __init__(self, selector="pulse", **settings):
         settings = {"samplerate": FS, "channels": 2, "format": "s16le"} | settings
         self._news = threading.Condition()
         self.changes = []
-        self.source = SoundCardSource(wanted, SourceConfig(**settings))
+        self.source = SoundCardSource(selector, SourceConfig(**settings))
         self.ring = WatchedRing(self.source, self._notify)
 
     def __enter__(self):

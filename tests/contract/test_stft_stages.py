@@ -271,14 +271,14 @@ PRODUCTS = [
 
 
 @pytest.mark.parametrize(
-    ("index", "wanted"),
+    ("index", "product"),
     list(enumerate(PRODUCTS)),
-    ids=["-".join(map(str, wanted.values())) for wanted in PRODUCTS],
+    ids=["-".join(map(str, product.values())) for product in PRODUCTS],
 )
-def test_products(family, context, rng, index, wanted):
+def test_products(family, context, rng, index, product):
     """Weights, bands, averages and levels are right alone, combined and in several launches."""
     nfft = (60, 256)[index % 2]
-    launch = Launch(StftSpec(nfft, nfft - 7, **wanted), 3, n_frames=23)
+    launch = Launch(StftSpec(nfft, nfft - 7, **product), 3, n_frames=23)
     tables = tables_of(launch.spec, rng)
     stage = build(family, context, launch.spec, tables)
     x = noise(launch, rng)
@@ -364,10 +364,10 @@ def test_short_windows_and_far_hops(family, context, rng, nfft, win_length):
 def test_windows_and_scales(family, context, rng, window):
     """Usual windows and scalings are right, from noise density to tone level."""
     for scaling in ("density", "dbfs"):
-        wanted = SpectrumSpec(48e3, 2, window, 500, 99, 512, scaling)
-        spec, tables = kernel_spec(wanted, "int16")
+        product = SpectrumSpec(48e3, 2, window, 500, 99, 512, scaling)
+        spec, tables = kernel_spec(product, "int16")
         stage = build(family, context, spec, tables)
-        launch = Launch(spec, hop=wanted.hop)
+        launch = Launch(spec, hop=product.hop)
         x = noise(launch, rng)
         assert_right(launch, run(context, stage, launch, x), expected_of(launch, tables, x))
 
@@ -375,12 +375,12 @@ def test_windows_and_scales(family, context, rng, window):
 @pytest.mark.parametrize("bands", ["octave", "third-octave", "mel:20"])
 def test_named_bands_and_weightings(family, context, rng, bands):
     """A-weighted levels in bands, averaged as by a sound level meter, are right."""
-    wanted = SpectrumSpec(
+    product = SpectrumSpec(
         48e3, 2, "hann", 1000, 480, 1024, "dbfs",
         weighting="A", bands=bands, averaging="exponential", averaging_frames=3,
     )  # fmt: skip
-    spec, tables = kernel_spec(wanted)
-    launch = Launch(spec, hop=wanted.hop, frames=3)
+    spec, tables = kernel_spec(product)
+    launch = Launch(spec, hop=product.hop, frames=3)
     stage = build(family, context, spec, tables)
     x = noise(launch, rng)
     assert_right(launch, run(context, stage, launch, x), expected_of(launch, tables, x))
@@ -402,19 +402,19 @@ def test_a_loud_tone_costs_its_neighbours_little(family, context, rng):
 
 
 @pytest.mark.parametrize(
-    ("nfft", "wanted"),
+    ("nfft", "product"),
     [(256, {}), (60, {"n_bands": 9}), (256, {"averaging": "max"})],
     ids=["bins", "bands", "max"],
 )
-def test_a_nan_stays_in_its_frames(family, context, rng, wanted, nfft):
+def test_a_nan_stays_in_its_frames(family, context, rng, product, nfft):
     """A NaN in one frame of one channel makes that frame's row NaN and changes no other."""
-    launch = Launch(replace(SPEC, nfft=nfft, win_length=50, **wanted), 3, hop=51, n_frames=20)
+    launch = Launch(replace(SPEC, nfft=nfft, win_length=50, **product), 3, hop=51, n_frames=20)
     stage = build(family, context, launch.spec, tables_of(launch.spec, rng))
     x = noise(launch, rng)
     clean = run(context, stage, launch, x)
     x[1, launch.first + 7 * launch.hop + 11] = np.nan
     rows = run(context, stage, launch, x)
-    touched = 7 // (launch.frames if "averaging" in wanted else 1)
+    touched = 7 // (launch.frames if "averaging" in product else 1)
     assert np.isnan(rows[touched, 1]).all()
     rows[touched, 1] = clean[touched, 1]
     np.testing.assert_array_equal(rows, clean)

@@ -124,13 +124,13 @@ def test_tone_of_another_program_is_bit_true(sound_server, tmp_path, format_):
     finally:
         player.terminate()
         player.wait()
-    heard = samples[:, -2 * FS - 7 :]
+    played = samples[:, -2 * FS - 7 :]
     assert_unflagged(listener, restarts=0)
     phase = next(
-        k for k in range(48) if np.array_equal(np.roll(period, -k)[:4], heard[0, :4] * 2**15)
+        k for k in range(48) if np.array_equal(np.roll(period, -k)[:4], played[0, :4] * 2**15)
     )
-    expected = np.resize(np.roll(period, -phase), heard.shape[1]) / 2.0**15
-    np.testing.assert_array_equal(heard, [expected, -expected])
+    expected = np.resize(np.roll(period, -phase), played.shape[1]) / 2.0**15
+    np.testing.assert_array_equal(played, [expected, -expected])
 
 
 def test_file_plugin_gives_its_file(sound_server, tmp_path):

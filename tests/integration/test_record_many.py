@@ -41,8 +41,8 @@ def names(folder):
 def test_each_source_has_outputs_of_its_own(folder):
     """Several sources and formats give the outputs that a command for each would give."""
     sources = ["night/a.wav", "night/b.flac"]
-    wanted = ["-o", "out/{stem}.png", "-o", "out/{stem}.csv", *SMALL]
-    assert main(["record", *sources, *wanted, "--jobs", "2"]) == 0
+    options = ["-o", "out/{stem}.png", "-o", "out/{stem}.csv", *SMALL]
+    assert main(["record", *sources, *options, "--jobs", "2"]) == 0
     assert names(folder / "out") == ["a.csv", "a.png", "b.csv", "b.png"]
     assert main(["record", "night/a.wav", "-o", "one.png", "-o", "one.csv", *SMALL]) == 0
     assert (folder / "out" / "a.png").read_bytes() == (folder / "one.png").read_bytes()
@@ -55,9 +55,9 @@ def test_files_that_fail_are_listed_and_do_not_stop_the_others(folder, capfd):
     (folder / "out" / "a.png").mkdir()
     (folder / "night" / "broken.wav").write_bytes(b"no sound")
     (folder / "out" / "c.png").write_bytes(b"earlier")
-    wanted = ["-o", "out", "--name", "{stem}.png", *SMALL]
+    options = ["-o", "out", "--name", "{stem}.png", *SMALL]
     sources = ["night", "gone.wav", "--each", "--recursive"]
-    assert main(["record", *sources, *wanted, "--jobs", "1"]) == 74
+    assert main(["record", *sources, *options, "--jobs", "1"]) == 74
     assert names(folder / "out") == ["a.png", "b.png", "c.png"]
     assert (folder / "out" / "c.png").read_bytes().startswith(b"\x89PNG")
     lines = capfd.readouterr().err.splitlines()
@@ -126,12 +126,12 @@ def test_an_interrupt_leaves_whole_files_alone(folder, n_interrupts):
     ) as process:
         until((folder / "out" / "long.spd.part").exists)
         os.killpg(process.pid, signal.SIGINT)
-        told = process.stderr.readline()
+        line = process.stderr.readline()
         if n_interrupts == 2:
             os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert told == "spectrod: completing the files in progress; Ctrl-C again removes them\n"
+    assert line == "spectrod: completing the files in progress; Ctrl-C again removes them\n"
     whole = ["a.png", "a.spd", "long.png", "long.spd"]
     assert names(folder / "out") == whole[: 4 if n_interrupts == 1 else 2]
     n_whole = 2 if n_interrupts == 1 else 1

@@ -56,8 +56,8 @@ def test_the_daemon_measures_a_tone_of_another_program(sound_server, tone):
         player.terminate()
         player.wait()
         daemon.send_signal(signal.SIGTERM)
-        _, said = daemon.communicate(timeout=10)
-    assert daemon.returncode == 0, said
+        _, errors = daemon.communicate(timeout=10)
+    assert daemon.returncode == 0, errors
 
 
 def test_recording_the_card_for_a_duration(sound_server, tone, tmp_path):
@@ -80,9 +80,9 @@ def test_interrupted_card_leaves_its_picture(sound_server, tone, tmp_path):
     """Ctrl-C ends a live recording with a complete picture and exit code 130."""
     out = tmp_path / "card.png"
     player = sound_server.play(tone)
-    own, theirs = pty.openpty()
-    process = subprocess.Popen(command("record", "soundcard:pulse", "-o", str(out)), stderr=theirs)
-    os.close(theirs)
+    own, child = pty.openpty()
+    process = subprocess.Popen(command("record", "soundcard:pulse", "-o", str(out)), stderr=child)
+    os.close(child)
     try:
         # The progress bar shows when there is data to keep.
         shown = b""

@@ -27,7 +27,7 @@ class Listener:
         self.before = belongings()
         self.source = SoundCardSource("pulse", SourceConfig(samplerate=FS, **settings))
         self.ring = self.source.open_reader()
-        self.blocks, self.said = [], []
+        self.blocks, self.states = [], []
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read)
 
@@ -43,7 +43,7 @@ class Listener:
 
     def _changed(self):
         with self._news:
-            self.said.append(self.source.capture())
+            self.states.append(self.source.capture())
             self._news.notify_all()
 
     def _read(self):
@@ -156,7 +156,7 @@ def test_samples_arrive(sound_server, settings):
     assert last.t_utc_ns - last.t_mono_ns == pytest.approx(
         time.time_ns() - time.monotonic_ns(), abs=1e6
     )
-    assert [each.attempts for each in listener.said] == [1]
+    assert [each.attempts for each in listener.states] == [1]
     assert listener.source.capture().restarts == 0
 
 
@@ -167,9 +167,9 @@ def test_a_killed_process_is_replaced(sound_server):
         pid = listener.pid
         t = time.monotonic()
         os.kill(pid, signal.SIGKILL)
-        listener.wait_until(lambda each: each.said[-1].waiting_for)
+        listener.wait_until(lambda each: each.states[-1].waiting_for)
         assert time.monotonic() - t < 1.0
-        assert listener.said[-1].waiting_for == "capture process: ended (signal 9)"
+        assert listener.states[-1].waiting_for == "capture process: ended (signal 9)"
         listener.wait_until(is_back)
         assert time.monotonic() - t < 3.0
         assert listener.pid != pid
@@ -187,13 +187,13 @@ def test_a_process_that_stands_still_is_replaced(sound_server):
         pid = listener.pid
         with stopped(pid):
             t = time.monotonic()
-            listener.wait_until(lambda each: each.said[-1].waiting_for)
+            listener.wait_until(lambda each: each.states[-1].waiting_for)
             assert time.monotonic() - t < 1.0
             listener.wait_until(is_back)
             assert time.monotonic() - t < 5.0
         assert listener.pid != pid
     assert_left_nothing(listener.before)
-    assert [each.waiting_for for each in listener.said[1:3]] == [
+    assert [each.waiting_for for each in listener.states[1:3]] == [
         "no samples for 0.9 s",
         "no samples for 2.4 s",
     ]
@@ -205,9 +205,9 @@ def test_a_server_that_pauses_costs_nothing(sound_server):
         listener.wait_for_samples(FS // 2)
         pid = listener.pid
         with stopped(sound_server.process.pid):
-            listener.wait_until(lambda each: each.said[-1].waiting_for)
+            listener.wait_until(lambda each: each.states[-1].waiting_for)
             time.sleep(0.5)
-        listener.wait_until(lambda each: not each.said[-1].waiting_for)
+        listener.wait_until(lambda each: not each.states[-1].waiting_for)
         listener.wait_for_samples(3 * FS)
         assert listener.pid == pid
     assert listener.gaps == []

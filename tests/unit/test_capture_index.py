@@ -187,7 +187,7 @@ def test_a_rate_that_is_off_is_reported_once(card, caplog):
         each._replace(t_mono_ns=T0_NS + round((each.t_mono_ns - T0_NS) / 1.001)) for each in blocks
     ]
     write_all(card, fast)
-    said = [r.message for r in caplog.records if "the sample rate is" in r.message]
-    assert len(said) == 1
-    assert "the sample rate is off: +100" in said[0]
+    reported = [r.message for r in caplog.records if "the sample rate is" in r.message]
+    assert len(reported) == 1
+    assert "the sample rate is off: +100" in reported[0]
     assert card.ring.suspected == 0

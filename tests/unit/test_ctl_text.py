@@ -108,14 +108,19 @@ def test_recordings_are_a_table_with_their_files_and_their_trouble():
             "written_bytes": 2_345_678_901,
             "free_bytes": None,
         },
-        {"name": "night", "source": "pond", "state": "waiting", "error": "the source is sought"},
+        {
+            "name": "night",
+            "source": "pond",
+            "state": "waiting",
+            "error": "the source waits for its device",
+        },
     ]
     assert ctl_text.recordings_text(status(STATS, recorders=recorders)).splitlines() == [
         "RECORDING  SOURCE  STATE      WRITTEN     LOST    BYTES    FREE",
         "night      roof    recording  123 k rows  7 rows  2.35 GB  -",
         "  writes /var/lib/x/a.spd",
         "night      pond    waiting    -           -       -        -",
-        "  the source is sought",
+        "  the source waits for its device",
     ]
     asked_for = recorders[0] | {"name": "b.wav", "files": [], "rows": 0, "samples": 20_500}
     asked_for |= {"state": "failed", "error": "disk full", "lost_rows": 0, "written_bytes": 41_000}
@@ -123,7 +128,7 @@ def test_recordings_are_a_table_with_their_files_and_their_trouble():
     assert ctl_text.recordings_text(both).splitlines() == [
         "RECORDING  SOURCE  STATE    WRITTEN         LOST     BYTES  FREE",
         "night      pond    waiting  -               -        -      -",
-        "  the source is sought",
+        "  the source waits for its device",
         "b.wav      roof    failed   20.5 k samples  nothing  41 kB  -",
         "  disk full",
     ]

@@ -147,9 +147,9 @@ def test_without_time_the_untuned_choices_are_compared():
 
 def test_progress_is_reported_after_each_candidate():
     """Progress is reported after each candidate, with rising counts and falling best times."""
-    told = []
-    run(a=FakeFamily(*map(FakeParams, (3.0, 1.0, 2.0))), on_progress=told.append)
-    assert [(p.n_tried, p.best_seconds) for p in told] == [(1, 3e-3), (2, 1e-3), (3, 1e-3)]
+    reported = []
+    run(a=FakeFamily(*map(FakeParams, (3.0, 1.0, 2.0))), on_progress=reported.append)
+    assert [(p.n_tried, p.best_seconds) for p in reported] == [(1, 3e-3), (2, 1e-3), (3, 1e-3)]
 
 
 def test_a_batch_is_past_the_caches_of_a_gpu():

@@ -5,8 +5,8 @@ from spectrod.formats.picture.colour_range import colour_range
 from spectrod.formats.picture.options import PictureOptions
 
 
-def ranged(heard, **options):
-    return colour_range(np.array(heard, np.float32), PictureOptions(**options))
+def ranged(values, **options):
+    return colour_range(np.array(values, np.float32), PictureOptions(**options))
 
 
 def test_the_automatic_range_is_robust():

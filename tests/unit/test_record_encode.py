@@ -229,17 +229,17 @@ def test_the_footer_describes_a_column(averaging, n_frames, pool, expected):
     spec = SpectrumSpec(fs=8000.0, averaging=averaging, averaging_frames=n_frames)
     about = Recording(spec, "numpy", 0, 0, 0, "spectrod 1.2.3")
     options = PictureOptions(width=201, height=64, pool=pool)
-    assert averages_told(about, options, 40.0) == expected
+    assert averages_stated(about, options, 40.0) == expected
 
 
 def test_the_footer_does_not_mention_single_frames():
     """If each frame fills columns, the footer mentions no average."""
     about = Recording(SpectrumSpec(fs=8000.0), "numpy", 0, 0, 0, "spectrod 1.2.3")
     options = PictureOptions(width=201, height=64)
-    assert averages_told(about, options, 0.99) == averages_told(about, options, 1.0) == []
+    assert averages_stated(about, options, 0.99) == averages_stated(about, options, 1.0) == []
 
 
-def averages_told(about, options, frames_per_pixel):
+def averages_stated(about, options, frames_per_pixel):
     """Return the parts of a page's footer about averages."""
     page = compose(replace(plots_of(), frames_per_pixel=frames_per_pixel), about, options)
     pieces = [piece for line in page.layout.footer for piece in line.split("  ·  ")]

@@ -34,9 +34,9 @@ def opened(monkeypatch):
     return requests
 
 
-def choose(n_samples, wanted=AUTO, old_engine=""):
+def choose(n_samples, requested=AUTO, old_engine=""):
     layout = SampleLayout("int16")
-    return record_engine.StoredEngine([SPEC], layout, n_samples, old_engine).open(wanted)
+    return record_engine.StoredEngine([SPEC], layout, n_samples, old_engine).open(requested)
 
 
 @pytest.mark.parametrize(

@@ -340,9 +340,9 @@ def test_the_picture_has_a_description(tmp_path, suffix):
         return
     with Image.open(tmp_path / f"x{suffix}") as image:
         image.load()
-        said = image.info.get("spectrod-levels") or image.getexif()[0x010E]
+        stored = image.info.get("spectrod-levels") or image.getexif()[0x010E]
         entries = np.asarray(image)
-    about = json.loads(said)
+    about = json.loads(stored)
     assert (about["f_scale"], about["f_min_hz"], about["n_rows"]) == ("log", 100.0, 400)
     if suffix == ".png":
         left, top, width, height = about["plots"][1]
@@ -436,15 +436,15 @@ def test_views_have_valid_defaults():
         assert (options.f_scale, options.time_axis) == ("log", "utc")
 
 
-@pytest.mark.parametrize(("time_axis", "is_told"), [("utc", True), ("elapsed", False)])
-def test_the_footer_has_a_date_only_if_known(time_axis, is_told):
+@pytest.mark.parametrize(("time_axis", "has_date"), [("utc", True), ("elapsed", False)])
+def test_the_footer_has_a_date_only_if_known(time_axis, has_date):
     """A recording without a time has no date in the footer, instead of the time of reading."""
     statistics = LevelStatistics(SPEC)
     statistics.add(batch_of(levels_of(9)))
     options = PictureOptions(width=900, height=100, time_axis=time_axis)
     page = compose(statistics, about_of(), options, Span(BEGIN_NS, BEGIN_NS + 9 * 10**9))
     times = "2026-05-01 00:00:00 to 2026-05-01 00:00:09 UTC"
-    assert (times in " ".join(page.footer)) == is_told
+    assert (times in " ".join(page.footer)) == has_date
     assert "9 means, 1 s apart" in page.footer[0]
 
 

@@ -79,8 +79,8 @@ def test_the_page_is_that_of_the_png(theme):
         hatched = cut(pdf, box)[:, 102:118].reshape(-1, 3)
         assert 0.1 < (np.ptp(hatched, axis=1) > 60).mean() < 0.6
     assert np.abs(pdf - png).mean() < 8.0
-    for wanted in ("Reef <&>", "left", "right", "kHz", "dBFS", "elapsed time [s]", "hann window"):
-        assert wanted in text
+    for expected in ("Reef <&>", "left", "right", "kHz", "dBFS", "elapsed time [s]", "hann window"):
+        assert expected in text
 
 
 def test_fonts_are_embedded_and_the_same_page_makes_the_same_file():
@@ -115,7 +115,7 @@ def test_typefaces_that_are_found_are_embedded_too(monkeypatch):
         pytest.skip("DejaVu Sans is not installed")
     monkeypatch.setattr(lettering, "_wide", lambda _: None)
     monkeypatch.setattr(
-        lettering._finder, "find", lambda wanted: dict.fromkeys(wanted, fonts.FontFile(path))
+        lettering._finder, "find", lambda expected: dict.fromkeys(expected, fonts.FontFile(path))
     )
     pdf, text = drawn(encode(page_of(title="Рыба в море"), ".pdf"))
     assert "Рыба в море" in text

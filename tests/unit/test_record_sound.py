@@ -155,10 +155,10 @@ def test_gaps_become_silence_and_are_listed(tmp_path, suffix, subtype):
     assert not found[:, 101 : 101 + 70001].any()
     assert np.array_equal(found[:, 101 + 70001 :], samples[:, 101:])
     if suffix == ".wav":
-        said = gaps_in(path)
-        assert said["spectrod|Gaps"] == "101+70001 70201+0"
-        assert said["spectrod|Missing Samples"] == "70001"
-        assert float(said["Length"]) == pytest.approx(70301 / FS, abs=1e-6)
+        notes = gaps_in(path)
+        assert notes["spectrod|Gaps"] == "101+70001 70201+0"
+        assert notes["spectrod|Missing Samples"] == "70001"
+        assert float(notes["Length"]) == pytest.approx(70301 / FS, abs=1e-6)
     else:
         with soundfile.SoundFile(path) as file:
             text = "Gaps: 2, 70001 samples missing (first+count): 101+70001 70201+0"
@@ -325,13 +325,13 @@ def test_a_file_without_samples_is_not_made(tmp_path):
 def test_an_unfinished_file_is_not_written_over(tmp_path, suffix):
     """Another writer's file, unfinished or in use, is not overwritten."""
     path, part = tmp_path / f"x{suffix}", tmp_path / f"x{suffix}.part"
-    told = "is left of a recording that broke off; spectrod convert"
+    reason = "is left of a recording that broke off; spectrod convert"
     writer = SoundWriter(path, FS, 1)
     part.write_bytes(b"precious")
-    with pytest.raises(StorageError, match=told):
+    with pytest.raises(StorageError, match=reason):
         writer.take(block_of(np.zeros((1, 10))))
     writer.abort()
-    with pytest.raises(StorageError, match=told):
+    with pytest.raises(StorageError, match=reason):
         SoundWriter(path, FS, 1)
     assert part.read_bytes() == b"precious"
 

@@ -121,8 +121,8 @@ def test_rows_give_the_level_of_their_samples(scaling, bands):
     )
     envelope = strips.over(0, 49 * 512 + 1024, 10)
     covered = width.sum() if bands else spec.n_bins * spec.delta_f
-    heard = envelope.mean_square[np.isfinite(envelope.mean_square)]
-    np.testing.assert_allclose(heard, density * covered, rtol=1e-4)
+    found = envelope.mean_square[np.isfinite(envelope.mean_square)]
+    np.testing.assert_allclose(found, density * covered, rtol=1e-4)
     assert np.isnan(envelope.mean_square[0]).tolist() == [False] * 4 + [True] * 2 + [False] * 4
     assert envelope.peak_dbfs is None
 

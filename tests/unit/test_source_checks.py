@@ -17,10 +17,10 @@ def noise(seconds, channels=2, seed=1, level=0.1):
 
 def lines_of(checks, samples, n=N):
     """Check samples in blocks and return the reports."""
-    said = []
+    reported = []
     for start in range(0, samples.shape[1], n):
-        said += checks.look(samples[:, start : start + n])
-    return said
+        reported += checks.look(samples[:, start : start + n])
+    return reported
 
 
 @pytest.mark.parametrize("n", [1, 480, 481, 48_000])
@@ -150,11 +150,11 @@ def test_clipping_is_reported_once_a_minute():
     checks = ContentChecks(1, FS)
     quiet, loud = noise(0.01, 1), np.ones((1, N), np.float32)
     loud[0, 3:] = 0.5
-    said = []
+    reported = []
     for second in range(200):
         for block in (loud if second < 100 else quiet, *[quiet] * 99):
-            said += [(second, line) for line in checks.look(block)]
-    assert said == [
+            reported += [(second, line) for line in checks.look(block)]
+    assert reported == [
         (0, "channel 0: 3 samples at full scale since the last such line"),
         (0, "channel 0: clips"),
         (60, "channel 0: 180 samples at full scale since the last such line"),

@@ -231,7 +231,7 @@ INPUTS = [
 
 
 @pytest.mark.parametrize(
-    ("wanted", "index"),
+    ("selector", "index"),
     [
         ("", 4),
         ("hda", 0),
@@ -252,9 +252,9 @@ INPUTS = [
         ("name=alc254,device=2", 1),
     ],
 )
-def test_inputs_are_chosen(wanted, index):
+def test_inputs_are_chosen(selector, index):
     """An input is selected by index, by name (exact before partial), or by keys that all match."""
-    assert choose_input(parse_selector(wanted), INPUTS).index == index
+    assert choose_input(parse_selector(selector), INPUTS).index == index
 
 
 def test_first_input_serves_where_none_is_the_default():
@@ -263,13 +263,13 @@ def test_first_input_serves_where_none_is_the_default():
 
 
 @pytest.mark.parametrize(
-    "wanted", ["x", "12", "card=PCH,device=1", "usb=1-1", "serial=7", "api=OSS"]
+    "selector", ["x", "12", "card=PCH,device=1", "usb=1-1", "serial=7", "api=OSS"]
 )
-def test_unknown_inputs_list_the_inputs(wanted):
+def test_unknown_inputs_list_the_inputs(selector):
     """An unknown input is refused with a list of inputs; ports and serials match only whole."""
-    match = rf"^soundcard:{wanted}: no such audio input; there are 0 'HDA .*, 4 'UMIK"
+    match = rf"^soundcard:{selector}: no such audio input; there are 0 'HDA .*, 4 'UMIK"
     with pytest.raises(UnavailableError, match=match):
-        choose_input(parse_selector(wanted), INPUTS)
+        choose_input(parse_selector(selector), INPUTS)
 
 
 def test_no_input_at_all():

@@ -47,16 +47,16 @@ def open_folder(folder, **settings):
 
 def test_gaps_have_the_length_given_by_the_times(folder, collect):
     """Each file's samples are at the index of its time, and UTC is right throughout."""
-    wanted = [folder(after_s, n) for after_s, n in ((0, 1001), (60, 500), (64.5, 1), (3600, 777))]
+    expected = [folder(after_s, n) for after_s, n in ((0, 1001), (60, 500), (64.5, 1), (3600, 777))]
     source = open_folder(folder)
     assert (source.fs, source.channels, source.n_samples) == (FS, 1, 360_777)
     assert (source.name, source.start_utc_ns) == ("site-1", START_NS)
     stretches = collect(source)
     assert [index for index, *_ in stretches] == [0, 6000, 360_000]
-    np.testing.assert_array_equal(stretches[0][1], wanted[0])
+    np.testing.assert_array_equal(stretches[0][1], expected[0])
     # The third file starts half a second before the second's end, by its name or its clock.
-    np.testing.assert_array_equal(stretches[1][1], np.concatenate(wanted[1:3], axis=1))
-    np.testing.assert_array_equal(stretches[2][1], wanted[3])
+    np.testing.assert_array_equal(stretches[1][1], np.concatenate(expected[1:3], axis=1))
+    np.testing.assert_array_equal(stretches[2][1], expected[3])
     for index, _, _, utc_ns in stretches:
         assert utc_ns == START_NS + index * 10**9 // FS
 
@@ -128,8 +128,8 @@ def test_a_file_within_another_is_left_out(folder, collect):
     stretches = collect(source)
     assert inner.shape == (1, 500)
     assert [index for index, *_ in stretches] == [0, 2000]
-    for (_, samples, *_), wanted in zip(stretches, (first, last), strict=True):
-        np.testing.assert_array_equal(samples, wanted)
+    for (_, samples, *_), expected in zip(stretches, (first, last), strict=True):
+        np.testing.assert_array_equal(samples, expected)
     (line,) = source.left_out.lines
     assert line.endswith("wav: begins 5.0 s before 20260501_043000.000000.wav ends: left out")
 
@@ -145,15 +145,15 @@ def test_an_overlap_of_a_coded_file_is_cut_at_the_sample(folder, collect):
     np.testing.assert_array_equal(samples, np.concatenate([first, decoded[:, 16_000:]], axis=1))
 
 
-@pytest.mark.parametrize(("days", "is_told"), [(300, False), (400, True)])
-def test_a_clock_that_was_not_set_is_reported(folder, caplog, days, is_told):
+@pytest.mark.parametrize(("days", "is_reported"), [(300, False), (400, True)])
+def test_a_clock_that_was_not_set_is_reported(folder, caplog, days, is_reported):
     """A gap of years is kept, with a warning that names its files."""
     for after_s in (0, 20, days * 86_400):
         folder(after_s, 1000, name="{}\n")
     source = open_folder(folder)
     assert source.n_samples == days * 86_400 * FS + 1000
-    told = "site 1: 1.1 years without samples between 20260501_043020.000000\\n.wav and 2027"
-    assert (told in caplog.text) == is_told
+    reported = "site 1: 1.1 years without samples between 20260501_043020.000000\\n.wav and 2027"
+    assert (reported in caplog.text) == is_reported
     assert source.left_out.n_files == 0
 
 
@@ -270,7 +270,7 @@ def cut(path):
 )
 def test_a_bad_file_in_the_middle(folder, collect, spoil, message):
     """A bad file is named and becomes a gap or, if configured, an error."""
-    wanted = [folder(after_s, 1000) for after_s in (0, 10, 20)]
+    expected = [folder(after_s, 1000) for after_s in (0, 10, 20)]
     path = folder.path / "20260501_043010.000000.wav"
     spoil(path)
     name = path.name if os.path.lexists(path) else "x.wav"
@@ -282,7 +282,7 @@ def test_a_bad_file_in_the_middle(folder, collect, spoil, message):
     assert ".:" not in source.left_out.lines[0]
     stretches = collect(source)
     n_found = 950 if spoil is cut else 0
-    first, middle, last = wanted
+    first, middle, last = expected
     middle = middle[:, :n_found]
     assert [index for index, *_ in stretches] == [0, 2000]
     np.testing.assert_array_equal(stretches[0][1], np.concatenate([first, middle], axis=1))
@@ -302,14 +302,14 @@ def test_a_truncated_file_leaves_a_gap_below_the_tolerance(folder, collect, late
 
 def test_a_header_that_announces_too_much_moves_nothing(folder, collect):
     """If the next file starts before the announced end, the real length of the first counts."""
-    wanted = [folder(0, 1000), folder(10, 1000)]
+    expected = [folder(0, 1000), folder(10, 1000)]
     path = folder.path / "20260501_043000.000000.wav"
     data = bytearray(path.read_bytes())
     data[40:44] = (2**30).to_bytes(4, "little")
     path.write_bytes(data)
     source = open_folder(folder)
     ((_, samples, *_),) = collect(source)
-    np.testing.assert_array_equal(samples, np.concatenate(wanted, axis=1))
+    np.testing.assert_array_equal(samples, np.concatenate(expected, axis=1))
     assert "1073741824 bytes announced, 2000 found: read up to there" in source.left_out.lines[0]
 
 
@@ -345,16 +345,16 @@ def test_names_are_bounded(folder, caplog):
     n_bad = NAMED_MAX + 5
     for k in range(n_bad):
         make_empty(folder.path / f"20260501_05{k:04d}\x1b[2J\n.wav")
-    told = []
+    reported = []
     source = open_folder(folder)
     assert (source.left_out.n_files, source.left_out.n_unnamed) == (n_bad, 5)
     assert len(source.left_out.lines) == NAMED_MAX
     assert all(line.isprintable() for line in source.left_out.lines)
     logged = [line for line in caplog.messages if line.endswith("wav: empty file: left out")]
     assert len({*logged, *source.left_out.lines}) == len(logged) + NAMED_MAX == n_bad
-    source.left_out.report_to(told.append)
+    source.left_out.report_to(reported.append)
     source.left_out.add(folder.path / "x", "x: y")
-    assert (source.left_out.n_files, told) == (n_bad + 1, [*source.left_out.lines])
+    assert (source.left_out.n_files, reported) == (n_bad + 1, [*source.left_out.lines])
 
 
 # ---- nested folders
@@ -368,11 +368,11 @@ def test_folders_within_are_searched_if_asked_for(folder, collect, caplog):
     (folder.path / "night").mkdir()
     (folder.path / ".hidden").mkdir()
     names = ("{}", "night/{}", "{}", ".hidden/{}")
-    wanted = [folder(10 * k, 1000, name=name) for k, name in enumerate(names)]
+    expected = [folder(10 * k, 1000, name=name) for k, name in enumerate(names)]
     (folder.path / "night" / "up").symlink_to("..")
     source = open_folder(folder, recursive=True)
     ((_, samples, *_),) = collect(source)
-    np.testing.assert_array_equal(samples, np.concatenate(wanted[:3], axis=1))
+    np.testing.assert_array_equal(samples, np.concatenate(expected[:3], axis=1))
     assert "night/up: a link to a folder: it is not followed" in caplog.text
     assert source.left_out.n_files == 0
     assert [index for index, *_ in collect(open_folder(folder))] == [0, 2000]
@@ -465,16 +465,18 @@ def test_damage_that_only_decoding_finds(folder, collect):
 def test_samples_that_are_not_finite_are_gaps(folder, collect, damaged):
     """Samples that are not finite are gaps or, in strict mode, an error that names the file."""
     first, _, last = (folder(after_s, 1000, channels=2) for after_s in (0, 10, 20))
-    wanted = np.concatenate([first, np.full((2, 1000), 0.25, np.float32), last], axis=1)
+    expected = np.concatenate([first, np.full((2, 1000), 0.25, np.float32), last], axis=1)
     for number, at in enumerate(damaged):
-        wanted[number % 2, 1000 + at] = (np.nan, np.inf)[number % 2]
+        expected[number % 2, 1000 + at] = (np.nan, np.inf)[number % 2]
     path = folder.path / "20260501_043010.000000.wav"
-    soundfile.write(path, wanted[:, 1000:2000].T, FS, "FLOAT")
+    soundfile.write(path, expected[:, 1000:2000].T, FS, "FLOAT")
     source = open_folder(folder)
-    found = np.full_like(wanted, np.nan)
+    found = np.full_like(expected, np.nan)
     for index, samples, *_ in collect(source):
         found[:, index : index + samples.shape[1]] = samples
-    np.testing.assert_array_equal(found, np.where(np.isfinite(wanted).all(axis=0), wanted, np.nan))
+    np.testing.assert_array_equal(
+        found, np.where(np.isfinite(expected).all(axis=0), expected, np.nan)
+    )
     message = f"043010.000000.wav: {len(damaged)} of its samples are not finite"
     assert source.left_out.lines[0].endswith(f"{message}: these are left out")
     whole = re.escape(f"{message} (without --strict, what can be read is read)")
@@ -525,14 +527,14 @@ def test_a_loop_continues_without_a_missing_file(folder, collect):
     """In a loop a missing file is reported once, and the rest is played."""
     first, _, last = (folder(after_s, 1000) for after_s in (0, 10, 20))
     source = open_folder(folder, loop=True)
-    told = []
-    source.left_out.report_to(told.append)
+    reported = []
+    source.left_out.report_to(reported.append)
     (folder.path / "20260501_043010.000000.wav").unlink()
     stretches = collect(source, n_samples=5000)
     assert [index for index, *_ in stretches] == [0, 2000, 5000]
     np.testing.assert_array_equal(stretches[1][1], np.concatenate([last, first], axis=1))
-    assert len(told) == source.left_out.n_files == 1
-    assert told[0].endswith("043010.000000.wav: No such file or directory: left out")
+    assert len(reported) == source.left_out.n_files == 1
+    assert reported[0].endswith("043010.000000.wav: No such file or directory: left out")
 
 
 @pytest.mark.parametrize("begin", [0, 500, 970, 1500, 2000, 2777])

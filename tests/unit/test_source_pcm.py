@@ -413,20 +413,20 @@ def test_a_writer_that_writes_nothing(fifo, listener):
     assert listener.source.capture().restarts == 0
 
 
-@pytest.mark.parametrize("begun", [b"\x01\x00", b"\x01"])
-def test_a_silent_writer_is_waited_for(fifo, monkeypatch, begun):
+@pytest.mark.parametrize("first", [b"\x01\x00", b"\x01"])
+def test_a_silent_writer_is_waited_for(fifo, monkeypatch, first):
     """A silent writer is reported and polled, and its next samples follow."""
     for limit in ("_SILENCE_S", "LOOK_AGAIN_S"):
         monkeypatch.setattr(f"spectrod.source.pcm.{limit}", 0.05)
     listener = Listener(fifo)
     writer = os.open(fifo, os.O_WRONLY)
-    os.write(writer, begun)
+    os.write(writer, first)
     silent = f"nothing is written to {fifo}"
     listener.wait_until(lambda capture: capture.waiting_for == silent)
     attempts = listener.source.capture().attempts
     while listener.source.capture().attempts < attempts + 2:
         select.select([], [], [], 0.01)
-    os.write(writer, b"\x01\x00\x01\x00"[len(begun) :])
+    os.write(writer, b"\x01\x00\x01\x00"[len(first) :])
     blocks = listener.read(2)
     listener.wait_until(flows)
     os.close(writer)

@@ -109,14 +109,14 @@ GAPS = {
 }
 
 
-@pytest.mark.parametrize("says", GAPS)
-def test_missing_samples_are_a_gap(tmp_path, collect, says):
+@pytest.mark.parametrize("field", GAPS)
+def test_missing_samples_are_a_gap(tmp_path, collect, field):
     """A capture's index has precedence over its time, and missing samples become a gap."""
     numbers = np.arange(100, dtype="<i2")
     about = {"core:datatype": "ri16_le", "core:sample_rate": 100.0}
-    if says == "offset":
+    if field == "offset":
         about["core:offset"] = 500
-    path = write(tmp_path, about, GAPS[says], numbers.tobytes())
+    path = write(tmp_path, about, GAPS[field], numbers.tobytes())
     source = opened(path)
     assert source.n_samples == 150
     blocks = collect(source)

@@ -106,9 +106,9 @@ def test_impulses_stand_at_their_multiples(period_s, fs, start):
     x = generate(f"impulses,{period_s},-6", start, n, float(fs))
     period = Fraction(period_s) * fs
     first = int(start / period)
-    wanted = {int(k * period + Fraction(1, 2)) for k in range(first, first + int(n / period) + 3)}
+    expected = {int(k * period + Fraction(1, 2)) for k in range(first, first + int(n / period) + 3)}
     found = set((np.flatnonzero(x) + start).tolist())
-    assert found == {position for position in wanted if start <= position < start + n}
+    assert found == {position for position in expected if start <= position < start + n}
     assert set(np.unique(x)) <= {0.0, 10 ** (-6 / 20)}
 
 

@@ -103,9 +103,9 @@ def test_a_truncated_file_is_read_up_to_its_end(tmp_path, collect, pace, n_cut):
     source.pace = "full"
     assert (source.n_samples, source.left_out.n_files) == (n_found, 1)
     ((_, samples, *_),) = collect(source)
-    wanted = soundfile.read(path, dtype="float32", always_2d=True)[0].T
-    assert wanted.shape == (1, n_found)
-    np.testing.assert_array_equal(samples, wanted)
+    expected = soundfile.read(path, dtype="float32", always_2d=True)[0].T
+    assert expected.shape == (1, n_found)
+    np.testing.assert_array_equal(samples, expected)
     assert source.left_out.n_files == source.capture().left_out_files == 1
 
 

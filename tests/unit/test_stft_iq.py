@@ -93,8 +93,8 @@ def test_pairs_of_integers_are_shares_of_full_scale(dtype, full_scale, offset):
     with spectrod.Stft(FS, iq=True, **SETTINGS) as stft:
         pushed = stft.push(np.round(pairs).astype(dtype))[0].values[0, 0]
     # A stream of float32 rounds 32 bits to 24, which spectrogram does not.
-    heard = [np.maximum(levels, -120.0) for levels in (pushed, spectra.values[0, :, 0])]
-    np.testing.assert_allclose(*heard, atol=1e-3)
+    audible = [np.maximum(levels, -120.0) for levels in (pushed, spectra.values[0, :, 0])]
+    np.testing.assert_allclose(*audible, atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_bands_and_weightings_join():
 
 def test_units_and_references():
     """Units and references state the computed quantity."""
-    said = {
+    found = {
         (spec.unit, spec.reference)
         for spec in (
             SpectrumSpec(FS),
@@ -148,7 +148,7 @@ def test_units_and_references():
         )
     }
     full_scale = "FS = digital full scale (1.0), "
-    assert said == {
+    assert found == {
         ("FS^2/Hz", full_scale + "one-sided"),
         ("dBFS", "0 dBFS = full-scale sine"),
         ("FS^2/Hz", full_scale + "a band's mean density"),
