@@ -53,7 +53,7 @@ _KNOCKS, _KNOCK_MS = 5, 1000
 
 @dataclass(frozen=True)
 class Target:
-    """What is attacked, and with what. Paths of keys are of secret keys, but for the server's.
+    """Target of the attacks and the keys for them, paths of secret keys but for the server's.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class Target:
 
 
 def run(pipe: Connection, name: str, target: Target) -> None:
-    """Say that it is ready, attack from one word of the pipe to the next, send the counts back."""
+    """Report readiness, attack from one word of the pipe to the next, return the counts."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(-min(0, os.nice(0)))  # they would be other machines
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -271,7 +271,7 @@ def _replaced(
     target: Target,
     counts: Counts,
 ) -> zmq.SyncSocket:
-    """Return the socket in use; after so many prefixes a new one, and the oldest goes."""
+    """Return the socket in use; after a number of prefixes a new one, and the oldest is closed."""
     if counts["subscriptions"] >= _PREFIXES_A_SOCKET * counts["sockets"]:
         if len(subs) >= _SUBSCRIBERS:
             subs.pop(0).close()
@@ -327,7 +327,7 @@ def _unread_dealer(context: "zmq.Context[zmq.SyncSocket]", target: Target) -> zm
 
 
 def _revocations(pipe: Connection, target: Target) -> Counts:
-    """Let a key in, revoke it while it listens, and see whether it still gets anything.
+    """Admit a key, revoke it while it listens, and check whether it still receives anything.
 
     Each turn also changes a recording, which then begins new files among those that were dropped.
     """

@@ -1,4 +1,4 @@
-"""What ``hostile_run.py`` counts: rows of a subscriber, rows and samples of a recording."""
+"""Counts of ``hostile_run.py``: rows of a subscriber, rows and samples of a recording."""
 
 import time
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _WAIT_S = 0.1
 
 @dataclass
 class Listened:
-    """What a subscriber has got in one phase.
+    """Rows that a subscriber received in one phase.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ def _follows(before: Frame | BandFrame, frame: Frame | BandFrame) -> bool:
 
 
 def listen(pipe: Connection, endpoint: str, options: dict[str, Any]) -> None:
-    """Subscribe to all spectra until told to stop; send what each phase brought at its end.
+    """Subscribe to all spectra until a stop; send the counts of each phase at its end.
 
     The pipe says ``"next"`` where a phase ends and ``"end"`` after the last.
     """

@@ -1,4 +1,4 @@
-"""What ``hostile_run.py`` starts: the daemon and its limits, its watchers, other processes."""
+"""Processes of ``hostile_run.py``: the daemon and its limits, its watchers, other processes."""
 
 import multiprocessing
 import re

@@ -1,4 +1,4 @@
-"""What recordings of a test signal must hold, and what became of those that were killed."""
+"""Required content of recordings of a test signal, and results of killed ones."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ _NS = 1_000_000_000
 
 
 class Truth:
-    """The signal and its spectra, computed anew.
+    """The signal and its spectra, computed again.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Truth:
 
 @dataclass
 class Tally:
-    """What became of one format.
+    """Results of one format.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What every benchmark shares: timing, a description of the machine, one JSON report.
+"""Shared by all benchmarks: timing, a description of the machine, one JSON report.
 
 To be imported before ``spectrod``: it makes the checkout that it lies in importable.
 """

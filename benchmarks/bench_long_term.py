@@ -1,4 +1,4 @@
-"""What pyramids and sound files cost: processor time, room on the disk, and time to answer.
+"""Costs of pyramids and sound files: processor time, disk space, and time to answer.
 
     python benchmarks/bench_long_term.py [--hours 1] [--json FILE]
 

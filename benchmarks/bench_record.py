@@ -59,7 +59,7 @@ print(*(f"{what}={seconds:.4f}" for what, seconds in spent.items()), sep=";")
 
 @dataclass
 class _Runs:
-    """What the runs of one program took."""
+    """Times of the runs of one program."""
 
     wall_s: list[float] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
@@ -179,7 +179,7 @@ def _row(what: str, runs: _Runs, seconds: int) -> dict[str, object]:
 
 
 def _where(wav: Path, folder: Path, repeats: int) -> dict[str, object]:
-    """Take the run of median length apart."""
+    """Return the parts of the run of median length."""
     command = _record(wav, folder / "where.png")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     found = []

@@ -149,7 +149,7 @@ def code_of(reply: Sequence[bytes]) -> str:
 
 
 def bombard(endpoint: str, requests: Requests, n: int) -> Counter[str]:
-    """Send so many messages from several clients, and count what came back by code.
+    """Send a number of messages from several clients, and count the replies by code.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What encryption costs: a real publisher, with and without CURVE, to one reader and to four.
+"""Cost of encryption: a real publisher, with and without CURVE, to one reader and to four.
 
     python benchmarks/curve_throughput.py [--megabytes 80] [--rounds 5] [--json FILE]
 
@@ -45,7 +45,7 @@ class _Seen(msgspec.Struct):
 
 
 class _Run(NamedTuple):
-    """What one run has shown."""
+    """Results of one run."""
 
     seconds: float
     """From a reader's first message to its last, of the slowest."""

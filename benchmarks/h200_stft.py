@@ -107,7 +107,7 @@ def streaming(engine: OpenCLEngine, spectra: Spectra) -> Callable[[], None]:
 
 
 def transfer(engine: OpenCLEngine, n_bytes: int, *, up: bool) -> Callable[[], None]:
-    """Copy so many bytes between page-locked memory and the device."""
+    """Copy a number of bytes between page-locked memory and the device."""
     context = engine.context
     transfers = Transfers(context)
     (_, memory), buffer = transfers.pinned(n_bytes), context.allocate(n_bytes)

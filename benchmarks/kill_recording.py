@@ -6,7 +6,7 @@
 Each round starts ``spectrod record`` on noise in real time, which writes all formats at once, and
 kills it (SIGKILL) at a random moment between its start and shortly after its end: while it starts,
 while it records, while it finishes. What is there is opened by each format's reader, and every row
-and every sample is compared with the signal's, computed anew. Demanded is:
+and every sample is compared with the signal's, computed again. Required:
 
 - formats that grow (.spd, .wav, .flac) open, and hold nothing false, nothing twice, no false gap;
 - what a reader saw of a segment before the kill is still there after it;
@@ -236,7 +236,7 @@ def check_segments(tally: Tally, truth: Truth, files: Path, kill: Kill) -> tuple
 
 
 def restart(folder: Path) -> None:
-    """Start a daemon on what is there, and end it once its own recording has begun."""
+    """Start a daemon on the existing files, and end it once its own recording has started."""
     process = start_daemon(folder)
     assert process.stderr is not None
     for line in process.stderr:
@@ -273,7 +273,7 @@ def check_recovered(
 
 
 def problems_of(name: str, tally: Tally, bound_s: float) -> list[str]:
-    """Say in lines what must not be."""
+    """List the violated conditions, one per line."""
     lines = [f"{name}: {problem}" for problem in tally.problems]
     if tally.false:
         lines.append(f"{name}: {tally.false} false of {tally.compared}")

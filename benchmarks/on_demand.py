@@ -1,4 +1,4 @@
-"""What a daemon takes that nobody listens to, beside capture alone; what subscribers leave behind.
+"""Load of a daemon without subscribers beside capture alone; remains of former subscribers.
 
     python benchmarks/on_demand.py [--seconds 20] [--rounds 5] [--cycles 1000] [--json FILE]
 
@@ -13,7 +13,7 @@ Before a figure counts, heartbeats must show that no row (idle), or each row (on
 
 Then one client after the other subscribes to a daemon, reads a spectrum and goes. After the first
 tenth nothing may grow: objects, memory, files, threads. Each time the first row must be complete
-within two hops of the samples that the ring held once the analysis had been told.
+within two hops of the samples that the ring held once the analysis knew of the change.
 """
 
 import argparse
@@ -150,7 +150,7 @@ def _await_running(beats: client.Subscription) -> None:
 
 
 def _newest_beat(beats: client.Subscription) -> tuple[int, int]:
-    """Take what has come, then wait for one more; return its time [ns] and count of rows."""
+    """Read received messages, then wait for one more; return its time [ns] and count of rows."""
     begin_ns = time.monotonic_ns()
     while beats.heartbeat is None or beats.heartbeat.t_mono_ns < begin_ns:
         beats.receive(0.5)

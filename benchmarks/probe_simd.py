@@ -138,7 +138,7 @@ def wall(call: Callable[[], object]) -> float:
 
 
 def stage(context: Context, job: Job, family: TransformFamily, params: Params) -> Contender:
-    """One of ours, by event times."""
+    """Time a kernel of spectrod by its events."""
     spec, signal = job.spec, job.signal()
     built = family.build(context, spec, params)
     source = context.table(signal)
@@ -175,7 +175,7 @@ def contenders(
 
 
 def race(found: list[Contender], rounds: int) -> None:
-    """Let each run once a round."""
+    """Run each once a round."""
     for _ in range(rounds):
         for contender in found:
             contender.best = min(contender.best, contender.run())

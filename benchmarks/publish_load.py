@@ -48,7 +48,7 @@ _WAIT_S = 15.0
 
 
 class _Seen(msgspec.Struct):
-    """What is read of a header."""
+    """Fields of a header that are read."""
 
     seq: int
     t_mono_ns: int
@@ -58,7 +58,7 @@ _decoder = msgspec.json.Decoder(_Seen)
 
 
 class _Tally:
-    """What one subscriber has got, and knows to have missed; while warming up, and then."""
+    """Messages that one subscriber received and missed, during and after the warm-up."""
 
     def __init__(self, warm_up: int) -> None:
         self.warm_up = warm_up
@@ -115,7 +115,7 @@ def _read_all(sub: zmq.SyncSocket, tally: _Tally, delays_ns: list[int]) -> None:
 
 
 def _vanish(pipe: Connection, endpoint: str) -> None:
-    """Come and go, with a ZeroMQ socket and with a bare connection, until told to end."""
+    """Come and go, with a ZeroMQ socket and with a bare connection, until the end."""
     address = ("127.0.0.1", int(endpoint.rpartition(":")[2]))
     times = 0
     pipe.send("ready")

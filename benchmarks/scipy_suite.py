@@ -2,7 +2,7 @@
 
     python benchmarks/scipy_suite.py [--device NAME] [--list] [pytest's arguments]
 
-The tests that call a function of ours with arguments that we leave to SciPy are listed apart.
+The tests that call a function of spectrod with arguments that it leaves to SciPy are listed apart.
 """
 
 import argparse
@@ -44,7 +44,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Iterator[None]:
-        """Start counting anew for each test."""
+        """Restart the count for each test."""
         self._calls.clear()
         return (yield)
 

@@ -72,7 +72,7 @@ def _mark(minutes: NDArray[np.int64]) -> NDArray[np.float32]:
 
 
 def is_there(minute: int) -> bool:
-    """Say whether the source delivers in a minute of the year."""
+    """Return whether the source delivers in a minute of the year."""
     return not AWAY_MINUTES[0] <= minute % (7 * 1440) < AWAY_MINUTES[1]
 
 
@@ -124,7 +124,7 @@ class Year:
 
 
 def check_rows(year: Year, first_minute: int) -> dict[str, float]:
-    """Check that every row from a minute on is there once, in the file of its day, gaps told."""
+    """Check that every row from a minute on is there once, in the file of its day, gaps marked."""
     expected = [m for m in range(first_minute, year.minute) if is_there(m)]
     found: list[int] = []
     missing = 0
@@ -172,7 +172,7 @@ def check_pyramid(year: Year) -> dict[str, float]:
 
 
 def check_year(year: Year, days: int, kept_days: int) -> dict[str, float]:
-    """Go on for so many days and check what is there then; return what was measured."""
+    """Continue for a number of days, check the files, and return the measurements."""
     start_s, peaks_mb = time.perf_counter(), []
     for _ in range(days):
         year.play(1)

@@ -82,7 +82,7 @@ class Log:
         self._rows: dict[int, dict[str, Row]] = {}
 
     def add(self, message: Message) -> None:
-        """Take a spectrum into the interval in which its first sample was taken."""
+        """Add a spectrum to the interval of its first sample."""
         number = message.header["t_utc_ns"] // self._interval_ns
         self._rows.setdefault(number, {}).setdefault(message.topic, Row()).add(message)
 

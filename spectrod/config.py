@@ -129,7 +129,7 @@ def load(
     flags : mapping of section to key to value, optional
         From the command line; values of None do not count.
     note : callable, optional
-        Called with what whoever reads the log should know: that sources were replaced.
+        Called with messages for the log: that sources were replaced.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def check_file(path: str) -> Config:
 def _replace_sources(
     settings: Settings, layer: Settings, origin: str, note: Callable[[str], None]
 ) -> None:
-    """Let a source that a later layer names take the place of all that the file has."""
+    """Replace all sources of the file by the one that a later layer names."""
     tables = settings.get(_SOURCES, {})
     given = layer.get("source", {})
     if "uri" in given and "uri" in settings.get("source", {}):
@@ -327,7 +327,7 @@ def _tables(config: Config) -> dict[str, dict[str, Any]]:
 
 
 def _settings(config: Config) -> Settings:
-    """Take a configuration apart into what the layers are made of."""
+    """Return a configuration as the tables that layers consist of."""
     settings: dict[str, Any] = msgspec.to_builtins(config)
     sources: list[dict[str, Any]] = settings.pop(_SOURCES)
     if sources:
@@ -461,7 +461,7 @@ def _differ(before: Mapping[str, Any], after: Mapping[str, Any], key: str) -> bo
 
 
 def is_live(key: str) -> bool:
-    """Say whether a running daemon can take on a key that ``changed_keys`` names."""
+    """Return whether a running daemon can apply a key that ``changed_keys`` names."""
     return _LIVE_KEY.fullmatch(key) is not None
 
 

@@ -1,4 +1,4 @@
-"""What can be set: frozen structs of every section of the configuration, and what follows of them.
+"""Settings: frozen structs of every section of the configuration, and values derived from them.
 
 ``default.toml`` describes each key. Where the values come from is ``spectrod.config``'s business.
 """
@@ -41,7 +41,7 @@ RATE_DEFAULT_HZ = 48_000
 
 
 class SourceConfig(Struct, frozen=True):
-    """Where samples come from; ``default.toml`` describes each key."""
+    """A source of samples; ``default.toml`` describes each key."""
 
     uri: str = "auto"
     name: str = ""
@@ -116,7 +116,7 @@ def _one_of(choice: Any) -> str:
 
 
 class AnalysisConfig(Struct, frozen=True):
-    """What is computed: the table of analysis parameters.
+    """The table of analysis parameters.
 
     Each field is a key of ``[analysis]`` and of ``[products.NAME]``, a flag of the command line,
     and the field of ``SpectrumSpec`` of the same name.
@@ -349,7 +349,7 @@ an example of the longest. Others write spaces (``%e``), slashes (``%D``) or col
 
 
 class RecordingConfig(Struct, frozen=True):
-    """What is written to files without being asked; ``default.toml`` describes each key."""
+    """A recording that the daemon makes by itself; ``default.toml`` describes each key."""
 
     name: str
     sources: tuple[str, ...] = ()
@@ -451,14 +451,14 @@ def check_folder_names(section: str, names: Sequence[str]) -> None:
 
 
 class EngineConfig(Struct, frozen=True):
-    """What computes it."""
+    """Engine and device."""
 
     engine: Literal["auto", "opencl", "numpy"] = "auto"
     device: str = ""
 
 
 class PublishConfig(Struct, frozen=True):
-    """Where spectra go."""
+    """Endpoints and limits of the publisher."""
 
     endpoints: Endpoints = ("tcp://127.0.0.1:5556",)
     insecure: bool = False
@@ -470,7 +470,7 @@ class PublishConfig(Struct, frozen=True):
 
 
 class ControlConfig(Struct, frozen=True):
-    """Where the daemon takes requests, and how many."""
+    """Control endpoints and limits of requests."""
 
     endpoints: tuple[str, ...] = ("auto",)
     requests_per_s: Annotated[float, Meta(gt=0, le=100_000)] = 100.0
@@ -478,7 +478,7 @@ class ControlConfig(Struct, frozen=True):
 
 
 class SecurityConfig(Struct, frozen=True):
-    """Who may connect."""
+    """Keys and limits of connections."""
 
     server_key: str = ""
     client_keys: str = ""
@@ -487,7 +487,7 @@ class SecurityConfig(Struct, frozen=True):
 
 
 class LogConfig(Struct, frozen=True):
-    """What is said about it."""
+    """Level and style of the log."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     style: Literal["auto", "journal", "human", "json"] = "auto"
@@ -510,7 +510,7 @@ class Config(Struct, frozen=True):
 
     @property
     def all_sources(self) -> tuple[SourceTable, ...]:
-        """What the daemon analyses: those of ``[sources.*]``, or else the one of ``[source]``.
+        """Sources of the daemon: those of ``[sources.*]``, or else the one of ``[source]``.
 
         Each with its products, in the order of the configuration.
         """

@@ -35,7 +35,7 @@ class PrerollBuffer(Generic[T]):
         """Rows or samples of pre-rolls that did not fit into memory."""
 
     def take(self, piece: T) -> Iterator[tuple[T, bool]]:
-        """Take the next chunk; yield the decided ones, each with whether it is wanted."""
+        """Add the next chunk; yield the decided ones, each with whether it is recorded."""
         if self._is_set_back(piece):
             # Held chunks would stay until the clock reaches their time again.
             yield from self.drain()

@@ -130,7 +130,7 @@ class Discontinuity(NamedTuple):
 
 
 class SelectableSource:
-    """What files and streams have in common: the attributes of ``Source``, and a selection.
+    """Base of files and streams: the attributes of ``Source``, and a selection.
 
     A subclass sets the attributes.
     """

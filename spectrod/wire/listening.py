@@ -65,7 +65,7 @@ class ListeningSocket:
             self._inode_fd = os.open(endpoint.path, flags)
 
     def lend(self, sock: zmq.SyncSocket) -> None:
-        """Let a ZeroMQ socket accept connections, with its current options.
+        """Bind a ZeroMQ socket to a duplicate of the listening socket, with its current options.
 
         Raises
         ------

@@ -33,7 +33,7 @@ def ignore_demand(_products: frozenset[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Where the numbering continues if a source of the same name returns in the same epoch."""
+    """Next numbers of a source, for its return under the same name in the same epoch."""
 
     rows: Counter[str] = field(default_factory=Counter)
     """Number of the next row of each product."""

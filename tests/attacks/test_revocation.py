@@ -83,7 +83,7 @@ while Links((text,)).find():
     assert time.monotonic() < deadline_s
 accept_again()
 
-# It goes on: whoever comes is heard.
+# It continues to accept new connections.
 with zmq.Context() as context, context.socket(zmq.SUB) as late:
     late.subscribe(b"late/")
     late.connect(text)

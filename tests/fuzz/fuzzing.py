@@ -1,4 +1,4 @@
-"""What a fuzz target is, the limits that hold for every input, and the committed corpora.
+"""Definition of a fuzz target, the limits that hold for every input, and the committed corpora.
 
 A target calls one decoder as the program does. The decoder may refuse an input with the errors
 that it documents; any other exception, a broken invariant, and an input that exceeds the limits

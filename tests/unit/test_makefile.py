@@ -1,4 +1,4 @@
-"""What `make install` and `make uninstall` refuse: they may remove only spectrod's files."""
+"""Refusals of `make install` and `make uninstall`: they may remove only spectrod's files."""
 
 import subprocess
 from pathlib import Path

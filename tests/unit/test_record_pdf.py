@@ -48,7 +48,7 @@ def page_of(**options):
 
 
 def drawn(content):
-    """Render the only page with another program, at one pixel for each of ours."""
+    """Render the only page with another program, at one pixel for each of the plot."""
     document = pypdfium2.PdfDocument(content)
     assert len(document) == 1
     page = document[0]

@@ -97,7 +97,7 @@ def test_a_file_is_whole_at_every_moment(tmp_path):
     assert list(tmp_path.iterdir()) == [made.part]
     made.finish()
     assert list(tmp_path.iterdir()) == [path]
-    assert read(made.part) == rows_of(batches), "whoever found the part before reads on"
+    assert read(made.part) == rows_of(batches), "an open reader of the part continues"
 
 
 def test_large_batches_become_several_records(tmp_path):

@@ -194,7 +194,7 @@ def test_lost_input_is_not_taken_for_another(sys_root, name):
 
 
 def test_twins_are_distinguished_by_their_index_only(sys_root):
-    """Of two inputs with the same name the one with the lost index is preferred, else either is."""
+    """The one of two inputs of one name with the lost index is preferred, else either is."""
     first, second = describe_inputs([scanned(3, "twin"), scanned(4, "twin")], sys_root)
     assert choose_input(lasting_selector(second), [first, second]) == second
     assert choose_input(lasting_selector(second), [first]) == first

@@ -109,7 +109,7 @@ def test_strictly_an_overlap_is_an_error(folder, late_s):
 
 @pytest.mark.parametrize("late_s", [-2.0, -2.57, -9.99])
 def test_an_overlap_loses_the_beginning_of_the_later_file(folder, collect, late_s):
-    """Of an overlap the later file's part is dropped, and the rest is where its time says."""
+    """The later file's part of an overlap is dropped, and the rest is at its time."""
     first, second = folder(0, 1000), folder(10 + late_s, 1100, name="b_{}")
     source = open_folder(folder)
     ((index, samples, *_),) = collect(source)

@@ -45,7 +45,7 @@ def test_bands_have_their_own_word():
 
 
 def test_a_removed_prefix_covers_nothing():
-    """Of two unsubscriptions libzmq reports only the last, which ends both."""
+    """The last of two unsubscriptions, the only one that libzmq reports, ends both."""
     book = book_of(b"\x01spec/", b"\x01spec/mic/", b"\x01spec/")
     assert book.subscribers == 3
     book.note(b"\x00spec/")

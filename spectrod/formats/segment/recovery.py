@@ -51,7 +51,7 @@ class RecoveredSegment:
 
     @property
     def summary(self) -> str:
-        """What was kept and cut, for messages."""
+        """Summary of the kept and cut parts, for messages."""
         damaged = f", {self.damaged_bytes} damaged" if self.damaged_bytes else ""
         return f"{self.rows} rows kept, {self.cut_bytes} bytes cut{damaged}"
 

@@ -31,7 +31,7 @@ class RecoveredSound:
 
     @property
     def summary(self) -> str:
-        """What was kept and cut, for messages."""
+        """Summary of the kept and cut parts, for messages."""
         return f"{self.n_samples} samples kept, {self.cut_bytes} bytes cut"
 
 
