@@ -62,6 +62,8 @@ _log = logging.getLogger(__name__)
 _INCOMPLETE = 65
 _NOTES = (frames_leave_out, bands_left_out, bands_blurred)
 _INTERRUPTED = 130
+_PAINTED_VALUES = 1 << 22
+"""Values of columns and bins that NumPy paints in 40 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +118,7 @@ def record_samples(
             _log.warning("%s", text)
         names = look.names(data.n_signals)
         about = files.described(describe(data, source.name, names), is_undated=is_undated)
-        # Painting must not wait for kernels at the end of a live recording.
-        painting = NumpyEngine() if isinstance(engine, LiveEngine) else engine
+        painting = _painting_engine(engine, look.width * pictured.n_values * pictured.n_signals)
         plan = Plan(
             describe(pictured, source.name, names),
             about,
@@ -154,6 +155,15 @@ def _open_engine(
     engine = open_engine(requested.engine, requested.device)
     warm_up(engine, choice.specs, source.layout)  # other sources wait while drivers compile
     return engine
+
+
+def _painting_engine(engine: Engine | LiveEngine, n_values: int) -> Engine:
+    """Return the engine that paints: NumPy where a device would first load or compile kernels.
+
+    That takes longer than to paint a small picture, and nobody waits for it after a live recording.
+    """
+    is_small = n_values <= _PAINTED_VALUES
+    return NumpyEngine() if is_small or isinstance(engine, LiveEngine) else engine
 
 
 def _record(
