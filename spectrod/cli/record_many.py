@@ -39,6 +39,8 @@ STEM = "{stem}"
 """Stands for the name of a source without folder and suffix, in names of outputs."""
 JOBS_MAX = 64
 """Maximum of processes."""
+DEFAULT_JOBS_MAX = 8
+"""Maximum without ``--jobs``: each process may open a context of the same GPU."""
 FAILURES_MAX = 1000
 """Maximum of failed files that are listed at the end; all are counted."""
 LOG_MAX_CHARS = 16_384
@@ -113,8 +115,8 @@ def record_many(args: argparse.Namespace, record: Record) -> int:
 
 
 def default_jobs() -> int:
-    """Return the default number of processes: one for each processor that this one may use."""
-    return min(len(os.sched_getaffinity(0)), JOBS_MAX)
+    """Return the default number of processes: one for each usable processor, at most 8."""
+    return min(len(os.sched_getaffinity(0)), DEFAULT_JOBS_MAX)
 
 
 # ---- before the start: what becomes of each source

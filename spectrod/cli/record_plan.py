@@ -87,7 +87,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         type=int,
         metavar="N",
-        help="processes for several sources (one for each processor)",
+        help="processes for several sources (one for each processor, at most 8)",
     )
     add_data(parser)
     group = parser.add_argument_group("pictures and sound")

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from spectrod.cli.progress import ProgressBar, render
+from spectrod.cli.progress import FileProgress, ProgressBar, render
 
 FS = 48000
 HOUR = 3600 * FS
@@ -57,3 +57,31 @@ def test_without_a_standard_error(monkeypatch):
     monkeypatch.setattr("sys.stderr", None)
     with ProgressBar(FS, HOUR) as bar:
         bar.update(FS)
+
+
+def test_files_are_counted_below_the_lines_of_their_logs(monkeypatch):
+    """Lines of a log stay above the count of files, which is erased at the end."""
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    terminal.fileno = lambda: 2
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((80, 24)))
+    clock = iter([0.0, 0.0, 30.0])
+    monkeypatch.setattr("spectrod.cli.progress.time.monotonic", lambda: next(clock))
+    with FileProgress(8) as progress:
+        progress.update(0)
+        progress.print("a.wav: too short\n")
+        progress.update(2, n_failed=1)
+    first, log, line, end = terminal.getvalue().split("\r\x1b[K")[1:]
+    assert first == f"  0% [{'':30}] 0 of 8 files"
+    assert log == "a.wav: too short\n"
+    assert line == f" 25% [{'#' * 8:30}] 2 of 8 files, 1 failed, 1:30 left"
+    assert end == ""
+
+
+def test_files_without_a_standard_error(monkeypatch):
+    """Neither the count of files nor a log needs a standard error."""
+    monkeypatch.setattr("sys.stderr", None)
+    with FileProgress(1) as progress:
+        progress.print("a.wav: too short\n")
+        progress.update(1)
