@@ -57,7 +57,8 @@ class RingWriter:
         records_fd: int,
     ) -> None:
         flags = mmap.MAP_SHARED | _MAP_POPULATE
-        self._memory = mmap.mmap(memory_fd, memory_bytes, flags=flags)
+        self._memory = memoryview(mmap.mmap(memory_fd, memory_bytes, flags=flags))
+        self._size, self._next_byte = memory_bytes, position * frame_bytes % memory_bytes
         self._frame_bytes, self._block_frames = frame_bytes, block_frames
         self._position, self._count_fd, self._records_fd = position, count_fd, records_fd
         self._is_flagged = False
@@ -76,7 +77,14 @@ class RingWriter:
         t_ns = time.monotonic_ns()
         if n_frames > self._block_frames:
             raise ValueError(f"block of {n_frames} frames: at most {self._block_frames}")
-        self._copy(memoryview(data), self._position * self._frame_bytes % len(self._memory))
+        n_bytes, first = n_frames * self._frame_bytes, self._next_byte
+        self._next_byte = (first + n_bytes) % self._size
+        if first + n_bytes <= self._size:
+            self._memory[first : first + n_bytes] = data
+        else:
+            before_wrap = memoryview(data)[: self._size - first]
+            self._memory[first:] = before_wrap
+            self._memory[: self._next_byte] = memoryview(data)[len(before_wrap) :]
         os.write(self._count_fd, _COUNT.pack(n_frames))
         flagged = flagged or self._is_flagged
         record = RECORD.pack(self._position, t_ns, self._cost_ns, n_frames, flagged)
@@ -87,9 +95,3 @@ class RingWriter:
         except BlockingIOError:
             self._is_flagged = flagged
         self._cost_ns = time.monotonic_ns() - t_ns
-
-    def _copy(self, data: memoryview, first: int) -> None:
-        n_before_wrap = min(len(data), len(self._memory) - first)
-        self._memory[first : first + n_before_wrap] = data[:n_before_wrap]
-        if n_before_wrap < len(data):
-            self._memory[: len(data) - n_before_wrap] = data[n_before_wrap:]
