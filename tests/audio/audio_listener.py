@@ -101,7 +101,7 @@ class Listener:
             come = self.ring.arrivals[n_before:]
             return sum(end - start for end, _, start, _, _ in come) >= seconds * self.source.fs
 
-        return self.wait(enough, limit_s or seconds + 3.0, f"{seconds:g} s more of samples")
+        return self.wait(enough, limit_s or seconds + 60.0, f"{seconds:g} s more of samples")
 
     def wait_until_waiting(self, since, limit_s=1.0):
         """Wait until the source reports that no samples come; return how long that took [s]."""
