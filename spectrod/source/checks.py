@@ -94,8 +94,8 @@ class ContentChecks:
         before, self.active = self.active, self._active()
         now, then = {_what(text) for text in self.active}, {_what(text) for text in before}
         quiet = {channel for kind, channel in now if kind in _QUIET}
-        began = [_BEGAN[kind].format(channel) for kind, channel in sorted(now - then)]
-        return began + [
+        started = [_STARTED[kind].format(channel) for kind, channel in sorted(now - then)]
+        return started + [
             _ENDED[kind].format(channel)
             for kind, channel in sorted(then - now)
             if not (kind in _QUIET and channel in quiet)  # the condition only changes its name
@@ -116,7 +116,7 @@ class ContentChecks:
 
 
 _QUIET = ("silent", "missing")
-_BEGAN = {
+_STARTED = {
     "silent": "channel {}: digital silence for over a second",
     "missing": "channel {}: missing: digital silence while other channels have a signal",
     "stuck": "channel {}: stuck at one value for over a second",

@@ -76,7 +76,7 @@ class FifoSource(StreamSource):
             samples = decoder.decode(data)
             if (n := samples.shape[1]) > 0:
                 t_first_ns = self._t_first_ns(n)
-                self._say_waiting_for("")
+                self._set_waiting_for("")
                 if is_first:
                     yield self._discontinuity(t_first_ns)
                     is_first = False
@@ -124,11 +124,11 @@ class FifoSource(StreamSource):
         try:
             _check_fifo(self._path)
             fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            self._say_waiting_for(f"no program writes to {self._path}")
+            self._set_waiting_for(f"no program writes to {self._path}")
         except InputError as error:
-            self._say_waiting_for(str(error))
+            self._set_waiting_for(str(error))
         except OSError as error:
-            self._say_waiting_for(f"{self._path}: {error.strerror}")
+            self._set_waiting_for(f"{self._path}: {error.strerror}")
         self._close()
         self._fd = fd
 

@@ -211,7 +211,7 @@ class StreamSource(PulledSource):
             waiting_for=self._waiting_for, restarts=self._restarts, attempts=self._attempts
         )
 
-    def _say_waiting_for(self, reason: str) -> None:
+    def _set_waiting_for(self, reason: str) -> None:
         if reason != self._waiting_for:
             self._waiting_for = reason
             if reason:
@@ -226,7 +226,7 @@ class StreamSource(PulledSource):
                 return False
             wait_s = LOOK_AGAIN_S
             self._attempts += 1
-            self._say_waiting_for(f"nothing is written to {name}")
+            self._set_waiting_for(f"nothing is written to {name}")
         return True
 
     def _wait_for_input(self, fd: int, timeout_s: float) -> bool:
@@ -279,12 +279,12 @@ class PcmSource(StreamSource):
         while data := self._read(n_max * decoder.frame_bytes - len(decoder.rest)):
             samples = decoder.decode(data)
             if (n := samples.shape[1]) > 0:
-                self._say_waiting_for("")
+                self._set_waiting_for("")
                 if is_first:
                     yield Discontinuity(t_mono_ns=self._t_first_ns(n))
                     is_first = False
                 yield samples
-        self._say_waiting_for("")
+        self._set_waiting_for("")
         if decoder.rest and not self._stopping.is_set():
             raise InputError(
                 f"standard input: ends with {len(decoder.rest)} bytes, "

@@ -64,14 +64,14 @@ class RecordedAt:
     ----------
     utc_ns : int
         UTC of sample 0 [ns].
-    says : str
+    origin : str
         Origin of the time, for messages.
     has_zone : bool
         False if the origin names no time zone and UTC was assumed.
     """
 
     utc_ns: int
-    says: str
+    origin: str
     has_zone: bool
 
 
@@ -82,7 +82,7 @@ def find_start(path: str, fs: float = 0.0, comment: str = "") -> int | None:
         return None
     when = _EPOCH + dt.timedelta(microseconds=found.utc_ns // 1000)
     zone = "" if found.has_zone else ", which names no time zone: taken as UTC"
-    _log.info("%s begins at %s, says %s%s", path, when.isoformat(), found.says, zone)
+    _log.info("%s starts at %s, from %s%s", path, when.isoformat(), found.origin, zone)
     return found.utc_ns
 
 
@@ -212,7 +212,7 @@ def _from_bext(chunk: bytes, fs: float) -> tuple[str, RecordedAt | None]:
     difference_s = samples / fs - time_of_day_s
     if abs(difference_s) >= _TIMECODE_TOLERANCE_S:
         return shown, found
-    exact = RecordedAt(found.utc_ns + round(difference_s * 1e9), found.says, found.has_zone)
+    exact = RecordedAt(found.utc_ns + round(difference_s * 1e9), found.origin, found.has_zone)
     return shown, exact
 
 
@@ -220,7 +220,7 @@ def _instant(
     date: list[int],
     fraction: str | None,
     offset_s: int,
-    says: str,
+    origin: str,
     *,
     has_zone: bool = False,
 ) -> RecordedAt | None:
@@ -231,10 +231,10 @@ def _instant(
         utc = time - dt.timedelta(seconds=offset_s)
     except (ValueError, OverflowError):
         return None
-    return _found(utc, int(f"{(fraction or '.0')[1:]:0<9}"), says, has_zone=has_zone)
+    return _found(utc, int(f"{(fraction or '.0')[1:]:0<9}"), origin, has_zone=has_zone)
 
 
-def _found(utc: dt.datetime, fraction_ns: int, says: str, *, has_zone: bool) -> RecordedAt | None:
+def _found(utc: dt.datetime, fraction_ns: int, origin: str, *, has_zone: bool) -> RecordedAt | None:
     if not _YEAR_FIRST <= utc.year <= _YEAR_LAST:
         return None
-    return RecordedAt((utc - _EPOCH) // _SECOND * 10**9 + fraction_ns, says, has_zone)
+    return RecordedAt((utc - _EPOCH) // _SECOND * 10**9 + fraction_ns, origin, has_zone)

@@ -201,7 +201,7 @@ def test_the_log_names_the_time_and_its_origin(wav, caplog):
     caplog.set_level("INFO")
     assert find_start(wav(before=[bext()]), 48000.0) == 1777609800 * 10**9
     assert caplog.messages[0].endswith(
-        "x.wav begins at 2026-05-01T04:30:00+00:00, says its BWF header, "
+        "x.wav starts at 2026-05-01T04:30:00+00:00, from its BWF header, "
         "which names no time zone: taken as UTC"
     )
     assert find_start(wav("y.wav")) is None

@@ -298,7 +298,7 @@ def test_times_are_the_recordings(tmp_path, collect, caplog, loop, start_ns):
         assert before_ns <= utc_ns <= time.time_ns()
     else:
         assert utc_ns == start_ns
-        assert f"{path} begins at 2026-05-01T04:30:00+00:00, says its name, which" in caplog.text
+        assert f"{path} starts at 2026-05-01T04:30:00+00:00, from its name, which" in caplog.text
 
 
 # ---- channels

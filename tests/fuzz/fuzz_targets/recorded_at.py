@@ -36,7 +36,7 @@ def _check_found(found: RecordedAt | None) -> None:
     if found is not None:
         assert isinstance(found.utc_ns, int)
         assert _BEGIN_NS - 10**10 <= found.utc_ns <= _END_NS
-        assert found.says
+        assert found.origin
 
 
 def _check_chunk(name: bytes, data: bytes) -> None:
