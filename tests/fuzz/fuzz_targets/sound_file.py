@@ -12,6 +12,8 @@ from mutation import havoc
 from spectrod.errors import InputError
 from spectrod.settings import SourceConfig
 from spectrod.source import open_source
+from spectrod.source.base import PulledSource
+from spectrod.source.wavfile import WavFileSource
 
 _READ_SAMPLES = 4096
 _READS_MAX = 8
@@ -25,17 +27,37 @@ def check(data: bytes) -> None:
     path = os.fspath(_SCRATCH.put("input.wav", data))
     try:
         source = open_source(SourceConfig(uri=path, pace="full"))
-        blocks = source.blocks(_READ_SAMPLES)
-        for _ in range(_READS_MAX):
-            block = next(blocks, None)
-            if block is None:
-                break
-            assert block.shape[0] == source.channels
-            assert 0 < block.shape[1] <= _READ_SAMPLES
-            assert block.dtype == np.float32
-        blocks.close()
+        if isinstance(source, WavFileSource):
+            _read_in_place(source)
+        else:
+            _read_blocks(source)
     except InputError:
         return
+
+
+def _read_blocks(source: PulledSource) -> None:
+    blocks = source.blocks(_READ_SAMPLES)
+    for _ in range(_READS_MAX):
+        block = next(blocks, None)
+        if block is None:
+            break
+        assert block.shape[0] == source.channels
+        assert 0 < block.shape[1] <= _READ_SAMPLES
+        assert block.dtype == np.float32
+    blocks.close()
+
+
+def _read_in_place(source: WavFileSource) -> None:
+    reader = source.open_reader()
+    try:
+        for _ in range(_READS_MAX):
+            block = reader.read(_READ_SAMPLES)
+            if block is None:
+                break
+            assert block.samples.shape[0] == source.channels
+            assert 0 < block.n_samples <= _READ_SAMPLES
+    finally:
+        reader.release()
 
 
 def seeds() -> list[bytes]:
