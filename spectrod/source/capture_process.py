@@ -216,13 +216,16 @@ class CaptureProcess:
         assert self._records_fds is not None
         deadline_s = time.monotonic() + timeout_s
         records_fd, others = self._records_fds[0], [stop.fileno()] if stop else []
-        while True:
-            ready = self._child.poll(deadline_s, records_fd, *others)
-            if not ready or not ready.isdisjoint(others):
-                return []
-            if records_fd in ready:
-                return self._read_records()
-            self._take_end(deadline_s, stop)
+        ready = self._child.poll(deadline_s, records_fd, *others)
+        if not ready or not ready.isdisjoint(others):
+            return []
+        if records_fd in ready:
+            return self._read_records()
+        try:
+            self._child.take_line(deadline_s, stop)
+        finally:
+            self.close()
+        raise UnavailableError(_STREAM_ENDED)
 
     def _read_records(self) -> list[BlockRecord]:
         assert self._records_fds is not None
@@ -236,14 +239,6 @@ class CaptureProcess:
                 self._costs.add(cost_ns)
             records.append(BlockRecord(position, t_mono_ns, n_samples, bool(flagged)))
         return records
-
-    def _take_end(self, deadline_s: float, stop: Wakeup | None) -> None:
-        assert self._child is not None
-        try:
-            self._child.take_line(deadline_s, stop)
-        finally:
-            self.close()
-        raise UnavailableError(_STREAM_ENDED)
 
     def callback_cost_us(self, quantile: float) -> float | None:
         """Return a quantile of the callbacks' duration [us]; None without a running stream."""
