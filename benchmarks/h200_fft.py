@@ -33,7 +33,7 @@ from spectrod_bench.tables import TRANSFORMS
 
 PARTS = ("c2c/single", "r2c/single", "c2r/single", "c2c/double")
 SIZES = (
-    *(1 << k for k in (6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20, 22, 24)),
+    *(1 << k for k in (6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 20, 22, 24)),
     *(1000, 1200, 1920, 2000, 4800, 6000),
 )
 SMALL_SIZES = (64, 1000, 1024)

@@ -26,10 +26,9 @@ from spectrod_bench.tables import SPECTRA
 from spectrod_bench.transforms import Row
 
 RESIDENT = (
-    *((n, n // ratio, "power") for n in (256, 512, 1024, 2048, 4096, 8192) for ratio in (2, 4)),
+    *((1 << k, (1 << k) // part, "power") for k in (*range(8, 15), 16, 20) for part in (2, 4)),
     (1024, 512, "db"),
     (1024, 512, "third-octave"),
-    (65536, 32768, "power"),
 )
 HOST = ((1024, 512, "power"), (4096, 2048, "power"), (1024, 512, "third-octave"))
 ROUNDS = 9

@@ -5,26 +5,32 @@
 //           has them; their product is N, those past N_PASSES are 1) and RADIX_LAST (of the last
 //           pass), ITEMS (work-items a line), LINES (lines a work-group), VALUES (complex values an
 //           item holds: the most that a pass needs), REAL_IN (1, R2C: 2 N reals to N + 1 bins),
-//           REAL_OUT (1, C2R: back; both 0: C2C), INVERSE (1: the exponent's sign is plus, as of
-//           C2R), SPLIT_EXCHANGE (1: real, then imaginary parts through the same local memory; 0:
-//           both at once, twice the memory, half the barriers), SECTIONS (2: C2C, even radices:
-//           each part in two halves, for half the memory again), PAIRED_TWIDDLES (1: a pass of
-//           radix R loads log2 R factors and multiplies the others, 0: it loads all), MIRRORED (1:
-//           R2C's last or C2R's first pass has two butterflies an item, which hold pairs of bins),
-//           LOCAL_PAD (a gap of one value after so many, 0 for none), LINES_FIRST (1: neighbouring
-//           items work on neighbouring lines), RANKS (1: lines are numbered by outer alone, 2: by
-//           outer and inner, 3: by outer, middle and inner), IN_UNIT and OUT_UNIT (1: a line's
-//           values are neighbours), IN_SLICE and OUT_SLICE (1: that side holds the lines of one
-//           launch alone), TWIDDLE_LOW (0, or: result k of a line is multiplied by root k * inner
-//           of a longer transform; entries of the first of its two tables).
+//           REAL_OUT (1, C2R: back; both 0: C2C), LINE_PAIRS (0, or, of R2C and C2R, MIRRORED: so
+//           many lines of N cplx make half a real line of 2 N LINE_PAIRS; this is the last pass of
+//           R2C, which stores bins, or the first one of C2R, which loads them), INVERSE (1: the
+//           exponent's sign is plus, as of C2R), SPLIT_EXCHANGE (1: real, then imaginary parts
+//           through the same local memory; 0: both at once, twice the memory, half the barriers),
+//           SECTIONS (2: C2C, even radices: each part in two halves, for half the memory again),
+//           PAIRED_TWIDDLES (1: a pass of radix R loads log2 R factors and multiplies the others,
+//           0: it loads all), MIRRORED (1: R2C's last or C2R's first pass has two butterflies an
+//           item, which hold pairs of bins), LOCAL_PAD (a gap of one value after so many, 0 for
+//           none), LINES_FIRST (1: neighbouring items work on neighbouring lines), LINES_LAST (1:
+//           in the last pass only, of at least two), RANKS (1: lines
+//           are numbered by outer alone, 2: by outer and inner, 3: by outer, middle and inner),
+//           IN_UNIT and OUT_UNIT (1: a line's values are neighbours), IN_SLICE and OUT_SLICE (1:
+//           that side holds the lines of one launch alone), N_COLUMNS (0, or: the lines are so
+//           many columns of a longer transform, inner says which, and result k of column c is
+//           multiplied by root k c of order N N_COLUMNS).
 // In      : source    lines of N cplx; R2C: of 2 N real; C2R: of N + 1 cplx.
 //           twiddles  [N - 1] cplx [1], see pass_twiddles in spectrod/fft/twiddles.py.
-//           outer_twiddles  R2C, C2R: [N / 2 + 1] cplx [1], see real_twiddles; TWIDDLE_LOW: see
-//                     twiddle_tables, of TWIDDLE_LOW entries and the others.
+//           pair_twiddles    R2C, C2R: [N / 2 + 1] cplx [1], see real_twiddles; with LINE_PAIRS see
+//                     twiddle_tables, of the order of the real line and LINE_PAIRS entries first.
+//           column_twiddles  N_COLUMNS: cplx [1], see twiddles.py.
 // Out     : out       lines of N cplx; R2C: of N + 1 cplx; C2R: of 2 N real. May be the source.
 // Scalars : *_first [values], *_steps = distances [values] of outer, middle, inner and of a line's
 //           values; n_lines, middle, inner: counts, the line being (outer * middle + m) * inner +
-//           i; scale [1], R2C: half of it.
+//           i, or with LINE_PAIRS pair of lines p = 0 to LINE_PAIRS / 2 - 1 of outer, which is
+//           lines p and LINE_PAIRS - p (p = 0: LINE_PAIRS / 2); scale [1], R2C: half of it.
 // NDRange : global (ITEMS * LINES * ceil(n_lines / LINES)), local (ITEMS * LINES).
 // Bounds  : lines past the last load zeros and store nothing; no item leaves before a barrier. All
 //           of a line is loaded before any of it is stored.
@@ -39,129 +45,36 @@
 #define STORES_PAIRS  REAL_IN
 #define TILE_BUFFERS  1
 
-// ---- Between global memory and registers --------------------------------------------------------
-
-#if IN_UNIT
-#define IN_STEP 1
-#else
-#define IN_STEP in_step
-#endif
-#if OUT_UNIT
-#define OUT_STEP 1
-#else
-#define OUT_STEP out_step
-#endif
-
-// An inverse transform is a forward one of exchanged parts, its result exchanged again.
-#if REAL_IN
-typedef scalar in_value;
-INLINE cplx load(__global const scalar *line, const ulong in_step, const int i) {
-    return (cplx){line[2 * i * IN_STEP], line[(2 * i + 1) * IN_STEP]};
-}
-#else
-typedef cplx in_value;
-INLINE cplx load(__global const cplx *line, const ulong in_step, const int i) {
-    const scalar re = line[i * IN_STEP].re, im = line[i * IN_STEP].im;
-    return INVERSE ? (cplx){im, re} : (cplx){re, im};
-}
-#endif
-
-#if REAL_OUT
-typedef scalar out_value;
-INLINE void store(__global scalar *line, const ulong out_step, const int i, const cplx a) {
-    line[2 * i * OUT_STEP] = a.im;
-    line[(2 * i + 1) * OUT_STEP] = a.re;
-}
-#else
-typedef cplx out_value;
-INLINE void store(__global cplx *line, const ulong out_step, const int i, const cplx a) {
-    line[i * OUT_STEP].re = INVERSE ? a.im : a.re;
-    line[i * OUT_STEP].im = INVERSE ? a.re : a.im;
-}
-#endif
+// clang-format off: each needs those before it
+#include "fft_local_passes.clh"
+#include "fft_local_lines.clh"
+// clang-format on
 
 #if REAL_IN
 // Where the bins of a real line go.
 typedef struct {
     __global cplx *line;
     ulong out_step;
-    __global const cplx *outer_twiddles;
+    __global const cplx *twiddles;
     scalar scale;
 } sink;
 
-// Bins k and N - k of a real line, from values k and N - k of the complex one.
-INLINE void store_pair(const sink to, const int k, const cplx a, const cplx b,
-                       const bool may_be_first) {
+// Bins k = first + step and ALL_BINS - k of a real line, from those values of the complex one.
+INLINE void store_pair(const sink to, const int first, const int step, const cplx w, const cplx a,
+                       const cplx b, const bool may_be_first) {
+    const ulong out_step = to.out_step;
     const cplx even = {a.re + b.re, a.im - b.im};
-    const cplx odd = cmul(to.outer_twiddles[k], (cplx){a.im + b.im, b.re - a.re});
+    const cplx odd = cmul(w, (cplx){a.im + b.im, b.re - a.re});
     const cplx sum = cscale(cadd(even, odd), to.scale);
     const cplx difference = cscale(csub(even, odd), to.scale);
-    store(to.line, to.out_step, k, sum);
-    store(to.line, to.out_step, N - k, (cplx){difference.re, -difference.im});
+    __global cplx *low = to.line + first * OUT_STEP,
+                  *high = to.line + (ALL_BINS - first) * OUT_STEP;
+    store(low + step * OUT_STEP, OUT_STEP, sum);
+    store(high - step * OUT_STEP, OUT_STEP, (cplx){difference.re, -difference.im});
 }
 #endif
 
-#include "fft_local_passes.clh"
-
-// ---- Lines ------------------------------------------------------------------------------------
-
-INLINE void load_line(cplx *v, __global const in_value *line, const ulong in_step, const int t,
-                      const bool exists) {
-#pragma unroll
-    for (int b = 0; b < BUTTERFLIES(RADIX_1); b++) {
-        const int j = t + b * ITEMS;
-        const bool is_mine = exists && (IS_WHOLE(RADIX_1) || j < N / RADIX_1);
-#pragma unroll
-        for (int r = 0; r < RADIX_1; r++)
-            v[b * RADIX_1 + r] =
-                is_mine ? load(line, in_step, j + r * (N / RADIX_1)) : (cplx){0, 0};
-    }
-}
-
-#if TWIDDLE_LOW > 0
-// Root number k from two short tables: one long one would not stay in a cache.
-INLINE cplx root(__global const cplx *outer_twiddles, const uint k) {
-    return cmul(outer_twiddles[k % TWIDDLE_LOW], outer_twiddles[TWIDDLE_LOW + k / TWIDDLE_LOW]);
-}
-
-// Multiply result k = j + r N / R by root k * inner: one root for j, R - 1 for the r.
-INLINE void apply_outer_twiddles(cplx *v, __global const cplx *outer_twiddles, const uint j,
-                                 const uint inner_index, const int radix) {
-    const cplx first = root(outer_twiddles, j * inner_index);
-    const uint step = inner_index * (N / radix);
-    cplx w[32];
-    v[0] = cmul(v[0], first);
-#pragma unroll
-    for (int r = 1; r < radix; r++) {
-        int high = 1;
-#pragma unroll
-        for (int power = 2; power <= 16; power *= 2)
-            high = power <= r ? power : high;
-        w[r] = r == high ? root(outer_twiddles, r * step) : cmul(w[high], w[r - high]);
-        v[r] = cmul(v[r], cmul(first, w[r]));
-    }
-}
-#endif
-
-INLINE void store_line(__global out_value *line, const ulong out_step, const cplx *v,
-                       __global const cplx *outer_twiddles, const int t, const uint inner_index,
-                       const scalar scale, const int radix) {
-#pragma unroll
-    for (int b = 0; b < BUTTERFLIES(radix); b++) {
-        const int j = t + b * ITEMS;
-        if (IS_WHOLE(radix) || j < N / radix) {
-#if TWIDDLE_LOW > 0
-            apply_outer_twiddles(v + b * radix, outer_twiddles, j, inner_index, radix);
-#endif
-#pragma unroll
-            for (int r = 0; r < radix; r++) {
-                const int k = j + r * (N / radix);
-                const cplx a = cscale(v[b * radix + r], scale);
-                store(line, out_step, k, a);
-            }
-        }
-    }
-}
+#include "fft_local_pairs.clh"
 
 // ---- Half spectra to real lines -----------------------------------------------------------------
 
@@ -176,30 +89,45 @@ INLINE void join_pair(cplx *low, cplx *high, const cplx a, const cplx b, const c
 }
 
 INLINE void load_pair(cplx *low, cplx *high, __global const cplx *line, const ulong in_step,
-                      const int k, __global const cplx *outer_twiddles, const bool exists) {
+                      const int first, const int step, const cplx w, const bool exists) {
     const cplx nothing = {0, 0};
-    cplx a = exists ? line[k * IN_STEP] : nothing, b = exists ? line[(N - k) * IN_STEP] : nothing;
+    const int k = first + step;
+#if LINE_PAIRS
+    cplx a = exists ? (line + first * IN_STEP)[step * IN_STEP] : nothing;
+    cplx b = exists ? (line + (ALL_BINS - first) * IN_STEP - step * IN_STEP)[0] : nothing;
+#else
+    cplx a = exists ? line[k * IN_STEP] : nothing;
+    cplx b = exists ? line[(N - k) * IN_STEP] : nothing;
+#endif
     if (k == 0)
         a.im = b.im = 0; // a real signal has nothing there
-    join_pair(low, high, a, b, outer_twiddles[k]);
+    join_pair(low, high, a, b, w);
 }
 
 #if MIRRORED
-INLINE void load_bins(cplx *v, __global const cplx *line, const ulong in_step,
-                      __global const cplx *outer_twiddles, const int t, const bool exists,
-                      const int radix) {
-    const int step = N / radix, s = butterfly(t, 1, radix, true);
+// As `store_bins` of fft_local_pairs.clh.
+INLINE void load_bins(cplx *v, __global const cplx *bins, const ulong in_step,
+                      __global const cplx *twiddles, const int t, const bool exists,
+                      const int pair) {
+    const int radix = RADIX_1, step = N / radix, mirrored = MIRRORED_AS(pair);
+    const int line = pair_line(pair, held_line(t, 0, radix, mirrored));
+    const int other = pair_line(pair, held_line(t, 1, radix, mirrored));
+    const int j = butterfly(t, 0, radix, mirrored), s = butterfly(t, 1, radix, mirrored);
+    const bool are_own = t == 0 && mirrored != BETWEEN_LINES;
     cplx first[16], second[16], middle, same;
 #pragma unroll
     for (int r = 0; r < radix / 2; r++) {
-        load_pair(v + r, first + r, line, in_step, t + r * step, outer_twiddles, exists);
-        load_pair(v + radix + r, second + r, line, in_step, s + r * step, outer_twiddles, exists);
+        load_pair(v + r, first + r, bins, in_step, line + j * BIN_STEP, r * step * BIN_STEP,
+                  pair_twiddle(twiddles, line, j, r * step), exists);
+        load_pair(v + radix + r, second + r, bins, in_step, other + s * BIN_STEP,
+                  r * step * BIN_STEP, pair_twiddle(twiddles, other, s, r * step), exists);
     }
-    load_pair(&middle, &same, line, in_step, N / 2, outer_twiddles, exists && t == 0);
+    load_pair(&middle, &same, bins, in_step, 0, ALL_BINS / 2, pair_twiddle(twiddles, 0, 0, N / 2),
+              exists && are_own);
 #pragma unroll
     for (int r = 0; r < radix / 2; r++) {
-        v[2 * radix - 1 - r] = t == 0 ? second[r] : first[r];
-        v[radix - 1 - r] = t != 0 ? second[r] : r + 1 < radix / 2 ? first[(r + 1) % 16] : middle;
+        v[2 * radix - 1 - r] = are_own ? second[r] : first[r];
+        v[radix - 1 - r] = !are_own ? second[r] : r + 1 < radix / 2 ? first[(r + 1) % 16] : middle;
     }
 }
 #else
@@ -229,26 +157,27 @@ INLINE void put_pairs(__local cplx *tile, const cplx *low, const cplx *high, con
 #endif
 
 INLINE void load_bins(cplx *v, __local exchanged *tile, __global const cplx *line,
-                      const ulong in_step, __global const cplx *outer_twiddles, const int t,
+                      const ulong in_step, __global const cplx *pair_twiddles, const int t,
                       const bool exists) {
     cplx low[ITEM_PAIRS], high[ITEM_PAIRS];
 #pragma unroll
     for (int p = 0; p < ITEM_PAIRS; p++) {
         if (IS_PAIR(t, p))
-            load_pair(low + p, high + p, line, in_step, t + p * ITEMS, outer_twiddles, exists);
+            load_pair(low + p, high + p, line, in_step, t, p * ITEMS,
+                      pair_twiddle(pair_twiddles, 0, t, p * ITEMS), exists);
     }
 #if SPLIT_EXCHANGE
     put_pairs(tile, low, high, t, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    get(v, tile, t, RADIX_1, false, 0, 0);
+    get(v, tile, t, RADIX_1, NOT_MIRRORED, 0, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
     put_pairs(tile, low, high, t, 1);
     barrier(CLK_LOCAL_MEM_FENCE);
-    get(v, tile, t, RADIX_1, false, 1, 0);
+    get(v, tile, t, RADIX_1, NOT_MIRRORED, 1, 0);
 #else
     put_pairs(tile, low, high, t);
     barrier(CLK_LOCAL_MEM_FENCE);
-    get_whole(v, tile, t, RADIX_1, false);
+    get_whole(v, tile, t, RADIX_1, NOT_MIRRORED);
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -257,44 +186,71 @@ INLINE void load_bins(cplx *v, __local exchanged *tile, __global const cplx *lin
 
 // ---- The kernel ---------------------------------------------------------------------------------
 
-__kernel __attribute__((reqd_work_group_size(ITEMS * LINES, 1, 1))) void
-fft_local(__global out_value *out, __global const in_value *source,
-          __global const cplx *restrict twiddles, __global const cplx *restrict outer_twiddles,
-          const ulong out_first, const ulong4 out_steps, const ulong in_first,
-          const ulong4 in_steps, const uint slice_lines, const uint outer, const uint middle,
-          const uint inner, const scalar scale) {
-    __local exchanged tiles[TILES];
-    buffers tile = {tiles + TILE_START, 0};
-    const int t = ITEM();
-    const uint line = get_group_id(0) * LINES + LINE();
-#if RANKS == 1
-    const ulong4 index = (ulong4)(line, 0, 0, 0);
+// Where a line is: outer, middle and inner, or with LINE_PAIRS outer and the number of the pair.
+typedef struct {
+    ulong4 index;
+    int pair;
+} position;
+
+INLINE position find_line(const uint line, const uint middle, const uint inner) {
+#if LINE_PAIRS
+    return (position){(ulong4)(line / (LINE_PAIRS / 2), 0, 0, 0), line % (LINE_PAIRS / 2)};
+#elif RANKS == 1
+    return (position){(ulong4)(line, 0, 0, 0), 0};
 #elif RANKS == 2
-    const ulong4 index = (ulong4)(line / inner, 0, line % inner, 0);
+    return (position){(ulong4)(line / inner, 0, line % inner, 0), 0};
 #else
     const uint rest = line / inner;
-    const ulong4 index = (ulong4)(rest / middle, rest % middle, line % inner, 0);
+    return (position){(ulong4)(rest / middle, rest % middle, line % inner, 0), 0};
 #endif
-    const ulong4 whole = index + (ulong4)(get_global_offset(0), 0, 0, 0);
-    const ulong4 from = (IN_SLICE ? index : whole) * in_steps;
-    const ulong4 to = (OUT_SLICE ? index : whole) * out_steps;
-    const bool exists = line < slice_lines && whole.x < outer;
+}
+
+__kernel __attribute__((reqd_work_group_size(ITEMS * LINES, 1, 1))) void
+fft_local(__global out_value *out, __global const in_value *source,
+          __global const cplx *restrict twiddles, __global const cplx *restrict pair_twiddles,
+          __global const cplx *restrict column_twiddles, const ulong out_first,
+          const ulong4 out_steps, const ulong in_first, const ulong4 in_steps,
+          const uint slice_lines, const uint outer, const uint middle, const uint inner,
+          const scalar scale) {
+    __local exchanged tiles[TILES];
+    buffers tile = {tiles + TILE_START, tiles + LAST_TILE_START};
+    const int t = ITEM();
+    const uint group = get_group_id(0) * LINES;
+    const position in = find_line(group + LINE(), middle, inner);
+    const position to = find_line(group + LAST_LINE(), middle, inner);
+    const ulong offset = get_global_offset(0);
+    const ulong4 from = (in.index + (ulong4)(IN_SLICE ? 0 : offset, 0, 0, 0)) * in_steps;
+    const ulong4 into = (to.index + (ulong4)(OUT_SLICE ? 0 : offset, 0, 0, 0)) * out_steps;
+    const bool exists = group + LINE() < slice_lines && in.index.x + offset < outer;
+    const bool is_wanted = group + LAST_LINE() < slice_lines && to.index.x + offset < outer;
     source += in_first + from.x + from.y + from.z;
-    out += out_first + to.x + to.y + to.z;
+    out += out_first + into.x + into.y + into.z;
 
     cplx v[VALUES];
 #if REAL_OUT && MIRRORED
-    load_bins(v, source, in_steps.w, outer_twiddles, t, exists, RADIX_1);
+    load_bins(v, source, in_steps.w, pair_twiddles, t, exists, in.pair);
 #elif REAL_OUT
-    load_bins(v, tile.now, source, in_steps.w, outer_twiddles, t, exists);
+    load_bins(v, tile.now, source, in_steps.w, pair_twiddles, t, exists);
 #else
-    load_line(v, source, in_steps.w, t, exists);
+#pragma unroll
+    for (int held = 0; held < HELD_LINES; held++) {
+        const uint l = pair_line(in.pair, held);
+        const ulong first = LINE_PAIRS ? l / inner * in_steps.y + l % inner * in_steps.z : 0;
+        load_line(v + held * HELD_VALUES(RADIX_1), source + first, in_steps.w, t, exists);
+    }
 #endif
-    transform(v, &tile, twiddles, t);
+    transform(v, &tile, twiddles, t, MIRRORED_AS(to.pair));
 #if REAL_IN
-    store_bins((sink){out, out_steps.w, outer_twiddles, scale}, v, &tile, t, exists);
+    store_bins((sink){out, out_steps.w, pair_twiddles, scale}, v, &tile, LAST_ITEM(), is_wanted,
+               to.pair);
 #else
-    if (exists)
-        store_line(out, out_steps.w, v, outer_twiddles, t, index.z, scale, RADIX_LAST);
+#pragma unroll
+    for (int held = 0; held < HELD_LINES; held++) {
+        const uint l = LINE_PAIRS ? pair_line(to.pair, held) : to.index.z;
+        const ulong first = LINE_PAIRS ? l * out_steps.z : 0;
+        if (is_wanted)
+            store_line(out + first, out_steps.w, v + held * HELD_VALUES(RADIX_LAST),
+                       column_twiddles, LAST_ITEM(), l, scale, RADIX_LAST);
+    }
 #endif
 }

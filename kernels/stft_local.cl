@@ -35,13 +35,18 @@
 #include "decibels.clh"
 #include "dft.clh"
 #include "stft_places.clh"
+// clang-format off: each needs those before it
 #include "stft_samples.clh"
+#include "stft_values.clh"
+// clang-format on
 
 #define MIRRORS_FIRST 0
 #define MIRRORS_LAST  MIRRORED
 #define STORES_PAIRS  (!IQ)
-#define BINS          (IQ ? N : N + 1)
-#define VALUES_OUT    (N_BANDS ? N_BANDS : BINS)
+#define LINE_PAIRS    0
+
+#define BINS       (IQ ? N : N + 1)
+#define VALUES_OUT (N_BANDS ? N_BANDS : BINS)
 
 typedef real part;
 #include "average.clh"
@@ -58,7 +63,7 @@ typedef float result;
 
 // Where the values of one frame of one channel go.
 typedef struct {
-    __global const cplx *real_twiddles;
+    __global const cplx *twiddles;
     __global const float *weights;
     __local float *powers;
     __global result *row;
@@ -82,30 +87,32 @@ INLINE float finished(const sink to, const float value) {
 }
 
 #if !COMPLEX_OUT
-INLINE void store_value(const sink to, const int i, const float value) {
+INLINE void store_value(const sink to, const int first, const int step, const float value) {
 #if AVERAGING
     average now = {value, 0};
     if (to.before)
-        now = joined((average){to.before[i], ADDS ? to.lost[i] : 0}, value, to.smoothing);
+        now = joined((average){(to.before + first)[step], ADDS ? (to.lost + first)[step] : 0},
+                     value, to.smoothing);
     if (ADDS)
-        to.lost[i] = now.lost;
+        (to.lost + first)[step] = now.lost;
     if (to.after)
-        to.after[i] = now.value;
+        (to.after + first)[step] = now.value;
     if (to.is_last)
-        to.row[i] = finished(to, AVERAGING == 1 ? now.value * to.share : now.value);
+        (to.row + first)[step] = finished(to, AVERAGING == 1 ? now.value * to.share : now.value);
 #else
-    to.row[i] = finished(to, value);
+    (to.row + first)[step] = finished(to, value);
 #endif
 }
 
-INLINE void store_power(const sink to, const int bin, float power) {
+// Bin number first + step.
+INLINE void store_power(const sink to, const int first, const int step, float power) {
 #if WEIGHTED
-    power *= to.weights[bin];
+    power *= (to.weights + first)[step];
 #endif
 #if N_BANDS
-    to.powers[bin] = power;
+    (to.powers + first)[step] = power;
 #else
-    store_value(to, bin, power);
+    store_value(to, first, step, power);
 #endif
 }
 #endif
@@ -117,81 +124,60 @@ INLINE void store_bin(const sink to, const int k, const cplx a) {
 #if COMPLEX_OUT
     to.row[bin] = a;
 #else
-    store_power(to, bin, squared_magnitude(a));
+    store_power(to, bin, 0, squared_magnitude(a));
 #endif
 }
 #else
-// Bins k and N - k of a real frame, from values k and N - k of the complex transform: twice those
-// of the spectrum, which the window makes up for. Bins 0 and N have no twin to count for.
-INLINE void store_pair(const sink to, const int k, const cplx a, const cplx b,
-                       const bool may_be_first) {
+// Bins k = first + step and N - k of a real frame, from those values of the complex transform:
+// twice those of the spectrum, which the window makes up for. Bins 0 and N have no twin to count
+// for.
+INLINE void store_pair(const sink to, const int first, const int step, const cplx w, const cplx a,
+                       const cplx b, const bool may_be_first) {
     const cplx even = {a.re + b.re, a.im - b.im};
-    const cplx odd = cmul(to.real_twiddles[k], (cplx){a.im + b.im, b.re - a.re});
+    const cplx odd = cmul(w, (cplx){a.im + b.im, b.re - a.re});
     const cplx sum = cadd(even, odd), difference = csub(even, odd);
 #if COMPLEX_OUT
-    to.row[k] = sum;
-    to.row[N - k] = (cplx){difference.re, -difference.im};
+    (to.row + first)[step] = sum;
+    (to.row + (N - first))[-step] = (cplx){difference.re, -difference.im};
 #else
-    const float twin = may_be_first && k == 0 ? 0.5f : 1.0f;
-    store_power(to, k, twin * squared_magnitude(sum));
-    if (!AVERAGING || k != N - k) // an average counts a bin once
-        store_power(to, N - k, twin * squared_magnitude(difference));
+    const float twin = may_be_first && first + step == 0 ? 0.5f : 1.0f;
+    store_power(to, first, step, twin * squared_magnitude(sum));
+    if (!AVERAGING || 2 * (first + step) != N) // an average counts a bin once
+        store_power(to, N - first, -step, twin * squared_magnitude(difference));
 #endif
 }
 #endif
 
+// clang-format off: each needs those before it
 #include "fft_local_passes.clh"
+#include "fft_local_pairs.clh"
+// clang-format on
 
 // ---- Samples to values of the line --------------------------------------------------------------
-
-// Value m of a frame is made of samples 2 m and 2 m + 1, or with IQ of sample m of both channels.
-INLINE cplx load_value(__global const sample *frame, const ulong pitch, const int m) {
-#if IQ
-    if (m >= WIN_LENGTH)
-        return (cplx){0, 0};
-#if INTERLEAVED
-    return load_neighbours(frame, m * pitch);
-#else
-    return (cplx){load_sample(frame, m), load_sample(frame + SAMPLE_STEP * pitch, m)};
-#endif
-#else
-    const ulong step = INTERLEAVED ? pitch : 1;
-    if (2 * m + 1 < WIN_LENGTH) {
-#if INTERLEAVED
-        return (cplx){load_sample(frame, 2 * m * step), load_sample(frame, (2 * m + 1) * step)};
-#else
-        return load_neighbours(frame, 2 * m);
-#endif
-    }
-    return (cplx){2 * m < WIN_LENGTH ? load_sample(frame, 2 * m * step) : 0, 0};
-#endif
-}
 
 // Butterflies of the first pass; most of the padding is known to be zero without a look.
 #define IS_PADDING(r) ((r) * (N / RADIX_1) * (IQ ? 1 : 2) >= WIN_LENGTH)
 
-INLINE cplx windowed(cplx x, cplx w) {
-    return (cplx){x.re * w.re, x.im * w.im};
-}
-
-#define FOR_FIRST_PASS(b, r, m)                                                                    \
+// Values of the first pass: number r of butterfly b is value t + STEP(b, r) of the line.
+#define STEP(b, r) ((b) * ITEMS + (r) * (N / RADIX_1))
+#define FOR_FIRST_PASS(b, r)                                                                       \
     _Pragma("unroll") for (int b = 0; b < BUTTERFLIES(RADIX_1); b++)                               \
-        _Pragma("unroll") for (int r = 0, m = t + b * ITEMS; r < RADIX_1; r++, m += N / RADIX_1)
+        _Pragma("unroll") for (int r = 0; r < RADIX_1; r++)
 
 INLINE void load_window(cplx *w, __global const cplx *window, const int t) {
-    FOR_FIRST_PASS(b, r, m) {
+    FOR_FIRST_PASS(b, r) {
         const bool is_mine = !IS_PADDING(r) && (IS_WHOLE(RADIX_1) || t + b * ITEMS < N / RADIX_1);
-        w[b * RADIX_1 + r] = is_mine ? window[m] : (cplx){0, 0};
+        w[b * RADIX_1 + r] = is_mine ? (window + t)[STEP(b, r)] : (cplx){0, 0};
     }
 }
 
 // Values of all butterflies from number `from` of each on.
 INLINE void load_frame(cplx *x, __global const sample *frame, const ulong pitch, const int t,
                        const int from) {
-    FOR_FIRST_PASS(b, r, m) {
+    FOR_FIRST_PASS(b, r) {
         const bool is_mine = !IS_PADDING(r) && (IS_WHOLE(RADIX_1) || t + b * ITEMS < N / RADIX_1);
         if (r >= from)
-            x[b * RADIX_1 + r] = is_mine ? load_value(frame, pitch, m) : (cplx){0, 0};
+            x[b * RADIX_1 + r] = is_mine ? load_value(frame, pitch, t, STEP(b, r)) : (cplx){0, 0};
     }
 }
 
@@ -199,7 +185,7 @@ INLINE void load_frame(cplx *x, __global const sample *frame, const ulong pitch,
 // numbers further on, if the hop is so many steps of a butterfly; the rest is loaded.
 INLINE void load_next(cplx *x, __global const sample *frame, const ulong pitch, const int t) {
 #if SHIFT > 0
-    FOR_FIRST_PASS(b, r, m) {
+    FOR_FIRST_PASS(b, r) {
         if (r + SHIFT < RADIX_1)
             x[b * RADIX_1 + r] = x[b * RADIX_1 + r + SHIFT];
     }
@@ -211,10 +197,10 @@ INLINE void load_next(cplx *x, __global const sample *frame, const ulong pitch, 
 
 INLINE void apply_window(cplx *v, const cplx *x, __global const cplx *window, const cplx *held,
                          const int t) {
-    FOR_FIRST_PASS(b, r, m) {
+    FOR_FIRST_PASS(b, r) {
         const bool is_mine = !IS_PADDING(r) && (IS_WHOLE(RADIX_1) || t + b * ITEMS < N / RADIX_1);
         const int i = b * RADIX_1 + r;
-        v[i] = is_mine ? windowed(x[i], HELD ? held[i] : window[m]) : (cplx){0, 0};
+        v[i] = is_mine ? windowed(x[i], HELD ? held[i] : (window + t)[STEP(b, r)]) : (cplx){0, 0};
     }
 }
 
@@ -222,10 +208,11 @@ INLINE void apply_window(cplx *v, const cplx *x, __global const cplx *window, co
 INLINE void load_windowed(cplx *v, __global const sample *frame, const ulong pitch,
                           __global const cplx *window, const cplx *held, const int t,
                           const bool exists) {
-    FOR_FIRST_PASS(b, r, m) {
+    FOR_FIRST_PASS(b, r) {
         const bool is_mine = !IS_PADDING(r) && (IS_WHOLE(RADIX_1) || t + b * ITEMS < N / RADIX_1);
         const int i = b * RADIX_1 + r;
-        v[i] = exists && is_mine ? windowed(load_value(frame, pitch, m), HELD ? held[i] : window[m])
+        v[i] = exists && is_mine ? windowed(load_value(frame, pitch, t, STEP(b, r)),
+                                            HELD ? held[i] : (window + t)[STEP(b, r)])
                                  : (cplx){0, 0};
     }
 }
@@ -252,7 +239,7 @@ INLINE void store_bands(const sink to, __local float *sums, __global const uint4
         for (uint j = 0; j < bands[i].y; j++)
             sum += sums[bands[i].x + j];
         if (exists)
-            store_value(to, i, sum);
+            store_value(to, i, 0, sum);
     }
 }
 #endif
@@ -270,7 +257,7 @@ INLINE void store_frame(const sink to, const cplx *v, buffers *tile, const int t
         }
     }
 #else
-    store_bins(to, v, tile, t, exists);
+    store_bins(to, v, tile, t, exists, 0);
 #endif
 }
 
@@ -300,7 +287,7 @@ stft_local(__global result *out, __global float *state, __global const sample *r
     samples += SAMPLE_STEP * (INTERLEAVED ? part + first * pitch : part * pitch + first);
 
     sink to;
-    to.real_twiddles = real_twiddles;
+    to.twiddles = real_twiddles;
     to.weights = weights;
     to.floor_db = floor_db;
 #if N_BANDS
@@ -339,7 +326,7 @@ stft_local(__global result *out, __global float *state, __global const sample *r
 #else
         load_windowed(v, FRAME_AT(frame), pitch, window, held, t, exists);
 #endif
-        transform(v, &tile, twiddles, t);
+        transform(v, &tile, twiddles, t, WITHIN_LINE);
 #if AVERAGING
         const ulong row = (done + frame) / row_frames;
         to.row = out + (row * channels + channel) * VALUES_OUT;

@@ -47,12 +47,20 @@ class KernelDefines:
         A gap of one value in local memory after so many; 0 for none.
     lines_first : bool
         Neighbouring work-items have neighbouring lines.
+    lines_last : bool
+        Neighbouring work-items have neighbouring lines in the last pass only.
     sections : int
         Parts of an exchange, one after the other through the same local memory.
     paired_twiddles : bool
         Most twiddle factors are products of two others.
     mirrored : bool
         Two butterflies of a work-item hold pairs of bins.
+    line_pairs : int
+        Lines of a longer transform, of which a work-item holds two with pairs of bins; 0 for one
+        line that is a transform of its own.
+    n_columns : int
+        Lines that are the columns of a longer transform; 0 for lines that are none.
+
     tile_buffers : int
         Buffers for exchanges of whole values.
     real_in, real_out : bool
@@ -69,8 +77,6 @@ class KernelDefines:
         Values of a line are neighbours.
     in_slice, out_slice : bool
         A side holds the lines of one launch alone.
-    twiddle_low : int
-        Entries of the first table of a longer transform's roots; 0 for no such roots.
     win_length : int
         Samples under the window.
     format : int
@@ -121,9 +127,13 @@ class KernelDefines:
     split_exchange: bool | None = None
     local_pad: int | None = None
     lines_first: bool | None = None
+    lines_last: bool | None = None
     sections: int | None = None
     paired_twiddles: bool | None = None
     mirrored: bool | None = None
+    line_pairs: int | None = None
+    n_columns: int | None = None
+
     tile_buffers: int | None = None
     real_in: bool | None = None
     real_out: bool | None = None
@@ -135,7 +145,6 @@ class KernelDefines:
     out_unit: bool | None = None
     in_slice: bool | None = None
     out_slice: bool | None = None
-    twiddle_low: int | None = None
     win_length: int | None = None
     format: int | None = None
     aligned: bool | None = None

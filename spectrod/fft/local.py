@@ -13,7 +13,12 @@ from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.radices import PASSES_MAX, RADICES, radix_lists, values_per_item
 from spectrod.fft.stage import Lines, TransformSpec, load_params
-from spectrod.fft.twiddles import pass_twiddles, real_twiddles, twiddle_tables
+from spectrod.fft.twiddles import (
+    column_twiddles,
+    pass_twiddles,
+    real_twiddles,
+    twiddle_tables,
+)
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -49,6 +54,9 @@ class LocalShape:
         A gap of one value in local memory after so many, against bank conflicts; 0 for none.
     lines_first : bool
         Whether neighbouring items work on neighbouring lines, for lines that are columns.
+    lines_last : bool
+        Whether neighbouring items work on neighbouring lines in the last of several passes only,
+        for lines that are loaded along their values and stored across them.
     sections : {1, 2}
         Two halve the memory of a split exchange again; complex transforms of even radices only.
     paired_twiddles : bool
@@ -69,6 +77,7 @@ class LocalShape:
     split_exchange: bool = False
     local_pad: int = 0
     lines_first: bool = False
+    lines_last: bool = False
     sections: int = 1
     paired_twiddles: bool = False
     mirrored: bool = False
@@ -84,6 +93,8 @@ class LocalShape:
             raise ConfigError(f"lines={self.lines}: must be at least 1")
         if self.local_pad < 0:
             raise ConfigError(f"local_pad={self.local_pad}: must not be negative")
+        if self.lines_last and (self.lines_first or len(self.radices) == 1):
+            raise ConfigError(f"lines_last={self.lines_last}: must be false with one pass")
         if self.sections != 1 and (self.sections != 2 or any(r % 2 for r in self.radices)):
             raise ConfigError(f"sections={self.sections}: must be 1, or 2 with even radices")
 
@@ -106,18 +117,17 @@ class LocalShape:
         """Local memory of a work-group [bytes]."""
         places = self.length // self.sections
         gaps = places // self.local_pad if self.local_pad else 0
+        gaps += self.lines_last and (places + gaps) % 2 == 0
         planes = 1 if self.split_exchange or self.sections > 1 else 2
         return planes * self.lines * (places + gaps) * real_bytes
 
-    def fits(self, device: DeviceInfo, real_bytes: int) -> bool:
-        """Whether the device can run this shape."""
-        is_too_deep = (
-            device.kind == "cpu"
-            and 2 * real_bytes * self.values * self.group_items > _CPU_GROUP_BYTES
-        )
+    def fits(self, device: DeviceInfo, real_bytes: int, held_lines: int = 1) -> bool:
+        """Return True if the device can run this shape with so many lines per work-item."""
+        group_bytes = 2 * real_bytes * held_lines * self.values * self.group_items
+        is_too_deep = device.kind == "cpu" and group_bytes > _CPU_GROUP_BYTES
         return (
             self.group_items <= device.max_work_group_size
-            and self.local_bytes(real_bytes) <= device.local_mem_bytes
+            and held_lines * self.local_bytes(real_bytes) <= device.local_mem_bytes
             and not is_too_deep
         )
 
@@ -132,6 +142,7 @@ class LocalShape:
             split_exchange=self.split_exchange,
             local_pad=self.local_pad,
             lines_first=self.lines_first,
+            lines_last=self.lines_last,
             sections=self.sections,
             paired_twiddles=self.paired_twiddles,
             mirrored=self.mirrored,
@@ -180,9 +191,12 @@ class LocalKernel:
         Whether the values of a line are neighbours.
     in_slice, out_slice : bool
         Whether that side holds only the lines of one launch, and not those before them.
-    twiddle_length : int
-        Length of the transform that this is a pass of: result k of a line is multiplied by
-        ``exp(-2 pi i k inner / twiddle_length)``; 0 for none.
+    n_columns : int
+        Number of columns of a longer transform that these lines are: result k of a line is
+        multiplied by ``exp(-2 pi i k inner / n)``, n being the number of all values; 0 for none.
+    line_pairs : int
+        Number of lines that make half of a real line, with the spectrum on this pass's other side;
+        a work-item then holds two lines. 0 for lines that are transforms of their own.
 
     Raises
     ------
@@ -203,13 +217,14 @@ class LocalKernel:
         out_unit: bool = True,
         in_slice: bool = False,
         out_slice: bool = False,
-        twiddle_length: int = 0,
+        n_columns: int = 0,
+        line_pairs: int = 0,
     ) -> None:
         self.params = params
         self._context = context
         self._real = np.float32 if spec.precision == "single" else np.float64
         self._halves_scale = spec.kind == "r2c"
-        twiddle_low = 1 << (twiddle_length.bit_length() // 2) if twiddle_length else 0
+        self._line_pairs = line_pairs
         defines = replace(
             params.defines(),
             double=spec.precision == "double",
@@ -221,12 +236,12 @@ class LocalKernel:
             out_unit=out_unit,
             in_slice=in_slice,
             out_slice=out_slice,
-            twiddle_low=twiddle_low,
+            n_columns=n_columns,
+            line_pairs=line_pairs,
+            values=params.values * (2 if line_pairs else 1),
         )
         self._arguments = Arguments(context.kernel("fft_local.cl", "fft_local", defines.pairs()))
-        self._tables = [
-            context.table(t) for t in self._make_tables(spec, twiddle_length, twiddle_low)
-        ]
+        self._tables = [context.table(t) for t in self._make_tables(spec, n_columns)]
         self._arguments.set(2, self._tables)
 
     def bind(
@@ -239,13 +254,13 @@ class LocalKernel:
     ) -> None:
         """Set the arguments for outer x middle x inner lines, slice_outer of outer a launch."""
         outer, middle, inner = counts
-        slice_lines = slice_outer * middle * inner
+        slice_lines = slice_outer * (self._line_pairs // 2 or middle * inner)
         assert max(slice_lines, outer) <= _LINES_MAX
         self._arguments.set(0, (out[0], source[0]))
-        self._arguments.set(4, (np.uint64(out[1].first), out[1].vector()))
-        self._arguments.set(6, (np.uint64(source[1].first), source[1].vector()))
-        self._arguments.set(8, map(np.uint32, (slice_lines, outer, middle, inner)))
-        self._arguments.set(12, (self._real(scale / 2 if self._halves_scale else scale),))
+        self._arguments.set(5, (np.uint64(out[1].first), out[1].vector()))
+        self._arguments.set(7, (np.uint64(source[1].first), source[1].vector()))
+        self._arguments.set(9, map(np.uint32, (slice_lines, outer, middle, inner)))
+        self._arguments.set(13, (self._real(scale / 2 if self._halves_scale else scale),))
         self._groups = -(-slice_lines // self.params.lines)
 
     def launch(self, first_outer: int = 0) -> Any:
@@ -254,18 +269,24 @@ class LocalKernel:
         groups = (self._groups * size,)
         return self._context.launch(self._arguments.kernel, groups, (size,), (first_outer,))
 
-    def _make_tables(
-        self, spec: TransformSpec, twiddle_length: int, twiddle_low: int
-    ) -> Iterator[Any]:
+    def _make_tables(self, spec: TransformSpec, n_columns: int) -> Iterator[Any]:
         complex_type = np.complex64 if spec.precision == "single" else np.complex128
-        twiddles = pass_twiddles(self.params.radices)
-        yield (twiddles if len(twiddles) else np.ones(1)).astype(complex_type)
-        if twiddle_length:
-            yield twiddle_tables(twiddle_length, twiddle_low).astype(complex_type)
+        none = np.ones(1, complex_type)
+        params = self.params
+        twiddles = pass_twiddles(params.radices)
+        yield twiddles.astype(complex_type) if len(twiddles) else none
+        if self._line_pairs:
+            n = 2 * self._line_pairs * params.length
+            yield twiddle_tables(n, self._line_pairs).astype(complex_type)
         elif spec.kind == "c2c":
-            yield np.ones(1, complex_type)
+            yield none
         else:
-            yield real_twiddles(self.params.length).astype(complex_type)
+            yield real_twiddles(params.length).astype(complex_type)
+        if n_columns:
+            table = column_twiddles(params.length, n_columns, params.radices[-1])
+            yield table.astype(complex_type)
+        else:
+            yield none
 
 
 class LocalStage:
@@ -373,7 +394,7 @@ def factorizations(length: int, items_max: int) -> list[tuple[tuple[int, ...], i
         for items in {length // radix // part for radix in radices for part in (1, 2, 4)}
         if 1 <= items <= items_max and values_per_item(length, radices, items) <= _VALUES_MAX
     ]
-    return sorted(found, key=lambda cut: (_work(length, *cut), sum(cut[0]), -cut[1], cut))
+    return sorted(found, key=lambda cut: (work(length, *cut), sum(cut[0]), -cut[1], cut))
 
 
 def _odd_first(radices: tuple[int, ...]) -> tuple[int, ...]:
@@ -381,7 +402,7 @@ def _odd_first(radices: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(radices, key=lambda radix: (radix % 2 == 0, -radix)))
 
 
-def _work(length: int, radices: tuple[int, ...], items: int) -> float:
+def work(length: int, radices: tuple[int, ...], items: int) -> float:
     """Rough cost: a pass, what idle items waste of it, and registers beyond what is cheap."""
     computed = sum(radix * -(-(length // radix) // items) * items for radix in radices) / length
     registers = _REGISTERS_COST * max(0, values_per_item(length, radices, items) - 16) / 16

@@ -9,7 +9,7 @@ import numpy as np
 from spectrod.errors import ConfigError
 from spectrod.fft.bluestein import MakeStage, length_of
 from spectrod.fft.linekernels import LineKernel, aligned, complex_table, move_kernel, rest_of
-from spectrod.fft.stage import Lines, Params, Stage, TransformSpec
+from spectrod.fft.stage import Lines, Params, Stage, TransformSpec, as_pairs
 from spectrod.fft.twiddles import unit_roots
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -65,7 +65,7 @@ class RealHalfStage:
     def _forward(
         self, out: Lines, source: Lines, outer: int, scale: float, scratch: Any
     ) -> list[Any]:
-        pairs, copied = _as_pairs(source), []
+        pairs, copied = as_pairs(source), []
         if pairs is None:
             reals = Lines(out.buffer, 2 * out.pitch, 2 * out.first)
             pairs, copied = out, [self._copy(reals, source, outer)]
@@ -80,7 +80,7 @@ class RealHalfStage:
     def _backward(
         self, out: Lines, source: Lines, outer: int, scale: float, scratch: Any
     ) -> list[Any]:
-        pairs = _as_pairs(out)
+        pairs = as_pairs(out)
         if pairs is None:
             buffer = self._context.allocate(outer * self.spec.n * self.spec.real_bytes)
             even = Lines(buffer, self.spec.n)
@@ -186,10 +186,3 @@ class RealFamily:
         if 2 * params.length == spec.n:
             return RealHalfStage(context, spec, self._make_stage)
         raise ConfigError(f"length={params.length}: must be n={spec.n}, or half of an even n")
-
-
-def _as_pairs(lines: Lines) -> Lines | None:
-    """Real lines as complex ones, if every line starts at an even place."""
-    if lines.first % 2 or lines.pitch % 2:
-        return None
-    return Lines(lines.buffer, lines.pitch // 2, lines.first // 2)

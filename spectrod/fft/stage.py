@@ -120,6 +120,13 @@ class Lines:
     first: int = 0
 
 
+def as_pairs(lines: Lines) -> Lines | None:
+    """Return real lines as complex ones; None unless every line starts at an even place."""
+    if lines.first % 2 or lines.pitch % 2:
+        return None
+    return Lines(lines.buffer, lines.pitch // 2, lines.first // 2)
+
+
 class Stage(Protocol):
     """A transform of one spec, compiled for one device; one thread at a time.
 

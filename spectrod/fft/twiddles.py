@@ -106,3 +106,27 @@ def twiddle_tables(n: int, low: int) -> Complex128Array:
         Root k is entry ``k % low`` times entry ``low + k // low``.
     """
     return unit_roots(np.concatenate([np.arange(low), np.arange(0, n, low)]), n)
+
+
+def column_twiddles(length: int, n_columns: int, radix: int) -> Complex128Array:
+    """Return factors of the results of columns, as the last pass of a column multiplies by them.
+
+    Parameters
+    ----------
+    length, n_columns : int
+        Length of a column, and number of columns: n is their product.
+    radix : int
+        Radix of the last pass, a divisor of the length.
+
+    Returns
+    -------
+    table : (rows * n_columns,) complex128
+        For r = 1, 2, 4, ... below the radix ``exp(-2 pi i r c length / radix / n)`` of all columns
+        c, then for j = 0 to length / radix - 1 ``exp(-2 pi i j c / n)``. Result
+        ``j + r length / radix`` of column c is multiplied by the product of both.
+    """
+    columns = np.arange(n_columns)
+    powers = 2 ** np.arange((radix - 1).bit_length())
+    steps = unit_roots(powers[:, None] * columns, radix * n_columns)
+    firsts = unit_roots(np.arange(length // radix)[:, None] * columns, length * n_columns)
+    return np.concatenate([steps.ravel(), firsts.ravel()])

@@ -7,7 +7,7 @@ bound. What a slice does to an average it leaves in the average's state.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,19 +64,23 @@ class GeneralStage:
     """Stage of the family; implements ``spectrod.stft.stage.StftStage``."""
 
     def __init__(
-        self, context: Context, spec: StftSpec, tables: StftTables, params: GeneralParams
+        self,
+        context: Context,
+        spec: StftSpec,
+        tables: StftTables,
+        params: Any,
+        slice_bytes: int,
+        spectra: "FrameSpectra",
     ) -> None:
         self.spec = spec
         self.params = params
         self._context = context
-        self._transform = make_stage(context, TransformSpec(spec.nfft, "c2c" if spec.iq else "r2c"))
-        length = spec.nfft if spec.iq else spec.nfft // 2 + 1
-        self._pitch = -(-length // _LINE_ALIGN) * _LINE_ALIGN
+        self._spectra = spectra
+        self._pitch = line_pitch(spec)
         self._lines_max = halved(
-            max(1, params.slice_bytes // self._lines_bytes(1)),
-            lambda lines: self._slice_bytes(lines) <= params.slice_bytes,
+            max(1, slice_bytes // self._lines_bytes(1)),
+            lambda lines: self._slice_bytes(lines) <= slice_bytes,
         )
-        self._gather = _Gather(context, spec, tables, self._pitch)
         self._bands = _Bands(context, spec, tables) if spec.n_bands else None
         self._products = _Products(context, spec, tables)
 
@@ -100,13 +104,13 @@ class GeneralStage:
         frames_step, channels_step = self._slice(n_frames, channels)
         parts = self._parts(scratch, frames_step * channels_step)
         row_frames, done = (average.frames, average.done) if average else (1, 0)
-        frames = _Frames(samples, hop, row_frames, done, places or NO_PLACES)
+        frames = Frames(samples, hop, row_frames, done, places or NO_PLACES)
         events = []
         for c, c_end in steps(channels, channels_step):
             going = average
             row = 0
             for f, f_end in steps(n_frames, frames_step):
-                place = _Slice(f, f_end - f, c, c_end - c, row, channels)
+                place = Slice(f, f_end - f, c, c_end - c, row, channels)
                 events += self._launch_slice(out, frames, place, going, parts)
                 row += place.n_frames if going is None else going.rows(place.n_frames)
                 going = self._continued(going, place.n_frames)
@@ -115,19 +119,14 @@ class GeneralStage:
     def _launch_slice(
         self,
         out: Any,
-        frames: "_Frames",
-        place: "_Slice",
+        frames: "Frames",
+        place: "Slice",
         average: Average | None,
         parts: "_Parts",
     ) -> list[Any]:
         lines = place.n_frames * place.n_channels
-        reals = Lines(parts.lines, self._pitch * (1 if self.spec.iq else 2))
-        spectra = Lines(parts.lines, self._pitch)
-        events = [
-            self._gather.launch(parts.lines, frames, place),
-            *self._transform.launch(spectra, reals, lines, 1, 1.0, parts.rest),
-        ]
-        values = spectra
+        values = spectra = Lines(parts.lines, self._pitch)
+        events = self._spectra.launch(spectra, frames, place, parts.rest)
         if self._bands is not None:
             values = Lines(parts.bands, self.spec.n_bands)
             events += self._bands.launch(values, spectra, lines)
@@ -146,7 +145,7 @@ class GeneralStage:
 
     def _slice_bytes(self, lines: int) -> int:
         own = aligned(self._lines_bytes(lines)) + aligned(self._bands_bytes(lines))
-        return own + self._transform.scratch_bytes(lines, 1)
+        return own + self._spectra.scratch_bytes(lines)
 
     def _lines_bytes(self, lines: int) -> int:
         return 8 * self._pitch * lines
@@ -164,8 +163,14 @@ class GeneralStage:
         )
 
 
+def line_pitch(spec: StftSpec) -> int:
+    """Complex values from the spectrum of a frame to that of the next one."""
+    length = spec.nfft if spec.iq else spec.nfft // 2 + 1
+    return -(-length // _LINE_ALIGN) * _LINE_ALIGN
+
+
 @dataclass(frozen=True, slots=True)
-class _Frames:
+class Frames:
     """Where the frames of a launch lie."""
 
     samples: Samples
@@ -176,7 +181,7 @@ class _Frames:
 
 
 @dataclass(frozen=True, slots=True)
-class _Slice:
+class Slice:
     """Frames and channels that go through scratch memory together."""
 
     frame: int
@@ -198,6 +203,40 @@ class _Parts:
     rest: Any
 
 
+class FrameSpectra(Protocol):
+    """Samples to the spectra of frames, on a device."""
+
+    def scratch_bytes(self, lines: int) -> int:
+        """Bytes of scratch memory for so many lines."""
+        ...
+
+    def launch(self, spectra: Lines, frames: Frames, place: Slice, scratch: Any) -> list[Any]:
+        """Queue it; return the events. Spectra lie as transforms leave them, with their pitch."""
+        ...
+
+
+class _GatheredSpectra:
+    """Frames gathered as lines, then any transform of lines in place."""
+
+    def __init__(self, context: Context, spec: StftSpec, tables: StftTables) -> None:
+        self._transform = make_stage(context, TransformSpec(spec.nfft, "c2c" if spec.iq else "r2c"))
+        self._gather = _Gather(context, spec, tables, line_pitch(spec))
+        self._reals = 1 if spec.iq else 2
+
+    def scratch_bytes(self, lines: int) -> int:
+        """Bytes that the transform needs."""
+        return self._transform.scratch_bytes(lines, 1)
+
+    def launch(self, spectra: Lines, frames: Frames, place: Slice, scratch: Any) -> list[Any]:
+        """Queue both, as ``FrameSpectra.launch`` says."""
+        lines = place.n_frames * place.n_channels
+        values = Lines(spectra.buffer, spectra.pitch * self._reals)
+        return [
+            self._gather.launch(spectra.buffer, frames, place),
+            *self._transform.launch(spectra, values, lines, 1, 1.0, scratch),
+        ]
+
+
 class _Gather:
     """Samples to windowed lines."""
 
@@ -210,7 +249,7 @@ class _Gather:
         self._spec = spec
         self._pitch = pitch if spec.iq else 2 * pitch
 
-    def launch(self, lines: Any, frames: _Frames, place: _Slice) -> Any:
+    def launch(self, lines: Any, frames: Frames, place: Slice) -> Any:
         """Queue it; return the event."""
         spec, samples = self._spec, frames.samples
         pitches = (samples.pitch, 1) if spec.interleaved else (1, samples.pitch)
@@ -285,7 +324,7 @@ class _Products:
         self._floor_db = np.float32(tables.floor_db)
         self._smoothing = np.float32(tables.smoothing)
 
-    def launch(self, out: Any, values: Lines, place: _Slice, average: Average | None) -> Any:
+    def launch(self, out: Any, values: Lines, place: Slice, average: Average | None) -> Any:
         """Queue it; return the event."""
         spec = self._spec
         row_pitch = place.channels * spec.n_values
@@ -299,7 +338,7 @@ class _Products:
             lines, spec.n_values, *target, lines, place.n_channels, spec.nfft, *factors
         )
 
-    def _launch_average(self, target: tuple[Any, ...], place: _Slice, average: Average) -> Any:
+    def _launch_average(self, target: tuple[Any, ...], place: Slice, average: Average) -> Any:
         spec, channels, n_rows = self._spec, place.n_channels, average.rows(place.n_frames)
         is_endless = spec.averaging == "exponential"
         lines = channels if is_endless else channels * max(1, n_rows)
@@ -334,7 +373,8 @@ class GeneralStft:
         self, context: Context, spec: StftSpec, tables: StftTables, params: GeneralParams
     ) -> GeneralStage:
         """Compile the stage."""
-        return GeneralStage(context, spec, tables, params)
+        spectra = _GatheredSpectra(context, spec, tables)
+        return GeneralStage(context, spec, tables, params, params.slice_bytes, spectra)
 
 
 GENERAL = GeneralStft()

@@ -32,6 +32,8 @@ from spectrod.units import Float64Array
 _UNIT_SLOTS = 64
 # An odd number of values, so that neighbouring items read from different banks.
 _PIECE_BINS = 17
+# These exchange values within a warp.
+_FEW_ITEMS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class StftLocalStage:
         self, context: Context, spec: StftSpec, tables: StftTables, params: StftLocalShape
     ) -> None:
         _require_length(spec, params.passes)
+        if spec.n_bands:
+            params = _for_bands(params)
         self.spec = spec
         self.params = params
         self._context = context
@@ -133,7 +137,7 @@ class StftLocalStage:
         average: Average | None,
         places: RowPlaces | None,
     ) -> Any:
-        aligned = _is_aligned(self.spec, samples, hop, places)
+        aligned = is_aligned(self.spec, samples, hop, places)
         arguments = self._kernel_for(aligned, self._shift(hop))
         run, slots = self._divide(n_frames, channels, average)
         arguments.set(0, (out, average.state if average else None, samples.buffer))
@@ -242,8 +246,19 @@ def _preferred(spec: StftSpec, passes: LocalShape) -> StftLocalShape:
         return StftLocalShape(passes, run=4)
     if length == 4096:
         return StftLocalShape(passes, run=2)
-    few = items <= 32
+    few = items <= _FEW_ITEMS
     return StftLocalShape(passes, held=items <= 64, ahead=few, buffers=1 if few else 2, run=4)
+
+
+def _for_bands(params: StftLocalShape) -> StftLocalShape:
+    """Load ahead where few items sum bands: the samples arrive during the sums.
+
+    At 1024 points on an H200 third octaves took 0.8 of the time that they take with the shape that
+    is best for power.
+    """
+    if params.held and params.passes.items <= _FEW_ITEMS:
+        return replace(params, ahead=True, buffers=1)
+    return params
 
 
 def _forms(passes: LocalShape) -> Iterator[StftLocalShape]:
@@ -279,9 +294,7 @@ def _fits(spec: StftSpec, params: StftLocalShape, device: DeviceInfo, n_pieces: 
     return passes.fits(replace(device, local_mem_bytes=limit), 4)
 
 
-def _is_aligned(
-    spec: StftSpec, samples: Samples, hop: int, places: RowPlaces | None = None
-) -> bool:
+def is_aligned(spec: StftSpec, samples: Samples, hop: int, places: RowPlaces | None = None) -> bool:
     """Whether pairs of samples start at multiples of their size."""
     if spec.interleaved:
         return spec.iq and samples.pitch % 2 == 0
@@ -327,7 +340,7 @@ def _kernel_tables(
     none = np.zeros(4, np.uint32)
     length = params.passes.length
     twiddles = pass_twiddles(params.passes.radices)
-    yield _window(spec, tables.window)
+    yield window_factors(spec, tables.window)
     yield (twiddles if len(twiddles) else np.ones(1)).astype(np.complex64)
     yield none if spec.iq else real_twiddles(length).astype(np.complex64)
     yield none if tables.weights is None else tables.weights.astype(np.float32)
@@ -336,7 +349,7 @@ def _kernel_tables(
     yield pieces.bands if pieces else none
 
 
-def _window(spec: StftSpec, window: Float64Array) -> Any:
+def window_factors(spec: StftSpec, window: Float64Array) -> Any:
     """Factors of a value's two parts, in which are an integer's full scale and the twice of a pair.
 
     24 bits are read as the upper ones of 32.

@@ -40,6 +40,9 @@ def all_families() -> Iterator[StftFamily]:
     from spectrod.stft.local import LOCAL  # noqa: PLC0415
 
     yield LOCAL
+    from spectrod.stft.multipass import MULTIPASS_STFT  # noqa: PLC0415
+
+    yield MULTIPASS_STFT
     from spectrod.stft.general import GENERAL  # noqa: PLC0415
 
     yield GENERAL

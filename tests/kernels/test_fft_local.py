@@ -93,3 +93,52 @@ def test_passes_over_global_memory_are_right_in_slices_of_any_size(context, leng
     for inverse, precision in ((False, "single"), (True, "double")):
         spec = TransformSpec(params.length, "c2c", inverse, precision)
         assert error(context, MULTIPASS, spec, params) <= reference.error_limit(spec)
+
+
+PAIRED = LocalShape((2, 4), 2, 4, split_exchange=True, local_pad=2, lines_last=True)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize(
+    ("kind", "passes"),
+    [
+        ("r2c", (LocalShape((4, 3), 3, 4, lines_first=True), PAIRED)),
+        ("r2c", (*(LocalShape((r,), 1, 4, lines_first=True) for r in (6, 5)), PAIRED)),
+        ("c2r", (LocalShape((4, 2), 2, 4, lines_first=True), LocalShape((3, 2), 2, 3))),
+        ("c2r", (LocalShape((8, 2), 2, 2, lines_first=True), *(LocalShape((4,), 1, 2),) * 2)),
+    ],
+    ids=str,
+)
+def test_bins_of_long_real_lines_are_right(context, kind, passes, precision):
+    """The pass that holds pairs of lines agrees with the reference, also line by line."""
+    params = MultipassParams(passes, slice_bytes=1 if precision == "single" else 1 << 28)
+    spec = TransformSpec(2 * params.length, kind, kind == "c2r", precision)
+    assert error(context, MULTIPASS, spec, params) <= reference.error_limit(spec)
+
+
+@pytest.mark.parametrize("kind", ["r2c", "c2r"])
+def test_long_real_lines_may_start_at_odd_places(context, kind):
+    """Real lines that do not start where a complex value may are copied, and nothing else is."""
+    passes = (LocalShape((4, 2), 2, 4, lines_first=True), LocalShape((2, 4), 2, 4))
+    spec = TransformSpec(128, kind, kind == "c2r")
+    stage = MULTIPASS.build(context, spec, MultipassParams(passes))
+    rng = np.random.default_rng(5)
+    real = np.full(1 + 2 * 131, np.float32(-7.5))
+    lines = [slice(1, 129), slice(132, 260)]
+    bins = rng.standard_normal((2, 65, 2)).astype(np.float32).view(np.complex64)[..., 0]
+    if kind == "r2c":
+        for line in lines:
+            real[line] = rng.standard_normal(128)
+        expected = reference.transform(spec, np.stack([real[line] for line in lines]))
+        out, source = Lines(context.table(bins), 65), Lines(context.table(real), 131, 1)
+    else:
+        expected = reference.transform(spec, bins)
+        out, source = Lines(context.table(real), 131, 1), Lines(context.table(bins), 65)
+    scratch = context.allocate(stage.scratch_bytes(2, 1))
+    stage.launch(out, source, 2, 1, 1.0, scratch)
+    found = bins if kind == "r2c" else real
+    context.download(found, out.buffer)
+    if kind == "c2r":
+        assert real[0] == real[129] == real[-1] == -7.5
+        found = np.stack([real[line] for line in lines])
+    assert reference.relative_l2(found, expected) <= reference.error_limit(spec)

@@ -13,6 +13,7 @@ from spectrod.fft.arena import Arena
 from spectrod.fft.bluestein import BluesteinFamily
 from spectrod.fft.choice import untuned
 from spectrod.fft.local import LOCAL, LocalShape
+from spectrod.fft.multipass import MULTIPASS, MultipassParams
 from spectrod.fft.reference import error_limit
 from spectrod.fft.select import FAMILIES
 from spectrod.fft.simd import SIMD
@@ -27,6 +28,7 @@ from spectrod.stft import general
 from spectrod.stft.general import GENERAL, GeneralParams
 from spectrod.stft.local import LOCAL as LOCAL_STFT
 from spectrod.stft.local import StftLocalShape
+from spectrod.stft.multipass import MULTIPASS_STFT
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
 from spectrod_bench.inplace import INPLACE
@@ -38,6 +40,9 @@ C2C, R2C, C2R = (TransformSpec(60, kind, kind == "c2r") for kind in ("c2c", "r2c
 WALK = StftLocalShape(
     LocalShape((4, 4), 2, 2, local_pad=4, mirrored=True), held=True, ahead=True, buffers=2, run=2
 )
+COLUMNS = LocalShape((4, 4), 4, 4, split_exchange=True, lines_first=True)
+PAIRS = MultipassParams((COLUMNS, LocalShape((2, 4), 2, 4, local_pad=2, lines_last=True)))
+PAIRS_BACK = MultipassParams((COLUMNS, LocalShape((4, 2), 2, 4, local_pad=4, lines_last=True)))
 SECTIONS = LocalShape((4, 8, 4), 16, 3, split_exchange=True, local_pad=8, sections=2)
 
 
@@ -89,7 +94,7 @@ def stft(family, spec, params, context):
     tables = StftTables(np.hanning(spec.win_length), bands=bands, smoothing=0.5)
     params = params or untuned(family, spec, context.device)
     stage = family.build(context, spec, tables, params)
-    samples = rng.standard_normal((2 * spec.parts, 400)).astype(np.float32)
+    samples = rng.standard_normal((2 * spec.parts, 640)).astype(np.float32)
     buffer, state = context.table(samples), context.allocate(8 * max(1, spec.state_values))
     scratch_bytes = stage.scratch_bytes(5, 2)
     scratch = context.allocate(scratch_bytes) if scratch_bytes else None
@@ -98,7 +103,7 @@ def stft(family, spec, params, context):
         if spec.averaging != "none":
             average = Average(state, 3, 5 * launch % 3, primed=launch > 0)
         rows = np.empty((average.rows(5) if average else 5, 2, spec.n_values), np.float32)
-        out, place = context.table(rows), Samples(buffer, 400, 200 * launch)
+        out, place = context.table(rows), Samples(buffer, 640, 200 * launch)
         stage.launch(out, place, 40, 5, 2, average=average, scratch=scratch)
         context.download(rows, out)
         found.append(rows)
@@ -130,6 +135,10 @@ CASES = {
     "local-r2c": partial(transform, LOCAL, R2C, None),
     "local-c2r": partial(transform, LOCAL, C2R, None),
     "multipass": partial(transform, FAMILIES["multipass"], TransformSpec(256), None),
+    "multipass-r2c": partial(transform, MULTIPASS, TransformSpec(256, "r2c"), PAIRS),
+    "multipass-c2r": partial(
+        transform, MULTIPASS, TransformSpec(256, "c2r", inverse=True), PAIRS_BACK
+    ),
     "real": partial(transform, FAMILIES["real"], R2C, None),
     "bluestein": partial(transform, BluesteinFamily(two_passes), TransformSpec(17), None),
     "simd": partial(transform, SIMD, TransformSpec(64), None),
@@ -142,6 +151,7 @@ CASES = {
     "stft-general": partial(stft, GENERAL, StftSpec(20, 18), GeneralParams(2000)),
     "stft-endless": partial(stft, GENERAL, StftSpec(20, 18, averaging="exponential"), None),
     "stft-bands": bands_of_many,
+    "stft-multipass": partial(stft, MULTIPASS_STFT, StftSpec(256, 250), PAIRS),
     "stft-local": partial(stft, LOCAL_STFT, StftSpec(32, 32), WALK),
     "stft-local-bands": partial(
         stft, LOCAL_STFT, StftSpec(32, 30, n_bands=2, averaging="exponential"), WALK

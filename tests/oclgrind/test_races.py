@@ -12,6 +12,7 @@ import pytest
 KERNELS = Path(__file__).with_name("checked_kernels.py")
 NAMES = [
     *("local", "local-passes", "local-sections", "local-r2c", "local-c2r", "multipass", "real"),
+    *("multipass-r2c", "multipass-c2r", "stft-multipass"),
     *("bluestein", "simd", "simd-r2c", "radix2", "inplace"),
     *("stft-general", "stft-endless", "stft-bands"),
     *("stft-local", "stft-local-bands", "stft-local-whole"),

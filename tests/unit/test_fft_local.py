@@ -213,3 +213,13 @@ def test_pairs_that_items_cannot_hold_are_refused(opencl_device):
     with pytest.raises(DeviceError, match=r"524288 items with \d+ bytes of local memory"):
         LOCAL.build(context, TransformSpec(64), LocalShape((8, 8), 8, 1 << 16))
     context.close()
+
+
+@pytest.mark.parametrize("kind", ["r2c", "c2r"])
+def test_long_real_lines_have_passes_on_gpus_only(kind):
+    """A GPU takes real lines in the passes of half their length; a CPU has vectors for them."""
+    spec = TransformSpec(1 << 17, kind, kind == "c2r")
+    assert not MULTIPASS.supports(spec, device("cpu"))
+    params = untuned(MULTIPASS, spec, device("gpu"))
+    assert (len(params.passes), params.length) == (2, 1 << 16)
+    assert MULTIPASS.load(asdict(params)) == params

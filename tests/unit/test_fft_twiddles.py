@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spectrod.fft.twiddles import pass_twiddles, real_twiddles
+from spectrod.fft.twiddles import column_twiddles, pass_twiddles, real_twiddles
 
 
 @pytest.mark.parametrize("radices", [(8, 4), (8, 4, 4), (8, 8, 4, 4), (16, 3, 5)])
@@ -26,3 +26,16 @@ def test_the_split_of_the_real_transform_ends_at_a_quarter_period():
     np.testing.assert_allclose(table, np.exp(-2j * np.pi * np.arange(17) / 64), atol=1e-15)
     assert table[0] == 1.0
     assert table[-1].imag == -1.0
+
+
+def test_factors_of_columns_are_roots_of_the_whole_length():
+    """Result j + r N / R of column c gets one table entry of each part, or a product of such."""
+    length, n_columns, radix = 12, 5, 6
+    table = column_twiddles(length, n_columns, radix).reshape(-1, n_columns)
+    powers, firsts = table[:3], table[3:]
+    columns = np.arange(n_columns)
+    for row, r in zip(powers, (1, 2, 4), strict=True):
+        expected = np.exp(-2j * np.pi * r * 2 * columns / 60)
+        np.testing.assert_allclose(row, expected, atol=1e-15)
+    for j, row in enumerate(firsts):
+        np.testing.assert_allclose(row, np.exp(-2j * np.pi * j * columns / 60), atol=1e-15)

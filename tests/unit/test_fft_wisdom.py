@@ -243,6 +243,7 @@ def test_families_use_the_kernels_that_count_for_them():
         "multipass": ["fft_local.cl"],
         "simd": ["fft_simd.cl"],
         "stft-local": ["stft_local.cl"],
+        "stft-multipass": ["stft_multipass_first.cl", "stft_multipass_last.cl", "fft_local.cl"],
         "stft-simd": ["stft_simd.cl"],
         "stft-general": general,
     }

@@ -17,6 +17,7 @@ from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.source import program_source
 from spectrod.stft.general import GENERAL
 from spectrod.stft.local import LOCAL as STFT_LOCAL
+from spectrod.stft.multipass import MULTIPASS_STFT
 from spectrod.stft.simd import SIMD as STFT_SIMD
 from spectrod.stft.stage import BandRows, StftSpec, StftTables
 
@@ -114,6 +115,10 @@ def test_joined_defines_keep_values_of_both():
         ("cpu", first(SIMD, TransformSpec(1024))),
         ("cpu", first(SIMD, TransformSpec(30, "c2r", inverse=True))),
         ("cpu", lambda context: move_kernel(context, "single", "rc")),
+        ("gpu", first(MULTIPASS, TransformSpec(1 << 17, "r2c"))),
+        ("gpu", stft(MULTIPASS_STFT, weighted=True)),
+        ("gpu", stft(MULTIPASS_STFT, averaging="mean", n_bands=2)),
+        ("gpu", stft(MULTIPASS_STFT, iq=True)),
         ("gpu", stft(STFT_LOCAL, n_bands=2, averaging="mean")),
         ("cpu", stft(STFT_SIMD, weighted=True, averaging="exponential")),
         ("cpu", stft(GENERAL, n_bands=2, iq=True)),
@@ -130,5 +135,5 @@ def test_programs_have_the_defines_that_their_files_name(kind, build):
 def test_every_define_is_read_by_a_kernel():
     """Every macro is read by some kernel."""
     files = "fft_local.cl fft_simd.cl fft_move.cl stft_local.cl stft_simd.cl stft_frames.cl "
-    files += "stft_bands.cl stft_products.cl"
+    files += "stft_bands.cl stft_products.cl stft_multipass_first.cl stft_multipass_last.cl"
     assert set().union(*map(mentioned, files.split())) == NAMES

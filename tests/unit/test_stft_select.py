@@ -51,7 +51,7 @@ def test_every_family_has_its_own_name():
         "P", "D", (0, 0), "cpu", "1", 8, 1024, 1 << 16, 1 << 33, 1 << 31, has_fp64=True, handle=None
     )
     families = {family.name: family for family in all_families()}
-    assert families.keys() == {"stft-simd", "stft-local", "stft-general"}
+    assert families.keys() == {"stft-simd", "stft-local", "stft-multipass", "stft-general"}
     for family in families.values():
         candidates = list(family.candidates(SPEC, cpu))
         assert len(set(candidates)) == len(candidates) > 0
