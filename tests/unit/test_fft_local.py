@@ -18,6 +18,7 @@ from spectrod.fft.wisdom import SHIPPED, kernel_version
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.stft.local import LOCAL as STFT_LOCAL
+from spectrod.stft.multipass import MULTIPASS_STFT
 
 LENGTHS = (1, 2, 8, 32, 60, 64, 121, 360, 1000, 1024, 2000, 2187, 4096, 6000, 8192)
 
@@ -189,14 +190,19 @@ def test_results_that_come_with_the_package_can_be_built(path):
     assert content["results"]
     for result in content["results"]:
         assert result["kernels"] == kernel_version(result["family"])
-        n, kind = result["n"], result["kind"]
-        if kind == "stft":
-            params, kind = STFT_LOCAL.load(result["params"]).passes, "r2c"
-            assert result["family"] == STFT_LOCAL.name
-        else:
-            params = LOCAL.load(result["params"])
-            assert result["family"] == LOCAL.name
+        n, kind, name = result["n"], result["kind"], result["family"]
+        of_frames = {STFT_LOCAL.name: STFT_LOCAL, MULTIPASS_STFT.name: MULTIPASS_STFT}
+        families = of_frames if kind == "stft" else {f.name: f for f in (LOCAL, MULTIPASS)}
+        params = families[name].load(result["params"])
+        kind = "r2c" if kind == "stft" else kind
         spec = TransformSpec(n, kind, kind == "c2r", result["precision"])
+        if isinstance(params, MultipassParams):
+            assert params.length == spec.complex_length
+            paired = {"c2c": None, "c2r": 0, "r2c": len(params.passes) - 1}[kind]
+            for number, shape in enumerate(params.passes):
+                assert shape.fits(device(), spec.real_bytes, 2 if number == paired else 1)
+            continue
+        params = params.passes if name == STFT_LOCAL.name else params
         assert params.length == spec.complex_length
         assert params.fits(device(), spec.real_bytes)
         assert not params.mirrored or can_mirror(spec, params)
