@@ -1,5 +1,6 @@
 """The OpenCL devices on which tests run, and which tests `make test` leaves to `make test-all`."""
 
+import logging
 import math
 import os
 import random
@@ -138,6 +139,18 @@ def _no_surroundings(tmp_path_factory):
     # Daemons under test are hidden from the machine's users, and the reverse.
     os.environ["RUNTIME_DIRECTORY"] = os.fspath(tmp_path_factory.mktemp("run"))
     os.environ["STATE_DIRECTORY"] = os.fspath(tmp_path_factory.mktemp("state"))
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before():
+    """Restore the level and the handlers of the root logger, which commands under test set."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield
+    root.setLevel(level)
+    for handler in [one for one in root.handlers if one not in handlers]:
+        root.removeHandler(handler)
+    logging.captureWarnings(capture=False)
 
 
 @pytest.fixture(scope="module")

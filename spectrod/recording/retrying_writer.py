@@ -196,11 +196,13 @@ class RetryingWriter(RotatingWriter[T]):
             else:
                 self.n_bytes += n_bytes
             finish_or_abort(output)
-        if not self.error:
+        is_first = not self.error
+        if is_first:
             if now_s - self._failed_s > _GOOD_S:
                 self._backoff.reset()
             self._missed_before = missed_before
-            self._reporter.warn("record.failed", f"{error}; it is tried again")
         self.error = str(error)
         self._failed_s = now_s
         self._retry_s = now_s + self._backoff.next_s()
+        if is_first:  # reported last: the state is already that of the event
+            self._reporter.warn("record.failed", f"{error}; it is tried again")

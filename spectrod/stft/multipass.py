@@ -71,7 +71,9 @@ class StftMultipassStage:
         for c, c_end in steps(channels, channels_step):
             for f, f_end in steps(n_frames, frames_step):
                 place = Slice(f, f_end - f, c, c_end - c, f, channels)
-                rows = _Rows(out, (f * channels + c) * n_values, channels * n_values, n_values)
+                rows = _RowPlacement(
+                    out, (f * channels + c) * n_values, channels * n_values, n_values
+                )
                 events += self._passes.launch(rows, frames, place, scratch)
         return events
 
@@ -95,12 +97,12 @@ class _PassedSpectra:
     def launch(self, spectra: Lines, frames: Frames, place: Slice, scratch: Any) -> list[Any]:
         """Queue the passes, as ``FrameSpectra.launch`` says."""
         pitch = spectra.pitch
-        rows = _Rows(spectra.buffer, 0, place.n_channels * pitch, pitch)
+        rows = _RowPlacement(spectra.buffer, 0, place.n_channels * pitch, pitch)
         return self._passes.launch(rows, frames, place, scratch)
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _RowPlacement:
     """Where the values of a slice's frames go; all counts are in values."""
 
     buffer: Any
@@ -128,7 +130,7 @@ class _Passes:
         """Bytes of the frames between the passes."""
         return 8 * self._length * lines
 
-    def launch(self, rows: _Rows, frames: Frames, place: Slice, scratch: Any) -> list[Any]:
+    def launch(self, rows: _RowPlacement, frames: Frames, place: Slice, scratch: Any) -> list[Any]:
         """Queue the passes over a slice of frames; return the events."""
         lines = place.n_frames * place.n_channels
         return [
@@ -260,7 +262,7 @@ class _LastPass:
         )
         self._floor_db = np.float32(tables.floor_db)
 
-    def launch(self, rows: _Rows, lines: Any, place: Slice) -> Any:
+    def launch(self, rows: _RowPlacement, lines: Any, place: Slice) -> Any:
         """Queue it; return the event."""
         self._arguments.set(0, (rows.buffer, lines, *self._tables))
         self._arguments.set(5, map(np.uint64, (rows.first, rows.row_pitch, rows.channel_pitch)))

@@ -232,10 +232,11 @@ class Sender:
             on_first()
 
     def _send_values(self, source: SourcePublisher, message: Outgoing) -> None:
-        self._send(message.parts)
+        # Stored before it is sent: a client that has received it may ask for its replay.
         # The last rows of a removed product may come after the new offer.
         if source.offers(message.topic):
             self._history.add(message.topic, Stored(message.seq, message.parts))
+        self._send(message.parts)
         for raw32 in self._raw32:
             raw32.send(message)
 

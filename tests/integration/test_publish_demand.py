@@ -140,6 +140,29 @@ def test_rows_passed_over_have_numbers(publish, raw_subscriber):
     assert [frame.header.dropped for frame in frames] == [0, 0, 0]
 
 
+def test_a_message_that_has_come_can_be_replayed(publish, raw_subscriber):
+    """A message is stored before it is sent, so a client that has it can have it replayed."""
+    publisher, topic = publish(), "spec/mic/0/dbfs/"
+    sub = raw_subscriber(publisher.endpoints[0], topic, "hb/")
+    receive_until(sub, lambda m: isinstance(m, Heartbeat))
+    sub.unsubscribe("hb/")
+    while sub.poll(0):
+        sub.recv_multipart()
+    is_stored, may_be_sent = threading.Event(), threading.Event()
+
+    def hold_up(_message):
+        is_stored.set()
+        assert may_be_sent.wait(TIMEOUT_S)
+
+    publisher.history.watch(topic, hold_up)
+    publisher.sources[0].submit(make_batch(1))
+    assert is_stored.wait(TIMEOUT_S)
+    assert not sub.poll(100)
+    assert publisher.history.newest(topic).seq == 0
+    may_be_sent.set()
+    assert receive_until(sub, lambda m: isinstance(m, Frame)).header.seq == 0
+
+
 @pytest.mark.parametrize("replay_mb", [0, 1])
 def test_the_last_message_comes_with_the_subscription_to_it(
     publish, progress, raw_subscriber, replay_mb
