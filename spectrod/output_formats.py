@@ -1,7 +1,7 @@
 """The table of output formats: what their files contain, and what writes and reads them.
 
 A new format is a module with its writer and one ``OutputFormat`` in ``FORMATS``. Help texts, error
-texts, the configuration check, the daemon and the commands read this table only. Entry points are
+texts, the configuration check, the daemon and the commands read this table. Entry points are
 written ``MODULE:NAME``, so that a format and its dependencies are imported when they are used.
 """
 
@@ -46,7 +46,8 @@ class OutputFormat:
     aliases : tuple of str
         Other suffixes that mean the same.
     holds_levels : bool
-        Whether it can hold the level statistics of ``--view spd``, see ``SpdSink``.
+        Whether it can hold the level statistics of ``--view spd``; data formats then have an entry
+        in ``formats.longterm.sink``, too.
     is_text : bool
         Whether a terminal can show it.
     is_one_file : bool

@@ -1,7 +1,9 @@
 """The kinds of sources: the form of their URIs, how to open them and what they allow.
 
 A new kind is a module with its source and one ``SourceKind`` in ``KINDS``. Help texts, error
-texts, the configuration check, the control socket and the daemon read this table only.
+texts, the configuration check, the control socket and the daemon read this table; only raw samples
+(``settings.SourceConfig.is_raw``) and endless signals (``cli.record_samples``) are recognised by
+their URI.
 """
 
 import logging
