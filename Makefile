@@ -101,7 +101,8 @@ test: test-needs
 # Exactly the tests that `test` leaves out; without root, less those that need it.
 test-rest: test-needs
 	@$(if $(ROOT),,echo "not root: the tests under a real systemd are left out")
-	$(PYTEST) $(PARALLEL) -m "($(REST))$(if $(ROOT),, and not systemd)"
+	$(PYTEST) $(PARALLEL) -m "($(REST)) and not alone$(if $(ROOT),, and not systemd)"
+	$(PYTEST) -m "alone$(if $(ROOT),, and not systemd)"
 
 test-all: test test-rest
 
@@ -115,7 +116,7 @@ PYTEST = @$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd")
 # kernel at once do so twice. Three on two cores: many tests wait.
 PARALLEL = --numprocesses 3 --dist loadfile
 # The markers of what takes long beside what it adds: pyproject.toml says what they are.
-REST = every_driver or every_form or extended or systemd
+REST = every_driver or every_form or extended or systemd or alone
 
 lint: $(VENV)/.group-lint
 	$(BIN)/ruff check

@@ -159,7 +159,7 @@ FLOODS = [
 ]
 
 
-@pytest.mark.forms(4)
+@pytest.mark.alone
 @pytest.mark.parametrize(("what", "transport", "count"), FLOODS)
 def test_a_flood_upstream_fills_no_memory(daemon, what, transport, count):
     """During a flood of a publisher, another subscriber misses only messages that are counted."""
