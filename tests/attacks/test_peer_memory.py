@@ -28,7 +28,10 @@ from spectrod.endpoint import parse_endpoint
 
 TIMEOUT_S = 60.0
 ATTACK_S = 3.0
-MORE_BYTES = 300 << 20
+# Over IPC the system does not report what a connection has received: what comes before it is cut
+# depends on how soon the daemon gets a processor; see docs/security.md.
+MOST_BYTES = {"tcp": 200 << 20, "ipc": 450 << 20}
+MORE_BYTES = 600 << 20
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 FLOODING_PEERS = Path(__file__).with_name("flooding_peers.py")
 STATUS = b'{"id":1,"method":"status"}'
@@ -176,7 +179,7 @@ def test_a_flood_upstream_fills_no_memory(daemon, what, transport, count):
         while (last := frames.receive(TIMEOUT_S)).header.t_utc_ns < begin_ns:
             most = max(most, daemon.grown_bytes)
         assert frames.missed == last.header.dropped - first.header.dropped
-    assert most < 200 << 20
+    assert most < MOST_BYTES[transport]
     status = daemon.check()
     is_harmless = what.startswith(("one subscription", "64-kB", "subscriptions of 65"))
     assert is_harmless or status["daemon"]["security"]["flood"] > 0
