@@ -314,6 +314,7 @@ def _result(
             code, reason = error.exit_code, str(error)
         except Exception as error:  # noqa: BLE001
             # Last line of defence: one file must not end the recording of the others.
+            _log.debug("%s: failed", task.source, exc_info=True)
             code, reason = _CRASHED, f"{error!r}: a bug; please report it"
     return _Result(code, reason, log.getvalue()[:LOG_MAX_CHARS])
 
