@@ -111,6 +111,19 @@ def wait_for_subscribers():
 
 
 @pytest.fixture
+def wait_for_refusals():
+    """Wait until a refusal of one of the kinds is counted: the peer is cut off before that."""
+
+    def wait(access, *kinds):
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while not any(access.refusals.counts[kind] for kind in kinds):
+            assert time.monotonic() < deadline_s, access.refusals.counts
+            time.sleep(0.002)
+
+    return wait
+
+
+@pytest.fixture
 def ipc_path():
     """Make a path for a socket; pytest's own folders may be too deep for its 107 bytes."""
     folder = Path(tempfile.mkdtemp(prefix="spectrod-"))

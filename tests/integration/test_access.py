@@ -123,26 +123,6 @@ def connect():
         yield open_
 
 
-@pytest.fixture
-def counted():
-    """Wait until refusals of some kinds are counted."""
-
-    def wait(access, *kinds):
-        events = threading.Event()
-        add = access.refusals.add
-
-        def added(*args):
-            add(*args)
-            events.set()
-
-        access.refusals.add = added
-        while not any(access.refusals.counts[kind] for kind in kinds):
-            assert events.wait(TIMEOUT_MS / 1e3), access.refusals.counts
-            events.clear()
-
-    return wait
-
-
 def server_key(keys):
     return keys.pair("server").key
 
@@ -168,31 +148,31 @@ def test_a_known_key_comes_in_and_is_called_by_its_name(keys, serve, connect):
     assert set(server.access.refusals.counts.values()) == {0}
 
 
-def test_an_unknown_key_is_refused_and_logged(keys, serve, connect, counted):
+def test_an_unknown_key_is_refused_and_logged(keys, serve, connect, wait_for_refusals):
     """An unknown key is refused, and the log has the key and the address."""
     events = EventLog()
     server = serve(keys.security, events=events)
     connect(server.endpoints[0], keys.pair("eve"), server_key(keys))
-    counted(server.access, "unknown_key")
+    wait_for_refusals(server.access, "unknown_key")
     event = events.since()[0]
     assert event.kind == "security.unknown_key"
     assert event.text.endswith(f": {keys.pair('eve').key.decode()} from 127.0.0.1")
     assert not server.socket.poll(0)
 
 
-def test_a_wrong_server_key_is_refused(keys, serve, connect, counted):
+def test_a_wrong_server_key_is_refused(keys, serve, connect, wait_for_refusals):
     """A client that expects another server key is refused and exchanges no data."""
     server = serve(keys.security)
     connect(server.endpoints[0], keys.pair("alice"), keys.pair("eve").key)
-    counted(server.access, "wrong_server_key")
+    wait_for_refusals(server.access, "wrong_server_key")
     assert not server.socket.poll(0)
 
 
-def test_a_client_without_a_key_is_refused(keys, serve, connect, counted):
+def test_a_client_without_a_key_is_refused(keys, serve, connect, wait_for_refusals):
     """A plain client without a key is refused by libzmq's greeting."""
     server = serve(keys.security)
     connect(server.endpoints[0])
-    counted(server.access, "no_key", "other")
+    wait_for_refusals(server.access, "no_key", "other")
     assert not server.socket.poll(0)
 
 
@@ -236,7 +216,9 @@ def test_a_refused_peer_receives_the_greeting_and_nothing_more(keys, serve, hand
             assert reader.read() == b""
 
 
-def test_a_peer_of_an_unknown_key_receives_a_number_and_nothing_more(keys, serve, counted):
+def test_a_peer_of_an_unknown_key_receives_a_number_and_nothing_more(
+    keys, serve, wait_for_refusals
+):
     """A peer with an unknown key receives the handshake and ZMTP's error 400 and nothing more."""
     server = serve(keys.security)
     port = int(server.endpoints[0].rpartition(":")[2])
@@ -247,7 +229,7 @@ def test_a_peer_of_an_unknown_key_receives_a_number_and_nothing_more(keys, serve
         sock.setsockopt(zmq.CURVE_PUBLICKEY, eve.key)
         sock.setsockopt(zmq.CURVE_SECRETKEY, eve.secret)
         sock.connect(f"tcp://127.0.0.1:{tap.port}")
-        counted(server.access, "unknown_key")
+        wait_for_refusals(server.access, "unknown_key")
         sock.disconnect(f"tcp://127.0.0.1:{tap.port}")
         received = tap.all()
     # Greeting 64, WELCOME 170 of ZMTP's curve handshake, ERROR with "400".
@@ -327,7 +309,7 @@ def test_loopback_requires_keys_only_if_configured(keys, serve, connect):
 
 
 def test_without_keys_everybody_comes_in(serve, connect):
-    """Without keys every peer is accepted and counted."""
+    """Without keys every peer is accepted and wait_for_refusals."""
     server = serve(SecurityConfig())
     assert server.access.reload() == []
     connect(server.endpoints[0])
@@ -379,7 +361,7 @@ def test_a_name_cannot_be_claimed_where_no_key_is_asked_for(keys, serve, tmp_pat
         assert server.receive() == (Peer("127.0.0.1", "control"), b"hi")
 
 
-def test_a_revoked_key_is_cut_off_and_no_other(keys, serve, connect, counted):
+def test_a_revoked_key_is_cut_off_and_no_other(keys, serve, connect, wait_for_refusals):
     """Only the connections of a revoked key are cut, and a new attempt is refused."""
     server = serve(keys.security)
     _, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
@@ -391,7 +373,7 @@ def test_a_revoked_key_is_cut_off_and_no_other(keys, serve, connect, counted):
     server.holders.refresh()
     assert not server.listeners.refresh()
     next_event(alices, zmq.Event.DISCONNECTED, server)
-    counted(server.access, "revoked_key")
+    wait_for_refusals(server.access, "revoked_key")
     bob.send(b"again")
     assert server.receive() == (Peer("bob", "control"), b"again")
     next_event(bobs, zmq.Event.CONNECTED, server)
@@ -600,7 +582,7 @@ def test_a_name_that_another_key_has_now_gives_no_right(keys, serve, connect):
     assert server.receive()[0] == Peer("bob", "read")
 
 
-def test_a_new_server_key_cuts_everybody(keys, serve, connect, counted):
+def test_a_new_server_key_cuts_everybody(keys, serve, connect, wait_for_refusals):
     """A new server key cuts all connections, and only clients with the new key return."""
     server = serve(keys.security)
     _, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
@@ -612,7 +594,7 @@ def test_a_new_server_key_cuts_everybody(keys, serve, connect, counted):
     assert server.access.reload() == [f"the server's key is now {server_key(keys).decode()}"]
     assert server.listeners.refresh()
     next_event(alices, zmq.Event.DISCONNECTED, server)
-    counted(server.access, "wrong_server_key")
+    wait_for_refusals(server.access, "wrong_server_key")
     connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
     assert server.receive()[0].name == "bob"
     assert old != server_key(keys)

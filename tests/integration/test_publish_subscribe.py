@@ -276,7 +276,7 @@ def test_garbage_on_the_port_disturbs_nobody(connected):
 
 @pytest.mark.parametrize("nonsense", [b"\x07nonsense", b"", b"\x01" + b"x" * 202])
 def test_a_peer_that_sends_no_subscription_is_cut_off(
-    nonsense, publish, raw_subscriber, wait_for_subscribers
+    nonsense, publish, raw_subscriber, wait_for_subscribers, wait_for_refusals
 ):
     """A peer that sends no valid subscription is cut off, and other subscribers are served."""
     with ExitStack() as cleanup:
@@ -293,6 +293,7 @@ def test_a_peer_that_sends_no_subscription_is_cut_off(
             assert monitor.poll(TIMEOUT_S * 1e3)
             peer.disable_monitor()
             monitor.close()
+        wait_for_refusals(access, "flood")
         assert access.refusals.counts["flood"] == 1
         raw_subscriber(publisher.endpoints[0], "spec/")
         wait_for_subscribers(publisher)
