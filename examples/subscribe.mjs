@@ -163,4 +163,8 @@ async function main() {
   socket.close();
 }
 
+process.stdout.on("error", (error) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(1); // the reader of the output is gone, as with `| head`
+});
 await main();

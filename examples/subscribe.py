@@ -10,6 +10,7 @@ subscribe_plain.py does the same without NumPy.
 
 import argparse
 import json
+import os
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -190,3 +191,6 @@ if __name__ == "__main__":
         main()
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # the reader of the output is gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush
+        sys.exit(1)

@@ -7,6 +7,7 @@ For boxes without NumPy. subscribe.py has more options and comments.
 """
 
 import json
+import os
 import struct
 import sys
 from collections.abc import Sequence
@@ -79,3 +80,6 @@ if __name__ == "__main__":
             main(*sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # the reader of the output is gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush
+        sys.exit(1)
