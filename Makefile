@@ -113,8 +113,9 @@ test-needs: $(VENV)/.group-test examples/node_modules/.installed
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST = @$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd")
 # The tests of a file stay in one process: they share fixtures, and two processes that compile the same
-# kernel at once do so twice. Three on two cores: many tests wait.
-PARALLEL = --numprocesses 3 --dist loadfile
+# kernel at once do so twice. Three on two cores: many tests wait. A process that ends early ends the run
+# with a report: in a new one the rest of its file would crash again, and pytest-xdist may hang.
+PARALLEL = --numprocesses 3 --dist loadfile --max-worker-restart 0
 # The markers of what takes long beside what it adds: pyproject.toml says what they are.
 REST = every_driver or every_form or extended or systemd or alone
 

@@ -2,7 +2,9 @@
 
 import itertools
 import re
+import shlex
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -15,12 +17,17 @@ MARKERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]
 BY_CONFTEST = {"every_driver", "every_form"}
 
 
-def expressions(target, user_id="0"):
-    """Return the expressions of markers of a target, one for each run of pytest."""
+def dry_run(target, user_id="0"):
+    """Return the lines that a target would run."""
     command = ["make", "--dry-run", target, f"ROOT={user_id}", "VENV=.", "ARGS="]
     command.append("--old-file=test-needs")
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    lines = [line for line in done.stdout.splitlines() if "-m pytest" in line]
+    return done.stdout.splitlines()
+
+
+def expressions(target, user_id="0"):
+    """Return the expressions of markers of a target, one for each run of pytest."""
+    lines = [line for line in dry_run(target, user_id) if "-m pytest" in line]
     return [re.findall(r'-m "(.*?)"', line)[-1] for line in lines]
 
 
@@ -59,6 +66,38 @@ def test_each_marker_exists_and_is_in_use(name):
         else (ROOT / "tests").rglob("test_*.py")
     )
     assert any(f"pytest.mark.{name}" in path.read_text() for path in places)
+
+
+HANGS = """
+import ctypes
+
+def test_hangs():
+    ctypes.PyDLL(None).sleep(100)  # native code that holds Python's lock
+
+def test_is_not_reached():
+    pass
+"""
+
+
+@pytest.mark.slow
+def test_native_code_that_hangs_ends_the_run_with_a_report(tmp_path):
+    """A test that hangs where no signal is handled is reported by name, and the run ends."""
+    (tmp_path / "test_native.py").write_text(HANGS)
+    (line,) = (line for line in dry_run("test") if "-m pytest" in line)
+    options = shlex.split(line.partition("-m pytest")[2].partition('-m "')[0])
+    changed = ["--numprocesses=1", "-pno:cacheprovider", "-ofaulthandler_timeout=0.5"]
+    place = [tmp_path, f"--rootdir={tmp_path}", f"--config-file={ROOT / 'pyproject.toml'}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *changed, *place],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "crashed while running 'test_native.py::test_hangs'" in done.stdout
+    assert re.search(r"Timeout.*test_native\.py", done.stderr, re.DOTALL)
 
 
 class Form:
