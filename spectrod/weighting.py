@@ -29,6 +29,9 @@ def _double_poles() -> tuple[float, float]:
 _F1, _F4 = _double_poles()
 _F2, _F3 = (((3.0 + sign * sqrt(5.0)) / 2.0 * _A_HZ) ** 2 for sign in (-1.0, 1.0))
 
+POLES_HZ: tuple[float, float, float, float] = (sqrt(_F1), sqrt(_F2), sqrt(_F3), sqrt(_F4))
+"""Pole frequencies f1 to f4 of IEC 61672-1 [Hz]: f1 and f4 are double, f2 and f3 are A's alone."""
+
 
 def _c_curve(f2: Float64Array) -> Float64Array:
     return np.square(_F4 * f2 / ((f2 + _F1) * (f2 + _F4)))

@@ -1,0 +1,1 @@
+"""Sound levels in the time domain: weightings as filters, levels, loudness."""
