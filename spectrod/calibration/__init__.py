@@ -1,0 +1,21 @@
+"""Calibration: from digital full scale to physical units.
+
+A calibration file (``load_calibration``) states the sensitivity of each channel of a source. Of
+each channel it gives a ``ChannelCalibration``: the level of digital full scale, the unit, and
+optionally the frequency response.
+"""
+
+from spectrod.calibration.channel import ChannelCalibration, common_text
+from spectrod.calibration.file import Calibration, load_calibration
+from spectrod.calibration.reference import Reference, parse_reference
+from spectrod.calibration.response import Response
+
+__all__ = [
+    "Calibration",
+    "ChannelCalibration",
+    "Reference",
+    "Response",
+    "common_text",
+    "load_calibration",
+    "parse_reference",
+]
