@@ -1,13 +1,14 @@
-"""Bands over the bins of one-sided power spectra: fractional octaves, mel, hybrid millidecades.
+"""Bands over the bins of one-sided power spectra: fractional octaves, ear scales, millidecades.
 
 A band's value is a sum over neighbouring bins, each weighted by its share in the band. Bin k
 covers half a bin width on either side of its frequency, within 0 Hz to the Nyquist frequency: the
 first and, for an even transform length, the last are half as wide.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from spectrod.units import Float64Array
 FRACTION_MAX = 96
 MEL_BANDS_MAX = 1024
 
-_RULE = "must be octave, third-octave, octave/B, mel:N or millidecade"
+_RULE = "must be octave, third-octave, octave/B, mel:N, bark, erb or millidecade"
 _OCTAVE = 10.0**0.3  # base-ten octave of IEC 61260-1
 _OCTAVE_REFERENCE_HZ = 1000.0
 _NOMINAL = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
@@ -30,6 +31,20 @@ AUDIBLE_MIN_HZ = 20.0
 _MEL_HZ = 200.0 / 3.0  # Hz per mel, up to 1 kHz
 _MEL_LOG_FROM = 15.0
 _MEL_LOG_STEP = np.log(6.4) / 27.0
+
+_BARK_EDGES_HZ = (
+    *(0.0, 100.0, 200.0, 300.0, 400.0, 510.0, 630.0, 770.0, 920.0, 1080.0, 1270.0, 1480.0),
+    *(1720.0, 2000.0, 2320.0, 2700.0, 3150.0, 3700.0, 4400.0, 5300.0, 6400.0, 7700.0, 9500.0),
+    *(12000.0, 15500.0),
+)
+_BARK_CENTRES_HZ = (
+    *(50.0, 150.0, 250.0, 350.0, 450.0, 570.0, 700.0, 840.0, 1000.0, 1170.0, 1370.0, 1600.0),
+    *(1850.0, 2150.0, 2500.0, 2900.0, 3400.0, 4000.0, 4800.0, 5800.0, 7000.0, 8500.0, 10500.0),
+    13500.0,
+)
+_BARK_TOP, _BARK_HZ, _BARK_OFFSET = 26.81, 1960.0, 0.53
+_ERB_RATE = 21.4  # ERB-rate for each decade of 1 + f / _ERB_HZ
+_ERB_HZ = 1000.0 / 4.37
 
 _LINEAR_BANDS = 435  # 1 Hz wide; millidecade 2638 is the first of at least that width
 
@@ -51,10 +66,11 @@ class Bands:
         Share of each bin in the band, above 0 to 1, band after band [1].
     names : tuple of str
         Names of fractional octaves: ``63 Hz``, ``1.25 kHz``. Octaves and third octaves have nominal
-        mid-band frequencies [1]_, other fractions exact ones to six digits. Empty for other bands.
+        mid-band frequencies [1]_, other fractions exact ones to six digits. Names of critical
+        bands: ``Bark 1`` to ``Bark 24``; of ERB bands: ``ERB 1``, ``ERB 2``. Empty for other bands.
     unresolved : tuple of str
-        Names of fractional octaves from ``AUDIBLE_MIN_HZ`` on that are dropped because they are
-        narrower than a bin.
+        Names of bands, of fractional octaves those from ``AUDIBLE_MIN_HZ`` on, that are dropped
+        because they are narrower than a bin.
     resolving_hz : float
         Bin width that resolves them all [Hz]; 0 if there are none.
 
@@ -83,8 +99,8 @@ def get_bands(name: str, fs: float, nfft: int) -> Bands:
     """Return the named bands over the bins of a transform.
 
     Bands that extend beyond fs / 2 are dropped, because their level would be that of a part of
-    them. Fractional octaves narrower than a bin are dropped too, because their bins would not
-    separate them; ``Bands.unresolved`` names them.
+    them. Fractional octaves, critical bands and ERB bands narrower than a bin are dropped too,
+    because their bins would not separate them; ``Bands.unresolved`` names them.
     A bin that contains an edge belongs to both bands, in proportion.
 
     Parameters
@@ -93,7 +109,9 @@ def get_bands(name: str, fs: float, nfft: int) -> Bands:
         ``"octave"``, ``"third-octave"`` or ``"octave/B"``: B bands per octave, 1 to
         ``FRACTION_MAX``, base ten, exact frequencies [1]_. ``"mel:N"``: N triangles between 0 Hz
         and fs / 2, evenly spaced in Slaney's mel [2]_, 1 at their centre, evaluated at the bins;
-        for densities their area is 1, like that of Slaney's filters. ``"millidecade"``: 1 Hz wide
+        for densities their area is 1, like that of Slaney's filters. ``"bark"``: the 24 critical
+        bands from 0 to 15.5 kHz by Zwicker's table [4]_. ``"erb"``: band n from n - 1 to n on the
+        ERB-rate scale [5]_, from 0 Hz; its centre is at n - 1/2. ``"millidecade"``: 1 Hz wide
         around 0, 1, ... 434 Hz, then a thousand per decade, from ``10**(i / 1000)`` to
         ``10**((i + 1) / 1000)`` Hz, from i = 2638 on [3]_. This is the table that its authors
         published as code, and that Triton and PyPAM use. The band around 434 Hz extends by 0.01 Hz
@@ -120,6 +138,10 @@ def get_bands(name: str, fs: float, nfft: int) -> Bands:
     .. [2] M. Slaney, "Auditory Toolbox, version 2", Interval Research, 1998.
     .. [3] S. B. Martin et al., "Hybrid millidecade spectra: A practical format for exchange of
        long-term ambient sound data", JASA Express Letters 1(1), 011203, 2021.
+    .. [4] E. Zwicker, "Subdivision of the audible frequency range into critical bands", J. Acoust.
+       Soc. Am. 33, 1961.
+    .. [5] B. R. Glasberg, B. C. J. Moore, "Derivation of auditory filter shapes from notched-noise
+       data", Hearing Research 47, 1990, eq. 3 and 4.
     """
     make, number = _parse(name)
     bands = make(number, fs, nfft)
@@ -141,8 +163,8 @@ def check_name(name: str) -> None:
 
 
 def _parse(name: str) -> tuple[Callable[[int, float, int], Bands], int]:
-    if name == "millidecade":
-        return _millidecades, 0
+    if name in _WITHOUT_NUMBER:
+        return _WITHOUT_NUMBER[name], 0
     if name in ("octave", "third-octave"):
         return _octaves, 1 if name == "octave" else 3
     if name.startswith("octave/"):
@@ -168,21 +190,14 @@ def _octaves(fraction: int, fs: float, nfft: int) -> Bands:
     steps = np.arange(np.floor(below), np.ceil(above) + 1) + offset
     centre = _OCTAVE_REFERENCE_HZ * _OCTAVE ** (steps / fraction)
     half = _OCTAVE ** (0.5 / fraction)
-    relative = half - 1.0 / half
-    is_wide = centre * relative >= fs / nfft
-    resolved, narrow = centre[is_wide], _missed(centre[~is_wide], fraction)
-    return replace(
-        _rectangles(resolved / half, resolved, resolved * half, fs, nfft, fraction),
-        unresolved=tuple(_octave_name(one, fraction) for one in narrow),
-        resolving_hz=float(narrow[0] * relative) if len(narrow) else 0.0,
+    audible = AUDIBLE_MIN_HZ * _OCTAVE ** (-0.25 / max(fraction, 3))  # by nominal frequency
+    return _resolved(
+        (centre / half, centre, centre * half),
+        [_octave_name(one, fraction) for one in centre],
+        fs,
+        nfft,
+        reported_from_hz=audible,
     )
-
-
-def _missed(centre: Float64Array, fraction: int) -> Float64Array:
-    """Return the bands that are audible by their nominal frequencies."""
-    below = AUDIBLE_MIN_HZ * _OCTAVE ** (-0.25 / max(fraction, 3))
-    missed: Float64Array = centre[centre >= below]
-    return missed
 
 
 def _octave_name(centre: float, fraction: int) -> str:
@@ -194,6 +209,45 @@ def _octave_name(centre: float, fraction: int) -> str:
         if centre >= unit_hz:
             return f"{centre / unit_hz:.6g} {unit}"
     return f"{centre:.6g} Hz"
+
+
+def _critical_bands(_: int, fs: float, nfft: int) -> Bands:
+    """Return Zwicker's critical bands; a name is a band's number."""
+    edges = np.array(_BARK_EDGES_HZ)
+    names = [f"Bark {n + 1}" for n in range(len(_BARK_CENTRES_HZ))]
+    return _resolved((edges[:-1], np.array(_BARK_CENTRES_HZ), edges[1:]), names, fs, nfft)
+
+
+def _erb_bands(_: int, fs: float, nfft: int) -> Bands:
+    """Return bands of 1 on the ERB-rate scale."""
+    rates = np.arange(float(hz_to_erb_rate(np.array(fs / 2.0))) // 1.0 + 1.0)
+    edges, centres = erb_rate_to_hz(rates), erb_rate_to_hz(rates[1:] - 0.5)
+    names = [f"ERB {n + 1}" for n in range(len(centres))]
+    return _resolved((edges[:-1], centres, edges[1:]), names, fs, nfft)
+
+
+def _resolved(
+    limits: tuple[Float64Array, Float64Array, Float64Array],
+    names: Sequence[str],
+    fs: float,
+    nfft: int,
+    *,
+    reported_from_hz: float = 0.0,
+) -> Bands:
+    """Return the bands at least as wide as a bin; name the others, from a centre on.
+
+    The limits are lower, centre and upper frequencies; widths ascend [Hz].
+    """
+    lower, centre, upper = limits
+    is_wide, is_below = upper - lower >= fs / nfft, upper <= fs / 2.0
+    is_missed = ~is_wide & is_below & (centre >= reported_from_hz)
+    kept = is_wide & is_below
+    return replace(
+        _rectangles(lower[kept], centre[kept], upper[kept], fs, nfft),
+        names=tuple(compress(names, kept)),
+        unresolved=tuple(compress(names, is_missed)),
+        resolving_hz=float((upper - lower)[is_missed].min()) if is_missed.any() else 0.0,
+    )
 
 
 def _millidecades(_: int, fs: float, nfft: int) -> Bands:
@@ -212,12 +266,7 @@ def _millidecades(_: int, fs: float, nfft: int) -> Bands:
 
 
 def _rectangles(
-    lower: Float64Array,
-    centre: Float64Array,
-    upper: Float64Array,
-    fs: float,
-    nfft: int,
-    fraction: int = 0,
+    lower: Float64Array, centre: Float64Array, upper: Float64Array, fs: float, nfft: int
 ) -> Bands:
     """Return the bands that end below fs / 2; shares are their overlaps with the bins."""
     lower, centre, upper = (values[upper <= fs / 2.0] for values in (lower, centre, upper))
@@ -229,8 +278,7 @@ def _rectangles(
     band, k = _members(first, past - first)
     overlap = np.minimum(ends[k], upper[band]) - np.maximum(starts[k], lower[band])
     shares = overlap / (ends[k] - starts[k])
-    names = tuple(_octave_name(one, fraction) for one in centre) if fraction else ()
-    return Bands(lower, centre, upper, upper - lower, first, past - first, shares, names)
+    return Bands(lower, centre, upper, upper - lower, first, past - first, shares)
 
 
 def _mel(n_bands: int, fs: float, nfft: int) -> Bands:
@@ -274,3 +322,36 @@ def mel_to_hz(mel: Float64Array) -> Float64Array:
     past = np.maximum(0.0, mel - _MEL_LOG_FROM)
     hz: Float64Array = _MEL_HZ * np.minimum(mel, _MEL_LOG_FROM) * np.exp(past * _MEL_LOG_STEP)
     return hz
+
+
+def hz_to_erb_rate(hz: Float64Array) -> Float64Array:
+    """ERB-rate of frequencies >= 0 [Hz]: 21.4 lg(1 + 4.37 f / kHz) (Glasberg and Moore 1990)."""
+    return np.asarray(_ERB_RATE * np.log10(1.0 + np.asarray(hz) / _ERB_HZ))
+
+
+def erb_rate_to_hz(rate: Float64Array) -> Float64Array:
+    """Frequency [Hz] of an ERB-rate: the inverse of ``hz_to_erb_rate``."""
+    return np.asarray(_ERB_HZ * (10.0 ** (np.asarray(rate) / _ERB_RATE) - 1.0))
+
+
+def hz_to_bark(hz: Float64Array) -> Float64Array:
+    """Critical-band rate [Bark] of frequencies >= 0 [Hz]: 26.81 f / (1960 Hz + f) - 0.53.
+
+    Source: H. Traunmueller, "Analytical expressions for the tonotopic sensory scale", J. Acoust.
+    Soc. Am. 88, 1990. From 0.2 to 6.7 kHz it is within 0.05 Bark of Zwicker's table.
+    """
+    hz = np.asarray(hz)
+    return np.asarray(_BARK_TOP * hz / (_BARK_HZ + hz) - _BARK_OFFSET)
+
+
+def bark_to_hz(bark: Float64Array) -> Float64Array:
+    """Frequency [Hz] of a critical-band rate: the inverse of ``hz_to_bark``."""
+    rate = np.asarray(bark) + _BARK_OFFSET
+    return np.asarray(_BARK_HZ * rate / (_BARK_TOP - rate))
+
+
+_WITHOUT_NUMBER: Mapping[str, Callable[[int, float, int], Bands]] = {
+    "bark": _critical_bands,
+    "erb": _erb_bands,
+    "millidecade": _millidecades,
+}

@@ -8,7 +8,7 @@ import soundfile
 from PIL import Image
 
 from spectrod.cli import main
-from spectrod.formats.picture.axes import FrequencyAxis
+from spectrod.formats.picture.axes import FREQUENCY_SCALES, FrequencyAxis
 from spectrod.formats.picture.pixelmap import read_levels, read_pixel_map
 
 FS = 8000
@@ -109,7 +109,7 @@ def test_channels_have_files_of_their_own(tmp_path, suffix):
         assert tone.f[int(np.argmax(tone.level[:, 500]))] == pytest.approx(1000, abs=FS / 256)
 
 
-@pytest.mark.parametrize("f_scale", ["linear", "log", "mel", "octave"])
+@pytest.mark.parametrize("f_scale", FREQUENCY_SCALES)
 def test_a_tone_is_at_its_frequency_on_every_axis(f_scale):
     """The loudest row is that of the tone on every axis."""
     assert record("-o", "a.png", "--f-scale", f_scale, "--win-length", "1024") == 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spectrod.bands import get_bands
+from spectrod.bands import bark_to_hz, erb_rate_to_hz, get_bands, hz_to_bark, hz_to_erb_rate
 from spectrod.errors import ConfigError
 
 FS, NFFT = 48000.0, 8192
@@ -44,7 +44,9 @@ def test_even_fractions_are_half_a_band_off(fraction, offset):
 
 
 @pytest.mark.parametrize("nfft", [8192, 8191, 1000, 16384])
-@pytest.mark.parametrize("name", ["octave", "third-octave", "octave/24", "millidecade"])
+@pytest.mark.parametrize(
+    "name", ["octave", "third-octave", "octave/24", "bark", "erb", "millidecade"]
+)
 def test_neighbours_share_a_bin_at_their_edge(name, nfft):
     """Every bin between the first and the last edge is shared out to bands completely and once."""
     fs = 48000.0 if name != "millidecade" else min(nfft, 48000.0)
@@ -64,7 +66,12 @@ def test_neighbours_share_a_bin_at_their_edge(name, nfft):
 
 def test_flat_density_gives_the_width():
     """A flat density sums to the width of each band, also where the half bins at the ends count."""
-    for name, nfft in (("third-octave", NFFT), ("octave/3", 8191), ("millidecade", 48000)):
+    for name, nfft in (
+        ("third-octave", NFFT),
+        ("octave/3", 8191),
+        ("erb", 9999),
+        ("millidecade", 48000),
+    ):
         bands = get_bands(name, FS, nfft)
         extents = np.full(nfft // 2 + 1, FS / nfft)
         extents[0] /= 2.0
@@ -139,15 +146,16 @@ def test_bands_are_shared_and_read_only():
     ("name", "nfft", "message"),
     [
         (
-            "bark",
+            "barks",
             4096,
-            "bands='bark': must be octave, third-octave, octave/B, mel:N or millidecade",
+            "must be octave, third-octave, octave/B, mel:N, bark, erb or millidecade",
         ),
         ("octave/0", 4096, "bands='octave/0': '0' must be a whole number, 1 to 96"),
         ("octave/3.5", 4096, r"bands='octave/3.5': '3.5' must be a whole number, 1 to 96"),
         ("mel:", 4096, "bands='mel:': '' must be a whole number, 1 to 1024"),
         ("mel:2000", 4096, "bands='mel:2000': '2000' must be a whole number, 1 to 1024"),
         ("mel:128", 256, r"bands='mel:128': band 0, 0 to \S+ Hz, has no bin: must be fewer bands"),
+        ("bark", 8, "bands='bark': none lies below fs/2=24000 Hz and is as wide as a bin, 6000"),
         ("octave/96", 16, "bands='octave/96': none lies below fs/2=24000 Hz and is as wide as a"),
         ("millidecade", 32768, "bins are 1.46484 Hz wide, must be 1 Hz or less: nfft=32768 must"),
     ],
@@ -211,3 +219,48 @@ def test_thirds_from_20_hz_are_missed():
     assert get_bands("octave", FS, 1024).unresolved == ("31.5 Hz", "63 Hz")
     assert get_bands("octave", FS, 4096).unresolved == ()
     assert get_bands("mel:20", FS, NFFT).unresolved == ()
+
+
+def test_critical_bands_are_zwickers():
+    """The 24 critical bands are contiguous from 0 Hz to 15.5 kHz and as wide as Zwicker's."""
+    bands = get_bands("bark", FS, NFFT)
+    widths = [100] * 4 + [110, 120, 140, 150, 160, 190, 210, 240, 280, 320, 380, 450, 550, 700]
+    assert bands.width.tolist() == [*widths, 900, 1100, 1300, 1800, 2500, 3500]
+    assert (bands.lower[0], bands.upper[-1]) == (0.0, 15500.0)
+    np.testing.assert_array_equal(bands.lower[1:], bands.upper[:-1])
+    assert ((bands.lower < bands.centre) & (bands.centre < bands.upper)).all()
+    assert (bands.names[0], bands.names[8], bands.centre[8]) == ("Bark 1", "Bark 9", 1000.0)
+    assert get_bands("bark", 8000.0, 1024).names[-1] == "Bark 17"  # 18 ends at 4.4 kHz
+
+
+def test_erb_bands_are_1_wide_on_the_erb_rate_scale():
+    """ERB band n reaches from n - 1 to n on the ERB-rate scale, and is as wide as the ERB there."""
+    bands = get_bands("erb", FS, NFFT)
+    numbers = np.arange(len(bands)) + 1.0
+    np.testing.assert_allclose(hz_to_erb_rate(bands.upper), numbers, rtol=1e-12)
+    np.testing.assert_allclose(hz_to_erb_rate(bands.lower), numbers - 1.0, atol=1e-12)
+    # ERB = 24.7 Hz (4.37 f / kHz + 1), of the same paper; 21.4 is rounded there.
+    np.testing.assert_allclose(bands.width, 24.7 * (0.00437 * bands.centre + 1.0), rtol=0.005)
+    assert bands.names[:2] == ("ERB 1", "ERB 2")
+    assert hz_to_erb_rate(bands.upper[-1]) <= hz_to_erb_rate(24000.0) < numbers[-1] + 1.0
+
+
+def test_ear_scales_have_their_published_values():
+    """1 kHz is at 15.62 on the ERB-rate scale and at 8.53 Bark; both scales are invertible."""
+    assert hz_to_erb_rate(1000.0) == pytest.approx(15.62, abs=0.005)
+    assert hz_to_bark(1000.0) == pytest.approx(8.53, abs=0.005)
+    hz = np.array([0.0, 20.0, 440.0, 20000.0, 96000.0])
+    np.testing.assert_allclose(erb_rate_to_hz(hz_to_erb_rate(hz)), hz, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(bark_to_hz(hz_to_bark(hz)), hz, rtol=1e-12, atol=1e-9)
+    edges = get_bands("bark", FS, NFFT).upper[1:20]  # 200 Hz to 6.4 kHz
+    np.testing.assert_allclose(hz_to_bark(edges), np.arange(2, 21), atol=0.05)
+
+
+@pytest.mark.parametrize(("name", "first"), [("bark", "Bark 1"), ("erb", "ERB 1")])
+def test_ear_bands_narrower_than_a_bin_are_named(name, first):
+    """Critical and ERB bands narrower than a bin are left out and named."""
+    bands = get_bands(name, FS, 256)
+    assert bands.unresolved[0] == first
+    whole = get_bands(name, FS, int(np.ceil(FS / bands.resolving_hz)))
+    assert (*bands.unresolved, *bands.names) == whole.names
+    assert whole.unresolved == ()

@@ -119,7 +119,7 @@ def test_mel_is_linear_up_to_1_khz_and_logarithmic_above():
     )
 
 
-@pytest.mark.parametrize("scale", ["log", "mel", "octave"])
+@pytest.mark.parametrize("scale", ["log", "mel", "octave", "bark", "erb"])
 def test_short_axes_have_linear_labels(scale):
     """An axis with too few labels of its scale has multiples of a step."""
     axis = next(FrequencyAxis(scale, 900.0, 1100.0).candidates(5))

@@ -19,7 +19,7 @@ SPEC = SpectrumSpec(fs=48000.0)
         ({"height": 8001, "raw": True}, r"height=8001: must be 0 \(automatic\) or 50 to 8000"),
         ({"width": 8001}, "width=8001: must be"),
         ({"height": 49}, r"height=49: must be 0 .* 50 to 8000 pixels, from 1 on .* \(raw\)"),
-        ({"f_scale": "bark"}, "f_scale='bark': must be one of linear, log, mel, octave"),
+        ({"f_scale": "cent"}, "f_scale='cent': must be one of linear, log, mel, octave, bark, erb"),
         ({"time_axis": "local"}, "time_axis='local': must be one of elapsed, utc"),
         ({"theme": "pink"}, "theme='pink': must be one of light, dark"),
         ({"levels": (-20.0, -80.0)}, "levels=-20,-80: must be two numbers of dB, lower first"),
@@ -82,6 +82,8 @@ def test_bad_frequencies_name_value_and_rule(setting, text):
     [
         ("linear", 48000.0, 0.0),
         ("mel", 48000.0, 0.0),
+        ("bark", 48000.0, 0.0),
+        ("erb", 44100.0, 0.0),
         ("octave", 48000.0, 20.0),
         ("log", 48000.0, 20.0),
         ("log", 44100.0, 20.0),

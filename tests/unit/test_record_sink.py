@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.formats.picture.axes import FrequencyAxis
+from spectrod.formats.picture.axes import FREQUENCY_SCALES, FrequencyAxis
 from spectrod.formats.picture.labels import frequency_labels, level_labels, time_labels
 from spectrod.formats.picture.pixelmap import options_of, read_levels, read_pixel_map
 from spectrod.formats.picture.render import PictureOptions
@@ -78,6 +78,30 @@ def test_long_transforms_are_drawn_in_pieces(tmp_path, monkeypatch, f_scale):
     assert len(sizes) - n_pieces == 2 < n_pieces
 
 
+def test_frequencies_without_a_band_are_drawn_as_missing(tmp_path):
+    """Rows below the first band that a bin separates and above the last band have no level."""
+    spec = spec_of(win_length=1024, hop=512, bands="octave")
+    options = PictureOptions(
+        width=3,
+        height=64,
+        raw=True,
+        levels=(-60.0, 0.0),
+        f_scale="log",
+        f_min=FS / 8192,
+        f_max=FS / 2.0,
+    )
+    sink = PictureSink(tmp_path / "x.png", options, transpose, spec)
+    sink.submit(batch_of(np.full((9, 1, spec.n_values), 0.5e-3), spec))
+    sink.finish()
+    read = read_levels(tmp_path / "x.png")
+    edges = FrequencyAxis("log", FS / 8192, FS / 2.0).edges(64)
+    lower, upper = spec.band_table.lower[0], spec.band_table.upper[-1]
+    is_without = (edges[1:] <= lower) | (edges[:-1] >= upper)
+    assert 8 < is_without.sum() < 40
+    np.testing.assert_array_equal(np.isnan(read.level), is_without[:, None].repeat(3, axis=1))
+    np.testing.assert_allclose(read.level[~is_without], -30.0, atol=0.13)
+
+
 @pytest.mark.parametrize("suffix", [".png", ".pgm", ".webp", ".jpg", ".svg"])
 @pytest.mark.parametrize("size", [(1, 1), (1, 64), (128, 1), (224, 128), (3, 7)])
 def test_a_raw_picture_has_any_size_from_one_pixel_on(tmp_path, size, suffix):
@@ -96,7 +120,7 @@ def test_a_raw_picture_has_any_size_from_one_pixel_on(tmp_path, size, suffix):
         np.testing.assert_allclose(level, -30.0, atol=0.13)
 
 
-@pytest.mark.parametrize("f_scale", ["linear", "log", "mel", "octave"])
+@pytest.mark.parametrize("f_scale", FREQUENCY_SCALES)
 def test_one_pixel_shows_the_loudest_bin_of_the_mean_of_all_frames(tmp_path, f_scale):
     """With few pixels, a pixel shows the loudest bin of the mean of all its frames."""
     power = flat(8, spec_of(), 1e-9)

@@ -254,7 +254,7 @@ def test_specs_keep_numbers_plain_and_compare():
         ({"averaging_frames": 2}, "averaging_frames=2: must be 1 without averaging"),
         ({"averaging_frames": 1.5}, "averaging_frames=1.5: must be a whole number"),
         ({"averaging_s": 0.0}, "averaging_s=0.0: must be a positive number of s"),
-        ({"bands": "bark"}, "bands='bark': must be octave, third-octave, octave/B, mel:N or milli"),
+        ({"bands": "barks"}, "bands='barks': must be octave, third-octave, octave/B, mel:N, bark"),
         ({"bands": "mel:800"}, r"bands='mel:800': band 0, 0 to \S+ Hz, has no bin"),
         ({"output": "complex", "scaling": "dbfs"}, "'dbfs': complex spectra have no level"),
         ({"output": "complex", "bands": "octave"}, "bands='octave': complex spectra have none"),

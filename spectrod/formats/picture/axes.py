@@ -7,10 +7,17 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from spectrod.bands import hz_to_mel, mel_to_hz
+from spectrod.bands import (
+    bark_to_hz,
+    erb_rate_to_hz,
+    hz_to_bark,
+    hz_to_erb_rate,
+    hz_to_mel,
+    mel_to_hz,
+)
 from spectrod.units import Float64Array
 
-FrequencyScale = Literal["linear", "log", "mel", "octave"]
+FrequencyScale = Literal["linear", "log", "mel", "octave", "bark", "erb"]
 FREQUENCY_SCALES: tuple[FrequencyScale, ...] = get_args(FrequencyScale)
 
 _UNITS = ((10e9, 1e9, "GHz"), (2e6, 1e6, "MHz"), (2e3, 1e3, "kHz"), (0.0, 1.0, "Hz"))
@@ -19,7 +26,7 @@ _UNITS = ((10e9, 1e9, "GHz"), (2e6, 1e6, "MHz"), (2e3, 1e3, "kHz"), (0.0, 1.0, "
 _THIRD_OCTAVES = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
 """Nominal mid-band frequencies of a decade in third octaves (IEC 61260-1, annex E)."""
 
-_MEL_LABELS_HZ = (
+_EAR_LABELS_HZ = (
     (
         *(0, 250, 500, 750, 1000, 1500, 2000, 3000, 4000, 6000, 8000),
         *(12000, 16000, 24000, 32000, 48000, 64000, 96000),
@@ -27,7 +34,9 @@ _MEL_LABELS_HZ = (
     (0, 500, 1000, 2000, 4000, 8000, 16000, 32000, 64000, 128000),
     (0, 1000, 4000, 16000, 64000),
 )
-"""Frequencies that are about evenly spaced in mel, the closest first."""
+"""Frequencies that are about evenly spaced on the scales of the ear, the closest first."""
+
+_EAR_SCALES: tuple[FrequencyScale, ...] = ("mel", "bark", "erb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +138,8 @@ _WARPS: dict[FrequencyScale, tuple[_Warp, _Warp]] = {
     "log": (np.log, np.exp),
     "mel": (hz_to_mel, mel_to_hz),
     "octave": (np.log2, np.exp2),
+    "bark": (hz_to_bark, bark_to_hz),
+    "erb": (hz_to_erb_rate, erb_rate_to_hz),
 }
 """Functions from frequency to the position along the axis, and back."""
 
@@ -192,20 +203,20 @@ class FrequencyAxis:
                 yield _octave_ticks(lo, hi, 1)
             for thirds in (3, 6, 9) if hi / lo >= 4.0 else ():
                 yield _octave_ticks(lo, hi, thirds)
-        if self.scale == "mel" and hi - lo >= 2000.0:
-            for values in _MEL_LABELS_HZ:
+        if self.scale in _EAR_SCALES and hi - lo >= 2000.0:
+            for values in _EAR_LABELS_HZ:
                 yield tuple(float(value) for value in values if lo <= value <= hi)
 
     def minor(self) -> tuple[Tick, ...]:
         """Return unlabelled ticks between the labels of an axis that is not linear.
 
-        They are 1 to 9 of each decade, third octaves, or for mel 1 to 9 of each decade from 100 Hz
-        on.
+        They are 1 to 9 of each decade, third octaves, or for scales of the ear 1 to 9 of each
+        decade from 100 Hz on.
         """
         lo, hi = self.lo_hz, self.hi_hz
         if self.scale == "linear":
             return ()
         if self.scale == "octave":
             return tuple(map(Tick, _octave_ticks(lo, hi, 1)))
-        lowest_hz = max(lo, 100.0) if self.scale == "mel" else lo
+        lowest_hz = max(lo, 100.0) if self.scale in _EAR_SCALES else lo
         return tuple(map(Tick, _log_ticks(lowest_hz, hi, tuple(range(1, 10)))))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.formats.picture.axes import FrequencyAxis
 from spectrod.formats.picture.painter import Painter
@@ -48,7 +49,8 @@ def pixel_levels(
     Returns
     -------
     levels : (signals, rows, columns) float32
-        Levels [dBFS] or [dB re FS^2/Hz], lowest frequency first; NaN where samples are missing.
+        Levels [dBFS] or [dB re FS^2/Hz], lowest frequency first; NaN where samples are missing and
+        in rows that touch no band.
     """
     width, height = size
     begin, n_samples = span
@@ -69,7 +71,18 @@ def pixel_levels(
             part = spans[:, rows] - first
             levels[signal, rows] = painter.levels(power, part, full_scale, offset_db)
     levels[:, :, is_beyond] = np.nan
+    levels[:, _without_band(spec, axis.edges(height))] = np.nan
     return levels
+
+
+def _without_band(spec: SpectrumSpec, edges_hz: Float64Array) -> NDArray[np.bool_]:
+    """Return which rows of pixels lie below the first band or above the last, shape (rows,)."""
+    bands = spec.band_table
+    if bands is None:
+        return np.zeros(len(edges_hz) - 1, np.bool_)
+    is_without: NDArray[np.bool_] = edges_hz[1:] <= bands.lower[0]
+    is_without |= edges_hz[:-1] >= bands.upper[-1]
+    return is_without
 
 
 def value_spans(spec: SpectrumSpec, edges_hz: Float64Array) -> Int64Array:

@@ -48,8 +48,9 @@ class PictureOptions:
     width, height : int
         Size of each channel's plot, 200 to 8000 and 50 to 8000, from 1 on if ``raw`` [px]; height 0
         means 512 for one channel and 288 for more.
-    f_scale : {"linear", "log", "mel", "octave"}
-        Frequency axis; mel is Slaney's. I/Q spectra have negative frequencies and need "linear".
+    f_scale : {"linear", "log", "mel", "octave", "bark", "erb"}
+        Frequency axis; mel is Slaney's, bark Traunmueller's, erb Glasberg and Moore's. I/Q spectra
+        have negative frequencies and need "linear".
     f_min, f_max : float or None
         Ends of the frequency axis [Hz]. By default from 0 (on a logarithmic or octave axis about
         f_max / 1000, but at least a bin width) to the Nyquist frequency, for I/Q that much below
