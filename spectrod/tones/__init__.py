@@ -1,0 +1,1 @@
+"""Tones in power spectra: peaks, tracks, distortion, occupied bandwidth and channel power."""

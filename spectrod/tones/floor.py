@@ -1,0 +1,93 @@
+"""The noise floor of rows: medians of neighbouring bins, which tones do not move."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.types import SpectrumSpec
+from spectrod.units import Float64Array
+from spectrod.welch import effective_averages, frame_correlation
+
+_BLOCK_MIN_BINS = 64
+_BLOCK_LOBES = 8
+"""Main lobes in a block of bins: a tone covers an eighth of one."""
+
+
+def block_bins(lobe_bins: int, n_bins: int) -> int:
+    """Return the number of bins under one median, for a main lobe of +-lobe_bins."""
+    return min(n_bins, max(_BLOCK_MIN_BINS, _BLOCK_LOBES * 2 * lobe_bins))
+
+
+def block_medians(power: Float64Array, n_block: int) -> Float64Array:
+    """Return the medians of blocks of bins.
+
+    Parameters
+    ----------
+    power : (..., bins) float64
+        Powers.
+    n_block : int
+        Bins of a block, at most all.
+
+    Returns
+    -------
+    medians : (..., blocks) float64
+        Block b covers the bins from ``b * n_block`` on; the last block is the last n_block bins.
+    """
+    n_whole = power.shape[-1] // n_block
+    blocks = power[..., : n_whole * n_block].reshape(*power.shape[:-1], n_whole, n_block)
+    medians = np.median(blocks, axis=-1)
+    if n_whole * n_block < power.shape[-1]:
+        last = np.median(power[..., -n_block:], axis=-1, keepdims=True)
+        medians = np.concatenate([medians, last], axis=-1)
+    return np.asarray(medians)
+
+
+def floor_at(
+    medians: Float64Array, n_block: int, n_bins: int, bins: NDArray[np.int64]
+) -> Float64Array:
+    """Interpolate medians of one row at bins.
+
+    Parameters
+    ----------
+    medians : (blocks,) float64
+        From ``block_medians``.
+    n_block, n_bins : int
+        Bins of a block, and of the row.
+    bins : (n,) int64
+        Indices of bins.
+
+    Returns
+    -------
+    floor : (n,) float64
+        Interpolated linearly between the middles of the blocks.
+    """
+    middles = np.arange(len(medians)) * n_block + (n_block - 1) / 2.0
+    middles[-1] = n_bins - (n_block + 1) / 2.0
+    return np.interp(bins, middles, medians)
+
+
+def mean_over_median(spec: SpectrumSpec) -> float:
+    """Return the ratio of mean to median of a bin of Gaussian noise.
+
+    A mean of K independent frames has a gamma distribution of shape K, whose median is the mean
+    times about ``(1 - 1 / (9 K))**3`` [1]_. Maxima and minima have no such ratio: 1.
+
+    References
+    ----------
+    .. [1] E. B. Wilson and M. M. Hilferty, "The distribution of chi-square", PNAS 17, 1931.
+    """
+    if spec.averaging in ("max", "min"):
+        return 1.0
+    return float((1.0 - 1.0 / (9.0 * _independent_frames(spec))) ** -3)
+
+
+def _independent_frames(spec: SpectrumSpec) -> float:
+    """Return the number of independent frames that a row is worth."""
+    if spec.averaging == "mean":
+        return effective_averages(spec.taper, spec.hop, spec.averaging_frames)
+    if spec.averaging == "none":
+        return 1.0
+    hop = float(spec.row_step) / spec.averaging_frames
+    left = np.exp(-hop / (spec.fs * spec.averaging_s))
+    squared = frame_correlation(spec.taper, max(1, int(hop))) ** 2
+    overlap = 1.0 + 2.0 * left ** np.arange(1, len(squared) + 1) @ squared
+    return max(1.0, float((1.0 + left) / (1.0 - left) / overlap))

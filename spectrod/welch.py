@@ -1,0 +1,61 @@
+"""Averages over overlapping frames: how many independent frames they are worth."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from spectrod.units import Float64Array
+from spectrod.windows import Window
+
+
+@lru_cache(maxsize=16)
+def frame_correlation(window: Window, hop: int) -> Float64Array:
+    """Return the correlation of white noise in one bin of successive frames.
+
+    Parameters
+    ----------
+    window : Window
+        Window of known samples.
+    hop : int
+        Samples from one frame to the next, >= 1.
+
+    Returns
+    -------
+    correlation : (n,) float64
+        Of frames 1, 2, ... hops apart, as long as they overlap; read-only. Powers of Gaussian noise
+        have its square.
+    """
+    n = len(window.samples)
+    spectrum = np.fft.rfft(window.samples, 2 * n)
+    products = np.fft.irfft(spectrum.real**2 + spectrum.imag**2, 2 * n)[:n]
+    correlation: Float64Array = products[hop::hop] / window.s2
+    correlation.setflags(write=False)
+    return correlation
+
+
+def effective_averages(window: Window, hop: int, n_frames: int) -> float:
+    """Return the number of independent frames with the variance of a mean over overlapping ones.
+
+    Parameters
+    ----------
+    window : Window
+        Window of known samples.
+    hop : int
+        Samples from one frame to the next, >= 1.
+    n_frames : int
+        Frames in the mean, >= 1.
+
+    Returns
+    -------
+    n : float
+        1 to n_frames; a mean of powers of Gaussian noise has ``2 n`` degrees of freedom, and half
+        as many at 0 Hz and Nyquist.
+
+    References
+    ----------
+    .. [1] P. D. Welch, "The use of fast Fourier transform for the estimation of power spectra",
+       IEEE Trans. Audio Electroacoustics 15(2), 1967.
+    """
+    squared = frame_correlation(window, hop)[: n_frames - 1] ** 2
+    weights = 1.0 - np.arange(1, len(squared) + 1) / n_frames
+    return float(n_frames / (1.0 + 2.0 * weights @ squared))
