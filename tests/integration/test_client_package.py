@@ -76,6 +76,7 @@ def test_it_requires_the_programs_versions():
     assert set(own) <= set(whole)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_it_reads_a_daemon_without_opencl_and_portaudio(wheel, tmp_path, run_daemon):

@@ -392,6 +392,14 @@ def finished(control):
     return control.call("status")["recordings"]
 
 
+def wait_for_event(control, kind):
+    """Return the text of the first event of a kind, which follows the state that it reports."""
+    seq = -1
+    while not (texts := reported(control, kind)):
+        seq = newest(control, "spec/low.noise/0/dbfs/", seq).header.seq
+    return texts[0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "product", "unit"),
@@ -411,7 +419,7 @@ def test_a_picture_ends_by_itself_after_its_duration(source, product, unit, cont
     assert about["level_unit"] == unit
     assert 0.4 < about["duration_s"] < 0.7
     assert reported(control, "record.start") == [path.name]
-    assert reported(control, "record.stop")[0].startswith(f"{path.name}: finished, ")
+    assert wait_for_event(control, "record.stop").startswith(f"{path.name}: finished, ")
 
 
 @pytest.mark.slow

@@ -435,7 +435,8 @@ def test_changes_of_sources_are_events_and_log_lines(start, tmp_path, monkeypatc
         lambda t: gone() if t.uri.startswith("soundcard") else opened(t),
     )
     running = start(TONE, SourceTable(uri=str(path), name="short"), absent)
-    wait_until(running, lambda: ("source.ended", "short") in kinds(running))
+    for kind in (("source.ended", "short"), ("source.waiting", "mic")):
+        wait_until(running, lambda kind=kind: kind in kinds(running))
     waiting = [event for event in running.events.since() if event.kind == "source.waiting"]
     assert [(event.source, event.text) for event in waiting] == [
         ("mic", "soundcard: no audio input on this machine")

@@ -68,12 +68,13 @@ def test_products_are_in_demand_while_they_have_subscribers(demanded, raw_subscr
 
 
 def test_subscriptions_to_descriptions_heartbeats_and_last_messages_are_no_demand(
-    demanded, raw_subscriber
+    demanded, raw_subscriber, wait_for_subscribers
 ):
     """Subscriptions to descriptions, heartbeats and last messages are no demand."""
     publisher, _, reported = demanded()
     sub = raw_subscriber(publisher.endpoints[0], "meta/", "hb/", "event/", "last/", "spec/pond/")
     receive(sub)  # or the other one may come first
+    wait_for_subscribers(publisher, 1)
     raw_subscriber(publisher.endpoints[0], "bands/")
     assert reported.get(timeout=TIMEOUT_S) == {"levels"}
     assert publisher.subscribers == 2

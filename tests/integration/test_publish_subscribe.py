@@ -90,12 +90,14 @@ def test_a_late_joiner_gets_description_and_heartbeat_at_once(publish, progress,
 @pytest.mark.slow
 def test_heartbeats_come_without_frames(publish, raw_subscriber):
     """Numbered heartbeats come each second without frames, so silence differs from death."""
+    start_ns = time.monotonic_ns()
     publisher = publish(stats=lambda: make_stats("starting"))
     sub = raw_subscriber(publisher.endpoints[0], "hb/")
     beats = [receive(sub).header for _ in range(3)]
     assert {beat.state for beat in beats} == {"starting"}
     assert [beat.seq - beats[0].seq for beat in beats] == [0, 1, 2]
-    assert (beats[2].t_mono_ns - beats[1].t_mono_ns) * 1e-9 >= 1.0
+    # The first comes with the start and another with the subscription; each may be late.
+    assert (beats[2].t_mono_ns - start_ns) * 1e-9 >= 1.0
 
 
 @pytest.mark.parametrize(
@@ -136,8 +138,9 @@ def test_a_restarted_daemon_has_another_epoch(publish):
     assert max(epochs) < 2**53
 
 
-def test_a_change_is_sent_at_once(publish, raw_subscriber):
-    """A change sends a heartbeat at once and leaves those of other sources on time."""
+def test_a_change_is_sent_at_once(publish, raw_subscriber, monkeypatch):
+    """A change sends a heartbeat before one is due and leaves those of other sources on time."""
+    monkeypatch.setattr("spectrod.wire.sender.HEARTBEAT_PERIOD_S", 10 * TIMEOUT_S)
     state = ["running"]
     publisher = publish(stats=lambda: make_stats(state[0]), names=("mic", "pond"))
     beats = {
@@ -146,11 +149,9 @@ def test_a_change_is_sent_at_once(publish, raw_subscriber):
     first = {name: receive(sub).header for name, sub in beats.items()}
     for name in ("waiting", "running"):
         state[0] = name
-        start_s = time.monotonic()
         publisher.sources[0].changed()
         while (beat := receive(beats["mic"]).header).state != name:
             pass
-        assert time.monotonic() - start_s < 0.5
     reported = publisher.sources[1].heartbeats
     assert beat.seq >= first["mic"].seq + 2
     assert publisher.sources[0].heartbeats >= reported + 2
@@ -287,6 +288,7 @@ def test_a_peer_that_sends_no_subscription_is_cut_off(
         cleanup.callback(publisher.stop)
         with zmq.Context() as context, context.socket(zmq.XSUB) as peer:
             peer.setsockopt(zmq.LINGER, 0)
+            peer.setsockopt(zmq.RECONNECT_IVL, -1)  # it would send the same again
             monitor = peer.get_monitor_socket(zmq.Event.DISCONNECTED)
             peer.connect(publisher.endpoints[0])
             peer.send(nonsense)
