@@ -28,7 +28,7 @@ hypothesis.settings.register_profile("search", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
 
-FORMS = 4
+FORMS = 2
 """Combinations of a test's parameters that `make test` runs on OpenCL, where each compiles."""
 
 
@@ -91,8 +91,8 @@ def pytest_collection_modifyitems(items):
     """
     forms = defaultdict(list)
     for item in items:
-        is_limited = _device_of(item) or item.get_closest_marker("forms")
-        if is_limited and not item.get_closest_marker("every_driver"):
+        is_combination = hasattr(item, "callspec") and not item.get_closest_marker("every_driver")
+        if is_combination and (_device_of(item) or item.get_closest_marker("forms")):
             forms[item.nodeid.partition("[")[0]].append(item)
     for name, combinations in forms.items():
         kept = spread(name, combinations)

@@ -112,6 +112,7 @@ def site(tmp_path, failing_disk, monkeypatch):
     assert not any("Traceback" in line for line in site.daemon.log)
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("name", ["x.spd", "x.wav", "x.png"])
 def test_a_start_on_a_disk_that_hangs_is_refused_and_reads_are_answered(name, site):
     """A start answers ``busy`` after five seconds; a late file is removed and its name is free."""

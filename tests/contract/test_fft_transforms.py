@@ -67,7 +67,7 @@ def lines_of(array):
     return np.moveaxis(array, 1, -1).reshape(-1, array.shape[1])
 
 
-@pytest.mark.forms(10)
+@pytest.mark.forms(5)
 @pytest.mark.parametrize(("index", "spec"), list(enumerate(sample())), ids=map(name, sample()))
 def test_transforms_are_as_exact_as_promised(context, rng, index, spec):
     """Three lines, alternately side by side and one after the other, have the promised accuracy."""

@@ -24,7 +24,7 @@ from spectrod.stft.tables import kernel_spec
 from spectrod.types import SpectrumSpec
 from spectrod.windows import WINDOW_NAMES
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.forms(3)]  # one for each family
 
 # A transform in float32 has a relative L2 error of 1.2e-7 to 2e-7 to 2^20 points, and power the
 # same: most of a frame's error is where most of its power is. Bluestein's lengths take three

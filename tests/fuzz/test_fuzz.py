@@ -82,7 +82,7 @@ def test_mutated_inputs_are_read_or_refused(target, limits):
         limits.run(one.check, data)
 
 
-@pytest.mark.forms(9)
+@pytest.mark.forms(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODULES)
 def test_large_inputs_take_little_time_and_memory(name, tmp_path):
@@ -91,7 +91,7 @@ def test_large_inputs_take_little_time_and_memory(name, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.forms(9)
+@pytest.mark.forms(3)
 @pytest.mark.slow
 @pytest.mark.skipif(not HAS_ATHERIS, reason="Atheris has no wheel for this platform")
 @pytest.mark.parametrize("name", MODULES)

@@ -33,6 +33,7 @@ def relative_l2(actual, expected):
     return np.linalg.norm(actual - expected) / np.linalg.norm(expected)
 
 
+@pytest.mark.forms(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("window", NAMES)
 @pytest.mark.parametrize("nfft", [64, 128, 256, 512, 1024, 2048, 4096, 8192])
