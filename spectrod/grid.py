@@ -94,6 +94,8 @@ class RowGrid:
         """Return the positions of the first rows' starts, (n_rows,) int64."""
         whole, part = divmod(self.step.numerator, self.step.denominator)
         rows = np.arange(n_rows)
+        if part == 0:
+            return rows * whole
         return rows * whole + (phase + rows * part) // self.step.denominator
 
     def place(self, frame: int, phase: int = 0) -> int:

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class BufferPool:
 
     def lend(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> "Lease":
         """Lend memory for an array."""
-        n_bytes = dtype.itemsize * int(np.prod(shape))
+        n_bytes = dtype.itemsize * prod(shape)
         size = 1 << max(n_bytes - 1, 1).bit_length()
         spare = self._spare.setdefault(size, deque(maxlen=self._spare_max))
         try:

@@ -261,6 +261,11 @@ class MirroredSampleBuffer(SampleBuffer):
         super().move(first)
         self._sent = first
 
+    def restart(self, position: int) -> None:
+        """Drop all samples; none of them is uploaded."""
+        super().restart(position)
+        self._sent = position
+
     def _send(self, place: int, n: int) -> None:
         layout, start = self.layout, self._transfers
         if layout.interleaved or layout.channels == 1:

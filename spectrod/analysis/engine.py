@@ -68,7 +68,13 @@ class FramePlan(Protocol):
         ...
 
     def submit(
-        self, place: int, n_frames: int, out: NDArray[Any] | None = None, *, phase: int = 0
+        self,
+        place: int,
+        n_frames: int,
+        out: NDArray[Any] | None = None,
+        *,
+        phase: int = 0,
+        source: SampleBuffer | None = None,
     ) -> PendingRows:
         """Start to compute frames, which follow the previous ones unless restarted.
 
@@ -83,6 +89,8 @@ class FramePlan(Protocol):
             C-contiguous destination of the rows; by default memory of the plan.
         phase : int
             Phase of the first frame's row, see ``spectrod.grid.RowGrid``.
+        source : SampleBuffer, optional
+            Other buffer of the same engine and layout with the frames' samples.
 
         Raises
         ------
@@ -103,6 +111,9 @@ class Engine(Protocol):
         Engine that continues if this one fails; None if a failure is an error.
     batch_bytes : int
         Suitable size of a batch, the larger of samples and results [bytes].
+    block_batch_bytes : int
+        Maximum size of a batch of a long block that the engine reads in its own memory; 0 if the
+        engine reads copies of samples [bytes].
     """
 
     @property
@@ -113,6 +124,9 @@ class Engine(Protocol):
 
     @property
     def batch_bytes(self) -> int: ...  # noqa: D102 - above
+
+    @property
+    def block_batch_bytes(self) -> int: ...  # noqa: D102 - above
 
     def sample_buffer(self, layout: SampleLayout, capacity: int) -> SampleBuffer:
         """Make an empty buffer in memory that suits the device.

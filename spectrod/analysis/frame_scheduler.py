@@ -43,8 +43,10 @@ class Submitted:
         Phase of the first frame's row, see ``RowGrid``.
     instant : int, optional
         UTC of the start of that row, see ``Cursor``.
+    source : SampleBuffer
+        Buffer with the samples.
     moves, done, primed, engine, rows
-        Number of moves of the buffer, state of the averages, name of the engine, and the rows, all
+        Number of moves of that buffer, state of the averages, name of the engine, and the rows, all
         at the time of the launch.
     is_collected : bool
         Whether the rows are complete; the samples may be overwritten then.
@@ -61,6 +63,7 @@ class Submitted:
     is_cut: bool
     phase: int
     instant: int | None
+    source: SampleBuffer
     rows: PendingRows
     moves: int = 0
     done: int = 0
@@ -89,6 +92,8 @@ class FrameScheduler:
         Window with the samples.
     batch_frames : int
         Frames of a full batch.
+    max_frames : int
+        Maximum number of frames of a batch; those of long blocks have more frames.
 
     Attributes
     ----------
@@ -110,9 +115,11 @@ class FrameScheduler:
         engine: Engine,
         buffer: SampleBuffer,
         batch_frames: int,
+        max_frames: int,
     ) -> None:
         self.spec = spec
         self.batch_frames = batch_frames
+        self._max_frames = max_frames
         self._cursor = Cursor(spec)
         self._period_ns = row_period_s(spec.rate_hz) * NS_PER_S if spec.align == "utc" else None
         self.gap: int | None = None
@@ -142,6 +149,10 @@ class FrameScheduler:
         """Move the origin of all positions forward by a number of samples."""
         self._cursor.shift(n_samples)
         self._covered -= n_samples
+
+    def read_from(self, buffer: SampleBuffer, batch_frames: int) -> None:
+        """Read the next frames, at the same positions, from another buffer in other batches."""
+        self._buffer, self.batch_frames = buffer, batch_frames
 
     def align(self, timing: Timing) -> None:
         """Move the next row to its UTC instant, if rows are aligned."""
@@ -325,6 +336,7 @@ class FrameScheduler:
             is_cut,
             self._cursor.phase,
             self._cursor.instant,
+            self._buffer,
             _NO_ROWS,
         )
         was_lead = self._cursor.lead > 0
@@ -338,9 +350,12 @@ class FrameScheduler:
         self._launch(batch)
 
     def wait_in_flight(self) -> None:
-        """Wait for batches launched before the buffer was moved; they remain in flight."""
+        """Wait for batches launched before the buffer was moved, or from another one.
+
+        They remain in flight.
+        """
         for batch in self.in_flight:
-            if batch.moves < self._buffer.moves:
+            if batch.source is not self._buffer or batch.moves < batch.source.moves:
                 batch.rows = Computed(batch.rows.collect())
                 batch.is_collected = True
 
@@ -382,7 +397,12 @@ class FrameScheduler:
         )
 
     def move_to(
-        self, engine: Engine, plan: FramePlan, buffer: SampleBuffer, batch_frames: int
+        self,
+        engine: Engine,
+        plan: FramePlan,
+        buffer: SampleBuffer,
+        batch_frames: int,
+        max_frames: int,
     ) -> None:
         """Continue with another plan and buffer; nothing is in flight, and averages continue.
 
@@ -394,14 +414,14 @@ class FrameScheduler:
             New plan of the same spec; the present one is of NumPy.
         buffer : SampleBuffer
             Buffer of the plan, with the same samples at the same positions.
-        batch_frames : int
-            Frames of a full batch.
+        batch_frames, max_frames : int
+            Frames of a full batch, and the maximum of all batches.
         """
         assert not self.in_flight
         assert isinstance(self._plan, NumpyPlan)
         plan.resume(self._plan.count, self._plan.average_power)
         self._plan, self._buffer, self._engine_name = plan, buffer, engine.name
-        self.batch_frames = batch_frames
+        self.batch_frames, self._max_frames = batch_frames, max_frames
 
     def replay(self, engine: Engine) -> int:
         """Recompute the uncollected frames in flight on another engine.
@@ -470,7 +490,7 @@ class FrameScheduler:
         self.in_flight.remove(batch)
 
     def _use(self, engine: Engine) -> None:
-        self._plan = engine.plan(self.spec, self._buffer, self.batch_frames)
+        self._plan = engine.plan(self.spec, self._buffer, self._max_frames)
         self._engine_name = engine.name
 
     def _launch(self, batch: Submitted) -> None:
@@ -478,8 +498,10 @@ class FrameScheduler:
             self._plan.restart()
         count = self._plan.count
         batch.done, batch.primed = count.done, count.primed
-        batch.moves = self._buffer.moves
+        batch.moves = batch.source.moves
         batch.engine = self._engine_name
         if batch.is_cut:
             count.cut(batch.n_frames)
-        batch.rows = self._plan.submit(batch.place, batch.n_frames, phase=batch.phase)
+        batch.rows = self._plan.submit(
+            batch.place, batch.n_frames, phase=batch.phase, source=batch.source
+        )

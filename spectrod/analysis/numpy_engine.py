@@ -28,7 +28,7 @@ class NumpyEngine:
 
     name = "numpy"
     fallback = None
-    batch_bytes = 1 << 20
+    batch_bytes = block_batch_bytes = 1 << 20
 
     def sample_buffer(self, layout: SampleLayout, capacity: int) -> SampleBuffer:
         """Make an empty buffer."""
@@ -90,14 +90,20 @@ class NumpyPlan:
         return None if self._average is None else self._average.state
 
     def submit(
-        self, place: int, n_frames: int, out: NDArray[Any] | None = None, *, phase: int = 0
+        self,
+        place: int,
+        n_frames: int,
+        out: NDArray[Any] | None = None,
+        *,
+        phase: int = 0,
+        source: SampleBuffer | None = None,
     ) -> "Computed":
-        """Compute frames, the first at an index of the buffer's data."""
+        """Compute frames, the first at an index of a buffer's data."""
         if self._average is not None:
             self._average.frames = self.count.frames
         self.count.take(n_frames)
         rows = self._reference.rows(
-            self._buffer.data,
+            (source or self._buffer).data,
             place,
             self._hop,
             n_frames,

@@ -22,8 +22,9 @@ from spectrod.units import Float32Array
 _log = logging.getLogger(__name__)
 
 # Results that stay in a processor's cache until they are read; enough work for a GPU to hide the
-# cost of a launch.
+# cost of a launch. A long block is there already: few launches are faster.
 _SHARED_BATCH_BYTES = 1 << 21
+_SHARED_BLOCK_BATCH_BYTES = 1 << 23
 _MIRRORED_BATCH_BYTES = 1 << 25
 
 
@@ -62,9 +63,9 @@ class OpenCLEngine:
         self.name = f"opencl:{device.label}"
         self.fallback = fallback
         self.context = Context(device, profiling=profiling, compiles=compiles)
-        self.batch_bytes = (
-            _SHARED_BATCH_BYTES if device.shares_host_memory else _MIRRORED_BATCH_BYTES
-        )
+        is_shared = device.shares_host_memory
+        self.batch_bytes = _SHARED_BATCH_BYTES if is_shared else _MIRRORED_BATCH_BYTES
+        self.block_batch_bytes = _SHARED_BLOCK_BATCH_BYTES if is_shared else 0
         self._memory = device_memory(self.context)
         self._stages = StagePool(self.context)
         self._transposer: Transposer | None = None

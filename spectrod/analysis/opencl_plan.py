@@ -88,9 +88,16 @@ class OpenCLPlan:
             self._context.upload(self._state, state)
 
     def submit(
-        self, place: int, n_frames: int, out: NDArray[Any] | None = None, *, phase: int = 0
+        self,
+        place: int,
+        n_frames: int,
+        out: NDArray[Any] | None = None,
+        *,
+        phase: int = 0,
+        source: SampleBuffer | None = None,
     ) -> "InFlight":
-        """Enqueue frames, the first at an index of the buffer's data, and start the device."""
+        """Enqueue frames, the first at an index of a buffer's data, and start the device."""
+        buffer = self._buffer if source is None else cast("DeviceSamples", source)
         average = None
         if self._state is not None:
             count = self.count
@@ -98,7 +105,7 @@ class OpenCLPlan:
         target = self._results.target((self.count.take(n_frames), *self._row_shape), out)
         events = self._stage.launch(
             target.buffer(),
-            self._buffer.samples(place),
+            buffer.samples(place),
             self._hop,
             n_frames,
             self._row_shape[0],
@@ -106,7 +113,7 @@ class OpenCLPlan:
             places=row_places(self._grid, phase),
             scratch=self._scratch,
         )
-        in_flight = InFlight(self._context, target, events[-1], self._buffer)
+        in_flight = InFlight(self._context, target, events[-1], buffer)
         self._context.begin()
         target.begin(events)
         return in_flight
@@ -129,14 +136,18 @@ class InFlight:
     ) -> None:
         self._context = context
         self._target = target
-        self._last_event = last_event
+        self._last_event: Any = last_event
         self._buffer = buffer
 
     def collect(self) -> NDArray[Any]:
         """Wait for the rows."""
-        return self._target.collect()
+        rows = self._target.collect()
+        self._last_event = None
+        return rows
 
     def __del__(self) -> None:
+        if self._last_event is None:
+            return
         # ``collect`` raises failures; __del__ cannot.
         with suppress(DeviceError):
             self._context.wait(self._last_event)

@@ -17,6 +17,8 @@ _PART_BYTES_MIN = 1 << 20
 def in_parts(work: Callable[[slice], T], n: int, n_bytes: int) -> list[T]:
     """Call a function for consecutive parts of n items, in threads if they have many bytes.
 
+    The calling thread takes the first part.
+
     Parameters
     ----------
     work : callable
@@ -37,7 +39,9 @@ def in_parts(work: Callable[[slice], T], n: int, n_bytes: int) -> list[T]:
     if n_parts < 2:
         return [work(slice(0, n))]
     parts = [slice(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
-    return list(_threads(os.getpid()).map(work, parts))
+    threads = _threads(os.getpid())
+    others = [threads.submit(work, part) for part in parts[1:]]
+    return [work(parts[0]), *(other.result() for other in others)]
 
 
 def copy(out: NDArray[Any], source: NDArray[Any], axis: int) -> None:

@@ -92,6 +92,15 @@ class SampleBuffer:
             target[...] = samples.copy()  # they may overlap
         self.end += n
 
+    def restart(self, position: int) -> None:
+        """Drop all samples; the next one has a position."""
+        self.start = self.end = position
+
+    def shift(self, n_samples: int) -> None:
+        """Add a number to the positions of all samples."""
+        self.start += n_samples
+        self.end += n_samples
+
     def place(self, position: int) -> int:
         """Return the index in ``data`` of the sample at a position."""
         return position - self.start

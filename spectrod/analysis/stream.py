@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from spectrod.analysis.cursor import Timing
 from spectrod.analysis.engine import IN_FLIGHT_MAX, Engine, fallback_for
 from spectrod.analysis.frame_scheduler import FrameScheduler
-from spectrod.analysis.samples import is_finite, require_finite
+from spectrod.analysis.samples import is_finite, memory_of, require_finite
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.sample_layout import SampleLayout
 from spectrod.types import Block, SampleFormat, SpectrumBatch, SpectrumSpec
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 _BATCH_FRAMES_MAX = 1 << 16
 _REACH_BYTES_MIN = 1 << 16
+_LONG_BLOCK_BYTES = 1 << 20
+"""Minimum size of a block that is read in place [bytes]: a launch takes as long as a shorter copy.
+"""
+_LONG_BLOCK_WINDOWS = 8
+"""Minimum length of such a block [windows]: its first frames start in earlier blocks."""
 _FOREVER = float("inf")
 
 _log = logging.getLogger(__name__)
@@ -31,7 +37,8 @@ class FrameStream:
 
     A frame starts every ``spec.hop`` samples. A frame that would span a gap is not computed: after
     a gap, frames and averages restart, and the next batch of each spec reports the gap's size.
-    Samples are copied once, to the end of a buffer in which all frames are read in place.
+    Samples are copied once, to the end of a buffer in which all frames are read in place. Frames
+    that lie in a long block are read from its own memory, before ``push`` returns.
 
     An average that a gap or ``finish`` cuts makes a shorter row, in a batch of its own whose
     ``cut_frames`` is the number of its frames.
@@ -125,21 +132,21 @@ class FrameStream:
             self._open()
 
     def _open(self) -> None:
-        self._buffer, counts = self._sized_buffer(self.engine)
+        self._buffer, self._sizes = self._sized_buffer(self.engine)
         self.schedulers = [
-            FrameScheduler(spec, self.engine, self._buffer, count)
-            for spec, count in zip(self.specs, counts, strict=True)
+            FrameScheduler(spec, self.engine, self._buffer, sizes.full, sizes.block)
+            for spec, sizes in zip(self.specs, self._sizes, strict=True)
         ]
 
-    def _sized_buffer(self, engine: Engine) -> "tuple[SampleBuffer, list[int]]":
-        """Make a buffer of an engine; also return the frames of a full batch of each spec."""
+    def _sized_buffer(self, engine: Engine) -> "tuple[SampleBuffer, list[_BatchSizes]]":
+        """Make a buffer of an engine; also return the sizes of each spec's batches."""
         layout = self._layout
-        counts = [self._batch_frames or _batch_frames(s, layout, engine) for s in self.specs]
-        sized = zip(self.specs, counts, strict=True)
-        reach = max(_reach(spec, count, layout) for spec, count in sized)
+        sizes = [_batch_sizes(spec, layout, engine, self._batch_frames) for spec in self.specs]
+        sized = zip(self.specs, sizes, strict=True)
+        reach = max(_reach(spec, size.full, layout) for spec, size in sized)
         if any(spec.averaging_frames > 1 for spec in self.specs):  # a frame waits for the next
             reach += max(spec.hop for spec in self.specs)
-        return engine.sample_buffer(layout, 2 * reach), counts
+        return engine.sample_buffer(layout, 2 * reach), sizes
 
     @property
     def layout(self) -> SampleLayout:
@@ -321,6 +328,74 @@ class FrameStream:
         return buffer.data[:, buffer.fill : buffer.fill + min(room, n_max)]
 
     def _append(self, samples: NDArray[Any], out: list[SpectrumBatch]) -> None:
+        block = self._buffer_over(samples)
+        if block is None:
+            self._copy(samples, out)
+            return
+        # The frames that start before the block end in these samples.
+        n_first = self._n_first
+        self._copy(samples[:, :n_first], out)
+        self._submit_due(0.0, out)
+        assert self._offset is not None
+        assert self._clock is not None
+        block.shift(self._clock.sample_index - self._offset)
+        if all(scheduler.next >= block.start for scheduler in self.schedulers):
+            self._compute_in_place(block, out)
+        else:
+            self._copy(samples[:, n_first:], out)
+
+    @property
+    def _n_first(self) -> int:
+        """Number of samples in which all frames end that start before them and may be submitted.
+
+        The newest frame of an average may have to wait for the next one.
+        """
+        return max(
+            spec.win_length + (spec.hop if spec.averaging_frames > 1 else 0) for spec in self.specs
+        )
+
+    def _buffer_over(self, samples: NDArray[Any]) -> "SampleBuffer | None":
+        """Return a buffer over a long block's own memory; None if its samples are to be copied."""
+        is_long = (
+            self.engine.block_batch_bytes > 0
+            and samples.nbytes >= _LONG_BLOCK_BYTES
+            and samples.shape[1] >= _LONG_BLOCK_WINDOWS * self._n_first
+        )
+        # Frames may have to wait for a batch of the requested size.
+        may_wait = self._batch_frames is not None and self._wait_samples > 0.0
+        if not is_long or may_wait or np.may_share_memory(samples, self._buffer.data):
+            return None
+        found = memory_of(samples)
+        if found is None or not self._is_of_layout(found[1]):
+            return None
+        try:
+            return self.engine.sample_buffer_over(self._layout, found[0])
+        except DeviceError as error:
+            self._fall_back(error)
+            return None
+
+    def _is_of_layout(self, layout: SampleLayout) -> bool:
+        """Return whether samples of a layout have that of the stream; one channel has no order."""
+        return layout.sample_format == self._layout.sample_format and (
+            layout.channels == 1 or layout.interleaved == self._layout.interleaved
+        )
+
+    def _compute_in_place(self, block: "SampleBuffer", out: list[SpectrumBatch]) -> None:
+        """Compute the frames in a block; then keep the samples that later frames need."""
+        buffer = self._buffer
+        try:
+            for scheduler, sizes in zip(self.schedulers, self._sizes, strict=True):
+                scheduler.read_from(block, sizes.block)
+            self._advance(0.0, out)
+        finally:  # after an exception frames may be in flight, and the block is the caller's
+            for scheduler, sizes in zip(self.schedulers, self._sizes, strict=True):
+                scheduler.read_from(buffer, sizes.full)
+            self._wait_in_flight()
+        first = min(block.end, self._needs)
+        buffer.restart(first)
+        buffer.append(block.data[:, block.place(first) :])
+
+    def _copy(self, samples: NDArray[Any], out: list[SpectrumBatch]) -> None:
         first, n = 0, samples.shape[1]
         while first < n:
             first += self._skip(n - first)
@@ -372,6 +447,16 @@ class FrameStream:
 
     def _advance(self, wait_samples: float, out: list[SpectrumBatch]) -> None:
         """Submit full batches and frames that have waited long enough; deliver the latter."""
+        self._submit_due(wait_samples, out)
+        for scheduler in self.schedulers:
+            while (
+                scheduler.in_flight
+                and scheduler.waited(scheduler.in_flight[0].first) >= wait_samples
+            ):
+                self._deliver(scheduler, out)
+
+    def _submit_due(self, wait_samples: float, out: list[SpectrumBatch]) -> None:
+        """Submit full batches and frames that have waited long enough."""
         for scheduler in self.schedulers:
             self._align(scheduler)
             scheduler.skip_unwanted()
@@ -379,12 +464,6 @@ class FrameStream:
                 is_cut = scheduler.finishes_lead(n_frames)
                 self._submit(scheduler, n_frames, out, is_cut=is_cut)
                 self._align(scheduler)
-        for scheduler in self.schedulers:
-            while (
-                scheduler.in_flight
-                and scheduler.waited(scheduler.in_flight[0].first) >= wait_samples
-            ):
-                self._deliver(scheduler, out)
 
     def _align(self, scheduler: FrameScheduler) -> None:
         if scheduler.spec.align != "start" and self._offset is not None and self._clock is not None:
@@ -420,10 +499,10 @@ class FrameStream:
         """Compute all later frames on another engine; averages continue."""
         self._advance(0.0, out)
         try:
-            buffer, counts = self._sized_buffer(engine)
+            buffer, sizes = self._sized_buffer(engine)
             plans = [
-                engine.plan(spec, buffer, count)
-                for spec, count in zip(self.specs, counts, strict=True)
+                engine.plan(spec, buffer, size.block)
+                for spec, size in zip(self.specs, sizes, strict=True)
             ]
         except DeviceError as error:
             _log.warning("%s cannot be used, continuing with NumPy: %s", engine.name, error)
@@ -433,10 +512,10 @@ class FrameStream:
         buffer.append(old.data[:, old.place(first) : old.fill])
         if self._offset is not None:
             self._offset += first
-        for scheduler, plan, count in zip(self.schedulers, plans, counts, strict=True):
+        for scheduler, plan, size in zip(self.schedulers, plans, sizes, strict=True):
             scheduler.shift(first)
-            scheduler.move_to(engine, plan, buffer, count)
-        self._buffer, self.engine = buffer, engine
+            scheduler.move_to(engine, plan, buffer, size.full, size.block)
+        self._buffer, self._sizes, self.engine = buffer, sizes, engine
 
     def _fall_back(self, error: DeviceError) -> None:
         """Recompute frames in flight, and compute all later ones, on the engine's fallback."""
@@ -447,10 +526,14 @@ class FrameStream:
 
 
 def _batches(scheduler: FrameScheduler, wait_samples: float) -> Iterator[int]:
-    """Yield the sizes of batches to submit: full ones, and frames that may not wait."""
+    """Yield the sizes of batches to submit: full ones, and frames that may not wait.
+
+    If none may wait, the sizes are about equal: a small batch takes long for its frames.
+    """
     while (n_frames := scheduler.n_due()) > 0:
         if n_frames >= scheduler.batch_frames:
-            yield scheduler.batch_frames
+            n_batches = -(-n_frames // scheduler.batch_frames)
+            yield scheduler.batch_frames if wait_samples else -(-n_frames // n_batches)
         elif scheduler.finishes_lead(n_frames) or scheduler.waited(scheduler.next) >= wait_samples:
             yield n_frames
         else:
@@ -483,12 +566,30 @@ def _beyond(spec: SpectrumSpec) -> int:
     return max(0, ceil(spec.row_step) - (spec.averaging_frames - 1) * spec.hop)
 
 
-def _batch_frames(spec: SpectrumSpec, layout: SampleLayout, engine: Engine) -> int:
-    """Return the number of frames whose samples or results have the size that suits the engine."""
+@dataclass(frozen=True, slots=True)
+class _BatchSizes:
+    """Frames of a full batch, and maximum number of frames of a batch of a long block."""
+
+    full: int
+    block: int
+
+
+def _batch_sizes(
+    spec: SpectrumSpec, layout: SampleLayout, engine: Engine, batch_frames: int | None
+) -> _BatchSizes:
+    """Return the requested size, or sizes that suit the engine."""
+    if batch_frames is not None:
+        return _BatchSizes(batch_frames, batch_frames)
+    full = _frames_of(engine.batch_bytes, spec, layout)
+    return _BatchSizes(full, max(full, _frames_of(engine.block_batch_bytes, spec, layout)))
+
+
+def _frames_of(n_bytes: int, spec: SpectrumSpec, layout: SampleLayout) -> int:
+    """Return the number of frames whose samples or results, the larger of them, have a size."""
     value_bytes = 8 if spec.output == "complex" else 4
     row_bytes = spec.n_signals * spec.n_computed * value_bytes
     frame_bytes = max(spec.hop * layout.step_bytes, row_bytes // spec.averaging_frames, 1)
-    return max(1, min(_BATCH_FRAMES_MAX, engine.batch_bytes // frame_bytes))
+    return max(1, min(_BATCH_FRAMES_MAX, n_bytes // frame_bytes))
 
 
 def _reach(spec: SpectrumSpec, batch_frames: int, layout: SampleLayout) -> int:

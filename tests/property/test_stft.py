@@ -33,10 +33,11 @@ ANYHOW = settings(max_examples=25, suppress_health_check=[HealthCheck.function_s
 
 @pytest.fixture(scope="module")
 def _small_windows():
-    """Make windows so small that samples are moved often."""
-    kept, stream._REACH_BYTES_MIN = stream._REACH_BYTES_MIN, 0
+    """Make windows so small that samples are moved often, and read short blocks in place."""
+    kept = stream._REACH_BYTES_MIN, stream._LONG_BLOCK_BYTES
+    stream._REACH_BYTES_MIN, stream._LONG_BLOCK_BYTES = 0, 1 << 10
     yield
-    stream._REACH_BYTES_MIN = kept
+    stream._REACH_BYTES_MIN, stream._LONG_BLOCK_BYTES = kept
 
 
 @pytest.fixture(scope="module", params=["as it is", "mirrored"])
@@ -64,7 +65,8 @@ waits = {
 
 
 def block(first, last, **kwargs):
-    return Block(NOISE[:, first:last], first, first * 1000, first * 1000, **kwargs)
+    samples = np.ascontiguousarray(NOISE[:, first:last])
+    return Block(samples, first, first * 1000, first * 1000, **kwargs)
 
 
 def collected(batches, spec):

@@ -336,6 +336,7 @@ class Failing:
     def __init__(self, engine):
         self._engine, self.name, self.fallback = engine, "failing", engine
         self.batch_bytes, self.fails = engine.batch_bytes, False
+        self.block_batch_bytes = 0
 
     def sample_buffer(self, layout, capacity):
         return self._engine.sample_buffer(layout, capacity)
