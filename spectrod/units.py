@@ -22,6 +22,9 @@ SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
 FULL_SCALE_SINE_FS2 = 0.5
 """Mean square of a full-scale sine [FS^2]."""
 
+FULL_SCALE = 1.0 - 2.0**-15
+"""Lowest level that counts as full scale: the largest value of 16-bit samples [FS]."""
+
 FLOOR_DBFS = -200.0
 """Lowest reported level: the logarithm of digital silence is infinite [dBFS]."""
 

@@ -7,8 +7,8 @@ from spectrod.units import Float64Array
 
 CLASS_DB = 0.01
 """Width of a class [dB]."""
-LOWEST_DB, HIGHEST_DB = -200.0, 60.0
-"""Range of the classes, re 1 FS^2 [dB]; levels outside count in the class at this end."""
+LOWEST_DB, HIGHEST_DB = -204.0, 56.0
+"""Range of the classes, re 1 FS^2 [dB]: from -201 dBFS. Levels outside count at its ends."""
 N_CLASSES = round((HIGHEST_DB - LOWEST_DB) / CLASS_DB)
 
 BYTES_PER_CHANNEL = 8 * N_CLASSES
@@ -86,30 +86,32 @@ class PowerHistogram:
 
     Attributes
     ----------
-    counts : (N_CLASSES,) int64
-    sums : (N_CLASSES,) float64
-        [FS^2]
+    classes : dict of int to (int, float)
+        Count and sum [FS^2] of each class that is not empty.
     """
 
     def __init__(self) -> None:
-        self.counts = np.zeros(N_CLASSES, np.int64)
-        self.sums = np.zeros(N_CLASSES)
+        self.classes: dict[int, tuple[int, float]] = {}
 
     def add(self, power: Float64Array) -> None:
         """Count (n,) powers [FS^2]."""
-        classes = _classes(power)
-        np.add.at(self.counts, classes, 1)
-        np.add.at(self.sums, classes, power)
+        for number, one in zip(_classes(power).tolist(), power.tolist(), strict=True):
+            self._add(number, 1, one)
 
     def merge(self, other: "PowerHistogram") -> None:
         """Add the counts and sums of another histogram."""
-        self.counts += other.counts
-        self.sums += other.sums
+        for number, (count, total) in other.classes.items():
+            self._add(number, count, total)
+
+    def _add(self, number: int, count: int, total: float) -> None:
+        count_before, total_before = self.classes.get(number, (0, 0.0))
+        self.classes[number] = (count_before + count, total_before + total)
 
     def mean_above(self, power: float) -> float:
         """Return the mean of the powers in classes whose mean is above a power; NaN without any."""
-        counts, sums = self._above(power)
-        return float(sums.sum() / counts.sum()) if len(counts) else np.nan
+        above = self._above(power)
+        n = sum(count for count, _ in above)
+        return sum(total for _, total in above) / n if n else np.nan
 
     def ranked_above(self, power: float, percent: float) -> float:
         """Return the power of a percentile of those above a power; NaN without any.
@@ -120,16 +122,16 @@ class PowerHistogram:
         ----------
         .. [1] EBU Tech 3342, annex: MATLAB implementation.
         """
-        counts, sums = self._above(power)
-        if not len(counts):
-            return np.nan
-        reached = np.cumsum(counts)
-        number = int(np.floor((int(reached[-1]) - 1) * percent / 100.0 + 1.5))
-        k = int(np.searchsorted(reached, number))
-        return float(sums[k] / counts[k])
+        above = self._above(power)
+        n = sum(count for count, _ in above)
+        left = int(np.floor((n - 1) * percent / 100.0 + 1.5))
+        for count, total in above:
+            left -= count
+            if left <= 0:
+                return total / count
+        return np.nan
 
-    def _above(self, power: float) -> tuple[NDArray[np.int64], Float64Array]:
-        """Return counts and sums of the classes that are not empty and on average above a power."""
-        some = np.flatnonzero(self.counts)
-        some = some[self.sums[some] > power * self.counts[some]]
-        return self.counts[some], self.sums[some]
+    def _above(self, power: float) -> list[tuple[int, float]]:
+        """Return counts and sums of the classes whose mean is above a power, in order."""
+        ordered = (self.classes[number] for number in sorted(self.classes))
+        return [(count, total) for count, total in ordered if total > power * count]

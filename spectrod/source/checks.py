@@ -8,14 +8,12 @@ from numpy.typing import NDArray
 
 from spectrod.units import (
     FLOOR_DBFS,
+    FULL_SCALE,
     FULL_SCALE_SINE_FS2,
     Float32Array,
     Float64Array,
     power_to_level,
 )
-
-FULL_SCALE = 1.0 - 2.0**-15
-"""Lowest level that counts as full scale: the largest value of 16-bit samples."""
 
 _HOLD_S = 1.0
 _CLIP_RUN = 3

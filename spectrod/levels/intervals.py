@@ -1,0 +1,175 @@
+"""Intervals of samples on a grid, and the parts of the day."""
+
+import datetime as dt
+from math import ceil, floor
+from typing import Literal, get_args
+from zoneinfo import ZoneInfo
+
+from spectrod.errors import ConfigError
+from spectrod.levels.quantities import PERIODS
+from spectrod.units import NS_PER_S
+
+LevelAlign = Literal["start", "utc", "local"]
+LEVEL_ALIGNS: tuple[LevelAlign, ...] = get_args(LevelAlign)
+
+DAY_S = 86400.0
+_PERIOD_HOURS = (7, 19, 23)
+"""Local hours at which day, evening and night begin: Directive 2002/49/EC, annex I."""
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class UtcOfSamples:
+    """The UTC of samples by their index, from one known pair.
+
+    Parameters
+    ----------
+    fs : float
+        Sample rate [Hz].
+    """
+
+    def __init__(self, fs: float) -> None:
+        self._fs = fs
+        self._index, self._utc_ns = 0, 0
+
+    def set(self, index: int, utc_ns: int) -> None:
+        """Set the UTC of a sample [ns]."""
+        self._index, self._utc_ns = index, utc_ns
+
+    def utc_ns(self, index: int) -> int:
+        """Return the UTC of a sample [ns]."""
+        return self._utc_ns + round((index - self._index) * NS_PER_S / self._fs)
+
+    def index_at(self, utc_ns: int) -> int:
+        """Return the index of the first sample at or after a UTC [ns]."""
+        # A sample a nanosecond early is at this time: times of samples are rounded.
+        since = ceil((utc_ns - self._utc_ns) * self._fs / NS_PER_S - 1e-6)
+        return self._index + since
+
+
+class IntervalGrid:
+    """The bounds of intervals.
+
+    Parameters
+    ----------
+    fs : float
+        Sample rate [Hz].
+    interval_s : float
+        Length of an interval [s].
+    align : {"start", "utc", "local"}
+        Count intervals from sample 0, from 1970-01-01T00:00Z, or as days of local time.
+    zone : ZoneInfo
+        Time zone of local days.
+    clock : UtcOfSamples
+        Times of the samples; unused with "start".
+
+    Raises
+    ------
+    ConfigError
+        If ``align`` is unknown, or is "local" and the interval is not a day.
+    """
+
+    def __init__(
+        self, fs: float, interval_s: float, align: LevelAlign, zone: ZoneInfo, clock: UtcOfSamples
+    ) -> None:
+        if align not in LEVEL_ALIGNS:
+            raise ConfigError(f"align={align!r}: must be one of {', '.join(LEVEL_ALIGNS)}")
+        if align == "local" and interval_s != DAY_S:
+            raise ConfigError(
+                f"interval_s={interval_s:g}: align='local' needs an interval of one day, "
+                f"{DAY_S:g} s"
+            )
+        self._step = interval_s * fs
+        self._interval_ns = round(interval_s * NS_PER_S)
+        self._align, self._zone, self._clock = align, zone, clock
+
+    def around(self, index: int) -> tuple[int, int]:
+        """Return the first sample of the interval that holds a sample, and that of the next."""
+        if self._align == "start":
+            number = floor(index / self._step)
+            # Rounding can put a bound on either side of the sample.
+            while round((number + 1) * self._step) <= index:
+                number += 1
+            return round(number * self._step), round((number + 1) * self._step)
+        begin_ns, end_ns = self._around_utc_ns(self._clock.utc_ns(index))
+        begin, end = self._clock.index_at(begin_ns), self._clock.index_at(end_ns)
+        if end <= index:  # the sample is the first of the next interval by rounding
+            begin_ns, end_ns = self._around_utc_ns(end_ns)
+            begin, end = end, self._clock.index_at(end_ns)
+        return begin, end
+
+    def _around_utc_ns(self, utc_ns: int) -> tuple[int, int]:
+        if self._align == "utc":
+            begin_ns = utc_ns - utc_ns % self._interval_ns
+            return begin_ns, begin_ns + self._interval_ns
+        date = local_date(utc_ns, self._zone)
+        return (
+            local_utc_ns(date, 0, self._zone),
+            local_utc_ns(date + dt.timedelta(days=1), 0, self._zone),
+        )
+
+
+def local_date(utc_ns: int, zone: ZoneInfo) -> dt.date:
+    """Return the local date at a UTC [ns]."""
+    return _local_time(utc_ns, zone).date()
+
+
+def _local_time(utc_ns: int, zone: ZoneInfo) -> dt.datetime:
+    return (_EPOCH + dt.timedelta(seconds=utc_ns // NS_PER_S)).astimezone(zone)
+
+
+def local_utc_ns(date: dt.date, hour: int, zone: ZoneInfo) -> int:
+    """Return the UTC of a local hour [ns]; the first of two, and the next after one left out."""
+    local = dt.datetime.combine(date, dt.time(hour), tzinfo=zone)
+    return (local.astimezone(dt.UTC) - _EPOCH) // dt.timedelta(seconds=1) * NS_PER_S
+
+
+def period_at(utc_ns: int, zone: ZoneInfo) -> tuple[int, int]:
+    """Return the part of the day at a UTC, and when it ends.
+
+    Parameters
+    ----------
+    utc_ns : int
+        UTC [ns].
+    zone : ZoneInfo
+        Time zone.
+
+    Returns
+    -------
+    period : int
+        0 from 07 to 19 h, 1 from 19 to 23 h, 2 from 23 to 07 h local time.
+    end_utc_ns : int
+        [ns]
+    """
+    date = local_date(utc_ns, zone)
+    for number, hour in enumerate(_PERIOD_HOURS):
+        begin_ns = local_utc_ns(date, hour, zone)
+        if utc_ns < begin_ns:
+            return (number - 1) % len(PERIODS), begin_ns
+    return 2, local_utc_ns(date + dt.timedelta(days=1), _PERIOD_HOURS[0], zone)
+
+
+def period_hours(begin_utc_ns: int, end_utc_ns: int, zone: ZoneInfo) -> tuple[float, float, float]:
+    """Return the hours of day, evening and night of the local dates that a span touches.
+
+    Parameters
+    ----------
+    begin_utc_ns, end_utc_ns : int
+        UTC at the first sample and after the last one [ns].
+    zone : ZoneInfo
+        Time zone.
+
+    Returns
+    -------
+    hours : tuple of three float
+        12, 4 and 8 a date; the night of a date with a change of the clock has 7 or 9.
+    """
+    hours = [0.0, 0.0, 0.0]
+    date, last = local_date(begin_utc_ns, zone), local_date(end_utc_ns - 1, zone)
+    while date <= last:
+        next_date = date + dt.timedelta(days=1)
+        bounds = [local_utc_ns(date, hour, zone) for hour in (0, *_PERIOD_HOURS)]
+        bounds.append(local_utc_ns(next_date, 0, zone))
+        for period, begin, end in zip((2, 0, 1, 2), bounds, bounds[1:], strict=False):
+            hours[period] += (end - begin) / (3600 * NS_PER_S)
+        date = next_date
+    return hours[0], hours[1], hours[2]

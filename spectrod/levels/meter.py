@@ -1,0 +1,461 @@
+"""A sound level meter for blocks of samples of any length."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntFlag
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spectrod.errors import ConfigError, InputError
+from spectrod.levels.histogram import BYTES_PER_CHANNEL
+from spectrod.levels.intervals import (
+    IntervalGrid,
+    LevelAlign,
+    UtcOfSamples,
+    period_at,
+    period_hours,
+)
+from spectrod.levels.loudness import channel_weights as checked_weights
+from spectrod.levels.quantities import QUANTITIES_DEFAULT, LevelQuantity, parse_quantities
+from spectrod.levels.recursive import CHUNK_SAMPLES
+from spectrod.levels.signals import Needs, SignalChain
+from spectrod.levels.tally import Part, Tally
+from spectrod.levels.time_weighting import SETTLE_S
+from spectrod.levels.values import UNCALIBRATED_DB, Scale, values_of
+from spectrod.types import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ, Block
+from spectrod.units import Float64Array
+
+HISTOGRAM_BYTES_MAX = 1 << 29
+"""Largest memory of the histograms of percentiles [bytes]."""
+
+_CLOCK_STEP_NS = 10_000_000
+"""Difference of a block's time from that of its samples by count from which the count is set
+anew [ns]."""
+_FILTER_SETTLE_S = 0.1
+"""Time in which the weightings A and C forget an offset at the start [s]: 6 time constants of
+their double pole at 20.6 Hz."""
+_CLOCK_SLACK_S = 0.05
+"""Distance of a bound of an interval from the present sample that counts as none, where the clock
+was set anew [s]."""
+_RANGED = ("eq", "last", "max", "min", "percentile", "period")
+"""Kinds of quantities that the lower limit applies to."""
+_LOUDNESS_SETTLE_S = {"LUFS_S": 3.0, "LUFS_Smax": 3.0, "LRA": 60.0}
+_MOMENTARY_SETTLE_S = 0.4
+_NO_HOURS = (12.0, 4.0, 8.0)
+
+
+class LevelFlag(IntFlag):
+    """Why a row is not what a complete, undisturbed interval would give."""
+
+    OVERLOAD = 1
+    """At least one sample of the channel is at full scale."""
+    UNDER_RANGE = 2
+    """A level of the channel is below the lower limit that was set."""
+    SETTLING = 4
+    """The interval holds samples within the settling time of a start or of a gap."""
+    GAP = 8
+    """Samples are missing in the interval."""
+    PARTIAL = 16
+    """The interval has fewer samples than its length, at the start, the end or for a gap."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelRow:
+    """Values of one interval.
+
+    Attributes
+    ----------
+    first_sample : int
+        Index of the first sample, since the start; missing samples count.
+    n_samples, due_samples : int
+        Samples per channel that were measured, and that the interval has.
+    begin_utc_ns : int or None
+        UTC of the first sample [ns]; None without a date.
+    duration_s : float
+        Measured time [s].
+    values : (quantities, channels) float64
+        Values in the meter's order of quantities; NaN where there is none. Loudness is that of all
+        channels together, the same in each.
+    flags : (channels,) uint8
+        Sums of ``LevelFlag``.
+    """
+
+    first_sample: int
+    n_samples: int
+    due_samples: int
+    begin_utc_ns: int | None
+    duration_s: float
+    values: Float64Array
+    flags: NDArray[np.uint8]
+
+
+class LevelMeter:
+    """Measures levels of several channels in intervals.
+
+    The results do not depend, to the bit, on how the samples are cut into blocks. They come when
+    the chunk of 4096 samples with an interval's last sample is complete.
+
+    Parameters
+    ----------
+    fs : float
+        Sample rate [Hz].
+    channels : int
+        Number of channels, 1 to ``CHANNELS_MAX``.
+    quantities : sequence of str
+        Names of the values, see ``spectrod.levels.quantities``.
+    interval_s : float
+        Length of an interval, 10 ms to 366 days [s].
+    align : {"start", "utc", "local"}
+        Bounds of intervals: counted from sample 0, from 1970-01-01T00:00Z, or local midnights for
+        intervals of a day. The last two need the time of the samples.
+    utc_ns : int, optional
+        UTC of sample 0 [ns].
+    time_zone : str, optional
+        Time zone of Lden and its parts, and of local days, such as ``Europe/Berlin``.
+    full_scale_db : float or sequence of float, optional
+        Level of a signal whose root mean square is 1.0, of all channels or each [dB]. By default
+        3.01: levels are in dBFS, and 0 dBFS is a full-scale sine.
+    channel_weights : sequence of float, optional
+        Weights of the channels in the loudness; by default those of BS.1770 for 1, 2, 5 and 6.
+    lower_limit_db : float, optional
+        Level below which a row is flagged as under-range [dB].
+
+    Raises
+    ------
+    ConfigError
+        If a parameter violates a rule.
+    """
+
+    def __init__(  # noqa: PLR0913 - all are settings of one instrument
+        self,
+        fs: float,
+        channels: int = 1,
+        *,
+        quantities: Sequence[str] = QUANTITIES_DEFAULT,
+        interval_s: float = 1.0,
+        align: LevelAlign = "start",
+        utc_ns: int | None = None,
+        time_zone: str = "",
+        full_scale_db: float | Sequence[float] | None = None,
+        channel_weights: Sequence[float] | None = None,
+        lower_limit_db: float | None = None,
+    ) -> None:
+        _check_stream(fs, channels)
+        self.fs, self.channels, self.interval_s = float(fs), channels, float(interval_s)
+        self.quantities = parse_quantities(quantities, self.interval_s)
+        self._needs = Needs.of(self.quantities)
+        self._scale = Scale(self.fs, _full_scale(full_scale_db, channels))
+        self._lower_limit_db = lower_limit_db
+        self._zone = _zone(time_zone)
+        self._has_utc = utc_ns is not None
+        self._clock = UtcOfSamples(self.fs)
+        self._clock.set(0, utc_ns or 0)
+        self._grid = IntervalGrid(self.fs, self.interval_s, align, self._zone, self._clock)
+        self._align = align
+        self._check(time_zone)
+        weights = checked_weights(channels, channel_weights) if self._needs.loudness else ()
+        self._chain = SignalChain(self._needs, self.fs, channels, weights)
+        self._settle_samples = round(max(map(_settle_s, self.quantities)) * self.fs)
+        self._chunk = np.zeros((channels, CHUNK_SAMPLES))
+        self._n_held = 0
+        self._position = self._run_first = 0
+        self._new_clock: tuple[int, int] | None = None
+        self._period, self._period_end = 0, 0
+        self._span: _LevelSpan | None = None
+        self._total: _LevelSpan | None = None
+        self._follows_gap = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the quantities."""
+        return tuple(one.name for one in self.quantities)
+
+    def _check(self, time_zone: str) -> None:
+        n_histograms = len(self._needs.percentiles)
+        if 2 * n_histograms * self.channels * BYTES_PER_CHANNEL > HISTOGRAM_BYTES_MAX:
+            raise ConfigError(
+                f"channels={self.channels}: percentiles of {n_histograms} levels need more than "
+                f"{HISTOGRAM_BYTES_MAX >> 20} MiB"
+            )
+        local = [one.name for one in self.quantities if one.kind == "period"]
+        if self._align == "local":
+            local.append("align='local'")
+        if local and not time_zone:
+            raise ConfigError(f"time_zone: {local[0]} needs the time zone of its local times")
+
+    # ---- samples
+
+    def take(self, block: Block) -> list[LevelRow]:
+        """Measure a block of samples with its times and gaps; see ``feed``."""
+        return self.feed(block.samples, block.lost_samples, block.t_utc_ns)
+
+    def feed(
+        self, samples: ArrayLike, missing_samples: int = 0, utc_ns: int | None = None
+    ) -> list[LevelRow]:
+        """Measure the next samples.
+
+        Parameters
+        ----------
+        samples : (channels, n) or (n,) array_like
+            Finite samples [FS].
+        missing_samples : int
+            Samples that are missing before them. The filters then start again.
+        utc_ns : int, optional
+            UTC of the first sample [ns]. Where it differs by more than 10 ms from the time by
+            count, the next interval uses it.
+
+        Returns
+        -------
+        rows : list of LevelRow
+            The intervals that are complete.
+
+        Raises
+        ------
+        ConfigError
+            If the shape is wrong, or a time is needed and there is none.
+        InputError
+            If a sample is not finite.
+        """
+        given = self._checked(samples)
+        rows: list[LevelRow] = []
+        if missing_samples > 0:
+            rows += self._skip(missing_samples)
+        self._set_clock(utc_ns)
+        first, n = 0, given.shape[1]
+        while first < n:
+            stop = min(n, first + CHUNK_SAMPLES - self._n_held)
+            self._chunk[:, self._n_held : self._n_held + stop - first] = given[:, first:stop]
+            self._n_held += stop - first
+            self._position += stop - first
+            first = stop
+            if self._n_held == CHUNK_SAMPLES:
+                rows += self._measure()
+        return rows
+
+    def finish(self) -> list[LevelRow]:
+        """Measure the samples that are left; the last row is of a partial interval."""
+        rows = self._measure()
+        self._restart()
+        if self._span is not None:
+            rows.append(self._take_row(self._span))
+        return rows
+
+    def summary(self) -> LevelRow:
+        """Return the values of all complete and partial intervals so far together.
+
+        Raises
+        ------
+        InputError
+            If there are none.
+        """
+        if self._total is None:
+            raise InputError("no samples: there are no levels")
+        return self._row(self._total)
+
+    def _checked(self, samples: ArrayLike) -> NDArray[Any]:
+        given = np.asarray(samples)
+        if given.ndim == 1 and self.channels == 1:
+            given = given[np.newaxis]
+        if given.ndim != 2 or given.shape[0] != self.channels or given.dtype.kind not in "fiu":
+            raise ConfigError(
+                f"samples of shape {given.shape}, {given.dtype}: must be ({self.channels}, n) real "
+                "numbers"
+            )
+        if given.dtype.kind == "f" and not np.isfinite(given).all():
+            raise InputError(f"samples after {self._position}: not finite")
+        return given
+
+    def _set_clock(self, utc_ns: int | None) -> None:
+        if utc_ns is None:
+            if not self._has_utc and (self._align != "start" or self._needs.periods):
+                raise ConfigError("utc_ns: intervals on the clock need the time of the samples")
+        elif not self._has_utc:
+            self._clock.set(self._position, utc_ns)
+            self._has_utc = True
+        elif abs(self._clock.utc_ns(self._position) - utc_ns) > _CLOCK_STEP_NS:
+            self._new_clock = self._position, utc_ns
+
+    def _skip(self, missing_samples: int) -> list[LevelRow]:
+        """Continue after a gap: measure what is left before it, and start the filters again."""
+        rows = self._measure()
+        self._position += missing_samples
+        self._restart()
+        self._follows_gap = True
+        if self._span is not None:
+            self._span.has_gap = self._span.is_settling = True
+            if self._position >= self._span.end:
+                rows.append(self._take_row(self._span))
+        return rows
+
+    def _restart(self) -> None:
+        self._chain.reset()
+        self._run_first = self._position
+
+    # ---- chunks
+
+    def _measure(self) -> list[LevelRow]:
+        """Measure the samples of the chunk, all or the first ones; return complete intervals."""
+        n, base = self._n_held, self._position - self._n_held
+        if not n:
+            return []
+        self._n_held = 0
+        self._chunk[:, n:] = 0.0
+        signals = self._chain.run(self._chunk)
+        settled = {
+            name: self._run_first + round(seconds * self.fs) - base
+            for name, seconds in SETTLE_S.items()
+        }
+        rows, first = [], 0
+        while first < n:
+            span = self._span or self._open(base + first)
+            stop = min(n, span.end - base)
+            if self._needs.periods:
+                stop = min(stop, self._end_of_period(base + first) - base)
+            begin = base - self._run_first
+            span.tally.add(signals, Part(first, stop, begin, settled, self._period))
+            span.last = base + stop - 1
+            first = stop
+            if base + stop == span.end:
+                rows.append(self._take_row(span))
+        return rows
+
+    def _end_of_period(self, index: int) -> int:
+        """Set the part of the day at a sample; return the index of the first one after it."""
+        if index >= self._period_end:
+            self._period, end_ns = period_at(self._clock.utc_ns(index), self._zone)
+            self._period_end = max(index + 1, self._clock.index_at(end_ns))
+        return self._period_end
+
+    def _open(self, index: int) -> "_LevelSpan":
+        """Begin the interval that holds a sample."""
+        begin, end = self._grid.around(index)
+        if self._new_clock is not None:
+            self._clock.set(*self._new_clock)
+            self._new_clock, self._period_end = None, 0
+            # The bound of the interval before has moved a little: take the one that follows it.
+            begin, end = self._grid.around(index + int(self.interval_s * self.fs / 2))
+            if abs(begin - index) <= _CLOCK_SLACK_S * self.fs:
+                begin = index
+        is_settling = index < self._run_first + self._settle_samples
+        has_gap = self._follows_gap and index > begin
+        self._follows_gap = False
+        tally = Tally(self._needs, self.fs, self.channels)
+        self._span = _LevelSpan(
+            index, index, end, end - begin, self._clock.utc_ns(index), tally, has_gap, is_settling
+        )
+        return self._span
+
+    def _take_row(self, span: "_LevelSpan") -> LevelRow:
+        """Return the row of an interval that has ended, and add it to the total."""
+        self._span = None
+        row = self._row(span)
+        if self._total is None:
+            tally = Tally(self._needs, self.fs, self.channels)
+            self._total = replace(span, tally=tally)
+        total = self._total
+        total.has_gap |= span.has_gap or span.first > total.last + 1 > total.first + 1
+        total.is_settling |= span.is_settling
+        total.last = span.last
+        total.due_samples = total.last + 1 - total.first
+        total.tally.merge(span.tally)
+        return row
+
+    def _row(self, span: "_LevelSpan") -> LevelRow:
+        tally, hours = span.tally, _NO_HOURS
+        if self._needs.periods:
+            end_ns = self._clock.utc_ns(span.last + 1)
+            hours = period_hours(span.begin_utc_ns, end_ns, self._zone)
+        values = values_of(self.quantities, tally, self._scale, hours)
+        return LevelRow(
+            span.first,
+            tally.n_samples,
+            span.due_samples,
+            span.begin_utc_ns if self._has_utc else None,
+            tally.n_samples / self.fs,
+            values,
+            self._flags(span, values),
+        )
+
+    def _flags(self, span: "_LevelSpan", values: Float64Array) -> NDArray[np.uint8]:
+        common = (
+            LevelFlag.SETTLING * span.is_settling
+            | LevelFlag.GAP * span.has_gap
+            | LevelFlag.PARTIAL * (span.tally.n_samples < span.due_samples)
+        )
+        flags = np.full(self.channels, common, np.uint8)
+        flags[span.tally.n_full_scale > 0] |= np.uint8(LevelFlag.OVERLOAD)
+        if self._lower_limit_db is not None:
+            ranged = [k for k, one in enumerate(self.quantities) if one.kind in _RANGED]
+            below = (values[ranged] < self._lower_limit_db).any(axis=0)
+            flags[below] |= np.uint8(LevelFlag.UNDER_RANGE)
+        return flags
+
+
+@dataclass(slots=True)
+class _LevelSpan:
+    """An interval that is being measured, or the total.
+
+    Attributes
+    ----------
+    first, last : int
+        Indices of the first and the last measured sample.
+    end : int
+        Index after the interval.
+    due_samples : int
+        Samples of the whole interval.
+    begin_utc_ns : int
+        UTC of the first sample [ns].
+    tally : Tally
+    has_gap, is_settling : bool
+        See ``LevelFlag``.
+    """
+
+    first: int
+    last: int
+    end: int
+    due_samples: int
+    begin_utc_ns: int
+    tally: Tally
+    has_gap: bool
+    is_settling: bool
+
+
+def _check_stream(fs: float, channels: int) -> None:
+    if not FS_MIN_HZ <= fs <= FS_MAX_HZ:
+        raise ConfigError(f"fs={fs:g}: must be {FS_MIN_HZ:g} to {FS_MAX_HZ:g} Hz")
+    if not 1 <= channels <= CHANNELS_MAX:
+        raise ConfigError(f"channels={channels}: must be 1 to {CHANNELS_MAX}")
+
+
+def _full_scale(given: float | Sequence[float] | None, channels: int) -> Float64Array:
+    if given is None:
+        return np.full(channels, UNCALIBRATED_DB)
+    levels = np.asarray(given, np.float64)
+    if levels.shape not in ((), (channels,)) or not np.isfinite(levels).all():
+        raise ConfigError(
+            f"full_scale_db={given}: must be one finite level, or one for each of the {channels} "
+            "channels"
+        )
+    return np.broadcast_to(levels, (channels,))
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigError(
+            f"time_zone={name!r}: there is no such time zone on this machine; a name is "
+            "Europe/Berlin or UTC"
+        ) from error
+
+
+def _settle_s(quantity: LevelQuantity) -> float:
+    """Return the time after a start from which a quantity has its final value [s]."""
+    if quantity.kind == "loudness":
+        return _LOUDNESS_SETTLE_S.get(quantity.name, _MOMENTARY_SETTLE_S)
+    if quantity.time is not None:
+        return SETTLE_S[quantity.time]
+    return 0.0 if quantity.weighting == "Z" else _FILTER_SETTLE_S
