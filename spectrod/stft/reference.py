@@ -22,8 +22,8 @@ from spectrod.stft.stage import (
 from spectrod.types import Averaging, SampleFormat
 from spectrod.units import Float64Array
 
-CHUNK_VALUES = 1 << 20
-"""Values of float64 in one step: 8 MiB of frames, twice that of spectra."""
+CHUNK_VALUES = 1 << 17
+"""Values of float64 in one step: 1 MiB of frames, as much of spectra, so that caches hold them."""
 
 Values = NDArray[Any]
 

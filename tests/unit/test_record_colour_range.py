@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spectrod.formats.picture.colour_range import colour_range
+from spectrod.formats.picture.colour_range import colour_range, neighbours
 from spectrod.formats.picture.options import PictureOptions
 
 
@@ -64,3 +64,27 @@ def test_a_dynamic_range_counts_from_a_percentile():
     options = {"percentiles": (0.0, 90.0), "dynamic_range_db": 40.0}
     assert ranged(levels, **options) == (-50.0, -10.0)
     assert ranged([np.nan], **options) == (-60.0, -20.0)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.random.default_rng(1).normal(-60.0, 10.0, 20_000),
+        np.random.default_rng(2).normal(0.0, 1.0, 61),
+        np.sort(np.random.default_rng(3).exponential(size=5_001)),
+        np.tile(np.arange(61.0), 100),  # all values of the sample are the same
+        np.repeat([-1.0, 2.0], [700, 800]),
+        np.full(1000, -50.0),
+        [0.0, -3.0],
+        [-7.0],
+    ],
+)
+def test_neighbours_are_those_of_the_sorted_values(values):
+    """The two values from an index on are exact, also where a sample of the values misleads."""
+    values = np.array(values, np.float32)
+    ordered = np.sort(values)
+    before = values.copy()
+    for place in np.unique(np.linspace(0, values.size - 1, 29).astype(int)).tolist():
+        after = min(place + 1, values.size - 1)
+        assert neighbours(values, place) == (ordered[place], ordered[after])
+    np.testing.assert_array_equal(values, before)

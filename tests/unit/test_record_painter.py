@@ -40,6 +40,21 @@ def test_the_device_is_the_engines():
     engine.close()
 
 
+@pytest.mark.parametrize("longest", [1, 2, 5, 8, 9, 40])
+def test_rows_of_any_number_of_bins_show_the_largest(longest):
+    """Rows of different numbers of bins, few or many, have the largest of theirs, or NaN."""
+    rng = np.random.default_rng(longest)
+    power = noise(columns=17, bins=90)
+    first = np.sort(rng.integers(0, 90 - longest, 50))
+    spans = np.stack([first, first + rng.integers(1, longest + 1, 50)])
+    spans[1, 3] = first[3] + longest
+    levels = host().levels(power, spans, 0.5, 0.0)
+    largest = [power[:, begin:stop].max(axis=1) for begin, stop in spans.T]
+    with np.errstate(divide="ignore"):
+        expected = np.maximum(10.0 * np.log10(np.array(largest) / 0.5), FLOOR_DBFS)
+    np.testing.assert_allclose(levels, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_a_row_shows_its_largest_bin(painter):
     """A pixel row shows its largest bin at the level of its power, and a gap stays a gap."""
     power = np.array([[0.5, 2.0, 1.0], [np.nan, 1.0, 0.0]], np.float32)

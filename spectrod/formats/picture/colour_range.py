@@ -11,6 +11,10 @@ _MIN_DB, _MAX_DB = 30.0, 90.0
 _SILENT_RANGE_DB = (-100.0, -20.0)
 _LEAST_DB = 1.0
 """Smallest range between given percentiles, however flat the picture [dB]."""
+_SAMPLE_STEP = 61
+"""One of this many values is in the sample; a prime, so that pixels of all columns are in it."""
+_DEVIATIONS = 5.0
+"""Standard deviations of a rank in the sample that are searched."""
 
 
 def colour_range(levels: Float32Array, options: PictureOptions) -> tuple[float, float]:
@@ -58,14 +62,44 @@ def _rounded(
 
 
 def _percentiles(values: Float32Array, percentiles: tuple[float, float]) -> list[float]:
-    """Return percentiles like ``numpy.percentile``, whose first call imports for 10 ms.
+    """Return percentiles like ``numpy.percentile``, whose first call imports for 10 ms."""
+    between = []
+    for percentile in percentiles:
+        place = percentile / 100.0 * (values.size - 1)
+        below = int(place)
+        low, high = neighbours(values, below)
+        between.append(float(low + (place - below) * (np.float64(high) - low)))
+    return between
 
-    Changes the order of the values.
+
+def neighbours(values: Float32Array, place: int) -> tuple[np.float64, np.float64]:
+    """Return the values at an index, and at the next one, as if all values were sorted.
+
+    A sorted sample shows between which values they are, and only the values there are sorted: a
+    fifth of the time of ``numpy.partition``, which takes over where the sample is wrong.
+
+    Parameters
+    ----------
+    values : (n,) float32
+        Without NaN.
+    place : int
+        Index, 0 to n - 1; the next one is at most n - 1.
+
+    Returns
+    -------
+    at, after : float64
     """
-    places = np.asarray(percentiles) / 100.0 * (values.size - 1)
-    below = places.astype(np.intp)
-    above = np.minimum(below + 1, values.size - 1)
-    values.partition(np.concatenate((below, above)))
-    low, high = values[below].astype(np.float64), values[above].astype(np.float64)
-    found: list[float] = (low + (places - below) * (high - low)).tolist()
-    return found
+    sample = np.sort(values[::_SAMPLE_STEP])
+    middle = place / values.size * sample.size
+    margin = 2.0 + _DEVIATIONS * np.sqrt(middle * (1.0 - middle / sample.size))
+    first, last = int(middle - margin), int(middle + margin) + 1
+    least = sample[first] if first >= 0 else -np.inf
+    most = sample[last] if last < sample.size else np.inf
+    near = values[(values >= least) & (values <= most)]
+    rank = place - int(np.count_nonzero(values < least))
+    if not 0 <= rank <= near.size - 2:
+        near, rank = values.copy(), place
+    both = [rank, min(rank + 1, near.size - 1)]
+    near.partition(both)
+    at, after = near[both].astype(np.float64)
+    return at, after

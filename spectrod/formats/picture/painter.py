@@ -15,6 +15,9 @@ from spectrod.units import FLOOR_DBFS, Float32Array, power_to_dbfs
 if TYPE_CHECKING:  # NumPy paints without OpenCL
     from spectrod.opencl.context import Context
 
+_STEPS_MAX = 8
+"""Longest spans that are combined step by step, all of them at once."""
+
 Transpose = Callable[[Float32Array], Float32Array]
 
 
@@ -73,8 +76,7 @@ class NumpyPainter:
         self, power: Float32Array, spans: Int64Array, full_scale: float, offset_db: float
     ) -> Float32Array:
         """Return the largest power among each row's bins, as a level."""
-        turned = self._transpose(power)
-        rows = np.stack([turned[first:stop].max(axis=0) for first, stop in spans.T])
+        rows = _largest(self._transpose(power), spans)
         rows *= np.float32(0.5 / full_scale)
         levels = power_to_dbfs(rows)
         levels += np.float32(offset_db)
@@ -206,6 +208,23 @@ class EnginePainter:
                 NumpyPainter(self._engine.transpose) if context is None else OpenCLPainter(context)
             )
         return self._painter
+
+
+def _largest(values: Float32Array, spans: Int64Array) -> Float32Array:
+    """Return the largest value of each span of rows, shape (spans, columns)."""
+    first, stop = spans
+    n_most = int(np.max(stop - first))
+    if n_most > _STEPS_MAX:
+        return np.stack([values[begin:end].max(axis=0) for begin, end in spans.T])
+    largest: Float32Array = values[first]
+    for step in range(1, n_most):
+        is_longer = first + step < stop
+        if is_longer.all():
+            np.maximum(largest, values[first + step], out=largest)
+        else:
+            rows = np.flatnonzero(is_longer)
+            largest[rows] = np.maximum(largest[rows], values[first[rows] + step])
+    return largest
 
 
 def _entries_per_db(lo: float, hi: float) -> np.float32:

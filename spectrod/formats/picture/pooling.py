@@ -172,21 +172,42 @@ class ColumnPool:
             np.maximum(np.minimum(hi, first + step + 1) - np.maximum(lo, first + step), 0.0)
             for step in range(n_steps)
         ]
-        dtype = np.float64 if self.pooling == "mean" else np.float32
-        total = np.full((len(lo), table.shape[1]), self._empty, dtype)
         weight = np.zeros(len(lo))
         for share, column in zip(shares, columns, strict=True):
             weight += share * self._counts[column]
-            if self.pooling == "mean":
-                total += share[:, np.newaxis] * table[column]
-            else:
-                touched = share > 0.0
-                total[touched] = self._join(total[touched], table[column[touched]])
         is_empty = weight == 0.0
         if self.pooling == "mean":
-            total /= np.where(is_empty, 1.0, weight)[:, np.newaxis]
-        total[is_empty] = np.nan
+            total = _weighted_sum(table, columns, shares)
+            if (weight != 1.0).any():
+                total /= np.where(is_empty, 1.0, weight)[:, np.newaxis]
+        else:
+            total = np.full((len(lo), table.shape[1]), self._empty, np.float32)
+            for share, column in zip(shares, columns, strict=True):
+                touched = share > 0.0
+                total[touched] = self._join(total[touched], table[column[touched]])
+        if is_empty.any():
+            total[is_empty] = np.nan
         return total
+
+
+def _weighted_sum(
+    table: NDArray[Any], columns: list[Int64Array], shares: list[Float64Array]
+) -> Float64Array:
+    """Return the sum of some columns for each span in float64, each times its share."""
+    total = np.empty((len(columns[0]), table.shape[1]))
+    term = np.empty_like(total)
+    for step, (column, share) in enumerate(zip(columns, shares, strict=True)):
+        values = table[_in_a_row(column)]
+        np.multiply(values, share[:, np.newaxis], out=term if step else total)
+        if step:
+            total += term
+    return total
+
+
+def _in_a_row(column: Int64Array) -> Int64Array | slice:
+    """Return successive indices as a slice, whose values are not copied."""
+    first, stop = int(column[0]), int(column[-1]) + 1
+    return slice(first, stop) if (np.diff(column) == 1).all() else column
 
 
 def _merge(table: NDArray[Any], join: np.ufunc, empty: float) -> None:
