@@ -129,7 +129,7 @@ class Bench:
             "params": found and found.params,
             "tried": outcome.n_tried,
             "refused": outcome.n_refused,
-            "wrong": outcome.wrong,
+            "wrong": outcome.dropped,
         }
 
     def keep(self) -> None:

@@ -164,8 +164,8 @@ def _print(outcome: Outcome) -> None:
     found = _as_row(result) if result else {"failed": "nothing works"}
     row = {"n": n, "kind": kind, "precision": precision, **counts, **found}
     print(line(_TUNED, row), flush=True)
-    for text in outcome.wrong:
-        print(f"  dropped as wrong: {text}", flush=True)
+    for text in outcome.dropped:
+        print(f"  dropped: {text}", flush=True)
 
 
 def _as_row(result: wisdom.Result) -> dict[str, object]:

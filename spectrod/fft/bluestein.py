@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError
-from spectrod.fft.lengths import fast_lengths, next_fast_len
+from spectrod.fft.lengths import fast_lengths, is_smooth, next_fast_len
 from spectrod.fft.linekernels import LineKernel, aligned, complex_table, rest_of
+from spectrod.fft.reference import RADIX_MAX
 from spectrod.fft.stage import LENGTH_MAX, Lines, Params, Stage, TransformSpec
 from spectrod.fft.twiddles import unit_roots
 from spectrod.opencl.context import Context
@@ -103,12 +104,18 @@ class BluesteinFamily:
         spec: TransformSpec,
         device: DeviceInfo,  # noqa: ARG002 - of the interface
     ) -> Iterable[BluesteinParams]:
-        """List the least lengths that will do, and the least power of two."""
+        """List the least lengths that will do, and the least power of two.
+
+        Only the first for smooth n: two transforms of twice the length are no match for other
+        families, and round more.
+        """
         least = next_fast_len(2 * spec.n - 1)
+        if is_smooth(spec.n, RADIX_MAX):
+            return [BluesteinParams(least)] if least <= LENGTH_MAX else []
         lengths = (length for length in fast_lengths() if length >= least)
         power = 1 << (least - 1).bit_length()
         choice = dict.fromkeys([*islice(lengths, _CANDIDATES), power])
-        return (BluesteinParams(length) for length in choice if length <= LENGTH_MAX)
+        return [BluesteinParams(length) for length in choice if length <= LENGTH_MAX]
 
     def load(self, values: Mapping[str, Any]) -> BluesteinParams:
         """Parameters from a file; ConfigError if they are not just a length."""

@@ -99,15 +99,15 @@ class Outcome:
         Candidates that were built and checked.
     n_refused : int
         Candidates that did not compile or exceeded a limit of the device.
-    wrong : tuple of str
-        Candidates that computed wrongly, each with its error.
+    dropped : tuple of str
+        Candidates with a larger error than allowed: wrong ones, and those with too much rounding.
     """
 
     spec: Spec
     result: Result | None
     n_tried: int
     n_refused: int
-    wrong: tuple[str, ...]
+    dropped: tuple[str, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -170,7 +170,7 @@ class _Search:
         self._entries: list[_Entry] = []
         self._untuned: _Entry | None = None
         self._n_tried = self._n_refused = 0
-        self._wrong: list[str] = []
+        self._dropped: list[str] = []
 
     def run(self, seconds: float) -> Outcome:
         deadline = time.perf_counter() + _SEARCH_SHARE * seconds
@@ -184,7 +184,7 @@ class _Search:
             self._result(winner) if winner else None,
             self._n_tried,
             self._n_refused,
-            tuple(self._wrong),
+            tuple(self._dropped),
         )
 
     def _first_choices(self) -> dict[str, Iterator[Params]]:
@@ -231,13 +231,15 @@ class _Search:
         return _Entry(candidate, stage, error, seconds)
 
     def _checked(self, candidate: Candidate, spec: Spec) -> tuple[Any, float]:
-        """Build a stage and compare its result with the reference; None if it is wrong."""
+        """Build a stage and compare its result with the reference; None above the error limit."""
         stage = self._arena.build(self._families[candidate.family], spec, candidate.params)
-        error = self._arena.error(stage)
-        if error <= self._arena.error_limit(spec):
+        error, limit = self._arena.error(stage), self._arena.error_limit(spec)
+        if error <= limit:
             return stage, error
         other = "" if spec == self._spec else "other direction: "
-        self._wrong.append(f"{candidate}: {other}relative L2 error {error:.1e}")
+        self._dropped.append(
+            f"{candidate}: {other}relative L2 error {error:.4g}, must be at most {limit:.4g}"
+        )
         return None, error
 
     def _keep(self, entry: _Entry) -> None:

@@ -89,3 +89,14 @@ def test_a_long_length_with_a_large_prime_is_refused(context):
     """A long length with a large prime factor is refused, as Bluestein needs twice the length."""
     with pytest.raises(ConfigError, match="n=67108859: too long for a length with a prime factor"):
         make_stage(context, TransformSpec((1 << 26) - 5))
+
+
+@pytest.mark.parametrize(("n", "lengths"), [(60, [120]), (17, [35, 36, 40, 42, 64])])
+def test_bluestein_is_hardly_searched_where_other_families_work(opencl_device, n, lengths):
+    """The tuner tries one chirp length for a smooth transform, and several for another one.
+
+    With 125, complex transforms of 60 points have an error of 1.501e-7, above the limit 1.499e-7
+    of smooth lengths.
+    """
+    candidates = FAMILIES["bluestein"].candidates(TransformSpec(n), opencl_device)
+    assert [candidate.length for candidate in candidates] == lengths
