@@ -100,4 +100,5 @@ def _isal_zlib() -> ModuleType | None:
         from isal import isal_zlib  # noqa: PLC0415
     except ImportError:
         return None
-    return isal_zlib
+    module: ModuleType = isal_zlib
+    return module
