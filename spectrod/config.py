@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
+from spectrod.calibration import load_calibration
 from spectrod.endpoint import check_bindable, parse_endpoint, parse_raw32
 from spectrod.errors import ConfigError
 from spectrod.names import check_channel_names, check_name, name_channels
@@ -274,10 +275,13 @@ def _check_source(source: SourceTable, prefix: str) -> tuple[str, ...]:
         check_channel_names(source.channel_names)
         source.check_format()
         n = n_known or source.default_channels
-        unnamed = msgspec.structs.replace(source, channel_names=())
+        unnamed = msgspec.structs.replace(source, channel_names=(), calibration="")
         specs = unnamed.specs(source.known_fs, n)
         if n_known:
             name_channels(source.channel_names, specs[0].n_signals)
+            source.calibrations(specs[0].n_signals)
+        elif source.calibration:
+            load_calibration(source.calibration)
         return tuple(spec.product for spec in specs)
     except ConfigError as error:
         if prefix:

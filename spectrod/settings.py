@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from spectrod.bands import check_name as check_bands
+from spectrod.calibration import ChannelCalibration, calibration_of
 from spectrod.errors import ConfigError
 from spectrod.names import check_name, name_channels
 from spectrod.output_formats import continuous
@@ -49,6 +50,7 @@ class SourceConfig(Struct, frozen=True):
     channels: Annotated[int, Meta(ge=0, le=CHANNELS_MAX)] = 0
     select: tuple[Annotated[int, Meta(ge=0, lt=CHANNELS_MAX)], ...] = ()
     channel_names: tuple[str, ...] = ()
+    calibration: str = ""
     iq: bool = False
     center_frequency_hz: Annotated[
         float, Meta(ge=-CENTER_FREQUENCY_MAX_HZ, le=CENTER_FREQUENCY_MAX_HZ)
@@ -67,6 +69,17 @@ class SourceConfig(Struct, frozen=True):
         """Whether each two channels are I and Q, as ``iq`` or the sample format says."""
         format_ = self.raw_format if self.is_raw else self.format
         return self.iq or format_ in _IQ_FORMATS
+
+    def calibrations(self, n_signals: int) -> tuple[ChannelCalibration | None, ...]:
+        """Read the calibration of each signal; empty without a file.
+
+        Raises
+        ------
+        ConfigError
+            If the file cannot be read, or does not fit the channels.
+        """
+        names, select = self.channel_names, self.select
+        return calibration_of(self.calibration or None, n_signals, names, select)
 
     @property
     def default_channels(self) -> int:
@@ -159,6 +172,7 @@ class AnalysisConfig(Struct, frozen=True):
         iq: bool = False,
         center_frequency_hz: float = 0.0,
         product: str = "",
+        calibration: tuple[ChannelCalibration | None, ...] = (),
     ) -> SpectrumSpec:
         """Bind to a source's rate and channels; raises ConfigError if a rule is broken.
 
@@ -173,6 +187,7 @@ class AnalysisConfig(Struct, frozen=True):
                 iq=iq,
                 center_frequency_hz=center_frequency_hz,
                 product=product,
+                calibration=calibration,
             )
         if self.averaging in ("mean", "max", "min") and not self.rate_hz:
             raise ConfigError(
@@ -185,6 +200,7 @@ class AnalysisConfig(Struct, frozen=True):
             product=product,
             center_frequency_hz=center_frequency_hz,
             broadband=bool(self.bands),
+            calibration=calibration,
             **msgspec.structs.asdict(self),
         )
 
@@ -302,10 +318,15 @@ class SourceTable(SourceConfig, frozen=True):
         Raises
         ------
         ConfigError
-            If a rule is broken, or ``channel_names`` are not one for each spectrum.
+            If a rule is broken, ``channel_names`` are not one for each spectrum, or the calibration
+            file is not valid.
         """
         iq = self.is_iq if is_iq is None else is_iq
-        signal: dict[str, Any] = {"iq": iq, "center_frequency_hz": center_frequency_hz}
+        signal: dict[str, Any] = {
+            "iq": iq,
+            "center_frequency_hz": center_frequency_hz,
+            "calibration": self.calibrations(channels // 2 if iq else channels),
+        }
         specs = [self.analysis.spec(fs, channels, **signal)]
         name_channels(self.channel_names, specs[0].n_signals)
         for product in self.products:

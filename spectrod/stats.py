@@ -98,6 +98,10 @@ class Stats:
     """Samples within which a row of the computed products must come; 0 if none is computed."""
     subscribers: int = 0
     """Current subscriptions to spectra of the daemon."""
+    unit: str = ""
+    """Unit of the main product; those of different channels are joined by commas."""
+    cal_id: str = ""
+    """Identity of the calibration, likewise; empty without one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", printable(self.source))

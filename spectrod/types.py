@@ -1,7 +1,7 @@
 """Data passed between the stages: blocks of samples, specs of analyses, spectra."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from fractions import Fraction
 from math import ceil
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.bands import AUDIBLE_MIN_HZ, Bands, get_bands
+from spectrod.calibration import ChannelCalibration, Response, common_text
 from spectrod.chunks import Chunk, duration_ns
 from spectrod.errors import ConfigError, InternalError
 from spectrod.grid import (
@@ -61,6 +62,9 @@ FS_MIN_HZ, FS_MAX_HZ = 1e-3, 1e10
 CENTER_FREQUENCY_MAX_HZ = 1e12
 HOP_MAX = (1 << 31) - 1
 AVERAGING_FRAMES_MAX = (1 << 31) - 1
+
+ZERO_DB = "0 dB"
+"""Begins the reference of calibrated values: ``0 dB = 20 uPa``."""
 
 _NFFT_CHOSEN_MIN = 64
 _NAMED_MAX = 12
@@ -268,6 +272,9 @@ class SpectrumSpec:
     taper : Window
         The window itself. It follows from the name; ``window="custom"`` requires it, see
         ``spectrod.windows.make_window``.
+    calibration : tuple of ChannelCalibration or None
+        Calibration of each signal, None for one without; empty if no signal has one. Results are
+        then in its unit instead of FS: ``Pa^2/Hz``, ``Pa^2``, ``dB SPL``.
 
     Raises
     ------
@@ -295,6 +302,7 @@ class SpectrumSpec:
     center_frequency_hz: float = 0.0
     broadband: bool = False
     taper: Window = field(default=_NO_WINDOW, repr=False)
+    calibration: tuple[ChannelCalibration | None, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         for name in ("channels", "win_length", "hop", "nfft", "averaging_frames"):
@@ -309,7 +317,25 @@ class SpectrumSpec:
         if not self.product:
             object.__setattr__(self, "product", self.scaling)
         object.__setattr__(self, "taper", self._checked_taper())
+        self._check_calibration()
         self.band_table  # noqa: B018 - refuses unknown ones
+
+    def _check_calibration(self) -> None:
+        given = self.calibration
+        if not any(given):
+            object.__setattr__(self, "calibration", ())
+            return
+        if len(given) != self.n_signals:
+            raise ConfigError(
+                f"calibration: of {len(given)} channels: must be of {self.n_signals}, one for "
+                "each spectrum"
+            )
+        responses = {one.response if one else None for one in given}
+        if self.bands and len(responses) > 1:
+            raise ConfigError(
+                f"bands={self.bands!r}: needs one frequency response for all channels; the "
+                f"calibration has {len(responses)}: analyse them apart, or without bands"
+            )
 
     def _check_frames(self) -> None:
         if not FS_MIN_HZ <= self.fs <= FS_MAX_HZ:
@@ -492,31 +518,103 @@ class SpectrumSpec:
         return self.taper.enbw_hz(self.fs)
 
     @property
+    def units(self) -> tuple[str, ...]:
+        """Unit of the values of each signal, shape (n_signals,)."""
+        return self._of_signals(self._unit_in)
+
+    @property
     def unit(self) -> str:
-        """Unit of the values."""
+        """Unit of the values; those of different signals are joined by commas."""
+        return common_text(self.units)
+
+    def _unit_in(self, calibration: ChannelCalibration | None) -> str:
+        if self.output == "power" and self.scaling == "dbfs":
+            return calibration.unit if calibration else UNITS["dbfs"]
+        base = calibration.linear_unit if calibration else "FS"
         if self.output == "complex":
-            return "FS/Hz^0.5" if self.scaling == "density" else "FS"
-        return UNITS[self.scaling]
+            return f"{base}/Hz^0.5" if self.scaling == "density" else base
+        return f"{_squared(base)}/Hz" if self.scaling == "density" else _squared(base)
 
     @property
     def broadband_unit(self) -> str:
         """Unit of the broadband values: a level or a mean square, even beside densities."""
-        return UNITS["dbfs" if self.scaling == "dbfs" else "spectrum"]
+        if self.scaling == "dbfs":
+            return self.unit
+        return common_text(self._of_signals(lambda one: _squared(one.linear_unit if one else "FS")))
+
+    @property
+    def level_unit(self) -> str:
+        """Unit of ``to_level``."""
+        if self.calibrated is None:
+            return "dB re FS^2/Hz" if self.scaling == "density" else UNITS["dbfs"]
+        reference = self.calibrated.reference
+        return reference.density_level_unit if self.scaling == "density" else reference.level_unit
+
+    @property
+    def calibrated(self) -> ChannelCalibration | None:
+        """Calibration of the first signal; it has the unit of all if there is one unit."""
+        return self.calibration[0] if self.calibration else None
+
+    @property
+    def cal_ids(self) -> tuple[str, ...]:
+        """Identity of the calibration of each signal, empty without one, shape (n_signals,)."""
+        return self._of_signals(lambda one: one.cal_id if one else "")
+
+    @property
+    def common_response(self) -> Response | None:
+        """Frequency response that power of all signals is corrected for; None if they differ."""
+        if self.output == "complex" or not self.calibration:
+            return None
+        responses = {one.response if one else None for one in self.calibration}
+        return responses.pop() if len(responses) == 1 else None
+
+    @property
+    def signal_factors(self) -> Float64Array:
+        """Factor from power [FS^2] to that of the results, shape (n_signals,).
+
+        Of levels it is the factor to the power relative to 0 dB.
+        """
+        is_level = self.scaling == "dbfs"
+        uncalibrated = 1.0 / self._reference_power_fs2 if is_level else 1.0
+        factors = [
+            uncalibrated
+            if one is None
+            else 10.0 ** (one.full_scale_db / 10.0)
+            if is_level
+            else one.full_scale**2
+            for one in self.calibration or (None,) * self.n_signals
+        ]
+        return np.array(factors)
+
+    def _of_signals(self, text: Callable[[ChannelCalibration | None], str]) -> tuple[str, ...]:
+        if not self.calibration:
+            return (text(None),) * self.n_signals
+        return tuple(text(one) for one in self.calibration)
 
     @property
     def reference_power(self) -> float:
-        """Power of 0 dB [FS^2; for a density FS^2/Hz].
+        """Power of 0 dB [FS^2; for a density FS^2/Hz; or in the unit of the calibration].
 
-        It is that of a full-scale sine, for I/Q of a complex tone of amplitude 1, for a density 1.
+        It is that of a full-scale sine, for I/Q of a complex tone of amplitude 1, for a density 1;
+        with a calibration the square of its reference.
         """
+        if self.calibrated is not None:
+            return self.calibrated.reference.value**2
+        return self._reference_power_fs2
+
+    @property
+    def _reference_power_fs2(self) -> float:
         return 1.0 if self.iq or self.scaling == "density" else FULL_SCALE_SINE_FS2
 
     def to_power(self, values: NDArray[Float]) -> NDArray[Float]:
-        """Convert values to linear power [FS^2, for a density FS^2/Hz], of the same dtype."""
+        """Convert values to linear power [FS^2, for a density FS^2/Hz], of the same dtype.
+
+        With a calibration it is in the square of its linear unit.
+        """
         return level_to_power(values, self.reference_power) if self.scaling == "dbfs" else values
 
     def to_level(self, values: NDArray[Float]) -> NDArray[Float]:
-        """Convert values to levels re ``reference_power`` [dB], of the same dtype.
+        """Convert values to levels re ``reference_power`` [``level_unit``], of the same dtype.
 
         Levels in dBFS are at least ``FLOOR_DBFS``; a density of 0 is minus infinity.
         """
@@ -526,8 +624,19 @@ class SpectrumSpec:
         return power_to_level(values, self.reference_power, floor_db)
 
     @property
+    def references(self) -> tuple[str, ...]:
+        """Reference of the unit of each signal, shape (n_signals,)."""
+        return self._of_signals(self._reference_in)
+
+    @property
     def reference(self) -> str:
-        """Reference of the unit."""
+        """Reference of the unit; those of different signals are joined by commas."""
+        return common_text(self.references)
+
+    def _reference_in(self, calibration: ChannelCalibration | None) -> str:
+        if calibration is not None:
+            zero = f"{ZERO_DB} = {calibration.reference.name}"
+            return zero if self.scaling == "dbfs" else f"{zero}, {self._meaning}"
         if self.output == "power" and not self.iq and not self.bands:
             return REFERENCES[self.scaling]
         if self.scaling == "dbfs":
@@ -540,6 +649,8 @@ class SpectrumSpec:
             return "a band's mean density" if self.scaling == "density" else "a band's mean square"
         if self.output == "complex":
             return "of each side"
+        if not self.iq:
+            return "one-sided" if self.scaling == "density" else "a sine's mean square at its bin"
         return "two-sided" if self.scaling == "density" else "a complex tone's mean square"
 
     @property
@@ -587,7 +698,14 @@ class SpectrumSpec:
         return self.grid.count(n_samples)
 
 
-SPEC_FIELDS = tuple(one.name for one in fields(SpectrumSpec) if one.name != "taper")
+def _squared(unit: str) -> str:
+    """Return the square of a unit, such as ``Pa^2`` or ``(m/s2)^2``."""
+    return f"({unit})^2" if "/" in unit else f"{unit}^2"
+
+
+SPEC_FIELDS = tuple(
+    one.name for one in fields(SpectrumSpec) if one.name not in {"taper", "calibration"}
+)
 """Fields of a spectrum that are numbers and names."""
 SPEC_DEFAULTS: dict[str, Any] = {
     one.name: one.default for one in fields(SpectrumSpec) if one.default is not MISSING

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spectrod.analysis.calibrated_rows import CalibratedRows
 from spectrod.analysis.cursor import Cursor, Timing
 from spectrod.analysis.engine import Engine, FramePlan, PendingRows
 from spectrod.analysis.numpy_engine import Computed, NumpyPlan
@@ -118,6 +119,7 @@ class FrameScheduler:
         max_frames: int,
     ) -> None:
         self.spec = spec
+        self._calibrated = CalibratedRows(spec)
         self.batch_frames = batch_frames
         self._max_frames = max_frames
         self._cursor = Cursor(spec)
@@ -364,7 +366,8 @@ class FrameScheduler:
 
         It remains in flight if this raises DeviceError.
         """
-        values, broadband = without_broadband(self.in_flight[0].rows.collect(), self.spec)
+        rows = self._calibrated.apply(self.in_flight[0].rows.collect())
+        values, broadband = without_broadband(rows, self.spec)
         batch = self.in_flight.popleft()
         if batch.gap is not None:
             self.unreported = (self.unreported or 0) + batch.gap

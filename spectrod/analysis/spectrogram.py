@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.analysis.buffer_pool import BufferPool, PooledBuffer
+from spectrod.analysis.calibrated_rows import CalibratedRows
 from spectrod.analysis.engine import Engine, fallback_for
 from spectrod.analysis.engine_pool import ENGINE_POOL
 from spectrod.analysis.iq import as_channels
@@ -25,6 +26,7 @@ from spectrod.analysis.samples import (
     require_finite,
 )
 from spectrod.analysis.stream import FrameStream
+from spectrod.calibration import CalibrationLike, calibration_of
 from spectrod.errors import DeviceError, InputError
 from spectrod.types import Block, SpectrumParameters, SpectrumSpec, taper_for, without_broadband
 from spectrod.units import Float64Array
@@ -56,7 +58,8 @@ class Spectrogram:
     values : (values, rows) or (signals, values, rows) float32 or complex64
         Two axes for one-dimensional input, else three, in ``unit``.
     unit : str
-        ``FS^2/Hz``, ``FS^2`` or ``dBFS``; ``FS/Hz^0.5`` or ``FS`` for complex spectra.
+        ``FS^2/Hz``, ``FS^2`` or ``dBFS``; ``FS/Hz^0.5`` or ``FS`` for complex spectra; with a
+        calibration ``Pa^2/Hz``, ``Pa^2``, ``dB SPL`` and so on.
     spec : SpectrumSpec
         Description of the values.
     engine : str
@@ -88,6 +91,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     full_scale: float | None = None,
     engine: Literal["auto", "opencl", "numpy"] = "auto",
     device: str = "",
+    calibration: CalibrationLike = None,
     **parameters: Unpack[SpectrumParameters],
 ) -> Spectrogram:
     """Compute the spectrogram of a signal.
@@ -126,6 +130,8 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         Engine; with "auto", NumPy continues if a device fails.
     device : str
         OpenCL device, by part of its name or by number.
+    calibration : str, Path or Calibration, optional
+        Calibration file, or its contents; results are in its units then.
     **parameters
         Those of ``SpectrumParameters``, see ``SpectrumSpec``: scaling, output, iq, weighting,
         bands, averaging, averaging_frames, averaging_s, rate_hz, center_frequency_hz.
@@ -158,6 +164,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         nfft,
         broadband=bool(parameters.get("bands")),
         taper=taper,
+        calibration=calibration_of(calibration, len(rows) // 2 if iq else len(rows)),
         **parameters,
     )
     n_samples = rows.shape[1]
@@ -202,6 +209,7 @@ def _compute(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> tuple[ND
         if buffer is None:
             return values, _streamed(engine, spec, rows, values)
         _in_place(engine, spec, buffer, values, spec.n_frames(rows.shape[1]))
+        values = CalibratedRows(spec).apply(values)
     except DeviceError as error:
         # A stream falls back by itself: this error is of the launch in place, or has no fallback.
         other = fallback_for(engine, error)

@@ -19,6 +19,7 @@ from spectrod.analysis.samples import (
     of_full_scale,
 )
 from spectrod.analysis.stream import FrameStream
+from spectrod.calibration import CalibrationLike, calibration_of
 from spectrod.chunks import duration_ns
 from spectrod.errors import ConfigError
 from spectrod.types import (
@@ -68,6 +69,8 @@ class Stft:
         Engine; with "auto", NumPy continues if a device fails.
     device : str
         OpenCL device, by part of its name or by number.
+    calibration : str, Path or Calibration, optional
+        Calibration file, or its contents; results are in its units then.
     **parameters
         Those of ``StreamParameters``, see ``SpectrumSpec``: scaling, output, iq, weighting, bands,
         averaging, averaging_frames, averaging_s, rate_hz, center_frequency_hz, align.
@@ -106,17 +109,21 @@ class Stft:
         batch_frames: int | None = None,
         engine: Literal["auto", "opencl", "numpy"] = "auto",
         device: str = "",
+        calibration: CalibrationLike = None,
         **parameters: Unpack[StreamParameters],
     ) -> None:
         require_known("Stft", parameters, StreamParameters)
         if channels is None:
             channels = 2 if parameters.get("iq") else 1
+        n_signals = channels // 2 if parameters.get("iq") else channels
+        calibrated = calibration_of(calibration, n_signals)
         self.specs = tuple(
             SpectrumSpec(
                 fs,
                 channels,
                 **_with_taper(window, frames),
                 broadband=bool(parameters.get("bands")),
+                calibration=calibrated,
                 **parameters,
             )
             for frames in _broadcast(win_length=win_length, hop=hop, nfft=nfft)

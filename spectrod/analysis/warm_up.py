@@ -122,7 +122,7 @@ class CompilerJob:
         limit_s: float = LIMIT_S,
     ) -> "CompilerJob":
         """Make a job for samples of a layout."""
-        fields = [{name: getattr(spec, name) for name in SPEC_FIELDS} for spec in specs]
+        fields = [_compiled_fields(spec) for spec in specs]
         sample_format, interleaved = layout.sample_format, layout.interleaved
         return cls(fields, device, sample_format, interleaved, is_alone, limit_s)
 
@@ -130,6 +130,17 @@ class CompilerJob:
     def command(self) -> list[str]:
         """Command line of the process."""
         return [sys.executable, "-P", "-m", __name__, json.dumps(asdict(self))]
+
+
+def _compiled_fields(spec: SpectrumSpec) -> dict[str, Any]:
+    """Return the fields of a spec that needs the same kernels.
+
+    A calibration cannot be sent to another process; a response has the kernels of a weighting.
+    """
+    found = {name: getattr(spec, name) for name in SPEC_FIELDS}
+    if spec.common_response is not None and not spec.iq and spec.weighting == "Z":
+        found["weighting"] = "C"
+    return found
 
 
 class CompilerProcess:

@@ -6,15 +6,17 @@ optionally the frequency response.
 """
 
 from spectrod.calibration.channel import ChannelCalibration, common_text
-from spectrod.calibration.file import Calibration, load_calibration
+from spectrod.calibration.file import Calibration, CalibrationLike, calibration_of, load_calibration
 from spectrod.calibration.reference import Reference, parse_reference
 from spectrod.calibration.response import Response
 
 __all__ = [
     "Calibration",
+    "CalibrationLike",
     "ChannelCalibration",
     "Reference",
     "Response",
+    "calibration_of",
     "common_text",
     "load_calibration",
     "parse_reference",

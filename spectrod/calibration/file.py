@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -216,12 +217,31 @@ class Calibration:
                 raise ConfigError(f"{self.path}: channels.{key}: there is no such channel; {has}")
 
 
-def load_calibration(path: str | Path) -> Calibration:
+CalibrationLike = str | PathLike[str] | Calibration | None
+
+
+def calibration_of(
+    given: CalibrationLike,
+    n_channels: int,
+    names: Sequence[str] = (),
+    select: Sequence[int] = (),
+) -> tuple[ChannelCalibration | None, ...]:
+    """Return the calibration of each channel, of a file or of its contents; none for None.
+
+    See ``Calibration.channels``; raises like ``load_calibration``.
+    """
+    if given is None:
+        return ()
+    calibration = given if isinstance(given, Calibration) else load_calibration(given)
+    return calibration.channels(n_channels, names, select)
+
+
+def load_calibration(path: str | PathLike[str]) -> Calibration:
     """Read a calibration file.
 
     Parameters
     ----------
-    path : str or Path
+    path : str or PathLike
         A TOML file of at most ``FILE_BYTES_MAX``; see ``docs/measurement.md``.
 
     Raises
@@ -229,7 +249,7 @@ def load_calibration(path: str | Path) -> Calibration:
     ConfigError
         If it cannot be read or violates a rule, with the file's name, the value and the rule.
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     shown = printable(path)
     content = _read(path)
     try:

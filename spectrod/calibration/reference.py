@@ -81,6 +81,17 @@ class Reference:
         return "dBV" if (self.value, self.unit) == (1.0, "V") else f"dB re {self.name}"
 
     @property
+    def udunits_squared(self) -> str:
+        """Square of ``unit`` in the notation of UDUNITS, such as ``Pa2`` and ``m2 s-4``."""
+        above, _, below = self.unit.partition("/")
+        return f"{above}2 s-{2 * int(below[1:] or 1)}" if below else f"{above}2"
+
+    @property
+    def udunits_power(self) -> str:
+        """Power of 0 dB in the notation of UDUNITS, such as ``4e-10 Pa2``."""
+        return f"{self.value**2:.12g} {self.udunits_squared}"
+
+    @property
     def density_level_unit(self) -> str:
         """Unit of levels of densities, such as ``dB re (20 uPa)^2/Hz``."""
         return f"dB re ({self.name})^2/Hz"

@@ -127,6 +127,8 @@ def _notes(source: Json) -> Iterator[str]:
         uncertainty = "" if bound is None else f" +- {bound:.2g}"
         about += f", rate {capture['rate_error_ppm']:+.1f}{uncertainty} ppm"
     yield about
+    if source.get("cal_id"):  # older daemons do not send it
+        yield f"calibration {source['cal_id']}: {source['unit']}"
     if capture["waiting_for"]:
         yield f"waits: {capture['waiting_for']}"
     if capture["restarts"]:

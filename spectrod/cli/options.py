@@ -9,7 +9,18 @@ import msgspec
 from spectrod.errors import ConfigError
 from spectrod.settings import AnalysisConfig, IqFormat, RealFormat
 
-_OF_SOURCE = ("name", "channels", "select", "iq", "format", "pace", "loop", "recursive", "strict")
+_OF_SOURCE = (
+    "name",
+    "channels",
+    "select",
+    "calibration",
+    "iq",
+    "format",
+    "pace",
+    "loop",
+    "recursive",
+    "strict",
+)
 _OF_CARD = ("block_ms", "latency_ms", "exclusive")
 _OF_ANALYSIS = AnalysisConfig.__struct_fields__
 
@@ -50,6 +61,9 @@ def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
     )
     group.add_argument(
         "--select", metavar="N,N,...", help="only these channels, in this order, numbers from 0"
+    )
+    group.add_argument(
+        "--calibration", metavar="FILE", help="calibration file (TOML): results in dB SPL, Pa, ..."
     )
     group.add_argument(
         "--pace", metavar="PACE", help=f"of files and signals: realtime or full ({pace})"

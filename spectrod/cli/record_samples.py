@@ -388,15 +388,17 @@ def _specs(
     if "picture" in found.contents or (is_long and not args.profile):
         of_contents["picture"] = _pictured(args, settings, source, span, found, look)
     if "rows" in found.contents and args.profile:
-        of_contents["rows"] = _bound(_of_profile(args, settings.analysis, source.fs), source)
+        of_contents["rows"] = _bound(
+            _of_profile(args, settings.analysis, source.fs), source, settings
+        )
     elif "rows" in found.contents and not is_long:
-        of_contents["rows"] = _bound(settings.analysis, source)
+        of_contents["rows"] = _bound(settings.analysis, source, settings)
     if args.profile and "rows" in of_contents:
         _check_length_of_profile(args, span, of_contents["rows"])
     of_contents = shortened(of_contents, span.n_samples, args.source)
     pictured, data = of_contents.get("picture"), of_contents.get("rows")
     if data is None:
-        data = pictured or _bound(AnalysisConfig(), source)
+        data = pictured or _bound(AnalysisConfig(), source, settings)
     elif data.product == PRODUCT:
         data = replace(data, product="data")
     return pictured or data, data
@@ -431,16 +433,16 @@ def _pictured(
             args, analysis, source.fs, automatic or win_length, n_samples, look.width
         )
         try:
-            spec = _bound(requested, source)
+            spec = _bound(requested, source, settings)
         except ConfigError:
             if not (analysis.bands and automatic):
                 raise
             # Bands may need the longer window of the data.
             requested = _framed(args, analysis, source.fs, win_length, n_samples, look.width)
-            spec = _bound(requested, source)
+            spec = _bound(requested, source, settings)
     else:
         requested, frames = long_term(args, analysis, source.fs, n_samples, is_iq=source.is_iq)
-        spec = averaged(_bound(requested, source), frames)
+        spec = averaged(_bound(requested, source, settings), frames)
     return pooled(spec, n_samples, look.width, look.pool)
 
 
@@ -466,10 +468,12 @@ def _of_profile(args: argparse.Namespace, analysis: AnalysisConfig, fs: float) -
     return msgspec.structs.replace(analysis, **chosen)
 
 
-def _bound(analysis: AnalysisConfig, source: Source) -> SpectrumSpec:
+def _bound(analysis: AnalysisConfig, source: Source, settings: Config) -> SpectrumSpec:
+    n_signals = source.channels // 2 if source.is_iq else source.channels
     return analysis.spec(
         source.fs,
         source.channels,
         iq=source.is_iq,
         center_frequency_hz=source.center_frequency_hz,
+        calibration=settings.source.calibrations(n_signals),
     )

@@ -1,5 +1,6 @@
 """Description of a recording, and the protocols of its writers and readers."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, get_type_hints, runtime_checkable
@@ -8,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.calibration import ChannelCalibration, common_text, parse_reference
 from spectrod.errors import ConfigError, StorageError
 from spectrod.types import SPEC_DEFAULTS, SPEC_FIELDS, Block, SpectrumBatch, SpectrumSpec
 from spectrod.windows import CUSTOM, unknown_window
@@ -33,7 +35,8 @@ class Description:
     software : str
         Name and version of the program that computed the rows.
     cal_id : str
-        Identifies the calibration of the values; empty if they are relative to full scale.
+        Identity of the calibration of the values, those of different signals joined by commas;
+        empty if they are relative to full scale. By default that of the spec.
     settings : dict
         Other settings that the rows were made with, as configured; built-in types only, no
         secrets.
@@ -43,6 +46,11 @@ class Description:
     recording : str
         Name of the daemon's recording that writes the rows, ``[recordings.NAME]``; empty for other
         writers and for rows that are read.
+
+    Raises
+    ------
+    ConfigError
+        If the signals have different units: a recording has one.
     """
 
     spec: SpectrumSpec
@@ -54,6 +62,16 @@ class Description:
     attributes: dict[str, str] = field(default_factory=dict)
     recording: str = ""
 
+    def __post_init__(self) -> None:
+        units = dict.fromkeys(zip(self.spec.units, self.spec.references, strict=True))
+        if len(units) > 1:
+            raise ConfigError(
+                f"{self.source}: channels have the units {', '.join(unit for unit, _ in units)}: "
+                "a recording has one unit; calibrate all channels alike, or select those of one"
+            )
+        if not self.cal_id:
+            object.__setattr__(self, "cal_id", common_text(filter(None, self.spec.cal_ids)))
+
     @property
     def has_utc(self) -> bool:
         """Whether ``t_utc_ns`` is UTC; otherwise it counts from the recording's first sample."""
@@ -64,6 +82,38 @@ _HINTS = get_type_hints(SpectrumSpec)
 _NENBW = "nenbw_bins"
 """Noise bandwidth of an unnamed window, whose samples are not stored."""
 
+_CALIBRATION = "calibration"
+"""Calibration of each signal: its unit and identity. The response itself is not stored."""
+
+
+class _StoredCalibration(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The fields of the calibration of a signal in a file."""
+
+    reference: str
+    cal_id: str = ""
+    full_scale_db: float | None = None
+    """None if it is not known, of messages."""
+    response_hz: tuple[float, float] | None = None
+    uncertainty_db: float | None = None
+
+    @classmethod
+    def of(cls, one: ChannelCalibration) -> "_StoredCalibration":
+        """Return what is stored of a calibration."""
+        level_db = None if math.isnan(one.full_scale_db) else one.full_scale_db
+        return cls(one.reference.name, one.cal_id, level_db, one.response_hz, one.uncertainty_db)
+
+    def calibration(self) -> ChannelCalibration:
+        """Return the calibration; raises ConfigError if its reference is not known."""
+        return ChannelCalibration(
+            parse_reference(self.reference),
+            math.nan if self.full_scale_db is None else self.full_scale_db,
+            None,
+            self.cal_id,
+            self.response_hz,
+            self.uncertainty_db,
+        )
+
+
 _SpecFields = msgspec.defstruct(
     "_SpecFields",
     [
@@ -72,6 +122,7 @@ _SpecFields = msgspec.defstruct(
             for name in SPEC_FIELDS
         ),
         (_NENBW, float | msgspec.UnsetType, msgspec.UNSET),
+        (_CALIBRATION, tuple[_StoredCalibration, ...], ()),
     ],
     forbid_unknown_fields=True,
 )
@@ -81,7 +132,13 @@ _SpecFields = msgspec.defstruct(
 def spec_fields(spec: SpectrumSpec) -> dict[str, Any]:
     """Return the fields of an analysis for a file; ``stored_spec`` reads them back."""
     stored = {name: getattr(spec, name) for name in SPEC_FIELDS}
-    return stored | ({_NENBW: spec.taper.nenbw_bins} if spec.window == CUSTOM else {})
+    if spec.window == CUSTOM:
+        stored[_NENBW] = spec.taper.nenbw_bins
+    if spec.calibration:
+        stored[_CALIBRATION] = [
+            msgspec.to_builtins(_StoredCalibration.of(one)) for one in spec.calibration if one
+        ]
+    return stored
 
 
 def stored_spec(stored: Mapping[str, Any]) -> SpectrumSpec:
@@ -97,6 +154,7 @@ def stored_spec(stored: Mapping[str, Any]) -> SpectrumSpec:
     try:
         read = msgspec.structs.asdict(msgspec.convert(stored, _SpecFields))
         nenbw_bins = read.pop(_NENBW)
+        read[_CALIBRATION] = tuple(one.calibration() for one in read[_CALIBRATION])
         if nenbw_bins is msgspec.UNSET:
             return SpectrumSpec(**read)
         return SpectrumSpec(**read, taper=unknown_window(read["win_length"], nenbw_bins))

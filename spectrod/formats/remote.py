@@ -1,13 +1,16 @@
 """A daemon's messages as rows of spectra; lost messages become gaps."""
 
+import math
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import spectrod
+from spectrod.calibration import ChannelCalibration, parse_reference
 from spectrod.client.subscription import Subscription
 from spectrod.errors import ConfigError, UnavailableError, WireError
 from spectrod.formats.description import Description
@@ -16,6 +19,7 @@ from spectrod.types import (
     CHANNELS_MAX,
     SPEC_DEFAULTS,
     SPEC_FIELDS,
+    ZERO_DB,
     SpectrumBatch,
     SpectrumSpec,
 )
@@ -23,6 +27,7 @@ from spectrod.units import NS_PER_S, UNITS, Scaling
 from spectrod.windows import CUSTOM, unknown_window
 
 _SCALINGS: dict[str, Scaling] = {unit: scaling for scaling, unit in UNITS.items()}
+_REFERENCE = re.compile(rf"{ZERO_DB} = ([^,]{{1,40}})(?:,.*)?", re.DOTALL)
 _FIRST_S = 10.0
 _INDEX_MAX = (1 << 62) - 1
 """Upper bound on sample indices of a recording, so that sums of two fit 64 bits [samples]."""
@@ -76,11 +81,11 @@ class DaemonReader:
         if first is None:
             raise UnavailableError(f"{prefix}: no spectra came in {timeout_s:g} s")
         self._of = first.source, first.product
-        self._channels = self._find_channels(first, time.monotonic() + timeout_s)
-        spec = _spec_of(first, len(self._channels))
-        cal_id = first.header.cal_id or ""
+        self._headers = self._find_channels(first, time.monotonic() + timeout_s)
+        self._channels = tuple(self._headers)
+        spec = _spec_of(first, self._headers)
         software = f"spectrod {spectrod.__version__}"
-        self.description = Description(spec, first.source, self._channels, software, cal_id)
+        self.description = Description(spec, first.source, self._channels, software)
         """Metadata of all rows."""
         self._step = int(spec.row_step)
         self._engine = first.header.engine
@@ -88,8 +93,11 @@ class DaemonReader:
     def _receive(self, deadline_s: float) -> Any:
         return self._subscription.receive(max(0.0, deadline_s - time.monotonic()))
 
-    def _find_channels(self, first: Any, deadline_s: float) -> tuple[str, ...]:
-        """Find the channels of one time: a subscription may begin in the middle of a row."""
+    def _find_channels(self, first: Any, deadline_s: float) -> dict[str, Any]:
+        """Find the channels of one time, with a header of each.
+
+        A subscription may begin in the middle of a row.
+        """
         seen = [first]
         while (frame := self._receive(deadline_s)) is not None:
             if (frame.source, frame.product) != self._of:
@@ -103,8 +111,8 @@ class DaemonReader:
             if len(seen) == 2 * CHANNELS_MAX:
                 raise ConfigError(f"{self._prefix}: more than {CHANNELS_MAX} channels at one time")
             seen.append(frame)
-        names = dict.fromkeys(frame.channel for frame in seen)
-        return tuple(sorted(names, key=lambda name: (len(name), name)))
+        found = {frame.channel: frame.header for frame in seen}
+        return dict(sorted(found.items(), key=lambda one: (len(one[0]), one[0])))
 
     def batches(self, stop_monotonic_s: float | None = None) -> Iterator[SpectrumBatch]:
         """Yield rows as they arrive, until a time of the monotonic clock.
@@ -135,7 +143,9 @@ class DaemonReader:
             row = self._row = _Row(frame.header, {}, frame.restarted)
         if frame.channel not in self._channels:
             raise ConfigError(f"{frame.topic}: the daemon's channels have changed")
-        if len(frame.values) != self.description.spec.n_values:
+        if len(frame.values) != self.description.spec.n_values or (
+            _unit(frame.header) != _unit(self._headers[frame.channel])
+        ):
             raise ConfigError(f"{frame.topic}: the daemon's analysis has changed")
         row.restarted |= frame.restarted
         row.values[frame.channel] = frame.values
@@ -145,7 +155,7 @@ class DaemonReader:
         return self._batch(row)
 
     def _check(self, frame: Any) -> None:
-        spec = _spec_of(frame, len(self._channels))
+        spec = _spec_of(frame, self._headers)
         if spec != self.description.spec:
             raise ConfigError(f"{frame.topic}: the daemon's analysis has changed")
 
@@ -181,8 +191,41 @@ class DaemonReader:
         self._subscription.close()
 
 
-def _spec_of(frame: Any, n_channels: int) -> SpectrumSpec:
-    """Return the spec of a message's values.
+def _unit(header: Any) -> tuple[str, str, str]:
+    """Return what identifies the unit of values, and the calibration behind it."""
+    return header.unit, header.ref, header.cal_id or ""
+
+
+def _calibration(topic: str, header: Any) -> tuple[Scaling, ChannelCalibration | None]:
+    """Return what a message's unit says of the scaling and the calibration.
+
+    Raises
+    ------
+    ConfigError
+        If this version does not support the unit.
+    """
+    if header.unit in _SCALINGS:
+        return _SCALINGS[header.unit], None
+    found = _REFERENCE.fullmatch(header.ref)
+    if found:
+        try:
+            reference = parse_reference(found[1])
+        except ConfigError as error:
+            raise ConfigError(f"{topic}: {printable(str(error))}") from error
+        one = ChannelCalibration(reference, math.nan, None, printable(header.cal_id or "", 64))
+        for scaling in UNITS:
+            spec = SpectrumSpec(1.0, scaling=scaling, calibration=(one,))
+            if spec.unit == header.unit:
+                return scaling, one
+    units = ", ".join(_SCALINGS)
+    raise ConfigError(
+        f"{topic}: unit={printable(header.unit)!r}: must be one of {units}, or that of a known "
+        "reference"
+    )
+
+
+def _spec_of(frame: Any, headers: Mapping[str, Any]) -> SpectrumSpec:
+    """Return the spec of a message's values, for a header of each channel.
 
     Raises
     ------
@@ -191,18 +234,17 @@ def _spec_of(frame: Any, n_channels: int) -> SpectrumSpec:
         the spectrum.
     """
     h = frame.header
-    if h.unit not in _SCALINGS:
-        units = ", ".join(_SCALINGS)
-        raise ConfigError(f"{frame.topic}: unit={printable(h.unit)!r}: must be one of {units}")
+    scaling, _ = _calibration(frame.topic, h)
     iq = getattr(h, "first_bin", 0) < 0
     n_frames = 1 if h.averaging == "none" else h.averaging_frames
     fields = {name: getattr(h, name) for name in SPEC_FIELDS if hasattr(h, name)}
     spec = SpectrumSpec(
         **fields
         | {
-            "channels": n_channels * (2 if iq else 1),
+            "channels": len(headers) * (2 if iq else 1),
             "hop": h.frame_hop or h.hop // n_frames,
-            "scaling": _SCALINGS[h.unit],
+            "scaling": scaling,
+            "calibration": tuple(_calibration(frame.topic, one)[1] for one in headers.values()),
             "iq": iq,
             "center_frequency_hz": h.center_frequency_hz if iq else 0.0,
             "averaging_frames": n_frames,

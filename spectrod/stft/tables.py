@@ -9,6 +9,7 @@ from spectrod.errors import ConfigError
 from spectrod.grid import RowGrid
 from spectrod.stft.stage import BandRows, RowPlaces, StftSpec, StftTables
 from spectrod.types import SampleFormat, SpectrumSpec
+from spectrod.units import Float64Array
 from spectrod.weighting import power_factors
 
 
@@ -37,6 +38,8 @@ def kernel_spec(
     """
     if np.isnan(spec.taper.samples[0]):
         raise ConfigError(f"window={spec.window!r}: its samples are not known, nothing is computed")
+    if not np.isfinite(spec.signal_factors).all():
+        raise ConfigError("calibration: its sensitivity is not known, nothing is computed")
     bands = spec.band_table
     shape = StftSpec(
         spec.nfft,
@@ -45,7 +48,7 @@ def kernel_spec(
         interleaved,
         spec.iq,
         spec.output,
-        weighted=spec.weighting != "Z",
+        weighted=spec.weighting != "Z" or spec.common_response is not None,
         n_bands=0 if bands is None else spec.n_computed,
         averaging=spec.averaging,
         decibels=spec.scaling == "dbfs",
@@ -53,7 +56,7 @@ def kernel_spec(
     )
     tables = StftTables(
         spec.taper.samples * np.sqrt(_scale(spec)),
-        power_factors(spec.weighting, spec.bin_frequencies) if shape.weighted else None,
+        _bin_weights(spec) if shape.weighted else None,
         None if bands is None else _band_rows(spec, bands),
         smoothing=_smoothing(spec),
     )
@@ -68,12 +71,18 @@ def row_places(grid: RowGrid, phase: int) -> RowPlaces | None:
 
 
 def _scale(spec: SpectrumSpec) -> float:
+    """Return the scale of power of the most sensitive signal; see ``calibrated_rows``."""
     scale = spec.power_scale
     if spec.output == "power" and not spec.iq:
         scale *= 2.0
-    if spec.scaling == "dbfs":
-        scale /= spec.reference_power
-    return scale
+    return float(scale * spec.signal_factors.max())
+
+
+def _bin_weights(spec: SpectrumSpec) -> Float64Array:
+    """Return the factors of power of the weighting and of the correction of the response."""
+    factors = power_factors(spec.weighting, spec.bin_frequencies)
+    response = spec.common_response
+    return factors if response is None else factors * response.power_factors(spec.bin_frequencies)
 
 
 def _band_rows(spec: SpectrumSpec, bands: Bands) -> BandRows:

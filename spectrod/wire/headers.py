@@ -47,6 +47,7 @@ _Rate = Annotated[float, Rule(ge=0, le=FS_MAX_HZ)]
 CENTER_FREQUENCY_MAX_HZ: Final = 1e12
 """Upper bound on ``center_frequency_hz``, of both signs [Hz]."""
 _CenterFrequency = Annotated[float, Rule(ge=-CENTER_FREQUENCY_MAX_HZ, le=CENTER_FREQUENCY_MAX_HZ)]
+_Frequency = Annotated[float, Rule(gt=0, le=FS_MAX_HZ)]
 _FirstBin = Annotated[int, Rule(ge=-(LENGTH_MAX // 2), le=0)]
 _Channels = Annotated[int, Rule(ge=1, le=CHANNELS_MAX)]
 _ChannelName = Annotated[str, Rule(max_length=NAME_MAX_CHARS)]
@@ -194,6 +195,9 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
     rate_hz: _Rate = 0.0
     align: str = "start"
     center_frequency_hz: _CenterFrequency = 0.0
+    response_hz: tuple[_Frequency, _Frequency] | msgspec.UnsetType = msgspec.UNSET
+    """Lowest and highest frequency at which the frequency response is known and corrected [Hz];
+    absent without a response. Values beyond have the stated sensitivity alone."""
 
 
 class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):

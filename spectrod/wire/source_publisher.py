@@ -299,9 +299,11 @@ class SourcePublisher:
                 yield encoder.description(name, self._next_seq(name), self._epoch, device)
 
     def _spectra(self, encoder: TopicEncoder, frame: QueuedFrame) -> Iterator[Outgoing]:
-        header = encoder.header(frame, self._epoch)
+        headers = encoder.headers(frame, self._epoch)
         values = np.ascontiguousarray(frame.batch.values[frame.row], dtype="<f4")
-        for name, encoded, channel in zip(encoder.topics, encoder.encoded, values, strict=True):
+        for name, encoded, header, channel in zip(
+            encoder.topics, encoder.encoded, headers, values, strict=True
+        ):
             # A copy: a message in the history must not keep a whole batch alive.
             yield Outgoing(name, frame.seq, (encoded, header, channel.tobytes()))
             self.messages += 1

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from spectrod.calibration import ChannelCalibration
 from spectrod.names import name_channels
 from spectrod.text import printable
 from spectrod.types import SPEC_FIELDS, SpectrumBatch, SpectrumSpec
@@ -78,23 +79,32 @@ class TopicEncoder:
             "n_bands": spec.n_values,
             "enbw_hz": spec.enbw_hz,
             "shape": (spec.n_values,),
-            "unit": spec.unit,
-            "ref": spec.reference,
             "engine": printable(engine),
         }
         self._header_type: type[ValuesHeader] = BandsHeader if spec.bands else SpectrumHeader
+        self._is_uniform = len(set(spec.calibration)) <= 1
         self._counters = _COUNTERS.intersection(self._header_type.__struct_fields__)
-        self._fields = _of(self._header_type, fields)
-        self._described = _of(MetaHeader, fields | {"channel_names": self._names})
+        # One set of fields for all channels of the same calibration.
+        self._fields = [_of(self._header_type, fields | unit) for unit in _units(spec)]
+        self._described = {
+            name: _of(MetaHeader, fields | unit | {"channel_names": self._names})
+            for name, unit in zip(self.meta_topics, _units(spec), strict=True)
+        }
 
     def describes(self, batch: SpectrumBatch) -> bool:
         """Return whether a batch belongs to this analysis."""
         same_spec = batch.spec is self._spec or batch.spec == self._spec
         return same_spec and batch.engine == self._engine
 
-    def header(self, frame: QueuedFrame, epoch: int) -> bytes:
-        """Return the header of a row, the same for all channels."""
-        return encode_header(self._header(frame, epoch))
+    def headers(self, frame: QueuedFrame, epoch: int) -> list[bytes]:
+        """Return the header of a row of each channel, the same for those of one unit."""
+        if self._is_uniform:
+            return [self.header(frame, epoch)] * len(self.topics)
+        return [self.header(frame, epoch, channel) for channel in range(len(self.topics))]
+
+    def header(self, frame: QueuedFrame, epoch: int, channel: int = 0) -> bytes:
+        """Return the header of a row of one channel."""
+        return encode_header(self._header(frame, epoch, self._fields[channel]))
 
     def description(self, name: str, seq: int, epoch: int, device: str) -> list[bytes]:
         """Return the description of one of the topics."""
@@ -103,11 +113,11 @@ class TopicEncoder:
             epoch=epoch,
             t_utc_ns=time.time_ns(),
             device=device,
-            **self._described,
+            **self._described[name],
         )
         return encode(Meta(name, header, self._f, self._edges))
 
-    def _header(self, frame: QueuedFrame, epoch: int) -> ValuesHeader:
+    def _header(self, frame: QueuedFrame, epoch: int, fields: Mapping[str, Any]) -> ValuesHeader:
         batch, row = frame.batch, frame.row
         return self._header_type(
             seq=frame.seq,
@@ -118,8 +128,22 @@ class TopicEncoder:
             gap_samples=frame.gap_samples,
             dropped=frame.dropped,
             **{name: getattr(batch, name) for name in self._counters},
-            **self._fields,
+            **fields,
         )
+
+
+def _units(spec: SpectrumSpec) -> list[dict[str, Any]]:
+    """Return the fields of the unit and calibration of each signal."""
+    calibrations = spec.calibration or (None,) * spec.n_signals
+    named = zip(spec.units, spec.references, calibrations, strict=True)
+    return [{"unit": unit, "ref": ref} | _calibrated(one) for unit, ref, one in named]
+
+
+def _calibrated(one: ChannelCalibration | None) -> dict[str, Any]:
+    if one is None:
+        return {}
+    found: dict[str, Any] = {"cal_id": one.cal_id}
+    return found | ({"response_hz": one.response_hz} if one.response_hz else {})
 
 
 def _of(header: type[msgspec.Struct], fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,6 +51,7 @@ OTHER_VALUES = {
     "source.channels": 2,
     "source.select": (1, 0),
     "source.channel_names": ("a", "b"),
+    "source.calibration": "mic.toml",
     "source.iq": True,
     "source.center_frequency_hz": 433.92e6,
     "source.format": "u8",

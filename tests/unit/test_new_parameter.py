@@ -94,7 +94,7 @@ print(json.dumps({
     "description": meta.detrend,
     "header": json.loads(stream.header(QueuedFrame(batch, 0, 0, 0), 0))["detrend"],
     "schemas": sorted(name for name, one in schemas().items() if "detrend" in one["properties"]),
-    "received": _spec_of(sent, 1).detrend,
+    "received": _spec_of(sent, {"0": meta}).detrend,
     "stored": stored_spec(spec_fields(spec)).detrend,
     "exported": global_attributes(Description(spec, "roof", ("0",), "spectrod"), {})["detrend"],
     "like": like(picture)["detrend"],

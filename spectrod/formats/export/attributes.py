@@ -116,6 +116,20 @@ def encode_engines(engines: list[str]) -> str:
     return json.dumps(engines)
 
 
+def _calibration(spec: SpectrumSpec) -> dict[str, Any]:
+    """Return where the frequency response is known, and the uncertainty of the sensitivity."""
+    found = [one for one in spec.calibration if one]
+    ranges = [one.response_hz for one in found if one.response_hz]
+    uncertainties = [one.uncertainty_db for one in found if one.uncertainty_db is not None]
+    about: dict[str, Any] = {}
+    if ranges:  # of all channels: the part that all tables cover
+        about["calibration_response_min_hz"] = max(low for low, _ in ranges)
+        about["calibration_response_max_hz"] = min(high for _, high in ranges)
+    if uncertainties:
+        about["calibration_uncertainty_db"] = max(uncertainties)
+    return about
+
+
 _IN_OTHER_ATTRIBUTES = {
     *("fs", "win_length", "hop", "weighting"),  # by other names
     *("channels", "iq", "scaling", "output", "averaging_s", "product", "broadband"),  # by variables
@@ -138,6 +152,7 @@ def _analysis(spec: SpectrumSpec) -> dict[str, Any]:
         "averaging_frames": spec.averaging_frames,
         **({"center_frequency_hz": spec.center_frequency_hz} if spec.iq else {}),
         **({"rate_hz": spec.rate_hz, "align": spec.align} if spec.rate_hz else {}),
+        **_calibration(spec),
     }
     others = [name for name in SPEC_FIELDS if name not in _IN_OTHER_ATTRIBUTES | found.keys()]
     return found | chosen(spec, others)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from spectrod.formats.description import Description
 from spectrod.formats.export.rows import COLUMNS, Rows
-from spectrod.types import Int64Array, SpectrumSpec
-from spectrod.units import NS_PER_S, REFERENCES, Float64Array
+from spectrod.types import ZERO_DB, Int64Array, SpectrumSpec
+from spectrod.units import NS_PER_S, REFERENCES, Float64Array, Scaling
 
 BROADBAND = "broadband"
 """Name of the variable with the power of all bins, stored beside bands."""
@@ -241,11 +241,23 @@ def _gaps() -> list[Variable]:
     ]
 
 
+def _units(spec: SpectrumSpec, scaling: Scaling) -> str:
+    """Return the unit of power in the notation of UDUNITS."""
+    if spec.calibrated is None:
+        is_iq_level = scaling == "dbfs" and spec.iq
+        return "0.1 lg(re 1)" if is_iq_level else _KINDS[spec.output, scaling][2]
+    if spec.output == "complex":
+        return spec.unit
+    reference = spec.calibrated.reference
+    if scaling == "dbfs":
+        return f"0.1 lg(re {reference.udunits_power})"
+    return f"{reference.udunits_squared}{' Hz-1' if scaling == 'density' else ''}"
+
+
 def _values(description: Description) -> Variable:
     spec = description.spec
-    name, kind, units = _KINDS[spec.output, spec.scaling]
-    if spec.scaling == "dbfs" and spec.iq:
-        units = "0.1 lg(re 1)"
+    name, kind, _ = _KINDS[spec.output, spec.scaling]
+    units = _units(spec, spec.scaling)
     about: dict[str, Any] = {
         # Plots use the long name as axis label, and few readers know the spelling of UDUNITS.
         "long_name": f"{kind} in {spec.unit}",
@@ -263,9 +275,12 @@ def _values(description: Description) -> Variable:
 
 def _broadband(description: Description) -> Variable:
     spec = description.spec
-    scaling = "dbfs" if spec.scaling == "dbfs" else "spectrum"
-    _, kind, units = _KINDS[spec.output, scaling]
-    reference = REFERENCES["dbfs"] if scaling == "dbfs" else "FS = digital full scale (1.0)"
+    scaling: Scaling = "dbfs" if spec.scaling == "dbfs" else "spectrum"
+    kind, units = _KINDS[spec.output, scaling][1], _units(spec, scaling)
+    if spec.calibrated is not None:
+        reference = f"{ZERO_DB} = {spec.calibrated.reference.name}"
+    else:
+        reference = REFERENCES["dbfs"] if scaling == "dbfs" else "FS = digital full scale (1.0)"
     about: dict[str, Any] = {
         "long_name": f"broadband {kind} in {spec.broadband_unit}",
         "units": units,

@@ -177,7 +177,7 @@ class MillidecadeWriter:
         level = np.full((MINUTES_PER_DAY, n), np.nan, np.float32)
         effort = np.zeros(MINUTES_PER_DAY, np.float32)
         for number, minute in self._minutes.items():
-            level[number] = to_level(minute.density[signal])
+            level[number] = to_level(minute.density[signal], self._reference_power)
             effort[number] = minute.effort_s
         day_s = self._day * 86400.0
         begin = day_s + 60.0 * np.arange(MINUTES_PER_DAY)
@@ -197,13 +197,25 @@ class MillidecadeWriter:
         store.append({"time": begin, "time_bnds": time_bnds, "effort": effort, "psd": level})
         store.annotate(self._attributes(signal))
 
+    @property
+    def _reference_power(self) -> float:
+        calibrated = self._description.spec.calibrated
+        return 1.0 if calibrated is None else calibrated.reference.value**2
+
     def _psd(self) -> dict[str, Any]:
+        calibrated = self._description.spec.calibrated
+        # Level of a density in the notation of UDUNITS; full scale is dimensionless.
+        unit, units = "dB re 1 FS^2/Hz", "0.1 lg(re 1 Hz-1)"
+        reference = "1 FS^2/Hz; FS = digital full scale (1.0), one-sided"
+        if calibrated is not None:
+            unit = calibrated.reference.density_level_unit
+            units = f"0.1 lg(re {calibrated.reference.udunits_power} Hz-1)"
+            reference = f"({calibrated.reference.name})^2/Hz, one-sided"
         return {
-            "long_name": "one-minute mean of power spectral density in dB re 1 FS^2/Hz",
-            # Level of a density in the notation of UDUNITS; full scale is dimensionless.
-            "units": "0.1 lg(re 1 Hz-1)",
-            "spectrod_unit": "dB re 1 FS^2/Hz",
-            "reference_level": "1 FS^2/Hz; FS = digital full scale (1.0), one-sided",
+            "long_name": f"one-minute mean of power spectral density in {unit}",
+            "units": units,
+            "spectrod_unit": unit,
+            "reference_level": reference,
             "calibration": self._description.cal_id or "none",
             "cell_methods": "time: mean frequency: mean (of power)",
             "ancillary_variables": "effort",
@@ -230,9 +242,9 @@ class MillidecadeWriter:
         )
 
 
-def to_level(density: NDArray[np.float64]) -> Float32Array:
-    """Convert densities [FS^2/Hz] to levels [dB re 1 FS^2/Hz], at least ``FLOOR_DB``."""
-    return power_to_level(density, floor_db=FLOOR_DB).astype(np.float32)
+def to_level(density: NDArray[np.float64], reference_power: float = 1.0) -> Float32Array:
+    """Convert densities [FS^2/Hz, or of a calibration] to levels [dB], at least ``FLOOR_DB``."""
+    return power_to_level(density, reference_power, FLOOR_DB).astype(np.float32)
 
 
 def _merge(first: Minute, second: Minute) -> Minute:

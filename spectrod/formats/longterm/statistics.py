@@ -51,8 +51,8 @@ def _n_classes(step_db: float) -> int:
 
 
 def level_unit(spec: SpectrumSpec) -> str:
-    """Return the unit of levels: dBFS for mean squares, dB for densities."""
-    return f"dB re {spec.unit}" if spec.scaling == "density" else "dBFS"
+    """Return the unit of levels: that of ``spec.to_level``."""
+    return spec.level_unit
 
 
 class LevelStatistics:

@@ -49,7 +49,7 @@ def pixel_levels(
     Returns
     -------
     levels : (signals, rows, columns) float32
-        Levels [dBFS] or [dB re FS^2/Hz], lowest frequency first; NaN where samples are missing and
+        Levels [``spec.level_unit``], lowest frequency first; NaN where samples are missing and
         in rows that touch no band.
     """
     width, height = size
@@ -59,8 +59,9 @@ def pixel_levels(
     centres = 0.5 * (edges[:-1] + edges[1:])
     is_beyond = (centres < 0.0) | (centres > pool.end_sample - pool.first_sample)
     spans = value_spans(spec, axis.edges(height))
-    # 0 dB is a full-scale sine, or a complex tone of amplitude 1, or 1 FS^2/Hz.
-    is_density = spec.scaling == "density"
+    # 0 dB is a full-scale sine, or a complex tone of amplitude 1, or 1 FS^2/Hz, or the reference
+    # of the calibration.
+    is_density = spec.scaling == "density" and spec.calibrated is None
     full_scale = FULL_SCALE_SINE_FS2 if is_density else spec.reference_power
     offset_db = 10.0 * np.log10(full_scale) if is_density else 0.0
     levels = np.empty((spec.n_signals, height, width), np.float32)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spectrod.calibration import common_text
 from spectrod.formats.picture.axes import Axis, FrequencyAxis
 from spectrod.formats.picture.colormaps import Uint8Array
 from spectrod.formats.picture.labels import (
@@ -24,7 +25,7 @@ from spectrod.quantities import format_frequency
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float32Array
 
-_UNITS = {"spectrum": "dBFS", "dbfs": "dBFS", "density": "dB re FS^2/Hz"}
+_IDS_MAX_CHARS = 60
 _FRAMES_STATED = 1.05
 """Frames per column from which on the footer gives their number."""
 
@@ -120,7 +121,7 @@ def compose(plots: Plots, about: Recording, options: PictureOptions) -> Page:
     n_plots, height, width = plots.entries.shape
     f_axis = options.frequency_axis(about.spec)
     duration_s = plots.n_samples / about.spec.fs
-    unit = _UNITS[about.spec.scaling]
+    unit = about.spec.level_unit
     nothing = Axis((), "")
     strips: tuple[StripView, ...] = ()
     if options.raw:
@@ -182,7 +183,7 @@ def _pixel_map(
         duration_s=duration_s,
         level_min=limits[0],
         level_max=limits[1],
-        level_unit=_UNITS[about.spec.scaling],
+        level_unit=about.spec.level_unit,
         n_levels=N_LEVELS,
         options=options.chosen(),
         **about.facts(),
@@ -217,11 +218,23 @@ def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
         pieces.append(f"bands {spec.bands}")
     if spec.weighting != "Z":
         pieces.append(f"{spec.weighting}-weighted")
+    pieces += _calibration(spec)
     pieces += _averages(frames_per_pixel, pool, spec)
     if about.gaps:
         missing_s = about.gap_samples / spec.fs
         pieces.append(f"gaps: {about.gaps}, {_number(missing_s)} s missing")
     return [*pieces, about.software]
+
+
+def _calibration(spec: SpectrumSpec) -> Iterator[str]:
+    """Name the calibration, and where its frequency response is known."""
+    ids = common_text(filter(None, spec.cal_ids))
+    if not ids:
+        return
+    yield f"calibration {ids if len(ids) <= _IDS_MAX_CHARS else 'of several channels'}"
+    ranges = {one.response_hz for one in spec.calibration if one and one.response_hz}
+    for low_hz, high_hz in sorted(ranges)[:1]:
+        yield f"response {_number(low_hz)} to {_number(high_hz)} Hz"
 
 
 def _averages(frames_per_pixel: float, pool: str, spec: SpectrumSpec) -> Iterator[str]:

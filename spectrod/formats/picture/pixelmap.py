@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from spectrod.calibration import common_text
 from spectrod.errors import ConfigError, InputError
 from spectrod.formats.picture.axes import FrequencyAxis, FrequencyScale
 from spectrod.formats.picture.embedded import embedded_text
@@ -66,6 +67,7 @@ class Recording:
             "gaps": self.gaps,
             "gap_samples": self.gap_samples,
             "software": self.software,
+            "cal_id": common_text(filter(None, spec.cal_ids)) or msgspec.UNSET,
         }
 
 
@@ -120,6 +122,8 @@ class PixelMap(msgspec.Struct, frozen=True, kw_only=True):
     ``SpectrumSpec``."""
     options: dict[str, Any] = msgspec.field(default_factory=dict)
     """Options of the picture that differ from the defaults, by the names of ``PictureOptions``."""
+    cal_id: str | msgspec.UnsetType = msgspec.UNSET
+    """Identity of the calibration; absent without one."""
     v: int = 1
 
     def to_json(self) -> str:

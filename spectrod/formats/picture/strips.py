@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spectrod.errors import ConfigError
 from spectrod.formats.picture.raster import column_spans
 from spectrod.types import Block, Int64Array, SpectrumBatch, SpectrumSpec
 from spectrod.units import (
@@ -220,6 +221,19 @@ class SampleStrips:
         return np.asarray(np.clip([spans[0] - margin, spans[1] + margin], 0.0, self._cells.n_used))
 
 
+def _full_scale(spec: SpectrumSpec) -> Float64Array | None:
+    """Return the mean square of digital 1.0, shape (signals, 1) [unit^2]; None if uncalibrated.
+
+    Strips are in dBFS, of rows as of samples.
+    """
+    if not spec.calibration:
+        return None
+    squares = [one.full_scale**2 if one else 1.0 for one in spec.calibration]
+    if not np.isfinite(squares).all():
+        raise ConfigError("strips: show dBFS, and the messages do not say the sensitivity")
+    return np.array(squares)[:, np.newaxis]
+
+
 class RowStrips:
     """Collects mean squares of rows of spectra, if there are no samples.
 
@@ -233,6 +247,7 @@ class RowStrips:
 
     def __init__(self, spec: SpectrumSpec, width: int) -> None:
         self._spec = spec
+        self._full_scale = _full_scale(spec)
         self._hop = int(spec.row_step)
         self._cells = _Cells(spec.n_signals, width, self._hop)
         self._first = 0
@@ -256,6 +271,8 @@ class RowStrips:
         """Return the mean square of each row, shape (rows, signals) [FS^2]."""
         spec = self._spec
         values = spec.to_power(batch.values)
+        if self._full_scale is not None:
+            values = values / self._full_scale
         if spec.iq:  # mean square of each of the two parts
             values = 0.5 * values
         if spec.scaling == "density":

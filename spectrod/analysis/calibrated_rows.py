@@ -1,0 +1,60 @@
+"""Factors of rows whose signals have different calibrations.
+
+Stages compute all signals with one scale and one table of weights. What all signals share is in
+these; only differences between signals are applied to finished rows.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.types import SpectrumSpec
+from spectrod.units import FLOOR_DBFS, Float64Array
+
+
+class CalibratedRows:
+    """Applies the differences between the calibrations of signals; mostly there are none.
+
+    Parameters
+    ----------
+    spec : SpectrumSpec
+        Spec of the rows.
+    """
+
+    def __init__(self, spec: SpectrumSpec) -> None:
+        self._is_level = spec.scaling == "dbfs" and spec.output == "power"
+        factors = _factors(spec)
+        if spec.output == "complex":
+            factors = np.sqrt(factors)
+        # Levels get factors of at most 0 dB where there is no response: silence stays the floor.
+        differs = not np.array_equal(factors, np.ones_like(factors))
+        changes = 10.0 * np.log10(factors) if self._is_level else factors
+        self._changes = changes.astype(np.float32) if differs else None
+
+    def apply(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return rows, (rows, signals, computed values), in the units of their signals."""
+        if self._changes is None:
+            return rows
+        if not self._is_level:
+            return np.asarray(rows * self._changes, rows.dtype)
+        is_silent = rows <= FLOOR_DBFS
+        levels = np.maximum(rows + self._changes, np.float32(FLOOR_DBFS))
+        levels[is_silent] = FLOOR_DBFS
+        return np.asarray(levels)
+
+
+def _factors(spec: SpectrumSpec) -> Float64Array:
+    """Return factors of power, (signals, 1) or (signals, bins), beyond those of the stages."""
+    relative: Float64Array = spec.signal_factors / spec.signal_factors.max()
+    factors = relative[:, np.newaxis]
+    if spec.common_response is not None or not any(
+        one and one.response for one in spec.calibration
+    ):
+        return factors
+    f = spec.bin_frequencies
+    ones = np.ones(len(f))
+    corrections = [
+        one.response.power_factors(f) if one and one.response else ones for one in spec.calibration
+    ]
+    return factors * np.array(corrections)

@@ -1,0 +1,331 @@
+"""A simulated chain reads 94.00 dB SPL in every place where a level appears."""
+
+import csv
+import itertools
+import json
+import logging
+import os
+
+import h5py
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod import Stft, config, spectrogram
+from spectrod.calibration import ChannelCalibration, load_calibration, parse_reference
+from spectrod.cli import main
+from spectrod.client import subscribe
+from spectrod.control.controlled import ControlledDaemon
+from spectrod.daemon import build_daemon
+from spectrod.errors import ConfigError
+from spectrod.formats.description import Description
+from spectrod.formats.inputs import open_recording
+from spectrod.formats.picture.pixelmap import read_levels
+from spectrod.formats.remote import DaemonReader
+from spectrod.types import SpectrumSpec
+from spectrod.wire import endpoint_discovery
+
+FS = 48_000
+MIC = 'reference = "20 uPa"\nsensitivity = "50 mV/Pa"\ngain_db = 20\nfull_scale_v = 2.0\n'
+SERIAL = 'serial = "A1"\n'
+STEP = "[response]\ntable = [[20, 0], [1999, 0], [2000, -6], [20000, -6]]\n"
+RMS_FS = 20e-6 * 10 ** (94 / 20) / 4.0
+"""94 dB SPL through 50 mV/Pa, 20 dB and 2 V, which make digital 1.0 4 Pa."""
+ANALYSIS = ["--win-length", "4800", "--nfft", "4800", "--hop", "4800", "--window", "flattop"]
+DBFS_OF_94 = 20 * np.log10(RMS_FS * np.sqrt(2))
+
+
+def sine(frequency_hz=1000.0, seconds=0.5, rms=RMS_FS):
+    n = np.arange(round(seconds * FS))
+    return (np.sqrt(2) * rms * np.sin(2 * np.pi * frequency_hz * n / FS)).astype(np.float32)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Make a folder with a calibration file and a sound file the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mic.toml").write_text(MIC + SERIAL)
+    soundfile.write("x.wav", sine(), FS, "FLOAT")
+    return tmp_path
+
+
+@pytest.mark.parametrize("bands", ["", "third-octave"])
+def test_levels_and_powers_in_python(folder, bands):
+    """Levels, mean squares and bands are of the same pressure, in both interfaces."""
+    given = {"win_length": 4800, "nfft": 4800, "hop": 4800, "window": "hann", "bands": bands}
+    common = {"engine": "numpy", "calibration": "mic.toml"}
+    level = spectrogram(sine(), FS, scaling="dbfs", **given, **common)
+    assert level.unit == "dB SPL"
+    assert level.values.max() == pytest.approx(94.0, abs=0.01)
+    power = spectrogram(sine(), FS, scaling="spectrum", **given, **common)
+    assert power.unit == "Pa^2"
+    assert power.values.max() == pytest.approx((20e-6) ** 2 * 10**9.4, rel=1e-3)
+    density = spectrogram(sine(), FS, scaling="density", **given, **common)
+    assert density.unit == "Pa^2/Hz"
+    width_hz = 15.0 if not bands else density.spec.band_table.width[level.values[:, 0].argmax()]
+    assert density.values.max() * width_hz == pytest.approx(power.values.max(), rel=1e-3)
+    if bands:
+        assert level.broadband[0] == pytest.approx(94.0, abs=0.01)
+        assert density.spec.broadband_unit == "Pa^2"
+    with Stft(FS, scaling="dbfs", **given, **common) as stft:
+        rows = [batch.values for batch in [*stft.push(sine()), *stft.finish()]]
+    assert np.array_equal(np.concatenate(rows)[:, 0], level.values.T)
+
+
+@pytest.mark.opencl
+@pytest.mark.slow
+def test_devices_apply_what_numpy_applies(folder):
+    """A device has the same levels: one response for all channels, and two sensitivities."""
+    (folder / "two.toml").write_text(MIC + STEP + '[channels.1]\nsensitivity = "5 mV/Pa"\n')
+    x = np.random.default_rng(3).normal(0.0, 0.1, (2, 8192)).astype(np.float32)
+    given = {"win_length": 512, "scaling": "dbfs", "calibration": "two.toml"}
+    device, numpy = (
+        spectrogram(x, FS, engine=engine, **given).values for engine in ("opencl", "numpy")
+    )
+    np.testing.assert_allclose(device, numpy, atol=2e-3)
+    assert numpy[1].mean() - numpy[0].mean() == pytest.approx(20.0, abs=0.5)
+
+
+def test_a_response_with_a_step_reads_flat_after_correction(folder):
+    """Tones on both sides of a step of 6 dB have the level that they had before it."""
+    (folder / "step.toml").write_text(MIC + STEP)
+    x = sine(1000) + sine(4000, rms=RMS_FS * 10 ** (-6 / 20))
+    for window, bands in (("flattop", ""), ("hann", "third-octave")):
+        found = spectrogram(
+            x,
+            FS,
+            win_length=4800,
+            nfft=4800,
+            window=window,
+            bands=bands,
+            scaling="dbfs",
+            engine="numpy",
+            calibration="step.toml",
+        )
+        at = [np.abs(found.f - f_hz).argmin() for f_hz in (1000, 4000)]
+        assert found.values[at, 0] == pytest.approx([94.0, 94.0], abs=0.01)
+
+
+def test_a_response_is_not_extrapolated(folder):
+    """Bins outside the table have the stated sensitivity alone."""
+    (folder / "narrow.toml").write_text(MIC + "[response]\ntable = [[900, 10], [1100, 10]]")
+    (folder / "raw.toml").write_text(MIC + "[response]\ntable = [[900, 10], [1100, 10]]\nat_hz = 0")
+    for name, correction_db in (("narrow.toml", 0.0), ("raw.toml", -10.0)):
+        for f_hz, expected in ((1000, 94.0 + correction_db), (5000, 94.0)):
+            found = spectrogram(
+                sine(f_hz),
+                FS,
+                win_length=4800,
+                nfft=4800,
+                scaling="dbfs",
+                engine="numpy",
+                calibration=name,
+            )
+            assert found.values.max() == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize("output", ["power", "complex"])
+@pytest.mark.parametrize("scaling", ["dbfs", "density", "spectrum"])
+@pytest.mark.parametrize("averaging", ["none", "mean"])
+def test_channels_differ(folder, scaling, output, averaging):
+    """Each of several channels has the values that it has alone, and silence keeps the floor."""
+    if output == "complex" and (scaling == "dbfs" or averaging != "none"):
+        return
+    curve = "[channels.{}.response]\ntable = [[20, 0], [1499, 0], [1500, 3], [20000, 3]]\n"
+    volts = 'reference = "1 V"\nsensitivity = "1 V/V"\nfull_scale_v = 2\n'
+    (folder / "both.toml").write_text(
+        f"[channels.0]\n{MIC}{curve.format(0)}[channels.1]\n{volts}[channels.3]\n{MIC}"
+    )
+    rng = np.random.default_rng(4)
+    x = rng.normal(0.0, 0.1, (4, FS // 4)).astype(np.float32)
+    x[3] = 0.0
+    given = {"win_length": 512, "scaling": scaling, "output": output, "averaging": averaging}
+    given["averaging_frames"] = 1 if averaging == "none" else 3
+    together = spectrogram(x, FS, engine="numpy", calibration="both.toml", **given)
+    assert together.spec.cal_ids[2] == ""
+    alone = ("mic0.toml", "volts.toml", None, "mic.toml")
+    (folder / "mic0.toml").write_text(MIC + curve.replace("channels.{}.", ""))
+    (folder / "volts.toml").write_text(volts)
+    for channel, name in enumerate(alone):
+        found = spectrogram(x[channel], FS, engine="numpy", calibration=name, **given)
+        assert together.spec.units[channel] == found.unit
+        np.testing.assert_allclose(together.values[channel], found.values, rtol=3e-6, atol=2e-5)
+
+
+def test_bands_of_channels_with_different_responses_are_refused(folder):
+    """A response that differs between channels cannot be applied to sums over bins."""
+    (folder / "two.toml").write_text(MIC + f"[channels.1]\n{STEP.replace('[', '[channels.1.', 1)}")
+    with pytest.raises(ConfigError, match="needs one frequency response for all channels"):
+        spectrogram(np.zeros((2, FS)), FS, bands="octave", calibration="two.toml")
+
+
+def test_units_of_other_references():
+    """Each reference has its units in levels, mean squares and densities."""
+    expected = {
+        "1 uPa": ("dB re 1 uPa", "uPa^2", "uPa^2/Hz", "dB re (1 uPa)^2/Hz"),
+        "1 V": ("dBV", "V^2", "V^2/Hz", "dB re (1 V)^2/Hz"),
+        "1 m/s2": ("dB re 1 m/s2", "(m/s2)^2", "(m/s2)^2/Hz", "dB re (1 m/s2)^2/Hz"),
+    }
+    for name, units in expected.items():
+        spec = SpectrumSpec(FS, calibration=calibration(name))
+        specs = [
+            SpectrumSpec(FS, scaling=scaling, calibration=spec.calibration)
+            for scaling in ("dbfs", "spectrum", "density")
+        ]
+        assert (*(one.unit for one in specs), specs[2].level_unit) == units
+        assert all(one.reference.startswith(f"0 dB = {name}") for one in specs)
+
+
+def calibration(reference):
+    return (ChannelCalibration(parse_reference(reference), 100.0, None, "x"),)
+
+
+def test_files_and_pictures(folder):
+    """NetCDF, CSV, NPZ, the recording and a picture's pixels have the level and the unit."""
+    outputs = ["a.nc", "a.csv", "a.spd", "a.png", "a.npz"]
+    flags = itertools.chain.from_iterable(("-o", name) for name in outputs)
+    look = ["--levels=93.9,94.1", "--width", "200", "--height", "200"]
+    command = ["record", "x.wav", "--calibration", "mic.toml", "--engine", "numpy"]
+    assert main([*command, *flags, *ANALYSIS, *look, "--scaling", "dbfs"]) == 0
+    cal_id = load_calibration("mic.toml").base.cal_id
+    with h5py.File("a.nc") as file:
+        level = file["level"]
+        assert np.max(level) == pytest.approx(94.0, abs=0.01)
+        assert level.attrs["units"] == "0.1 lg(re 4e-10 Pa2)"
+        assert level.attrs["spectrod_unit"] == "dB SPL"
+        assert level.attrs["reference_level"] == "0 dB = 20 uPa"
+        assert file.attrs["calibration"] == level.attrs["calibration"] == cal_id
+    lines = (folder / "a.csv").read_text().splitlines(keepends=True)
+    assert '# unit: "dB SPL"\n' in lines
+    table = list(csv.reader(line for line in lines if not line.startswith("#")))
+    values = [float(value) for value in table[1][-2401:]]
+    assert max(values) == pytest.approx(94.0, abs=0.01)
+    for name in ("a.spd", "a.npz"):
+        reader = open_recording(folder / name)
+        (batch,) = itertools.islice(reader.batches(), 1)
+        reader.close()
+        assert batch.values.max() == pytest.approx(94.0, abs=0.01)
+        assert (batch.spec.unit, reader.description.cal_id) == ("dB SPL", cal_id)
+        assert batch.spec.reference == "0 dB = 20 uPa"
+    picture = read_levels("a.png")
+    assert np.nanmax(picture.level) == pytest.approx(94.0, abs=0.01)
+    assert (picture.pixels.level_unit, picture.pixels.cal_id) == ("dB SPL", cal_id)
+
+
+def test_a_recording_is_converted_in_its_unit(folder):
+    """A picture and an export of a calibrated recording have its unit."""
+    command = ["record", "x.wav", "--calibration", "mic.toml", "--engine", "numpy", *ANALYSIS]
+    assert main([*command, "-o", "a.spd", "--scaling", "density"]) == 0
+    assert main(["convert", "a.spd", "b.nc"]) == main(["convert", "a.spd", "b.png"]) == 0
+    with h5py.File("b.nc") as file:
+        assert file["psd"].attrs["units"] == "Pa2 Hz-1"
+        assert np.max(file["psd"]) * 10 == pytest.approx(1.00475 / 3.77, rel=0.01)
+    assert read_levels("b.png").pixels.level_unit == "dB re (20 uPa)^2/Hz"
+
+
+def test_without_a_calibration_nothing_says_spl(folder):
+    """Uncalibrated files say that they are of digital full scale."""
+    assert main(["record", "x.wav", "-o", "a.csv", "-o", "a.spd", *ANALYSIS]) == 0
+    text = (folder / "a.csv").read_text() + (folder / "a.spd").read_bytes().decode("latin-1")
+    assert "SPL" not in text
+    assert '"calibration"' not in text
+
+
+def test_files_of_channels_with_different_units_are_refused(folder, capsys):
+    """A file has one unit: a calibrated channel beside one without is an error without a file."""
+    soundfile.write("y.wav", np.stack([sine(), sine()], 1), FS, "FLOAT")
+    (folder / "one.toml").write_text("[channels.0]\n" + MIC)
+    command = ["record", "y.wav", "--calibration", "one.toml", "-o", "a.csv", *ANALYSIS]
+    assert main(command) == 2
+    assert (
+        "channels have the units dB SPL, dBFS: a recording has one unit" in capsys.readouterr().err
+    )
+    assert not (folder / "a.csv").exists()
+    assert main([*command, "--select", "0"]) == 0
+    with pytest.raises(ConfigError, match="dB SPL, dBFS"):
+        Description(
+            SpectrumSpec(
+                FS, 2, scaling="dbfs", calibration=load_calibration("one.toml").channels(2)
+            ),
+            "x",
+            ("a", "b"),
+            "",
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('reference = "20 uPa"', "must be exactly one of sensitivity, full_scale_db, level_db"),
+        (MIC + "[channels.9]", "channels.9: there is no such channel"),
+    ],
+)
+def test_wrong_calibration_files_end_a_command(folder, capsys, text, message):
+    """A wrong file is one line and leaves no output."""
+    (folder / "wrong.toml").write_text(text)
+    assert main(["record", "x.wav", "--calibration", "wrong.toml", "-o", "a.csv"]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert not (folder / "a.csv").exists()
+
+
+@pytest.mark.slow
+def test_messages_status_and_recordings_of_a_daemon(folder, monkeypatch, capsys):
+    """Each channel's messages have its own unit; status names it; subscribers can record it."""
+    monkeypatch.setenv("RUNTIME_DIRECTORY", "run")
+    monkeypatch.setenv("STATE_DIRECTORY", "state")
+    monkeypatch.setattr(endpoint_discovery, "SYSTEM_FOLDER", folder / "system")
+    level = logging.getLogger().level
+    (folder / "c.toml").write_text(
+        "[channels.left]\n" + MIC + SERIAL + "[channels.left.response]\ntable=[[20,0],[20000,0]]"
+    )
+    flags = {
+        "source": {
+            "uri": f"signal:sine,1000,{DBFS_OF_94:.6f}",
+            "name": "tone",
+            "channels": 2,
+            "channel_names": ("left", "right"),
+            "calibration": "c.toml",
+        },
+        "analysis": {"win_length": 4800, "nfft": 4800, "hop": 4800, "window": "flattop"},
+        "engine": {"engine": "numpy"},
+        "publish": {"endpoints": ["tcp://127.0.0.1:*"]},
+    }
+
+    def load():
+        return config.load(os.devnull, flags)
+
+    daemon = ControlledDaemon(build_daemon(load()), load(), load)
+    try:
+        daemon.start()
+        (endpoint,) = daemon._daemon.publisher.endpoints
+        with subscribe(endpoint, "spec/tone/") as frames:
+            found = {}
+            while len(found) < 2:
+                frame = frames.receive(30.0)
+                found[frame.channel] = frame
+        left, right = found["left"], found["right"]
+        assert left.values.max() == pytest.approx(94.0, abs=0.01)
+        assert (left.header.unit, left.header.ref) == ("dB SPL", "0 dB = 20 uPa")
+        assert left.header.cal_id == load_calibration("c.toml").by_channel["left"].cal_id
+        assert right.values.max() == pytest.approx(DBFS_OF_94, abs=0.01)
+        assert (right.header.unit, right.header.cal_id) == ("dBFS", None)
+        with (
+            subscribe(endpoint, "spec/tone/") as frames,
+            pytest.raises(ConfigError, match="dB SPL, dBFS"),
+        ):
+            DaemonReader(frames, "spec/tone/")
+        reader = DaemonReader(subscribe(endpoint, "spec/tone/left/"), "spec/tone/left/")
+        assert reader.description.spec.unit == "dB SPL"
+        assert reader.description.cal_id == left.header.cal_id
+        reader.close()
+        capsys.readouterr()
+        assert main(["ctl", "status"]) == 0
+        assert f"calibration {left.header.cal_id}: dB SPL,dBFS\n" in capsys.readouterr().out
+        assert main(["ctl", "status", "--json"]) == 0
+        (source,) = json.loads(capsys.readouterr().out)["sources"]
+        assert (source["unit"], source["cal_id"]) == ("dB SPL,dBFS", left.header.cal_id)
+    finally:
+        daemon.stop()
+        logging.getLogger().setLevel(level)
