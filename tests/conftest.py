@@ -142,12 +142,16 @@ def _no_surroundings(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def _logging_as_before():
-    """Restore the level and the handlers of the root logger, which commands under test set."""
+def _logging_as_at_the_start():
+    """Set the level of the root logger before each test, and restore its handlers after it.
+
+    Commands under test set both, and a daemon of an earlier test may do so after that test.
+    """
     root = logging.getLogger()
-    level, handlers = root.level, root.handlers[:]
+    root.setLevel(logging.WARNING)
+    handlers = root.handlers[:]
     yield
-    root.setLevel(level)
+    root.setLevel(logging.WARNING)
     for handler in [one for one in root.handlers if one not in handlers]:
         root.removeHandler(handler)
     logging.captureWarnings(capture=False)

@@ -223,8 +223,8 @@ def test_a_file_that_gets_the_final_name_meanwhile_is_not_replaced(site):
     """A user's file that takes the final name stays, and the recording gets the next name."""
     with site.running("rotate_s = 0\nsamples = 'flac'"):
         site.wait_rows()
+        site.wait(lambda: len(list(site.folder.glob("*.part"))) == 2)
         parts = list(site.folder.glob("*.part"))
-        assert len(parts) == 2
         names = [part.name.removesuffix(".part") for part in parts]
         before = plant(site.folder, *names)
         before = {name: before[name] for name in names}

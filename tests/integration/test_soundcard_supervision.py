@@ -188,7 +188,7 @@ def test_a_process_that_stands_still_is_replaced(sound_server):
         with stopped(pid):
             t = time.monotonic()
             listener.wait_until(lambda each: each.states[-1].waiting_for)
-            assert time.monotonic() - t < 1.0
+            assert time.monotonic() - t < 2.0  # after 0.9 s, see below
             listener.wait_until(is_back)
             assert time.monotonic() - t < 5.0
         assert listener.pid != pid
