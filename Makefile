@@ -98,10 +98,11 @@ examples/node_modules/.installed: examples/package-lock.json
 test: test-needs
 	$(PYTEST) $(or $(ARGS),$(PARALLEL) -m "not ($(REST))")
 
-# Exactly the tests that `test` leaves out; without root, less those that need it.
+# Exactly the tests that `test` leaves out; without root, less those that need it. In order of their files:
+# those with the fewest tests, which pytest-xdist would run last, take the longest here.
 test-rest: test-needs
 	@$(if $(ROOT),,echo "not root: the tests under a real systemd are left out")
-	$(PYTEST) $(PARALLEL) -m "($(REST)) and not alone$(if $(ROOT),, and not systemd)"
+	$(PYTEST) $(PARALLEL) --no-loadscope-reorder -m "($(REST)) and not alone$(if $(ROOT),, and not systemd)"
 	$(PYTEST) -m "alone$(if $(ROOT),, and not systemd)"
 
 test-all: test test-rest
