@@ -13,6 +13,7 @@ from PIL import Image
 
 from spectrod.cli.picture_options import like
 from spectrod.errors import ConfigError, InputError, UnavailableError
+from spectrod.formats.picture import encode as encode_module
 from spectrod.formats.picture.encode import SUFFIXES, check_format, encode
 from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.page import Plots, compose
@@ -163,7 +164,7 @@ def test_an_svg_has_texts_as_texts_and_plots_as_pixels(channels):
     texts = [element.text for element in root.iter(f"{SVG}text")]
     assert texts[0] == r"Grüße <&> \xff.wav"
     assert root.find(f"{SVG}title").text == r"Grüße <&> \xff.wav"
-    for axis in (page.f_labels, page.t_labels, page.level_labels):
+    for axis in (page.frame.f_labels, page.frame.t_labels, page.frame.level_labels):
         assert {tick.label for tick in axis.ticks} < set(texts)
     assert {"waveform", "FS", "peak, RMS", "dBFS"} < set(texts)
     assert ("left" in texts) == (channels == 2)
@@ -372,3 +373,16 @@ def test_damaged_options_are_refused(tmp_path, options):
     path.write_bytes(b"P5\n# spectrod: " + json.dumps(pixels).encode() + b"\n1 1\n255\n\0")
     with pytest.raises(InputError, match=r"x\.pgm: damaged description: "):
         options_of(read_pixel_map(path), path)
+
+
+@pytest.mark.parametrize("strips", [(), STRIPS])
+def test_a_kept_frame_takes_nothing_from_earlier_pictures(strips, monkeypatch):
+    """A page has the same file, whatever was drawn before in the same frame, or without it."""
+    titles = ("one", "a longer title", "")
+    pages = [page_of(2, title=title, strips=strips) for title in (*titles, *reversed(titles))]
+    pages.append(page_of(2, title="one", f_scale="mel", strips=strips))
+    kept = [encode(page, ".png") for page in pages]
+    assert kept[:3] == kept[5:2:-1]
+    monkeypatch.setattr(encode_module, "_KEPT_PIXELS_MAX", 0)
+    assert [encode(page, ".png") for page in pages] == kept
+    assert len(set(kept)) == len(titles) + 1

@@ -1,6 +1,6 @@
 """Colour maps of pictures: perceptually uniform ones, grey, turbo, and their reverses."""
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +41,7 @@ def colormap_names() -> tuple[str, ...]:
     return tuple(_tables())
 
 
+@lru_cache(maxsize=32)
 def colormap(name: str, n_entries: int) -> Uint8Array:
     """Return a table of colours, lowest level first.
 
@@ -54,7 +55,7 @@ def colormap(name: str, n_entries: int) -> Uint8Array:
     Returns
     -------
     table : (n_entries, 3) uint8
-        sRGB colours.
+        sRGB colours, read-only.
 
     Raises
     ------
@@ -70,4 +71,6 @@ def colormap(name: str, n_entries: int) -> Uint8Array:
         table = table[::-1]
     where = np.linspace(0.0, len(table) - 1.0, n_entries)
     channels = [np.interp(where, np.arange(len(table)), channel) for channel in table.T]
-    return np.asarray(np.rint(np.stack(channels, axis=1)), np.uint8)
+    colours = np.asarray(np.rint(np.stack(channels, axis=1)), np.uint8)
+    colours.flags.writeable = False
+    return colours

@@ -4,7 +4,8 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
@@ -12,19 +13,27 @@ from PIL import Image, features
 
 from spectrod.errors import ConfigError, UnavailableError
 from spectrod.formats.picture.colormaps import Uint8Array
-from spectrod.formats.picture.drawing import draw
+from spectrod.formats.picture.drawing import draw, draw_content, draw_frame
 from spectrod.formats.picture.embedded import EXIF_DESCRIPTION, METADATA_KEY
 from spectrod.formats.picture.layout import page_limits
 from spectrod.formats.picture.lettering import report_missing
 from spectrod.formats.picture.options import PictureOptions
-from spectrod.formats.picture.page import Page
+from spectrod.formats.picture.page import Page, PageFrame
 from spectrod.formats.picture.png import encode_png
 from spectrod.formats.picture.surface import Surface
 from spectrod.formats.picture.theme import THEMES, Theme, palette
 from spectrod.text import printable
 from spectrod.types import SpectrumSpec
 
+if TYPE_CHECKING:
+    from spectrod.formats.picture.sheet import Sheet
+
 _JPEG_QUALITY = 92
+_FRAMES_KEPT = 8
+"""Number of drawn frames that are kept for further pictures."""
+_KEPT_PIXELS_MAX = 1 << 22
+"""Largest page whose frame is kept [px]; each takes a byte a pixel."""
+
 _EXIF_SOFTWARE = 0x0131
 _CODECS = {".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp"}
 """Optional parts of Pillow."""
@@ -85,6 +94,8 @@ class Document:
         All 256 colours of the plots, three bytes each.
     entries : (height, width) uint8 or None
         Palette entries of a page that has nothing but plots.
+    drawn : callable, optional
+        Draws the page on a ``Sheet`` of its own; by default ``draw`` does.
     """
 
     about: PictureMetadata
@@ -94,6 +105,7 @@ class Document:
     theme: Theme
     palette: bytes
     entries: Uint8Array | None = None
+    drawn: Callable[[], "Sheet"] | None = None
 
 
 def _document(page: Page) -> Document:
@@ -102,10 +114,11 @@ def _document(page: Page) -> Document:
         PictureMetadata(page.title, pixels.software, pixels.begin_utc_ns, pixels.to_json()),
         (layout.width, layout.height),
         partial(draw, page),
-        page.names,
+        page.frame.names,
         theme,
         palette(page.colormap, theme),
-        page.entries.reshape(-1, page.entries.shape[2]) if page.is_bare else None,
+        page.entries.reshape(-1, page.entries.shape[2]) if page.frame.is_bare else None,
+        partial(_drawn, page),
     )
 
 
@@ -113,13 +126,39 @@ def _entries(document: Document) -> Uint8Array:
     """Return the palette entry of each pixel of a page."""
     if document.entries is not None:
         return document.entries
+    report_missing((document.about.title, *document.names))
+    if document.drawn is not None:
+        return document.drawn().entries()
+    sheet = _new_sheet(*document.size)
+    document.draw(sheet)
+    return sheet.entries()
+
+
+def _drawn(page: Page) -> "Sheet":
+    """Draw a page on a copy of its frame, which many pictures share."""
+    layout = page.layout
+    is_kept = layout.width * layout.height <= _KEPT_PIXELS_MAX
+    sheet = _kept_frame(page.frame).copy() if is_kept else _frame_sheet(page.frame)
+    draw_content(page, sheet)
+    return sheet
+
+
+@lru_cache(maxsize=_FRAMES_KEPT)
+def _kept_frame(frame: PageFrame) -> "Sheet":
+    return _frame_sheet(frame)
+
+
+def _frame_sheet(frame: PageFrame) -> "Sheet":
+    sheet = _new_sheet(frame.layout.width, frame.layout.height)
+    draw_frame(frame, sheet)
+    return sheet
+
+
+def _new_sheet(width: int, height: int) -> "Sheet":
     # Imported when needed: a raw picture needs no drawing.
     from spectrod.formats.picture.sheet import Sheet  # noqa: PLC0415
 
-    report_missing((document.about.title, *document.names))
-    sheet = Sheet(*document.size)
-    document.draw(sheet)
-    return sheet.entries()
+    return Sheet(width, height)
 
 
 def _image(document: Document) -> Image.Image:
@@ -161,7 +200,7 @@ def _pgm(page: Page) -> bytes:
     is_there = np.isfinite(levels)
     audible = levels[is_there]
     if "levels" in page.pixels.options or audible.size == 0:
-        lo, hi = page.levels
+        lo, hi = page.frame.levels
     else:
         lo, hi = float(audible.min()), float(audible.max())
     hi = max(hi, lo + _PGM_LEAST_DB)

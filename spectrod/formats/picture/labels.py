@@ -1,6 +1,7 @@
 """Choice of the axis labels of a page: as many as fit without overlap."""
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import chain
 
 from spectrod.formats.picture.axes import Axis, FrequencyAxis, end_ticks, linear_ticks
@@ -11,6 +12,8 @@ from spectrod.formats.picture.options import PictureOptions
 
 _SPACING = 6.0
 """Smallest space between labels above each other [px]."""
+_KEPT = 64
+"""Number of axes that are kept for further pictures."""
 
 
 def _intervals(length: int, pixels_each: int) -> int:
@@ -25,12 +28,14 @@ def _stacked(
     return fitting(candidates, place, lambda _: LABEL_PX, spacing)
 
 
+@lru_cache(maxsize=_KEPT)
 def frequency_labels(axis: FrequencyAxis, height: int) -> Axis:
     """Choose the labels of a frequency axis with this height [px]."""
     candidates = axis.candidates(_intervals(height, 40))
     return _stacked(candidates, lambda f_hz: axis.fraction(f_hz) * height)
 
 
+@lru_cache(maxsize=_KEPT)
 def level_labels(lo: float, hi: float, height: int, unit: str, spacing: float = _SPACING) -> Axis:
     """Choose the labels of a level axis from lo to hi with this height [px]."""
     counts = range(_intervals(height, 40), 0, -1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from spectrod.formats.picture.axes import Axis
@@ -117,6 +118,7 @@ def widest(labels: Iterable[str]) -> int:
     return max((round(text_width(label, LABEL_PX)) for label in labels), default=0)
 
 
+@lru_cache(maxsize=64)
 def arrange(
     plot_size: tuple[int, int], channels: int, strips: tuple[Strip, ...], margins: Margins
 ) -> PageLayout:

@@ -135,6 +135,8 @@ def typeset(text: str, size: int) -> tuple[Run, ...]:
         Consecutive runs. The first one is in the typeface of most Latin texts, which positions the
         line; it may be empty.
     """
+    if text.isascii() and text.isprintable():
+        return (Run(text, _built_in(size)),)
     text = legible(text)
     others = {character for character in text if not _is_built_in(character)}
     base, wide = _built_in(size), _wide(size) if others else None

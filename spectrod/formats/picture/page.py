@@ -74,14 +74,11 @@ class Plots:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Page:
-    """All drawn content, with its positions."""
+@dataclass(frozen=True, slots=True)
+class PageFrame:
+    """All drawn content that many pictures share: axes, names, colour bars and footer."""
 
     layout: PageLayout
-    entries: Uint8Array
-    raw_levels: Float32Array
-    title: str
     names: tuple[str, ...]
     """Heading of each plot; empty if there is only one plot."""
     f_axis: FrequencyAxis
@@ -90,15 +87,30 @@ class Page:
     duration_s: float
     level_labels: Axis
     levels: tuple[float, float]
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the page has only plots."""
+        return not self.layout.bars
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Page:
+    """All drawn content, with its positions."""
+
+    frame: PageFrame
+    entries: Uint8Array
+    raw_levels: Float32Array
+    title: str
     strips: tuple[StripView, ...]
     colormap: str
     theme: str
     pixels: PixelMap
 
     @property
-    def is_bare(self) -> bool:
-        """Whether the page has only plots."""
-        return not self.layout.bars
+    def layout(self) -> PageLayout:
+        """Positions of all content."""
+        return self.frame.layout
 
 
 def compose(plots: Plots, about: Recording, options: PictureOptions) -> Page:
@@ -148,11 +160,8 @@ def compose(plots: Plots, about: Recording, options: PictureOptions) -> Page:
             has_title=bool(options.title),
         )
         layout = arrange((width, height), n_plots, options.strips, margins)
-    return Page(
+    frame = PageFrame(
         layout=layout,
-        entries=plots.entries,
-        raw_levels=plots.levels,
-        title=options.title,
         names=options.names(n_plots) if n_plots > 1 else (),
         f_axis=f_axis,
         f_labels=f_labels,
@@ -160,6 +169,12 @@ def compose(plots: Plots, about: Recording, options: PictureOptions) -> Page:
         duration_s=duration_s,
         level_labels=bar_labels,
         levels=plots.limits,
+    )
+    return Page(
+        frame=frame,
+        entries=plots.entries,
+        raw_levels=plots.levels,
+        title=options.title,
         strips=strips,
         colormap=options.colormap,
         theme=options.theme,

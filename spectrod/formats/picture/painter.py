@@ -216,14 +216,11 @@ def _largest(values: Float32Array, spans: Int64Array) -> Float32Array:
     n_most = int(np.max(stop - first))
     if n_most > _STEPS_MAX:
         return np.stack([values[begin:end].max(axis=0) for begin, end in spans.T])
-    largest: Float32Array = values[first]
+    largest: Float32Array = values.take(first, axis=0)
     for step in range(1, n_most):
-        is_longer = first + step < stop
-        if is_longer.all():
-            np.maximum(largest, values[first + step], out=largest)
-        else:
-            rows = np.flatnonzero(is_longer)
-            largest[rows] = np.maximum(largest[rows], values[first[rows] + step])
+        # A shorter span has its last row again.
+        rows = np.minimum(first + step, stop - 1)
+        np.maximum(largest, values.take(rows, axis=0, mode="clip"), out=largest)
     return largest
 
 

@@ -26,6 +26,13 @@ class Sheet:
         self._draw = ImageDraw.Draw(self._image)
         self._over: list[tuple[Box, Uint8Array]] = []
 
+    def copy(self) -> "Sheet":
+        """Return a sheet with the same content, to draw more on it."""
+        other = Sheet(0, 0)
+        other._image, other._over = self._image.copy(), list(self._over)
+        other._draw = ImageDraw.Draw(other._image)
+        return other
+
     def text(
         self,
         at: Point,

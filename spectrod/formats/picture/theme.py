@@ -1,6 +1,7 @@
 """The palette of a picture: levels, then a ramp from paper to ink, then the colour of gaps."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +17,11 @@ GAP = 255
 _N_INKS = GAP - N_LEVELS
 
 HATCH_PERIOD, HATCH_WIDTH = 8, 2
+
+_ENTRIES_OF_INK = bytes(
+    N_LEVELS + (coverage * (_N_INKS - 1) + 127) // 255 for coverage in range(256)
+)
+"""Palette entry of each amount of ink."""
 
 Rgb = tuple[int, int, int]
 
@@ -41,6 +47,7 @@ THEMES: dict[str, Theme] = {
 }
 
 
+@lru_cache(maxsize=16)
 def palette(colormap_name: str, theme: Theme) -> bytes:
     """Return all 256 entries, three bytes each."""
     data = colormap(colormap_name, N_LEVELS)
@@ -51,9 +58,8 @@ def palette(colormap_name: str, theme: Theme) -> bytes:
 
 def ink_entries(coverage: Uint8Array) -> Uint8Array:
     """Return the palette entries of ink coverage, 0 (paper) to 255 (ink)."""
-    steps = _N_INKS - 1
-    scaled = (coverage.astype(np.uint16) * steps + 127) // 255
-    return (scaled + N_LEVELS).astype(np.uint8)
+    entries = coverage.tobytes().translate(_ENTRIES_OF_INK)
+    return np.frombuffer(bytearray(entries), np.uint8).reshape(coverage.shape)
 
 
 def hatching(shape: tuple[int, int]) -> BoolArray:
