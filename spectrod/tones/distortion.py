@@ -8,9 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from spectrod.errors import ConfigError, InputError
 from spectrod.tones.meter import MISSED_MAX, ToneMeter, without_noise
 from spectrod.tones.peaks import find_peaks
-from spectrod.tones.rows import level_spec, tone_level
+from spectrod.tones.rows import full_scale_sine_db, level_spec, tone_level
 from spectrod.types import SpectrumSpec
-from spectrod.units import UNITS, Float64Array
 
 HARMONICS_MAX = 100
 HARMONICS_DEFAULT = 10
@@ -67,7 +66,7 @@ class Distortion:
     spur_hz : float
         Frequency of that [Hz].
     enob_bits : float
-        Effective number of bits, re full scale [bits]; NaN if levels are not re full scale.
+        Effective number of bits, re full scale [bits]; NaN if that differs between channels.
     harmonics : tuple of Harmonic
         From the second on; those outside the band are left out.
     band_hz : tuple of float
@@ -174,7 +173,7 @@ def measure_distortion(
     unit = level_spec(spec).unit
     bins_hz = spec.bin_frequencies[in_band]
     sinad_db = _db(signal, total_noise + distortion)
-    is_full_scale = unit == UNITS["dbfs"]
+    below_db = float(level[0]) - full_scale_sine_db(spec)
     return Distortion(
         frequency_hz=frequency,
         level_db=float(level[0]),
@@ -184,9 +183,7 @@ def measure_distortion(
         snr_db=_db(signal, total_noise),
         sfdr_db=_db(signal, spur),
         spur_hz=spur_hz,
-        enob_bits=(sinad_db - _IDEAL_DB - float(level[0])) / _DB_PER_BIT
-        if is_full_scale
-        else np.nan,
+        enob_bits=(sinad_db - _IDEAL_DB - below_db) / _DB_PER_BIT,
         harmonics=tuple(
             Harmonic(one.order, one.frequency_hz, float(decibels), one.is_folded)
             for (one, _, _), decibels, is_one in zip(found, level[1:], is_in, strict=True)
@@ -266,7 +263,7 @@ def _harmonics(  # noqa: PLR0913 - internal
 
 def _spur(meter: ToneMeter, spec: SpectrumSpec, in_band: NDArray[np.bool_]) -> tuple[float, float]:
     """Return the mean square and the frequency of the strongest tone or bin that is left."""
-    rest: Float64Array = np.maximum(0.0, meter.energy - meter.leakage)
+    rest = np.maximum(0.0, meter.energy - meter.leakage)
     chosen = np.flatnonzero(meter.is_free & in_band)
     if len(chosen) == 0:
         raise InputError("no bins of the band are left beside the fundamental")

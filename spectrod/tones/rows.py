@@ -27,7 +27,8 @@ def require_bins(spec: SpectrumSpec, what: str, *, unweighted: bool = False) -> 
     Raises
     ------
     ConfigError
-        For complex spectra, bands, and a weighting if that is an error.
+        For complex spectra, bands, channels of different units, and a weighting if that is an
+        error.
     """
     if spec.output != "power":
         raise ConfigError(f"output={spec.output!r}: {what} are measured in spectra of power")
@@ -35,6 +36,8 @@ def require_bins(spec: SpectrumSpec, what: str, *, unweighted: bool = False) -> 
         raise ConfigError(f"bands={spec.bands!r}: {what} are measured in bins, without bands")
     if unweighted and spec.weighting != "Z":
         raise ConfigError(f"weighting={spec.weighting!r}: {what} are measured unweighted, with 'Z'")
+    if len(set(spec.units)) > 1:
+        raise ConfigError(f"calibration: {what} need one unit of all channels, not {spec.unit}")
 
 
 def as_rows(values: ArrayLike, spec: SpectrumSpec) -> NDArray[Any]:
@@ -112,3 +115,14 @@ def tone_level(power: ArrayLike, spec: SpectrumSpec) -> Float64Array:
     reference = level_spec(spec).reference_power
     with np.errstate(divide="ignore"):
         return np.asarray(10.0 * np.log10(np.asarray(power, np.float64) / reference))
+
+
+def full_scale_sine_db(spec: SpectrumSpec) -> float:
+    """Return the level of a full-scale sine in ``level_spec(spec).unit``; NaN if channels differ.
+
+    It is 0 dBFS without a calibration.
+    """
+    if spec.calibrated is None:
+        return 0.0
+    levels = {one.full_scale_db if one else np.nan for one in spec.calibration}
+    return levels.pop() - 10.0 * np.log10(2.0) if len(levels) == 1 else np.nan

@@ -1,9 +1,13 @@
 """Distortion, intermodulation and bandwidths against closed forms, with each window."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from spectrod.analysis.spectrogram import spectrogram
+from spectrod.calibration.channel import ChannelCalibration, full_scale_level_db
+from spectrod.calibration.reference import parse_reference
 from spectrod.errors import ConfigError, InputError
 from spectrod.tones.channel import adjacent_channel_ratio, channel_power, occupied_bandwidth
 from spectrod.tones.distortion import measure_distortion
@@ -118,6 +122,26 @@ def test_effective_bits_do_not_depend_on_the_level():
     soft = measure_distortion(*row_of(sines(32768, (997.3, 0.1)) + noise))
     assert soft.enob_bits == pytest.approx(loud.enob_bits, abs=0.01)
     assert soft.sinad_db == pytest.approx(loud.sinad_db - 20.0, abs=0.05)
+
+
+def test_calibrated_rows():
+    """With 50 mV/Pa, 20 dB and 2 V full scale the level is in dB SPL, and the bits are as without.
+
+    Channels of different units are refused.
+    """
+    pressure = parse_reference("20 uPa")
+    mic = ChannelCalibration(pressure, full_scale_level_db(0.05, 20.0, 2.0, pressure))
+    x = impure(997.3) * 0.354393
+    row, spec = row_of(x)
+    calibrated = replace(spec, calibration=(mic,))
+    found = measure_distortion(row * mic.full_scale**2, calibrated)
+    plain = measure_distortion(row, spec)
+    assert (found.unit, found.level_db) == ("dB SPL", pytest.approx(94.0, abs=0.01))
+    assert found.enob_bits == pytest.approx(plain.enob_bits, abs=1e-9)
+    assert found.harmonics[0].level_db == pytest.approx(54.0, abs=0.05)
+    mixed = SpectrumSpec(FS, 2, calibration=(mic, None))
+    with pytest.raises(ConfigError, match="need one unit of all channels, not Pa"):
+        measure_distortion(np.zeros(mixed.n_bins), mixed)
 
 
 def test_polynomial_non_linearity():
