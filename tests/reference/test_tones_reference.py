@@ -241,7 +241,7 @@ def distorted(parts, a2=0.01, a3=0.005, n=65536):
     return x + a2 * x**2 + a3 * x**3
 
 
-@pytest.mark.parametrize("window", LOW_LOBES)
+@pytest.mark.parametrize("window", ["hann", "blackmanharris", "kaiser:14"])
 def test_smpte(window):
     """60 Hz and 7 kHz at 4:1 give 1.175 % as root-sum-square, 1.662 % with pairs added."""
     x = distorted([(60.2, 0.8), (7000.7, 0.2)])
@@ -252,7 +252,7 @@ def test_smpte(window):
     np.testing.assert_allclose(amplitudes, [0.0016, 0.0016, 0.00048, 0.00048], rtol=0.005)
 
 
-@pytest.mark.parametrize("window", LOW_LOBES)
+@pytest.mark.parametrize("window", ["hann", "flattop", "bartlett"])
 def test_ccif(window):
     """19 and 20 kHz give a2 A1 A2 at 1 kHz and 3/4 a3 A1^2 A2 at 18 and 21 kHz."""
     x = distorted([(19000.3, 0.4), (20000.1, 0.4)])
