@@ -19,7 +19,10 @@ from spectrod.units import Float64Array
 FRACTION_MAX = 96
 MEL_BANDS_MAX = 1024
 
-_RULE = "must be octave, third-octave, octave/B, mel:N, bark, erb or millidecade"
+_RULE = "must be octave, third-octave, octave/B, mel:N, bark, erb, millidecade, cqt:B or vqt:B"
+
+CONSTANT_Q_PREFIXES = ("cqt:", "vqt:")
+"""Starts of the names of bands that ``spectrod.constant_q`` makes: they are no sums over bins."""
 _OCTAVE = 10.0**0.3  # base-ten octave of IEC 61260-1
 _OCTAVE_REFERENCE_HZ = 1000.0
 _NOMINAL = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
@@ -159,7 +162,10 @@ def get_bands(name: str, fs: float, nfft: int) -> Bands:
 
 def check_name(name: str) -> None:
     """Check the name of bands, independent of the bins; raises ConfigError."""
-    _parse(name)
+    if name.startswith(CONSTANT_Q_PREFIXES):
+        number_in_name(name, name.partition(":")[2], FRACTION_MAX)
+    else:
+        _parse(name)
 
 
 def _parse(name: str) -> tuple[Callable[[int, float, int], Bands], int]:
@@ -168,13 +174,14 @@ def _parse(name: str) -> tuple[Callable[[int, float, int], Bands], int]:
     if name in ("octave", "third-octave"):
         return _octaves, 1 if name == "octave" else 3
     if name.startswith("octave/"):
-        return _octaves, _number(name, name.removeprefix("octave/"), FRACTION_MAX)
+        return _octaves, number_in_name(name, name.removeprefix("octave/"), FRACTION_MAX)
     if name.startswith("mel:"):
-        return _mel, _number(name, name.removeprefix("mel:"), MEL_BANDS_MAX)
+        return _mel, number_in_name(name, name.removeprefix("mel:"), MEL_BANDS_MAX)
     raise ConfigError(f"bands={name!r}: {_RULE}")
 
 
-def _number(name: str, text: str, largest: int) -> int:
+def number_in_name(name: str, text: str, largest: int) -> int:
+    """Return the number in a name of bands, 1 to ``largest``; raises ConfigError."""
     number = int(text) if text.isascii() and text.isdecimal() else 0
     if not 1 <= number <= largest:
         raise ConfigError(f"bands={name!r}: {text!r} must be a whole number, 1 to {largest}")
@@ -205,6 +212,11 @@ def _octave_name(centre: float, fraction: int) -> str:
     if fraction in (1, 3):
         decade, number = divmod(round(10.0 * np.log10(centre)), 10)
         centre = float(f"{_NOMINAL[number]}e{decade}")
+    return exact_name(centre)
+
+
+def exact_name(centre: float) -> str:
+    """Name a band by six digits of its mid-band frequency [Hz]."""
     for unit_hz, unit in ((1e6, "MHz"), (1e3, "kHz")):
         if centre >= unit_hz:
             return f"{centre / unit_hz:.6g} {unit}"

@@ -147,7 +147,10 @@ class AnalysisConfig(Struct, frozen=True):
     ] = "Z"
     bands: Annotated[
         str,
-        _flag("BANDS", "octave, third-octave, octave/12, mel:64, bark, erb, millidecade (bins)"),
+        _flag(
+            "BANDS",
+            "octave, third-octave, octave/12, mel:64, bark, erb, millidecade, cqt:12, vqt:24",
+        ),
     ] = ""
     averaging: Annotated[
         Averaging, _flag("KIND", f"averaging over the frames of a row: {_one_of(Averaging)} (none)")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from spectrod.bands import AUDIBLE_MIN_HZ, Bands, get_bands
 from spectrod.calibration import ChannelCalibration, Response, common_text
 from spectrod.chunks import Chunk, duration_ns
+from spectrod.constant_q import constant_q_bands, is_constant_q
 from spectrod.errors import ConfigError, InternalError
 from spectrod.grid import (
     RowGrid,
@@ -504,7 +505,11 @@ class SpectrumSpec:
     @property
     def band_table(self) -> Bands | None:
         """The bands, with their edges and widths; None for bins."""
-        return get_bands(self.bands, self.fs, self.nfft) if self.bands else None
+        if not self.bands:
+            return None
+        if is_constant_q(self.bands):
+            return constant_q_bands(self.bands, self.fs, self.win_length, self.window)
+        return get_bands(self.bands, self.fs, self.nfft)
 
     @property
     def resolving_win_length(self) -> int:
@@ -941,10 +946,10 @@ def bands_left_out(spec: SpectrumSpec) -> str:
     cure = f"win_length={needed} or more resolves them"
     if needed > NFFT_MAX:
         cure = f"no win_length up to {NFFT_MAX} resolves them"
-    return (
-        f"bands={spec.bands!r}: left out, as narrower than a bin of {spec.delta_f:.4g} Hz: "
-        f"{_enumerated(bands.unresolved)}; {cure}"
-    )
+    why = f"narrower than a bin of {spec.delta_f:.4g} Hz"
+    if is_constant_q(spec.bands):
+        why = f"filters longer than win_length={spec.win_length}"
+    return f"bands={spec.bands!r}: left out, as {why}: {_enumerated(bands.unresolved)}; {cure}"
 
 
 def _whole(name: str, value: object) -> int:

@@ -9,8 +9,9 @@ import numpy as np
 from spectrod.analysis.calibrated_rows import CalibratedRows
 from spectrod.analysis.cursor import Cursor, Timing
 from spectrod.analysis.engine import Engine, FramePlan, PendingRows
-from spectrod.analysis.numpy_engine import Computed, NumpyPlan
+from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
 from spectrod.analysis.sample_buffer import SampleBuffer
+from spectrod.constant_q import is_constant_q
 from spectrod.grid import row_period_s
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec, without_broadband
 from spectrod.units import NS_PER_S
@@ -71,6 +72,11 @@ class Submitted:
     primed: bool = False
     engine: str = ""
     is_collected: bool = False
+
+
+def _name_of(spec: SpectrumSpec, engine: Engine) -> str:
+    """Name what computes a spec: NumPy computes constant-Q transforms for any engine."""
+    return NumpyEngine.name if is_constant_q(spec.bands) else engine.name
 
 
 _NO_ROWS = Computed(np.empty((0, 0, 0), np.float32))
@@ -423,7 +429,8 @@ class FrameScheduler:
         assert not self.in_flight
         assert isinstance(self._plan, NumpyPlan)
         plan.resume(self._plan.count, self._plan.average_power)
-        self._plan, self._buffer, self._engine_name = plan, buffer, engine.name
+        self._plan, self._buffer = plan, buffer
+        self._engine_name = _name_of(self.spec, engine)
         self.batch_frames, self._max_frames = batch_frames, max_frames
 
     def replay(self, engine: Engine) -> int:
@@ -494,7 +501,7 @@ class FrameScheduler:
 
     def _use(self, engine: Engine) -> None:
         self._plan = engine.plan(self.spec, self._buffer, self._max_frames)
-        self._engine_name = engine.name
+        self._engine_name = _name_of(self.spec, engine)
 
     def _launch(self, batch: Submitted) -> None:
         if batch.restart:

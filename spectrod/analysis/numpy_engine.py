@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.analysis.averaging_state import AveragingState
+from spectrod.analysis.constant_q_rows import ConstantQRows
 from spectrod.analysis.sample_buffer import SampleBuffer
+from spectrod.constant_q import is_constant_q
 from spectrod.sample_layout import SampleLayout
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.tables import kernel_spec, row_places
@@ -65,11 +67,10 @@ class NumpyPlan:
 
     def __init__(self, spec: SpectrumSpec, buffer: SampleBuffer) -> None:
         layout = buffer.layout
-        shape, tables = kernel_spec(spec, layout.sample_format, interleaved=layout.interleaved)
         self.count = AveragingState(spec)
         self._hop, self._grid = spec.hop, spec.grid
         self._buffer = buffer
-        self._reference = ReferenceStft(shape, tables)
+        self._reference = _rows_of(spec, layout)
         self._average = self._reference.average(spec.averaging_frames)
 
     def restart(self) -> None:
@@ -114,6 +115,13 @@ class NumpyPlan:
             return Computed(rows)
         out[...] = rows
         return Computed(out)
+
+
+def _rows_of(spec: SpectrumSpec, layout: SampleLayout) -> ReferenceStft:
+    if is_constant_q(spec.bands):
+        return ConstantQRows(spec, layout)
+    shape, tables = kernel_spec(spec, layout.sample_format, interleaved=layout.interleaved)
+    return ReferenceStft(shape, tables)
 
 
 class Computed:

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.analysis.device_memory import device_memory
-from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.numpy_engine import NumpyEngine, NumpyPlan
 from spectrod.analysis.opencl_plan import OpenCLPlan
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.analysis.stage_pool import StagePool
+from spectrod.constant_q import is_constant_q
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.transpose import Transposer
 from spectrod.opencl.context import Context
@@ -86,8 +87,12 @@ class OpenCLEngine:
         """Make a buffer over existing samples; None if the device cannot read them in place."""
         return self._memory.sample_buffer_over(layout, memory)
 
-    def plan(self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int) -> OpenCLPlan:
+    def plan(
+        self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int
+    ) -> OpenCLPlan | NumpyPlan:
         """Make a plan for frames in a buffer of this engine, up to max_frames in one batch.
+
+        NumPy computes constant-Q transforms, for which there are no kernels.
 
         Raises
         ------
@@ -98,6 +103,8 @@ class OpenCLEngine:
         """
         if max_frames < 1:
             raise ConfigError(f"max_frames={max_frames}: must be at least 1")
+        if is_constant_q(spec.bands):
+            return NumpyPlan(spec, buffer)
         return OpenCLPlan(self.context, self._memory, self._stages, spec, buffer, max_frames)
 
     def transpose(self, matrix: Float32Array) -> Float32Array:

@@ -27,6 +27,7 @@ from spectrod.analysis.samples import (
 )
 from spectrod.analysis.stream import FrameStream
 from spectrod.calibration import CalibrationLike, calibration_of
+from spectrod.constant_q import is_constant_q
 from spectrod.errors import DeviceError, InputError
 from spectrod.types import Block, SpectrumParameters, SpectrumSpec, taper_for, without_broadband
 from spectrod.units import Float64Array
@@ -127,7 +128,8 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         and 2^31, and uint8 is ``(x - 128) / 2^7``; other integers, such as int64 and lists of int,
         require it.
     engine : {"auto", "opencl", "numpy"}
-        Engine; with "auto", NumPy continues if a device fails.
+        Engine; with "auto", NumPy continues if a device fails. NumPy computes constant-Q
+        transforms, whatever the engine.
     device : str
         OpenCL device, by part of its name or by number.
     calibration : str, Path or Calibration, optional
@@ -173,6 +175,8 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         raise InputError(
             f"{n_samples} samples: fewer than one window, win_length={spec.win_length}{hint}"
         )
+    if is_constant_q(spec.bands):  # there are no kernels
+        engine, device = "numpy", ""
     with ENGINE_POOL.borrow(engine, device) as computing:
         computed, name = _compute(computing, spec, rows)
     values, broadband = without_broadband(computed, spec)

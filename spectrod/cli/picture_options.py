@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from spectrod.cli.numbers import frequency
+from spectrod.constant_q import is_constant_q
 from spectrod.errors import ConfigError, InputError
 from spectrod.formats.description import Description
 from spectrod.formats.picture.axes import FREQUENCY_SCALES
@@ -128,6 +129,8 @@ def picture_options(
         given[name] = _list(given[name])
     if given["title"] is None:
         given["title"] = title or Path(args.source).name
+    if given["f_scale"] is None and is_constant_q(getattr(args, "bands", None) or ""):
+        given["f_scale"] = "log"
     options = PictureOptions(**{key: value for key, value in given.items() if value is not None})
     if "waveform" in options.strips and not has_samples:
         raise ConfigError(f"strips=waveform: {args.source} has no samples, only spectra")

@@ -8,6 +8,7 @@ from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.engine_pool import OpenEngine
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
 from spectrod.config import EngineConfig
+from spectrod.constant_q import is_constant_q
 from spectrod.errors import NotCompiledError
 from spectrod.sample_layout import SampleLayout
 from spectrod.types import SpectrumSpec
@@ -24,7 +25,8 @@ class StoredEngine:
 
     With "auto" and no device named, NumPy computes what takes it no longer than to open a device.
     If it takes no longer than to compile kernels that are not in the cache, NumPy computes it too,
-    and another process compiles the kernels for the next time.
+    and another process compiles the kernels for the next time. NumPy computes constant-Q
+    transforms, whatever is requested.
 
     Attributes
     ----------
@@ -54,6 +56,8 @@ class StoredEngine:
         ConfigError, DeviceError
             As ``open_engine``.
         """
+        if all(is_constant_q(spec.bands) for spec in self.specs):
+            return NumpyEngine()
         kind, device = requested.engine, requested.device
         if kind != "auto" or device:
             return self._open(kind, device)

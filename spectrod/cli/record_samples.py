@@ -34,11 +34,18 @@ from spectrod.cli.record_plan import (
 from spectrod.cli.short_windows import shortened
 from spectrod.cli.times import Extent, parse_seconds, parse_utc_ns, wait_for_start
 from spectrod.config import AnalysisConfig, Config, EngineConfig
+from spectrod.constant_q import is_constant_q
 from spectrod.errors import ConfigError, InputError, SpectrodError
 from spectrod.formats.export.minutes import frames_of_a_second
 from spectrod.formats.longterm.presets import averaged
 from spectrod.formats.outputs import Plan
-from spectrod.formats.picture.framing import PRODUCT, hop_for, pooled, window_for
+from spectrod.formats.picture.framing import (
+    PRODUCT,
+    hop_for,
+    pooled,
+    window_for,
+    window_of_filters,
+)
 from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.painter import EnginePainter
 from spectrod.formats.picture.pixelmap import read_pixel_map
@@ -49,6 +56,7 @@ from spectrod.source import Source, open_source
 from spectrod.source.base import SelectableSource
 from spectrod.text import printable
 from spectrod.types import (
+    NFFT_MAX,
     SpectrumSpec,
     bands_blurred,
     bands_left_out,
@@ -428,7 +436,7 @@ def _pictured(
     analysis = settings.analysis
     if found.view == "spectrogram":
         win_length = analysis.win_length
-        automatic = 0 if args.win_length else min(window_for(source.fs), analysis.nfft or 1 << 20)
+        automatic = 0 if args.win_length else _picture_window(analysis, source.fs, look)
         requested = _framed(
             args, analysis, source.fs, automatic or win_length, n_samples, look.width
         )
@@ -446,6 +454,13 @@ def _pictured(
     return pooled(spec, n_samples, look.width, look.pool)
 
 
+def _picture_window(analysis: AnalysisConfig, fs: float, look: PictureOptions) -> int:
+    longest = analysis.nfft or NFFT_MAX
+    if is_constant_q(analysis.bands):
+        return min(window_of_filters(analysis.bands, fs, look.f_min), longest)
+    return min(window_for(fs), longest)
+
+
 def _framed(
     args: argparse.Namespace,
     analysis: AnalysisConfig,
@@ -455,7 +470,9 @@ def _framed(
     width: int,
 ) -> AnalysisConfig:
     """Return the frames of a spectrogram's picture."""
-    hop = analysis.hop if args.hop else hop_for(win_length, n_samples, width)
+    # Most filters of a constant-Q transform are much shorter than its window.
+    covered = min(win_length, window_for(fs)) if is_constant_q(analysis.bands) else win_length
+    hop = analysis.hop if args.hop else hop_for(covered, n_samples, width)
     if analysis.rate_hz and not args.hop:  # a row has at least one frame
         hop = max(1, min(hop, int(exact_row_step(fs, analysis.rate_hz))))
     scaling = "density" if args.scaling == "density" else "spectrum"

@@ -5,6 +5,7 @@ from math import expm1
 import numpy as np
 
 from spectrod.bands import Bands
+from spectrod.constant_q import is_constant_q
 from spectrod.errors import ConfigError
 from spectrod.grid import RowGrid
 from spectrod.stft.stage import BandRows, RowPlaces, StftSpec, StftTables
@@ -40,6 +41,8 @@ def kernel_spec(
         raise ConfigError(f"window={spec.window!r}: its samples are not known, nothing is computed")
     if not np.isfinite(spec.signal_factors).all():
         raise ConfigError("calibration: its sensitivity is not known, nothing is computed")
+    if is_constant_q(spec.bands):
+        raise ConfigError(f"bands={spec.bands!r}: no stage computes a constant-Q transform")
     bands = spec.band_table
     shape = StftSpec(
         spec.nfft,
@@ -56,7 +59,7 @@ def kernel_spec(
     )
     tables = StftTables(
         spec.taper.samples * np.sqrt(_scale(spec)),
-        _bin_weights(spec) if shape.weighted else None,
+        bin_weights(spec, spec.bin_frequencies) if shape.weighted else None,
         None if bands is None else _band_rows(spec, bands),
         smoothing=_smoothing(spec),
     )
@@ -78,11 +81,11 @@ def _scale(spec: SpectrumSpec) -> float:
     return float(scale * spec.signal_factors.max())
 
 
-def _bin_weights(spec: SpectrumSpec) -> Float64Array:
+def bin_weights(spec: SpectrumSpec, f_hz: Float64Array) -> Float64Array:
     """Return the factors of power of the weighting and of the correction of the response."""
-    factors = power_factors(spec.weighting, spec.bin_frequencies)
+    factors = power_factors(spec.weighting, f_hz)
     response = spec.common_response
-    return factors if response is None else factors * response.power_factors(spec.bin_frequencies)
+    return factors if response is None else factors * response.power_factors(f_hz)
 
 
 def _band_rows(spec: SpectrumSpec, bands: Bands) -> BandRows:

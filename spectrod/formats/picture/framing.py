@@ -3,14 +3,17 @@
 import math
 from dataclasses import replace
 
+from spectrod.bands import AUDIBLE_MIN_HZ
+from spectrod.constant_q import win_length_from
 from spectrod.formats.picture.pooling import Pooling
-from spectrod.types import SpectrumSpec
+from spectrod.types import NFFT_MAX, SpectrumSpec
 
 PRODUCT = "picture"
 """Name of the picture's spectra beside other products of the same samples."""
 
 _WINDOW_SECONDS = 0.043
 _WINDOW_MIN, _WINDOW_MAX = 64, 8192
+_C1_HZ = 32.7
 _ROWS_PER_PIXEL = 2
 _AVERAGING_FRAMES_MAX = 256
 """Largest number of frames per row: a device's cores share the rows of a batch."""
@@ -20,6 +23,17 @@ def window_for(fs: float) -> int:
     """Return a window length for speech and music: the power of two nearest to 43 ms [samples]."""
     exponent = round(math.log2(fs * _WINDOW_SECONDS))
     return int(min(max(2**exponent, _WINDOW_MIN), _WINDOW_MAX))
+
+
+def window_of_filters(bands: str, fs: float, f_min_hz: float | None) -> int:
+    """Return a window length for the filters of a constant-Q transform [samples].
+
+    Its longest filter is that of ``f_min_hz``, by default of the note C1, or of a variable-Q
+    transform the lowest one.
+    """
+    default_hz = AUDIBLE_MIN_HZ if bands.startswith("vqt:") else _C1_HZ
+    lowest_hz = max(default_hz if f_min_hz is None else f_min_hz, fs / NFFT_MAX)
+    return min(win_length_from(bands, fs, lowest_hz), NFFT_MAX)
 
 
 def hop_for(win_length: int, n_samples: int | None, width: int) -> int:

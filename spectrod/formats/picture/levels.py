@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.constant_q import is_constant_q
 from spectrod.formats.picture.axes import FrequencyAxis
 from spectrod.formats.picture.painter import Painter
 from spectrod.formats.picture.pooling import ColumnPool
@@ -55,9 +56,13 @@ def pixel_levels(
     width, height = size
     begin, n_samples = span
     edges = begin - pool.first_sample + np.linspace(0.0, n_samples, width + 1)
-    lo, hi = column_spans(_slots(pool, spec, edges), pool.n_slots, pool.rows_per_column)
-    centres = 0.5 * (edges[:-1] + edges[1:])
-    is_beyond = (centres < 0.0) | (centres > pool.end_sample - pool.first_sample)
+    slots = _slots(pool, spec, edges)
+    lo, hi = column_spans(slots, pool.n_slots, pool.rows_per_column)
+    centres, end = 0.5 * (edges[:-1] + edges[1:]), float(pool.end_sample - pool.first_sample)
+    if is_constant_q(spec.bands):
+        # The frames are much longer than most filters: no row stands for the first half of one.
+        centres, end = 0.5 * (slots[:-1] + slots[1:]), float(pool.n_slots)
+    is_beyond = (centres < 0.0) | (centres > end)
     spans = value_spans(spec, axis.edges(height))
     # 0 dB is a full-scale sine, or a complex tone of amplitude 1, or 1 FS^2/Hz, or the reference
     # of the calibration.

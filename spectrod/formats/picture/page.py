@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spectrod.calibration import common_text
+from spectrod.constant_q import is_constant_q
 from spectrod.formats.picture.axes import Axis, FrequencyAxis
 from spectrod.formats.picture.colormaps import Uint8Array
 from spectrod.formats.picture.labels import (
@@ -220,13 +221,16 @@ def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
     """Return the parameters that a reader needs to interpret the levels."""
     spec = about.spec
     padding = f", zero-padded to {spec.nfft}" if spec.nfft > spec.win_length else ""
-    pieces = [
-        f"{spec.window} window, N = {spec.win_length}{padding}",
-        f"hop {spec.hop}",
-        f"bin width {_number(spec.delta_f)} Hz",
-        f"ENBW {_number(spec.enbw_hz)} Hz",
-        f"sampled at {spec.fs:.10g} Hz",
-    ]
+    if is_constant_q(spec.bands):
+        pieces = [f"{spec.window} filters, at most N = {spec.win_length}", f"hop {spec.hop}"]
+    else:
+        pieces = [
+            f"{spec.window} window, N = {spec.win_length}{padding}",
+            f"hop {spec.hop}",
+            f"bin width {_number(spec.delta_f)} Hz",
+            f"ENBW {_number(spec.enbw_hz)} Hz",
+        ]
+    pieces.append(f"sampled at {spec.fs:.10g} Hz")
     if spec.center_frequency_hz:
         pieces.append(f"centre {format_frequency(spec.center_frequency_hz)}")
     if spec.bands:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spectrod.constant_q import is_constant_q
 from spectrod.errors import ConfigError
 from spectrod.formats.picture.raster import column_spans
 from spectrod.types import Block, Int64Array, SpectrumBatch, SpectrumSpec
@@ -270,6 +271,8 @@ class RowStrips:
     def _mean_squares(self, batch: SpectrumBatch) -> Float64Array:
         """Return the mean square of each row, shape (rows, signals) [FS^2]."""
         spec = self._spec
+        if is_constant_q(spec.bands) and batch.broadband is not None:  # the filters overlap
+            return np.asarray(spec.to_power(batch.broadband), np.float64)
         values = spec.to_power(batch.values)
         if self._full_scale is not None:
             values = values / self._full_scale
