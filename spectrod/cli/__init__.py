@@ -25,6 +25,7 @@ from spectrod.text import printable
 _COMMANDS = {
     "run": "the daemon, in the foreground: analyse a source and publish its spectra",
     "record": "turn sound or stored spectra into pictures, data files and sound files",
+    "levels": "measure sound levels, loudness and peaks of intervals",
     "convert": "turn a recording of spectra into other formats and pictures",
     "view": "watch a running daemon's spectrum and waterfall in the terminal",
     "ctl": "query or change a running daemon",
@@ -150,8 +151,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    # OpenBLAS in NumPy would start a thread for each core on loading, and keep memory for them; no
-    # command multiplies matrices.
+    # OpenBLAS in NumPy would start a thread for each core on loading, and keep memory for them; the
+    # only command that multiplies matrices, levels, multiplies small ones.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # PoCL would compile each kernel twice: for the size of its work-groups at the first launch, and
     # for any size when the binary is stored. Kernels for any size are as fast.

@@ -3,7 +3,7 @@
 import argparse
 import logging
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,9 @@ from spectrod.cli.record_plan import (
     picture_samples,
     picture_width,
 )
+from spectrod.cli.sample_range import SampleRange, sample_range
 from spectrod.cli.short_windows import shortened
-from spectrod.cli.times import Extent, parse_seconds, parse_utc_ns, wait_for_start
+from spectrod.cli.times import parse_utc_ns, wait_for_start
 from spectrod.config import AnalysisConfig, Config, EngineConfig
 from spectrod.constant_q import is_constant_q
 from spectrod.errors import ConfigError, InputError, SpectrodError
@@ -63,7 +64,6 @@ from spectrod.types import (
     frames_leave_out,
     rows_leave_out,
 )
-from spectrod.units import NS_PER_S
 
 _log = logging.getLogger(__name__)
 
@@ -72,17 +72,6 @@ _NOTES = (frames_leave_out, bands_left_out, bands_blurred)
 _INTERRUPTED = 130
 _PAINTED_VALUES = 1 << 22
 """Values of columns and bins that NumPy paints in 40 ms."""
-
-
-@dataclass(frozen=True, slots=True)
-class _SampleRange:
-    """Range of the source's samples to record."""
-
-    first: int
-    n_samples: int | None
-    """Number of samples; None if unknown."""
-    max_samples: int | None
-    """Number of samples after which to stop; None without a limit."""
 
 
 def record_samples(
@@ -101,7 +90,7 @@ def record_samples(
     source.start_utc_ns = _start_utc_ns(args, source)
     # Samples of a pipe or a test signal have the present time.
     is_undated = source.n_samples is not None and source.start_utc_ns is None
-    span = _span(args, source)
+    span = sample_range(args, source)
     if isinstance(source, SelectableSource):
         source.start_at(span.first)
     has_utc = source.is_live or source.start_utc_ns is not None
@@ -175,7 +164,7 @@ def _painting_engine(engine: Engine | LiveEngine, n_values: int) -> Engine:
 
 
 def _record(
-    pipeline: Pipeline, found: Asked, plan: Plan, args: argparse.Namespace, span: _SampleRange
+    pipeline: Pipeline, found: Asked, plan: Plan, args: argparse.Namespace, span: SampleRange
 ) -> int:
     outputs: Outputs | None = None
     try:
@@ -219,7 +208,7 @@ def _connect(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
         pipeline.demand.want(frozenset())
 
 
-def _run_to_the_end(pipeline: Pipeline, outputs: Outputs, span: _SampleRange) -> int:
+def _run_to_the_end(pipeline: Pipeline, outputs: Outputs, span: SampleRange) -> int:
     """Run with a progress bar; Ctrl-C ends the recording, and its files are finished."""
     exit_code = 0
     with ProgressBar(pipeline.source.fs, span.n_samples) as bar:
@@ -284,7 +273,7 @@ def _report_files(pipeline: Pipeline) -> int:
 class _Watch:
     """Shows a pipeline's progress, and ends it if a sound card is absent for too long."""
 
-    def __init__(self, pipeline: Pipeline, span: _SampleRange, bar: ProgressBar) -> None:
+    def __init__(self, pipeline: Pipeline, span: SampleRange, bar: ProgressBar) -> None:
         self._pipeline, self._span, self._bar = pipeline, span, bar
         self._absence = _Absence(pipeline)
         self._n_due = span.max_samples
@@ -351,37 +340,11 @@ def _warn_of_no_date(args: argparse.Namespace, found: Asked) -> None:
         )
 
 
-def _span(args: argparse.Namespace, source: Source) -> _SampleRange:
-    first = _first_sample(args, source)
-    max_samples = None
-    if args.duration is not None:
-        max_samples = max(1, round(parse_seconds("--duration", args.duration) * source.fs))
-    is_signal = args.source.startswith("signal:") or (args.source == "auto" and not source.is_live)
-    if max_samples is None and (is_signal or args.loop) and source.n_samples is None:
-        raise ConfigError(f"{args.source}: has no end; give --duration")
-    left = None if source.n_samples is None else source.n_samples - first
-    known = [n for n in (left, max_samples) if n is not None]
-    return _SampleRange(first, min(known, default=None), max_samples)
-
-
-def _first_sample(args: argparse.Namespace, source: Source) -> int:
-    """Return the sample that --start selects, for sources that are not live."""
-    if args.start is None or source.is_live:
-        return 0
-    n_samples = source.n_samples
-    duration_ns = None if n_samples is None else round(n_samples * NS_PER_S / source.fs)
-    extent = Extent(args.source, source.start_utc_ns, duration_ns)
-    offset_ns = extent.offset_ns("--start", args.start)
-    extent.check_within("--start", args.start, offset_ns)
-    first = round(offset_ns * source.fs / NS_PER_S)
-    return first if n_samples is None else min(first, n_samples - 1)
-
-
 def _specs(
     args: argparse.Namespace,
     settings: Config,
     source: Source,
-    span: _SampleRange,
+    span: SampleRange,
     found: Asked,
     look: PictureOptions,
 ) -> tuple[SpectrumSpec, SpectrumSpec]:
@@ -413,7 +376,7 @@ def _specs(
 
 
 def _check_length_of_profile(
-    args: argparse.Namespace, span: _SampleRange, spec: SpectrumSpec
+    args: argparse.Namespace, span: SampleRange, spec: SpectrumSpec
 ) -> None:
     """Refuse sources without a whole frame of a profile, which has fixed frames."""
     if span.n_samples is not None and span.n_samples < spec.win_length:
@@ -427,7 +390,7 @@ def _pictured(
     args: argparse.Namespace,
     settings: Config,
     source: Source,
-    span: _SampleRange,
+    span: SampleRange,
     found: Asked,
     look: PictureOptions,
 ) -> SpectrumSpec:

@@ -154,7 +154,7 @@ class LevelMeter:
         self._clock = UtcOfSamples(self.fs)
         self._clock.set(0, utc_ns or 0)
         self._grid = IntervalGrid(self.fs, self.interval_s, align, self._zone, self._clock)
-        self._align = align
+        self.align = align
         self._check(time_zone)
         weights = checked_weights(channels, channel_weights) if self._needs.loudness else ()
         self._chain = SignalChain(self._needs, self.fs, channels, weights)
@@ -181,7 +181,7 @@ class LevelMeter:
                 f"{HISTOGRAM_BYTES_MAX >> 20} MiB"
             )
         local = [one.name for one in self.quantities if one.kind == "period"]
-        if self._align == "local":
+        if self.align == "local":
             local.append("align='local'")
         if local and not time_zone:
             raise ConfigError(f"time_zone: {local[0]} needs the time zone of its local times")
@@ -270,7 +270,7 @@ class LevelMeter:
 
     def _set_clock(self, utc_ns: int | None) -> None:
         if utc_ns is None:
-            if not self._has_utc and (self._align != "start" or self._needs.periods):
+            if not self._has_utc and (self.align != "start" or self._needs.periods):
                 raise ConfigError("utc_ns: intervals on the clock need the time of the samples")
         elif not self._has_utc:
             self._clock.set(self._position, utc_ns)

@@ -1,0 +1,84 @@
+"""Levels as a table on standard output."""
+
+import sys
+
+from spectrod.cli.tables import Column, heading, line
+from spectrod.formats.export.attributes import iso_time
+from spectrod.formats.levels.description import LevelDescription, flag_names
+from spectrod.levels import LevelQuantity, LevelRow
+
+_TIME_WIDTH = 23
+_DIGITS = {"FS": 6}
+
+
+class LevelTable:
+    """Prints rows of levels: a line for each interval and channel.
+
+    Parameters
+    ----------
+    about : LevelDescription
+        Description of the rows.
+    is_live : bool
+        Whether to write each line at once.
+    """
+
+    def __init__(self, about: LevelDescription, *, is_live: bool) -> None:
+        self._about, self._is_live = about, is_live
+        self._has_heading = False
+        channel_width = max(7, *(len(name) for name in about.channels))
+        self._columns = [
+            Column("time", "UTC" if about.has_utc else "time [s]", _TIME_WIDTH),
+            Column("duration", "length [s]", 10, lambda value: f"{value:.6g}"),
+            *([Column("channel", "channel", channel_width)] if len(about.channels) > 1 else []),
+            *(self._column(one) for one in about.quantities),
+            Column("flags", "flags", 0),
+        ]
+
+    def _column(self, quantity: LevelQuantity) -> Column:
+        digits = _DIGITS.get(quantity.unit, 2)
+        return Column(
+            quantity.name, quantity.name, max(9, len(quantity.name)), lambda v: f"{v:.{digits}f}"
+        )
+
+    def show(self, row: LevelRow) -> None:
+        """Print the lines of an interval."""
+        about = self._about
+        if about.has_utc and row.begin_utc_ns is not None:
+            begin = iso_time(row.begin_utc_ns)[: _TIME_WIDTH - 1] + "Z"
+        else:
+            begin = f"{row.first_sample / about.fs:.3f}"
+        self._show(begin, row)
+
+    def show_total(self, row: LevelRow) -> None:
+        """Print the lines of all intervals together."""
+        self._show("all", row)
+
+    def _show(self, begin: str, row: LevelRow) -> None:
+        about = self._about
+        if not self._has_heading:
+            self._has_heading = True
+            print(f"# {about.source}; levels in {self._units()}")
+            print(heading(self._columns))
+        for k, channel in enumerate(about.channels):
+            values = {
+                one.name: float(row.values[number, k])
+                for number, one in enumerate(about.quantities)
+            }
+            cells = {
+                "time": begin,
+                "duration": row.duration_s,
+                "channel": channel,
+                "flags": ",".join(flag_names(int(row.flags[k]))),
+                **values,
+            }
+            print(line(self._columns, cells))
+        if self._is_live:
+            sys.stdout.flush()
+
+    def _units(self) -> str:
+        units = self._about.units
+        if len(set(units)) == 1:
+            return units[0]
+        return ", ".join(
+            f"{unit} ({name})" for name, unit in zip(self._about.channels, units, strict=True)
+        )

@@ -1,0 +1,61 @@
+"""The range of a source's samples that a command reads."""
+
+import argparse
+from dataclasses import dataclass
+
+from spectrod.cli.times import Extent, parse_seconds
+from spectrod.errors import ConfigError
+from spectrod.source import Source
+from spectrod.units import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRange:
+    """Range of the source's samples.
+
+    Attributes
+    ----------
+    first : int
+        Index of the first sample.
+    n_samples : int or None
+        Number of samples; None if unknown.
+    max_samples : int or None
+        Number of samples after which to stop; None without a limit.
+    """
+
+    first: int
+    n_samples: int | None
+    max_samples: int | None
+
+
+def sample_range(args: argparse.Namespace, source: Source) -> SampleRange:
+    """Return the range of the flags --start and --duration.
+
+    Raises
+    ------
+    ConfigError
+        If a value is wrong, or the source has no end and there is no --duration.
+    """
+    first = _first_sample(args, source)
+    max_samples = None
+    if args.duration is not None:
+        max_samples = max(1, round(parse_seconds("--duration", args.duration) * source.fs))
+    is_signal = args.source.startswith("signal:") or (args.source == "auto" and not source.is_live)
+    if max_samples is None and (is_signal or args.loop) and source.n_samples is None:
+        raise ConfigError(f"{args.source}: has no end; give --duration")
+    left = None if source.n_samples is None else source.n_samples - first
+    known = [n for n in (left, max_samples) if n is not None]
+    return SampleRange(first, min(known, default=None), max_samples)
+
+
+def _first_sample(args: argparse.Namespace, source: Source) -> int:
+    """Return the sample that --start selects, for sources that are not live."""
+    if args.start is None or source.is_live:
+        return 0
+    n_samples = source.n_samples
+    duration_ns = None if n_samples is None else round(n_samples * NS_PER_S / source.fs)
+    extent = Extent(args.source, source.start_utc_ns, duration_ns)
+    offset_ns = extent.offset_ns("--start", args.start)
+    extent.check_within("--start", args.start, offset_ns)
+    first = round(offset_ns * source.fs / NS_PER_S)
+    return first if n_samples is None else min(first, n_samples - 1)

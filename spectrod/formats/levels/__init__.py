@@ -1,0 +1,1 @@
+"""Files of sound levels: one row for each interval."""

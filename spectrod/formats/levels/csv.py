@@ -1,0 +1,56 @@
+"""Levels as CSV: header lines that begin with #, then one line for each interval."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+from spectrod.formats.export.attributes import elapsed_time, iso_time
+from spectrod.formats.levels.description import LevelDescription, flag_names
+from spectrod.formats.levels.writer import LevelWriter
+from spectrod.levels import LevelRow
+from spectrod.units import NS_PER_S
+
+
+class LevelCsvWriter(LevelWriter):
+    """Writes levels to a CSV file; see ``LevelWriter`` for parameters and errors.
+
+    Each line goes to the file at once. Values have the digits that read back exactly.
+    """
+
+    def _open(self, part: Path) -> None:
+        about = self.description
+        self._file = self._stack.enter_context(closing(part.open("x", encoding="utf-8")))
+        for name, value in about.attributes().items():
+            self._file.write(f"# {name}: {json.dumps(value)}\n")
+        units = {one.name: about.unit(one) for one in about.quantities}
+        self._file.write(f"# units: {json.dumps(units)}\n")
+        self._file.write(",".join(column_names(about)) + "\n")
+
+    def _write(self, row: LevelRow) -> None:
+        about = self.description
+        if row.begin_utc_ns is not None and about.has_utc:
+            begin = iso_time(row.begin_utc_ns)
+        else:
+            begin = elapsed_time(round(row.first_sample * NS_PER_S / about.fs))
+        cells = [begin, repr(row.duration_s), *("|".join(flag_names(int(f))) for f in row.flags)]
+        for quantity, values in zip(about.quantities, row.values.tolist(), strict=True):
+            cells += map(repr, values[:1] if quantity.is_of_all_channels else values)
+        self._file.write(",".join(cells) + "\n")
+        self._file.flush()
+
+    def _close(self) -> None:
+        self._file.flush()
+
+
+def column_names(about: LevelDescription) -> list[str]:
+    """Return the names of the columns: ``QUANTITY``, or with several channels QUANTITY@CHANNEL."""
+
+    def of_channels(name: str) -> list[str]:
+        if len(about.channels) == 1:
+            return [name]
+        return [f"{name}@{channel}" for channel in about.channels]
+
+    names = ["time" if about.has_utc else "elapsed_s", "duration_s", *of_channels("flags")]
+    for one in about.quantities:
+        names += [one.name] if one.is_of_all_channels else of_channels(one.name)
+    return names

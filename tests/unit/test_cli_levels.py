@@ -1,0 +1,256 @@
+"""The command ``levels``: table, CSV, NetCDF, calibration, and wrong arguments."""
+
+import csv
+import json
+import math
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import h5netcdf
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod.cli import main
+from spectrod.levels import LevelMeter
+
+FS = 8000
+START = ["--start-time", "2026-03-01T12:00:00.25Z"]
+MICROPHONE = """
+reference = "20 uPa"
+sensitivity = "50 mV/Pa"
+gain_db = 20.0
+full_scale_v = 2.0
+serial = "M1"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(5).uniform(-0.3, 0.3, (20_001, 2)).astype(np.float32)
+    x[9000, 1] = 1.0
+    soundfile.write("a.wav", x, FS, subtype="FLOAT")
+    soundfile.write("mono.wav", x[:, 0], FS, subtype="FLOAT")
+
+
+def samples(name="a.wav"):
+    return soundfile.read(name, dtype="float32", always_2d=True)[0].T
+
+
+def read_csv(path):
+    """Return the metadata and the rows of a CSV file."""
+    lines = Path(path).read_text("utf-8").splitlines()
+    about = dict(line[2:].split(": ", 1) for line in lines if line.startswith("#"))
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    return {name: json.loads(text) for name, text in about.items()}, rows
+
+
+def test_csv_has_the_values_of_the_library(capsys):
+    """A CSV file has a row an interval with exactly the values, times and flags of LevelMeter."""
+    names = ["LAeq", "LAFmax", "true_peak", "LUFS_M"]
+    arguments = ["levels", "a.wav", "-o", "a.csv", "--quantity", ",".join(names), *START]
+    assert main(arguments) == 0
+    about, rows = read_csv("a.csv")
+    meter = LevelMeter(FS, 2, quantities=names, align="utc", utc_ns=1_772_366_400_250_000_000)
+    expected = meter.feed(samples()) + meter.finish()
+    assert [row["time"] for row in rows] == [
+        "2026-03-01T12:00:00.250000000Z",
+        "2026-03-01T12:00:01.000000000Z",
+        "2026-03-01T12:00:02.000000000Z",
+    ]
+    for row, one in zip(rows, expected, strict=True):
+        assert float(row["duration_s"]) == one.duration_s
+        for k, name in enumerate(names[:3]):
+            assert [float(row[f"{name}@{c}"]) for c in (0, 1)] == one.values[k].tolist()
+        assert float(row["LUFS_M"]) == one.values[3, 0] or math.isnan(one.values[3, 0])
+    flags = [(row["flags@0"], row["flags@1"]) for row in rows]
+    assert flags == [
+        ("settling|partial", "settling|partial"),
+        ("", "overload"),
+        ("partial", "partial"),
+    ]
+    assert about["units"] == {
+        "LAeq": "dBFS",
+        "LAFmax": "dBFS",
+        "true_peak": "dBTP",
+        "LUFS_M": "LUFS",
+    }
+    assert about["calibration"] == "none: of digital full scale"
+    assert about["align"] == "utc"
+    assert "levels in dBFS" in capsys.readouterr().out
+
+
+def test_netcdf_has_the_values_of_csv():
+    """NetCDF and CSV have the same rows; loudness has one value for all channels."""
+    quantities = "LAeq,LCpeak,LUFS_M,dc"
+    both = ["-o", "a.csv", "-o", "a.nc"]
+    assert main(["levels", "a.wav", *both, "--quantity", quantities, "--interval", "200ms"]) == 0
+    about, rows = read_csv("a.csv")
+    with h5netcdf.File("a.nc") as file:
+        for name in ("LAeq", "LCpeak", "dc"):
+            written = [[float(row[f"{name}@{c}"]) for c in (0, 1)] for row in rows]
+            np.testing.assert_array_equal(file[name][...], written)
+            assert file[name].dimensions == ("time", "channel")
+        np.testing.assert_array_equal(file["LUFS_M"][...], [float(row["LUFS_M"]) for row in rows])
+        assert file["time"].attrs["units"] == "s"  # the file has no date
+        np.testing.assert_allclose(file["time"][...], [float(row["elapsed_s"]) for row in rows])
+        assert file["flags"].attrs["flag_meanings"] == "overload under_range settling gap partial"
+        assert file["flags"][5, 1] & 1
+        assert file.attrs["interval_s"] == about["interval_s"] == 0.2
+        assert file["LUFS_M"].attrs["spectrod_unit"] == "LUFS"
+
+
+def test_table(capsys):
+    """The table has a line for each interval and channel, and one for all of them."""
+    assert main(["levels", "a.wav", "--quantity", "LZeq,crest"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("levels in dBFS")
+    assert lines[1].split() == ["time", "[s]", "length", "[s]", "channel", "LZeq", "crest", "flags"]
+    assert len(lines) == 2 + 2 * 3 + 2
+    assert lines[2].split()[:3] == ["0.000", "1", "0"]
+    assert lines[5].split()[:3] == ["1.000", "1", "1"]
+    assert lines[5].endswith("overload")
+    assert lines[-1].split()[:3] == ["all", "2.50013", "1"]
+
+
+def test_calibrated_levels(capsys):
+    """A calibrator's 94 dB on a chain of 50 mV/Pa, 20 dB and 2 V reads 94.00 dB SPL everywhere."""
+    Path("mic.toml").write_text(MICROPHONE, "utf-8")
+    peak = 10.0 ** ((94.0 - 106.0206 + 3.0103) / 20.0)
+    x = peak * np.sin(2.0 * np.pi * 1000.0 / FS * np.arange(2 * FS))
+    soundfile.write("cal.wav", x, FS, subtype="FLOAT")
+    asked = ["--calibration", "mic.toml", "--quantity", "LAeq,LCeq,LZFmax,LZeq,peak,LUFS_M"]
+    assert main(["levels", "cal.wav", "-o", "cal.csv", "-o", "cal.nc", *asked]) == 0
+    about, rows = read_csv("cal.csv")
+    for name in ("LAeq", "LCeq", "LZFmax", "LZeq"):
+        assert float(rows[-1][name]) == pytest.approx(94.0, abs=0.01)
+    assert float(rows[-1]["peak"]) == pytest.approx(-9.01, abs=0.01)
+    assert about["units"]["LAeq"] == "dB SPL"
+    assert about["units"]["peak"] == "dBFS"
+    assert about["calibration"].startswith("M1")
+    with h5netcdf.File("cal.nc") as file:
+        assert file["LAeq"].attrs["spectrod_unit"] == "dB SPL"
+        assert file["LZeq"][-1, 0] == pytest.approx(94.0, abs=0.01)
+    assert "levels in dB SPL" in capsys.readouterr().out
+
+
+def test_channels_with_and_without_calibration(capsys):
+    """A channel without calibration beside one with keeps dBFS, and each says its unit."""
+    Path("mic.toml").write_text(f"[channels.0]\n{MICROPHONE}", "utf-8")
+    assert main(["levels", "a.wav", "-o", "a.csv", "--calibration", "mic.toml"]) == 0
+    about, _ = read_csv("a.csv")
+    assert about["level_unit"] == "dB SPL, dBFS"
+    assert about["units"]["LAeq"] == "dB SPL, dBFS"
+    assert "dB SPL (0), dBFS (1)" in capsys.readouterr().out
+
+
+def test_a_response_is_not_applied_and_says_so(capsys):
+    """A calibration with a frequency response is a warning and a comment in the file."""
+    response = "[response]\ntable = [[20, -3.0], [1000, 0.0], [4000, 2.0]]\n"
+    Path("mic.toml").write_text(MICROPHONE + response, "utf-8")
+    assert main(["levels", "mono.wav", "-o", "a.csv", "--calibration", "mic.toml"]) == 0
+    text = "the frequency response of the calibration is not applied"
+    assert text in capsys.readouterr().err
+    assert text in read_csv("a.csv")[0]["comment"]
+
+
+def test_range_of_samples():
+    """--start, --duration and --select measure that part and those channels alone."""
+    part = ["--start", "0.5", "--duration", "1", "--select", "1"]
+    assert main(["levels", "a.wav", "-o", "a.csv", "--quantity", "LZeq", *part]) == 0
+    _, rows = read_csv("a.csv")
+    x = samples()[1, FS // 2 : FS // 2 + FS].astype(np.float64)
+    expected = 10.0 * math.log10(2.0 * np.square(x).mean())
+    assert [float(row["duration_s"]) for row in rows] == [1.0]
+    assert float(rows[0]["LZeq"]) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_real_time_gives_the_same_bits():
+    """A file at the pace of its samples gives the same rows, to the bit, as at full speed."""
+    asked = ["--quantity", "LAeq,LAFmax,LAF10,LUFS_M,true_peak", *START]
+    assert main(["levels", "a.wav", "-o", "full.csv", *asked]) == 0
+    assert main(["levels", "a.wav", "-o", "paced.csv", "--pace", "realtime", *asked]) == 0
+    full, paced = (
+        [line for line in Path(name).read_text("utf-8").splitlines() if line[0] != "#"]
+        for name in ("full.csv", "paced.csv")
+    )
+    assert full == paced
+    assert len(full) == 4
+
+
+def test_an_interrupt_finishes_the_file(capsys):
+    """Ctrl-C ends the measurement; the rows so far are in a whole file."""
+
+    def interrupt():
+        deadline_s = time.monotonic() + 60.0
+        while time.monotonic() < deadline_s:
+            parts = list(Path().glob("*.part"))
+            if parts and parts[0].read_text("utf-8").count("\n20") > 2:
+                break
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    asked = ["--interval", "100ms", "--duration", "1h", "--pace", "realtime", "-o", "a.csv"]
+    assert main(["levels", "signal:sine,1000,-20", *asked]) == 130
+    thread.join()
+    _, rows = read_csv("a.csv")
+    assert float(rows[-2]["LAeq"]) == pytest.approx(-20.0, abs=0.1)
+    assert not list(Path().glob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a.wav", "--quantity", "LAQ"], "quantity='LAQ': must be a level such as"),
+        (["a.wav", "--quantity", ""], "quantity='': must be a level such as"),
+        (["a.wav", "--interval", "0"], "--interval 0: must be above 0"),
+        (["a.wav", "--interval", "1ms"], "interval_s=0.001: must be 0.01 s to 366 days"),
+        (["a.wav", "-o", "a.png"], "a.png: levels: suffix must be one of .csv, .nc, .h5"),
+        (["a.wav", "-o", "no/a.csv"], "no/a.csv: No such file or directory"),
+        (["a.wav", "-o", "a.csv", "-o", "a.csv"], "a.csv: must be named once"),
+        (["a.wav", "--align", "utc"], "--align utc: a.wav has no start time; give --start-time"),
+        (["a.wav", "--align", "noon"], "argument --align: invalid choice: 'noon'"),
+        (["a.wav", "--lower-limit", "x"], "argument --lower-limit: invalid float value: 'x'"),
+        (["a.wav", "--channel-weights", "1,b"], "--channel-weights 1,b: must be numbers"),
+        (
+            ["a.wav", "--channel-weights", "1", "--quantity", "LUFS_M"],
+            "channel_weights: 1 values for 2 channels",
+        ),
+        (["a.wav", "--calibration", "none.toml"], "none.toml: there is no such file"),
+        (["none.wav"], "none.wav: No such file or directory"),
+        (["signal:pink,-20"], "signal:pink,-20: has no end; give --duration"),
+        (["a.wav", "--start", "9"], "--start 9: is not within a.wav, 2.500125 s long"),
+        (["a.wav", "--iq"], "--iq: no such option"),
+        (["pcm:x.cu8", "--format", "cu8", "--rate", "8000"], "x.cu8"),
+    ],
+)
+def test_wrong_arguments(arguments, message, capsys):
+    """Each wrong argument is one line, and leaves no file."""
+    before = sorted(Path().iterdir())
+    Path("x.cu8").write_bytes(bytes(64))
+    assert main(["levels", *arguments]) in (2, 74)
+    Path("x.cu8").unlink()
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert sorted(Path().iterdir()) == before
+
+
+def test_samples_that_are_not_finite(capsys):
+    """A sample that is not finite is one error with the file's name, and no file is left."""
+    x = samples("mono.wav")
+    x[0, 5000] = np.nan
+    soundfile.write("nan.wav", x.T, FS, subtype="FLOAT")
+    assert main(["levels", "nan.wav", "-o", "a.csv"]) == 2
+    error = capsys.readouterr().err
+    assert "nan.wav (WAV, FLOAT): samples" in error
+    assert "not finite" in error
+    assert not Path("a.csv").exists()
+    assert not list(Path().glob("*.part"))
