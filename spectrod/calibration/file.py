@@ -36,7 +36,7 @@ CHANNELS_MAX = 4096
 FULL_SCALE_SINE_RMS_DB = 10.0 * math.log10(0.5)
 """Level of a full-scale sine, 0 dBFS, re digital 1.0 rms [dB] (AES17)."""
 
-_WAYS = {
+WAYS = {
     "sensitivity": ("gain_db", "full_scale_v"),
     "full_scale_db": ("full_scale",),
     "level_db": ("reads_dbfs",),
@@ -139,11 +139,11 @@ class ChannelTable(Struct, frozen=True, forbid_unknown_fields=True):
         return full_scale_level_db(sensitivity, self.gain_db, self.full_scale_v, reference)
 
     def _require_one_way(self) -> None:
-        keys = [key for key in _WAYS if getattr(self, key) not in ("", None)]
+        keys = [key for key in WAYS if getattr(self, key) not in ("", None)]
         if len(keys) != 1:
             stated = " and ".join(keys) or "no level of full scale"
-            raise ConfigError(f"{stated}: must be exactly one of {', '.join(_WAYS)}")
-        for way, belonging in _WAYS.items():
+            raise ConfigError(f"{stated}: must be exactly one of {', '.join(WAYS)}")
+        for way, belonging in WAYS.items():
             for key in belonging:
                 if way != keys[0] and getattr(self, key) not in (None, "", 0.0):
                     raise ConfigError(f"{key}: belongs to {way}, not to {keys[0]}")
@@ -250,12 +250,21 @@ def load_calibration(path: str | PathLike[str]) -> Calibration:
         If it cannot be read or violates a rule, with the file's name, the value and the rule.
     """
     path = Path(path).expanduser()
-    shown = printable(path)
+    return parse_calibration(read_tables(path), path)
+
+
+def read_tables(path: Path) -> dict[str, Any]:
+    """Read the tables of a file without looking at what they mean; raises ConfigError."""
     content = _read(path)
     try:
-        tables = tomllib.loads(content.decode("utf-8"))
+        return tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{shown}: is no TOML: {printable(str(error))}") from error
+        raise ConfigError(f"{printable(path)}: is no TOML: {printable(str(error))}") from error
+
+
+def parse_calibration(tables: dict[str, Any], path: Path) -> Calibration:
+    """Return the calibration in the tables of a file, which are consumed; raises ConfigError."""
+    shown = printable(path)
     try:
         return _calibration(shown, path.parent, tables)
     except ConfigError as error:
@@ -284,9 +293,9 @@ def _calibration(shown: str, folder: Path, tables: dict[str, Any]) -> Calibratio
 
 def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """Put a channel's keys over those of the file; another way to state the level replaces it."""
-    stated = [way for way in _WAYS if way in own]
+    stated = [way for way in WAYS if way in own]
     kept = dict(base)
-    for way, belonging in _WAYS.items():
+    for way, belonging in WAYS.items():
         if stated and way not in stated:
             for key in (way, *belonging):
                 kept.pop(key, None)

@@ -1,0 +1,207 @@
+"""``spectrod calibrate``: measure a calibrator's tone, and write a calibration file."""
+
+import argparse
+import datetime as dt
+import os
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from spectrod import config
+from spectrod.analysis.samples import to_float32
+from spectrod.calibration import parse_reference
+from spectrod.calibration.calibrator import DURATION_MAX_S, DURATION_MIN_S, Tone, measure_tone
+from spectrod.calibration.update import Calibrated, Update, updated
+from spectrod.cli import options
+from spectrod.cli.numbers import frequency, seconds
+from spectrod.errors import (
+    ConfigError,
+    InputError,
+    SpectrodError,
+    UnavailableError,
+    storage_error,
+)
+from spectrod.formats.part import PartFile
+from spectrod.source import Source, open_source
+from spectrod.units import Float64Array
+
+_WAIT_S = 10.0
+"""Time without samples after which a source counts as unavailable [s]."""
+_READ_SAMPLES = 1 << 15
+_SAMPLES_MAX = 1 << 27
+"""Samples of a measurement: 60 s at 2 MHz are fewer."""
+_LEVEL_MIN_DB, _LEVEL_MAX_DB = -200.0, 300.0
+_UNCERTAINTY_MAX_DB = 20.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("source", metavar="SRC", help="as for spectrod record; one channel")
+    parser.add_argument(
+        "--level", required=True, type=float, metavar="DB", help="level of the calibrator, as 94"
+    )
+    parser.add_argument(
+        "--frequency", type=frequency, default=1000.0, metavar="HZ", help="its frequency (1000)"
+    )
+    parser.add_argument(
+        "--reference", default="20 uPa", metavar="VALUE", help="0 dB of the level (20 uPa)"
+    )
+    parser.add_argument(
+        "--level-uncertainty",
+        type=float,
+        default=0.4,
+        metavar="DB",
+        help="expanded uncertainty of the level (k = 2), from the calibrator's data sheet (0.4)",
+    )
+    parser.add_argument(
+        "--seconds", type=seconds, default=5.0, metavar="S", help="duration, 3 to 60 s (5)"
+    )
+    parser.add_argument("--serial", default="", metavar="TEXT", help="serial number to store")
+    parser.add_argument(
+        "--channel", default="", metavar="NAME", help="write the table [channels.NAME] of the file"
+    )
+    parser.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="FILE", help="calibration file (TOML)"
+    )
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="accept another serial number and a change of more than 0.5 dB",
+    )
+    options.add_config(parser)
+    options.add_source(parser, pace="full")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, show the numbers, and write the file."""
+    _check(args)
+    settings = config.load(args.config, options.flags(args)).source
+    settings = msgspec.structs.replace(settings, loop=bool(args.loop), calibration="")
+    source = open_source(settings, settings.pace if args.pace else "full")
+    samples = _record(source, args.seconds)
+    try:
+        tone = measure_tone(samples, source.fs, args.frequency)
+    except InputError as error:
+        raise InputError(f"{source.description}: {error}") from error
+    result = Calibrated(
+        args.reference,
+        args.level,
+        tone.level_dbfs,
+        args.frequency,
+        tone.expanded_uncertainty_db(args.level_uncertainty),
+        dt.datetime.now(dt.UTC).date(),
+        args.serial,
+    )
+    update = updated(args.output, result, args.channel, force=args.force)
+    _write(args.output, update.text)
+    sys.stdout.write(_report(args, tone, result, update))
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Check what is known before the source is opened."""
+    parse_reference(args.reference)
+    if not DURATION_MIN_S <= args.seconds <= DURATION_MAX_S:
+        raise ConfigError(
+            f"--seconds {args.seconds:g}: must be {DURATION_MIN_S:g} to {DURATION_MAX_S:g} s"
+        )
+    if not _LEVEL_MIN_DB <= args.level <= _LEVEL_MAX_DB:
+        raise ConfigError(
+            f"--level {args.level:g}: must be {_LEVEL_MIN_DB:g} to {_LEVEL_MAX_DB:g} dB"
+        )
+    if not 0.0 <= args.level_uncertainty <= _UNCERTAINTY_MAX_DB:
+        raise ConfigError(
+            f"--level-uncertainty {args.level_uncertainty:g}: must be 0 to "
+            f"{_UNCERTAINTY_MAX_DB:g} dB"
+        )
+
+
+def _record(source: Source, duration_s: float) -> Float64Array:
+    """Read the only channel of a source.
+
+    Returns
+    -------
+    samples : (n,) float64
+        As many as there are, up to duration_s [FS].
+
+    Raises
+    ------
+    ConfigError, InputError, UnavailableError
+        If the source has several channels, loses samples, or delivers none.
+    """
+    if source.channels != 1 or source.is_iq:
+        raise ConfigError(
+            f"{source.description}: {source.channels} channels: must be one; "
+            "select it by --select N"
+        )
+    n = round(duration_s * source.fs)
+    if n > _SAMPLES_MAX:
+        raise ConfigError(f"--seconds {duration_s:g}: {n} samples: must be at most {_SAMPLES_MAX}")
+    reader = source.open_reader()
+    parts: list[Float64Array] = []
+    n_left = n
+    try:
+        source.start(reader)
+        deadline_s = time.monotonic() + _WAIT_S
+        while n_left and not reader.exhausted:
+            block = reader.read(min(n_left, _READ_SAMPLES))
+            if block is None:
+                if time.monotonic() > deadline_s:
+                    waiting = source.capture().waiting_for
+                    raise UnavailableError(
+                        f"{source.description}: no samples in {_WAIT_S:g} s; {waiting}".rstrip("; ")
+                    )
+                reader.data.wait(1.0)
+                continue
+            deadline_s = time.monotonic() + _WAIT_S
+            if parts and (block.lost_samples or block.discontinuity):
+                raise InputError(f"{source.description}: samples were lost; try again")
+            parts.append(to_float32(block.samples, source.layout.sample_format)[0].astype(float))
+            n_left -= block.n_samples
+    finally:
+        source.stop()
+        reader.release()
+    if source.failure and n_left:
+        raise source.failure
+    samples: Float64Array = np.concatenate(parts) if parts else np.empty(0)
+    if not np.isfinite(samples).all():
+        raise InputError(f"{source.description}: samples must be finite")
+    return samples
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file as a whole or not at all."""
+    part = PartFile(path)
+    try:
+        with os.fdopen(part.create(), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.publish()
+    except OSError as error:
+        part.remove()
+        raise storage_error(path, error) from error
+    except SpectrodError:
+        part.remove()
+        raise
+    finally:
+        part.close()
+
+
+def _report(args: argparse.Namespace, tone: Tone, result: Calibrated, update: Update) -> str:
+    found = update.calibration
+    change = ""
+    if update.change_db is not None:
+        since = update.last or "the last calibration"
+        change = f"sensitivity changed by {-update.change_db:+.2f} dB since {since}\n"
+    return (
+        f"tone: {tone.frequency_hz:.2f} Hz, {tone.level_dbfs:.3f} dBFS, fluctuation "
+        f"{tone.fluctuation_db:.3f} dB (F), THD+N {tone.thd_n:.2%}\n"
+        f"full scale (rms 1.0): {found.full_scale_db:.3f} {found.unit} +- "
+        f"{result.uncertainty_db:.2f} dB (k = 2; scatter {2 * tone.uncertainty_db:.3f} dB)\n"
+        f"{change}"
+        f"{args.output}: calibration {found.cal_id}\n"
+    )
