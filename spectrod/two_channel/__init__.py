@@ -1,0 +1,1 @@
+"""Two channels: transfer function, coherence, delay, and impulse responses by sweeps."""
