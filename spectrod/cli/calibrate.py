@@ -2,7 +2,6 @@
 
 import argparse
 import datetime as dt
-import os
 import sys
 import time
 from pathlib import Path
@@ -17,14 +16,12 @@ from spectrod.calibration.calibrator import DURATION_MAX_S, DURATION_MIN_S, Tone
 from spectrod.calibration.update import Calibrated, Update, updated
 from spectrod.cli import options
 from spectrod.cli.numbers import frequency, seconds
+from spectrod.cli.text_file import write_text
 from spectrod.errors import (
     ConfigError,
     InputError,
-    SpectrodError,
     UnavailableError,
-    storage_error,
 )
-from spectrod.formats.part import PartFile
 from spectrod.source import Source, open_source
 from spectrod.units import Float64Array
 
@@ -96,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         args.serial,
     )
     update = updated(args.output, result, args.channel, force=args.force)
-    _write(args.output, update.text)
+    write_text(args.output, update.text)
     sys.stdout.write(_report(args, tone, result, update))
     return 0
 
@@ -170,25 +167,6 @@ def _record(source: Source, duration_s: float) -> Float64Array:
     if not np.isfinite(samples).all():
         raise InputError(f"{source.description}: samples must be finite")
     return samples
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all."""
-    part = PartFile(path)
-    try:
-        with os.fdopen(part.create(), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.publish()
-    except OSError as error:
-        part.remove()
-        raise storage_error(path, error) from error
-    except SpectrodError:
-        part.remove()
-        raise
-    finally:
-        part.close()
 
 
 def _report(args: argparse.Namespace, tone: Tone, result: Calibrated, update: Update) -> str:

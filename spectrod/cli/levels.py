@@ -2,20 +2,19 @@
 
 import argparse
 import logging
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 import spectrod
 from spectrod import config
-from spectrod.analysis.samples import to_float32
 from spectrod.calibration import ChannelCalibration
 from spectrod.cli import options
 from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
 from spectrod.cli.level_table import LevelTable
 from spectrod.cli.progress import ProgressBar
+from spectrod.cli.sample_blocks import blocks_of, report_left_out
 from spectrod.cli.sample_range import SampleRange, sample_range
 from spectrod.cli.times import parse_seconds, parse_utc_ns, wait_for_start
 from spectrod.errors import ConfigError, InputError
@@ -29,15 +28,12 @@ from spectrod.levels.values import UNCALIBRATED_DB
 from spectrod.names import name_channels
 from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
-from spectrod.source.base import SampleReader, SelectableSource
+from spectrod.source.base import SelectableSource
 from spectrod.source.kinds import forms
-from spectrod.types import Block
 
 _log = logging.getLogger(__name__)
 
-_INTERRUPTED, _INCOMPLETE = 130, 65
-_READ_SAMPLES = 1 << 16
-_POLL_S = 0.1
+_INTERRUPTED = 130
 UNCALIBRATED = "dBFS"
 
 
@@ -231,7 +227,7 @@ def _measure(
         with interrupts_held():
             for writer in writers:
                 writer.abort()  # finished files stay
-    return exit_code or _report_files(source)
+    return exit_code or report_left_out(source)
 
 
 def _read(
@@ -249,7 +245,7 @@ def _read(
         source.start(reader)
         with ProgressBar(source.fs, span.n_samples) as bar:
             try:
-                for block in _blocks(reader, span):
+                for block in blocks_of(reader, span):
                     with interrupts_held():
                         rows = meter.feed(
                             block.samples, block.lost_samples, block.t_utc_ns if has_utc else None
@@ -268,35 +264,3 @@ def _read(
     if source.failure is not None and not exit_code:
         raise source.failure
     return exit_code
-
-
-def _blocks(reader: SampleReader, span: SampleRange) -> Iterator[Block]:
-    """Yield the blocks of the range, as float32."""
-    left = span.max_samples
-    while not reader.exhausted and left != 0:
-        block: Block | None = reader.read(_READ_SAMPLES)
-        if block is None:
-            reader.data.wait(timeout_s=_POLL_S)
-            continue
-        if block.sample_index - block.lost_samples < span.first:
-            block = block.drop_before(span.first)
-            if block is None:
-                continue
-        if left is not None:
-            if left <= block.lost_samples:
-                return
-            block = block.head(left - block.lost_samples)
-            left -= block.span_samples
-        samples = to_float32(block.samples, reader.layout.sample_format)
-        yield replace(block, samples=samples)
-
-
-def _report_files(source: Source) -> int:
-    """Log the files that were skipped or read in part; return the exit code for that."""
-    left_out = source.left_out
-    if not left_out.n_files:
-        return 0
-    _log.warning("files left out or read in part: %d", left_out.n_files)
-    for line in left_out.lines:
-        _log.warning("%s", line)
-    return _INCOMPLETE

@@ -1,0 +1,75 @@
+"""The samples of a source, as blocks of float32, for commands that measure them."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+
+from spectrod.analysis.samples import to_float32
+from spectrod.cli.interrupts import interrupts_held
+from spectrod.cli.progress import ProgressBar
+from spectrod.cli.sample_range import SampleRange
+from spectrod.source import Source
+from spectrod.source.base import SampleReader
+from spectrod.types import Block
+
+_log = logging.getLogger(__name__)
+
+_INCOMPLETE = 65
+_READ_SAMPLES = 1 << 16
+_POLL_S = 0.1
+
+
+def read_blocks(source: Source, span: SampleRange) -> Iterator[Block]:
+    """Start a source, yield the blocks of the range, show progress, and stop the source.
+
+    Raises
+    ------
+    SpectrodError
+        The failure of the source, after the last block.
+    """
+    reader = source.open_reader()
+    try:
+        source.start(reader)
+        with ProgressBar(source.fs, span.n_samples) as bar:
+            for block in blocks_of(reader, span):
+                bar.update(block.sample_index - span.first)
+                yield block
+    finally:
+        with interrupts_held():
+            source.stop()
+            reader.close()
+            reader.release()
+    if source.failure is not None:
+        raise source.failure
+
+
+def blocks_of(reader: SampleReader, span: SampleRange) -> Iterator[Block]:
+    """Yield the blocks of the range, as float32."""
+    left = span.max_samples
+    while not reader.exhausted and left != 0:
+        block: Block | None = reader.read(_READ_SAMPLES)
+        if block is None:
+            reader.data.wait(timeout_s=_POLL_S)
+            continue
+        if block.sample_index - block.lost_samples < span.first:
+            block = block.drop_before(span.first)
+            if block is None:
+                continue
+        if left is not None:
+            if left <= block.lost_samples:
+                return
+            block = block.head(left - block.lost_samples)
+            left -= block.span_samples
+        samples = to_float32(block.samples, reader.layout.sample_format)
+        yield replace(block, samples=samples)
+
+
+def report_left_out(source: Source) -> int:
+    """Log the files that were skipped or read in part; return the exit code for that."""
+    left_out = source.left_out
+    if not left_out.n_files:
+        return 0
+    _log.warning("files left out or read in part: %d", left_out.n_files)
+    for line in left_out.lines:
+        _log.warning("%s", line)
+    return _INCOMPLETE
