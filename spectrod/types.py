@@ -331,11 +331,11 @@ class SpectrumSpec:
                 f"calibration: of {len(given)} channels: must be of {self.n_signals}, one for "
                 "each spectrum"
             )
-        responses = {one.response if one else None for one in given}
-        if self.bands and len(responses) > 1:
+        n_responses = len(_responses(given))
+        if self.bands and n_responses > 1:
             raise ConfigError(
                 f"bands={self.bands!r}: needs one frequency response for all channels; the "
-                f"calibration has {len(responses)}: analyse them apart, or without bands"
+                f"calibration has {n_responses}: analyse them apart, or without bands"
             )
 
     def _check_frames(self) -> None:
@@ -570,7 +570,7 @@ class SpectrumSpec:
         """Frequency response that power of all signals is corrected for; None if they differ."""
         if self.output == "complex" or not self.calibration:
             return None
-        responses = {one.response if one else None for one in self.calibration}
+        responses = _responses(self.calibration)
         return responses.pop() if len(responses) == 1 else None
 
     @property
@@ -701,6 +701,12 @@ class SpectrumSpec:
     def n_frames(self, n_samples: int) -> int:
         """Return the number of whole frames in n_samples consecutive samples."""
         return self.grid.count(n_samples)
+
+
+def _responses(calibrations: Iterable[ChannelCalibration | None]) -> set[Response | None]:
+    """Return the different responses of signals; many share one, whose rows are hashed once."""
+    found = [one.response if one else None for one in calibrations]
+    return set({id(response): response for response in found}.values())
 
 
 def _squared(unit: str) -> str:

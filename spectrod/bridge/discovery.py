@@ -19,6 +19,7 @@ import numpy as np
 import spectrod
 from spectrod.bridge.levels import TopicLevels
 from spectrod.bridge.topics import Publication, Topics
+from spectrod.calibration import SPL_UNIT
 from spectrod.text import printable_all
 from spectrod.units import Float64Array
 
@@ -92,7 +93,7 @@ class Discovery:
                 "name": f"{source} {channel} {product} {name}{weighted}",
                 "state_topic": self._topics.values(topic),
                 "value_template": template,
-                "unit_of_measurement": levels.unit,
+                **_measurement(levels.unit, weighting),
                 "state_class": "measurement",
                 "suggested_display_precision": 1,
                 "expire_after": self._expire_s,
@@ -140,3 +141,12 @@ def band_name(centre_hz: float) -> str:
         decade, step = divmod(int(np.rint(tenths)), len(_NOMINAL))
         centre_hz = _NOMINAL[step] * 10.0**decade
     return f"{centre_hz / 1e3:.4g} kHz" if centre_hz >= 1e3 else f"{centre_hz:.4g} Hz"
+
+
+def _measurement(unit: str, weighting: str) -> dict[str, str]:
+    """Return unit and device class; only sound pressure levels re 20 uPa have a class."""
+    if unit != SPL_UNIT:
+        return {"unit_of_measurement": unit}
+    # The only units that Home Assistant accepts for this class.
+    shown = "dBA" if weighting == "A" else "dB"
+    return {"unit_of_measurement": shown, "device_class": "sound_pressure"}

@@ -7,10 +7,11 @@ optionally the frequency response.
 
 from spectrod.calibration.channel import ChannelCalibration, common_text
 from spectrod.calibration.file import Calibration, CalibrationLike, calibration_of, load_calibration
-from spectrod.calibration.reference import Reference, parse_reference
+from spectrod.calibration.reference import SPL_UNIT, Reference, parse_reference
 from spectrod.calibration.response import Response
 
 __all__ = [
+    "SPL_UNIT",
     "Calibration",
     "CalibrationLike",
     "ChannelCalibration",

@@ -4,6 +4,7 @@ import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from spectrod.calibration.reference import Reference
 from spectrod.calibration.response import Response
@@ -82,11 +83,19 @@ def full_scale_level_db(
     return 20.0 * math.log10(ratio) - gain_db
 
 
-def identity(serial: str, reference: Reference, full_scale_db: float, response: object) -> str:
+def identity(
+    serial: str, reference: Reference, full_scale_db: float, response: Response | None
+) -> str:
     """Return the identity of a calibration: serial number and a digest of its values."""
-    values = f"{reference.name} {full_scale_db:.6f} {response!r}"
+    values = f"{reference.name} {full_scale_db:.6f} {_digest(response)}"
     digest = hashlib.sha256(values.encode()).hexdigest()[:8]
     return f"{serial}-{digest}" if serial else digest
+
+
+@lru_cache(maxsize=64)
+def _digest(response: Response | None) -> str:
+    """Return the digest of a response, which many channels may share."""
+    return hashlib.sha256(repr(response).encode()).hexdigest()
 
 
 def common_text(texts: Iterable[str]) -> str:

@@ -27,8 +27,14 @@ from spectrod.calibration.sensitivity import parse_sensitivity
 from spectrod.errors import ConfigError
 from spectrod.text import printable
 
-FILE_BYTES_MAX = 1 << 20
-"""Size of a calibration file, and of a file of a response [bytes]."""
+FILE_BYTES_MAX = 1 << 18
+"""Size of a calibration file [bytes]: TOML of this size is parsed in half a second."""
+
+RESPONSE_BYTES_MAX = 1 << 20
+"""Size of the file of a response [bytes]."""
+
+RESPONSES_ROWS_MAX = 400_000
+"""Rows of all responses of a calibration file; channels with the same table count once."""
 
 CHANNELS_MAX = 4096
 """Tables ``[channels.NAME]`` of a file."""
@@ -85,7 +91,7 @@ class ChannelTable(Struct, frozen=True, forbid_unknown_fields=True):
         """Whether it states a level of full scale at all."""
         return bool(self.sensitivity) or self.full_scale_db is not None or self.level_db is not None
 
-    def calibration(self, folder: Path) -> ChannelCalibration:
+    def calibration(self, responses: "Responses") -> ChannelCalibration:
         """Return the calibration; raises ConfigError if a rule is violated."""
         if not self.reference:
             raise ConfigError(
@@ -99,7 +105,7 @@ class ChannelTable(Struct, frozen=True, forbid_unknown_fields=True):
                 f"level of digital full scale: {level_db:g} {reference.level_unit}: must be "
                 f"{FULL_SCALE_DB_MIN:g} to {FULL_SCALE_DB_MAX:g}"
             )
-        response = None if self.response is None else _response(self.response, folder)
+        response = None if self.response is None else responses.of(self.response)
         return ChannelCalibration(
             reference,
             level_db,
@@ -255,7 +261,7 @@ def load_calibration(path: str | PathLike[str]) -> Calibration:
 
 def read_tables(path: Path) -> dict[str, Any]:
     """Read the tables of a file without looking at what they mean; raises ConfigError."""
-    content = _read(path)
+    content = _read(path, FILE_BYTES_MAX)
     try:
         return tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -278,6 +284,7 @@ def _calibration(shown: str, folder: Path, tables: dict[str, Any]) -> Calibratio
     if len(own) > CHANNELS_MAX:
         raise ConfigError(f"channels: {len(own)} tables: must be at most {CHANNELS_MAX}")
     base = _converted("", tables)
+    responses = Responses(folder)
     by_channel = {}
     for name, table in own.items():
         if not _KEY.fullmatch(name):
@@ -285,10 +292,10 @@ def _calibration(shown: str, folder: Path, tables: dict[str, Any]) -> Calibratio
                 f"channels.{printable(name, 70)}: must be 1 to 64 of A-Z a-z 0-9 . _ -"
             )
         merged = _converted(f"channels.{name}: ", _merged(tables, table))
-        by_channel[name] = _of_table(f"channels.{name}: ", merged, folder)
+        by_channel[name] = _of_table(f"channels.{name}: ", merged, responses)
     if not base.is_stated() and by_channel:
         return Calibration(shown, None, by_channel)
-    return Calibration(shown, _of_table("", base, folder), by_channel)
+    return Calibration(shown, _of_table("", base, responses), by_channel)
 
 
 def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
@@ -310,11 +317,39 @@ def _converted(where: str, table: dict[str, Any]) -> ChannelTable:
         raise ConfigError(f"{where}{key.rstrip('`') + ': ' if key else ''}{rule}") from error
 
 
-def _of_table(where: str, table: ChannelTable, folder: Path) -> ChannelCalibration:
+def _of_table(where: str, table: ChannelTable, responses: "Responses") -> ChannelCalibration:
     try:
-        return table.calibration(folder)
+        return table.calibration(responses)
     except ConfigError as error:
         raise ConfigError(f"{where}{error}") from error
+
+
+class Responses:
+    """The responses of a calibration file: each is read once, and their rows are bounded.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the calibration file, where relative paths start.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._found: dict[ResponseTable, Response] = {}
+        self._n_rows = 0
+
+    def of(self, table: ResponseTable) -> Response:
+        """Return the response of a table; raises ConfigError."""
+        found = self._found.get(table)
+        if found is None:
+            found = self._found[table] = _response(table, self._folder)
+            self._n_rows += len(found.levels_db)
+            if self._n_rows > RESPONSES_ROWS_MAX:
+                raise ConfigError(
+                    f"response: {self._n_rows} rows of all channels: must be at most "
+                    f"{RESPONSES_ROWS_MAX}"
+                )
+        return found
 
 
 def _response(table: ResponseTable, folder: Path) -> Response:
@@ -323,7 +358,7 @@ def _response(table: ResponseTable, folder: Path) -> Response:
     rows: Sequence[tuple[float, float]] = table.table
     if table.file:
         path = folder / table.file
-        content = _read(path)
+        content = _read(path, RESPONSE_BYTES_MAX)
         try:
             rows = parse_response(content)
         except ConfigError as error:
@@ -332,16 +367,16 @@ def _response(table: ResponseTable, folder: Path) -> Response:
     return make_response(rows, at_hz=table.at_hz, sign=sign)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, bytes_max: int) -> bytes:
     """Read a regular file of bounded size."""
     try:
         if not path.is_file():
             raise ConfigError(f"{printable(path)}: there is no such file")
         with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
+            content = file.read(bytes_max + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"{printable(path)}: {reason}") from error
-    if len(content) > FILE_BYTES_MAX:
-        raise ConfigError(f"{printable(path)}: must be at most {FILE_BYTES_MAX} bytes")
+    if len(content) > bytes_max:
+        raise ConfigError(f"{printable(path)}: must be at most {bytes_max} bytes")
     return content

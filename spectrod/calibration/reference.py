@@ -20,6 +20,9 @@ _MICRO = str.maketrans({"µ": "u", "μ": "u", "²": "2"})
 _EXAMPLES = "20 uPa, 1 uPa, 1 V, 1 m/s2, 5e-8 m/s"
 _AIR_PA = 20e-6
 
+SPL_UNIT = "dB SPL"
+"""Unit of levels re 20 uPa."""
+
 
 def split_unit(text: str) -> tuple[float, str] | None:
     """Split a unit into the factor of its prefix and its base unit; None if it is not known."""
@@ -77,7 +80,7 @@ class Reference:
     def level_unit(self) -> str:
         """Unit of levels: ``dB SPL`` re 20 uPa, ``dBV`` re 1 V, otherwise ``dB re VALUE UNIT``."""
         if self.is_air:
-            return "dB SPL"
+            return SPL_UNIT
         return "dBV" if (self.value, self.unit) == (1.0, "V") else f"dB re {self.name}"
 
     @property

@@ -157,7 +157,7 @@ def to_toml(tables: dict[str, Any]) -> str:
 
 def _lines(name: str, table: dict[str, Any]) -> list[str]:
     keys = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    lines = [f"\n[{name}]\n"] if name and keys else []
+    lines = [f"\n[{name}]\n"] if name and (keys or not table) else []
     lines += [f"{_text(key)} = {_value(value)}\n" for key, value in keys.items()]
     for key, value in table.items():
         if isinstance(value, dict):

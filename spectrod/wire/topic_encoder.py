@@ -82,7 +82,7 @@ class TopicEncoder:
             "engine": printable(engine),
         }
         self._header_type: type[ValuesHeader] = BandsHeader if spec.bands else SpectrumHeader
-        self._is_uniform = len(set(spec.calibration)) <= 1
+        self._is_uniform = all(one == spec.calibrated for one in spec.calibration)
         self._counters = _COUNTERS.intersection(self._header_type.__struct_fields__)
         # One set of fields for all channels of the same calibration.
         self._fields = [_of(self._header_type, fields | unit) for unit in _units(spec)]

@@ -102,6 +102,8 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "secret_key": ("keys", ("spectrod.wire.keys",)),
     "config": ("configuration", ("spectrod.config", "spectrod.settings", "spectrod.endpoint")),
     "settings": ("configuration", ("spectrod.config", "spectrod.settings")),
+    "calibration": ("calibration", ("spectrod.calibration",)),
+    "response": ("calibration", ("spectrod.calibration",)),
 }
 """Module of each target, and the parts of the program whose coverage guides the search."""
 

@@ -1,5 +1,6 @@
 """MQTT messages of a bridge, by the rules of MQTT and of Home Assistant's documentation."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -183,6 +184,27 @@ def test_every_sensor_is_one_that_home_assistant_takes(sensors):
     assert len({json.loads(sensor.payload)["name"] for sensor in sensors}) == len(sensors)
     devices = {tuple(json.loads(sensor.payload)["device"]["identifiers"]) for sensor in sensors}
     assert len(devices) == 1
+
+
+@pytest.mark.parametrize(
+    ("unit", "weighting", "expected"),
+    [
+        ("dB SPL", "Z", {"unit_of_measurement": "dB", "device_class": "sound_pressure"}),
+        ("dB SPL", "A", {"unit_of_measurement": "dBA", "device_class": "sound_pressure"}),
+        ("dB re 1 uPa", "Z", {"unit_of_measurement": "dB re 1 uPa"}),
+        ("dBFS", "A", {"unit_of_measurement": "dBFS"}),
+    ],
+)
+def test_only_calibrated_levels_in_air_are_sound_pressures(golden, unit, weighting, expected):
+    """A sensor has the device class of sound pressure only where its unit is dB SPL."""
+    frame = golden["spectrum"]
+    header = msgspec.structs.replace(frame.header, unit=unit, weighting=weighting)
+    levels = Meter(dataclasses.replace(frame, header=header)).levels()
+    discovery = Discovery("ha", TOPICS, 10.0, qos=0)
+    for sensor in discovery.level_sensors(frame.topic, levels):
+        found = json.loads(sensor.payload)
+        names = ("unit_of_measurement", "device_class")
+        assert {name: found[name] for name in names if name in found} == expected
 
 
 def test_every_template_finds_its_figure(golden, sensors):

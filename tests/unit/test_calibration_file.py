@@ -275,3 +275,17 @@ def test_response_file_beside_the_calibration_file(load, tmp_path) -> None:
     (tmp_path / "mic.frd").write_text("* x\n20 -6 0\n1000\n")
     with pytest.raises(ConfigError, match=r"mic\.frd: line 3: '1000'"):
         load(MIC + '[response]\nfile = "mic.frd"')
+
+
+@pytest.mark.slow
+def test_rows_of_all_responses_are_bounded(load, tmp_path, monkeypatch) -> None:
+    """Thousands of channels read one response once; responses of different channels add up."""
+    (tmp_path / "mic.frd").write_text("".join(f"{k} 0\n" for k in range(1, 5001)))
+    curve = '[response]\nfile = "mic.frd"\n'
+    tables = "".join(f"[channels.{k}]\n" for k in range(1000))
+    found = load(MIC + curve + tables)
+    assert found.by_channel["0"].response is found.by_channel["999"].response
+    own = "".join(f'[channels.{k}.response]\nfile = "mic.frd"\nat_hz = {k + 1}\n' for k in range(3))
+    monkeypatch.setattr("spectrod.calibration.file.RESPONSES_ROWS_MAX", 10_000)
+    with pytest.raises(ConfigError, match=r"channels\.2: response: 15000 rows of all channels"):
+        load(MIC + own)

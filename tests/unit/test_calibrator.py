@@ -155,3 +155,5 @@ def test_texts_of_files_are_escaped():
         "e": dt.date(2026, 1, 2),
     }
     assert tomllib.loads(to_toml(tables)) == tables
+    empty = {"channels": {"left": {}, "right": {"response": {}}}}
+    assert tomllib.loads(to_toml(empty)) == empty
