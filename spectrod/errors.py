@@ -41,6 +41,11 @@ class StorageError(SpectrodError):
     exit_code = 74
 
 
+def exists_error(name: str) -> StorageError:
+    """Return the error for a file that would replace another one."""
+    return StorageError(f"{name}: already exists; choose another name")
+
+
 def storage_error(path: str | PathLike[str], error: OSError) -> StorageError:
     """Return the error of a file, with its name and the system's reason."""
     return StorageError(f"{fspath(path)}: {error.strerror or error}")

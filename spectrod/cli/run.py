@@ -1,38 +1,13 @@
 """``spectrod run``: the daemon, in the foreground."""
 
 import argparse
-import logging
-import os
-import signal
-import sys
-import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
-from logging.handlers import MemoryHandler
 
-import spectrod
 from spectrod import config
 from spectrod.cli import options
-from spectrod.control.controlled import ControlledDaemon
-from spectrod.daemon import Daemon, build_daemon
 from spectrod.descriptors import raise_limit
-from spectrod.endpoint import parse_endpoint
-from spectrod.errors import ConfigError, DeviceError
-from spectrod.service import (
-    Notifier,
-    Signals,
-    caught_signals,
-    configure_logging,
-    serve,
-    status_line,
-)
+from spectrod.errors import DeviceError
+from spectrod.service import Signals, caught_signals, configure_logging
 from spectrod.source.kinds import forms
-from spectrod.source_runner import SourceRunner
-from spectrod.stats import Stats
-from spectrod.view.status import write_line
-
-_log = logging.getLogger("spectrod")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,106 +62,10 @@ def _run(args: argparse.Namespace, signals: Signals) -> int:
     notes: list[str] = []
     settings = config.load(args.config, flags, notes.append)
     configure_logging(settings.log.level, settings.log.style)
-    for note in notes:
-        _log.warning("%s", note)
-    notifier = Notifier()
-    daemon = build_daemon(settings)
-    controlled = ControlledDaemon(daemon, settings, lambda: config.load(args.config, flags))
-    try:
-        controlled.start()
-        watched = _watchable(daemon)
-        show = _choose_show(args.show, watched)
-    except BaseException:
-        controlled.stop()
-        raise
-    _announce(daemon, watched, controlled.endpoints)
-    view = _live_view(watched) if watched and show == "live" else nullcontext()
-    on_tick = _print_status if show == "status" else None
-    reload = controlled.settings.reload
-    with view:
-        return serve(controlled, signals=signals, reload=reload, notifier=notifier, on_tick=on_tick)
+    # Drivers load while the rest is imported.
+    from spectrod.analysis.engine import preload_drivers  # noqa: PLC0415
 
+    preload_drivers(settings.engine.engine)
+    from spectrod.cli.run_daemon import run_daemon  # noqa: PLC0415
 
-def _watchable(daemon: Daemon) -> str | None:
-    """Return the first endpoint that requires no key, because this process has no client key."""
-    for endpoint in daemon.publisher.endpoints:
-        if not daemon.access.is_curve(parse_endpoint(endpoint)):
-            return endpoint
-    return None
-
-
-def _choose_show(requested: str, watched: str | None) -> str:
-    if requested == "live" and watched is None:
-        raise ConfigError(
-            "show='live': all endpoints of [publish] ask for keys; add an ipc:// one, or watch it "
-            "with spectrod view"
-        )
-    if (
-        requested == "auto" and "NOTIFY_SOCKET" in os.environ
-    ):  # systemd shows the status line already
-        return "none"
-    if requested in ("auto", "live"):
-        return "live" if watched and sys.stdout.isatty() else "status"
-    return requested
-
-
-def _announce(daemon: Daemon, watched: str | None, control: Sequence[str]) -> None:
-    endpoints = daemon.publisher.endpoints
-    _log.info("spectrod %s", spectrod.__version__)
-    for runner in daemon.runners:
-        _log.info("source %s: %s", runner.name, _description(runner))
-    _log.info("publishing at %s", ", ".join(endpoints))
-    if control:
-        _log.info("control at %s", ", ".join(control))
-    with_keys = f"{endpoints[0]} --server-key FILE --key FILE"
-    _log.info("watch it: spectrod view %s", watched or with_keys)
-
-
-def _description(runner: SourceRunner) -> str:
-    pipeline = runner.pipeline
-    if pipeline is None:
-        return "not yet available"
-    source = pipeline.source
-    return f"{source.description}, {source.fs:.10g} Hz, engine {pipeline.stats().engine}"
-
-
-def _print_status(stats: Sequence[Stats]) -> None:
-    write_line(status_line(stats), sys.stdout)
-
-
-@contextmanager
-def _live_view(endpoint: str) -> Iterator[None]:
-    """Show the daemon's messages in the terminal, like any other subscriber.
-
-    Log lines wait until the view releases the terminal. The view's end (q) ends the daemon, and so
-    does its failure, which is raised here.
-    """
-    from spectrod.view.terminal import view  # noqa: PLC0415 - only needed here
-
-    stop = threading.Event()
-
-    def end_daemon(_: Future[None]) -> None:
-        if not stop.is_set():
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    with _held_log(), ThreadPoolExecutor(1, "spectrod-view") as executor:
-        shown = executor.submit(view, endpoint, stop=stop.is_set)
-        shown.add_done_callback(end_daemon)
-        try:
-            yield
-        finally:
-            stop.set()
-        shown.result()
-
-
-@contextmanager
-def _held_log() -> Iterator[None]:
-    root = logging.getLogger()
-    shown = root.handlers[:]
-    held = MemoryHandler(1000, flushLevel=logging.CRITICAL + 1, target=shown[0] if shown else None)
-    root.handlers[:] = [held]
-    try:
-        yield
-    finally:
-        root.handlers[:] = shown
-        held.close()
+    return run_daemon(settings, lambda: config.load(args.config, flags), args.show, signals, notes)

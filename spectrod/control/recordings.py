@@ -12,21 +12,17 @@ from spectrod.errors import (
     BusyError,
     ConfigError,
     NotFoundError,
-    StorageError,
     UnavailableError,
-    storage_error,
+    exists_error,
 )
-from spectrod.formats.directory import Directory
-from spectrod.formats.part import PartFile
-from spectrod.formats.segment.writer import SegmentWriter
-from spectrod.formats.sound import SoundOptions, SoundWriter
 from spectrod.output_formats import format_named, format_of, suffixes
 from spectrod.pipeline import Pipeline
-from spectrod.recording.configured import recorded_of
-from spectrod.recording.one_shot import QUEUE_MAX_BYTES, OneShot, OneShotConfig
-from spectrod.recording.outputs import WriterOutput, segment_output
-from spectrod.recording.picture_output import MEMORY_MAX_BYTES, PictureOutput, picture_bytes
-from spectrod.recording.rotating_writer import Output
+from spectrod.recording.one_shot import (
+    MEMORY_MAX_BYTES,
+    QUEUE_MAX_BYTES,
+    OneShot,
+    OneShotConfig,
+)
 from spectrod.source_runner import SourceRunner
 from spectrod.types import SpectrumSpec
 
@@ -41,7 +37,6 @@ STOP_MAX_S: Final = 30.0
 
 _ENDED_KEPT = 20
 _JOIN_S = 2.0
-_FOLDER_MODE = 0o750
 _PICTURE = ".png"
 
 
@@ -123,11 +118,16 @@ class Recordings:
         """
         pipeline, spec = _find(runner, product)
         path = self._path(name or _name(runner.name, spec.product))
+        # Imported when needed: the start of a daemon waits for none of it.
+        from spectrod.control.recording_files import open_file, picture_bytes  # noqa: PLC0415
+
         content = format_of(path).content
         size_bytes = picture_bytes(spec) if content == "picture" else QUEUE_MAX_BYTES
         is_of_samples = content == "samples"
         config = OneShotConfig(path, runner.name, spec.product, is_of_samples, duration_s)
-        one = OneShot[Any](config, pipeline, who, lambda: _open(path, runner, spec), self._note_end)
+        one = OneShot[Any](
+            config, pipeline, who, lambda: open_file(path, runner, spec), self._note_end
+        )
         with self._lock:
             self._check_room(path, size_bytes)
             self._running[one] = size_bytes
@@ -196,7 +196,7 @@ class Recordings:
         if len(self._running) >= RECORDINGS_MAX:
             raise BusyError(f"recordings: {RECORDINGS_MAX} run already; stop one first")
         if any(one.path == path for one in self._running):
-            raise _exists_error(path)
+            raise exists_error(path.name)
         left_bytes = MEMORY_MAX_BYTES - sum(self._running.values())
         if size_bytes > left_bytes:
             raise BusyError(
@@ -226,37 +226,6 @@ def _wait(several: list[OneShot[Any]], timeout_s: float) -> OneShot[Any] | None:
         if not one.has_ended.wait(max(0.0, deadline_s - time.monotonic())):
             return one
     return None
-
-
-def _exists_error(path: Path) -> StorageError:
-    return StorageError(f"{path.name}: already exists; choose another name")
-
-
-def _open(path: Path, runner: SourceRunner, spec: SpectrumSpec) -> Output[Any]:
-    """Create the file; raises a SpectrodError."""
-    try:
-        path.parent.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
-        with Directory.open(path.parent) as directory:
-            if directory.find(path.name) is not None:
-                raise _exists_error(path)
-            return _open_in(directory, path, runner, spec)
-    except OSError as error:
-        raise storage_error(path, error) from error
-
-
-def _open_in(
-    directory: Directory, path: Path, runner: SourceRunner, spec: SpectrumSpec
-) -> Output[Any]:
-    content = format_of(path).content
-    if content == "picture":
-        return PictureOutput(path, directory, spec, f"{runner.name} {spec.product}")
-    description = recorded_of(runner, spec).describe(spec)
-    if content == "rows":
-        return segment_output(SegmentWriter(PartFile(path, directory), description))
-    options = SoundOptions(source=description.source, software=description.software)
-    part = PartFile(path, directory)
-    writer = SoundWriter(part, spec.fs, spec.channels, options=options)
-    return WriterOutput(writer, writer.take, lambda _block: True)
 
 
 def _find(runner: SourceRunner, product: str) -> tuple[Pipeline, SpectrumSpec]:

@@ -34,6 +34,9 @@ T = TypeVar("T", bound=Chunk)
 QUEUE_MAX_BYTES: Final = 32 << 20
 """Largest size of the chunks that wait for the disk."""
 
+MEMORY_MAX_BYTES: Final = 512 << 20
+"""Limit for all pictures together: a stop has 2 s, enough to draw this much."""
+
 _TICK_S = 0.5
 _GRACE_S = 2.0
 _LATE_S = 20.0

@@ -8,10 +8,8 @@ from spectrod.formats.directory import Directory
 from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.painter import host_transpose
 from spectrod.formats.picture.sink import PictureSink
+from spectrod.recording.one_shot import MEMORY_MAX_BYTES
 from spectrod.types import SpectrumBatch, SpectrumSpec
-
-MEMORY_MAX_BYTES = 512 << 20
-"""Limit for all pictures together: a stop has 2 s, enough to draw this much."""
 
 _WIDTH_PX = 1000
 _COLUMN_BYTES = 2 * _WIDTH_PX * 8  # per bin: two columns per pixel, sums in float64

@@ -1,0 +1,160 @@
+"""The daemon in the foreground, and what the terminal shows of it."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from logging.handlers import MemoryHandler
+
+import spectrod
+from spectrod.config import Config
+from spectrod.control.controlled import ControlledDaemon
+from spectrod.daemon import Daemon, build_daemon
+from spectrod.endpoint import parse_endpoint
+from spectrod.errors import ConfigError
+from spectrod.service import (
+    Notifier,
+    Signals,
+    serve,
+    status_line,
+)
+from spectrod.source_runner import SourceRunner
+from spectrod.stats import Stats
+from spectrod.view.status import write_line
+
+_log = logging.getLogger("spectrod")
+
+
+def run_daemon(
+    settings: Config,
+    load: Callable[[], Config],
+    show: str,
+    signals: Signals,
+    notes: Sequence[str] = (),
+) -> int:
+    """Run a daemon until a signal, the end of the source or a failure.
+
+    Parameters
+    ----------
+    settings : Config
+        Its configuration.
+    load : callable
+        Loads the configuration again, for a reload.
+    show : {"auto", "live", "status", "none"}
+        What standard output shows.
+    signals : Signals
+        Signals that end the daemon.
+    notes : sequence of str
+        Warnings for the log.
+
+    Returns
+    -------
+    exit_code : int
+    """
+    for note in notes:
+        _log.warning("%s", note)
+    notifier = Notifier()
+    daemon = build_daemon(settings)
+    controlled = ControlledDaemon(daemon, settings, load)
+    try:
+        controlled.start()
+        watched = _watchable(daemon)
+        chosen = _choose_show(show, watched)
+    except BaseException:
+        controlled.stop()
+        raise
+    _announce(daemon, watched, controlled.endpoints)
+    view = _live_view(watched) if watched and chosen == "live" else nullcontext()
+    on_tick = _print_status if chosen == "status" else None
+    reload = controlled.settings.reload
+    with view:
+        return serve(controlled, signals=signals, reload=reload, notifier=notifier, on_tick=on_tick)
+
+
+def _watchable(daemon: Daemon) -> str | None:
+    """Return the first endpoint that requires no key, because this process has no client key."""
+    for endpoint in daemon.publisher.endpoints:
+        if not daemon.access.is_curve(parse_endpoint(endpoint)):
+            return endpoint
+    return None
+
+
+def _choose_show(requested: str, watched: str | None) -> str:
+    if requested == "live" and watched is None:
+        raise ConfigError(
+            "show='live': all endpoints of [publish] ask for keys; add an ipc:// one, or watch it "
+            "with spectrod view"
+        )
+    if (
+        requested == "auto" and "NOTIFY_SOCKET" in os.environ
+    ):  # systemd shows the status line already
+        return "none"
+    if requested in ("auto", "live"):
+        return "live" if watched and sys.stdout.isatty() else "status"
+    return requested
+
+
+def _announce(daemon: Daemon, watched: str | None, control: Sequence[str]) -> None:
+    endpoints = daemon.publisher.endpoints
+    _log.info("spectrod %s", spectrod.__version__)
+    for runner in daemon.runners:
+        _log.info("source %s: %s", runner.name, _description(runner))
+    _log.info("publishing at %s", ", ".join(endpoints))
+    if control:
+        _log.info("control at %s", ", ".join(control))
+    with_keys = f"{endpoints[0]} --server-key FILE --key FILE"
+    _log.info("watch it: spectrod view %s", watched or with_keys)
+
+
+def _description(runner: SourceRunner) -> str:
+    pipeline = runner.pipeline
+    if pipeline is None:
+        return "not yet available"
+    source = pipeline.source
+    return f"{source.description}, {source.fs:.10g} Hz, engine {pipeline.stats().engine}"
+
+
+def _print_status(stats: Sequence[Stats]) -> None:
+    write_line(status_line(stats), sys.stdout)
+
+
+@contextmanager
+def _live_view(endpoint: str) -> Iterator[None]:
+    """Show the daemon's messages in the terminal, like any other subscriber.
+
+    Log lines wait until the view releases the terminal. The view's end (q) ends the daemon, and so
+    does its failure, which is raised here.
+    """
+    from spectrod.view.terminal import view  # noqa: PLC0415 - only needed here
+
+    stop = threading.Event()
+
+    def end_daemon(_: Future[None]) -> None:
+        if not stop.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with _held_log(), ThreadPoolExecutor(1, "spectrod-view") as executor:
+        shown = executor.submit(view, endpoint, stop=stop.is_set)
+        shown.add_done_callback(end_daemon)
+        try:
+            yield
+        finally:
+            stop.set()
+        shown.result()
+
+
+@contextmanager
+def _held_log() -> Iterator[None]:
+    root = logging.getLogger()
+    shown = root.handlers[:]
+    held = MemoryHandler(1000, flushLevel=logging.CRITICAL + 1, target=shown[0] if shown else None)
+    root.handlers[:] = [held]
+    try:
+        yield
+    finally:
+        root.handlers[:] = shown
+        held.close()
