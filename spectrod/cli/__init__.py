@@ -30,6 +30,8 @@ _COMMANDS = {
     "view": "watch a running daemon's spectrum and waterfall in the terminal",
     "ctl": "query or change a running daemon",
     "keys": "make and check the keys of network clients",
+    "tones": "find the tones of a source, and measure distortion, noise and bandwidth",
+    "transfer": "measure the transfer function, coherence and delay between two channels",
     "calibrate": "measure the tone of a calibrator, and write a calibration file",
     "mqtt": "publish the levels, states and events of a daemon to an MQTT broker",
     "devices": "list audio inputs and OpenCL devices, and mark those in use by default",

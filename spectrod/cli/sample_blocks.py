@@ -16,6 +16,8 @@ _log = logging.getLogger(__name__)
 
 _INCOMPLETE = 65
 _READ_SAMPLES = 1 << 16
+_READ_VALUES = 1 << 22
+"""Samples of all channels that are read at a time, 16 MiB."""
 _POLL_S = 0.1
 
 
@@ -46,8 +48,9 @@ def read_blocks(source: Source, span: SampleRange) -> Iterator[Block]:
 def blocks_of(reader: SampleReader, span: SampleRange) -> Iterator[Block]:
     """Yield the blocks of the range, as float32."""
     left = span.max_samples
+    n_max = max(1, min(_READ_SAMPLES, _READ_VALUES // reader.layout.channels))
     while not reader.exhausted and left != 0:
-        block: Block | None = reader.read(_READ_SAMPLES)
+        block: Block | None = reader.read(n_max)
         if block is None:
             reader.data.wait(timeout_s=_POLL_S)
             continue

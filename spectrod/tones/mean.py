@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from spectrod.errors import InputError
+from spectrod.errors import ConfigError, InputError
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.units import Float64Array
+
+VALUES_MAX = 1 << 24
+"""Maximum number of values of all signals, 128 MiB."""
 
 
 class MeanRow:
@@ -21,9 +24,19 @@ class MeanRow:
     ----------
     n_rows : int
         Rows so far.
+
+    Raises
+    ------
+    ConfigError
+        If a row of all signals has more than ``VALUES_MAX`` values.
     """
 
     def __init__(self, spec: SpectrumSpec) -> None:
+        if spec.n_signals * spec.n_values > VALUES_MAX:
+            raise ConfigError(
+                f"{spec.n_signals} spectra of {spec.n_values} values: must be at most {VALUES_MAX} "
+                "values; select fewer channels, or a shorter window"
+            )
         self._spec = spec
         self._sum = np.zeros((spec.n_signals, spec.n_values))
         self.n_rows = 0

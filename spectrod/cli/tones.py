@@ -1,0 +1,270 @@
+"""``spectrod tones``: the tones, the distortion and the bandwidth of some seconds of samples."""
+
+import argparse
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import numpy as np
+
+from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.stream import FrameStream
+from spectrod.cli import options
+from spectrod.cli.interrupts import signals_as_interrupts
+from spectrod.cli.measured_source import add_source, frame_length, open_measured
+from spectrod.cli.numbers import count, frequency
+from spectrod.cli.sample_blocks import read_blocks, report_left_out
+from spectrod.cli.sample_range import SampleRange
+from spectrod.cli.tables import Column, error, fixed, heading, line
+from spectrod.errors import ConfigError, InputError
+from spectrod.names import name_channels
+from spectrod.source import Source
+from spectrod.source.kinds import forms
+from spectrod.text import json_text, printable_all
+from spectrod.tones.channel import occupied_bandwidth
+from spectrod.tones.distortion import HARMONICS_DEFAULT, measure_distortion
+from spectrod.tones.intermodulation import IntermodulationKind, measure_intermodulation
+from spectrod.tones.mean import MeanRow
+from spectrod.tones.peaks import Peaks, find_peaks
+from spectrod.types import SpectrumSpec, taper_for
+from spectrod.units import FULL_SCALE, Float64Array
+
+_PEAKS_DEFAULT = 10
+_COLUMNS = (
+    Column("frequency_hz", "Hz", 16, fixed(4)),
+    Column("frequency_sd_hz", "+- Hz", 9, error),
+    Column("level_db", "level", 10, fixed(3)),
+    Column("level_sd_db", "+- dB", 9, error),
+    Column("floor_db", "noise", 10, fixed(2)),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("source", metavar="SRC", help=forms())
+    parser.add_argument(
+        "--peaks",
+        type=count,
+        default=_PEAKS_DEFAULT,
+        metavar="N",
+        help="tones to list (%(default)s)",
+    )
+    parser.add_argument(
+        "--harmonics",
+        type=count,
+        metavar="N",
+        help=f"highest harmonic of the distortion ({HARMONICS_DEFAULT})",
+    )
+    parser.add_argument(
+        "--folded", action="store_true", help="count harmonics above fs/2 where they are folded to"
+    )
+    parser.add_argument(
+        "--band",
+        nargs=2,
+        type=frequency,
+        metavar=("LO", "HI"),
+        help="band of distortion and noise, as 20 20k (all)",
+    )
+    parser.add_argument(
+        "--fundamental", type=frequency, metavar="HZ", help="about its frequency (strongest tone)"
+    )
+    parser.add_argument(
+        "--imd",
+        choices=get_args(IntermodulationKind),
+        help="also the intermodulation of the two strongest tones",
+    )
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+    group = parser.add_argument_group("frames")
+    group.add_argument(
+        "--window", dest="taper", default="blackmanharris", metavar="NAME", help="(%(default)s)"
+    )
+    group.add_argument(
+        "--win-length", dest="frame", type=count, metavar="N", help="samples (up to 32768)"
+    )
+    add_source(parser)
+    options.add_iq(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure all channels of the mean spectrum, and print what is found."""
+    with signals_as_interrupts():
+        source, span, settings = open_measured(args)
+        n_signals = source.channels // 2 if source.is_iq else source.channels
+        names = name_channels(settings.source.channel_names, n_signals)
+        calibration = settings.source.calibrations(n_signals)
+        taper = taper_for(args.taper, frame_length(args.frame, span))
+        spec = SpectrumSpec(
+            source.fs,
+            source.channels,
+            taper.name,
+            len(taper.samples),
+            max(1, len(taper.samples) // 2),
+            iq=source.is_iq,
+            center_frequency_hz=source.center_frequency_hz,
+            taper=taper,
+            calibration=calibration,
+        )
+        rows, mean, clipped = _measure(source, span, spec)
+        found = {
+            "source": source.description,
+            "fs": source.fs,
+            "window": spec.window,
+            "win_length": spec.win_length,
+            "frames": mean.averaging_frames,
+            "channels": [
+                {"channel": name, "clipped_samples": n_clipped}
+                | _channel(args, row, _spec_of(mean, signal))
+                for signal, (name, row, n_clipped) in enumerate(
+                    zip(names, rows, clipped, strict=True)
+                )
+            ],
+        }
+    if args.json:
+        print(json_text(_without_nan(found), indent=2))
+    else:
+        for text in _lines(printable_all(found)):
+            print(text)
+    return report_left_out(source)
+
+
+def _measure(
+    source: Source, span: SampleRange, spec: SpectrumSpec
+) -> tuple[Float64Array, SpectrumSpec, list[int]]:
+    """Return the mean row of each signal, its definition, and the samples at full scale."""
+    stream, mean = FrameStream(spec, NumpyEngine()), MeanRow(spec)
+    clipped = np.zeros(source.channels, np.int64)
+    for block in read_blocks(source, span):
+        clipped += (np.abs(block.samples) >= FULL_SCALE).sum(axis=1)
+        for batch in stream.push(block):
+            mean.push(batch)
+    for batch in stream.finish():
+        mean.push(batch)
+    try:
+        rows, defined = mean.result()
+    except InputError as error:
+        raise InputError(f"{source.description}: {error}") from error
+    return rows, defined, clipped.reshape(spec.n_signals, -1).sum(axis=1).tolist()
+
+
+def _spec_of(spec: SpectrumSpec, signal: int) -> SpectrumSpec:
+    """Return the definition of the rows of one signal."""
+    calibration = spec.calibration[signal : signal + 1]
+    channels = 2 if spec.iq else 1
+    return dataclasses.replace(spec, channels=channels, calibration=calibration)
+
+
+def _channel(args: argparse.Namespace, row: Float64Array, spec: SpectrumSpec) -> dict[str, Any]:
+    peaks = find_peaks(row, spec, max_peaks=args.peaks)
+    occupied = occupied_bandwidth(row, spec)
+    found: dict[str, Any] = {
+        "unit": peaks.unit,
+        "peaks": _table(peaks),
+        "occupied_hz": [float(occupied.low_hz[0, 0]), float(occupied.high_hz[0, 0])],
+        "distortion": None,
+        "not_measured": "",
+    }
+    is_wanted = args.harmonics is not None or args.band or args.fundamental or args.folded
+    try:
+        distortion = measure_distortion(
+            row,
+            spec,
+            harmonics=args.harmonics or HARMONICS_DEFAULT,
+            folded=args.folded,
+            band_hz=tuple(args.band) if args.band else None,
+            fundamental_hz=args.fundamental,
+        )
+        found["distortion"] = dataclasses.asdict(distortion)
+    except (ConfigError, InputError) as error:
+        if is_wanted:
+            raise
+        found["not_measured"] = str(error)
+    if args.imd:
+        found["intermodulation"] = dataclasses.asdict(measure_intermodulation(row, spec, args.imd))
+    return found
+
+
+def _table(peaks: Peaks) -> list[dict[str, float]]:
+    """Return the peaks, the strongest first."""
+    keys = [column.key for column in _COLUMNS]
+    return [
+        {key: float(getattr(peaks, key)[n]) for key in keys}
+        for n in np.argsort(-peaks.level_db, kind="stable")
+    ]
+
+
+def _without_nan(value: Any) -> Any:
+    """Replace numbers that JSON lacks by None."""
+    if isinstance(value, dict):
+        return {key: _without_nan(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    yield (
+        f"{found['source']}: {found['fs']:g} Hz, mean of {found['frames']} frames of "
+        f"{found['win_length']} samples, {found['window']}"
+    )
+    for one in found["channels"]:
+        yield f"\nchannel {one['channel']}, levels in {one['unit']}"
+        if one["clipped_samples"]:
+            yield f"clipped: {one['clipped_samples']} samples at full scale"
+        yield heading(_COLUMNS)
+        yield from (line(_COLUMNS, peak) for peak in one["peaks"])
+        if not one["peaks"]:
+            yield "no tones above the noise floor"
+        low, high = one["occupied_hz"]
+        if high > low:
+            yield f"99 % of the power: {low:.6g} to {high:.6g} Hz, {high - low:.6g} Hz wide"
+        if one["distortion"] is None:
+            yield f"distortion: not measured: {one['not_measured']}"
+        else:
+            yield from _distortion_lines(one["distortion"])
+        if "intermodulation" in one:
+            yield from _intermodulation_lines(one["intermodulation"])
+
+
+def _distortion_lines(found: dict[str, Any]) -> Iterator[str]:
+    low, high = found["band_hz"]
+    yield (
+        f"fundamental {found['frequency_hz']:.4f} Hz, {found['level_db']:.3f} {found['unit']}; "
+        f"distortion and noise from {low:.6g} to {high:.6g} Hz:"
+    )
+    yield (
+        f"THD {_ratio(found['thd_db'])}, THD+N {_ratio(found['thd_n_db'])}, "
+        f"SINAD {found['sinad_db']:.2f} dB, SNR {found['snr_db']:.2f} dB"
+    )
+    yield (
+        f"SFDR {found['sfdr_db']:.2f} dBc (spur at {found['spur_hz']:.6g} Hz), "
+        f"ENOB {found['enob_bits']:.2f} bits"
+    )
+    for one in found["harmonics"]:
+        note = ", folded" if one["is_folded"] else ""
+        yield f"harmonic {one['order']}: {one['frequency_hz']:.2f} Hz, {_level(one)}{note}"
+
+
+def _intermodulation_lines(found: dict[str, Any]) -> Iterator[str]:
+    low, high = found["frequencies_hz"]
+    reference = f"{high:.6g} Hz" if found["kind"] == "smpte" else "the sum of both amplitudes"
+    yield (
+        f"IMD {found['kind']}, {low:.6g} and {high:.6g} Hz, re {reference}: {found['rss']:.4%} "
+        f"(root-sum-square), {found['pairs']:.4%} (pairs added)"
+    )
+    for one in found["products"]:
+        yield f"{one['name']}: {one['frequency_hz']:.2f} Hz, {_level(one)}"
+
+
+def _ratio(level_db: float) -> str:
+    """Format a ratio of powers as a level and as a ratio of amplitudes."""
+    if level_db == -math.inf:
+        return "not above the noise"
+    return f"{level_db:.2f} dB ({10.0 ** (level_db / 20.0):.4%})"
+
+
+def _level(one: dict[str, Any]) -> str:
+    level = one["level_db"]
+    if math.isnan(level):
+        return "hidden by another tone"
+    return f"{level:.2f}" if math.isfinite(level) else "not above the noise"

@@ -1,0 +1,242 @@
+"""The commands ``tones`` and ``transfer``: values of the library, files, wrong arguments."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod.cli import main
+from spectrod.two_channel.transfer import measure_transfer
+
+FS = 48000
+MICROPHONE = """
+reference = "20 uPa"
+sensitivity = "50 mV/Pa"
+gain_db = 20.0
+full_scale_v = 2.0
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+
+def write(name, *channels, fs=FS):
+    soundfile.write(name, np.array(channels).T, fs, subtype="FLOAT")
+
+
+def sines(*parts, n=60_000):
+    t = np.arange(n) / FS
+    return sum(a * np.sin(2.0 * np.pi * f * t) for f, a in parts)
+
+
+def tones(capsys, *arguments):
+    """Run the command and return its JSON."""
+    assert main(["tones", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def noise(n=60_000, seed=1):
+    return np.random.default_rng(seed).standard_normal(n)
+
+
+def test_tones_and_distortion_of_each_channel(capsys):
+    """Each channel has its tones, the strongest first, its distortion, and its clipped samples."""
+    a = sines((997.3, 0.5), (1994.6, 0.005)) + 1e-4 * noise()
+    b = np.clip(sines((440.0, 2.0)), -1.0, 1.0)
+    write("a.wav", a, b)
+    first, second = tones(capsys, "a.wav")["channels"]
+    assert first["unit"] == "dBFS"
+    found = [one["frequency_hz"] for one in first["peaks"]]
+    np.testing.assert_allclose(found, [997.3, 1994.6], atol=1e-3)
+    np.testing.assert_allclose(
+        [one["level_db"] for one in first["peaks"]], [-6.0206, -46.0206], atol=0.01
+    )
+    assert first["distortion"]["thd_db"] == pytest.approx(-40.0, abs=0.01)
+    assert first["distortion"]["snr_db"] == pytest.approx(70.97, abs=0.1)
+    assert first["clipped_samples"] == 0
+    assert second["clipped_samples"] > 30_000
+    assert second["distortion"]["thd_db"] > -20.0
+
+
+def test_text_names_everything(capsys):
+    """The text has a heading, tones, bandwidth and distortion for each channel."""
+    write("a.wav", sines((997.3, 0.5), (1994.6, 0.005)) + 1e-4 * noise())
+    assert main(["tones", "a.wav", "--harmonics", "3", "--band", "20", "20k"]) == 0
+    text = capsys.readouterr().out
+    for part in (
+        "a.wav (WAV, FLOAT): 48000 Hz, mean of 2 frames of 32768 samples, blackmanharris",
+        "channel 0, levels in dBFS",
+        "997.3000",
+        "99 % of the power: ",
+        "fundamental 997.3000 Hz, -6.021 dBFS; distortion and noise from 20.5078 to 19999.5 Hz",
+        "THD -40.00 dB (1.00",
+        "harmonic 2: 1994.60 Hz, -46.0",
+    ):
+        assert part in text, part
+    assert "harmonic 4" not in text
+
+
+def test_intermodulation(capsys):
+    """--imd measures the products of the two strongest tones."""
+    x = sines((19000.3, 0.4), (20000.1, 0.4))
+    write("a.wav", x + 0.01 * x**2)
+    found = tones(capsys, "a.wav", "--imd", "ccif")["channels"][0]["intermodulation"]
+    assert found["rss"] == pytest.approx(0.002, rel=0.01)
+    assert main(["tones", "a.wav", "--imd", "ccif"]) == 0
+    assert "IMD ccif, 19000.3 and 20000.1 Hz, re the sum of both" in capsys.readouterr().out
+
+
+def test_levels_have_the_unit_of_the_calibration(capsys, tmp_path):
+    """With a calibration the levels are in dB SPL."""
+    (tmp_path / "mic.toml").write_text(MICROPHONE)
+    write("a.wav", sines((1000.0, 0.354393)))
+    found = tones(capsys, "a.wav", "--calibration", "mic.toml")["channels"][0]
+    assert found["unit"] == "dB SPL"
+    assert found["peaks"][0]["level_db"] == pytest.approx(94.0, abs=0.01)
+
+
+def test_iq_has_tones_and_no_distortion(capsys):
+    """I/Q has tones of both signs; its distortion is not measured, with the reason."""
+    n = np.arange(60_000)
+    x = 0.5 * np.exp(-2j * np.pi * 5000.5 / FS * n)
+    write("a.wav", x.real, x.imag)
+    found = tones(capsys, "a.wav", "--iq", "--center-frequency", "1M")["channels"]
+    assert len(found) == 1
+    assert found[0]["peaks"][0]["frequency_hz"] == pytest.approx(1e6 - 5000.5, abs=1e-3)
+    assert found[0]["distortion"] is None
+    assert "iq=True" in found[0]["not_measured"]
+
+
+def test_signals_have_a_default_duration(capsys):
+    """A source without an end is measured for 5 s."""
+    found = tones(capsys, "signal:sine,1000,-20", "--rate", "8000", "--win-length", "4096")
+    assert found["frames"] == (5 * 8000 - 2048) // 2048
+    assert found["channels"][0]["peaks"][0]["level_db"] == pytest.approx(-20.0, abs=1e-3)
+
+
+def test_silence_has_no_tones(capsys):
+    """Silence is no error; without a flag for the distortion the reason is printed."""
+    write("a.wav", np.zeros(5000))
+    assert main(["tones", "a.wav"]) == 0
+    text = capsys.readouterr().out
+    assert "no tones above the noise floor" in text
+    assert "distortion: not measured: no tone found" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--harmonics", "2"], "no tone found: none is 13 dB above the noise floor"),
+        (["--fundamental", "1k"], "no tone found near 1000 Hz"),
+        (["--band", "30k", "40k"], "band_hz=(30000, 40000): has no bin"),
+        (["--harmonics", "1"], "harmonics=1: must be 2 to 100"),
+        (["--imd", "smpte"], "0 tones found: intermodulation needs two"),
+        (["--peaks", "2000"], "max_peaks=2000: must be 1 to 1024"),
+        (["--win-length", "8192"], "a.wav (WAV, FLOAT): too short: must be 8192 samples or more"),
+        (["--win-length", "2^21"], "win_length=2097152: must be 2 to 1048576"),
+        (["--window", "hanning"], "did you mean hann?"),
+        (["--start", "1:00"], "--start 1:00: "),
+    ],
+)
+def test_bad_arguments_of_tones(arguments, text, capsys):
+    """Each wrong argument, and what cannot be measured, is one line."""
+    write("a.wav", np.zeros(5000))
+    assert main(["tones", "a.wav", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert text in error
+    assert error.count("\n") == 1
+
+
+def read_csv(text):
+    """Return the comments and the rows."""
+    lines = text.splitlines()
+    about = dict(one[2:].split(": ", 1) for one in lines if one.startswith("#"))
+    return about, list(csv.DictReader(one for one in lines if not one.startswith("#")))
+
+
+def test_transfer_is_that_of_the_library(capsys):
+    """The rows are those of measure_transfer, and the comments say how many averages they are."""
+    x = 0.2 * noise()
+    y = 0.5 * x + 0.01 * noise(seed=2)
+    write("b.wav", y, x)
+    arguments = ["transfer", "b.wav", "--reference", "1", "--response", "0"]
+    assert main(arguments) == 0
+    about, rows = read_csv(capsys.readouterr().out)
+    x, y = x.astype(np.float32), y.astype(np.float32)
+    found = measure_transfer(x, y, FS, win_length=4096)
+    assert len(rows) == len(found.frequencies)
+    for key, expected in (
+        ("frequency_hz", found.frequencies),
+        ("h1_db", 20.0 * np.log10(np.abs(found.h1))),
+        ("h2_phase_deg", np.degrees(np.angle(found.h2))),
+        ("coherence", found.coherence),
+        ("response_density", found.gyy),
+    ):
+        np.testing.assert_allclose([float(row[key]) for row in rows], expected, rtol=1e-7)
+    assert (about["frames"], about["reference"], about["unit"]) == ("28", "1", "FS")
+    assert main([*arguments, "-o", "t.csv"]) == 0
+    assert read_csv(Path("t.csv").read_text("utf-8")) == (about, rows)
+
+
+def test_delay_is_measured_and_removed(capsys):
+    """--delay states the delay of the response; without it the phase is flat."""
+    x = 0.2 * noise()
+    write("b.wav", x, 0.5 * np.roll(x, 371))
+    assert main(["transfer", "b.wav", "--delay"]) == 0
+    about, rows = read_csv(capsys.readouterr().out)
+    assert float(about["delay_samples"]) == pytest.approx(371.0, abs=0.01)
+    assert about["removed_delay_samples"] == "371"
+    phase = [float(row["h1_phase_deg"]) for row in rows[1:-1]]
+    assert np.abs(phase).max() < 5.0
+    assert float(about["level_difference_db"]) == pytest.approx(-6.02, abs=0.1)
+
+
+def test_transfer_in_the_unit_of_the_calibration(capsys, tmp_path):
+    """Sensitivities of both channels apply; channels of different units are refused."""
+    (tmp_path / "mic.toml").write_text(MICROPHONE + "[channels.1]\ngain_db = 0.0\n")
+    (tmp_path / "one.toml").write_text(f"[channels.0]{MICROPHONE}")
+    x = 0.2 * noise()
+    write("b.wav", x, x)
+    assert main(["transfer", "b.wav", "--calibration", "mic.toml"]) == 0
+    about, rows = read_csv(capsys.readouterr().out)
+    assert about["unit"] == "Pa"
+    assert float(rows[10]["h1_db"]) == pytest.approx(20.0, abs=0.01)
+    assert main(["transfer", "b.wav", "--calibration", "one.toml"]) == 2
+    assert "both channels must have one unit, not Pa, FS" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--response", "2"], "--response 2: must be a channel from 0 to 1 of b.wav"),
+        (["--reference", "-1"], "--reference -1: must be a channel from 0 to 1"),
+        (["--reference", "1"], "--response 1: must be another channel than --reference"),
+        (["--win-length", "4096"], "1 frames of 4096 samples: coherence needs 2 or more"),
+        (["--delay"], "delay: no frequency has power in both channels"),
+        (["-o", "t.txt"], "t.txt: must end in .csv"),
+        (["-o", "b.wav"], "b.wav: must end in .csv"),
+    ],
+)
+def test_bad_arguments_of_transfer(arguments, text, capsys, tmp_path):
+    """Each wrong argument, and what cannot be measured, is one line, and no file is left."""
+    write("b.wav", np.zeros(5000), np.zeros(5000))
+    assert main(["transfer", "b.wav", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert text in error
+    assert error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["b.wav"]
+
+
+def test_transfer_of_iq_and_to_a_missing_folder(capsys):
+    """Pairs of I and Q have no transfer function, and a folder that is missing is an error."""
+    Path("b.cs8").write_bytes(bytes(1000))
+    assert main(["transfer", "pcm:b.cs8", "--rate", "8000"]) == 2
+    assert "pcm:b.cs8: has pairs of I and Q: transfer needs two real" in capsys.readouterr().err
+    write("b.wav", noise(5000), noise(5000))
+    assert main(["transfer", "b.wav", "-o", "missing/t.csv"]) == 74
+    assert "missing/t.csv: No such file or directory" in capsys.readouterr().err
