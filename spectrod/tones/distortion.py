@@ -183,7 +183,7 @@ def measure_distortion(
         snr_db=_db(signal, total_noise),
         sfdr_db=_db(signal, spur),
         spur_hz=spur_hz,
-        enob_bits=(sinad_db - _IDEAL_DB - below_db) / _DB_PER_BIT,
+        enob_bits=float((sinad_db - _IDEAL_DB - below_db) / _DB_PER_BIT),
         harmonics=tuple(
             Harmonic(one.order, one.frequency_hz, float(decibels), one.is_folded)
             for (one, _, _), decibels, is_one in zip(found, level[1:], is_in, strict=True)

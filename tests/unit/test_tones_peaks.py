@@ -5,8 +5,9 @@ import pytest
 
 from spectrod.analysis.spectrogram import spectrogram
 from spectrod.errors import ConfigError, InputError
+from spectrod.tones.mean import MeanRow
 from spectrod.tones.peaks import find_peaks
-from spectrod.types import SpectrumSpec
+from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.units import FLOOR_DBFS, power_to_level
 
 FS = 8000.0
@@ -173,3 +174,35 @@ def test_bad_rows(rows, text):
     """Rows of another shape or type are refused."""
     with pytest.raises(InputError, match=text):
         find_peaks(rows, SpectrumSpec(FS))
+
+
+# ---- the mean of rows
+
+
+def batch_of(x, spec):
+    """Return all rows of a signal as one batch."""
+    found = spectrogram(x, FS, win_length=spec.win_length, hop=spec.hop, engine="numpy")
+    rows = np.ascontiguousarray(found.values.T[:, np.newaxis])
+    index = np.arange(len(rows), dtype=np.int64)
+    return SpectrumBatch(rows, index, index, index, spec, "numpy")
+
+
+def test_mean_of_batches():
+    """The mean of the rows of several batches is that of all, and its spec counts them."""
+    spec = SpectrumSpec(FS, win_length=512, hop=256)
+    batch = batch_of(np.random.default_rng(15).standard_normal(9000), spec)
+    mean = MeanRow(spec)
+    for first, stop in ((0, 1), (1, 20), (20, batch.n_frames)):
+        mean.push(batch.between(first, stop))
+    rows, defined = mean.result()
+    np.testing.assert_allclose(rows, batch.values.mean(axis=0, dtype=np.float64), rtol=1e-12)
+    assert (defined.averaging, defined.averaging_frames) == ("mean", batch.n_frames)
+
+
+def test_mean_of_nothing_and_of_too_much():
+    """Without a frame there is no mean, and memory for too many bins is not taken."""
+    with pytest.raises(InputError, match="too short: must be 4096 samples or more, a frame"):
+        MeanRow(SpectrumSpec(FS)).result()
+    many = SpectrumSpec(FS, 4096, win_length=1 << 15)
+    with pytest.raises(ConfigError, match="4096 spectra of 16385 values: must be at most 16777216"):
+        MeanRow(many)
