@@ -27,7 +27,8 @@ def __getattr__(name: str) -> Any:
     if name in ("client", "fft"):
         return import_module(f"spectrod.{name}")
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return found
     raise AttributeError(f"module 'spectrod' has no attribute {name!r}")
 
 

@@ -348,7 +348,7 @@ def _delivered(rows: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
 
 
 def _is_aligned(values: NDArray[Any]) -> bool:
-    return values.size > 0 and values.ctypes.data % _ALIGN == 0
+    return values.size > 0 and values.__array_interface__["data"][0] % _ALIGN == 0
 
 
 def _check_size(context: Context, n_bytes: int) -> None:

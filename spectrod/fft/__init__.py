@@ -51,7 +51,8 @@ def __getattr__(name: str) -> Any:
         return import_module("spectrod.fft.backend")
     for home, names in _HOMES.items():
         if name in names:
-            return getattr(import_module(home), name)
+            found = globals()[name] = getattr(import_module(home), name)
+            return found
     raise AttributeError(f"module 'spectrod.fft' has no attribute {name!r}")
 
 

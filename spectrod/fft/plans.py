@@ -212,4 +212,8 @@ class AxisPlan:
 
 def _is_same(out: NDArray[Any], x: NDArray[Any]) -> bool:
     """Whether both are the same values in memory."""
-    return out.ctypes.data == x.ctypes.data and out.dtype == x.dtype and out.size > 0
+    return (
+        out.__array_interface__["data"][0] == x.__array_interface__["data"][0]
+        and out.dtype == x.dtype
+        and out.size > 0
+    )

@@ -144,6 +144,9 @@ class LineTransform:
         """Rows first; columns of a single row only where a whole one does not fit."""
         if outer == 0 or inner == 0:
             return
+        if self._fits(outer, inner):
+            yield slice(0, outer), slice(0, inner)
+            return
         columns = halved(inner, lambda count: self._fits(1, count))
         rows = self._rows_at_once(outer, inner) if columns == inner else 1
         for top, bottom in steps(outer, rows):

@@ -192,9 +192,14 @@ class Context:
         self, kernel: Any, global_size: Size, local_size: Size, offset: Size | None = None
     ) -> Any:
         """Enqueue a kernel whose arguments are set; return its event, for ``event_seconds``."""
-        what = f"cannot run {kernel.function_name}"
-        with self._translated(self.device, what), self._programs.first_use(is_last=False):
-            return cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size, offset)
+        with self._programs.first_use(is_last=False):
+            try:
+                return cl.enqueue_nd_range_kernel(
+                    self.queue, kernel, global_size, local_size, offset
+                )
+            except cl.Error as error:  # the name takes 7 us, too long for every launch
+                what = f"cannot run {kernel.function_name}"
+                raise DeviceError(f"{self.device.label} {what}: {error}") from error
 
     def download(self, out: NDArray[Any], buffer: Any) -> None:
         """Fill a C-contiguous array from a buffer's start, after all earlier commands."""

@@ -69,7 +69,7 @@ class SharedMemory:
 
 
 def _is_aligned(values: NDArray[Any]) -> bool:
-    return values.ctypes.data % _ALIGN == 0
+    return bool(values.__array_interface__["data"][0] % _ALIGN == 0)
 
 
 class CopiedMemory:
