@@ -135,6 +135,17 @@ def _journal(machine, since):
     return [(one["PRIORITY"], one["MESSAGE"]) for one in entries if one["_PID"] != "1"]
 
 
+def _wait_for_journal(machine, since, search):
+    """Wait until a search of log entries finds something, and return that.
+
+    The journal has an entry some time after the service has written it.
+    """
+    deadline_s = time.monotonic() + 30.0
+    while not (found := search(_journal(machine, since))):
+        assert time.monotonic() < deadline_s
+    return found
+
+
 def _cursor(machine):
     output = machine.run("journalctl", "--lines=0", "--show-cursor").stdout
     return "--after-cursor=" + output.partition("cursor: ")[2].strip()
@@ -185,10 +196,8 @@ def test_root_asks_and_changes_it(service, machine):
     picture = machine.path("/var/lib/spectrod/tone.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
     picture.unlink()
-    reported = [text for _, text in _journal(machine, cursor)]
-    assert any(
-        re.fullmatch(r"record\.start: .*tone\.png \(by uid 0 pid \d+\)", t) for t in reported
-    )
+    line = re.compile(r"record\.start: .*tone\.png \(by uid 0 pid \d+\)")
+    _wait_for_journal(machine, cursor, lambda found: any(line.fullmatch(t) for _, t in found))
     nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
     denied = machine.run(*nobody, spectrod, "ctl", "status", check=False)
     assert denied.returncode == 77
@@ -243,8 +252,8 @@ def test_confinement_leaves_opencl_working(service, machine, headers):
 
 def test_the_journal_knows_each_lines_priority(machine, config, service):
     """The log prefix becomes the journal entry's priority and is not in its text."""
-    entries = _journal(machine, "--boot")
-    assert ("6", "ready: the first message is out") in entries
+    entry = ("6", "ready: the first message is out")
+    _wait_for_journal(machine, "--boot", lambda found: entry in found)
 
 
 def test_sigkill_is_survived_within_five_seconds(service, headers):
@@ -407,9 +416,8 @@ def test_reload_applies_live_settings_and_names_the_rest(service, machine, confi
     service("reload")
     while headers()["hop"] != 2048:
         pass
-    texts = [text for _, text in _journal(machine, cursor)]
-    assert "reload: applied analysis.hop" in texts
-    assert "reload: publish.queue_frames needs a restart" in texts
+    lines = {"reload: applied analysis.hop", "reload: publish.queue_frames needs a restart"}
+    _wait_for_journal(machine, cursor, lambda found: lines <= {text for _, text in found})
 
 
 def test_a_refused_reload_changes_nothing(service, machine, config, headers):
@@ -420,7 +428,9 @@ def test_a_refused_reload_changes_nothing(service, machine, config, headers):
     service("reload")
     while headers()["seq"] < before["seq"] + 100:
         pass
-    (text,) = [text for priority, text in _journal(machine, cursor) if priority == "3"]
+    (text,) = _wait_for_journal(
+        machine, cursor, lambda found: [text for priority, text in found if priority == "3"]
+    )
     assert text.startswith("reload refused: hop=0")
     assert headers()["epoch"] == before["epoch"]
 
@@ -443,7 +453,9 @@ def test_a_bad_configuration_is_not_retried(service, machine, config):
     service("start", check=False)
     state = _show(service, "ActiveState", "ExecMainStatus", "NRestarts")
     assert state == {"ActiveState": "failed", "ExecMainStatus": "2", "NRestarts": "0"}
-    (mistake,) = [entry for entry in _journal(machine, cursor) if "hop=0: must be" in entry[1]]
+    (mistake,) = _wait_for_journal(
+        machine, cursor, lambda found: [entry for entry in found if "hop=0: must be" in entry[1]]
+    )
     assert mistake == ("4", "spectrod: hop=0: must be at least 1 sample")
 
 
