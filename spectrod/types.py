@@ -61,6 +61,8 @@ CHANNELS_MAX = 4096
 WIN_LENGTH_DEFAULT = 4096
 FS_MIN_HZ, FS_MAX_HZ = 1e-3, 1e10
 CENTER_FREQUENCY_MAX_HZ = 1e12
+BAND_RESPONSES_MAX = 64
+"""Different frequency responses of channels with bands, each of which is computed apart."""
 HOP_MAX = (1 << 31) - 1
 AVERAGING_FRAMES_MAX = (1 << 31) - 1
 
@@ -331,11 +333,11 @@ class SpectrumSpec:
                 f"calibration: of {len(given)} channels: must be of {self.n_signals}, one for "
                 "each spectrum"
             )
-        n_responses = len(_responses(given))
-        if self.bands and n_responses > 1:
+        n_responses = len(self.responses)
+        if self.bands and n_responses > BAND_RESPONSES_MAX:
             raise ConfigError(
-                f"bands={self.bands!r}: needs one frequency response for all channels; the "
-                f"calibration has {n_responses}: analyse them apart, or without bands"
+                f"bands={self.bands!r}: channels with {n_responses} frequency responses: must be "
+                f"at most {BAND_RESPONSES_MAX}; analyse them apart, or without bands"
             )
 
     def _check_frames(self) -> None:
@@ -570,8 +572,15 @@ class SpectrumSpec:
         """Frequency response that power of all signals is corrected for; None if they differ."""
         if self.output == "complex" or not self.calibration:
             return None
-        responses = _responses(self.calibration)
-        return responses.pop() if len(responses) == 1 else None
+        responses = self.responses
+        return responses[0] if len(responses) == 1 else None
+
+    @property
+    def responses(self) -> tuple[Response | None, ...]:
+        """The different frequency responses of the signals, in their order."""
+        found = [one.response if one else None for one in self.calibration]
+        # Many signals share one, whose rows are hashed once.
+        return tuple(dict.fromkeys({id(response): response for response in found}.values()))
 
     @property
     def signal_factors(self) -> Float64Array:
@@ -580,7 +589,7 @@ class SpectrumSpec:
         Of levels it is the factor to the power relative to 0 dB.
         """
         is_level = self.scaling == "dbfs"
-        uncalibrated = 1.0 / self._reference_power_fs2 if is_level else 1.0
+        uncalibrated = 1.0 / self.uncalibrated_reference_power if is_level else 1.0
         factors = [
             uncalibrated
             if one is None
@@ -605,10 +614,11 @@ class SpectrumSpec:
         """
         if self.calibrated is not None:
             return self.calibrated.reference.value**2
-        return self._reference_power_fs2
+        return self.uncalibrated_reference_power
 
     @property
-    def _reference_power_fs2(self) -> float:
+    def uncalibrated_reference_power(self) -> float:
+        """Power of 0 dB of signals without a calibration [FS^2; for a density FS^2/Hz]."""
         return 1.0 if self.iq or self.scaling == "density" else FULL_SCALE_SINE_FS2
 
     def to_power(self, values: NDArray[Float]) -> NDArray[Float]:
@@ -701,12 +711,6 @@ class SpectrumSpec:
     def n_frames(self, n_samples: int) -> int:
         """Return the number of whole frames in n_samples consecutive samples."""
         return self.grid.count(n_samples)
-
-
-def _responses(calibrations: Iterable[ChannelCalibration | None]) -> set[Response | None]:
-    """Return the different responses of signals; many share one, whose rows are hashed once."""
-    found = [one.response if one else None for one in calibrations]
-    return set({id(response): response for response in found}.values())
 
 
 def _squared(unit: str) -> str:

@@ -48,9 +48,8 @@ def _factors(spec: SpectrumSpec) -> Float64Array:
     """Return factors of power, (signals, 1) or (signals, bins), beyond those of the stages."""
     relative: Float64Array = spec.signal_factors / spec.signal_factors.max()
     factors = relative[:, np.newaxis]
-    if spec.common_response is not None or not any(
-        one and one.response for one in spec.calibration
-    ):
+    # Those of bands are applied before the bins are summed, see ``response_plan``.
+    if spec.bands or spec.common_response is not None or not any(spec.responses):
         return factors
     f = spec.bin_frequencies
     ones = np.ones(len(f))

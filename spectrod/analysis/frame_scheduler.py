@@ -10,6 +10,7 @@ from spectrod.analysis.calibrated_rows import CalibratedRows
 from spectrod.analysis.cursor import Cursor, Timing
 from spectrod.analysis.engine import Engine, FramePlan, PendingRows
 from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
+from spectrod.analysis.response_plan import ResponsePlan, make_plan
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.constant_q import is_constant_q
 from spectrod.grid import row_period_s
@@ -427,7 +428,7 @@ class FrameScheduler:
             Frames of a full batch, and the maximum of all batches.
         """
         assert not self.in_flight
-        assert isinstance(self._plan, NumpyPlan)
+        assert isinstance(self._plan, NumpyPlan | ResponsePlan)
         plan.resume(self._plan.count, self._plan.average_power)
         self._plan, self._buffer = plan, buffer
         self._engine_name = _name_of(self.spec, engine)
@@ -500,7 +501,7 @@ class FrameScheduler:
         self.in_flight.remove(batch)
 
     def _use(self, engine: Engine) -> None:
-        self._plan = engine.plan(self.spec, self._buffer, self._max_frames)
+        self._plan = make_plan(engine, self.spec, self._buffer, self._max_frames)
         self._engine_name = _name_of(self.spec, engine)
 
     def _launch(self, batch: Submitted) -> None:

@@ -14,6 +14,7 @@ from spectrod.analysis.engine_pool import ENGINE_POOL
 from spectrod.analysis.iq import as_channels
 from spectrod.analysis.parallel import copy
 from spectrod.analysis.parameters import require_known, showing
+from spectrod.analysis.response_plan import make_plan
 from spectrod.analysis.sample_buffer import SampleBuffer, aligned_memory
 from spectrod.analysis.samples import (
     along_time,
@@ -251,7 +252,7 @@ def _in_place(
     step = min(step_rows, len(values)) * spec.averaging_frames
     if step == 0:
         return
-    plan = engine.plan(spec, buffer, step)
+    plan = make_plan(engine, spec, buffer, step)
     grid, n_whole = spec.grid, n_frames // spec.averaging_frames
     for first in range(0, n_whole, step_rows):
         out = values[first : min(first + step_rows, n_whole)]

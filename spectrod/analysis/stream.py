@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spectrod.analysis.cursor import Timing
 from spectrod.analysis.engine import IN_FLIGHT_MAX, Engine, fallback_for
 from spectrod.analysis.frame_scheduler import FrameScheduler
+from spectrod.analysis.response_plan import make_plan
 from spectrod.analysis.samples import is_finite, memory_of, require_finite
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.sample_layout import SampleLayout
@@ -501,7 +502,7 @@ class FrameStream:
         try:
             buffer, sizes = self._sized_buffer(engine)
             plans = [
-                engine.plan(spec, buffer, size.block)
+                make_plan(engine, spec, buffer, size.block)
                 for spec, size in zip(self.specs, sizes, strict=True)
             ]
         except DeviceError as error:

@@ -138,7 +138,8 @@ def _compiled_fields(spec: SpectrumSpec) -> dict[str, Any]:
     A calibration cannot be sent to another process; a response has the kernels of a weighting.
     """
     found = {name: getattr(spec, name) for name in SPEC_FIELDS}
-    if spec.common_response is not None and not spec.iq and spec.weighting == "Z":
+    is_weighted = spec.common_response is not None or (spec.bands and any(spec.responses))
+    if is_weighted and not spec.iq and spec.weighting == "Z":
         found["weighting"] = "C"
     return found
 

@@ -5,6 +5,7 @@ import itertools
 import json
 import logging
 import os
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -12,7 +13,9 @@ import pytest
 import soundfile
 
 from spectrod import Stft, config, spectrogram
-from spectrod.calibration import ChannelCalibration, load_calibration, parse_reference
+from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.stream import FrameStream
+from spectrod.calibration import ChannelCalibration, Response, load_calibration, parse_reference
 from spectrod.cli import main
 from spectrod.client import subscribe
 from spectrod.control.controlled import ControlledDaemon
@@ -22,7 +25,7 @@ from spectrod.formats.description import Description
 from spectrod.formats.inputs import open_recording
 from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.formats.remote import DaemonReader
-from spectrod.types import SpectrumSpec
+from spectrod.types import Block, SpectrumSpec
 from spectrod.wire import endpoint_discovery
 
 FS = 48_000
@@ -77,13 +80,19 @@ def test_levels_and_powers_in_python(folder, bands):
 def test_devices_apply_what_numpy_applies(folder):
     """A device has the same levels: one response for all channels, and two sensitivities."""
     (folder / "two.toml").write_text(MIC + STEP + '[channels.1]\nsensitivity = "5 mV/Pa"\n')
+    curve = STEP.replace("[", "[channels.1.", 1).replace("-6", "9")
+    (folder / "bands.toml").write_text((folder / "two.toml").read_text() + curve)
     x = np.random.default_rng(3).normal(0.0, 0.1, (2, 8192)).astype(np.float32)
-    given = {"win_length": 512, "scaling": "dbfs", "calibration": "two.toml"}
-    device, numpy = (
-        spectrogram(x, FS, engine=engine, **given).values for engine in ("opencl", "numpy")
-    )
-    np.testing.assert_allclose(device, numpy, atol=2e-3)
-    assert numpy[1].mean() - numpy[0].mean() == pytest.approx(20.0, abs=0.5)
+    for name, bands in (("two.toml", ""), ("bands.toml", "octave")):
+        given = {"win_length": 512, "scaling": "dbfs", "calibration": name, "bands": bands}
+        device, numpy = (
+            spectrogram(x, FS, engine=engine, **given).values for engine in ("opencl", "numpy")
+        )
+        np.testing.assert_allclose(device, numpy, atol=2e-3)
+        differences = numpy[1] - numpy[0]
+        # The band of 8 kHz lies wholly on the upper side of both steps, 15 dB together.
+        found, expected = (differences[-2], 5.0) if bands else (differences, 20.0)
+        assert found.mean() == pytest.approx(expected, abs=1.0)
 
 
 def test_a_response_with_a_step_reads_flat_after_correction(folder):
@@ -152,11 +161,85 @@ def test_channels_differ(folder, scaling, output, averaging):
         np.testing.assert_allclose(together.values[channel], found.values, rtol=3e-6, atol=2e-5)
 
 
-def test_bands_of_channels_with_different_responses_are_refused(folder):
-    """A response that differs between channels cannot be applied to sums over bins."""
-    (folder / "two.toml").write_text(MIC + f"[channels.1]\n{STEP.replace('[', '[channels.1.', 1)}")
-    with pytest.raises(ConfigError, match="needs one frequency response for all channels"):
-        spectrogram(np.zeros((2, FS)), FS, bands="octave", calibration="two.toml")
+@pytest.mark.parametrize("bands", ["third-octave", "mel:13"])
+@pytest.mark.parametrize("scaling", ["dbfs", "density", "spectrum"])
+@pytest.mark.parametrize("averaging", ["none", "mean", "max", "exponential"])
+def test_bands_of_channels_with_different_responses(folder, scaling, bands, averaging):
+    """Each channel has the bands and the broadband value that it has alone, in both interfaces."""
+    alone = ("mic.toml", "step.toml", None, "other.toml")
+    (folder / "step.toml").write_text(MIC + STEP)
+    other = MIC.replace("20 uPa", "1 Pa") + STEP.replace("-6", "3")
+    (folder / "other.toml").write_text(other)
+    texts = {0: MIC, 1: MIC + STEP, 3: other}
+    (folder / "all.toml").write_text(
+        "".join(
+            f"[channels.{k}]\n" + text.replace("[response]", f"[channels.{k}.response]")
+            for k, text in texts.items()
+        )
+    )
+    x = np.random.default_rng(5).normal(0.0, 0.1, (4, FS // 4)).astype(np.float32)
+    given = {"win_length": 2048, "hop": 512, "bands": bands, "averaging": averaging}
+    given |= {"averaging_frames": 1 if averaging == "none" else 3, "scaling": scaling}
+    together = spectrogram(x, FS, engine="numpy", calibration="all.toml", **given)
+    assert len(together.spec.responses) == 3
+    for channel, name in enumerate(alone):
+        found = spectrogram(x[channel], FS, engine="numpy", calibration=name, **given)
+        assert together.spec.units[channel] == found.unit
+        for one, expected in (
+            (together.values[channel], found.values),
+            (together.broadband[channel], found.broadband),
+        ):
+            np.testing.assert_allclose(one, expected, rtol=3e-6, atol=2e-5)
+    with Stft(FS, channels=4, engine="numpy", calibration="all.toml", **given) as stft:
+        rows = [
+            batch.values
+            for n in range(0, x.shape[1], 1234)
+            for batch in stft.push(x[:, n : n + 1234])
+        ]
+        rows += [batch.values for batch in stft.finish()]
+    np.testing.assert_array_equal(np.concatenate(rows).transpose(1, 2, 0), together.values)
+
+
+@pytest.mark.parametrize("averaging", ["none", "mean", "exponential"])
+def test_averages_continue_on_another_engine(averaging):
+    """Bands of several responses go on with the averages of the engine before."""
+    curves = [Response((20.0, 2000.0), (0.0, level_db)) for level_db in (0.0, 4.0, -3.0)]
+    several = tuple(replace(calibration("1 V")[0], response=curve) for curve in curves)
+    spec = SpectrumSpec(
+        FS,
+        3,
+        win_length=512,
+        hop=100,
+        bands="octave",
+        scaling="spectrum",
+        averaging=averaging,
+        averaging_frames=1 if averaging == "none" else 7,
+        calibration=several,
+    )
+    x = np.random.default_rng(6).normal(0.0, 0.1, (3, 20_000)).astype(np.float32)
+    found = []
+    for moves_at in (-1, 9):
+        engines = iter([None] * moves_at + [NumpyEngine()] if moves_at > 0 else [])
+        stream = FrameStream(spec, NumpyEngine(), next_engine=lambda: next(engines, None))  # noqa: B023
+        batches = [
+            batch
+            for n in range(0, x.shape[1], 777)
+            for batch in stream.push(Block(x[:, n : n + 777], n, 0, 0, fs=FS))
+        ]
+        batches += stream.finish()
+        found.append(np.concatenate([batch.values for batch in batches]))
+    np.testing.assert_array_equal(*found)
+
+
+def test_the_number_of_responses_of_bands_is_bounded():
+    """Bands of channels with very many responses are refused with the number."""
+    curves = [Response((20.0, 2000.0), (0.0, 0.01 * k)) for k in range(65)]
+    several = tuple(replace(calibration("1 V")[0], response=curve) for curve in curves)
+    with pytest.raises(
+        ConfigError, match="channels with 65 frequency responses: must be at most 64"
+    ):
+        SpectrumSpec(FS, 65, bands="octave", calibration=several)
+    assert SpectrumSpec(FS, 65, calibration=several).common_response is None
 
 
 def test_units_of_other_references():
