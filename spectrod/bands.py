@@ -189,22 +189,47 @@ def number_in_name(name: str, text: str, largest: int) -> int:
 
 
 def _octaves(fraction: int, fs: float, nfft: int) -> Bands:
-    """Return fractional octaves around 1 kHz; an even fraction is offset by half a band."""
-    offset = 0.0 if fraction % 2 else 0.5
     # No band is wider than its centre frequency.
-    ends_hz = np.array([min(fs / nfft, AUDIBLE_MIN_HZ / 2.0), fs / 2.0])
+    limits, names = fractional_octaves(fraction, min(fs / nfft, AUDIBLE_MIN_HZ / 2.0), fs / 2.0)
+    audible = AUDIBLE_MIN_HZ / nominal_ratio(fraction)
+    return _resolved(limits, names, fs, nfft, reported_from_hz=audible)
+
+
+def fractional_octaves(
+    fraction: int, lowest_hz: float, highest_hz: float
+) -> tuple[tuple[Float64Array, Float64Array, Float64Array], list[str]]:
+    """Return fractional octaves around 1 kHz; an even fraction is offset by half a band [1]_.
+
+    Parameters
+    ----------
+    fraction : int
+        Bands in an octave, 1 to ``FRACTION_MAX``.
+    lowest_hz, highest_hz : float
+        Range of the mid-band frequencies, > 0, extended by up to a band at both ends [Hz].
+
+    Returns
+    -------
+    limits : tuple of three (n,) float64
+        Lower edges, mid-band frequencies, upper edges [Hz].
+    names : list of str
+        See ``Bands``.
+
+    References
+    ----------
+    .. [1] IEC 61260-1:2014, 5.2 to 5.5.
+    """
+    offset = 0.0 if fraction % 2 else 0.5
+    ends_hz = np.array([lowest_hz, highest_hz])
     below, above = fraction * np.log(ends_hz / _OCTAVE_REFERENCE_HZ) / np.log(_OCTAVE)
     steps = np.arange(np.floor(below), np.ceil(above) + 1) + offset
     centre = _OCTAVE_REFERENCE_HZ * _OCTAVE ** (steps / fraction)
     half = _OCTAVE ** (0.5 / fraction)
-    audible = AUDIBLE_MIN_HZ * _OCTAVE ** (-0.25 / max(fraction, 3))  # by nominal frequency
-    return _resolved(
-        (centre / half, centre, centre * half),
-        [_octave_name(one, fraction) for one in centre],
-        fs,
-        nfft,
-        reported_from_hz=audible,
-    )
+    return (centre / half, centre, centre * half), [_octave_name(f, fraction) for f in centre]
+
+
+def nominal_ratio(fraction: int) -> float:
+    """Return the largest ratio by which a nominal mid-band frequency may miss the exact one."""
+    return float(_OCTAVE ** (0.25 / max(fraction, 3)))
 
 
 def _octave_name(centre: float, fraction: int) -> str:

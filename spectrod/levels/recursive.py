@@ -14,7 +14,6 @@ CHUNK_SAMPLES = 4096
 """Samples per channel that ``RecursiveFilter.run`` takes: every product has the same shape, so that
 BLAS computes every sample with the same operations."""
 
-_BLOCKS = CHUNK_SAMPLES // BLOCK_SAMPLES
 _TINY = 1e-150
 """Magnitude below which a state becomes 0: arithmetic with denormal numbers is slow."""
 
@@ -58,6 +57,8 @@ class RecursiveFilter:
         The sections, applied in this order.
     channels : int
         Number of channels, filtered alike and independently.
+    chunk_samples : int
+        Samples per channel of a chunk: a power of two, 1 to ``CHUNK_SAMPLES``.
 
     Notes
     -----
@@ -74,19 +75,21 @@ class RecursiveFilter:
     .. [2] G. E. Blelloch, "Prefix sums and their applications", CMU-CS-90-190, 1990.
     """
 
-    def __init__(self, cascade: Cascade, channels: int) -> None:
+    def __init__(self, cascade: Cascade, channels: int, chunk_samples: int = CHUNK_SAMPLES) -> None:
+        n = min(BLOCK_SAMPLES, chunk_samples)
+        self._blocks = chunk_samples // n, n
         a, b, c, d = _state_space(cascade)
         order = len(b)
         powers = [np.eye(order)]
-        for _ in range(BLOCK_SAMPLES):
+        for _ in range(n):
             powers.append(powers[-1] @ a)
-        impulse = np.array([d, *(c @ power @ b for power in powers[: BLOCK_SAMPLES - 1])])
-        lag = np.subtract.outer(np.arange(BLOCK_SAMPLES), np.arange(BLOCK_SAMPLES))
+        impulse = np.array([d, *(c @ power @ b for power in powers[: n - 1])])
+        lag = np.subtract.outer(np.arange(n), np.arange(n))
         # All are transposed: a row is a block or a state.
         self._from_samples = np.where(lag >= 0, impulse[lag], 0.0).T.copy()
-        self._from_state = np.array([c @ power for power in powers[:BLOCK_SAMPLES]]).T.copy()
-        self._drive = np.array([power @ b for power in powers[BLOCK_SAMPLES - 1 :: -1]])
-        self._leaps = _leaps(powers[BLOCK_SAMPLES])
+        self._from_state = np.array([c @ power for power in powers[:n]]).T.copy()
+        self._drive = np.array([power @ b for power in powers[n - 1 :: -1]])
+        self._leaps = _leaps(powers[n], self._blocks[0])
         self._state = np.zeros((channels, 1, order))
 
     def reset(self) -> None:
@@ -98,14 +101,14 @@ class RecursiveFilter:
 
         Parameters
         ----------
-        samples : (channels, CHUNK_SAMPLES) float64
+        samples : (channels, chunk_samples) float64
             Finite samples.
 
         Returns
         -------
-        filtered : (channels, CHUNK_SAMPLES) float64
+        filtered : (channels, chunk_samples) float64
         """
-        blocks = samples.reshape(len(samples), _BLOCKS, BLOCK_SAMPLES)
+        blocks = samples.reshape(len(samples), *self._blocks)
         ends = np.matmul(blocks, self._drive)
         ends[:, :1] += np.matmul(self._state, self._leaps[0])
         reach = 1
@@ -121,10 +124,10 @@ class RecursiveFilter:
         return shaped
 
 
-def _leaps(block: Float64Array) -> list[Float64Array]:
+def _leaps(block: Float64Array, n_blocks: int) -> list[Float64Array]:
     """Return the transposed transitions over 1, 2, 4, ... blocks, up to half a chunk."""
     leaps: list[Float64Array] = []
-    while 1 << len(leaps) < _BLOCKS:
+    while not leaps or 1 << len(leaps) < n_blocks:
         leaps.append(block.T.copy())
         block = block @ block
     return leaps
