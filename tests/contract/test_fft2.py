@@ -62,6 +62,7 @@ def usable(device, dtype):
     return np.dtype(dtype)
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.slow

@@ -70,6 +70,7 @@ PASSES = {
 }
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("edge", EDGES)
 @pytest.mark.parametrize("passes", PASSES)
 @pytest.mark.parametrize("precision", ["single", "double"])

@@ -313,6 +313,7 @@ def test_file_played_by_the_daemon_ends_it(tmp_path):
     assert "the source has ended" in result.stderr
 
 
+@pytest.mark.forms(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_finishes_the_recording(number, tmp_path):

@@ -381,9 +381,8 @@ def test_a_level_does_not_depend_on_window_length_or_scaling(monkeypatch):
         for win_length, window, scaling in itertools.product(
             (1024, 2047), ("hann", "flattop", "rectangular"), ("dbfs", "spectrum", "density")
         ):
-            got = spectrod.spectrogram(
-                samples, 48_000, window=window, win_length=win_length, scaling=scaling
-            )
+            settings = {"window": window, "win_length": win_length, "scaling": scaling}
+            got = spectrod.spectrogram(samples, 48_000, engine="numpy", **settings)
             spec = got.spec
             header = {"fs": spec.fs, "nfft": spec.nfft, "unit": got.unit, "enbw_hz": spec.enbw_hz}
             powers = [mean_power(header, row) for row in got.values.T]

@@ -54,6 +54,7 @@ def assert_near(found, expected):
 FORMS = [{}, {"held": True}, {"ahead": True}, {"held": True, "ahead": True, "buffers": 2}]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("hop", [64, 128, 96, 37])
 @pytest.mark.parametrize("passes", SHAPES, ids=["mirrored", "whole", "split"])
 def test_walking_over_frames_changes_no_bit(context, passes, hop, monkeypatch):
@@ -69,6 +70,7 @@ def test_walking_over_frames_changes_no_bit(context, passes, hop, monkeypatch):
         np.testing.assert_array_equal(walked, alone)
 
 
+@pytest.mark.forms(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("averaging", ["mean", "exponential"])
 @pytest.mark.parametrize("n_bands", [0, 3])

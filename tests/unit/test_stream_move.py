@@ -146,6 +146,7 @@ def test_a_device_that_cannot_be_used_leaves_the_stream_with_numpy(caplog):
     assert "second cannot be used, continuing with NumPy: no memory for 1 x " in caplog.text
 
 
+@pytest.mark.forms(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
