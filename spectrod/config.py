@@ -19,7 +19,6 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
-from spectrod.calibration import load_calibration
 from spectrod.endpoint import check_bindable, parse_endpoint, parse_raw32
 from spectrod.errors import ConfigError
 from spectrod.names import check_channel_names, check_name, name_channels
@@ -279,9 +278,6 @@ def _check_source(source: SourceTable, prefix: str) -> tuple[str, ...]:
         specs = unnamed.specs(source.known_fs, n)
         if n_known:
             name_channels(source.channel_names, specs[0].n_signals)
-            source.calibrations(specs[0].n_signals)
-        elif source.calibration:
-            load_calibration(source.calibration)
         return tuple(spec.product for spec in specs)
     except ConfigError as error:
         if prefix:

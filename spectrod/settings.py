@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from spectrod.bands import check_name as check_bands
-from spectrod.calibration import ChannelCalibration, calibration_of
+from spectrod.calibration import ChannelCalibration, calibration_of, load_calibration
 from spectrod.errors import ConfigError
 from spectrod.names import check_name, name_channels
 from spectrod.output_formats import continuous
@@ -80,6 +80,11 @@ class SourceConfig(Struct, frozen=True):
         """
         names, select = self.channel_names, self.select
         return calibration_of(self.calibration or None, n_signals, names, select)
+
+    def check_calibration(self) -> None:
+        """Check the calibration file, whatever the channels; raises ConfigError."""
+        if self.calibration:
+            load_calibration(self.calibration)
 
     @property
     def default_channels(self) -> int:

@@ -111,6 +111,7 @@ class SourceRunner:
         self.ended_s = math.inf
         self.demand = Demand(frozenset())
         self.pipeline: Pipeline | None = None
+        table.check_calibration()  # raise errors now, not when the source is found
         source = self._open()
         self.name = source.name if source else _topic_name(table)
         if source:

@@ -370,13 +370,16 @@ def _response(table: ResponseTable, folder: Path) -> Response:
 def _read(path: Path, bytes_max: int) -> bytes:
     """Read a regular file of bounded size."""
     try:
-        if not path.is_file():
-            raise ConfigError(f"{printable(path)}: there is no such file")
-        with path.open("rb") as file:
-            content = file.read(bytes_max + 1)
+        # Opening a FIFO would wait; a name with a zero byte is a ValueError.
+        content = None
+        if path.is_file():
+            with path.open("rb") as file:
+                content = file.read(bytes_max + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"{printable(path)}: {reason}") from error
+    if content is None:
+        raise ConfigError(f"{printable(path)}: there is no such file")
     if len(content) > bytes_max:
         raise ConfigError(f"{printable(path)}: must be at most {bytes_max} bytes")
     return content

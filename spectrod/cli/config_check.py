@@ -42,6 +42,8 @@ def checks(config: Config) -> Iterator[Check]:
     """Yield a check for each named resource: sources, engine, folders, keys."""
     for table in config.all_sources:
         yield partial(_source, table, _named(config, table))
+        if table.calibration:
+            yield partial(_calibration, table, _named(config, table))
     yield partial(_engine, config)
     for folder, name in _folders(config):
         yield partial(_folder, folder, name)
@@ -71,6 +73,14 @@ def _source(table: SourceTable, name: str) -> str:
     if not left_out.n_files:
         return text
     return f"{text}; files left out or read in part: {left_out.n_files}, first {left_out.lines[0]}"
+
+
+def _calibration(table: SourceTable, name: str) -> str:
+    try:
+        table.check_calibration()
+    except ConfigError as error:
+        raise ConfigError(f"{name}{error}") from error
+    return f"{name}calibration {table.calibration}: can be read"
 
 
 def _engine(config: Config) -> str:

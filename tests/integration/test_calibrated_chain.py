@@ -78,21 +78,18 @@ def test_levels_and_powers_in_python(folder, bands):
 @pytest.mark.opencl
 @pytest.mark.slow
 def test_devices_apply_what_numpy_applies(folder):
-    """A device has the same levels: one response for all channels, and two sensitivities."""
-    (folder / "two.toml").write_text(MIC + STEP + '[channels.1]\nsensitivity = "5 mV/Pa"\n')
+    """A device has NumPy's levels: two responses of bands, and two sensitivities."""
     curve = STEP.replace("[", "[channels.1.", 1).replace("-6", "9")
-    (folder / "bands.toml").write_text((folder / "two.toml").read_text() + curve)
+    two = MIC + STEP + '[channels.1]\nsensitivity = "5 mV/Pa"\n' + curve
+    (folder / "two.toml").write_text(two)
     x = np.random.default_rng(3).normal(0.0, 0.1, (2, 8192)).astype(np.float32)
-    for name, bands in (("two.toml", ""), ("bands.toml", "octave")):
-        given = {"win_length": 512, "scaling": "dbfs", "calibration": name, "bands": bands}
-        device, numpy = (
-            spectrogram(x, FS, engine=engine, **given).values for engine in ("opencl", "numpy")
-        )
-        np.testing.assert_allclose(device, numpy, atol=2e-3)
-        differences = numpy[1] - numpy[0]
-        # The band of 8 kHz lies wholly on the upper side of both steps, 15 dB together.
-        found, expected = (differences[-2], 5.0) if bands else (differences, 20.0)
-        assert found.mean() == pytest.approx(expected, abs=1.0)
+    given = {"win_length": 512, "scaling": "dbfs", "calibration": "two.toml", "bands": "octave"}
+    device, numpy = (
+        spectrogram(x, FS, engine=engine, **given).values for engine in ("opencl", "numpy")
+    )
+    np.testing.assert_allclose(device, numpy, atol=2e-3)
+    # The band of 8 kHz lies wholly on the upper side of both steps, 15 dB together.
+    assert (numpy[1] - numpy[0])[-2].mean() == pytest.approx(20.0 - 15.0, abs=1.0)
 
 
 def test_a_response_with_a_step_reads_flat_after_correction(folder):
@@ -409,6 +406,55 @@ def test_messages_status_and_recordings_of_a_daemon(folder, monkeypatch, capsys)
         assert main(["ctl", "status", "--json"]) == 0
         (source,) = json.loads(capsys.readouterr().out)["sources"]
         assert (source["unit"], source["cal_id"]) == ("dB SPL,dBFS", left.header.cal_id)
+    finally:
+        daemon.stop()
+        logging.getLogger().setLevel(level)
+
+
+def test_only_a_deep_check_reads_the_calibration_file(folder, capsys):
+    """A configuration is right by itself; ``--deep`` reads the file and names what is wrong."""
+    text = '[sources.mic]\nuri = "x.wav"\ncalibration = "{}"\n'
+    (folder / "c.toml").write_text(text.format("none.toml"))
+    assert main(["config", "check", "c.toml"]) == 0
+    assert main(["config", "check", "c.toml", "--deep"]) == 2
+    said = capsys.readouterr()
+    assert "sources.mic: none.toml: there is no such file" in said.out + said.err
+    (folder / "c.toml").write_text(text.format("mic.toml"))
+    main(["config", "check", "c.toml", "--deep"])
+    said = capsys.readouterr()
+    assert "sources.mic: calibration mic.toml: can be read" in said.out + said.err
+
+
+@pytest.mark.slow
+def test_a_calibration_is_changed_while_a_daemon_runs(folder, monkeypatch, capsys):
+    """A wrong file is refused and changes nothing; a right one changes the unit of messages."""
+    monkeypatch.setenv("RUNTIME_DIRECTORY", "run")
+    monkeypatch.setenv("STATE_DIRECTORY", "state")
+    monkeypatch.setattr(endpoint_discovery, "SYSTEM_FOLDER", folder / "system")
+    level = logging.getLogger().level
+    flags = {
+        "source": {"uri": "signal:sine,1000,-20", "name": "tone"},
+        "engine": {"engine": "numpy"},
+        "publish": {"endpoints": ["tcp://127.0.0.1:*"]},
+    }
+
+    def load():
+        return config.load(os.devnull, flags)
+
+    daemon = ControlledDaemon(build_daemon(load()), load(), load)
+    try:
+        daemon.start()
+        (endpoint,) = daemon._daemon.publisher.endpoints
+        (folder / "wrong.toml").write_text('reference = "20 uPa"\n')
+        assert main(["ctl", "set", "source.calibration=wrong.toml"]) != 0
+        assert "wrong.toml: no level of full scale" in capsys.readouterr().err
+        assert daemon.stats()[0].unit == "dBFS"
+        assert main(["ctl", "set", "source.calibration=mic.toml"]) == 0
+        with subscribe(endpoint, "spec/tone/") as frames:
+            until = (frames.receive(30.0) for _ in range(10_000))
+            frame = next(frame for frame in until if frame.header.unit != "dBFS")
+        assert frame.header.unit == "dB SPL"
+        assert daemon.stats()[0].cal_id == frame.header.cal_id
     finally:
         daemon.stop()
         logging.getLogger().setLevel(level)

@@ -1,6 +1,7 @@
 """Calibration files: levels of full scale, references, responses, channels, and what is refused."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -164,8 +165,10 @@ def test_size_of_files_is_bounded(tmp_path) -> None:
     with pytest.raises(ConfigError, match=f"must be at most {FILE_BYTES_MAX} bytes"):
         load_calibration(huge)
     for path in (tmp_path, tmp_path / "none.toml"):
-        with pytest.raises(ConfigError, match="there is no such file"):
+        with pytest.raises(ConfigError, match=f"^{re.escape(str(path))}: there is no such file"):
             load_calibration(path)
+    with pytest.raises(ConfigError, match=r"there is no such file|null byte"):
+        load_calibration("a\0b")
 
 
 def test_channels_have_calibrations_of_their_own(load) -> None:
