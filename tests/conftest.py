@@ -14,6 +14,7 @@ import hypothesis
 import pytest
 
 from spectrod.errors import DeviceError
+from spectrod.opencl.cache import BinaryCache
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import list_devices
 from spectrod.opencl.notice import NOTICE
@@ -167,6 +168,15 @@ def opencl_device(request):
 def any_device(request):
     """Return None for NumPy, then each working OpenCL device in turn."""
     return request.param
+
+
+@pytest.fixture(scope="session")
+def no_cache():
+    """Return a cache that stores nothing, for kernels of one test module.
+
+    PoCL takes seconds to return their binaries, and has a cache of its own.
+    """
+    return BinaryCache(max_bytes=0)
 
 
 @pytest.fixture(scope="session")

@@ -42,9 +42,9 @@ def name(spec):
 
 
 @pytest.fixture(scope="module")
-def context(opencl_device):
+def context(opencl_device, no_cache):
     spectrod.fft.use_device(opencl_device.number)
-    opened = Context(opencl_device)
+    opened = Context(opencl_device, cache=no_cache)
     yield opened
     opened.close()
 

@@ -67,8 +67,8 @@ class Launch:
 
 
 @pytest.fixture(scope="module")
-def context(opencl_device):
-    opened = Context(opencl_device)
+def context(opencl_device, no_cache):
+    opened = Context(opencl_device, cache=no_cache)
     yield opened
     opened.close()
 

@@ -13,8 +13,8 @@ OUTER = 3
 
 
 @pytest.fixture(scope="module")
-def context(opencl_device):
-    context = Context(opencl_device)
+def context(opencl_device, no_cache):
+    context = Context(opencl_device, cache=no_cache)
     yield context
     context.close()
 

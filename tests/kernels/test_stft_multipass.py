@@ -19,8 +19,8 @@ THREE = MultipassParams((FIRST_PASS, MIDDLE, LAST), slice_bytes=3 * 8 * 192)
 
 
 @pytest.fixture(scope="module")
-def context(opencl_device):
-    context = Context(opencl_device)
+def context(opencl_device, no_cache):
+    context = Context(opencl_device, cache=no_cache)
     yield context
     context.close()
 
