@@ -2,25 +2,33 @@
 
     python benchmarks/bench_many_files.py [--files N] [--seconds S] [--jobs N ...] [--json FILE]
 
-All read the same 16-bit WAV files of 48 kHz mono, pink noise with a tone, and make pictures of the
-same size with axes, SoX's default of 800 x 513. Programs take turns; SoX runs once for each file,
-as in a shell's loop. The memory of spectrod's processes is read while they run: the largest one of
-the first tenth of the time, and of all of it.
+All read the same 16-bit WAV files of 48 kHz mono, pink noise with a tone, and make palette PNGs
+with axes around a plot of SoX's default size, 800 x 513. SoX transforms 1024 points; so does
+spectrod, and once more its own default of 2048. SoX runs once for each file, as in a shell's loop.
+``cpu_ms`` is processor time a file of all processes, which other work on the machine changes less
+than time. ``page`` is the size of a whole picture [px], ``kb`` its mean file size. The memory of
+spectrod's processes is read while they run: the largest one of the first tenth of the time, and of
+all of it.
 """
 
 import argparse
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from _report import new_report, write_report
+from PIL import Image
 
 _FS = 48_000
 _SIZE = (800, 513)
+_WIN_LENGTHS = (1024, 2048)
 _LOOK_S = 0.05
 
 
@@ -36,11 +44,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write_files(folder, args.files, args.seconds)
-        report["results"] = [_spectrod(folder, args.files, jobs) for jobs in args.jobs]
+        runs = [(jobs, win_length) for win_length in _WIN_LENGTHS for jobs in args.jobs]
+        report["results"] = [_spectrod(folder, args.files, *run) for run in runs]
         if shutil.which("sox"):
-            report["results"].append(_sox(folder, args.files))
+            sox = _sox(folder, args.files)
+            for result in report["results"]:
+                result["sox_over_this"] = round(float(sox["wall_s"]) / float(result["wall_s"]), 2)
+            report["results"].append(sox)
         else:
             print("sox: not installed, left out")
+    report["compressor"] = "ISA-L" if find_spec("isal") else "zlib"
+    print(f"PNG of spectrod compressed by {report['compressor']}")
     for result in report["results"]:
         print(*(f"{key}: {value}" for key, value in result.items()), sep=", ")
     if args.json:
@@ -59,14 +73,14 @@ def _write_files(folder: Path, n_files: int, seconds: float) -> None:
         soundfile.write(folder / f"{k:05}.wav", tone + 0.01 * noise / noise.std(), _FS, "PCM_16")
 
 
-def _spectrod(folder: Path, n_files: int, jobs: int) -> dict[str, object]:
-    out = folder / f"jobs{jobs}"
+def _spectrod(folder: Path, n_files: int, jobs: int, win_length: int) -> dict[str, Any]:
+    out = folder / f"jobs{jobs}-{win_length}"
     out.mkdir()
-    size = ["--width", str(_SIZE[0]), "--height", str(_SIZE[1])]
+    size = ["--width", str(_SIZE[0]), "--height", str(_SIZE[1]), "--win-length", str(win_length)]
     command = [sys.executable, "-m", "spectrod", "record", str(folder), "--each"]
     command += ["-o", f"{out}/", "--name", "{stem}.png", "--jobs", str(jobs), *size]
     samples: list[tuple[float, float]] = []
-    start_s = time.perf_counter()
+    before_s, start_s = _children_cpu_s(), time.perf_counter()
     with subprocess.Popen(command) as process:
         while process.poll() is None:
             samples.append((time.perf_counter(), _largest_mb(process.pid)))
@@ -77,11 +91,29 @@ def _spectrod(folder: Path, n_files: int, jobs: int) -> dict[str, object]:
         raise SystemExit(f"spectrod: exit code {process.returncode}, {n_made} of {n_files} files")
     early = [mb for t, mb in samples if t < start_s + wall_s / 10.0]
     return {
-        "program": f"spectrod --jobs {jobs}",
+        "program": f"spectrod --jobs {jobs} --win-length {win_length}",
         "wall_s": round(wall_s, 2),
+        **_pictures(out, n_files, before_s),
         "files_per_s": round(n_files / wall_s, 1),
         "first_tenth_mb": round(max(early, default=0.0), 1),
         "peak_mb": round(max(mb for _, mb in samples), 1),
+    }
+
+
+def _children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _pictures(out: Path, n_files: int, cpu_before_s: float) -> dict[str, object]:
+    """Return processor time and files of the program that has just ended."""
+    paths = sorted(out.iterdir())
+    with Image.open(paths[0]) as image:
+        page = f"{image.width}x{image.height} {image.mode}"
+    return {
+        "cpu_ms": round(1e3 * (_children_cpu_s() - cpu_before_s) / n_files, 1),
+        "page": page,
+        "kb": round(sum(path.stat().st_size for path in paths) / n_files / 1e3, 1),
     }
 
 
@@ -99,10 +131,10 @@ def _largest_mb(pid: int) -> float:
     return largest
 
 
-def _sox(folder: Path, n_files: int) -> dict[str, object]:
+def _sox(folder: Path, n_files: int) -> dict[str, Any]:
     out = folder / "sox"
     out.mkdir()
-    start_s = time.perf_counter()
+    before_s, start_s = _children_cpu_s(), time.perf_counter()
     for path in sorted(folder.glob("*.wav")):
         command = ["sox", str(path), "-n", "spectrogram", "-o", str(out / f"{path.stem}.png")]
         subprocess.run(command, check=True)
@@ -110,6 +142,7 @@ def _sox(folder: Path, n_files: int) -> dict[str, object]:
     return {
         "program": "sox in a loop",
         "wall_s": round(wall_s, 2),
+        **_pictures(out, n_files, before_s),
         "files_per_s": round(n_files / wall_s, 1),
     }
 

@@ -6,7 +6,7 @@ All read the same 16-bit WAV of pink noise and a tone that spectrod itself gener
 sample, and make a picture 1800 wide and 513 high (FFmpeg 512: at 513 it takes many minutes).
 Before any time counts, the tone's level is read back from spectrod's picture. Programs take turns,
 so that what else the machine does befalls all of them; a first turn of each does not count. Then
-spectrod draws ten times as many seconds. Peers that are not installed are left out, and named.
+spectrod and SoX draw ten times as many seconds. Peers that are not installed are left out.
 ``--where`` says what one run of spectrod spends its time on.
 """
 
@@ -83,7 +83,7 @@ def main() -> None:
         results = _compare(_commands(wav, folder), args.repeats, args.seconds)
         if args.where:
             results.append(_where(wav, folder, args.repeats))
-        results.append(_longer(wav, folder, args.repeats, args.seconds))
+        results += _longer(wav, folder, args.repeats, args.seconds)
         report["results"] = results
     if args.json:
         write_report(report, args.json)
@@ -203,21 +203,29 @@ def _where(wav: Path, folder: Path, repeats: int) -> dict[str, object]:
     return row
 
 
-def _longer(wav: Path, folder: Path, repeats: int, seconds: int) -> dict[str, object]:
+def _longer(wav: Path, folder: Path, repeats: int, seconds: int) -> list[dict[str, object]]:
     """Draw ten times as much, and say how the time grows beyond what a picture costs anyway."""
     long_wav = folder / "longer.wav"
     _write_recording(long_wav, seconds, _LONGER)
+    peers = {name: one for name, one in _commands(long_wav, folder).items() if name == "sox"}
     short, whole, nothing = _Runs(), _Runs(), _Runs()
+    peer_runs = {name: _Runs() for name in peers}
     for _ in range(repeats):
         _run(_record(wav, folder / "short.png", "--duration", str(seconds / 100)), nothing)
         _run(_record(wav, folder / "short.png"), short)
         _run(_record(long_wav, folder / "long.png"), whole)
-    base_s = statistics.median(nothing.wall_s)
-    growth = (statistics.median(whole.wall_s) - base_s) / (statistics.median(short.wall_s) - base_s)
+        for name, command in peers.items():
+            _run(command, peer_runs[name])
+    base_s, own_s = statistics.median(nothing.wall_s), statistics.median(whole.wall_s)
+    growth = (own_s - base_s) / (statistics.median(short.wall_s) - base_s)
     row = _row(f"spectrod, {_LONGER} times as long", whole, seconds * _LONGER)
-    row["times_beyond_the_start"] = round(growth, 2)
-    print(row)
-    return row
+    rows = [row | {"times_beyond_the_start": round(growth, 2)}]
+    for name, one in peer_runs.items():
+        row = _row(f"{name}, {_LONGER} times as long", one, seconds * _LONGER)
+        ratio = statistics.median(one.wall_s) / own_s
+        rows.append(row | {"times_spectrod": round(ratio, 2)})
+    print(*rows, sep="\n")
+    return rows
 
 
 if __name__ == "__main__":

@@ -86,5 +86,5 @@ def test_neighbours_are_those_of_the_sorted_values(values):
     before = values.copy()
     for place in np.unique(np.linspace(0, values.size - 1, 29).astype(int)).tolist():
         after = min(place + 1, values.size - 1)
-        assert neighbours(values, place) == (ordered[place], ordered[after])
+        assert neighbours(values, place).tolist() == [ordered[place], ordered[after]]
     np.testing.assert_array_equal(values, before)

@@ -37,7 +37,7 @@ def plots_of(channels=1, height=64, width=201):
     high[:, 100:110] = np.nan
     return Plots(
         entries=entries,
-        levels=levels,
+        values=levels,
         limits=(-90.0, -10.0),
         n_samples=80_000,
         frames_per_pixel=1.5,
@@ -110,7 +110,7 @@ def test_raw_pictures_are_their_plots(tmp_path, channels):
         assert image.size == (201, 64 * channels)
         np.testing.assert_array_equal(np.asarray(image), page.entries.reshape(-1, 201))
     read = read_levels(path, channel=channels - 1)
-    expected = plots_of(channels).levels[-1, ::-1]
+    expected = plots_of(channels).values[-1, ::-1]
     np.testing.assert_allclose(read.level, expected, atol=80.0 / 478 + 1e-3)
 
 
@@ -121,7 +121,7 @@ def test_a_pgm_keeps_levels(levels):
     scale = re.search(rb"value v >= 1: (\S+) \+ \(v - 1\) \* (\S+) dBFS; 0: no samples", content)
     lo, step = map(float, scale.groups())
     values = np.asarray(opened(content)).astype(np.float64)
-    expected = plots_of(2).levels.reshape(-1, 201)
+    expected = plots_of(2).values.reshape(-1, 201)
     assert values.shape == expected.shape
     np.testing.assert_array_equal(values == 0.0, np.isnan(expected))
     if levels is not None:
@@ -137,7 +137,7 @@ def test_levels_are_read_back_from_a_pgm(tmp_path, strips):
     path = placed(tmp_path, page_of(2, strips=strips), ".pgm")
     for channel in range(2):
         read = read_levels(path, channel)
-        expected = plots_of(2).levels[channel, ::-1]
+        expected = plots_of(2).values[channel, ::-1]
         np.testing.assert_allclose(read.level, expected, atol=80.0 / 131068 + 1e-4)
 
 
@@ -152,7 +152,7 @@ def test_levels_are_not_read_from_colours(tmp_path, suffix):
 def test_a_pgm_of_nothing_but_gaps_is_zero():
     """Every value of a PGM without samples marks a gap."""
     plots = plots_of()
-    page = replace(page_of(), raw_levels=np.full_like(plots.levels, np.nan))
+    page = replace(page_of(), values=np.full_like(plots.values, np.nan))
     assert not np.asarray(opened(encode(page, ".pgm"))).any()
 
 

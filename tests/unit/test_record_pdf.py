@@ -36,7 +36,7 @@ def page_of(**options):
     high[:, 100:120] = np.nan
     plots = Plots(
         entries=entries,
-        levels=entries.astype(np.float32),
+        values=entries.astype(np.float32),
         limits=(-90.0, -10.0),
         n_samples=80_000,
         frames_per_pixel=1.5,

@@ -3,6 +3,7 @@
 import numpy as np
 
 from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.picture.peaks import PeakLevels
 from spectrod.units import FLOOR_DBFS, Float32Array
 
 _PERCENTILES = (5.0, 99.95)
@@ -17,16 +18,20 @@ _DEVIATIONS = 5.0
 """Standard deviations of a rank in the sample that are searched."""
 
 
-def colour_range(levels: Float32Array, options: PictureOptions) -> tuple[float, float]:
+def colour_range(
+    values: Float32Array, options: PictureOptions, scale: PeakLevels | None = None
+) -> tuple[float, float]:
     """Choose the colour map's range.
 
     Parameters
     ----------
-    levels : (...) float32
-        Levels of the data pixels; NaN for missing ones.
+    values : (...) float32
+        Levels of the data pixels, or powers if there is a scale; NaN for missing ones.
     options : PictureOptions
         ``levels`` are used unchanged. ``percentiles`` are rounded outwards to whole dB.
         ``dynamic_range_db`` is the exact distance of the low end from the high end.
+    scale : PeakLevels, optional
+        Levels of powers.
 
     Returns
     -------
@@ -37,42 +42,49 @@ def colour_range(levels: Float32Array, options: PictureOptions) -> tuple[float, 
     """
     if options.levels is not None:
         return options.levels
-    audible = levels[levels > FLOOR_DBFS + 1.0]
+    silent_db = FLOOR_DBFS + 1.0
+    audible = values[values > silent_db if scale is None else values >= scale.least(silent_db)]
     span = options.dynamic_range_db
     if audible.size == 0:
         lo, hi = _SILENT_RANGE_DB
     elif options.percentiles is not None:
-        lo, hi = _rounded(audible, options.percentiles, 1.0)
+        lo, hi = _rounded(audible, options.percentiles, 1.0, scale)
         lo = min(lo, hi - _LEAST_DB)
     else:
-        lo, hi = _rounded(audible, _PERCENTILES, _STEP_DB)
+        lo, hi = _rounded(audible, _PERCENTILES, _STEP_DB, scale)
         lo = min(max(lo, hi - _MAX_DB), hi - _MIN_DB)
     return (lo if span is None else hi - span), hi
 
 
 def _rounded(
-    audible: Float32Array, percentiles: tuple[float, float], step_db: float
+    audible: Float32Array,
+    percentiles: tuple[float, float],
+    step_db: float,
+    scale: PeakLevels | None,
 ) -> tuple[float, float]:
     """Return two percentiles, the lower one rounded down, the higher one up."""
-    quiet, loud = _percentiles(audible, percentiles)
+    quiet, loud = _percentiles(audible, percentiles, scale)
     return (
         step_db * float(np.floor(quiet / step_db)),
         step_db * float(np.ceil(loud / step_db)),
     )
 
 
-def _percentiles(values: Float32Array, percentiles: tuple[float, float]) -> list[float]:
-    """Return percentiles like ``numpy.percentile``, whose first call imports for 10 ms."""
+def _percentiles(
+    values: Float32Array, percentiles: tuple[float, float], scale: PeakLevels | None
+) -> list[float]:
+    """Return percentiles of levels like ``numpy.percentile``, which imports for 10 ms."""
     between = []
     for percentile in percentiles:
         place = percentile / 100.0 * (values.size - 1)
         below = int(place)
-        low, high = neighbours(values, below)
-        between.append(float(low + (place - below) * (np.float64(high) - low)))
+        pair = neighbours(values, below)
+        low, high = (pair if scale is None else scale(pair)).astype(np.float64)
+        between.append(float(low + (place - below) * (high - low)))
     return between
 
 
-def neighbours(values: Float32Array, place: int) -> tuple[np.float64, np.float64]:
+def neighbours(values: Float32Array, place: int) -> Float32Array:
     """Return the values at an index, and at the next one, as if all values were sorted.
 
     A sorted sample shows between which values they are, and only the values there are sorted: a
@@ -87,7 +99,7 @@ def neighbours(values: Float32Array, place: int) -> tuple[np.float64, np.float64
 
     Returns
     -------
-    at, after : float64
+    pair : (2,) float32
     """
     sample = np.sort(values[::_SAMPLE_STEP])
     middle = place / values.size * sample.size
@@ -101,5 +113,4 @@ def neighbours(values: Float32Array, place: int) -> tuple[np.float64, np.float64
         near, rank = values.copy(), place
     both = [rank, min(rank + 1, near.size - 1)]
     near.partition(both)
-    at, after = near[both].astype(np.float64)
-    return at, after
+    return near[both]

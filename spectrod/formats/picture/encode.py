@@ -196,7 +196,8 @@ def _webp(document: Document) -> bytes:
 
 def _pgm(page: Page) -> bytes:
     """Encode the plots' levels with 16 bits; a comment describes them."""
-    levels = page.raw_levels.reshape(-1, page.raw_levels.shape[2])
+    levels = page.values if page.scale is None else page.scale(page.values)
+    levels = levels.reshape(-1, levels.shape[2])
     is_there = np.isfinite(levels)
     audible = levels[is_there]
     if "levels" in page.pixels.options or audible.size == 0:

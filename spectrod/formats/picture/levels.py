@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from spectrod.constant_q import is_constant_q
 from spectrod.formats.picture.axes import FrequencyAxis
 from spectrod.formats.picture.painter import Painter
+from spectrod.formats.picture.peaks import PeakLevels
 from spectrod.formats.picture.pooling import ColumnPool
 from spectrod.formats.picture.raster import band_spans, bin_spans, column_spans
 from spectrod.types import Int64Array, SpectrumSpec
@@ -17,7 +18,7 @@ _PIECE_VALUES = 1 << 18
 """Values that are processed at once: some buffers of 1 MiB instead of spectra of all columns."""
 
 
-def pixel_levels(
+def pixel_values(
     pool: ColumnPool,
     spec: SpectrumSpec,
     axis: FrequencyAxis,
@@ -25,8 +26,8 @@ def pixel_levels(
     painter: Painter,
     *,
     span: tuple[int, int],
-) -> Float32Array:
-    """Return the level of every pixel.
+) -> tuple[Float32Array, PeakLevels | None]:
+    """Return the level of every pixel, or the power if that is quicker to colour.
 
     A pixel column combines its rows by mean, maximum or minimum power, as the pool does; a column
     narrower than a row has the nearest row. A pixel row has the largest of the values that it
@@ -69,16 +70,23 @@ def pixel_levels(
     is_density = spec.scaling == "density" and spec.calibrated is None
     full_scale = FULL_SCALE_SINE_FS2 if is_density else spec.reference_power
     offset_db = 10.0 * np.log10(full_scale) if is_density else 0.0
-    levels = np.empty((spec.n_signals, height, width), np.float32)
+    host, scale = painter.host, None
+    if host is not None:
+        scale = PeakLevels(float(offset_db))
+    values = np.empty((spec.n_signals, height, width), np.float32)
     for signal in range(spec.n_signals):
         for rows in _few_values_each(spans, max(1, _PIECE_VALUES // width)):
             first, stop = int(spans[0, rows.start]), int(spans[1, rows.stop - 1])
             power = pool.power(signal, lo, hi, slice(first, stop))
             part = spans[:, rows] - first
-            levels[signal, rows] = painter.levels(power, part, full_scale, offset_db)
-    levels[:, :, is_beyond] = np.nan
-    levels[:, _without_band(spec, axis.edges(height))] = np.nan
-    return levels
+            values[signal, rows] = (
+                painter.levels(power, part, full_scale, offset_db)
+                if host is None
+                else host.peaks(power, part, full_scale)
+            )
+    values[:, :, is_beyond] = np.nan
+    values[:, _without_band(spec, axis.edges(height))] = np.nan
+    return values, scale
 
 
 def _without_band(spec: SpectrumSpec, edges_hz: Float64Array) -> NDArray[np.bool_]:

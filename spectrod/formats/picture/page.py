@@ -17,6 +17,7 @@ from spectrod.formats.picture.labels import (
 )
 from spectrod.formats.picture.layout import Margins, PageLayout, arrange, bare
 from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.picture.peaks import PeakLevels
 from spectrod.formats.picture.pixelmap import PixelMap, Recording
 from spectrod.formats.picture.strip_view import StripView, strip_view
 from spectrod.formats.picture.strips import Envelope
@@ -39,8 +40,9 @@ class Plots:
     ----------
     entries : (plots, rows, columns) uint8
         Palette entries, highest frequency first; see ``spectrod.formats.picture.theme``.
-    levels : (plots, rows, columns) float32
-        Levels of the entries, NaN where samples are missing; for formats that store them.
+    values : (plots, rows, columns) float32
+        Levels of the entries, or powers if there is a scale, NaN where samples are missing; for
+        formats that store levels.
     limits : (float, float)
         Levels of the colour map's ends.
     n_samples : int
@@ -51,15 +53,18 @@ class Plots:
         Time from the recording's first sample to the first column's beginning [s].
     envelope : Envelope or None
         Data of the requested strips; one row per plot.
+    scale : PeakLevels or None
+        Levels of the values, if these are powers.
     """
 
     entries: Uint8Array
-    levels: Float32Array
+    values: Float32Array
     limits: tuple[float, float]
     n_samples: int
     frames_per_pixel: float
     begin_s: float = 0.0
     envelope: Envelope | None = None
+    scale: PeakLevels | None = None
 
     def only(self, channel: int) -> "Plots":
         """Return one of the plots, with the limits of all."""
@@ -71,7 +76,7 @@ class Plots:
             )
             envelope = replace(envelope, low=low, high=high, mean_square=envelope.mean_square[part])
         return replace(
-            self, entries=self.entries[part], levels=self.levels[part], envelope=envelope
+            self, entries=self.entries[part], values=self.values[part], envelope=envelope
         )
 
 
@@ -101,7 +106,9 @@ class Page:
 
     frame: PageFrame
     entries: Uint8Array
-    raw_levels: Float32Array
+    values: Float32Array
+    """See ``Plots``, as ``scale``."""
+    scale: PeakLevels | None
     title: str
     strips: tuple[StripView, ...]
     colormap: str
@@ -174,7 +181,8 @@ def compose(plots: Plots, about: Recording, options: PictureOptions) -> Page:
     return Page(
         frame=frame,
         entries=plots.entries,
-        raw_levels=plots.levels,
+        values=plots.values,
+        scale=plots.scale,
         title=options.title,
         strips=strips,
         colormap=options.colormap,

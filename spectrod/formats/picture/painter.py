@@ -8,9 +8,10 @@ import numpy as np
 from spectrod.analysis.engine import Engine, fallback_for
 from spectrod.errors import DeviceError
 from spectrod.formats.picture.colormaps import Uint8Array
+from spectrod.formats.picture.peaks import PeakLevels, entries_per_db, level_entries
 from spectrod.formats.picture.theme import GAP, HATCH_PERIOD, HATCH_WIDTH, N_LEVELS, hatching
 from spectrod.types import Int64Array
-from spectrod.units import FLOOR_DBFS, Float32Array, power_to_dbfs
+from spectrod.units import FLOOR_DBFS, Float32Array
 
 if TYPE_CHECKING:  # NumPy paints without OpenCL
     from spectrod.opencl.context import Context
@@ -28,6 +29,10 @@ def host_transpose(matrix: Float32Array) -> Float32Array:
 
 class Painter(Protocol):
     """Computes pixels; one thread at a time."""
+
+    @property
+    def host(self) -> "NumpyPainter | None":
+        """The painter on the CPU, if this one does not use a device."""
 
     def levels(
         self, power: Float32Array, spans: Int64Array, full_scale: float, offset_db: float
@@ -72,26 +77,34 @@ class NumpyPainter:
     def __init__(self, transpose: Transpose) -> None:
         self._transpose = transpose
 
+    @property
+    def host(self) -> "NumpyPainter":
+        """The painter itself."""
+        return self
+
+    def peaks(self, power: Float32Array, spans: Int64Array, full_scale: float) -> Float32Array:
+        """Return the largest power among each row's bins, for ``PeakLevels``; see ``levels``."""
+        rows = _largest(self._transpose(power), spans)
+        rows *= np.float32(0.5 / full_scale)
+        return rows
+
     def levels(
         self, power: Float32Array, spans: Int64Array, full_scale: float, offset_db: float
     ) -> Float32Array:
         """Return the largest power among each row's bins, as a level."""
-        rows = _largest(self._transpose(power), spans)
-        rows *= np.float32(0.5 / full_scale)
-        levels = power_to_dbfs(rows)
-        levels += np.float32(offset_db)
-        return levels
+        return PeakLevels(offset_db)(self.peaks(power, spans, full_scale))
 
     def entries(self, levels: Float32Array, lo: float, hi: float) -> Uint8Array:
         """Return palette entries of levels."""
-        is_gap = np.isnan(levels)
-        scaled = (levels - np.float32(lo)) * _entries_per_db(lo, hi)
-        np.clip(scaled, np.float32(0.0), np.float32(N_LEVELS - 1), out=scaled)
-        if not is_gap.any():
-            return np.asarray(np.rint(scaled, out=scaled).astype(np.uint8))
-        entries = np.rint(np.where(is_gap, np.float32(0.0), scaled)).astype(np.uint8)
-        entries[is_gap] = np.where(hatching(levels.shape), GAP, N_LEVELS)[is_gap]
-        return entries
+        return hatched(level_entries(levels, lo, hi), levels)
+
+
+def hatched(entries: Uint8Array, values: Float32Array) -> Uint8Array:
+    """Hatch the entries where values are NaN, in place."""
+    is_gap = np.isnan(values)
+    if is_gap.any():
+        entries[is_gap] = np.where(hatching(values.shape), GAP, N_LEVELS)[is_gap]
+    return entries
 
 
 class OpenCLPainter:
@@ -126,6 +139,10 @@ class OpenCLPainter:
         self._turn = DeviceTranspose(context, value_bytes=4)
         self._to_levels = context.kernel("picture.cl", "pixel_levels", defines)
         self._to_entries = context.kernel("picture.cl", "pixel_entries", defines)
+
+    @property
+    def host(self) -> None:
+        """None: a device paints."""
 
     def levels(
         self, power: Float32Array, spans: Int64Array, full_scale: float, offset_db: float
@@ -162,7 +179,7 @@ class OpenCLPainter:
             out,
             given,
             *(np.uint64(columns), np.uint64(n_rows)),
-            *(np.float32(lo), _entries_per_db(lo, hi)),
+            *(np.float32(lo), entries_per_db(lo, hi)),
         )
         context.launch(self._to_entries, *_sizes(columns, n_rows))
         context.download(entries, out)
@@ -183,6 +200,14 @@ class EnginePainter:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._painter: Painter | None = None
+
+    @property
+    def host(self) -> NumpyPainter | None:
+        """The painter on the CPU, if the engine has no device."""
+        if getattr(self._engine, "context", None) is not None:
+            return None
+        own = self._own()
+        return own if isinstance(own, NumpyPainter) else None
 
     def levels(
         self, power: Float32Array, spans: Int64Array, full_scale: float, offset_db: float
@@ -222,11 +247,6 @@ def _largest(values: Float32Array, spans: Int64Array) -> Float32Array:
         rows = np.minimum(first + step, stop - 1)
         np.maximum(largest, values.take(rows, axis=0, mode="clip"), out=largest)
     return largest
-
-
-def _entries_per_db(lo: float, hi: float) -> np.float32:
-    # Both painters use exactly this number, so that entries are bit-identical.
-    return np.float32((N_LEVELS - 1) / (hi - lo))
 
 
 def _sizes(columns: int, n_rows: int) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -2,14 +2,17 @@
 
 import numpy as np
 
+from spectrod.formats.picture.colormaps import Uint8Array
 from spectrod.formats.picture.colour_range import colour_range
-from spectrod.formats.picture.levels import pixel_levels
+from spectrod.formats.picture.levels import pixel_values
 from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.page import Plots
-from spectrod.formats.picture.painter import Painter
+from spectrod.formats.picture.painter import Painter, hatched
+from spectrod.formats.picture.peaks import PeakLevels, peak_entries
 from spectrod.formats.picture.pixelmap import Recording
 from spectrod.formats.picture.pooling import ColumnPool
 from spectrod.formats.picture.strips import RowStrips, SampleStrips
+from spectrod.units import Float32Array
 
 Strips = SampleStrips | RowStrips
 
@@ -27,7 +30,7 @@ def render(
 ) -> Plots:
     """Make the pixels of a spectrogram.
 
-    See ``pixel_levels`` for the meaning of a pixel.
+    See ``pixel_values`` for the meaning of a pixel.
 
     Parameters
     ----------
@@ -52,13 +55,23 @@ def render(
     spec = about.spec
     size = options.width, options.height_for(spec.n_signals)
     f_axis, (begin, n_samples) = options.frequency_axis(spec), span
-    levels = pixel_levels(pool, spec, f_axis, size, painter, span=span)[:, ::-1]
-    limits = colour_range(levels, options)
+    values, scale = pixel_values(pool, spec, f_axis, size, painter, span=span)
+    values = values[:, ::-1]
+    limits = colour_range(values, options, scale)
     return Plots(
-        entries=np.stack([painter.entries(signal, *limits) for signal in levels]),
-        levels=levels,
+        entries=np.stack([_entries(signal, scale, painter, limits) for signal in values]),
+        values=values,
+        scale=scale,
         limits=limits,
         n_samples=n_samples,
         frames_per_pixel=n_samples * spec.averaging_frames / float(spec.row_step) / options.width,
         envelope=strips.over(begin, n_samples, options.width) if strips else None,
     )
+
+
+def _entries(
+    values: Float32Array, scale: PeakLevels | None, painter: Painter, limits: tuple[float, float]
+) -> Uint8Array:
+    if scale is None:
+        return painter.entries(values, *limits)
+    return hatched(peak_entries(values, scale, *limits), values)
