@@ -17,7 +17,7 @@ import pytest
 
 from spectrod import config
 from spectrod.analysis.numpy_engine import NumpyPlan
-from spectrod.cli import main, run
+from spectrod.cli import main, run_daemon
 from spectrod.client import subscribe
 from spectrod.daemon import Daemon
 from spectrod.errors import ConfigError, DeviceError, InputError, KernelBuildError
@@ -44,8 +44,8 @@ def _own_configuration(monkeypatch, tmp_path):
 
 
 def before_it_is_built(monkeypatch, act):
-    real = run.build_daemon
-    monkeypatch.setattr(run, "build_daemon", lambda settings: (act(), real(settings))[1])
+    real = run_daemon.build_daemon
+    monkeypatch.setattr(run_daemon, "build_daemon", lambda settings: (act(), real(settings))[1])
 
 
 def before_the_daemon_starts(monkeypatch, act):
@@ -105,7 +105,7 @@ def test_a_signal_that_breaks_a_compiler_off_is_no_failure(number, code, monkeyp
         os.kill(os.getpid(), number)
         raise KernelBuildError("stft_simd.cl does not compile")
 
-    monkeypatch.setattr(run, "build_daemon", broken_off)
+    monkeypatch.setattr(run_daemon, "build_daemon", broken_off)
     assert main(["run", *TONE, "--show", "none"]) == code
     assert capsys.readouterr().err == ""
 
@@ -289,7 +289,7 @@ def test_a_failing_view_ends_the_daemon_with_its_error(monkeypatch, capsys, term
     """An error in the view's thread ends the daemon with that error."""
     failing = fail_beside_the_main_thread(None, ConfigError("view: broken"))
     monkeypatch.setattr("spectrod.view.terminal.view", failing)
-    monkeypatch.setattr(run, "_choose_show", lambda *_: "live")
+    monkeypatch.setattr(run_daemon, "_choose_show", lambda *_: "live")
     assert main(["run", *TONE]) == 2
     assert capsys.readouterr().err.endswith("SIGTERM: stopping\nspectrod: view: broken\n")
 
