@@ -19,8 +19,12 @@ from spectrod.units import Float64Array
 FRACTION_MAX = 96
 MEL_BANDS_MAX = 1024
 
-_RULE = "must be octave, third-octave, octave/B, mel:N, bark, erb, millidecade, cqt:B or vqt:B"
+_RULE = (
+    "must be octave, third-octave, octave/B, mel:N, bark, erb, millidecade, cqt:B, "
+    "vqt:B or reassigned"
+)
 
+REASSIGNED = "reassigned"
 CONSTANT_Q_PREFIXES = ("cqt:", "vqt:")
 """Starts of the names of bands that ``spectrod.constant_q`` makes: they are no sums over bins."""
 _OCTAVE = 10.0**0.3  # base-ten octave of IEC 61260-1
@@ -118,7 +122,8 @@ def get_bands(name: str, fs: float, nfft: int) -> Bands:
         around 0, 1, ... 434 Hz, then a thousand per decade, from ``10**(i / 1000)`` to
         ``10**((i + 1) / 1000)`` Hz, from i = 2638 on [3]_. This is the table that its authors
         published as code, and that Triton and PyPAM use. The band around 434 Hz extends by 0.01 Hz
-        to the start of the first of those.
+        to the start of the first of those. ``"reassigned"``: one for each bin, of the power that
+        lies there by reassignment (``spectrod.analysis.reassigned_rows``), instead of the bin's.
     fs : float
         Sample rate [Hz].
     nfft : int
@@ -158,6 +163,11 @@ def get_bands(name: str, fs: float, nfft: int) -> Bands:
     for table in (bands.first, bands.count, bands.shares):
         table.setflags(write=False)
     return bands
+
+
+def is_host_only(name: str) -> bool:
+    """Return whether only NumPy computes bands: there are no kernels for them."""
+    return name == REASSIGNED or name.startswith(CONSTANT_Q_PREFIXES)
 
 
 def check_name(name: str) -> None:
@@ -246,6 +256,14 @@ def exact_name(centre: float) -> str:
         if centre >= unit_hz:
             return f"{centre / unit_hz:.6g} {unit}"
     return f"{centre:.6g} Hz"
+
+
+def _bins(_: int, fs: float, nfft: int) -> Bands:
+    """Return a band for each bin, as wide as its cell."""
+    centre = np.arange(nfft // 2 + 1) * fs / nfft
+    half = 0.5 * fs / nfft
+    lower, upper = np.maximum(0.0, centre - half), np.minimum(fs / 2.0, centre + half)
+    return _rectangles(lower, centre, upper, fs, nfft)
 
 
 def _critical_bands(_: int, fs: float, nfft: int) -> Bands:
@@ -391,4 +409,5 @@ _WITHOUT_NUMBER: Mapping[str, Callable[[int, float, int], Bands]] = {
     "bark": _critical_bands,
     "erb": _erb_bands,
     "millidecade": _millidecades,
+    REASSIGNED: _bins,
 }

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.bands import AUDIBLE_MIN_HZ, Bands, get_bands
+from spectrod.bands import AUDIBLE_MIN_HZ, REASSIGNED, Bands, get_bands
 from spectrod.calibration import ChannelCalibration, Response, common_text
 from spectrod.chunks import Chunk, duration_ns
 from spectrod.constant_q import constant_q_bands, is_constant_q
@@ -44,6 +44,7 @@ from spectrod.windows import (
     WindowLike,
     get_window,
     make_window,
+    window_derivative,
     window_length,
 )
 
@@ -57,6 +58,8 @@ Averaging = Literal["none", "mean", "max", "min", "exponential"]
 Align = Literal["start", "utc"]
 
 NFFT_MIN, NFFT_MAX = 16, LENGTH_MAX
+REASSIGNED_HOPS_MAX = 64
+"""Largest number of hops in a window of a reassigned spectrogram, which has transforms for each."""
 CHANNELS_MAX = 4096
 WIN_LENGTH_DEFAULT = 4096
 FS_MIN_HZ, FS_MAX_HZ = 1e-3, 1e10
@@ -322,6 +325,8 @@ class SpectrumSpec:
         object.__setattr__(self, "taper", self._checked_taper())
         self._check_calibration()
         self.band_table  # noqa: B018 - refuses unknown ones
+        if self.bands == REASSIGNED:
+            self._check_reassigned()
 
     def _check_calibration(self) -> None:
         given = self.calibration
@@ -338,6 +343,15 @@ class SpectrumSpec:
             raise ConfigError(
                 f"bands={self.bands!r}: channels with {n_responses} frequency responses: must be "
                 f"at most {BAND_RESPONSES_MAX}; analyse them apart, or without bands"
+            )
+
+    def _check_reassigned(self) -> None:
+        window_derivative(self.window, 2)  # refuses windows without one
+        least = ceil(self.win_length / REASSIGNED_HOPS_MAX)
+        if self.hop < least:
+            raise ConfigError(
+                f"hop={self.hop}: bands='reassigned' needs at least "
+                f"win_length/{REASSIGNED_HOPS_MAX}, {least}"
             )
 
     def _check_frames(self) -> None:

@@ -35,6 +35,36 @@ def _cosine_sum(coefficients: tuple[float, ...], n: int) -> Float64Array:
     return np.asarray(np.sum(terms, axis=0))
 
 
+def window_derivative(name: str, n: int) -> Float64Array:
+    """Return the derivative of a named window by the sample number, (n,) float64 [1/sample].
+
+    Only windows that are sums of cosines and end near 0 have one.
+
+    Raises
+    ------
+    ConfigError
+        If the window is another one.
+    """
+    coefficients = _COSINE_SUMS.get(name, (1.0,))
+    signs = (-1.0) ** np.arange(len(coefficients))
+    if abs(float(np.dot(signs, coefficients))) > _END_MAX:
+        smooth = [
+            one
+            for one, a in _COSINE_SUMS.items()
+            if abs(a[0] - sum(a[1::2]) + sum(a[2::2])) <= _END_MAX
+        ]
+        raise ConfigError(
+            f"window={name!r}: reassignment needs a window that ends near 0, one of "
+            f"{', '.join(smooth)}"
+        )
+    phase = 2.0 * np.pi * np.arange(n) / n
+    terms = [
+        -((-1) ** k) * a * k * (2.0 * np.pi / n) * np.sin(k * phase)
+        for k, a in enumerate(coefficients)
+    ]
+    return np.asarray(np.sum(terms, axis=0))
+
+
 def _bartlett(n: int) -> Float64Array:
     return 1.0 - np.abs(2.0 * np.arange(n) / n - 1.0)
 
@@ -54,6 +84,9 @@ def _parse_kaiser(name: str) -> Callable[[int], Float64Array]:
         raise ConfigError(f"window={name!r}: kaiser needs its beta, 0 to 700, as in kaiser:8.6")
     return lambda n: _kaiser(n, beta)
 
+
+_END_MAX = 0.001
+"""Largest magnitude at the end of a window that has a derivative everywhere."""
 
 LENGTH_MAX = 1 << 20
 """Maximum length of an analysis window [samples]."""

@@ -12,7 +12,7 @@ from spectrod.analysis.engine import Engine, FramePlan, PendingRows
 from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
 from spectrod.analysis.response_plan import ResponsePlan, make_plan
 from spectrod.analysis.sample_buffer import SampleBuffer
-from spectrod.constant_q import is_constant_q
+from spectrod.bands import is_host_only
 from spectrod.grid import row_period_s
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec, without_broadband
 from spectrod.units import NS_PER_S
@@ -76,8 +76,8 @@ class Submitted:
 
 
 def _name_of(spec: SpectrumSpec, engine: Engine) -> str:
-    """Name what computes a spec: NumPy computes constant-Q transforms for any engine."""
-    return NumpyEngine.name if is_constant_q(spec.bands) else engine.name
+    """Name what computes a spec: NumPy, whatever the engine, what has no kernels."""
+    return NumpyEngine.name if is_host_only(spec.bands) else engine.name
 
 
 _NO_ROWS = Computed(np.empty((0, 0, 0), np.float32))

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from spectrod.analysis.averaging_state import AveragingState
 from spectrod.analysis.constant_q_rows import ConstantQRows
+from spectrod.analysis.reassigned_rows import ReassignedRows
 from spectrod.analysis.sample_buffer import SampleBuffer
+from spectrod.bands import REASSIGNED
 from spectrod.constant_q import is_constant_q
 from spectrod.sample_layout import SampleLayout
 from spectrod.stft.reference import ReferenceStft
@@ -120,6 +122,8 @@ class NumpyPlan:
 def _rows_of(spec: SpectrumSpec, layout: SampleLayout) -> ReferenceStft:
     if is_constant_q(spec.bands):
         return ConstantQRows(spec, layout)
+    if spec.bands == REASSIGNED:
+        return ReassignedRows(spec, layout)
     shape, tables = kernel_spec(spec, layout.sample_format, interleaved=layout.interleaved)
     return ReferenceStft(shape, tables)
 

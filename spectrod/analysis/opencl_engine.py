@@ -11,7 +11,7 @@ from spectrod.analysis.numpy_engine import NumpyEngine, NumpyPlan
 from spectrod.analysis.opencl_plan import OpenCLPlan
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.analysis.stage_pool import StagePool
-from spectrod.constant_q import is_constant_q
+from spectrod.bands import is_host_only
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.transpose import Transposer
 from spectrod.opencl.context import Context
@@ -92,7 +92,7 @@ class OpenCLEngine:
     ) -> OpenCLPlan | NumpyPlan:
         """Make a plan for frames in a buffer of this engine, up to max_frames in one batch.
 
-        NumPy computes constant-Q transforms, for which there are no kernels.
+        NumPy computes constant-Q transforms and reassignment, for which there are no kernels.
 
         Raises
         ------
@@ -103,7 +103,7 @@ class OpenCLEngine:
         """
         if max_frames < 1:
             raise ConfigError(f"max_frames={max_frames}: must be at least 1")
-        if is_constant_q(spec.bands):
+        if is_host_only(spec.bands):
             return NumpyPlan(spec, buffer)
         return OpenCLPlan(self.context, self._memory, self._stages, spec, buffer, max_frames)
 

@@ -27,8 +27,8 @@ from spectrod.analysis.samples import (
     require_finite,
 )
 from spectrod.analysis.stream import FrameStream
+from spectrod.bands import is_host_only
 from spectrod.calibration import CalibrationLike, calibration_of
-from spectrod.constant_q import is_constant_q
 from spectrod.errors import DeviceError, InputError
 from spectrod.types import Block, SpectrumParameters, SpectrumSpec, taper_for, without_broadband
 from spectrod.units import Float64Array
@@ -130,7 +130,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         require it.
     engine : {"auto", "opencl", "numpy"}
         Engine; with "auto", NumPy continues if a device fails. NumPy computes constant-Q
-        transforms, whatever the engine.
+        transforms and reassignment, whatever the engine.
     device : str
         OpenCL device, by part of its name or by number.
     calibration : str, Path or Calibration, optional
@@ -176,7 +176,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         raise InputError(
             f"{n_samples} samples: fewer than one window, win_length={spec.win_length}{hint}"
         )
-    if is_constant_q(spec.bands):  # there are no kernels
+    if is_host_only(spec.bands):  # there are no kernels
         engine, device = "numpy", ""
     with ENGINE_POOL.borrow(engine, device) as computing:
         computed, name = _compute(computing, spec, rows)

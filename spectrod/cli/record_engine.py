@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.engine_pool import OpenEngine
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
+from spectrod.bands import is_host_only
 from spectrod.config import EngineConfig
-from spectrod.constant_q import is_constant_q
 from spectrod.errors import NotCompiledError
 from spectrod.sample_layout import SampleLayout
 from spectrod.types import SpectrumSpec
@@ -26,7 +26,7 @@ class StoredEngine:
     With "auto" and no device named, NumPy computes what takes it no longer than to open a device.
     If it takes no longer than to compile kernels that are not in the cache, NumPy computes it too,
     and another process compiles the kernels for the next time. NumPy computes constant-Q
-    transforms, whatever is requested.
+    transforms and reassignment, whatever is requested.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class StoredEngine:
         ConfigError, DeviceError
             As ``open_engine``.
         """
-        if all(is_constant_q(spec.bands) for spec in self.specs):
+        if all(is_host_only(spec.bands) for spec in self.specs):
             return NumpyEngine()
         kind, device = requested.engine, requested.device
         if kind != "auto" or device:

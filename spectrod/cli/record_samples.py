@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import math
 import time
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.engine_pool import OpenEngine
 from spectrod.analysis.live_engine import LiveEngine
 from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.bands import REASSIGNED
 from spectrod.cli.data_options import data_options
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view, long_term
@@ -58,6 +60,7 @@ from spectrod.source.base import SelectableSource
 from spectrod.text import printable
 from spectrod.types import (
     NFFT_MAX,
+    REASSIGNED_HOPS_MAX,
     SpectrumSpec,
     bands_blurred,
     bands_left_out,
@@ -421,7 +424,8 @@ def _picture_window(analysis: AnalysisConfig, fs: float, look: PictureOptions) -
     longest = analysis.nfft or NFFT_MAX
     if is_constant_q(analysis.bands):
         return min(window_of_filters(analysis.bands, fs, look.f_min), longest)
-    return min(window_for(fs), longest)
+    # The transforms of a reassigned spectrogram are of half a window.
+    return min(window_for(fs) * (2 if analysis.bands == REASSIGNED else 1), longest)
 
 
 def _framed(
@@ -433,9 +437,12 @@ def _framed(
     width: int,
 ) -> AnalysisConfig:
     """Return the frames of a spectrogram's picture."""
-    # Most filters of a constant-Q transform are much shorter than its window.
-    covered = min(win_length, window_for(fs)) if is_constant_q(analysis.bands) else win_length
-    hop = analysis.hop if args.hop else hop_for(covered, n_samples, width)
+    covered, least = win_length, 1
+    if is_constant_q(analysis.bands):  # most filters are much shorter than the window
+        covered = min(win_length, window_for(fs))
+    elif analysis.bands == REASSIGNED:
+        covered, least = win_length // 2, math.ceil(win_length / REASSIGNED_HOPS_MAX)
+    hop = analysis.hop if args.hop else max(least, hop_for(covered, n_samples, width))
     if analysis.rate_hz and not args.hop:  # a row has at least one frame
         hop = max(1, min(hop, int(exact_row_step(fs, analysis.rate_hz))))
     scaling = "density" if args.scaling == "density" else "spectrum"

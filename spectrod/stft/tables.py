@@ -4,8 +4,7 @@ from math import expm1
 
 import numpy as np
 
-from spectrod.bands import Bands
-from spectrod.constant_q import is_constant_q
+from spectrod.bands import Bands, is_host_only
 from spectrod.errors import ConfigError
 from spectrod.grid import RowGrid
 from spectrod.stft.stage import BandRows, RowPlaces, StftSpec, StftTables
@@ -41,8 +40,8 @@ def kernel_spec(
         raise ConfigError(f"window={spec.window!r}: its samples are not known, nothing is computed")
     if not np.isfinite(spec.signal_factors).all():
         raise ConfigError("calibration: its sensitivity is not known, nothing is computed")
-    if is_constant_q(spec.bands):
-        raise ConfigError(f"bands={spec.bands!r}: no stage computes a constant-Q transform")
+    if is_host_only(spec.bands):
+        raise ConfigError(f"bands={spec.bands!r}: no stage computes them")
     bands = spec.band_table
     shape = StftSpec(
         spec.nfft,
