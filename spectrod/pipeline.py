@@ -16,7 +16,6 @@ from spectrod.analysis.engine import Engine
 from spectrod.analysis.live_engine import LiveEngine
 from spectrod.analysis.samples import to_float32
 from spectrod.analysis.stream import FrameStream
-from spectrod.calibration import common_text
 from spectrod.demand import Demand
 from spectrod.errors import ConfigError, InputError, SpectrodError, UnavailableError
 from spectrod.source import Source
@@ -408,7 +407,7 @@ class Pipeline:
             name=self.source.name,
             products=self._products,
             unit=self.specs[0].unit,
-            cal_id=common_text(filter(None, self.specs[0].cal_ids)),
+            cal_id=self.specs[0].cal_id,
             computed=computed,
             row_due_samples=_row_due_samples(self._stream, computed),
         )

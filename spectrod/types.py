@@ -582,6 +582,11 @@ class SpectrumSpec:
         return self._of_signals(lambda one: one.cal_id if one else "")
 
     @property
+    def cal_id(self) -> str:
+        """Identity of the calibration; those of different signals are joined by commas."""
+        return common_text(filter(None, self.cal_ids))
+
+    @property
     def common_response(self) -> Response | None:
         """Frequency response that power of all signals is corrected for; None if they differ."""
         if self.output == "complex" or not self.calibration:

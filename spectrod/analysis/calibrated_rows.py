@@ -27,10 +27,11 @@ class CalibratedRows:
         factors = _factors(spec)
         if spec.output == "complex":
             factors = np.sqrt(factors)
-        # Levels get factors of at most 0 dB where there is no response: silence stays the floor.
         differs = not np.array_equal(factors, np.ones_like(factors))
         changes = 10.0 * np.log10(factors) if self._is_level else factors
         self._changes = changes.astype(np.float32) if differs else None
+        # Sensitivities only lower levels, and silence stays the floor; a response may raise them.
+        self._raises = bool(changes.max() > 0.0)
 
     def apply(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return rows, (rows, signals, computed values), in the units of their signals."""
@@ -38,10 +39,11 @@ class CalibratedRows:
             return rows
         if not self._is_level:
             return np.asarray(rows * self._changes, rows.dtype)
-        is_silent = rows <= FLOOR_DBFS
-        levels = np.maximum(rows + self._changes, np.float32(FLOOR_DBFS))
-        levels[is_silent] = FLOOR_DBFS
-        return np.asarray(levels)
+        levels = np.asarray(rows + self._changes)
+        np.maximum(levels, np.float32(FLOOR_DBFS), out=levels)
+        if self._raises:
+            levels[rows <= FLOOR_DBFS] = FLOOR_DBFS
+        return levels
 
 
 def _factors(spec: SpectrumSpec) -> Float64Array:

@@ -107,7 +107,11 @@ def record_samples(
     specs = [*([pictured] if "picture" in found.contents else []), data]
     if len(specs) > 1 and data is pictured:
         specs.pop()
-    old_engine = read_pixel_map(Path(args.like)).engine if args.like else ""
+    old_engine = ""
+    if args.like:
+        earlier = read_pixel_map(Path(args.like))
+        old_engine = earlier.engine
+        _compare_calibrations(args.like, earlier.cal_id or "", pictured.cal_id)
     choice = StoredEngine(specs, source.layout, span.n_samples, old_engine, open_with)
     engine = _open_engine(settings.engine, source, choice)
     try:
@@ -453,6 +457,17 @@ def _of_profile(args: argparse.Namespace, analysis: AnalysisConfig, fs: float) -
     """Return the frames of daily millidecade files, unless flags set them."""
     chosen = {key: value for key, value in frames_of_a_second(fs).items() if not getattr(args, key)}
     return msgspec.structs.replace(analysis, **chosen)
+
+
+def _compare_calibrations(picture: str, earlier: str, now: str) -> None:
+    """Warn if a picture like another one has another calibration, and so other levels."""
+    if earlier != now:
+        _log.warning(
+            "--like %s: its calibration is %s, this picture's is %s (--calibration)",
+            printable(picture),
+            printable(earlier) or "none",
+            now or "none",
+        )
 
 
 def _bound(analysis: AnalysisConfig, source: Source, settings: Config) -> SpectrumSpec:

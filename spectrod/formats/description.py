@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.calibration import ChannelCalibration, common_text, parse_reference
+from spectrod.calibration import ChannelCalibration, parse_reference
 from spectrod.errors import ConfigError, StorageError
 from spectrod.types import SPEC_DEFAULTS, SPEC_FIELDS, Block, SpectrumBatch, SpectrumSpec
 from spectrod.windows import CUSTOM, unknown_window
@@ -70,7 +70,7 @@ class Description:
                 "a recording has one unit; calibrate all channels alike, or select those of one"
             )
         if not self.cal_id:
-            object.__setattr__(self, "cal_id", common_text(filter(None, self.spec.cal_ids)))
+            object.__setattr__(self, "cal_id", self.spec.cal_id)
 
     @property
     def has_utc(self) -> bool:

@@ -292,6 +292,18 @@ def test_files_and_pictures(folder):
     assert (picture.pixels.level_unit, picture.pixels.cal_id) == ("dB SPL", cal_id)
 
 
+def test_a_picture_like_one_of_another_calibration_says_so(folder, capsys):
+    """A picture made like a calibrated one, without its calibration, has a warning."""
+    command = ["record", "x.wav", "--engine", "numpy", "--width", "200", "--height", "60"]
+    assert main([*command, "--calibration", "mic.toml", "-o", "a.png"]) == 0
+    assert "its calibration" not in capsys.readouterr().err
+    like = ["record", "x.wav", "--engine", "numpy", "--like", "a.png"]
+    assert main([*like, "-o", "b.png"]) == 0
+    assert ", this picture's is none (--calibration)" in capsys.readouterr().err
+    assert main([*like, "--calibration", "mic.toml", "-o", "c.png"]) == 0
+    assert "its calibration" not in capsys.readouterr().err
+
+
 def test_a_recording_is_converted_in_its_unit(folder):
     """A picture and an export of a calibrated recording have its unit."""
     command = ["record", "x.wav", "--calibration", "mic.toml", "--engine", "numpy", *ANALYSIS]

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spectrod.calibration import common_text
 from spectrod.constant_q import is_constant_q
 from spectrod.formats.picture.axes import Axis, FrequencyAxis
 from spectrod.formats.picture.colormaps import Uint8Array
@@ -255,7 +254,7 @@ def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
 
 def _calibration(spec: SpectrumSpec) -> Iterator[str]:
     """Name the calibration, and where its frequency response is known."""
-    ids = common_text(filter(None, spec.cal_ids))
+    ids = spec.cal_id
     if not ids:
         return
     yield f"calibration {ids if len(ids) <= _IDS_MAX_CHARS else 'of several channels'}"

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from spectrod.calibration import common_text
 from spectrod.errors import ConfigError, InputError
 from spectrod.formats.picture.axes import FrequencyAxis, FrequencyScale
 from spectrod.formats.picture.embedded import embedded_text
@@ -67,7 +66,7 @@ class Recording:
             "gaps": self.gaps,
             "gap_samples": self.gap_samples,
             "software": self.software,
-            "cal_id": common_text(filter(None, spec.cal_ids)) or msgspec.UNSET,
+            "cal_id": spec.cal_id or msgspec.UNSET,
         }
 
 
