@@ -28,6 +28,7 @@ from spectrod.settings import (
     Config,
     ControlConfig,
     EngineConfig,
+    LevelsConfig,
     LogConfig,
     Pace,
     PcmFormat,
@@ -47,6 +48,7 @@ __all__ = [
     "Config",
     "ControlConfig",
     "EngineConfig",
+    "LevelsConfig",
     "LogConfig",
     "Pace",
     "PcmFormat",
@@ -71,8 +73,8 @@ SYSTEM_FILE = Path("/etc/spectrod/spectrod.toml")
 ENV_PREFIX = "SPECTROD_"
 _FILE_BYTES_MAX = 1 << 18
 
-_SOURCES, _PRODUCTS, _RECORDINGS = "sources", "products", "recordings"
-_NAMED = (_SOURCES, _PRODUCTS, _RECORDINGS)
+_SOURCES, _PRODUCTS, _LEVELS, _RECORDINGS = "sources", "products", "levels", "recordings"
+_NAMED = (_SOURCES, _PRODUCTS, _LEVELS, _RECORDINGS)
 """Sections of tables that have names of their own."""
 _SECTIONS: dict[str, dict[str, Any]] = {
     section.name: {key.name: key.type for key in msgspec.structs.fields(section.type)}
@@ -84,12 +86,15 @@ _TABLE_KEYS = {key: type_ for key, type_ in _SECTIONS["source"].items() if key !
 _KEYS = {
     _SOURCES: _TABLE_KEYS,
     _PRODUCTS: {_SOURCES: tuple[str, ...], **_SECTIONS["analysis"]},
+    _LEVELS: {
+        key.name: key.type for key in msgspec.structs.fields(LevelsConfig) if key.name != "name"
+    },
     _RECORDINGS: {
         key.name: key.type for key in msgspec.structs.fields(RecordingConfig) if key.name != "name"
     },
 }
 _LIVE_KEY = re.compile(
-    r"log\.level|publish\.on_demand|(source|analysis|sources|products|recordings)(\..+)?"
+    r"log\.level|publish\.on_demand|(source|analysis|sources|products|levels|recordings)(\..+)?"
 )
 _FREQUENCY_KEY = re.compile(r"_hz$|^samplerate$")
 _TIME_KEY = re.compile(r"(?<!_per)_(s|ms)$")
@@ -197,7 +202,7 @@ def _replace_sources(
         )
     del settings[_SOURCES]
     note(f"{origin}: source.uri={given['uri']!r} replaces {names} of the file")
-    for section in (_PRODUCTS, _RECORDINGS):
+    for section in _NAMED[1:]:
         of_them = settings.get(section, {})
         for name in [name for name, table in of_them.items() if table.get(_SOURCES)]:
             del of_them[name]
@@ -210,7 +215,7 @@ def _merged(settings: Settings) -> Config:
         {"name": name} | table | {"analysis": merged["analysis"] | table.get("analysis", {})}
         for name, table in settings.get(_SOURCES, {}).items()
     ]
-    for section in (_PRODUCTS, _RECORDINGS):
+    for section in _NAMED[1:]:
         merged[section] = [
             {"name": name} | table for name, table in settings.get(section, {}).items()
         ]
@@ -220,6 +225,8 @@ def _merged(settings: Settings) -> Config:
         source.name: _check_source(source, f"{_prefix(source.name)}: " if config.sources else "")
         for source in config.all_sources
     }
+    for levels in config.levels:
+        _check_levels(levels, known)
     for recording in config.recordings:
         _check_recording(recording, known)
     if config.recordings:
@@ -233,14 +240,28 @@ def _merged(settings: Settings) -> Config:
 def _check_sources_named(config: Config) -> None:
     """Check that what names sources names such as there are."""
     names = [source.name for source in config.all_sources]
-    for section, tables in ((_PRODUCTS, config.products), (_RECORDINGS, config.recordings)):
-        for table in tables:
+    for section in _NAMED[1:]:
+        for table in getattr(config, section):
             for name in table.sources:
                 if name not in names:
                     raise ConfigError(
                         f"{_prefix(table.name, section)}: sources={name!r}: is no source's name; "
                         f"there are: {', '.join(filter(None, names)) or 'none with a name'}"
                     )
+
+
+def _check_levels(levels: LevelsConfig, known: Mapping[str, Sequence[str]]) -> None:
+    """Check sound levels; their name must not be that of a product of the same source."""
+    prefix = _prefix(levels.name, _LEVELS)
+    try:
+        levels.check()
+    except ConfigError as error:
+        raise ConfigError(f"{prefix}: {error}") from error
+    for source in levels.sources or known:
+        if levels.name in known[source]:
+            raise ConfigError(
+                f"{prefix}: is the name of a product of the same source; must be another name"
+            )
 
 
 def _check_recording(recording: RecordingConfig, known: Mapping[str, Sequence[str]]) -> None:
@@ -334,9 +355,9 @@ def _settings(config: Config) -> Settings:
         del settings["source"]
     settings[_SOURCES] = {}
     for source in sources:
-        del source[_PRODUCTS]  # follow from [products.*]
+        del source[_PRODUCTS], source[_LEVELS]  # follow from [products.*] and [levels.*]
         settings[_SOURCES][source.pop("name")] = source
-    for section in (_PRODUCTS, _RECORDINGS):
+    for section in _NAMED[1:]:
         settings[section] = {table.pop("name"): table for table in settings.pop(section)}
     return settings
 

@@ -14,6 +14,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from spectrod.bands import check_name as check_bands
 from spectrod.calibration import ChannelCalibration, calibration_of, load_calibration
 from spectrod.errors import ConfigError
+from spectrod.levels import LevelMeter
+from spectrod.levels.intervals import LevelAlign
+from spectrod.levels.quantities import QUANTITIES_DEFAULT
 from spectrod.names import check_name, name_channels
 from spectrod.output_formats import continuous
 from spectrod.schedule import Schedule
@@ -275,12 +278,44 @@ class Product(Struct, frozen=True):
     analysis: AnalysisConfig
 
 
+class LevelsConfig(Struct, frozen=True):
+    """Sound levels that the daemon publishes; ``default.toml`` describes each key."""
+
+    name: str
+    """The PRODUCT of their topics."""
+    sources: tuple[str, ...] = ()
+    """Which are measured; none named: all."""
+    quantities: tuple[str, ...] = QUANTITIES_DEFAULT
+    interval_s: float = 1.0
+    align: LevelAlign = "utc"
+    time_zone: str = ""
+
+    def check(self) -> None:
+        """Check what can be checked without the source.
+
+        Raises
+        ------
+        ConfigError
+            If a rule is broken.
+        """
+        check_name("name of levels", self.name)
+        LevelMeter(
+            RATE_DEFAULT_HZ,
+            quantities=self.quantities,
+            interval_s=self.interval_s,
+            align=self.align,
+            time_zone=self.time_zone,
+        )
+
+
 class SourceTable(SourceConfig, frozen=True):
     """A source with the analyses of its own; what ``[sources.NAME]`` says, ``name`` included."""
 
     analysis: AnalysisConfig = AnalysisConfig()
     products: tuple[Product, ...] = ()
     """Beside the analysis, which is the main one; filled in by ``Config.all_sources``."""
+    levels: tuple[LevelsConfig, ...] = ()
+    """Sound levels; filled in by ``Config.all_sources``."""
 
     @property
     def known_fs(self) -> float | None:
@@ -535,6 +570,7 @@ class Config(Struct, frozen=True):
     sources: tuple[SourceTable, ...] = ()
     """Where there are any, ``source`` counts for nothing, and each has all of its analysis."""
     products: tuple[ProductConfig, ...] = ()
+    levels: tuple[LevelsConfig, ...] = ()
     recordings: tuple[RecordingConfig, ...] = ()
 
     @property
@@ -553,4 +589,5 @@ class Config(Struct, frozen=True):
             for product in self.products
             if not product.sources or table.name in product.sources
         ]
-        return msgspec.structs.replace(table, products=tuple(products))
+        levels = [one for one in self.levels if not one.sources or table.name in one.sources]
+        return msgspec.structs.replace(table, products=tuple(products), levels=tuple(levels))

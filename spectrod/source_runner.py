@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +21,8 @@ from spectrod.config import AnalysisConfig, EngineConfig, SourceTable
 from spectrod.demand import Demand
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.events import EventLog
+from spectrod.levels import LevelRow
+from spectrod.live_levels import LiveLevels
 from spectrod.pipeline import Pipeline
 from spectrod.source import Source, open_source, specs_of
 from spectrod.source.checks import ContentChecks
@@ -32,6 +35,7 @@ from spectrod.types import (
     rows_leave_out,
 )
 from spectrod.wakeup import Wakeup
+from spectrod.wire.level_encoder import LevelEncoder
 from spectrod.wire.publisher import Publisher
 from spectrod.worker import Worker
 
@@ -108,6 +112,7 @@ class SourceRunner:
         self._search: Worker | None = None
         self._feed: SourcePublisher | None = None
         self._checks: ContentChecks | None = None
+        self._levels: tuple[LiveLevels, ...] = ()
         self.ended_s = math.inf
         self.demand = Demand(frozenset())
         self.pipeline: Pipeline | None = None
@@ -132,7 +137,7 @@ class SourceRunner:
         )
         if self.pipeline:
             self.pipeline.attach(self._feed, wants=False)
-            self._feed.offer(self.pipeline.specs)
+            self._offer(self.pipeline)
 
     def close_feed(self) -> None:
         """Send the last heartbeat to subscribers; call it after ``stop``."""
@@ -180,7 +185,11 @@ class SourceRunner:
         ConfigError, UnavailableError
             If the engine cannot compute it, or memory is short.
         """
-        if self.pipeline is None or _analyses(table) == _analyses(self.table):
+        if self.pipeline is None:
+            return None
+        if table.levels != self.table.levels:
+            self._open_levels(table, self.pipeline.source)  # raises errors before the change
+        if _analyses(table) == _analyses(self.table):
             return None
         specs = specs_of(table, self.pipeline.source)
         # On a device that was requested, compile before the change: compiling at the first launch
@@ -193,11 +202,63 @@ class SourceRunner:
 
     def change_to(self, table: SourceTable, stream: FrameStream | None) -> None:
         """Change to the analyses of a table of this source, prepared by ``prepare``."""
+        has_changed = table.levels != self.table.levels
         self.table = table
         if self.pipeline and stream:
             self.pipeline.change_to(stream)
-            if self._feed:
-                self._feed.offer(stream.specs)
+        if self.pipeline and has_changed:
+            for levels in self._levels:
+                self.pipeline.untap(levels)
+            self._levels = self._open_levels(table, self.pipeline.source)
+            self._tap(self.pipeline)
+        if self.pipeline and (stream or has_changed):
+            self._offer(self.pipeline)
+
+    # ---- sound levels
+
+    def _open_levels(self, table: SourceTable, source: Source) -> tuple[LiveLevels, ...]:
+        """Create the sound levels of a table; raises ConfigError."""
+        if source.is_iq:
+            if table.levels:
+                _log.warning("%s: I/Q samples have no sound levels", source.name)
+            return ()
+        calibrations = table.calibrations(source.channels) or (None,) * source.channels
+        for one in table.levels:
+            if any(found is not None and found.response is not None for found in calibrations):
+                _log.warning(
+                    "%s: levels.%s: the frequency response of the calibration is not applied to "
+                    "sound levels",
+                    source.name,
+                    one.name,
+                )
+        return tuple(
+            LiveLevels(
+                one,
+                source.name,
+                table.channel_names,
+                fs=source.fs,
+                calibrations=calibrations,
+                demand=self.demand,
+                submit=self._submit_levels,
+            )
+            for one in table.levels
+        )
+
+    def _tap(self, pipeline: Pipeline) -> None:
+        for levels in self._levels:
+            pipeline.tap(levels, partial(self._levels_failed, levels.name))
+
+    def _levels_failed(self, name: str, error: SpectrodError) -> None:
+        _log.error("%s: levels.%s: %s", self.name, name, error)
+
+    def _submit_levels(self, encoder: LevelEncoder, row: LevelRow, t_mono_ns: int) -> None:
+        if self._feed:
+            self._feed.submit_levels(encoder, row, t_mono_ns)
+
+    def _offer(self, pipeline: Pipeline) -> None:
+        """Announce all products to subscribers."""
+        if self._feed:
+            self._feed.offer(pipeline.coming_specs, [one.encoder for one in self._levels])
 
     # ---- demand
 
@@ -215,7 +276,11 @@ class SourceRunner:
         UnavailableError
             If the source was never opened.
         """
-        self._opened().lease(product, seconds)
+        pipeline = self._opened()
+        if product in (one.name for one in self._levels):
+            self.demand.lease(product, seconds)
+        else:
+            pipeline.lease(product, seconds)
 
     def checked(self) -> tuple[tuple[str, ...], int]:
         """Return the active content checks, and the number of clipped samples so far."""
@@ -233,7 +298,7 @@ class SourceRunner:
         self._report_change()
 
     def reset(self, product: str = "") -> None:
-        """Restart averages and holds, of a product or of all; any thread.
+        """Restart averages, holds and sound levels, of a product or of all; any thread.
 
         Raises
         ------
@@ -242,7 +307,12 @@ class SourceRunner:
         UnavailableError
             If the source was never opened.
         """
-        self._opened().reset(product)
+        pipeline = self._opened()
+        chosen = [one for one in self._levels if product in ("", one.name)]
+        for levels in chosen:
+            levels.restart()
+        if not (product and chosen):
+            pipeline.reset(product)
 
     def _opened(self) -> Pipeline:
         if self.pipeline is None:
@@ -265,8 +335,11 @@ class SourceRunner:
         """Return a snapshot of the counters; any thread may call it."""
         pipeline, feed = self.pipeline, self._feed
         stats = pipeline.stats() if pipeline else self._stats_without_source()
+        wanted = tuple(one.name for one in self._levels if one.is_wanted)
         return replace(
             stats,
+            products=(*stats.products, *(one.name for one in self._levels)),
+            computed=(*stats.computed, *wanted),
             state="failed" if self._failure else stats.state,
             name=self.name,
             messages=feed.messages if feed else 0,
@@ -314,6 +387,8 @@ class SourceRunner:
                 on_end=self._note_end,
                 note=self._note,
             )
+            self._levels = self._open_levels(self.table, source)
+            self._tap(pipeline)
             undo.pop_all()
         return pipeline
 
@@ -429,16 +504,17 @@ class SourceRunner:
             self._shared.on_pipeline()
             self._waiting_for = str(error)
             return False
-        if self._feed:
-            self._feed.offer(self.pipeline.specs)
+        self._offer(self.pipeline)
         _log.info("%s: there: %s, %g Hz", self.name, source.description, source.fs)
         self._report_change()
         return True
 
 
 def _source(table: SourceTable) -> SourceTable:
-    """Return a table without its name and its analyses."""
-    return msgspec.structs.replace(table, name="", analysis=AnalysisConfig(), products=())
+    """Return a table without its name, its analyses and its sound levels."""
+    return msgspec.structs.replace(
+        table, name="", analysis=AnalysisConfig(), products=(), levels=()
+    )
 
 
 def _analyses(table: SourceTable) -> tuple[object, ...]:

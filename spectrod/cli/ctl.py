@@ -30,7 +30,7 @@ from spectrod.wire.endpoint_discovery import (
     check_none_closed,
     find_endpoints,
 )
-from spectrod.wire.schema import BandFrame, Frame, decode
+from spectrod.wire.schema import BandFrame, Frame, LevelsFrame, decode
 
 _READS = ("status", "metrics", "get", "events", "replay")
 _READ_TIMEOUT_S = 10.0
@@ -377,7 +377,7 @@ def _replay(control: Control, args: argparse.Namespace) -> int:
         messages, more = messages_of(result, parts)
         for message in messages:
             frame = decode(message)
-            if not isinstance(frame, (Frame, BandFrame)):
+            if not isinstance(frame, (Frame, BandFrame, LevelsFrame)):
                 raise WireError(f"{frame.topic}: must be a message with values")
             text = printable(ctl_text.frame_text(frame))
             print(json_text(json.loads(message[1])) if args.json else text)

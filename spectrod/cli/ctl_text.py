@@ -7,7 +7,7 @@ from typing import Any
 from spectrod.errors import WireError
 from spectrod.text import printable
 from spectrod.units import NS_PER_S
-from spectrod.wire.schema import BandFrame, Frame
+from spectrod.wire.schema import BandFrame, Frame, LevelsFrame
 
 Json = Mapping[str, Any]
 
@@ -193,8 +193,12 @@ def event_text(event: Json) -> str:
     return f"{time_text(event['t_utc_ns'])}  {event['kind']}  {source}{event['text']}{who}"
 
 
-def frame_text(frame: Frame | BandFrame) -> str:
-    """Format a message with values as a line: number, time, number of values, maximum."""
+def frame_text(frame: Frame | BandFrame | LevelsFrame) -> str:
+    """Format a message as a line: number, time, and the maximum of values, or all levels."""
+    if isinstance(frame, LevelsFrame):
+        named = zip(frame.header.quantities, frame.values, frame.header.units, strict=True)
+        values = ", ".join(f"{name} {value:.2f} {unit}" for name, value, unit in named)
+        return f"{frame.header.seq}  {time_text(frame.header.t_utc_ns)}  {values}"
     header = frame.header
     peak = int(frame.values.argmax())
     where = f"at {frame.f[peak]:.1f} Hz" if isinstance(frame, Frame) else f"in band {peak}"

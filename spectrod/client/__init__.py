@@ -11,7 +11,7 @@ from spectrod.client.conflate import NO_REPLY_S, Latest, latest
 from spectrod.client.control import Control
 from spectrod.client.subscription import Subscription, subscribe
 from spectrod.client.tracker import SILENCE_S
-from spectrod.wire.schema import BandFrame, Frame, Meta
+from spectrod.wire.schema import BandFrame, Frame, LevelsFrame, Meta
 
 __all__ = [
     "NO_REPLY_S",
@@ -20,6 +20,7 @@ __all__ = [
     "Control",
     "Frame",
     "Latest",
+    "LevelsFrame",
     "Meta",
     "Subscription",
     "aio",

@@ -18,13 +18,14 @@ from spectrod.wire.schema import (
     Frame,
     Heartbeat,
     HeartbeatHeader,
+    LevelsFrame,
     Message,
     Meta,
     decode,
 )
 
-AnyFrame = Frame | BandFrame
-"""Class of messages with values: ``BandFrame`` for ``bands/``, ``Frame`` for all others."""
+AnyFrame = Frame | BandFrame | LevelsFrame
+"""Class of messages with values, by the first word of their topics."""
 
 SILENCE_S = 3.0 * HEARTBEAT_PERIOD_S
 """Time without any message after which a daemon counts as gone [s]."""
@@ -33,7 +34,7 @@ REPLAY_LIMIT = 64
 """Messages in one replay request."""
 
 _ENDED: tuple[State, ...] = ("finished", "failed", "stopped")
-_KINDS = (b"spec/", b"bands/", b"last/", b"meta/", b"hb/", b"event/")
+_KINDS = (b"spec/", b"bands/", b"levels/", b"last/", b"meta/", b"hb/", b"event/")
 _EVENTS_KEPT = 1000
 
 TOPICS_MAX = 1 << 16
@@ -168,7 +169,7 @@ class Tracker:
             case EventMessage() as event:
                 self._compare(event)
                 self.events.append(event)
-            case Frame() | BandFrame() as frame:
+            case Frame() | BandFrame() | LevelsFrame() as frame:
                 self._take(frame)
 
     def step(self) -> AnyFrame | ReplayRequest | None:

@@ -15,7 +15,7 @@ REPLY_MAX_BYTES: Final = 4 << 20
 _LISTED_MAX = 20
 """Maximum of topics that an error lists."""
 
-_WORDS = ("spec", "bands")
+_WORDS = ("spec", "bands", "levels")
 
 
 class Lending(Protocol):
@@ -96,7 +96,7 @@ def _source_and_product(topic: str, known: Iterable[str]) -> tuple[str, str]:
         case [word, source, channel, product, ""] if word in _WORDS and source and channel:
             return source, product
     raise ConfigError(
-        f"topic={topic!r}: must be spec/SOURCE/CHANNEL/PRODUCT/ or bands/SOURCE/CHANNEL/PRODUCT/, "
+        f"topic={topic!r}: must be spec/SOURCE/CHANNEL/PRODUCT/, bands/... or levels/..., "
         f"one whole topic; there are: {_listed(known)}"
     )
 

@@ -252,6 +252,7 @@ def _with_live_parts(old: Config, new: Config) -> Config:
         analysis=new.analysis,
         sources=new.sources,
         products=new.products,
+        levels=new.levels,
         recordings=new.recordings,
         publish=msgspec.structs.replace(old.publish, on_demand=new.publish.on_demand),
         log=msgspec.structs.replace(old.log, level=new.log.level),

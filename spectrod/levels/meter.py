@@ -112,7 +112,9 @@ class LevelMeter:
         Bounds of intervals: counted from sample 0, from 1970-01-01T00:00Z, or local midnights for
         intervals of a day. The last two need the time of the samples.
     utc_ns : int, optional
-        UTC of sample 0 [ns].
+        UTC of the first sample [ns].
+    first_sample : int
+        Index of the first sample, from which those of rows are counted.
     time_zone : str, optional
         Time zone of Lden and its parts, and of local days, such as ``Europe/Berlin``.
     full_scale_db : float or sequence of float, optional
@@ -138,6 +140,7 @@ class LevelMeter:
         interval_s: float = 1.0,
         align: LevelAlign = "start",
         utc_ns: int | None = None,
+        first_sample: int = 0,
         time_zone: str = "",
         full_scale_db: float | Sequence[float] | None = None,
         channel_weights: Sequence[float] | None = None,
@@ -152,7 +155,7 @@ class LevelMeter:
         self._zone = _zone(time_zone)
         self._has_utc = utc_ns is not None
         self._clock = UtcOfSamples(self.fs)
-        self._clock.set(0, utc_ns or 0)
+        self._clock.set(first_sample, utc_ns or 0)
         self._grid = IntervalGrid(self.fs, self.interval_s, align, self._zone, self._clock)
         self.align = align
         self._check(time_zone)
@@ -161,7 +164,7 @@ class LevelMeter:
         self._settle_samples = round(max(map(_settle_s, self.quantities)) * self.fs)
         self._chunk = np.zeros((channels, CHUNK_SAMPLES))
         self._n_held = 0
-        self._position = self._run_first = 0
+        self._position = self._run_first = first_sample
         self._new_clock: tuple[int, int] | None = None
         self._period, self._period_end = 0, 0
         self._span: _LevelSpan | None = None

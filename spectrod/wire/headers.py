@@ -23,6 +23,8 @@ LENGTH_MAX: Final = 1 << 20
 """Upper bound on ``nfft``, ``win_length``, ``n_bands`` and the number of values in a message."""
 CHANNELS_MAX: Final = 4096
 """Upper bound on ``channels`` and on the number of names in ``channel_names``."""
+QUANTITIES_MAX: Final = 64
+"""Upper bound on the number of values in a message of sound levels."""
 NAME_MAX_CHARS: Final = 64
 """Length of a name in a topic [characters]."""
 CHECKS_MAX: Final = 4 * CHANNELS_MAX
@@ -52,6 +54,7 @@ _FirstBin = Annotated[int, Rule(ge=-(LENGTH_MAX // 2), le=0)]
 _Channels = Annotated[int, Rule(ge=1, le=CHANNELS_MAX)]
 _ChannelName = Annotated[str, Rule(max_length=NAME_MAX_CHARS)]
 _ChannelNames = Annotated[tuple[_ChannelName, ...], Rule(max_length=CHANNELS_MAX)]
+_QuantityNames = Annotated[tuple[_ChannelName, ...], Rule(max_length=QUANTITIES_MAX)]
 _Checks = Annotated[tuple[str, ...], Rule(max_length=CHECKS_MAX)]
 
 
@@ -149,6 +152,40 @@ class BandsHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
     cut_frames: _Count = 0
     rate_hz: _Rate = 0.0
     align: str = "start"
+
+
+class LevelsHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """Sound levels of one channel in one interval: one named value a quantity."""
+
+    v: Literal[1] = VERSION
+    schema: Literal["spectrod.levels"] = "spectrod.levels"
+    seq: _Count
+    epoch: _Count
+    t_utc_ns: _Time
+    """UTC of the interval's first sample [ns since 1970]."""
+    t_mono_ns: _Time
+    """The daemon's monotonic clock at the interval's first sample [ns]."""
+    sample_index: _Count
+    """Absolute index of the interval's first sample; lost samples count."""
+    fs: _SampleRate
+    interval_s: _Seconds
+    """Length of an interval [s]."""
+    n_samples: _Count
+    """Samples that were measured."""
+    due_samples: _Count
+    """Samples of the whole interval."""
+    quantities: _QuantityNames
+    """Name of each value, for example ``LAeq``."""
+    units: _QuantityNames
+    """Unit of each value, for example ``dB SPL``."""
+    dtype: DType = "<f8"
+    shape: tuple[_Length]
+    ref: str
+    """What the unit of levels refers to."""
+    cal_id: str | None = None
+    flags: tuple[str, ...] = ()
+    """Names of the interval's flags: ``overload``, ``settling``, ``gap``, ``partial``."""
+    dropped: _Count = 0
 
 
 class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,4 +298,4 @@ class EventHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ValuesHeader = SpectrumHeader | BandsHeader
-Header = SpectrumHeader | BandsHeader | MetaHeader | HeartbeatHeader | EventHeader
+Header = SpectrumHeader | BandsHeader | LevelsHeader | MetaHeader | HeartbeatHeader | EventHeader

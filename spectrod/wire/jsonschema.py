@@ -15,6 +15,7 @@ from spectrod.wire import headers
 _HEADERS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "spectrum": headers.SpectrumHeader,
     "bands": headers.BandsHeader,
+    "levels": headers.LevelsHeader,
     "meta": headers.MetaHeader,
     "heartbeat": headers.HeartbeatHeader,
     "event": headers.EventHeader,

@@ -25,6 +25,7 @@ from spectrod.wire.headers import (
     EventHeader,
     Header,
     HeartbeatHeader,
+    LevelsHeader,
     MetaHeader,
     SpectrumHeader,
     ValuesHeader,
@@ -42,6 +43,8 @@ __all__ = [
     "Header",
     "Heartbeat",
     "HeartbeatHeader",
+    "LevelsFrame",
+    "LevelsHeader",
     "Message",
     "Meta",
     "MetaHeader",
@@ -59,7 +62,7 @@ HEARTBEAT_PERIOD_S = 1.0
 META_PERIOD_S = 10.0
 
 _TOPIC = re.compile(
-    rf"(spec|bands|meta|last)/{NAME_PATTERN}/{NAME_PATTERN}/{NAME_PATTERN}/"
+    rf"(spec|bands|levels|meta|last)/{NAME_PATTERN}/{NAME_PATTERN}/{NAME_PATTERN}/"
     rf"|(hb|event)/{NAME_PATTERN}/"
 )
 _EXCERPT_CHARS = 60
@@ -144,6 +147,30 @@ class BandFrame(_Values):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LevelsFrame(_Values):
+    """Sound levels of one channel in one interval.
+
+    Attributes
+    ----------
+    topic : str
+        ``levels/SOURCE/CHANNEL/PRODUCT/``; with ``last`` for ``levels`` if it was resent.
+    header : LevelsHeader
+    values : (n_quantities,) float64
+        Read-only, in ``header.units``; NaN where there is none.
+    missed, restarted, away_s, replayed : int, bool, float, bool
+        As ``Frame``.
+    """
+
+    header: LevelsHeader
+
+    def __getitem__(self, name: str) -> float:
+        """Return the value of a quantity; KeyError if the message does not have it."""
+        if name not in self.header.quantities:
+            raise KeyError(name)
+        return float(self.values[self.header.quantities.index(name)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Meta:
     """The description of a topic with values.
 
@@ -185,20 +212,23 @@ class EventMessage:
     header: EventHeader
 
 
-Message = Frame | BandFrame | Meta | Heartbeat | EventMessage
+Message = Frame | BandFrame | LevelsFrame | Meta | Heartbeat | EventMessage
 _H = TypeVar("_H")
 
 
 class _Kind(msgspec.Struct):
     """Kind of a header where the topic does not name it."""
 
-    schema: Literal["spectrod.spectrum", "spectrod.bands"]
+    schema: Literal["spectrod.spectrum", "spectrod.bands", "spectrod.levels"]
 
+
+_WORDS = {"spectrod.spectrum": "spec", "spectrod.bands": "bands", "spectrod.levels": "levels"}
 
 _encoder = msgspec.json.Encoder()
 _kind_decoder = msgspec.json.Decoder(_Kind)
 _spectrum_decoder = msgspec.json.Decoder(SpectrumHeader)
 _bands_decoder = msgspec.json.Decoder(BandsHeader)
+_levels_decoder = msgspec.json.Decoder(LevelsHeader)
 _meta_decoder = msgspec.json.Decoder(MetaHeader)
 _heartbeat_decoder = msgspec.json.Decoder(HeartbeatHeader)
 _event_decoder = msgspec.json.Decoder(EventHeader)
@@ -252,7 +282,7 @@ def encode_header(header: Header) -> bytes:
 def encode(message: Message) -> list[bytes]:
     """Encode a message as ZeroMQ parts; raises as ``encode_header``."""
     parts = [message.topic.encode("ascii"), encode_header(message.header)]
-    if isinstance(message, Frame | BandFrame):
+    if isinstance(message, Frame | BandFrame | LevelsFrame):
         parts.append(message.values.astype(message.header.dtype, copy=False).tobytes())
     elif isinstance(message, Meta):
         parts.append(message.f.astype(message.header.dtype, copy=False).tobytes())
@@ -268,7 +298,7 @@ def decode(parts: Sequence[bytes]) -> Message:
 
     Returns
     -------
-    message : Frame, BandFrame, Meta, Heartbeat or EventMessage
+    message : Frame, BandFrame, LevelsFrame, Meta, Heartbeat or EventMessage
         The class follows from the topic. Arrays are read-only views of the payload.
 
     Raises
@@ -285,7 +315,7 @@ def decode(parts: Sequence[bytes]) -> Message:
         raise WireError(f"{name}: header of {len(parts[1])} bytes: must have at most {max_bytes}")
     if word == "last":
         kind = _decode_header(name, parts[1], _kind_decoder)
-        word = "spec" if kind.schema == "spectrod.spectrum" else "bands"
+        word = _WORDS[kind.schema]
     return _READERS[word](name, parts)
 
 
@@ -310,6 +340,17 @@ def _decode_bands(name: str, parts: Sequence[bytes]) -> BandFrame:
         )
     _check_cut(name, header)
     return BandFrame(name, header, _decode_values(name, parts, header))
+
+
+def _decode_levels(name: str, parts: Sequence[bytes]) -> LevelsFrame:
+    header = _decode_header(name, parts[1], _levels_decoder)
+    n = len(header.quantities)
+    if header.shape != (n,) or len(header.units) != n:
+        raise WireError(
+            f"{name}: shape={list(header.shape)} and {len(header.units)} units: must be those of "
+            f"{n} quantities"
+        )
+    return LevelsFrame(name, header, _decode_values(name, parts, header))
 
 
 def _check_cut(name: str, header: ValuesHeader) -> None:
@@ -340,6 +381,7 @@ def _decode_event(name: str, parts: Sequence[bytes]) -> EventMessage:
 _READERS: Mapping[str, Callable[[str, Sequence[bytes]], Message]] = {
     "spec": _decode_spectrum,
     "bands": _decode_bands,
+    "levels": _decode_levels,
     "meta": _decode_meta,
     "hb": _decode_heartbeat,
     "event": _decode_event,
@@ -352,7 +394,7 @@ def _decode_topic(part: bytes) -> str:
     if len(part) > _EXCERPT_CHARS * 4 or not _TOPIC.fullmatch(name):
         raise WireError(
             f"topic={name[:_EXCERPT_CHARS]!r}: must be WORD/SOURCE/CHANNEL/PRODUCT/ with the word "
-            "spec, bands, meta or last, or hb/SOURCE/ or event/SOURCE/"
+            "spec, bands, levels, meta or last, or hb/SOURCE/ or event/SOURCE/"
         )
     return name
 
@@ -367,7 +409,7 @@ def _decode_header(name: str, part: bytes, decoder: msgspec.json.Decoder[_H]) ->
 
 
 def _decode_values(
-    name: str, parts: Sequence[bytes], header: ValuesHeader | MetaHeader
+    name: str, parts: Sequence[bytes], header: ValuesHeader | LevelsHeader | MetaHeader
 ) -> NDArray[Any]:
     return _decode_array(name, parts, 2, header.shape, header.dtype)
 

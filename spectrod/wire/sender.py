@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeVar
 
 import zmq
@@ -223,7 +224,7 @@ class Sender:
 
     def _send_queued(self, source: SourcePublisher, on_first: Callable[[], None]) -> None:
         is_first = source.messages == 0
-        for message in self._encoded(source.queued()):
+        for message in self._encoded(chain(source.queued_levels(), source.queued())):
             if isinstance(message, Outgoing):
                 self._send_values(source, message)
             else:

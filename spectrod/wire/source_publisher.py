@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import ConfigError
+from spectrod.levels import LevelRow
 from spectrod.names import check_channel_names, check_name, name_channels
 from spectrod.stats import CaptureStats, State, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.wire.level_encoder import LevelEncoder, LevelQueue
 from spectrod.wire.queue import FrameQueue, QueuedFrame
 from spectrod.wire.schema import Heartbeat, HeartbeatHeader, encode, heartbeat_topic
 from spectrod.wire.topic_encoder import TopicEncoder, topic_of
@@ -111,6 +113,7 @@ class SourcePublisher:
         self._wake = wake
         self.numbers = numbers or Numbers()
         self._queue = FrameQueue(queue_frames, self.numbers.rows)
+        self._levels = LevelQueue(queue_frames, self.numbers.rows)
         self._channel_names = tuple(channel_names)
         self._has_changed = False
         self._offered: Mapping[str, tuple[bytes, ...]] | None = None
@@ -129,12 +132,27 @@ class SourcePublisher:
 
     @property
     def dropped(self) -> int:
-        """Frames dropped because the queue was full."""
-        return self._queue.dropped
+        """Frames and rows of levels dropped because their queue was full."""
+        return self._queue.dropped + self._levels.dropped
 
     def submit(self, batch: SpectrumBatch) -> None:
         """Queue a batch's frames; never blocks. Called by one thread, between start and stop."""
         self._queue.put_batch(batch)
+        self._wake()
+
+    def submit_levels(self, encoder: LevelEncoder, row: LevelRow, t_mono_ns: int) -> None:
+        """Queue a row of sound levels; never blocks. Called by the thread that calls ``submit``.
+
+        Parameters
+        ----------
+        encoder : LevelEncoder
+            The product, which was offered.
+        row : LevelRow
+            Must not be changed afterwards.
+        t_mono_ns : int
+            Monotonic clock at the row's first sample [ns].
+        """
+        self._levels.put_row(encoder, row, t_mono_ns)
         self._wake()
 
     def changed(self) -> None:
@@ -145,8 +163,8 @@ class SourcePublisher:
         self._has_changed = True
         self._wake()
 
-    def offer(self, specs: Sequence[SpectrumSpec]) -> None:
-        """Announce the specs that the source can send from now on; any thread.
+    def offer(self, specs: Sequence[SpectrumSpec], levels: Sequence[LevelEncoder] = ()) -> None:
+        """Announce the specs and the sound levels that the source can send from now on; any thread.
 
         ``on_demand`` is called soon with the products that subscribers want. Products that are no
         longer offered are no longer described.
@@ -156,7 +174,8 @@ class SourcePublisher:
         ConfigError
             If two specs have the same product, or a name cannot stand in a topic.
         """
-        for product, count in Counter(spec.product for spec in specs).items():
+        products = (*(spec.product for spec in specs), *(one.product for one in levels))
+        for product, count in Counter(products).items():
             if count > 1:
                 raise ConfigError(f"product={product!r}: named {count} times, must be once")
         topics = {
@@ -166,6 +185,7 @@ class SourcePublisher:
             )
             for spec in specs
         }
+        topics |= {one.product: sorted(one.topics) for one in levels}
         self._topics = frozenset(chain.from_iterable(topics.values()))
         self._offered = {
             product: tuple(topic.encode() for topic in several)
@@ -235,6 +255,17 @@ class SourcePublisher:
                 encoder = self._begin(frame.batch)
                 yield from self._describe(encoder)
             yield from self._spectra(encoder, frame)
+        self._wake()
+
+    def queued_levels(self) -> Iterator[Outgoing]:
+        """Yield the messages of queued rows of sound levels, at most one queue's worth."""
+        for _ in range(self._levels.limit):
+            queued = self._levels.take()
+            if queued is None:
+                return
+            for name, parts in queued.encoder.messages(queued, self._epoch):
+                yield Outgoing(name, queued.seq, parts)
+                self.messages += 1
         self._wake()
 
     def described(self, wanted: Container[bytes] | None = None) -> Iterator[Parts]:

@@ -275,7 +275,7 @@ def test_garbage_on_the_port_disturbs_nobody(connected):
     assert next(subscription).header.seq == 0
 
 
-@pytest.mark.parametrize("nonsense", [b"\x07nonsense", b"", b"\x01" + b"x" * 202])
+@pytest.mark.parametrize("nonsense", [b"\x07nonsense", b"", b"\x01" + b"x" * 203])
 def test_a_peer_that_sends_no_subscription_is_cut_off(
     nonsense, publish, raw_subscriber, wait_for_subscribers, wait_for_refusals
 ):
