@@ -156,7 +156,7 @@ def _measure(
                     if n_kept >= SAMPLES_MAX:
                         meter, delay = _aligned(args, source, span, kept)
                     continue
-            if has_gap and meter.n_frames:
+            if has_gap:
                 meter.restart()
             meter.push(*pair)
         if meter is None:

@@ -6,6 +6,7 @@ distance, and the distance gives the loss of amplitude. One numeric way serves e
 cosine sums, Kaiser, Bartlett, and arrays, with zero-padding or without.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -209,10 +210,13 @@ def tone_leakage(window: Window, nfft: int, offset: float) -> Float64Array:
 
 def _step(window: Window, nfft: int) -> int:
     """Return the smallest distance at which the main lobe has clearly fallen [bins]."""
-    step = 1
-    while abs(_transform(window, float(step), nfft)) > _STEP_AMPLITUDE and 4 * step < nfft:
-        step += 1
-    return step
+    distances = range(1, max(2, nfft // 4))
+
+    def depth(step: int) -> float:
+        return -abs(_transform(window, float(step), nfft))
+
+    # The amplitude falls over the main lobe, and side lobes are lower.
+    return distances[bisect_left(distances[:-1], -_STEP_AMPLITUDE, key=depth)]
 
 
 def _spectra(

@@ -240,3 +240,14 @@ def test_transfer_of_iq_and_to_a_missing_folder(capsys):
     write("b.wav", noise(5000), noise(5000))
     assert main(["transfer", "b.wav", "-o", "missing/t.csv"]) == 74
     assert "missing/t.csv: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags", [[], ["--delay"]])
+def test_transfer_does_not_span_gaps(flags, capsys):
+    """Frames of a folder lie within its files, also while the delay is not yet known."""
+    Path("night").mkdir()
+    for minute in range(2):
+        write(f"night/20260101T00{minute:02}00Z.wav", noise(3000), noise(3000), fs=8000)
+    assert main(["transfer", "night", "--win-length", "1024", *flags]) == 0
+    about, _ = read_csv(capsys.readouterr().out)
+    assert about["frames"] == "8"

@@ -130,3 +130,9 @@ def test_windows_without_a_kernel_are_refused(window, text):
     """A window of unknown samples, and one with two lobes, give no frequency."""
     with pytest.raises(ConfigError, match=text):
         window_kernel(window, 64)
+
+
+def test_extreme_zero_padding_is_quick():
+    """Two samples in a transform of 2^16 points have a kernel, found in few steps."""
+    kernel = window_kernel(get_window("rectangular", 2), 1 << 16)
+    assert 10_000 < kernel.step < 1 << 14
