@@ -75,6 +75,18 @@ def test_levels_and_powers_in_python(folder, bands):
     assert np.array_equal(np.concatenate(rows)[:, 0], level.values.T)
 
 
+@pytest.mark.parametrize("bands", ["cqt:12", "reassigned"])
+def test_transforms_are_calibrated(folder, bands):
+    """A constant-Q transform and reassigned power have the sensitivity and the response."""
+    (folder / "step.toml").write_text(MIC + STEP)
+    given = {"win_length": 4096, "hop": 1024, "bands": bands, "scaling": "dbfs"}
+    for name, f_hz, expected in (("mic.toml", 880.0, 94.0), ("step.toml", 4698.636, 100.0)):
+        found = spectrogram(sine(f_hz), FS, calibration=name, **given)
+        assert found.unit == "dB SPL"
+        assert found.values.max() == pytest.approx(expected, abs=0.01)
+        assert found.broadband[0] == pytest.approx(expected, abs=0.01)
+
+
 @pytest.mark.opencl
 @pytest.mark.slow
 def test_devices_apply_what_numpy_applies(folder):
