@@ -232,7 +232,7 @@ def test_latest_waits_for_one_client_while_another_is_answered(control):
             NotFoundError,
             "topic='spec/tone/9/dbfs/': does not exist; there are",
         ),
-        ("spec/", ConfigError, "topic='spec/': must be spec/SOURCE/CHANNEL/PRODUCT/ or bands/"),
+        ("spec/", ConfigError, "topic='spec/': must be spec/SOURCE/CHANNEL/PRODUCT/, bands/... or"),
         ("spec/tone/0/dbfs", ConfigError, "topic='spec/tone/0/dbfs': must be spec/SOURCE/CHANNEL"),
         ("hb/tone/", ConfigError, "topic='hb/tone/': must be"),
         ("", ConfigError, "topic='': must be"),

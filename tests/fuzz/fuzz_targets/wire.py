@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 from fuzzing import Target, nested
 from mutation import havoc, mutate_json
 
 from spectrod.client.rpc_codec import decode_reply, messages_of
 from spectrod.errors import SpectrodError, WireError
+from spectrod.wire.headers import LevelsHeader
 from spectrod.wire.requests import METHODS, Reply, read_request
-from spectrod.wire.schema import Frame, Meta, decode, encode
+from spectrod.wire.schema import Frame, LevelsFrame, Meta, decode, encode
 
 _GOLDEN = Path(__file__).parents[2] / "data"
 _SEPARATOR = b"\xff"
@@ -44,6 +46,8 @@ def _check_parts(parts: Sequence[bytes]) -> None:
     assert encode(again) == encode(message), parts
     if isinstance(message, Frame):
         _ = message.f, message.source, message.channel
+    elif isinstance(message, LevelsFrame):
+        _ = [message[name] for name in message.header.quantities], message.channel
     elif isinstance(message, Meta):
         _ = message.f
     else:
@@ -82,7 +86,29 @@ def message_seeds() -> list[bytes]:
             if golden["payload_hex"] is not None:
                 parts.append(bytes.fromhex(golden["payload_hex"] + golden.get("edges_hex", "")))
             made.append(_SEPARATOR.join(parts))
-    return made
+    return [*made, _SEPARATOR.join(_levels())]
+
+
+def _levels() -> list[bytes]:
+    """Make a message of sound levels."""
+    header = LevelsHeader(
+        seq=3,
+        epoch=7,
+        t_utc_ns=1_700_000_000_000_000_000,
+        t_mono_ns=1000,
+        sample_index=24_000,
+        fs=8000.0,
+        interval_s=1.0,
+        n_samples=8000,
+        due_samples=8000,
+        quantities=("LAeq", "LUFS_S"),
+        units=("dB SPL", "LUFS"),
+        shape=(2,),
+        ref="0 dB = 20 uPa",
+        cal_id="M1",
+        flags=("overload", "settling"),
+    )
+    return encode(LevelsFrame("levels/mic/0/meter/", header, np.array([94.0, np.nan])))
 
 
 def request_seeds() -> list[bytes]:
