@@ -17,9 +17,9 @@ from spectrod.errors import ConfigError
 from spectrod.units import Float64Array
 from spectrod.windows import Window
 
-_NODES = 40
-"""Chebyshev nodes: the kernel is band-limited, and a polynomial of this degree holds it to 1e-14 of
-its maximum over one bin of the unpadded transform."""
+_NODES_MIN, _NODES_PER_BIN = 20, 3
+"""Chebyshev nodes, and those for each bin of the unpadded transform between the two bins that are
+compared: the kernel is band-limited, and a polynomial of this degree holds it to 1e-14."""
 
 _GRID = 8193
 """Points of the tables: linear interpolation between them errs by less than 1e-7 bins."""
@@ -210,22 +210,26 @@ def tone_leakage(window: Window, nfft: int, offset: float) -> Float64Array:
 
 def _step(window: Window, nfft: int) -> int:
     """Return the smallest distance at which the main lobe has clearly fallen [bins]."""
-    distances = range(1, max(2, nfft // 4))
 
     def depth(step: int) -> float:
         return -abs(_transform(window, float(step), nfft))
 
     # The amplitude falls over the main lobe, and side lobes are lower.
-    return distances[bisect_left(distances[:-1], -_STEP_AMPLITUDE, key=depth)]
+    last, limit = 1, max(1, nfft // 4)
+    while last < limit and depth(last) < -_STEP_AMPLITUDE:
+        last = min(2 * last, limit)
+    between = range(last // 2 + 1, last)
+    return (last // 2 + 1) + bisect_left(between, -_STEP_AMPLITUDE, key=depth)
 
 
 def _spectra(
     window: Window, nfft: int, step: int, offset: Float64Array
 ) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
     """Return the kernel at the highest bin and at ``step`` bins further, over its middle."""
-    nodes = np.polynomial.chebyshev.chebpts1(_NODES)
+    n_nodes = _NODES_MIN + int(np.ceil(_NODES_PER_BIN * step * len(window.samples) / nfft))
+    nodes = np.polynomial.chebyshev.chebpts1(n_nodes)
     sampled = [_transform(window, step * (node + 1.0) / 2.0, nfft) for node in nodes]
-    series = np.polynomial.chebyshev.chebfit(nodes, np.array(sampled), _NODES - 1)
+    series = np.polynomial.chebyshev.chebfit(nodes, np.array(sampled), n_nodes - 1)
 
     def at(distance: Float64Array) -> NDArray[np.complex128]:
         values = np.polynomial.chebyshev.chebval(2.0 * distance / step - 1.0, series)
@@ -241,7 +245,8 @@ def _transform(window: Window, distance: float, nfft: int, power: int = 1) -> co
     samples, total = (
         (window.samples, window.s1) if power == 1 else (np.square(window.samples), window.s2)
     )
-    return complex(samples @ np.cos(phase), samples @ np.sin(phase)) / total
+    # Sums, not products of matrices: those start threads, which cost more than they save.
+    return complex(np.sum(samples * np.cos(phase)), np.sum(samples * np.sin(phase))) / total
 
 
 def _variances(
