@@ -169,12 +169,12 @@ class SimdFamily:
         """Whether the device is a CPU and the length fits; real transforms must be even."""
         if device.kind != "cpu" or (spec.kind != "c2c" and spec.n % 2):
             return False
-        return next(_shapes(spec), None) is not None
+        return next(_shapes(spec, device.vector_bytes), None) is not None
 
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[SimdShape]:
         """Lanes as columns and as lines, of every width, with the best radices of the rows."""
         if self.supports(spec, device):
-            yield from _shapes(spec)
+            yield from _shapes(spec, device.vector_bytes)
 
     def load(self, values: Mapping[str, Any]) -> SimdShape:
         """Parameters from a file, as ``load_params``."""
@@ -217,11 +217,16 @@ def _real_twiddles(params: SimdShape, spec: TransformSpec) -> NDArray[np.float64
     return twiddles * conjugate if spec.kind == "c2r" else twiddles
 
 
-def _shapes(spec: TransformSpec) -> Iterator[SimdShape]:
-    """Shapes worth a try, the untuned choice first: vectors of 64 and 32 bytes, else narrower."""
+def _shapes(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdShape]:
+    """Shapes worth a try, the untuned choice first: vectors of 64 and 32 bytes, else narrower.
+
+    Columns of vectors as wide as the processor's registers come first.
+    """
     if spec.complex_length * 2 * spec.real_bytes > _OWN_BYTES_MAX:
         return
-    wide = [*_columns(spec, 64), *_columns(spec, 32), *_lines(spec, 32), *_lines(spec, 64)]
+    first, second = (64, 32) if vector_bytes == 64 else (32, 64)
+    columns = [*_columns(spec, first), *_columns(spec, second)]
+    wide = [*columns, *_lines(spec, 32), *_lines(spec, 64)]
     if wide:
         yield from wide
         return

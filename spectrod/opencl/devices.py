@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import pyopencl as cl
@@ -14,6 +15,8 @@ from spectrod.errors import DeviceError
 from spectrod.text import printable
 
 DeviceKind = Literal["gpu", "accelerator", "cpu", "other"]
+_CPUINFO_BYTES_MAX = 1 << 14
+"""Bytes to read of the list of processors: the first one is enough."""
 _PREFERENCE: tuple[DeviceKind, ...] = ("gpu", "accelerator", "cpu", "other")
 
 
@@ -41,6 +44,8 @@ class DeviceInfo:
         Used only by ``spectrod.opencl``.
     shares_host_memory : bool
         Whether its kernels access the host's memory as fast as their own buffers.
+    vector_bytes : int
+        Width of the vectors that suit a processor [bytes]: 64 with AVX-512, else 32.
     """
 
     platform: str
@@ -56,6 +61,7 @@ class DeviceInfo:
     has_fp64: bool
     handle: Any = field(repr=False, compare=False)
     shares_host_memory: bool = False
+    vector_bytes: int = 32
 
     @property
     def label(self) -> str:
@@ -212,7 +218,27 @@ def _describe(device: Any, platform: Any, index: tuple[int, int]) -> DeviceInfo:
         has_fp64=bool(device.double_fp_config),
         handle=device,
         shares_host_memory=_kind(device.type) == "cpu",
+        vector_bytes=vector_bytes(),
     )
+
+
+@cache
+def vector_bytes(cpuinfo: Path = Path("/proc/cpuinfo")) -> int:
+    """Return the width of the vectors that suit this machine's processor [bytes].
+
+    Drivers cannot be asked: PoCL reports a width that was set when it was built.
+
+    Parameters
+    ----------
+    cpuinfo : Path
+        List of the processors and their features; without it, the width is 32.
+    """
+    try:
+        with cpuinfo.open("rb") as file:
+            features = file.read(_CPUINFO_BYTES_MAX).partition(b"\nflags")[2].partition(b"\n")[0]
+    except OSError:
+        return 32
+    return 64 if b"avx512f" in features.split() else 32
 
 
 def _kind(device_type: int) -> DeviceKind:

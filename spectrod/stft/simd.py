@@ -163,7 +163,7 @@ class SimdStft:
     def candidates(self, spec: StftSpec, device: DeviceInfo) -> Iterator[SimdShape]:
         """Lanes as columns and as frames, of both widths, with the best radices of the rows."""
         if device.kind == "cpu":
-            yield from shapes(spec)
+            yield from shapes(spec, device.vector_bytes)
 
     def load(self, values: Mapping[str, Any]) -> SimdShape:
         """Parameters from a file, as ``load_params``."""

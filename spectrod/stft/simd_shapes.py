@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from spectrod.fft.simd_shape import FACTORIZATIONS_MAX, SimdShape, row_factorizations
 from spectrod.stft.stage import StftSpec
 
-LANES = (16, 8)
+LANES = (8, 16)
 """Of a vector of float32."""
 
 _OWN_BYTES_MAX = 1 << 28
@@ -48,12 +48,17 @@ def _padded(shape: SimdShape, count: int) -> int:
     return (count + 2 * shape.lanes - 1) // shape.lanes * shape.lanes
 
 
-def shapes(spec: StftSpec) -> Iterator[SimdShape]:
-    """Shapes worth a try, the untuned choice first; none where nfft has a large prime or is odd."""
+def shapes(spec: StftSpec, vector_bytes: int) -> Iterator[SimdShape]:
+    """Shapes worth a try, the untuned choice first; none where nfft has a large prime or is odd.
+
+    Vectors as wide as the processor's registers come first. On two cores with AVX2, those of 16
+    lanes take 1.3 to 1.6 times the time of those of 8.
+    """
     if spec.nfft % 2 and not spec.iq:
         return
+    widest_first = 4 * max(LANES) <= vector_bytes
     for make in (_columns, _lines):
-        for lanes in LANES:
+        for lanes in sorted(LANES, reverse=widest_first):
             for shape in make(spec, lanes):
                 if own_bytes(shape, spec) <= _OWN_BYTES_MAX:
                     yield shape

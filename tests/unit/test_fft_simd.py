@@ -12,7 +12,7 @@ from spectrod.fft.simd_tables import column_twiddles, mirror_twiddles, row_twidd
 from spectrod.fft.stage import TransformSpec
 
 GOOD = SimdShape(8, (4, 8), columns=True)
-CPU = SimpleNamespace(kind="cpu", label="P/D")
+CPU = SimpleNamespace(kind="cpu", label="P/D", vector_bytes=32)
 GPU = SimpleNamespace(kind="gpu", label="P/D")
 
 

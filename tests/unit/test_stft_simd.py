@@ -16,7 +16,7 @@ from spectrod.types import NFFT_MAX
 GOOD = SimdShape(8, (4, 8), columns=True)
 LINES = SimdShape(8, (3, 3), columns=False)
 ODD = SimdShape(8, (5, 5), columns=False)
-CPU = SimpleNamespace(kind="cpu", label="P/D")
+CPU = SimpleNamespace(kind="cpu", label="P/D", vector_bytes=32)
 GPU = SimpleNamespace(kind="gpu", label="P/D")
 
 

@@ -1,0 +1,48 @@
+"""Width of the vectors of a processor, and the shapes of kernels that follow from it."""
+
+from dataclasses import replace
+
+import pytest
+
+from spectrod.fft.choice import untuned
+from spectrod.fft.simd import SIMD
+from spectrod.fft.stage import TransformSpec
+from spectrod.opencl.devices import vector_bytes
+from spectrod.stft.simd import SIMD as STFT_SIMD
+from spectrod.stft.stage import StftSpec
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        ("processor\t: 0\nflags\t\t: fpu sse avx2\n\nprocessor\t: 1\n", 32),
+        ("processor\t: 0\nflags\t\t: fpu avx2 avx512f avx512bw\nbugs\t\t: none\n", 64),
+        ("processor\t: 0\nflags\t\t: fpu avx512\nbugs\t\t: avx512f\n", 32),
+        ("processor\t: 0\nFeatures\t: fp asimd\n", 32),
+        ("", 32),
+    ],
+)
+def test_the_width_follows_from_the_features(tmp_path, text, width):
+    """Vectors have 64 bytes where the first processor has AVX-512, else 32."""
+    path = tmp_path / "cpuinfo"
+    path.write_text(text)
+    vector_bytes.cache_clear()
+    assert vector_bytes(path) == width
+    vector_bytes.cache_clear()
+
+
+def test_without_a_list_of_processors(tmp_path):
+    """Without the list, which only Linux has, vectors have 32 bytes."""
+    vector_bytes.cache_clear()
+    assert vector_bytes(tmp_path / "cpuinfo") == 32
+    vector_bytes.cache_clear()
+
+
+@pytest.mark.parametrize("family", [SIMD, STFT_SIMD])
+@pytest.mark.parametrize(("width", "lanes"), [(32, 8), (64, 16)])
+def test_the_untuned_choice_has_the_width_of_the_processor(opencl_device, family, width, lanes):
+    """Without tuning, lanes fill a register; the tuner tries both widths."""
+    device = replace(opencl_device, kind="cpu", vector_bytes=width)
+    spec = TransformSpec(1024) if family is SIMD else StftSpec(1024, 1024)
+    assert untuned(family, spec, device).lanes == lanes
+    assert {shape.lanes for shape in family.candidates(spec, device)} == {8, 16}
