@@ -97,7 +97,7 @@ def test_without_subscribers_each_product_is_computed_once(start):
     stats = running.stats()
     assert [one.state for one in stats] == ["running"] * 2
     assert [one.products for one in stats] == [("dbfs", "levels", "fine"), ("dbfs", "levels")]
-    assert all(stats.messages >= len(stats.products) for stats in running.stats())
+    wait_until(running, lambda: all(one.messages >= len(one.products) for one in running.stats()))
     assert sorted(running.publisher.history.topics()) == [
         "bands/noise/0/levels/",
         "bands/tone/0/levels/",
