@@ -161,7 +161,12 @@ class AnalysisConfig(Struct, frozen=True):
         ),
     ] = ""
     averaging: Annotated[
-        Averaging, _flag("KIND", f"averaging over the frames of a row: {_one_of(Averaging)} (none)")
+        str,
+        _flag(
+            "KIND",
+            f"averaging over the frames of a row: {_one_of(Averaging)}, floor, or the level "
+            "exceeded a percentage of the time as L90 (none)",
+        ),
     ] = "none"
     averaging_s: Annotated[
         float, _flag("TIME", "time constant of exponential averaging (125ms)")
@@ -200,7 +205,7 @@ class AnalysisConfig(Struct, frozen=True):
                 product=product,
                 calibration=calibration,
             )
-        if self.averaging in ("mean", "max", "min") and not self.rate_hz:
+        if self.averaging not in ("none", "exponential") and not self.rate_hz:
             raise ConfigError(
                 f"averaging={self.averaging!r}: needs rate_hz, the rows a second that it makes"
             )

@@ -11,6 +11,13 @@ from typing import Any, ClassVar, Literal, Self, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.averaging import (
+    EXCEEDED_RULE,
+    FLOOR,
+    PERCENTILE_BYTES_MAX,
+    exceeded_percent,
+    percentile_bytes,
+)
 from spectrod.bands import AUDIBLE_MIN_HZ, REASSIGNED, Bands, get_bands
 from spectrod.calibration import ChannelCalibration, Response, common_text
 from spectrod.chunks import Chunk, duration_ns
@@ -199,7 +206,7 @@ class SpectrumParameters(TypedDict, total=False):
     iq: bool
     weighting: Weighting
     bands: str
-    averaging: Averaging
+    averaging: str
     averaging_frames: int
     averaging_s: float
     rate_hz: float
@@ -249,8 +256,11 @@ class SpectrumSpec:
         Frequency weighting; see ``spectrod.weighting``.
     bands : str
         Name of bands, see ``spectrod.bands``; "" for bins.
-    averaging : {"none", "mean", "max", "min", "exponential"}
-        Averaging of power over frames; mean, max and min are over the frames of one row.
+    averaging : {"none", "mean", "max", "min", "exponential", "floor"} or str
+        Averaging of power over frames; all but "exponential" are over the frames of one row.
+        ``"L90"`` is the value exceeded 90 % of the time, the 10th percentile, for any percentage
+        above 0 and below 100 of up to three decimals. "floor" is the noise floor, see
+        ``spectrod.analysis.percentile``; of bins only.
     averaging_frames : int
         Frames per row, 1 to ``AVERAGING_FRAMES_MAX``; 1 without averaging. With rate_hz it follows
         from the rate: give 1 or that number.
@@ -299,7 +309,7 @@ class SpectrumSpec:
     iq: bool = False
     weighting: Weighting = "Z"
     bands: str = ""
-    averaging: Averaging = "none"
+    averaging: str = "none"
     averaging_frames: int = 1
     averaging_s: float = 0.125
     product: str = ""
@@ -385,7 +395,7 @@ class SpectrumSpec:
         _one_of("scaling", self.scaling, SCALINGS)
         _one_of("output", self.output, get_args(Output))
         _one_of("weighting", self.weighting, WEIGHTINGS)
-        _one_of("averaging", self.averaging, get_args(Averaging))
+        check_averaging(self.averaging)
         _one_of("align", self.align, get_args(Align))
 
     def _checked_taper(self) -> Window:
@@ -462,6 +472,7 @@ class SpectrumSpec:
         object.__setattr__(self, "averaging_frames", frames)
 
     def _check_averaging(self) -> None:
+        self._check_percentile()
         if self.averaging_frames < 1:
             raise ConfigError(f"averaging_frames={self.averaging_frames}: must be at least 1")
         if self.averaging_frames > AVERAGING_FRAMES_MAX:
@@ -471,6 +482,24 @@ class SpectrumSpec:
         if self.averaging == "none" and self.averaging_frames > 1:
             raise ConfigError(
                 f"averaging_frames={self.averaging_frames}: must be 1 without averaging"
+            )
+
+    def _check_percentile(self) -> None:
+        averaging = self.averaging
+        if exceeded_percent(averaging) is None:
+            return
+        if averaging == FLOOR and self.bands:
+            raise ConfigError(
+                f"averaging={FLOOR!r}: is of bins, the power of a band is distributed otherwise: "
+                "choose a percentile such as L90, or no bands"
+            )
+        n_values = self.n_signals * self.n_computed
+        n_bytes = percentile_bytes(self.averaging_frames, n_values)
+        if n_bytes > PERCENTILE_BYTES_MAX:
+            raise ConfigError(
+                f"averaging={averaging!r}: {n_values} values over {self.averaging_frames} frames "
+                f"need {n_bytes >> 20} MiB: must be at most {PERCENTILE_BYTES_MAX >> 20} MiB; "
+                "choose bands, a smaller nfft or fewer channels"
             )
 
     def _require_none(self, why: str, *names: str) -> None:
@@ -1006,6 +1035,14 @@ def _positive(name: str, given: float, unit: str) -> float:
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ConfigError(f"{name}={value!r}: must be one of {', '.join(allowed)}")
+
+
+def check_averaging(name: object) -> None:
+    """Raise ConfigError if there is no such averaging."""
+    if name in get_args(Averaging) or (isinstance(name, str) and exceeded_percent(name)):
+        return
+    known = ", ".join((*get_args(Averaging), FLOOR))
+    raise ConfigError(f"averaging={name!r}: must be one of {known}, or {EXCEEDED_RULE}")
 
 
 def _next_power_of_two(n: int) -> int:

@@ -13,7 +13,7 @@ from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.sample_layout import SampleLayout
 from spectrod.types import SpectrumSpec
-from spectrod.units import Float32Array, Float64Array
+from spectrod.units import Float32Array
 
 EngineKind = Literal["auto", "opencl", "numpy"]
 ENGINE_KINDS: tuple[EngineKind, ...] = get_args(EngineKind)
@@ -55,15 +55,16 @@ class FramePlan(Protocol):
         """Restart averages with the next submitted frames."""
         ...
 
-    def resume(self, count: AveragingState, power: Float64Array | None) -> None:
+    def resume(self, count: AveragingState, power: Any) -> None:
         """Continue the averages of another plan of the same spec, before the first frames.
 
         Parameters
         ----------
         count : AveragingState
             State of the other plan.
-        power : (signals, values) float64, optional
-            Its averaged power so far, of a mean the sum; None before a first frame.
+        power : (signals, values) float64 or Percentile, optional
+            Its averaged power so far, of a mean the sum; of percentiles the unfinished row; None
+            before a first frame.
         """
         ...
 

@@ -10,7 +10,8 @@ from spectrod.analysis.calibrated_rows import CalibratedRows
 from spectrod.analysis.cursor import Cursor, Timing
 from spectrod.analysis.engine import Engine, FramePlan, PendingRows
 from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
-from spectrod.analysis.response_plan import ResponsePlan, make_plan
+from spectrod.analysis.percentile_plan import PercentilePlan, make_plan
+from spectrod.analysis.response_plan import ResponsePlan
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.bands import is_host_only
 from spectrod.grid import row_period_s
@@ -428,7 +429,7 @@ class FrameScheduler:
             Frames of a full batch, and the maximum of all batches.
         """
         assert not self.in_flight
-        assert isinstance(self._plan, NumpyPlan | ResponsePlan)
+        assert isinstance(self._plan, NumpyPlan | PercentilePlan | ResponsePlan)
         plan.resume(self._plan.count, self._plan.average_power)
         self._plan, self._buffer = plan, buffer
         self._engine_name = _name_of(self.spec, engine)

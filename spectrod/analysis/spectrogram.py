@@ -14,7 +14,7 @@ from spectrod.analysis.engine_pool import ENGINE_POOL
 from spectrod.analysis.iq import as_channels
 from spectrod.analysis.parallel import copy
 from spectrod.analysis.parameters import require_known, showing
-from spectrod.analysis.response_plan import make_plan
+from spectrod.analysis.percentile_plan import make_plan
 from spectrod.analysis.sample_buffer import SampleBuffer, aligned_memory
 from spectrod.analysis.samples import (
     along_time,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spectrod.analysis.cursor import Timing
 from spectrod.analysis.engine import IN_FLIGHT_MAX, Engine, fallback_for
 from spectrod.analysis.frame_scheduler import FrameScheduler
-from spectrod.analysis.response_plan import make_plan
+from spectrod.analysis.percentile_plan import make_plan
 from spectrod.analysis.samples import is_finite, memory_of, require_finite
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.sample_layout import SampleLayout

@@ -18,6 +18,7 @@ from spectrod.formats.picture.options import CHANNELS_AS, STRIPS, PictureOptions
 from spectrod.formats.picture.pixelmap import options_of, read_pixel_map
 from spectrod.formats.picture.theme import THEMES
 from spectrod.settings import AnalysisConfig
+from spectrod.types import check_averaging
 
 _ALTERNATIVES = (("levels", "dynamic_range_db", "percentiles"), ("raw", "strips"))
 """Groups of flags: a given one overrides what an old picture set for the others."""
@@ -199,8 +200,8 @@ def like(path: Path) -> dict[str, Any]:
     }
     others = {name: pixels.analysis[name] for name in parameters if name in pixels.analysis}
     try:
-        msgspec.convert(others, AnalysisConfig)
-    except msgspec.ValidationError as error:
+        check_averaging(msgspec.convert(others, AnalysisConfig).averaging)
+    except (ConfigError, msgspec.ValidationError) as error:
         raise InputError(f"{path}: damaged description: {error}") from error
     options = options_of(pixels, path)
     return settings | others | {name: getattr(options, name) for name in options.chosen()}

@@ -1,6 +1,7 @@
 """From what a spectrum means to what a stage computes: the scale, weights and bands in numbers."""
 
 from math import expm1
+from typing import cast
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from spectrod.bands import Bands, is_host_only
 from spectrod.errors import ConfigError
 from spectrod.grid import RowGrid
 from spectrod.stft.stage import BandRows, RowPlaces, StftSpec, StftTables
-from spectrod.types import SampleFormat, SpectrumSpec
+from spectrod.types import Averaging, SampleFormat, SpectrumSpec
 from spectrod.units import Float64Array
 from spectrod.weighting import power_factors
 
@@ -52,7 +53,7 @@ def kernel_spec(
         spec.output,
         weighted=spec.weighting != "Z" or spec.common_response is not None,
         n_bands=0 if bands is None else spec.n_computed,
-        averaging=spec.averaging,
+        averaging=cast("Averaging", spec.averaging),  # no percentile: those are the host's
         decibels=spec.scaling == "dbfs",
         placed=not spec.grid.is_even,
     )

@@ -69,13 +69,13 @@ def mean_over_median(spec: SpectrumSpec) -> float:
     """Return the ratio of mean to median of a bin of Gaussian noise.
 
     A mean of K independent frames has a gamma distribution of shape K, whose median is the mean
-    times about ``(1 - 1 / (9 K))**3`` [1]_. Maxima and minima have no such ratio: 1.
+    times about ``(1 - 1 / (9 K))**3`` [1]_. Other averages have no such ratio: 1.
 
     References
     ----------
     .. [1] E. B. Wilson and M. M. Hilferty, "The distribution of chi-square", PNAS 17, 1931.
     """
-    if spec.averaging in ("max", "min"):
+    if spec.averaging not in ("none", "mean", "exponential"):
         return 1.0
     return float((1.0 - 1.0 / (9.0 * _independent_frames(spec))) ** -3)
 

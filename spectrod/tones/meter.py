@@ -56,7 +56,7 @@ class ToneMeter:
         require_bins(spec, what, unweighted=True)
         if spec.iq:
             raise ConfigError(f"iq=True: {what} are measured in real signals")
-        if spec.averaging in ("max", "min"):
+        if spec.averaging not in ("none", "mean", "exponential"):
             raise ConfigError(
                 f"averaging={spec.averaging!r}: {what} are measured in frames or their mean"
             )

@@ -119,7 +119,8 @@ class SpectrumHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
     weighting: str = "Z"
     """Frequency weighting, ``A``, ``C``, or ``Z`` for none."""
     averaging: str = "none"
-    """``none``, ``mean``, ``max``, ``min`` or ``exponential``, of power over frames."""
+    """Of power over frames: ``none``, ``mean``, ``max``, ``min``, ``exponential``, ``floor``, or
+    ``L90`` for what is exceeded 90 % of the time."""
     averaging_frames: _Positive = 1
     """Frames in a row of the average; 1 without averaging."""
     averaging_s: _Seconds | None = None

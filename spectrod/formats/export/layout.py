@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.averaging import FLOOR, exceeded_percent
 from spectrod.formats.description import Description
 from spectrod.formats.export.rows import COLUMNS, Rows
 from spectrod.types import ZERO_DB, Int64Array, SpectrumSpec
@@ -265,7 +266,7 @@ def _values(description: Description) -> Variable:
         "spectrod_unit": spec.unit,
         "reference_level": spec.reference,
         "calibration": description.cal_id or "none",
-        "cell_methods": _cell_methods(spec),
+        **_cell_methods(spec, has_frequency=True),
         "coordinates": "channel_name band_name" if names_of_bands(spec) else "channel_name",
         "coverage_content_type": "physicalMeasurement",
     }
@@ -287,7 +288,7 @@ def _broadband(description: Description) -> Variable:
         "spectrod_unit": spec.broadband_unit,
         "reference_level": reference,
         "calibration": description.cal_id or "none",
-        "cell_methods": f"time: {_time_method(spec)}",  # no frequency: it is summed over
+        **_cell_methods(spec, has_frequency=False),  # it is summed over
         "comment": "sum of the power of all bins from 0 Hz to half the sample rate, both included",
         "coordinates": "channel_name",
         "coverage_content_type": "physicalMeasurement",
@@ -298,12 +299,24 @@ def _broadband(description: Description) -> Variable:
 def _time_method(spec: SpectrumSpec) -> str:
     if spec.averaging == "exponential":
         return f"mean (exponential, of power, {spec.averaging_s:g} s)"
+    if spec.averaging == "L50":
+        return "median (of power)"
     return f"{_METHODS[spec.averaging]} (of power)"
 
 
-def _cell_methods(spec: SpectrumSpec) -> str:
-    method = f"time: {_time_method(spec)}"
-    if not spec.bands:
-        return method
-    over = "mean" if spec.scaling == "density" else "sum"
-    return f"{method} frequency: {over} (of power)"
+def _cell_methods(spec: SpectrumSpec, *, has_frequency: bool) -> dict[str, str]:
+    """Return ``cell_methods``, and what CF has no method for as a comment."""
+    found, comment = [], {}
+    percent = exceeded_percent(spec.averaging)
+    if percent is None or spec.averaging == "L50":
+        found.append(f"time: {_time_method(spec)}")
+    elif spec.averaging == FLOOR:
+        comment["statistic"] = f"noise floor over {spec.averaging_frames} frames"
+    else:
+        comment["statistic"] = (
+            f"exceeded {percent:g} % of the time, of {spec.averaging_frames} frames"
+        )
+    if spec.bands and has_frequency:
+        over = "mean" if spec.scaling == "density" else "sum"
+        found.append(f"frequency: {over} (of power)")
+    return ({"cell_methods": " ".join(found)} if found else {}) | comment

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spectrod.averaging import exceeded_percent
 from spectrod.constant_q import is_constant_q
 from spectrod.errors import ConfigError
 from spectrod.formats.picture.raster import column_spans
@@ -292,5 +293,6 @@ class RowStrips:
         begin = first_sample - self._first - n_row / 2.0 + self._hop / 2.0
         spans = self._cells.spans(begin, n_samples, width)
         # The sum of the largest powers of all bins is not the mean square of any frame.
-        name = _ROW_NAMES.get(spec.averaging, "RMS")
+        is_ranked = exceeded_percent(spec.averaging) is not None
+        name = _ROW_NAMES.get(spec.averaging, f"of {spec.averaging}" if is_ranked else "RMS")
         return Envelope(None, None, self._cells.mean_square(spans), name)
