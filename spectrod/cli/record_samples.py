@@ -406,7 +406,7 @@ def _pictured(
     analysis = settings.analysis
     if found.view == "spectrogram":
         win_length = analysis.win_length
-        automatic = 0 if args.win_length else _picture_window(analysis, source.fs, look)
+        automatic = 0 if args.win_length else _picture_window(analysis, source.fs, look, n_samples)
         requested = _framed(
             args, analysis, source.fs, automatic or win_length, n_samples, look.width
         )
@@ -424,10 +424,12 @@ def _pictured(
     return pooled(spec, n_samples, look.width, look.pool)
 
 
-def _picture_window(analysis: AnalysisConfig, fs: float, look: PictureOptions) -> int:
+def _picture_window(
+    analysis: AnalysisConfig, fs: float, look: PictureOptions, n_samples: int | None
+) -> int:
     longest = analysis.nfft or NFFT_MAX
     if is_constant_q(analysis.bands):
-        return min(window_of_filters(analysis.bands, fs, look.f_min), longest)
+        return min(window_of_filters(analysis.bands, fs, look.f_min, n_samples), longest)
     # The transforms of a reassigned spectrogram are of half a window.
     return min(window_for(fs) * (2 if analysis.bands == REASSIGNED else 1), longest)
 

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 from spectrod.cli import main
-from spectrod.constant_q import COEFFICIENTS_MAX, constant_q_bands, filter_groups
+from spectrod.constant_q import (
+    COEFFICIENTS_MAX,
+    constant_q_bands,
+    filter_groups,
+    win_length_from,
+)
 from spectrod.errors import ConfigError
+from spectrod.formats.picture.framing import window_of_filters
 from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.stft.tables import kernel_spec
 from spectrod.types import SpectrumSpec, bands_left_out
@@ -103,3 +109,20 @@ def test_a_picture_shows_a_tone_at_its_frequency(tmp_path, monkeypatch, name):
     assert np.nanmax(middle) == pytest.approx(-20.0, abs=0.15)
     assert np.isnan(read.level[:, [0, -1]]).all()
     assert not np.isnan(middle).any()
+
+
+@pytest.mark.parametrize(("bands", "seconds"), [("cqt:12", 60), ("vqt:24", 60.1)])
+def test_the_default_filters_of_a_picture_reach_down_to_c1_or_20_hz(bands, seconds):
+    """With a long recording the window holds the lowest filter."""
+    lowest_hz = 32.7 if bands.startswith("cqt") else 20.0
+    assert window_of_filters(bands, FS, None, int(seconds * FS)) == win_length_from(
+        bands, FS, lowest_hz
+    )
+    assert window_of_filters(bands, FS, None, None) == win_length_from(bands, FS, lowest_hz)
+
+
+def test_the_default_filters_of_a_picture_leave_most_of_a_short_recording():
+    """Half of the window is missing at each end, so that it is at most a quarter, unless asked."""
+    assert window_of_filters("cqt:24", FS, None, 68545) == 68545 // 4
+    assert window_of_filters("cqt:24", FS, None, 100) == 2048
+    assert window_of_filters("cqt:24", FS, 32.7, 68545) == win_length_from("cqt:24", FS, 32.7)

@@ -14,6 +14,8 @@ PRODUCT = "picture"
 _WINDOW_SECONDS = 0.043
 _WINDOW_MIN, _WINDOW_MAX = 64, 8192
 _C1_HZ = 32.7
+_FILTER_SHARE_MAX = 0.25
+"""Longest filter that is chosen, as a share of the recording: half of it is missing at each end."""
 _ROWS_PER_PIXEL = 2
 _AVERAGING_FRAMES_MAX = 256
 """Largest number of frames per row: a device's cores share the rows of a batch."""
@@ -25,15 +27,19 @@ def window_for(fs: float) -> int:
     return int(min(max(2**exponent, _WINDOW_MIN), _WINDOW_MAX))
 
 
-def window_of_filters(bands: str, fs: float, f_min_hz: float | None) -> int:
+def window_of_filters(bands: str, fs: float, f_min_hz: float | None, n_samples: int | None) -> int:
     """Return a window length for the filters of a constant-Q transform [samples].
 
     Its longest filter is that of ``f_min_hz``, by default of the note C1, or of a variable-Q
-    transform the lowest one.
+    transform the lowest one; and by default at most a quarter of the recording's ``n_samples``.
     """
     default_hz = AUDIBLE_MIN_HZ if bands.startswith("vqt:") else _C1_HZ
     lowest_hz = max(default_hz if f_min_hz is None else f_min_hz, fs / NFFT_MAX)
-    return min(win_length_from(bands, fs, lowest_hz), NFFT_MAX)
+    win_length = min(win_length_from(bands, fs, lowest_hz), NFFT_MAX)
+    if f_min_hz is None and n_samples is not None:
+        longest = max(window_for(fs), int(_FILTER_SHARE_MAX * n_samples))
+        return min(win_length, longest)
+    return win_length
 
 
 def hop_for(win_length: int, n_samples: int | None, width: int) -> int:
