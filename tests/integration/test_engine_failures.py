@@ -120,13 +120,19 @@ def test_all_resolutions_fall_back_together(engine, monkeypatch, where):
         assert engines[-1] == "numpy"
 
 
-def test_an_average_restarts_with_the_undelivered_frames(engine, monkeypatch):
+@pytest.mark.parametrize(
+    ("averaging", "of_frames"),
+    [("mean", lambda power: power.mean(axis=0)), ("L60", lambda power: np.sort(power, axis=0)[1])],
+    ids=["mean", "L60"],
+)
+def test_an_average_restarts_with_the_undelivered_frames(engine, monkeypatch, averaging, of_frames):
     """After a failure rows are whole averages, marked as not contiguous, and losses are counted."""
-    frames = FrameStream(AVERAGED, engine)
+    spec = replace(AVERAGED, averaging=averaging)
+    frames = FrameStream(spec, engine)
     batches = frames.push(Block(NOISE[:, :1024], 0, 0, 0))  # seven frames: a row and two
     lose(engine, monkeypatch, "launch")
     batches += frames.push(Block(NOISE[:, 1024:3000], 1024, 0, 0))
-    values, index, _ = joined(batches, AVERAGED)
+    values, index, _ = joined(batches, spec)
     # One was computed in vain; the newest waited for the next one.
     np.testing.assert_array_equal(index, [0, 6 * 128, 11 * 128, 16 * 128])
     assert [batch.discontinuity for batch in batches] == [False, True]
@@ -134,7 +140,7 @@ def test_an_average_restarts_with_the_undelivered_frames(engine, monkeypatch):
     assert (frames.cut_frames, frames.gaps) == (1, 0)
     single = replace(AVERAGED, averaging="none", averaging_frames=1)
     power, *_ = joined(run(NumpyEngine(), single)[1], single)
-    np.testing.assert_allclose(values[1], power[6:11].mean(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(values[1], of_frames(power[6:11]), rtol=1e-4)
 
 
 @pytest.mark.parametrize("where", ["launch", "wait"])
