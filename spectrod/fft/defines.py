@@ -44,7 +44,7 @@ class KernelDefines:
     split_exchange : bool
         Real and imaginary parts one after the other through the same local memory.
     local_pad : int
-        A gap of one value in local memory after so many; 0 for none.
+        Values in local memory between gaps of one value; 0 for no gaps.
     lines_first : bool
         Neighbouring work-items have neighbouring lines.
     lines_last : bool

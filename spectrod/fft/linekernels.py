@@ -56,7 +56,7 @@ class LineKernel:
         self._arguments = Arguments(context.kernel(file, name, pairs))
 
     def launch(self, lines: int, values: int, *arguments: Any) -> Any:
-        """Queue it over lines of so many values, with integers as ulong; return the event."""
+        """Queue it over lines of a number of values, with integers as ulong; return the event."""
         self._arguments.set(0, (np.uint64(a) if isinstance(a, int) else a for a in arguments))
         across = -(-values // self._group_values) * _GROUP_ITEMS
         size = across, min(lines, _GROUPS_MAX)

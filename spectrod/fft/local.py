@@ -27,7 +27,7 @@ _GROUP_ITEMS = 32
 _VALUES_MAX = 32
 _REGISTERS_COST = 0.4  # passes, of 32 values an item instead of 16
 _CROWD_ITEMS = 200
-_CROWD_COST = 0.5  # passes, of barriers that so many items wait at
+_CROWD_COST = 0.5  # passes, of barriers at which all items of a large group wait
 _LISTS_MAX = 5
 # A CPU keeps what a work-group's items hold on the stack, several times over: PoCL 3.1 crashed with
 # 4 MiB and its 8 MiB of stack.
@@ -51,7 +51,7 @@ class LocalShape:
     split_exchange : bool
         Real and imaginary parts one after the other through the same local memory.
     local_pad : int
-        A gap of one value in local memory after so many, against bank conflicts; 0 for none.
+        Values in local memory between gaps of one value, against bank conflicts; 0 for no gaps.
     lines_first : bool
         Whether neighbouring items work on neighbouring lines, for lines that are columns.
     lines_last : bool
@@ -122,7 +122,7 @@ class LocalShape:
         return planes * self.lines * (places + gaps) * real_bytes
 
     def fits(self, device: DeviceInfo, real_bytes: int, held_lines: int = 1) -> bool:
-        """Return True if the device can run this shape with so many lines per work-item."""
+        """Return True if the device can run this shape with a number of lines per work-item."""
         group_bytes = 2 * real_bytes * held_lines * self.values * self.group_items
         is_too_deep = device.kind == "cpu" and group_bytes > _CPU_GROUP_BYTES
         return (

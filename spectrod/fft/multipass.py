@@ -306,7 +306,7 @@ def _columns_shapes(
     spec: TransformSpec,
     form: _Form,
 ) -> tuple[LocalShape, ...] | None:
-    """Shapes of the passes with so many columns a group, before and in the last one.
+    """Shapes of the passes with a number of columns a group, before and in the last one.
 
     None if one does not fit the device. A pass that has the bins of real lines holds twice as many
     columns: pairs.

@@ -25,7 +25,7 @@ from spectrod.opencl.hostmemory import host_memory
 
 Axes = Sequence[int]
 
-# Input, output, what is between them and a transpose's scratch: no more than so many planes.
+# Input, output, what is between them and a transpose's scratch: at most this number of planes.
 _PLANES_AT_WORK = 5
 
 

@@ -155,7 +155,7 @@ class AxisPlan:
             raise ConfigError(f"{name} is on another queue than the plan: must be on the plan's")
 
     def _queue(self, out: Any, x: Any, out_row: int, in_row: int) -> None:
-        """Queue the transform of rows, whose middle axis has room for so many values."""
+        """Queue the transform of rows, whose middle axis has room for a number of values."""
         axis = self._axis % x.ndim
         outer, inner = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
         if outer * inner == 0:

@@ -135,7 +135,7 @@ class Stage(Protocol):
     spec : TransformSpec
         What it computes.
     strided : bool
-        Whether inner may be more than 1; if not, whoever uses it transposes.
+        Whether inner may be more than 1; if not, the caller transposes.
     """
 
     spec: TransformSpec

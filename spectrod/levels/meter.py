@@ -32,14 +32,14 @@ HISTOGRAM_BYTES_MAX = 1 << 29
 """Largest memory of the histograms of percentiles [bytes]."""
 
 _CLOCK_STEP_NS = 10_000_000
-"""Difference of a block's time from that of its samples by count from which the count is set
-anew [ns]."""
+"""Difference of a block's time from that of its samples by count above which the
+time is taken from the block again [ns]."""
 _FILTER_SETTLE_S = 0.1
 """Time in which the weightings A and C forget an offset at the start [s]: 6 time constants of
 their double pole at 20.6 Hz."""
 _CLOCK_SLACK_S = 0.05
-"""Distance of a bound of an interval from the present sample that counts as none, where the clock
-was set anew [s]."""
+"""Distance of a bound of an interval from the present sample that counts as none, where the time
+was taken from a block again [s]."""
 _RANGED = ("eq", "last", "max", "min", "percentile", "period")
 """Kinds of quantities that the lower limit applies to."""
 _LOUDNESS_SETTLE_S = {"LUFS_S": 3.0, "LUFS_Smax": 3.0, "LRA": 60.0}

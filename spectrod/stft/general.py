@@ -207,7 +207,7 @@ class FrameSpectra(Protocol):
     """Samples to the spectra of frames, on a device."""
 
     def scratch_bytes(self, lines: int) -> int:
-        """Bytes of scratch memory for so many lines."""
+        """Bytes of scratch memory for a number of lines."""
         ...
 
     def launch(self, spectra: Lines, frames: Frames, place: Slice, scratch: Any) -> list[Any]:

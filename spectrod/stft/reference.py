@@ -130,7 +130,7 @@ class ReferenceStft:
         self._factors = bin_factors(spec, tables)
 
     def average(self, frames: int) -> HostAverage | None:
-        """Start what ``rows`` needs for so many frames a row; None where nothing is averaged."""
+        """Start what ``rows`` needs to average frames to rows; None where nothing is averaged."""
         if self.spec.averaging == "none":
             return None
         return HostAverage(self.spec.averaging, frames, self._tables.smoothing)
@@ -144,7 +144,7 @@ class ReferenceStft:
         average: HostAverage | None = None,
         places: RowPlaces | None = None,
     ) -> NDArray[Any]:
-        """Compute the rows of so many frames.
+        """Compute the rows of a number of frames.
 
         Parameters
         ----------

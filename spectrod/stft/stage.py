@@ -241,7 +241,7 @@ class Average:
     primed: bool = False
 
     def rows(self, n_frames: int) -> int:
-        """Rows that so many more frames finish."""
+        """Return the number of rows that a number of further frames finish."""
         return (self.done + n_frames) // self.frames
 
 

@@ -93,7 +93,7 @@ def test_rows_at_a_rate_are_over_the_frames_that_begin_in_them(engine, rate_hz):
 
 
 def test_a_gap_cuts_a_row(engine):
-    """The row before a gap is over its own frames and says how many; the next one starts anew."""
+    """The row before a gap is over its own frames and says how many; the next one starts again."""
     x = noise()
     spec = SpectrumSpec(FS, 2, "hann", WIN, HOP, averaging="L50", averaging_frames=20)
     plain = SpectrumSpec(FS, 2, "hann", WIN, HOP)
