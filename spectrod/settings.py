@@ -14,7 +14,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from spectrod.bands import check_name as check_bands
 from spectrod.calibration import ChannelCalibration, calibration_of, load_calibration
 from spectrod.errors import ConfigError
-from spectrod.levels import LevelMeter
 from spectrod.levels.intervals import LevelAlign
 from spectrod.levels.quantities import QUANTITIES_DEFAULT
 from spectrod.names import check_name, name_channels
@@ -303,6 +302,8 @@ class LevelsConfig(Struct, frozen=True):
         ConfigError
             If a rule is broken.
         """
+        from spectrod.levels import LevelMeter  # noqa: PLC0415 - most configurations have no levels
+
         check_name("name of levels", self.name)
         LevelMeter(
             RATE_DEFAULT_HZ,
