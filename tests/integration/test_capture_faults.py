@@ -170,6 +170,7 @@ def test_server_that_is_killed_and_started_again(playing):
     report(noticed_s=noticed_s, back_s=back_s)
 
 
+@pytest.mark.extended
 def test_server_that_stands_still_for_two_seconds(playing):
     """A server stopped for two seconds is reported as waiting and then delivers without a loss."""
     with Listener() as listener:
@@ -184,6 +185,7 @@ def test_server_that_stands_still_for_two_seconds(playing):
     report(noticed_s=noticed_s, back_s=back_s)
 
 
+@pytest.mark.extended
 def test_server_that_stands_still_for_too_long(playing):
     """A server stopped for too long makes capture restart, with a gap right to one block."""
     with Listener() as listener:
@@ -247,6 +249,7 @@ def test_process_that_is_killed(playing):
     report(noticed_s=noticed_s, back_s=back_s)
 
 
+@pytest.mark.extended
 def test_process_that_stands_still(playing):
     """A stopped capture process is killed and replaced within five seconds, with an exact gap."""
     before = children()
@@ -262,6 +265,7 @@ def test_process_that_stands_still(playing):
     report(noticed_s=noticed_s, back_s=back_s)
 
 
+@pytest.mark.extended
 def test_callbacks_that_stop_in_a_living_process(playing):
     """If callbacks stop in a living process whose stream claims to be active, capture restarts."""
     before = children()
@@ -370,6 +374,7 @@ def test_device_that_delivers_in_bursts(silent_server):
 # ---- losses that the sound system flags
 
 
+@pytest.mark.extended
 def test_overflow_that_the_sound_system_flags(jack_server):
     """JACK flags a loss without a size, and the clock finds its size to one block."""
     jack_server.start()
@@ -392,6 +397,7 @@ def test_overflow_that_the_sound_system_flags(jack_server):
     report(gap_s=gap_s)
 
 
+@pytest.mark.extended
 def test_jack_that_is_killed_and_started_again(jack_server):
     """PortAudio hangs when it closes a killed JACK's stream, so its process is replaced."""
     jack_server.start()

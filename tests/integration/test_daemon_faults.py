@@ -81,6 +81,7 @@ def test_subscriber_hears_of_a_capture_process_that_is_killed(sound_server):
         os.kill(new, 0)
 
 
+@pytest.mark.extended
 def test_a_suspended_daemon_reports_its_losses(sound_server):
     """After ten seconds without a processor, the daemon reports what it lost from the capture."""
     with Daemon() as daemon:

@@ -333,6 +333,7 @@ def test_a_product_that_is_added_is_computed_on_demand(start):
 
 
 @pytest.mark.slow
+@pytest.mark.extended
 def test_programs_for_a_change_are_compiled_before_it(opencl_device, tmp_path, monkeypatch):
     """Programs for a change are compiled before it, so new rows add none to the cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

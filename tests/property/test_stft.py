@@ -85,6 +85,7 @@ def pushed(frames, blocks):
 
 @ANYHOW
 @given(edges=cuts, chosen=specs, **waits)
+@pytest.mark.forms(1)
 def test_any_cut_into_blocks_and_batches_gives_the_same_rows(engine, edges, chosen, **waits):
     """In any blocks and batches every row comes once, with the same bits and the same time."""
     blocks = [block(a, z) for a, z in pairwise(edges)]
@@ -98,6 +99,7 @@ def test_any_cut_into_blocks_and_batches_gives_the_same_rows(engine, edges, chos
 
 @ANYHOW
 @given(edges=cuts, lost=st.sets(st.integers(0, 12), max_size=4), chosen=specs, **waits)
+@pytest.mark.forms(1)
 def test_gaps_anywhere_are_reported_and_never_bridged(engine, edges, lost, chosen, **waits):
     """With missing blocks, rows are those of each contiguous run, and gaps add up."""
     spans = list(pairwise(edges))
