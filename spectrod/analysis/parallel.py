@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any, TypeVar
 
@@ -41,7 +41,11 @@ def in_parts(work: Callable[[slice], T], n: int, n_bytes: int) -> list[T]:
     parts = [slice(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
     threads = _threads(os.getpid())
     others = [threads.submit(work, part) for part in parts[1:]]
-    return [work(parts[0]), *(other.result() for other in others)]
+    try:
+        return [work(parts[0]), *(other.result() for other in others)]
+    except BaseException:
+        wait(others)  # they write to memory that the caller may use again
+        raise
 
 
 def copy(out: NDArray[Any], source: NDArray[Any], axis: int) -> None:

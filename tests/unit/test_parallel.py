@@ -1,5 +1,8 @@
 """Work in parts by several threads."""
 
+import os
+import threading
+
 import numpy as np
 import pytest
 
@@ -33,3 +36,21 @@ def test_an_error_in_a_part_is_raised():
 
     with pytest.raises(ValueError, match="the last part"):
         in_parts(work, 8, 1 << 30)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_is_raised_when_no_part_writes_any_more(error, monkeypatch):
+    """Ctrl-C or an error in one part leaves after all others: their memory may be used again."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    has_failed, written = threading.Event(), []
+
+    def work(part):
+        if part.start == 0:
+            has_failed.set()
+            raise error
+        assert has_failed.wait(60)
+        written.append(part)
+
+    with pytest.raises(error):
+        in_parts(work, 8, 1 << 30)
+    assert written == [slice(4, 8)]
