@@ -61,9 +61,9 @@ class Site:
         (one,) = [one for one in self.call("status")["recorders"] if one["name"] == name]
         return one
 
-    def await_rows(self, name, n_more):
-        """Wait for a number of new rows, at each heartbeat of the daemon."""
-        expected = self.recorder(name)["rows"] + n_more
+    def await_rows(self, name, n_more, n_before=None):
+        """Wait for a number of new rows, from now or a number before, at each heartbeat."""
+        expected = (self.recorder(name)["rows"] if n_before is None else n_before) + n_more
         deadline_s = time.monotonic() + SECONDS
         while self.recorder(name)["rows"] < expected:
             assert time.monotonic() < deadline_s, self.recorder(name)
@@ -175,11 +175,12 @@ def test_a_request_has_it_record_around_now(start):
     keys = "min_free_mb = 1\npre_roll_s = 0.5\npost_roll_s = 0.2\nsamples = 'wav'\n"
     site = start(f"[recordings.event]\ntriggers = ['control']\n{keys}[recordings.all]\n")
     site.await_rows("all", 60)
-    assert site.recorder("event")["state"] == "armed"
+    armed = site.recorder("event")
+    assert armed["state"] == "armed"
     before_ns = time.time_ns()
     assert site.call("record.trigger", name="event") == ["event/tone"]
     asked_ns = time.time_ns()
-    site.await_rows("event", 30)
+    site.await_rows("event", 30, armed["rows"])  # those before the request come at once
     site.await_state("event", "armed")
     with pytest.raises(
         SpectrodError, match=r"recording='all', source='': no such .* event of tone"
