@@ -48,6 +48,22 @@ WHEN = (
 """The forms of a position in a recording, for help texts."""
 
 
+def add_range(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose a range of samples, and their time."""
+    parser.add_argument("--duration", metavar="TIME", help=f"stop after {TIME}")
+    parser.add_argument(
+        "--start",
+        metavar="WHEN",
+        help=f"start position in a recording: {WHEN}; of a live source, the UTC to wait "
+        "for, as 04:30",
+    )
+    parser.add_argument(
+        "--start-time",
+        metavar="ISO8601",
+        help="UTC of the first sample, as 2026-05-01T04:30:00Z (from the file's header or name)",
+    )
+
+
 def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
     """Add the flags of a source; one default, as text, depends on the command."""
     group = parser.add_argument_group("source")

@@ -31,18 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "tcp:// or ipc://; of several files, each is recorded to outputs of its own",
     )
     add_outputs(parser)
-    parser.add_argument("--duration", metavar="TIME", help=f"stop after {options.TIME}")
-    parser.add_argument(
-        "--start",
-        metavar="WHEN",
-        help=f"start position in a recording: {options.WHEN}; of a live source, the UTC to wait "
-        "for, as 04:30",
-    )
-    parser.add_argument(
-        "--start-time",
-        metavar="ISO8601",
-        help="UTC of the first sample, as 2026-05-01T04:30:00Z (from the file's header or name)",
-    )
+    options.add_range(parser)
     add_picture(parser)
     options.add_source(parser, pace="full")
     options.add_iq(parser)

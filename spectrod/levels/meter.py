@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntFlag
-from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.errors import ConfigError, InputError
+from spectrod.levels.chunks import SampleChunks, check_stream
 from spectrod.levels.histogram import BYTES_PER_CHANNEL
 from spectrod.levels.intervals import (
     IntervalGrid,
@@ -20,12 +20,11 @@ from spectrod.levels.intervals import (
 )
 from spectrod.levels.loudness import channel_weights as checked_weights
 from spectrod.levels.quantities import QUANTITIES_DEFAULT, LevelQuantity, parse_quantities
-from spectrod.levels.recursive import CHUNK_SAMPLES
 from spectrod.levels.signals import Needs, SignalChain
 from spectrod.levels.tally import Part, Tally
 from spectrod.levels.time_weighting import SETTLE_S
 from spectrod.levels.values import UNCALIBRATED_DB, Scale, values_of
-from spectrod.types import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ, Block
+from spectrod.types import Block
 from spectrod.units import Float64Array
 
 HISTOGRAM_BYTES_MAX = 1 << 29
@@ -146,7 +145,7 @@ class LevelMeter:
         channel_weights: Sequence[float] | None = None,
         lower_limit_db: float | None = None,
     ) -> None:
-        _check_stream(fs, channels)
+        check_stream(fs, channels)
         self.fs, self.channels, self.interval_s = float(fs), channels, float(interval_s)
         self.quantities = parse_quantities(quantities, self.interval_s)
         self._needs = Needs.of(self.quantities)
@@ -162,9 +161,8 @@ class LevelMeter:
         weights = checked_weights(channels, channel_weights) if self._needs.loudness else ()
         self._chain = SignalChain(self._needs, self.fs, channels, weights)
         self._settle_samples = round(max(map(_settle_s, self.quantities)) * self.fs)
-        self._chunk = np.zeros((channels, CHUNK_SAMPLES))
-        self._n_held = 0
-        self._position = self._run_first = first_sample
+        self._chunks = SampleChunks(channels, first_sample)
+        self._run_first = first_sample
         self._new_clock: tuple[int, int] | None = None
         self._period, self._period_end = 0, 0
         self._span: _LevelSpan | None = None
@@ -203,7 +201,7 @@ class LevelMeter:
         Parameters
         ----------
         samples : (channels, n) or (n,) array_like
-            Finite samples [FS].
+            Finite samples, floating-point [FS].
         missing_samples : int
             Samples that are missing before them. The filters then start again.
         utc_ns : int, optional
@@ -218,24 +216,17 @@ class LevelMeter:
         Raises
         ------
         ConfigError
-            If the shape is wrong, or a time is needed and there is none.
+            If the shape or dtype is wrong, or a time is needed and there is none.
         InputError
             If a sample is not finite.
         """
-        given = self._checked(samples)
+        given = self._chunks.checked(samples)
         rows: list[LevelRow] = []
         if missing_samples > 0:
             rows += self._skip(missing_samples)
         self._set_clock(utc_ns)
-        first, n = 0, given.shape[1]
-        while first < n:
-            stop = min(n, first + CHUNK_SAMPLES - self._n_held)
-            self._chunk[:, self._n_held : self._n_held + stop - first] = given[:, first:stop]
-            self._n_held += stop - first
-            self._position += stop - first
-            first = stop
-            if self._n_held == CHUNK_SAMPLES:
-                rows += self._measure()
+        for _ in self._chunks.fill(given):
+            rows += self._measure()
         return rows
 
     def finish(self) -> list[LevelRow]:
@@ -258,55 +249,40 @@ class LevelMeter:
             raise InputError("no samples: there are no levels")
         return self._row(self._total)
 
-    def _checked(self, samples: ArrayLike) -> NDArray[Any]:
-        given = np.asarray(samples)
-        if given.ndim == 1 and self.channels == 1:
-            given = given[np.newaxis]
-        if given.ndim != 2 or given.shape[0] != self.channels or given.dtype.kind not in "fiu":
-            raise ConfigError(
-                f"samples of shape {given.shape}, {given.dtype}: must be ({self.channels}, n) real "
-                "numbers"
-            )
-        if given.dtype.kind == "f" and not np.isfinite(given).all():
-            raise InputError(f"samples after {self._position}: not finite")
-        return given
-
     def _set_clock(self, utc_ns: int | None) -> None:
         if utc_ns is None:
             if not self._has_utc and (self.align != "start" or self._needs.periods):
                 raise ConfigError("utc_ns: intervals on the clock need the time of the samples")
         elif not self._has_utc:
-            self._clock.set(self._position, utc_ns)
+            self._clock.set(self._chunks.position, utc_ns)
             self._has_utc = True
-        elif abs(self._clock.utc_ns(self._position) - utc_ns) > _CLOCK_STEP_NS:
-            self._new_clock = self._position, utc_ns
+        elif abs(self._clock.utc_ns(self._chunks.position) - utc_ns) > _CLOCK_STEP_NS:
+            self._new_clock = self._chunks.position, utc_ns
 
     def _skip(self, missing_samples: int) -> list[LevelRow]:
         """Continue after a gap: measure what is left before it, and start the filters again."""
         rows = self._measure()
-        self._position += missing_samples
+        self._chunks.position += missing_samples
         self._restart()
         self._follows_gap = True
         if self._span is not None:
             self._span.has_gap = self._span.is_settling = True
-            if self._position >= self._span.end:
+            if self._chunks.position >= self._span.end:
                 rows.append(self._take_row(self._span))
         return rows
 
     def _restart(self) -> None:
         self._chain.reset()
-        self._run_first = self._position
+        self._run_first = self._chunks.position
 
     # ---- chunks
 
     def _measure(self) -> list[LevelRow]:
         """Measure the samples of the chunk, all or the first ones; return complete intervals."""
-        n, base = self._n_held, self._position - self._n_held
+        chunk, n, base = self._chunks.take()
         if not n:
             return []
-        self._n_held = 0
-        self._chunk[:, n:] = 0.0
-        signals = self._chain.run(self._chunk)
+        signals = self._chain.run(chunk)
         settled = {
             name: self._run_first + round(seconds * self.fs) - base
             for name, seconds in SETTLE_S.items()
@@ -424,13 +400,6 @@ class _LevelSpan:
     tally: Tally
     has_gap: bool
     is_settling: bool
-
-
-def _check_stream(fs: float, channels: int) -> None:
-    if not FS_MIN_HZ <= fs <= FS_MAX_HZ:
-        raise ConfigError(f"fs={fs:g}: must be {FS_MIN_HZ:g} to {FS_MAX_HZ:g} Hz")
-    if not 1 <= channels <= CHANNELS_MAX:
-        raise ConfigError(f"channels={channels}: must be 1 to {CHANNELS_MAX}")
 
 
 def _full_scale(given: float | Sequence[float] | None, channels: int) -> Float64Array:

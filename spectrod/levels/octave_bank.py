@@ -7,11 +7,11 @@ from math import ceil, floor
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectrod.errors import ConfigError, InputError
+from spectrod.errors import ConfigError
+from spectrod.levels.chunks import SampleChunks, check_stream
 from spectrod.levels.octave_filters import OctaveFilter, decimator, octave_filters
 from spectrod.levels.recursive import CHUNK_SAMPLES, RecursiveFilter
 from spectrod.levels.values import UNCALIBRATED_DB
-from spectrod.types import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
 from spectrod.units import Float64Array
 
 INTERVAL_MIN_S, INTERVAL_MAX_S = 0.001, 86400.0
@@ -132,22 +132,19 @@ class OctaveMeter:
         f_max_hz: float = 20000.0,
         full_scale_db: float = UNCALIBRATED_DB,
     ) -> None:
-        if not FS_MIN_HZ <= fs <= FS_MAX_HZ:
-            raise ConfigError(f"fs={fs:g}: must be {FS_MIN_HZ:g} to {FS_MAX_HZ:g} Hz")
-        if not 1 <= channels <= CHANNELS_MAX:
-            raise ConfigError(f"channels={channels}: must be 1 to {CHANNELS_MAX}")
+        check_stream(fs, channels)
         if not INTERVAL_MIN_S <= interval_s <= INTERVAL_MAX_S or interval_s * fs < 1.0:
             raise ConfigError(
                 f"interval_s={interval_s:g}: must be {INTERVAL_MIN_S:g} s to a day, and at least a "
                 "sample"
             )
         self.filters = octave_filters(fs, fraction, f_min_hz, f_max_hz)
-        self._channels, self._full_scale_db = channels, full_scale_db
+        self._full_scale_db = full_scale_db
         self._interval_samples = interval_s * fs
         self._settle = np.array([one.settle_s * fs for one in self.filters])
         self._bank = OctaveFilterBank(self.filters, channels)
-        self._chunk = np.zeros((channels, CHUNK_SAMPLES))
-        self._n_held = self._position = self._run_first = self._first = 0
+        self._chunks = SampleChunks(channels)
+        self._run_first = self._first = 0
         self._n_interval = 0
         self._sums = np.zeros((len(self.filters), channels))
         self._counts = np.zeros(len(self.filters), np.int64)
@@ -159,7 +156,7 @@ class OctaveMeter:
         Parameters
         ----------
         samples : (channels, n) or (n,) array_like
-            Finite samples [FS].
+            Finite samples, floating-point [FS].
         missing_samples : int
             Samples that are missing before them. The filters then start again.
 
@@ -171,30 +168,14 @@ class OctaveMeter:
         Raises
         ------
         ConfigError
-            If the shape is wrong.
+            If the shape or dtype is wrong.
         InputError
             If a sample is not finite.
         """
-        given = np.asarray(samples)
-        if given.ndim == 1 and self._channels == 1:
-            given = given[np.newaxis]
-        if given.ndim != 2 or len(given) != self._channels or given.dtype.kind not in "fiu":
-            raise ConfigError(
-                f"samples of shape {given.shape}, {given.dtype}: must be ({self._channels}, n) "
-                "real numbers"
-            )
-        if given.dtype.kind == "f" and not np.isfinite(given).all():
-            raise InputError(f"samples after {self._position}: not finite")
+        given = self._chunks.checked(samples)
         rows = self._skip(missing_samples) if missing_samples > 0 else []
-        first, n = 0, given.shape[1]
-        while first < n:
-            stop = min(n, first + CHUNK_SAMPLES - self._n_held)
-            self._chunk[:, self._n_held : self._n_held + stop - first] = given[:, first:stop]
-            self._n_held += stop - first
-            self._position += stop - first
-            first = stop
-            if self._n_held == CHUNK_SAMPLES:
-                rows += self._measure()
+        for _ in self._chunks.fill(given):
+            rows += self._measure()
         return rows
 
     def finish(self) -> list[OctaveRow]:
@@ -208,15 +189,15 @@ class OctaveMeter:
     def _skip(self, missing_samples: int) -> list[OctaveRow]:
         rows = self._measure()
         end = self._end
-        self._position += missing_samples
-        if self._position >= end and self._n_samples:
+        self._chunks.position += missing_samples
+        if self._chunks.position >= end and self._n_samples:
             rows.append(self._take_row())
         self._restart()
         return rows
 
     def _restart(self) -> None:
         self._bank.reset()
-        self._run_first = self._position
+        self._run_first = self._chunks.position
 
     @property
     def _end(self) -> int:
@@ -231,12 +212,10 @@ class OctaveMeter:
             self._n_interval += 1
 
     def _measure(self) -> list[OctaveRow]:
-        n, base = self._n_held, self._position - self._n_held
+        chunk, n, base = self._chunks.take()
         if not n:
             return []
-        self._n_held = 0
-        self._chunk[:, n:] = 0.0
-        squares = [np.square(band) for band in self._bank.run(self._chunk)]
+        squares = [np.square(band) for band in self._bank.run(chunk)]
         rows, first = [], 0
         while first < n:
             if not self._n_samples:

@@ -382,8 +382,10 @@ def test_wrong_samples():
     meter = LevelMeter(8000.0, 2)
     with pytest.raises(ConfigError, match=r"samples of shape \(3, 5\), float64: must be \(2, n\)"):
         meter.feed(np.zeros((3, 5)))
-    with pytest.raises(ConfigError, match=r"complex128: must be \(2, n\) real numbers"):
+    with pytest.raises(ConfigError, match=r"complex128: must be \(2, n\) real floating"):
         meter.feed(np.zeros((2, 5), complex))
+    with pytest.raises(ConfigError, match=r"int16: must be .* floating-point .* 1\.0 at full"):
+        meter.feed(np.zeros((2, 5), np.int16))
     with pytest.raises(InputError, match=r"samples after 0: not finite"):
         meter.feed([[0.0, np.nan], [0.0, 0.0]])
     with pytest.raises(InputError, match=r"no samples: there are no levels"):

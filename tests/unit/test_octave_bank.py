@@ -137,5 +137,7 @@ def test_unusable_samples_are_refused():
     meter = OctaveMeter(FS, 2)
     with pytest.raises(ConfigError, match=r"samples of shape \(5,\), float64: must be \(2, n\)"):
         meter.feed(np.zeros(5))
+    with pytest.raises(ConfigError, match=r"int16: must be .* floating-point .* 1\.0 at full"):
+        meter.feed(np.zeros((2, 5), np.int16))
     with pytest.raises(InputError, match="samples after 0: not finite"):
         meter.feed(np.full((2, 3), np.nan))
