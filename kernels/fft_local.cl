@@ -12,13 +12,16 @@
 //           through the same local memory; 0: both at once, twice the memory, half the barriers),
 //           SECTIONS (2: C2C, even radices: each part in two halves, for half the memory again),
 //           PAIRED_TWIDDLES (1: a pass of radix R loads log2 R factors and multiplies the others,
-//           0: it loads all), MIRRORED (1: R2C's last or C2R's first pass has two butterflies an
+//           0: it loads all), FUSED (1: radices that are powers of two as in dft_fused.clh, 0: as in
+//           dft.clh), MIRRORED (1: R2C's last or C2R's first pass has two butterflies an
 //           item, which hold pairs of bins), LOCAL_PAD (a gap of one value after so many, 0 for
 //           none), LINES_FIRST (1: neighbouring items work on neighbouring lines), LINES_LAST (1:
 //           in the last pass only, of at least two), RANKS (1: lines
 //           are numbered by outer alone, 2: by outer and inner, 3: by outer, middle and inner),
 //           IN_UNIT and OUT_UNIT (1: a line's values are neighbours), IN_SLICE and OUT_SLICE (1:
-//           that side holds the lines of one launch alone), N_COLUMNS (0, or: the lines are so
+//           that side holds the lines of one launch alone), ALIGNED (1: the reals of a line are
+//           neighbours and start at an even place: they are loaded or stored, and counted, as cplx),
+//           N_COLUMNS (0, or: the lines are so
 //           many columns of a longer transform, inner says which, and result k of column c is
 //           multiplied by root k c of order N N_COLUMNS).
 // In      : source    lines of N cplx; R2C: of 2 N real; C2R: of N + 1 cplx.
@@ -39,11 +42,14 @@
 // Error   : relative L2 against float64: see README.md.
 
 #include "dft.clh"
+#include "dft_fused.clh"
 
 #define MIRRORS_FIRST (MIRRORED && REAL_OUT)
 #define MIRRORS_LAST  (MIRRORED && REAL_IN)
 #define STORES_PAIRS  REAL_IN
 #define TILE_BUFFERS  1
+#define LOADS_REALS   (REAL_IN && !LINE_PAIRS && !ALIGNED)
+#define STORES_REALS  (REAL_OUT && !LINE_PAIRS && !ALIGNED)
 
 // clang-format off: each needs those before it
 #include "fft_local_passes.clh"
@@ -64,13 +70,14 @@ INLINE void store_pair(const sink to, const int first, const int step, const cpl
                        const cplx b, const bool may_be_first) {
     const ulong out_step = to.out_step;
     const cplx even = {a.re + b.re, a.im - b.im};
-    const cplx odd = cmul(w, (cplx){a.im + b.im, b.re - a.re});
-    const cplx sum = cscale(cadd(even, odd), to.scale);
-    const cplx difference = cscale(csub(even, odd), to.scale);
+    const cplx odd = {a.im + b.im, b.re - a.re};
+    cplx sum, difference;
+    pair_butterfly(&sum, &difference, even, odd, w);
     __global cplx *low = to.line + first * OUT_STEP,
                   *high = to.line + (ALL_BINS - first) * OUT_STEP;
-    store(low + step * OUT_STEP, OUT_STEP, sum);
-    store(high - step * OUT_STEP, OUT_STEP, (cplx){difference.re, -difference.im});
+    store(low + step * OUT_STEP, OUT_STEP, cscale(sum, to.scale));
+    store(high - step * OUT_STEP, OUT_STEP,
+          cscale((cplx){difference.re, -difference.im}, to.scale));
 }
 #endif
 
@@ -82,8 +89,9 @@ INLINE void store_pair(const sink to, const int first, const int step, const cpl
 // Values k and N - k of the complex line, from the bins; exchanged parts, for the inverse.
 INLINE void join_pair(cplx *low, cplx *high, const cplx a, const cplx b, const cplx w) {
     const cplx even = {a.re + b.re, a.im - b.im};
-    const cplx odd = cmul((cplx){w.im, w.re}, (cplx){a.re - b.re, a.im + b.im});
-    const cplx sum = cadd(even, odd), difference = csub(even, odd);
+    const cplx odd = {a.re - b.re, a.im + b.im};
+    cplx sum, difference;
+    pair_butterfly(&sum, &difference, even, odd, (cplx){w.im, w.re});
     *low = (cplx){sum.im, sum.re};
     *high = (cplx){-difference.im, difference.re};
 }
@@ -91,15 +99,9 @@ INLINE void join_pair(cplx *low, cplx *high, const cplx a, const cplx b, const c
 INLINE void load_pair(cplx *low, cplx *high, __global const cplx *line, const ulong in_step,
                       const int first, const int step, const cplx w, const bool exists) {
     const cplx nothing = {0, 0};
-    const int k = first + step;
-#if LINE_PAIRS
     cplx a = exists ? (line + first * IN_STEP)[step * IN_STEP] : nothing;
     cplx b = exists ? (line + (ALL_BINS - first) * IN_STEP - step * IN_STEP)[0] : nothing;
-#else
-    cplx a = exists ? line[k * IN_STEP] : nothing;
-    cplx b = exists ? line[(N - k) * IN_STEP] : nothing;
-#endif
-    if (k == 0)
+    if (first + step == 0)
         a.im = b.im = 0; // a real signal has nothing there
     join_pair(low, high, a, b, w);
 }

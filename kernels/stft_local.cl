@@ -8,7 +8,8 @@
 //           stft_samples.clh; INTERLEAVED (0 or 1); IQ (1: two channels are real and imaginary part
 //           of one signal); HELD (1: window factors stay in registers from frame to frame); AHEAD
 //           (1: a frame's samples are loaded while the one before is transformed); SHIFT (0, or, if
-//           AHEAD: frames without padding begin so many steps N / RADIX_1 of values apart);
+//           AHEAD: frames without padding begin so many steps N / RADIX_1 of values apart); ONE_FRAME
+//           (1: run is 1, and no register is kept for another frame);
 //           COMPLEX_OUT (1: spectra, 0: power); WEIGHTED (0 or 1); N_BANDS (0: bins), N_PIECES (of
 //           the bands); AVERAGING (0 none, 1 mean, 2 maximum, 3 minimum, 4 exponential); PLACED as
 //           in stft_places.clh; DECIBELS.
@@ -34,6 +35,7 @@
 
 #include "decibels.clh"
 #include "dft.clh"
+#include "dft_fused.clh"
 #include "stft_places.clh"
 // clang-format off: each needs those before it
 #include "stft_samples.clh"
@@ -134,8 +136,9 @@ INLINE void store_bin(const sink to, const int k, const cplx a) {
 INLINE void store_pair(const sink to, const int first, const int step, const cplx w, const cplx a,
                        const cplx b, const bool may_be_first) {
     const cplx even = {a.re + b.re, a.im - b.im};
-    const cplx odd = cmul(w, (cplx){a.im + b.im, b.re - a.re});
-    const cplx sum = cadd(even, odd), difference = csub(even, odd);
+    const cplx odd = {a.im + b.im, b.re - a.re};
+    cplx sum, difference;
+    pair_butterfly(&sum, &difference, even, odd, w);
 #if COMPLEX_OUT
     (to.row + first)[step] = sum;
     (to.row + (N - first))[-step] = (cplx){difference.re, -difference.im};
@@ -316,8 +319,13 @@ stft_local(__global result *out, __global float *state, __global const sample *r
     if (frame < end)
         load_frame(next, FRAME_AT(frame), pitch, t, 0);
 #endif
-    for (uint i = 0; i < run; i++, frame++) {
-        const bool exists = frame < end;
+    // All items of a group with one slot leave the loop together. With one frame that one exists,
+    // as a launch has no group without; checking it all the same takes 105 instead of 128
+    // registers where exchanges are split, and more operations elsewhere.
+    const uint left = frame < end ? end - frame : 0;
+    const uint turns = ONE_FRAME ? 1 : LINES == 1 ? left : run;
+    for (uint i = 0; i < turns; i++, frame++) {
+        const bool exists = (LINES == 1 && !(ONE_FRAME && SPLIT_EXCHANGE)) || frame < end;
         cplx v[VALUES];
 #if AHEAD
         apply_window(v, next, window, held, t);

@@ -18,13 +18,14 @@
 // Source  : as fft_local.cl.   Error: relative L2 of the power: see README.md.
 
 #include "dft.clh"
+#include "dft_fused.clh"
 
 #define MIRRORS_FIRST 0
 #define MIRRORS_LAST  0
 #define STORES_PAIRS  0
 #define TILE_BUFFERS  1
-#define REAL_IN       0
-#define REAL_OUT      0
+#define LOADS_REALS   0
+#define STORES_REALS  0
 #define INVERSE       0
 #define IN_UNIT       1
 #define OUT_UNIT      0

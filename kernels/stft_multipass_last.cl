@@ -19,13 +19,14 @@
 
 #include "decibels.clh"
 #include "dft.clh"
+#include "dft_fused.clh"
 
 #define MIRRORS_FIRST 0
 #define MIRRORS_LAST  (LINE_PAIRS > 0)
 #define STORES_PAIRS  (LINE_PAIRS > 0)
 #define TILE_BUFFERS  1
-#define REAL_IN       0
-#define REAL_OUT      0
+#define LOADS_REALS   0
+#define STORES_REALS  0
 #define INVERSE       0
 #define IN_UNIT       1
 #define OUT_UNIT      0
@@ -70,8 +71,9 @@ INLINE void store_power(const sink to, const int first, const int step, float po
 INLINE void store_pair(const sink to, const int first, const int step, const cplx w, const cplx a,
                        const cplx b, const bool may_be_first) {
     const cplx even = {a.re + b.re, a.im - b.im};
-    const cplx odd = cmul(w, (cplx){a.im + b.im, b.re - a.re});
-    const cplx sum = cadd(even, odd), difference = csub(even, odd);
+    const cplx odd = {a.im + b.im, b.re - a.re};
+    cplx sum, difference;
+    pair_butterfly(&sum, &difference, even, odd, w);
 #if COMPLEX_OUT
     (to.row + first)[step] = sum;
     (to.row + (ALL_BINS - first))[-step] = (cplx){difference.re, -difference.im};

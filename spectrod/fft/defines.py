@@ -53,6 +53,8 @@ class KernelDefines:
         Parts of an exchange, one after the other through the same local memory.
     paired_twiddles : bool
         Most twiddle factors are products of two others.
+    fused : bool
+        Radices that are powers of two take fewer, fused operations.
     mirrored : bool
         Two butterflies of a work-item hold pairs of bins.
     line_pairs : int
@@ -82,7 +84,7 @@ class KernelDefines:
     format : int
         Of samples: bits of an integer, 0 for float32.
     aligned : bool
-        Pairs of samples lie at even places.
+        Pairs of samples, or of the reals of a line, lie at even places.
     interleaved : bool
         Samples of all channels at one time are neighbours.
     iq : bool
@@ -95,6 +97,8 @@ class KernelDefines:
         Samples of a frame are loaded while the one before is transformed.
     shift : int
         Steps of a butterfly from a frame to the next; 0 to share no samples.
+    one_frame : bool
+        A slot computes one frame.
     complex_out : bool
         Results are spectra, not power.
     weighted : bool
@@ -130,6 +134,7 @@ class KernelDefines:
     lines_last: bool | None = None
     sections: int | None = None
     paired_twiddles: bool | None = None
+    fused: bool | None = None
     mirrored: bool | None = None
     line_pairs: int | None = None
     n_columns: int | None = None
@@ -154,6 +159,7 @@ class KernelDefines:
     held: bool | None = None
     ahead: bool | None = None
     shift: int | None = None
+    one_frame: bool | None = None
     complex_out: bool | None = None
     weighted: bool | None = None
     n_bands: int | None = None

@@ -32,16 +32,24 @@ SHIPPED = Path(__file__).with_name("wisdom")
 """Folder of the files that come with the package."""
 
 _SHARED = ("common.clh", "dft.clh")
-_ONE_PASS = (*_SHARED, "fft_local*.cl*")
+_FUSED = ("dft_fused.clh",)
+_ONE_PASS = (*_SHARED, *_FUSED, "fft_local*.cl*")
 # Of families that are made of stages of any: all.
-_ALL_KERNELS = (*_SHARED, "fft_*.cl*")
+_ALL_KERNELS = (*_SHARED, *_FUSED, "fft_*.cl*")
 _OF_FRAMES = ("average.clh", "decibels.clh", "stft_places.clh", "stft_samples.clh")
 _VALUES = ("stft_values.clh",)
 _KERNELS = {
     "local": _ONE_PASS,
     "multipass": _ONE_PASS,
     "simd": (*_SHARED, "fft_simd*.cl*"),
-    "stft-local": (*_SHARED, *_OF_FRAMES, "fft_local_pa*.clh", *_VALUES, "stft_local.cl"),
+    "stft-local": (
+        *_SHARED,
+        *_FUSED,
+        *_OF_FRAMES,
+        "fft_local_pa*.clh",
+        *_VALUES,
+        "stft_local.cl",
+    ),
     "stft-multipass": (*_ONE_PASS, *_OF_FRAMES[1:], *_VALUES, "stft_multipass_*.cl"),
     "stft-simd": (*_SHARED, *_OF_FRAMES, "fft_simd_[ps]*.clh", "stft_simd*.cl*"),
     "stft-general": (*_ALL_KERNELS, *_OF_FRAMES, "stft_[bfop]*.cl*"),

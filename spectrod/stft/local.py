@@ -197,6 +197,7 @@ class StftLocalStage:
                 held=self.params.held,
                 ahead=self.params.ahead,
                 shift=shift,
+                one_frame=self.params.run == 1 and self.spec.averaging == "none",
                 n_pieces=self._n_pieces,
             )
         )
@@ -238,14 +239,14 @@ LOCAL = StftLocalFamily()
 def _preferred(spec: StftSpec, passes: LocalShape) -> StftLocalShape:
     """Keep as much in registers as gained where it was measured, see kernels/README.md.
 
-    Few items exchange values within a warp, where barriers are cheap; more of them gain by half
-    the barriers, until registers and local memory are needed for the values alone.
+    Of short frames, few items exchange values within a warp, where barriers are cheap, and keep the
+    window; more of them gain by half the barriers. Long frames need the registers for values.
     """
     length, items = passes.length, passes.items
-    if spec.iq or length & (length - 1) or not 128 <= length <= 4096:
+    if spec.iq or length & (length - 1) or length < 128:
         return StftLocalShape(passes, run=4)
-    if length == 4096:
-        return StftLocalShape(passes, run=2)
+    if length >= 512:
+        return StftLocalShape(passes)
     few = items <= _FEW_ITEMS
     return StftLocalShape(passes, held=items <= 64, ahead=few, buffers=1 if few else 2, run=4)
 
@@ -262,6 +263,7 @@ def _for_bands(params: StftLocalShape) -> StftLocalShape:
 
 
 def _forms(passes: LocalShape) -> Iterator[StftLocalShape]:
+    yield StftLocalShape(passes)
     yield StftLocalShape(passes, held=True, ahead=True, run=4)
     yield StftLocalShape(passes, buffers=2, run=4)
     yield StftLocalShape(passes, held=True, buffers=2, run=4)

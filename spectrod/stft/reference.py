@@ -193,12 +193,13 @@ class ReferenceStft:
             values = values[0::2] + 1j * values[1::2]
         frames = np.lib.stride_tricks.sliding_window_view(values, spec.win_length, 1)
         frames = frames[:, begins - first] if hop is None else frames[:, ::hop]
-        windowed = frames.transpose(1, 0, 2) * self._tables.window
+        windowed = np.multiply(frames.transpose(1, 0, 2), self._tables.window, order="C")
         spectra = _two_sided(windowed, spec.nfft) if spec.iq else np.fft.rfft(windowed, spec.nfft)
-        return spectra if spec.output == "complex" else self._summed(np.abs(spectra) ** 2)
+        del windowed  # its memory, still in the cache, is used for the arrays that come
+        return spectra if spec.output == "complex" else self._summed(_squared(spectra))
 
     def _summed(self, power: Float64Array) -> Float64Array:
-        power = power * self._factors
+        power *= self._factors
         if self.spec.n_bands == 0:
             return power
         assert self._tables.bands is not None
@@ -226,6 +227,14 @@ def band_sums(bands: BandRows, power: Float64Array) -> Float64Array:
     for band, (first, row) in enumerate(zip(bands.first, weights, strict=True)):
         sums[..., band] = power[..., first : first + len(row)] @ row
     return sums
+
+
+def _squared(spectra: Values) -> Float64Array:
+    """Return ``|X|^2``, (..., bins) float64; overwrites the complex128 spectra, in C order."""
+    parts = spectra.view(np.float64)
+    parts *= parts
+    power: Float64Array = parts[..., 0::2] + parts[..., 1::2]
+    return power
 
 
 def _two_sided(windowed: Values, nfft: int) -> Values:

@@ -45,7 +45,9 @@ def error(context, family, spec, params, inner=1):
         LocalShape((8, 8), 8),
         LocalShape((8, 8), 4, 3, split_exchange=True, local_pad=8),
         LocalShape((4, 4, 4), 16, 2, local_pad=7, paired_twiddles=True),
-        LocalShape((32, 2), 2, sections=2, paired_twiddles=True),
+        LocalShape((32, 2), 2, sections=2, paired_twiddles=True, fused=True),
+        LocalShape((16, 8, 4), 16, 3, local_pad=16, paired_twiddles=True, fused=True),
+        LocalShape((5, 8, 2), 10, fused=True),
         LocalShape((16, 12, 10), 120, local_pad=16, sections=2),
         LocalShape((15, 16, 8), 128, split_exchange=True, paired_twiddles=True),
         LocalShape((13, 11, 7), 91, paired_twiddles=True),
@@ -68,6 +70,8 @@ def test_every_form_is_as_exact(context, params, precision):
         ("r2c", LocalShape((5, 3, 4), 30, local_pad=4, split_exchange=True)),
         ("r2c", LocalShape((32, 16), 16, local_pad=32, mirrored=True, paired_twiddles=True)),
         ("r2c", LocalShape((7, 3, 6), 13)),
+        ("r2c", LocalShape((8, 4, 16), 16, 2, mirrored=True, paired_twiddles=True, fused=True)),
+        ("c2r", LocalShape((8, 8, 4), 32, paired_twiddles=True, fused=True)),
         ("c2r", LocalShape((8, 8), 4, 3, mirrored=True, split_exchange=True)),
         ("c2r", LocalShape((4, 5, 3), 30, local_pad=4)),
         ("c2r", LocalShape((16, 32), 16, local_pad=16, mirrored=True)),
@@ -80,6 +84,33 @@ def test_pairs_of_bins_are_right_with_and_without_an_exchange(context, kind, par
     spec = TransformSpec(2 * params.length, kind, kind == "c2r", precision)
     for inner in (1, 5):
         assert error(context, LOCAL, spec, params, inner) <= reference.error_limit(spec)
+
+
+@pytest.mark.parametrize("kind", ["r2c", "c2r"])
+def test_real_lines_may_start_at_odd_places(context, kind):
+    """Reals whose pairs lie at odd places are right, and no other value is written."""
+    params = LocalShape((4, 4), 4, 2, paired_twiddles=True, fused=True)
+    spec = TransformSpec(32, kind, kind == "c2r")
+    stage = LOCAL.build(context, spec, params)
+    rng = np.random.default_rng(6)
+    real = rng.standard_normal(1 + 2 * 35).astype(np.float32)
+    bins = rng.standard_normal((2, 17, 2)).astype(np.float32).view(np.complex64)[..., 0]
+    places = [slice(1, 33), slice(36, 68)]
+    lines, spectra = Lines(context.table(real), 35, 1), Lines(context.table(bins), 17)
+    if kind == "r2c":
+        expected = reference.transform(spec, np.stack([real[place] for place in places]))
+        stage.launch(spectra, lines, 2, 1, 1.0)
+        found = np.empty_like(bins)
+        context.download(found, spectra.buffer)
+    else:
+        expected = reference.transform(spec, bins)
+        stage.launch(lines, spectra, 2, 1, 1.0)
+        after = np.empty_like(real)
+        context.download(after, lines.buffer)
+        found = np.stack([after[place] for place in places])
+        rest = np.setdiff1d(np.arange(len(real)), np.r_[places[0], places[1]])
+        np.testing.assert_array_equal(after[rest], real[rest])
+    assert reference.relative_l2(found, expected) <= reference.error_limit(spec)
 
 
 @pytest.mark.parametrize("slice_bytes", [1, 1 << 28])

@@ -123,7 +123,7 @@ def test_a_device_that_is_too_small_is_named():
 
 def test_files_with_other_names_are_refused():
     """A file with a missing or an extra parameter is refused with the names."""
-    with pytest.raises(ConfigError, match=r"\['radices'\]: must be \['items', 'lines'"):
+    with pytest.raises(ConfigError, match=r"\['radices'\]: must be \['fused', 'items', 'lines'"):
         LOCAL.load({"radices": (8, 8)})
     with pytest.raises(ConfigError, match=r"\['passes'\]: must be \['passes', 'slice_bytes'\]"):
         MULTIPASS.load({"passes": []})

@@ -119,12 +119,12 @@ def test_a_gpu_without_results_gets_those_of_another():
     gpu = DeviceInfo(
         "P", "D", (0, 0), "gpu", "1", 8, 1024, 49152, 1 << 33, 1 << 31, has_fp64=True, handle=None
     )
-    first = {n: next(LOCAL.candidates(StftSpec(n, n), gpu)) for n in (1024, 4096, 8192, 1200)}
+    first = {n: next(LOCAL.candidates(StftSpec(n, n), gpu)) for n in (512, 1024, 8192, 1200)}
     forms = {n: (p.held, p.ahead, p.buffers, p.run) for n, p in first.items()}
     assert forms == {
-        1024: (True, True, 1, 4),
-        4096: (False, False, 2, 4),
-        8192: (False, False, 1, 2),
+        512: (True, True, 1, 4),
+        1024: (False, False, 1, 1),
+        8192: (False, False, 1, 1),
         1200: (False, False, 1, 4),
     }
     of_iq = next(LOCAL.candidates(StftSpec(1024, 1024, iq=True), gpu))
