@@ -3,8 +3,9 @@
     python benchmarks/bench_levels.py [--channels 1 2 64] [--seconds 10] [--json FILE]
 
 Noise at 48 kHz goes through a ``LevelMeter`` in blocks of 10 ms for each set of quantities, and
-through ``Stft`` for third octaves. The level of LZeq is checked before a figure
-counts. The figure is the processor time as a share of the signal's duration: 1 is one processor.
+through ``Stft`` and ``OctaveMeter`` for third octaves. The level of LZeq and that of the filters'
+highest band are checked before their figures count. The figure is the processor time as a share of
+the signal's duration: 1 is one processor.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import numpy as np
 from _report import new_report, write_report
 
 import spectrod
-from spectrod.levels import LevelMeter
+from spectrod.levels import LevelMeter, OctaveMeter
 
 FS, BLOCK = 48_000, 480
 _RMS = 0.1
@@ -44,6 +45,7 @@ def main() -> None:
         sets = {name: _levels(samples, names) for name, names in SETS.items()}
         sets["third octaves"] = _third_octaves(samples)
         sets["LAeq LAFmax + third octaves"] = sets["LAeq LAFmax"] + sets["third octaves"]
+        sets["third-octave filters"] = _octave_filters(samples)
         for name, share in sets.items():
             report["results"].append(
                 {"channels": channels, "quantities": name, "processors": share}
@@ -55,9 +57,8 @@ def main() -> None:
 
 def _levels(samples: np.ndarray, names: list[str]) -> float:
     channels, n = samples.shape
-    meter = LevelMeter(
-        FS, channels, quantities=names, interval_s=3.0, channel_weights=[1.0] * channels
-    )
+    weights = [1.0] * channels if "LUFS_I" in names else None
+    meter = LevelMeter(FS, channels, quantities=names, interval_s=3.0, channel_weights=weights)
     begin_s = time.process_time()
     rows = []
     for first in range(0, n, BLOCK):
@@ -67,6 +68,22 @@ def _levels(samples: np.ndarray, names: list[str]) -> float:
     expected = 10.0 * np.log10(2.0 * _RMS**2)
     if names[0] == "LZeq" and np.abs(rows[0].values[0] - expected).max() > 0.1:
         raise SystemExit(f"LZeq: {rows[0].values[0]} instead of {expected:.2f} dBFS")
+    return share
+
+
+def _octave_filters(samples: np.ndarray) -> float:
+    channels, n = samples.shape
+    meter = OctaveMeter(FS, channels, interval_s=1.0)
+    begin_s = time.process_time()
+    rows = []
+    for first in range(0, n, BLOCK):
+        rows += meter.feed(samples[:, first : first + BLOCK])
+    share = (time.process_time() - begin_s) / (n / FS)
+    # The highest bands average the most independent values.
+    width_hz = meter.filters[-1].upper_hz - meter.filters[-1].lower_hz
+    expected = 10.0 * np.log10(2.0 * _RMS**2 * width_hz / (FS / 2.0))
+    if np.abs(rows[1].levels[-1] - expected).max() > 0.5:
+        raise SystemExit(f"highest band: {rows[1].levels[-1]} instead of {expected:.2f} dBFS")
     return share
 
 

@@ -99,6 +99,11 @@ class Reference:
         """Unit of levels of densities, such as ``dB re (20 uPa)^2/Hz``."""
         return f"dB re ({self.name})^2/Hz"
 
+    @property
+    def exposure_level_unit(self) -> str:
+        """Unit of levels of exposures, such as ``dB re (20 uPa)^2 s``."""
+        return f"dB re ({self.name})^2 s"
+
 
 def parse_reference(text: str) -> Reference:
     """Parse a reference value with its unit.

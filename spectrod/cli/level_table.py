@@ -1,18 +1,19 @@
-"""Levels as a table on standard output."""
+"""Named values as a table on standard output."""
 
 import sys
 
 from spectrod.cli.tables import Column, heading, line
 from spectrod.formats.export.attributes import iso_time
 from spectrod.formats.levels.description import LevelDescription, flag_names
-from spectrod.levels import LevelQuantity, LevelRow
+from spectrod.interval_values import IntervalRow, NamedQuantity
+from spectrod.levels import LevelRow
 
 _TIME_WIDTH = 23
-_DIGITS = {"FS": 6}
+_DIGITS = {"FS": 6, "1": 4}
 
 
 class LevelTable:
-    """Prints rows of levels: a line for each interval and channel.
+    """Prints rows of named values: a line for each interval and channel.
 
     Parameters
     ----------
@@ -34,13 +35,13 @@ class LevelTable:
             Column("flags", "flags", 0),
         ]
 
-    def _column(self, quantity: LevelQuantity) -> Column:
+    def _column(self, quantity: NamedQuantity) -> Column:
         digits = _DIGITS.get(quantity.unit, 2)
         return Column(
             quantity.name, quantity.name, max(9, len(quantity.name)), lambda v: f"{v:.{digits}f}"
         )
 
-    def show(self, row: LevelRow) -> None:
+    def show(self, row: IntervalRow) -> None:
         """Print the lines of an interval."""
         about = self._about
         if about.has_utc and row.begin_utc_ns is not None:
@@ -49,15 +50,33 @@ class LevelTable:
             begin = f"{row.first_sample / about.fs:.3f}"
         self._show(begin, row)
 
-    def show_total(self, row: LevelRow) -> None:
+    def show_total(self, row: IntervalRow) -> None:
         """Print the lines of all intervals together."""
         self._show("all", row)
+        if isinstance(row, LevelRow) and self._about.bands.filters:
+            self._show_bands(row)
 
-    def _show(self, begin: str, row: LevelRow) -> None:
+    def _show_bands(self, row: LevelRow) -> None:
+        """Print the levels of each band and channel."""
+        about = self._about
+        quantities = [self._column(one) for one in about.bands.quantities]
+        columns = [Column("band", "band", 9), Column("channel", "channel", 7), *quantities]
+        if len(about.channels) == 1:
+            del columns[1]
+        print(f"\n# all intervals, in bands; levels in {self._units()}")
+        print(heading(columns))
+        for band, one in enumerate(about.bands.filters):
+            for k, channel in enumerate(about.channels):
+                values = row.band_values[:, band, k].tolist()
+                names = (column.key for column in quantities)
+                cells = {"band": one.name, "channel": channel}
+                print(line(columns, cells | dict(zip(names, values, strict=True))))
+
+    def _show(self, begin: str, row: IntervalRow) -> None:
         about = self._about
         if not self._has_heading:
             self._has_heading = True
-            print(f"# {about.source}; levels in {self._units()}")
+            print(f"# {about.source}; {self._what()}")
             print(heading(self._columns))
         for k, channel in enumerate(about.channels):
             values = {
@@ -74,6 +93,11 @@ class LevelTable:
             print(line(self._columns, cells))
         if self._is_live:
             sys.stdout.flush()
+
+    def _what(self) -> str:
+        if any(one.unit in ("level", "exposure") for one in self._about.quantities):
+            return f"levels in {self._units()}"
+        return self._about.title.lower()
 
     def _units(self) -> str:
         units = self._about.units

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from spectrod.analysis.samples import to_float32
+from spectrod.cli.absence import STILL_ABSENT, Absence
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange
+from spectrod.errors import UnavailableError
 from spectrod.source import Source
 from spectrod.source.base import SampleReader
 from spectrod.types import Block
@@ -28,14 +30,14 @@ def read_blocks(source: Source, span: SampleRange) -> Iterator[Block]:
     ------
     SpectrodError
         The failure of the source, after the last block.
+    UnavailableError
+        If a live source has delivered nothing when the duration is over.
     """
     reader = source.open_reader()
     try:
         source.start(reader)
         with ProgressBar(source.fs, span.n_samples) as bar:
-            for block in blocks_of(reader, span):
-                bar.update(block.sample_index - span.first)
-                yield block
+            yield from blocks_of(source, reader, span, bar)
     finally:
         with interrupts_held():
             source.stop()
@@ -45,14 +47,35 @@ def read_blocks(source: Source, span: SampleRange) -> Iterator[Block]:
         raise source.failure
 
 
-def blocks_of(reader: SampleReader, span: SampleRange) -> Iterator[Block]:
-    """Yield the blocks of the range, as float32."""
+def blocks_of(
+    source: Source, reader: SampleReader, span: SampleRange, bar: ProgressBar
+) -> Iterator[Block]:
+    """Yield the blocks of the range of a started source, as float32, and show progress.
+
+    A live source that is absent when the duration is over has ended.
+
+    Raises
+    ------
+    UnavailableError
+        If it has delivered nothing by then.
+    """
+    absence = Absence(source)
     left = span.max_samples
     n_max = max(1, min(_READ_SAMPLES, _READ_VALUES // reader.layout.channels))
     while not reader.exhausted and left != 0:
         block: Block | None = reader.read(n_max)
         if block is None:
             reader.data.wait(timeout_s=_POLL_S)
+            waiting = source.capture().waiting_for
+            bar.update(max(0, reader.written - span.first), waiting)
+            if span.max_samples and absence.reaches(reader.written, span.max_samples):
+                if not reader.written:
+                    duration_s = span.max_samples / source.fs
+                    raise UnavailableError(
+                        f"{source.description}: no samples in {duration_s:g} s: {waiting}"
+                    )
+                _log.warning(STILL_ABSENT)
+                return
             continue
         if block.sample_index - block.lost_samples < span.first:
             block = block.drop_before(span.first)
@@ -63,6 +86,7 @@ def blocks_of(reader: SampleReader, span: SampleRange) -> Iterator[Block]:
                 return
             block = block.head(left - block.lost_samples)
             left -= block.span_samples
+        bar.update(block.sample_index - span.first)
         samples = to_float32(block.samples, reader.layout.sample_format)
         yield replace(block, samples=samples)
 

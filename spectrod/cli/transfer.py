@@ -1,7 +1,6 @@
 """``spectrod transfer``: transfer function, coherence and delay between two channels."""
 
 import argparse
-import logging
 import math
 import sys
 from collections.abc import Iterator
@@ -26,8 +25,6 @@ from spectrod.text import printable
 from spectrod.two_channel.delay import SAMPLES_MAX, Delay, measure_delay
 from spectrod.two_channel.transfer import TransferFunction, TransferMeter
 from spectrod.units import Float64Array
-
-_log = logging.getLogger(__name__)
 
 _FRAME = 4096
 _COLUMNS = (
@@ -74,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         calibrations = settings.source.calibrations(source.channels) or (None,) * source.channels
         scale, unit = _scale([calibrations[n] for n in chosen])
         found, delay = _measure(args, source, span, chosen, scale)
+        found = _without_responses(found, [calibrations[n] for n in chosen])
     about = {
         "source": source.description,
         "reference": names[chosen[0]],
@@ -85,6 +83,11 @@ def run(args: argparse.Namespace) -> int:
         "significant_coherence": f"{found.significant_coherence:.4f}",
         "level_difference_db": f"{found.level_difference_db():.4f}",
     }
+    for name, n in zip(("reference", "response"), chosen, strict=True):
+        known = calibrations[n]
+        if known is not None and known.response_hz is not None:
+            low, high = known.response_hz
+            about[f"{name}_calibrated_hz"] = f"{low:g} to {high:g}"
     if delay is not None:
         about |= {"delay_s": f"{delay.seconds:.9g}", "delay_samples": f"{delay.samples:.4f}",
                   "removed_delay_samples": round(delay.samples)}  # fmt: skip
@@ -124,12 +127,20 @@ def _scale(calibrations: list[ChannelCalibration | None]) -> tuple[Float64Array,
     if len(known) == 1 or known[0].linear_unit != known[1].linear_unit:
         units = ", ".join("FS" if one is None else one.linear_unit for one in calibrations)
         raise ConfigError(f"calibration: both channels must have one unit, not {units}")
-    if any(one.response is not None for one in known):
-        _log.warning(
-            "the frequency response of the calibration is not applied: transfer uses the "
-            "sensitivity alone"
-        )
     return np.array([one.full_scale for one in known]), known[0].linear_unit
+
+
+def _without_responses(
+    found: TransferFunction, calibrations: list[ChannelCalibration | None]
+) -> TransferFunction:
+    """Divide by the frequency responses of the channels, where they are known."""
+    factors = [
+        np.ones(len(found.frequencies))
+        if one is None or one.response is None
+        else one.response.power_factors(found.frequencies)
+        for one in calibrations
+    ]
+    return found.without_responses(*factors)
 
 
 def _measure(

@@ -34,32 +34,8 @@ class SampleChunks:
         self._n_held = 0
 
     def checked(self, samples: ArrayLike) -> NDArray[Any]:
-        """Return samples as (channels, n).
-
-        Parameters
-        ----------
-        samples : (channels, n) or (n,) array_like
-            Finite samples, floating-point [FS].
-
-        Raises
-        ------
-        ConfigError
-            If the shape is wrong. Integers are refused: nothing says what their full scale is.
-        InputError
-            If a sample is not finite.
-        """
-        channels = len(self._chunk)
-        given = np.asarray(samples)
-        if given.ndim == 1 and channels == 1:
-            given = given[np.newaxis]
-        if given.ndim != 2 or len(given) != channels or given.dtype.kind != "f":
-            raise ConfigError(
-                f"samples of shape {given.shape}, {given.dtype}: must be ({channels}, n) real "
-                "floating-point numbers, 1.0 at full scale"
-            )
-        if not np.isfinite(given).all():
-            raise InputError(f"samples after {self.position}: not finite")
-        return given
+        """Return samples as (channels, n); see ``checked_samples``."""
+        return checked_samples(samples, len(self._chunk), self.position)
 
     def fill(self, samples: NDArray[Any]) -> Iterator[None]:
         """Add samples; yield each time that the chunk is full, and ``take`` must empty it."""
@@ -88,6 +64,38 @@ class SampleChunks:
         n, self._n_held = self._n_held, 0
         self._chunk[:, n:] = 0.0
         return self._chunk, n, self.position - n
+
+
+def checked_samples(samples: ArrayLike, channels: int, position: int) -> NDArray[Any]:
+    """Return samples as (channels, n).
+
+    Parameters
+    ----------
+    samples : (channels, n) or (n,) array_like
+        Finite samples, floating-point [FS].
+    channels : int
+        Number of channels.
+    position : int
+        Index of the first sample, for errors.
+
+    Raises
+    ------
+    ConfigError
+        If the shape is wrong. Integers are refused: nothing says what their full scale is.
+    InputError
+        If a sample is not finite.
+    """
+    given = np.asarray(samples)
+    if given.ndim == 1 and channels == 1:
+        given = given[np.newaxis]
+    if given.ndim != 2 or len(given) != channels or given.dtype.kind != "f":
+        raise ConfigError(
+            f"samples of shape {given.shape}, {given.dtype}: must be ({channels}, n) real "
+            "floating-point numbers, 1.0 at full scale"
+        )
+    if not np.isfinite(given).all():
+        raise InputError(f"samples after {position}: not finite")
+    return given
 
 
 def check_stream(fs: float, channels: int) -> None:

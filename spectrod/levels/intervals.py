@@ -16,6 +16,12 @@ DAY_S = 86400.0
 _PERIOD_HOURS = (7, 19, 23)
 """Local hours at which day, evening and night begin: Directive 2002/49/EC, annex I."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_CLOCK_STEP_NS = 10_000_000
+"""Difference of a block's time from that of its samples by count above which the
+time is taken from the block again [ns]."""
+_CLOCK_SLACK_S = 0.05
+"""Distance of a bound of an interval from the present sample that counts as none, where the time
+was taken from a block again [s]."""
 
 
 class UtcOfSamples:
@@ -106,6 +112,78 @@ class IntervalGrid:
             local_utc_ns(date, 0, self._zone),
             local_utc_ns(date + dt.timedelta(days=1), 0, self._zone),
         )
+
+
+class IntervalBounds:
+    """The intervals of a stream whose clock may be corrected on the way.
+
+    Parameters
+    ----------
+    fs : float
+        Sample rate [Hz].
+    interval_s, align, zone
+        See ``IntervalGrid``.
+    first_sample : int
+        Index of the first sample.
+    utc_ns : int, optional
+        Its UTC [ns].
+
+    Attributes
+    ----------
+    clock : UtcOfSamples
+        Times of the samples.
+    has_utc : bool
+        Whether these are known.
+
+    Raises
+    ------
+    ConfigError
+        See ``IntervalGrid``.
+    """
+
+    def __init__(
+        self,
+        fs: float,
+        interval_s: float,
+        align: LevelAlign,
+        zone: ZoneInfo,
+        *,
+        first_sample: int = 0,
+        utc_ns: int | None = None,
+    ) -> None:
+        self.has_utc = utc_ns is not None
+        self.clock = UtcOfSamples(fs)
+        self.clock.set(first_sample, utc_ns or 0)
+        self._grid = IntervalGrid(fs, interval_s, align, zone, self.clock)
+        self._half_samples = int(interval_s * fs / 2)
+        self._slack_samples = _CLOCK_SLACK_S * fs
+        self._new_clock: tuple[int, int] | None = None
+
+    @property
+    def has_new_clock(self) -> bool:
+        """Whether the next interval corrects the clock."""
+        return self._new_clock is not None
+
+    def set_utc(self, index: int, utc_ns: int) -> None:
+        """Set the UTC of a sample [ns]; if it differs by over 10 ms, from the next interval on."""
+        if not self.has_utc:
+            self.clock.set(index, utc_ns)
+            self.has_utc = True
+        elif abs(self.clock.utc_ns(index) - utc_ns) > _CLOCK_STEP_NS:
+            self._new_clock = index, utc_ns
+
+    def begin_at(self, index: int) -> tuple[int, int]:
+        """Return the first sample of the interval that begins with a sample, and that of the next.
+
+        The sample is the first after an interval or a gap, so the interval may have begun before.
+        """
+        if self._new_clock is None:
+            return self._grid.around(index)
+        self.clock.set(*self._new_clock)
+        self._new_clock = None
+        # The bound of the interval before has moved a little: take the one that follows it.
+        begin, end = self._grid.around(index + self._half_samples)
+        return (index if abs(begin - index) <= self._slack_samples else begin), end
 
 
 def local_date(utc_ns: int, zone: ZoneInfo) -> dt.date:

@@ -1,24 +1,32 @@
 """A sound level meter for blocks of samples of any length."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from enum import IntFlag
+from dataclasses import dataclass, field, replace
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectrod.calibration import Response
 from spectrod.errors import ConfigError, InputError
-from spectrod.levels.chunks import SampleChunks, check_stream
+from spectrod.interval_values import IntervalFlag, IntervalRow
+from spectrod.levels.chunks import SampleChunks, check_stream, checked_samples
+from spectrod.levels.equalizer import Equalizer
 from spectrod.levels.histogram import BYTES_PER_CHANNEL
 from spectrod.levels.intervals import (
-    IntervalGrid,
+    IntervalBounds,
     LevelAlign,
-    UtcOfSamples,
     period_at,
     period_hours,
 )
 from spectrod.levels.loudness import channel_weights as checked_weights
+from spectrod.levels.octave_levels import (
+    BAND_RANGE_HZ,
+    BandChain,
+    BandTally,
+    band_levels,
+    band_values,
+)
 from spectrod.levels.quantities import QUANTITIES_DEFAULT, LevelQuantity, parse_quantities
 from spectrod.levels.signals import Needs, SignalChain
 from spectrod.levels.tally import Part, Tally
@@ -30,15 +38,9 @@ from spectrod.units import Float64Array
 HISTOGRAM_BYTES_MAX = 1 << 29
 """Largest memory of the histograms of percentiles [bytes]."""
 
-_CLOCK_STEP_NS = 10_000_000
-"""Difference of a block's time from that of its samples by count above which the
-time is taken from the block again [ns]."""
 _FILTER_SETTLE_S = 0.1
 """Time in which the weightings A and C forget an offset at the start [s]: 6 time constants of
 their double pole at 20.6 Hz."""
-_CLOCK_SLACK_S = 0.05
-"""Distance of a bound of an interval from the present sample that counts as none, where the time
-was taken from a block again [s]."""
 _RANGED = ("eq", "last", "max", "min", "percentile", "period")
 """Kinds of quantities that the lower limit applies to."""
 _LOUDNESS_SETTLE_S = {"LUFS_S": 3.0, "LUFS_Smax": 3.0, "LRA": 60.0}
@@ -46,49 +48,21 @@ _MOMENTARY_SETTLE_S = 0.4
 _NO_HOURS = (12.0, 4.0, 8.0)
 
 
-class LevelFlag(IntFlag):
-    """Why a row is not what a complete, undisturbed interval would give."""
-
-    OVERLOAD = 1
-    """At least one sample of the channel is at full scale."""
-    UNDER_RANGE = 2
-    """A level of the channel is below the lower limit that was set."""
-    SETTLING = 4
-    """The interval holds samples within the settling time of a start or of a gap."""
-    GAP = 8
-    """Samples are missing in the interval."""
-    PARTIAL = 16
-    """The interval has fewer samples than its length, at the start, the end or for a gap."""
+LevelFlag = IntervalFlag
+"""Flags of a row of levels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LevelRow:
-    """Values of one interval.
+class LevelRow(IntervalRow):
+    """Row of levels: one value of each quantity and channel, and those in bands.
 
     Attributes
     ----------
-    first_sample : int
-        Index of the first sample, since the start; missing samples count.
-    n_samples, due_samples : int
-        Samples per channel that were measured, and that the interval has.
-    begin_utc_ns : int or None
-        UTC of the first sample [ns]; None without a date.
-    duration_s : float
-        Measured time [s].
-    values : (quantities, channels) float64
-        Values in the meter's order of quantities; NaN where there is none. Loudness is that of all
-        channels together, the same in each.
-    flags : (channels,) uint8
-        Sums of ``LevelFlag``.
+    band_values : (band quantities, bands, channels) float64
+        NaN where a band has no value; empty without bands.
     """
 
-    first_sample: int
-    n_samples: int
-    due_samples: int
-    begin_utc_ns: int | None
-    duration_s: float
-    values: Float64Array
-    flags: NDArray[np.uint8]
+    band_values: Float64Array = field(default_factory=lambda: np.empty((0, 0, 0)))
 
 
 class LevelMeter:
@@ -123,6 +97,24 @@ class LevelMeter:
         Weights of the channels in the loudness; by default those of BS.1770 for 1, 2, 5 and 6.
     lower_limit_db : float, optional
         Level below which a row is flagged as under-range [dB].
+    bands : str, optional
+        Fractional octaves that are measured as well, by filters of IEC 61260-1: ``octave``,
+        ``third-octave``, ``octave/6``, ``octave/12`` or ``octave/24``.
+    band_quantities : sequence of str, optional
+        Names of the values in each band, Z-weighted; by default ``LZeq``.
+    band_range_hz : (float, float), optional
+        Nominal mid-band frequencies of the first and the last band [Hz].
+
+    responses : sequence of (Response or None), optional
+        Frequency response of each channel, which levels are corrected by. Peaks, rms, dc and
+        loudness are those of the digital samples.
+
+    Attributes
+    ----------
+    bands : BandLevels
+        The bands and their quantities; empty without.
+    equalizer : Equalizer or None
+        What corrects the responses, with its error; None without.
 
     Raises
     ------
@@ -144,26 +136,48 @@ class LevelMeter:
         full_scale_db: float | Sequence[float] | None = None,
         channel_weights: Sequence[float] | None = None,
         lower_limit_db: float | None = None,
+        bands: str = "",
+        band_quantities: Sequence[str] = (),
+        band_range_hz: tuple[float, float] = BAND_RANGE_HZ,
+        responses: Sequence[Response | None] = (),
     ) -> None:
         check_stream(fs, channels)
         self.fs, self.channels, self.interval_s = float(fs), channels, float(interval_s)
         self.quantities = parse_quantities(quantities, self.interval_s)
+        self.bands = band_levels(bands, band_quantities, fs, self.interval_s, band_range_hz)
         self._needs = Needs.of(self.quantities)
         self._scale = Scale(self.fs, _full_scale(full_scale_db, channels))
+        if lower_limit_db is not None and not np.isfinite(lower_limit_db):
+            raise ConfigError(f"lower_limit_db={lower_limit_db:g}: must be a finite level")
         self._lower_limit_db = lower_limit_db
         self._zone = _zone(time_zone)
-        self._has_utc = utc_ns is not None
-        self._clock = UtcOfSamples(self.fs)
-        self._clock.set(first_sample, utc_ns or 0)
-        self._grid = IntervalGrid(self.fs, self.interval_s, align, self._zone, self._clock)
+        self._bounds = IntervalBounds(
+            self.fs,
+            self.interval_s,
+            align,
+            self._zone,
+            first_sample=first_sample,
+            utc_ns=utc_ns,
+        )
+        self._clock = self._bounds.clock
         self.align = align
         self._check(time_zone)
+        if channel_weights is not None and not self._needs.loudness:
+            raise ConfigError("channel_weights: no quantity is a loudness, such as LUFS_I")
         weights = checked_weights(channels, channel_weights) if self._needs.loudness else ()
         self._chain = SignalChain(self._needs, self.fs, channels, weights)
-        self._settle_samples = round(max(map(_settle_s, self.quantities)) * self.fs)
-        self._chunks = SampleChunks(channels, first_sample)
+        self.equalizer = _equalizer(responses, self.fs, channels)
+        unsettled = 0 if self.equalizer is None else self.equalizer.half
+        self._band_chain = None
+        if self.bands.filters:
+            self._band_chain = BandChain(self.bands, fs, channels, unsettled)
+        settle_s = max(*map(_settle_s, self.quantities), self.bands.settle_s)
+        self._settle_samples = round(settle_s * self.fs) + unsettled
+        self._unsettled_samples = unsettled
+        # Beside the digital samples, the corrected ones.
+        signals = channels if self.equalizer is None else 2 * channels
+        self._chunks = SampleChunks(signals, first_sample)
         self._run_first = first_sample
-        self._new_clock: tuple[int, int] | None = None
         self._period, self._period_end = 0, 0
         self._span: _LevelSpan | None = None
         self._total: _LevelSpan | None = None
@@ -176,6 +190,7 @@ class LevelMeter:
 
     def _check(self, time_zone: str) -> None:
         n_histograms = len(self._needs.percentiles)
+        n_histograms += len(self.bands.percentiles) * len(self.bands.filters)
         if 2 * n_histograms * self.channels * BYTES_PER_CHANNEL > HISTOGRAM_BYTES_MAX:
             raise ConfigError(
                 f"channels={self.channels}: percentiles of {n_histograms} levels need more than "
@@ -220,18 +235,33 @@ class LevelMeter:
         InputError
             If a sample is not finite.
         """
-        given = self._chunks.checked(samples)
+        position = self._chunks.position + self._n_pending
+        given = checked_samples(samples, self.channels, position)
         rows: list[LevelRow] = []
         if missing_samples > 0:
             rows += self._skip(missing_samples)
         self._set_clock(utc_ns)
-        for _ in self._chunks.fill(given):
-            rows += self._measure()
+        for part in [given] if self.equalizer is None else self.equalizer.push(given):
+            for _ in self._chunks.fill(part):
+                rows += self._measure()
         return rows
+
+    @property
+    def _n_pending(self) -> int:
+        """Samples that wait for those after them, which correct them."""
+        return 0 if self.equalizer is None else self.equalizer.pending
+
+    def _measure_the_rest(self) -> list[LevelRow]:
+        """Measure all samples before a gap or the end."""
+        rows = []
+        for part in [] if self.equalizer is None else self.equalizer.finish():
+            for _ in self._chunks.fill(part):
+                rows += self._measure()
+        return rows + self._measure()
 
     def finish(self) -> list[LevelRow]:
         """Measure the samples that are left; the last row is of a partial interval."""
-        rows = self._measure()
+        rows = self._measure_the_rest()
         self._restart()
         if self._span is not None:
             rows.append(self._take_row(self._span))
@@ -251,17 +281,14 @@ class LevelMeter:
 
     def _set_clock(self, utc_ns: int | None) -> None:
         if utc_ns is None:
-            if not self._has_utc and (self.align != "start" or self._needs.periods):
+            if not self._bounds.has_utc and (self.align != "start" or self._needs.periods):
                 raise ConfigError("utc_ns: intervals on the clock need the time of the samples")
-        elif not self._has_utc:
-            self._clock.set(self._chunks.position, utc_ns)
-            self._has_utc = True
-        elif abs(self._clock.utc_ns(self._chunks.position) - utc_ns) > _CLOCK_STEP_NS:
-            self._new_clock = self._chunks.position, utc_ns
+        else:
+            self._bounds.set_utc(self._chunks.position + self._n_pending, utc_ns)
 
     def _skip(self, missing_samples: int) -> list[LevelRow]:
         """Continue after a gap: measure what is left before it, and start the filters again."""
-        rows = self._measure()
+        rows = self._measure_the_rest()
         self._chunks.position += missing_samples
         self._restart()
         self._follows_gap = True
@@ -273,6 +300,8 @@ class LevelMeter:
 
     def _restart(self) -> None:
         self._chain.reset()
+        if self._band_chain is not None:
+            self._band_chain.reset()
         self._run_first = self._chunks.position
 
     # ---- chunks
@@ -282,10 +311,12 @@ class LevelMeter:
         chunk, n, base = self._chunks.take()
         if not n:
             return []
-        signals = self._chain.run(chunk)
+        digital, corrected = chunk[: self.channels], chunk[-self.channels :]
+        signals = self._chain.run(digital, corrected)
+        band_steps = [] if self._band_chain is None else self._band_chain.run(corrected)
+        first_settled = self._run_first + self._unsettled_samples - base
         settled = {
-            name: self._run_first + round(seconds * self.fs) - base
-            for name, seconds in SETTLE_S.items()
+            name: first_settled + round(seconds * self.fs) for name, seconds in SETTLE_S.items()
         }
         rows, first = [], 0
         while first < n:
@@ -294,7 +325,9 @@ class LevelMeter:
             if self._needs.periods:
                 stop = min(stop, self._end_of_period(base + first) - base)
             begin = base - self._run_first
-            span.tally.add(signals, Part(first, stop, begin, settled, self._period))
+            part = Part(first, stop, begin, settled, self._period)
+            span.tally.add(signals, part)
+            span.bands.add(band_steps, part)
             span.last = base + stop - 1
             first = stop
             if base + stop == span.end:
@@ -310,20 +343,16 @@ class LevelMeter:
 
     def _open(self, index: int) -> "_LevelSpan":
         """Begin the interval that holds a sample."""
-        begin, end = self._grid.around(index)
-        if self._new_clock is not None:
-            self._clock.set(*self._new_clock)
-            self._new_clock, self._period_end = None, 0
-            # The bound of the interval before has moved a little: take the one that follows it.
-            begin, end = self._grid.around(index + int(self.interval_s * self.fs / 2))
-            if abs(begin - index) <= _CLOCK_SLACK_S * self.fs:
-                begin = index
+        if self._bounds.has_new_clock:
+            self._period_end = 0
+        begin, end = self._bounds.begin_at(index)
         is_settling = index < self._run_first + self._settle_samples
         has_gap = self._follows_gap and index > begin
         self._follows_gap = False
-        tally = Tally(self._needs, self.fs, self.channels)
+        tally, bands = self._tallies()
         self._span = _LevelSpan(
-            index, index, end, end - begin, self._clock.utc_ns(index), tally, has_gap, is_settling
+            *(index, index, end, end - begin, self._clock.utc_ns(index)),
+            *(tally, bands, has_gap, is_settling),
         )
         return self._span
 
@@ -332,15 +361,21 @@ class LevelMeter:
         self._span = None
         row = self._row(span)
         if self._total is None:
-            tally = Tally(self._needs, self.fs, self.channels)
-            self._total = replace(span, tally=tally)
+            tally, bands = self._tallies()
+            self._total = replace(span, tally=tally, bands=bands)
         total = self._total
         total.has_gap |= span.has_gap or span.first > total.last + 1 > total.first + 1
         total.is_settling |= span.is_settling
         total.last = span.last
         total.due_samples = total.last + 1 - total.first
         total.tally.merge(span.tally)
+        total.bands.merge(span.bands)
         return row
+
+    def _tallies(self) -> tuple[Tally, BandTally]:
+        """Return empty sums."""
+        settings = self.fs, self.channels
+        return Tally(self._needs, *settings), BandTally(self.bands, *settings)
 
     def _row(self, span: "_LevelSpan") -> LevelRow:
         tally, hours = span.tally, _NO_HOURS
@@ -352,10 +387,11 @@ class LevelMeter:
             span.first,
             tally.n_samples,
             span.due_samples,
-            span.begin_utc_ns if self._has_utc else None,
+            span.begin_utc_ns if self._bounds.has_utc else None,
             tally.n_samples / self.fs,
             values,
             self._flags(span, values),
+            band_values=band_values(self.bands, span.bands, self._scale),
         )
 
     def _flags(self, span: "_LevelSpan", values: Float64Array) -> NDArray[np.uint8]:
@@ -388,6 +424,7 @@ class _LevelSpan:
     begin_utc_ns : int
         UTC of the first sample [ns].
     tally : Tally
+    bands : BandTally
     has_gap, is_settling : bool
         See ``LevelFlag``.
     """
@@ -398,6 +435,7 @@ class _LevelSpan:
     due_samples: int
     begin_utc_ns: int
     tally: Tally
+    bands: BandTally
     has_gap: bool
     is_settling: bool
 
@@ -412,6 +450,14 @@ def _full_scale(given: float | Sequence[float] | None, channels: int) -> Float64
             "channels"
         )
     return np.broadcast_to(levels, (channels,))
+
+
+def _equalizer(responses: Sequence[Response | None], fs: float, channels: int) -> Equalizer | None:
+    if not any(responses):
+        return None
+    if len(responses) != channels:
+        raise ConfigError(f"responses: {len(responses)} values for {channels} channels")
+    return Equalizer(responses, fs)
 
 
 def _zone(name: str) -> ZoneInfo:

@@ -1,6 +1,6 @@
 """Levels in fractional octaves by filters in the time domain."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
@@ -46,7 +46,7 @@ class OctaveFilterBank:
         for one in (*self._decimators, *self._filters):
             one.reset()
 
-    def run(self, samples: Float64Array) -> list[Float64Array]:
+    def run(self, samples: Float64Array) -> Iterator[Float64Array]:
         """Filter the next chunk.
 
         Parameters
@@ -54,18 +54,17 @@ class OctaveFilterBank:
         samples : (channels, CHUNK_SAMPLES) float64
             Finite samples.
 
-        Returns
-        -------
-        bands : list of (channels, CHUNK_SAMPLES >> stage) float64
+        Yields
+        ------
+        band : (channels, CHUNK_SAMPLES >> stage) float64
             The signal in each band, at the band's rate: its sample j is at sample ``j << stage``.
+            All are to be taken before the next chunk.
         """
         decimated = [samples]
-        for stage in self._decimators:
-            decimated.append(np.ascontiguousarray(stage.run(decimated[-1])[:, ::2]))
-        return [
-            one.run(decimated[stage])
-            for one, stage in zip(self._filters, self._stages, strict=True)
-        ]
+        for decimate in self._decimators:
+            decimated.append(np.ascontiguousarray(decimate.run(decimated[-1])[:, ::2]))
+        for one, stage in zip(self._filters, self._stages, strict=True):
+            yield one.run(decimated[stage])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,7 +214,7 @@ class OctaveMeter:
         chunk, n, base = self._chunks.take()
         if not n:
             return []
-        squares = [np.square(band) for band in self._bank.run(chunk)]
+        squares = [np.square(band, out=band) for band in self._bank.run(chunk)]
         rows, first = [], 0
         while first < n:
             if not self._n_samples:

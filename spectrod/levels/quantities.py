@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spectrod.errors import ConfigError
+from spectrod.interval_values import INTERVAL_MIN_S, QUANTITIES_MAX, check_interval_length
 from spectrod.levels.time_weighting import TimeWeighting
 from spectrod.suggestions import did_you_mean
 from spectrod.weighting import Weighting
@@ -14,10 +15,9 @@ Kind = Literal[
     "eq", "exposure", "peak_level", "last", "max", "min", "percentile", "period", "loudness",
     "sample",
 ]  # fmt: skip
-Unit = Literal["level", "dB", "dBFS", "dBTP", "FS", "LUFS", "LU"]
-"""Units of quantities; "level" is the unit of the channel's calibration, dBFS without one."""
+Unit = Literal["level", "exposure", "dB", "dBFS", "dBTP", "FS", "LUFS", "LU"]
+"""Units of quantities; "level" and "exposure" follow from the channel's calibration."""
 
-QUANTITIES_MAX = 64
 QUANTITIES_DEFAULT = ("LAeq", "LAFmax")
 
 PERIODS = ("day", "evening", "night")
@@ -39,7 +39,6 @@ _SAMPLE_UNITS: dict[str, Unit] = {
 }
 _LEAST_S = {"LUFS_I": 0.4, "LRA": 3.0, "Lden": 86400.0}
 _LEAST_PERCENTILE_S = 1.0
-INTERVAL_MIN_S, INTERVAL_MAX_S = 0.01, 366 * 86400.0
 
 _LEVEL = re.compile(
     r"L(?P<weighting>[ACZ])"
@@ -135,7 +134,8 @@ def parse_quantity(name: str) -> LevelQuantity:
 def _level(name: str, match: re.Match[str]) -> LevelQuantity:
     weighting: Weighting = match["weighting"]  # type: ignore[assignment]  # of the expression
     if match["sum"]:
-        return LevelQuantity(name, _SUMS[match["sum"]], "level", weighting)
+        unit: Unit = "exposure" if match["sum"] == "E" else "level"
+        return LevelQuantity(name, _SUMS[match["sum"]], unit, weighting)
     time: TimeWeighting = match["time"]  # type: ignore[assignment]  # of the expression
     if match["percent"]:
         percent = _percent(name, match["percent"])
@@ -168,8 +168,7 @@ def parse_quantities(names: Sequence[str], interval_s: float) -> tuple[LevelQuan
     """
     if not 1 <= len(names) <= QUANTITIES_MAX:
         raise ConfigError(f"quantities: {len(names)} names; must be 1 to {QUANTITIES_MAX}")
-    if not INTERVAL_MIN_S <= interval_s <= INTERVAL_MAX_S:
-        raise ConfigError(f"interval_s={interval_s:g}: must be {INTERVAL_MIN_S:g} s to 366 days")
+    check_interval_length(interval_s)
     found: dict[str, LevelQuantity] = {}
     for name in names:
         if name in found:

@@ -14,6 +14,10 @@ CHUNK_SAMPLES = 4096
 """Samples per channel that ``RecursiveFilter.run`` takes: every product has the same shape, so that
 BLAS computes every sample with the same operations."""
 
+_GROUP_VALUES = 1 << 16
+"""Samples of all channels that are filtered at a time: intermediate results stay in the cache, and
+the allocator reuses their memory instead of returning it to the system."""
+
 _TINY = 1e-150
 """Magnitude below which a state becomes 0: arithmetic with denormal numbers is slow."""
 
@@ -91,6 +95,7 @@ class RecursiveFilter:
         self._drive = np.array([power @ b for power in powers[n - 1 :: -1]])
         self._leaps = _leaps(powers[n], self._blocks[0])
         self._state = np.zeros((channels, 1, order))
+        self._group = max(1, _GROUP_VALUES // chunk_samples)
 
     def reset(self) -> None:
         """Forget all samples so far."""
@@ -108,18 +113,26 @@ class RecursiveFilter:
         -------
         filtered : (channels, chunk_samples) float64
         """
+        filtered = np.empty_like(samples)
+        for first in range(0, len(samples), self._group):
+            channels = slice(first, first + self._group)
+            filtered[channels] = self._run_group(samples[channels], self._state[channels])
+        return filtered
+
+    def _run_group(self, samples: Float64Array, state: Float64Array) -> Float64Array:
+        """Filter some channels, and update their state (channels, 1, order) in place."""
         blocks = samples.reshape(len(samples), *self._blocks)
         ends = np.matmul(blocks, self._drive)
-        ends[:, :1] += np.matmul(self._state, self._leaps[0])
+        ends[:, :1] += np.matmul(state, self._leaps[0])
         reach = 1
         for leap in self._leaps:
             ends[:, reach:] += np.matmul(ends[:, :-reach], leap)
             reach *= 2
-        starts = np.concatenate((self._state, ends[:, :-1]), axis=1)
+        starts = np.concatenate((state, ends[:, :-1]), axis=1)
         filtered = np.matmul(blocks, self._from_samples)
         filtered += np.matmul(starts, self._from_state)
-        self._state = ends[:, -1:].copy()
-        self._state[np.abs(self._state) < _TINY] = 0.0
+        state[:] = ends[:, -1:]
+        state[np.abs(state) < _TINY] = 0.0
         shaped: Float64Array = filtered.reshape(samples.shape)
         return shaped
 

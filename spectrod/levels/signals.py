@@ -19,6 +19,9 @@ T = TypeVar("T")
 
 _FITTED: tuple[FitWeighting, ...] = ("A", "C")
 
+_OF_SAMPLES = ("loudness", "sample")
+"""Kinds of quantities of the digital samples."""
+
 Averaged = tuple[Weighting, TimeWeighting]
 
 
@@ -36,8 +39,9 @@ class Needs:
         Those of which histograms are needed.
     peaks : tuple of str
         Frequency weightings of which the largest magnitude is needed.
-    loudness, true_peak, periods, sum : bool
-        Whether loudness, the true peak, sums of parts of the day, or the samples' sum is needed.
+    loudness, true_peak, periods, sum, energy : bool
+        Whether loudness, the true peak, sums of parts of the day, or the sum of the samples or of
+        their squares is needed.
     """
 
     weightings: tuple[Weighting, ...]
@@ -48,6 +52,7 @@ class Needs:
     true_peak: bool
     periods: bool
     sum: bool
+    energy: bool
 
     @classmethod
     def of(cls, quantities: Sequence[LevelQuantity]) -> "Needs":
@@ -56,7 +61,7 @@ class Needs:
         kinds = {one.kind for one in quantities}
         timed = [one for one in quantities if one.time]
         return cls(
-            weightings=_unique(one.weighting for one in quantities if one.kind != "loudness"),
+            weightings=_unique(one.weighting for one in quantities if one.kind not in _OF_SAMPLES),
             averages=_unique((one.weighting, one.time) for one in timed if one.time),
             percentiles=_unique(
                 (one.weighting, one.time) for one in timed if one.time and one.kind == "percentile"
@@ -66,6 +71,7 @@ class Needs:
             true_peak="true_peak" in names,
             periods="period" in kinds,
             sum="dc" in names,
+            energy=bool({"rms", "crest"} & names),
         )
 
 
@@ -142,12 +148,20 @@ class SignalChain:
         if self._loudness is not None:
             self._loudness.reset()
 
-    def run(self, samples: Float64Array) -> ChunkSignals:
-        """Process the next chunk, (channels, CHUNK_SAMPLES) float64 samples."""
+    def run(self, samples: Float64Array, corrected: Float64Array) -> ChunkSignals:
+        """Process the next chunk.
+
+        Parameters
+        ----------
+        samples : (channels, CHUNK_SAMPLES) float64
+            Digital samples, of which peaks and loudness are made [FS].
+        corrected : (channels, CHUNK_SAMPLES) float64
+            Samples of which levels are made: the same without a frequency response [FS].
+        """
         squares: dict[Weighting, Float64Array] = {}
         for weighting in self._needs.weightings:
             stage = self._filters.get(weighting)  # type: ignore[arg-type]  # Z has none
-            squares[weighting] = np.square(samples if stage is None else stage.run(samples))
+            squares[weighting] = np.square(corrected if stage is None else stage.run(corrected))
         averages = {both: stage.run(squares[both[0]]) for both, stage in self._averages.items()}
         return ChunkSignals(
             samples,

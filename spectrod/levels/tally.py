@@ -70,8 +70,8 @@ class Tally:
         Sums of squares of A, by part of the day [FS^2].
     period_samples : list of int
         Samples of each part of the day.
-    total : (channels,) float64
-        Sum of the samples [FS].
+    total, square_total : (channels,) float64
+        Sums of the digital samples [FS], and of their squares [FS^2].
     largest : (channels,) float64
         Largest magnitude of a sample [FS].
     true_peak : (channels,) float64
@@ -93,7 +93,7 @@ class Tally:
         self.energy = {name: np.zeros(channels) for name in needs.weightings}
         self.period_energy = np.zeros((len(PERIODS), channels))
         self.period_samples = [0] * len(PERIODS)
-        self.total = np.zeros(channels)
+        self.total, self.square_total = np.zeros(channels), np.zeros(channels)
         self.largest, self.true_peak = np.zeros(channels), np.zeros(channels)
         self.n_full_scale = np.zeros(channels, np.int64)
         self.peaks = {name: np.zeros(channels) for name in needs.peaks}
@@ -127,6 +127,8 @@ class Tally:
         np.maximum(self.largest, largest, out=self.largest)
         if (largest >= FULL_SCALE).any():
             self.n_full_scale += np.count_nonzero(magnitudes >= FULL_SCALE, axis=1)
+        if self._needs.energy:
+            self.square_total += np.square(signals.samples[:, part.first : part.stop]).sum(axis=1)
         if self._needs.sum:
             self.total += signals.samples[:, part.first : part.stop].sum(axis=1)
         if signals.true_peaks is not None:
@@ -162,6 +164,7 @@ class Tally:
             for ours, theirs in zip(self.period_samples, later.period_samples, strict=True)
         ]
         self.total += later.total
+        self.square_total += later.square_total
         self.n_full_scale += later.n_full_scale
         np.maximum(self.largest, later.largest, out=self.largest)
         np.maximum(self.true_peak, later.true_peak, out=self.true_peak)

@@ -139,7 +139,7 @@ def _loudness(name: str, tally: LoudnessTally) -> float:
 def _of_samples(name: str, tally: Tally) -> Float64Array:
     if name == "dc":
         return mean(tally.total, tally.n_samples)
-    square = mean(tally.energy["Z"], tally.n_samples)
+    square = mean(tally.square_total, tally.n_samples)
     match name:
         case "rms":
             return np.asarray(np.sqrt(square))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spectrod.errors import ConfigError, InputError
+from spectrod.two_channel.samples import as_pair
 from spectrod.units import Float64Array
 
 SAMPLES_MAX = 1 << 20
@@ -75,8 +76,9 @@ def measure_delay(
     .. [1] C. H. Knapp and G. C. Carter, "The generalized correlation method for estimation of time
        delay", IEEE Trans. ASSP 24(4), 1976.
     """
-    x, y = (np.asarray(one, np.float64) for one in (reference, response))
-    _check(x, y)
+    x, y = as_pair(reference, response)
+    if not 16 <= len(x) <= SAMPLES_MAX:
+        raise InputError(f"{len(x)} samples: must be 16 to {SAMPLES_MAX}")
     if not 0.0 < fs < np.inf:
         raise ConfigError(f"fs={fs:g}: must be a positive number of Hz")
     limit = len(x) // 2 if max_delay_s is None else _limit(max_delay_s, fs, len(x))
@@ -98,15 +100,6 @@ def measure_delay(
     offset, peak = _parabola(lags)
     samples = (offset - reach) / _UPSAMPLING
     return Delay(samples / fs, samples, peak)
-
-
-def _check(x: Float64Array, y: Float64Array) -> None:
-    if x.ndim != 1 or x.shape != y.shape:
-        raise InputError(f"samples of shapes {x.shape} and {y.shape}: must both be (n,)")
-    if not 16 <= len(x) <= SAMPLES_MAX:
-        raise InputError(f"{len(x)} samples: must be 16 to {SAMPLES_MAX}")
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise InputError("samples: must be finite")
 
 
 def _limit(max_delay_s: float, fs: float, n: int) -> int:

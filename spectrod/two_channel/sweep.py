@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.errors import ConfigError, InputError
+from spectrod.two_channel.samples import as_samples
 from spectrod.units import Float64Array
 
 SAMPLES_MAX = 1 << 23
@@ -161,14 +162,11 @@ class Sweep:
         ConfigError, InputError
             If a parameter or the recording breaks a rule.
         """
-        y = np.asarray(recording, np.float64)
-        if y.ndim != 1 or not self.n_samples <= len(y) <= SAMPLES_MAX:
+        y = as_samples("recording", recording)
+        if not self.n_samples <= len(y) <= SAMPLES_MAX:
             raise InputError(
-                f"recording of shape {y.shape}: must be (n,), {self.n_samples} to {SAMPLES_MAX} "
-                "samples"
+                f"recording of {len(y)} samples: must have {self.n_samples} to {SAMPLES_MAX}"
             )
-        if not np.isfinite(y).all():
-            raise InputError("recording: must be finite")
         if not 1 <= harmonics <= HARMONICS_MAX:
             raise ConfigError(f"harmonics={harmonics}: must be 1 to {HARMONICS_MAX}")
         starts = [self.n_samples - 1 - self.lead_s(k) * self.fs for k in range(1, harmonics + 2)]

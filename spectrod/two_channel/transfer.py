@@ -4,13 +4,14 @@ The spectra are NumPy's in float64: the engines' complex spectra are rounded to 
 bound the phase and the coherence of strongly related channels.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.errors import ConfigError, InputError
+from spectrod.two_channel.samples import as_pair
 from spectrod.types import SpectrumSpec, taper_for
 from spectrod.units import Float64Array
 from spectrod.welch import effective_averages
@@ -91,6 +92,24 @@ class TransferFunction:
         g = self.coherence
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.sqrt((1.0 - g) / (2.0 * g * self.n_averages)))
+
+    def without_responses(
+        self, x_factors: Float64Array, y_factors: Float64Array
+    ) -> "TransferFunction":
+        """Return what channels without their frequency responses would give.
+
+        Parameters
+        ----------
+        x_factors, y_factors : (bins,) float64
+            Factors of the power of reference and response, as of ``Response.power_factors``. Phases
+            do not change, and neither does the coherence.
+        """
+        return replace(
+            self,
+            gxx=self.gxx * x_factors,
+            gyy=self.gyy * y_factors,
+            gxy=self.gxy * np.sqrt(x_factors * y_factors),
+        )
 
     def level_difference_db(self, band_hz: tuple[float, float] | None = None) -> float:
         """Return the level of the response over that of the reference.
@@ -196,14 +215,9 @@ class TransferMeter:
         Raises
         ------
         InputError
-            If the shapes differ, or a sample is not finite.
+            If the shapes differ, the samples are integers, or a sample is not finite.
         """
-        given = [np.asarray(one, np.float64) for one in (reference, response)]
-        if given[0].ndim != 1 or given[0].shape != given[1].shape:
-            shapes = " and ".join(str(one.shape) for one in given)
-            raise InputError(f"samples of shapes {shapes}: must both be (n,)")
-        if not all(np.isfinite(one).all() for one in given):
-            raise InputError("samples: must be finite")
+        given = as_pair(reference, response)
         first, second = (self._follow(channel, one) for channel, one in enumerate(given))
         n_frames = self.spec.n_frames(min(len(first), len(second)))
         for n in range(0, n_frames, self._step):

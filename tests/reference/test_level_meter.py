@@ -173,7 +173,7 @@ def test_calibration_shifts_levels_only():
     plain = rows_of(LevelMeter(48000.0, 2, quantities=names), x)[0].values
     scaled = LevelMeter(48000.0, 2, quantities=names, full_scale_db=[106.02, 10 * math.log10(2)])
     values = rows_of(scaled, x)[0].values
-    moved = [parse_quantity(name).unit == "level" for name in names]
+    moved = [parse_quantity(name).unit in ("level", "exposure") for name in names]
     shift = 106.02 - 10.0 * math.log10(2.0)
     np.testing.assert_allclose(values[:, 0] - plain[:, 0], np.where(moved, shift, 0.0), atol=1e-9)
     np.testing.assert_allclose(values[:, 1], plain[:, 1], rtol=1e-12)

@@ -146,9 +146,11 @@ def test_silence_has_no_coherence():
     [
         ((np.ones(300), np.ones(300)), {}, "1 frames of 256 samples: coherence needs 2 or more"),
         ((np.ones(100), np.ones(100)), {}, "0 frames of 256 samples"),
-        ((np.ones(100), np.ones(101)), {}, r"samples of shapes \(100,\) and \(101,\): must both"),
-        ((np.ones((2, 9)), np.ones((2, 9))), {}, r"samples of shapes \(2, 9\)"),
-        ((np.full(999, np.nan), np.ones(999)), {}, "samples: must be finite"),
+        ((np.ones(100), np.ones(101)), {}, "100 and 101 samples: must have one length"),
+        ((np.ones((2, 9)), np.ones((2, 9))), {}, r"reference of shape \(2, 9\), float64: must be"),
+        ((np.ones(99), np.ones(99, np.int16)), {}, r"response of shape \(99,\), int16: must be"),
+        ((np.ones(99) * 1j, np.ones(99)), {}, r"\(99,\), complex128: must be \(n,\) real floating"),
+        ((np.full(999, np.nan), np.ones(999)), {}, "reference: must be finite"),
         ((np.ones(999), np.ones(999)), {"delay_samples": 1 << 21}, "delay_samples=2097152: must"),
         ((np.ones(999), np.ones(999)), {"hop": 0}, "hop=0: must be at least 1 sample"),
     ],
@@ -203,8 +205,9 @@ def test_delay_within_a_band_and_a_limit():
     [
         (np.zeros(100), np.zeros(100), {}, "delay: no frequency has power in both channels"),
         (np.ones(10), np.ones(10), {}, "10 samples: must be 16 to 1048576"),
-        (np.ones(99), np.ones(98), {}, r"samples of shapes \(99,\) and \(98,\)"),
-        (np.full(99, np.inf), np.ones(99), {}, "samples: must be finite"),
+        (np.ones(99), np.ones(98), {}, "99 and 98 samples: must have one length"),
+        (np.ones(99, np.int32), np.ones(99), {}, r"reference of shape \(99,\), int32: must be"),
+        (np.full(99, np.inf), np.ones(99), {}, "reference: must be finite"),
         (np.ones(99), np.ones(99), {"max_delay_s": 0.0}, "max_delay_s=0: must be 1 sample"),
         (np.ones(99), np.ones(99), {"max_delay_s": np.nan}, "max_delay_s=nan: must be 1 sample"),
     ],
@@ -288,7 +291,12 @@ def test_bad_sweeps(arguments, text):
 @pytest.mark.parametrize(
     ("recording", "harmonics", "text"),
     [
-        (np.zeros(100), 3, r"recording of shape \(100,\): must be \(n,\), 96000 to 8388608"),
+        (np.zeros(100), 3, "recording of 100 samples: must have 96000 to 8388608"),
+        (
+            np.zeros(96000, np.int16),
+            3,
+            r"recording of shape \(96000,\), int16: must be \(n,\) real",
+        ),
         (np.full(96000, np.nan), 3, "recording: must be finite"),
         (np.zeros(96000), 0, "harmonics=0: must be 1 to 20"),
     ],

@@ -136,6 +136,7 @@ def test_reference_names_are_read_back(name) -> None:
         (MIC + "gain = 3", "unknown field `gain`"),
         (MIC + 'serial = "a b"', "serial: Expected"),
         (MIC + "reference", "is no TOML"),
+        ("level_db = " + "9" * 5000, "is no TOML"),
         (MIC + "channels = 3", r"channels: must be tables \[channels.NAME\]"),
         (MIC + '[channels."a b"]', "must be 1 to 64 of A-Z"),
         (MIC + "[channels.0]\nfull_scale_v = -1", "channels.0: full_scale_v: Expected"),

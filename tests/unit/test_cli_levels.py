@@ -105,6 +105,52 @@ def test_netcdf_has_the_values_of_csv():
         assert file["LUFS_M"].attrs["spectrod_unit"] == "LUFS"
 
 
+def test_bands_in_files(capsys):
+    """CSV has a column and NetCDF an axis for the bands, with exactly the values of LevelMeter."""
+    bands = ["--bands", "octave", "--band-quantity", "LZeq,LZFmax", "--band-range", "250", "2k"]
+    assert main(["levels", "a.wav", "-o", "a.csv", "-o", "a.nc", *bands]) == 0
+    meter = LevelMeter(
+        FS, 2, bands="octave", band_quantities=["LZeq", "LZFmax"], band_range_hz=(250, 2000)
+    )
+    expected = meter.feed(samples()) + meter.finish()
+    about, rows = read_csv("a.csv")
+    names = ["250 Hz", "500 Hz", "1 kHz", "2 kHz"]
+    assert list(about["bands_lower_centre_upper_hz"]) == names
+    np.testing.assert_allclose(
+        about["bands_lower_centre_upper_hz"]["1 kHz"], [708, 1000, 1413], 1e-3
+    )
+    assert about["units"]["LZFmax"] == "dBFS"
+    with h5netcdf.File("a.nc") as file:
+        assert [name.decode() for name in file["band_name"][...]] == names
+        assert file["LZFmax_bands"].dimensions == ("time", "band", "channel")
+        np.testing.assert_allclose(file["band_centre_hz"][2], 1000.0)
+        for k, name in enumerate(("LZeq", "LZFmax")):
+            values = np.array([row.band_values[k] for row in expected])
+            np.testing.assert_array_equal(file[f"{name}_bands"][...], values)
+            for band, label in enumerate(names):
+                for c in (0, 1):
+                    column = f"{name}_{label.replace(' ', '')}@{c}"
+                    np.testing.assert_array_equal(
+                        [float(row[column]) for row in rows], values[:, band, c]
+                    )
+    assert "1 kHz" in capsys.readouterr().out
+
+
+def test_table_of_bands(capsys):
+    """Below the table, each band has a line with its levels of all intervals together."""
+    assert main(["levels", "mono.wav", "--bands", "third-octave", "--band-range", "1k", "2k"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    begin = lines.index("# all intervals, in bands; levels in dBFS")
+    assert lines[begin + 1].split() == ["band", "LZeq"]
+    found = [line.split() for line in lines[begin + 2 :]]
+    assert [" ".join(one[:2]) for one in found] == ["1 kHz", "1.25 kHz", "1.6 kHz", "2 kHz"]
+    meter = LevelMeter(FS, bands="third-octave", band_range_hz=(1000, 2000))
+    meter.feed(samples("mono.wav"))
+    meter.finish()
+    expected = meter.summary().band_values[0, :, 0]
+    np.testing.assert_allclose([float(one[2]) for one in found], expected, atol=0.0051)
+
+
 def test_table(capsys):
     """The table has a line for each interval and channel, and one for all of them."""
     assert main(["levels", "a.wav", "--quantity", "LZeq,crest"]) == 0
@@ -149,12 +195,30 @@ def test_channels_with_and_without_calibration(capsys):
     assert "dB SPL (0), dBFS (1)" in capsys.readouterr().out
 
 
-def test_a_response_is_not_applied_and_says_so(capsys):
-    """A calibration with a frequency response is a warning and a comment in the file."""
-    response = "[response]\ntable = [[20, -3.0], [1000, 0.0], [4000, 2.0]]\n"
+def test_a_response_is_applied(capsys):
+    """Levels are corrected by the calibration's frequency response; the file has its range."""
+    response = "[response]\nat_hz = 0\ntable = [[20, 6], [500, 6], [2000, -3], [4000, -3]]\n"
+    Path("mic.toml").write_text(MICROPHONE + response, "utf-8")
+    peak = 10.0 ** ((94.0 - 106.0206 + 3.0103 - 3.0) / 20.0)
+    x = peak * np.sin(2.0 * np.pi * 3000.0 / FS * np.arange(3 * FS))
+    soundfile.write("cal.wav", x, FS, subtype="FLOAT")
+    asked = ["--calibration", "mic.toml", "--quantity", "LZeq,peak"]
+    assert main(["levels", "cal.wav", "-o", "a.csv", *asked]) == 0
+    about, rows = read_csv("a.csv")
+    assert float(rows[1]["LZeq"]) == pytest.approx(94.0, abs=0.06)
+    assert float(rows[1]["peak"]) == pytest.approx(-12.01, abs=0.01)
+    assert about["calibration_response_min_hz"] == 20.0
+    assert about["calibration_response_max_hz"] == 4000.0
+    assert "comment" not in about
+    assert capsys.readouterr().err == ""
+
+
+def test_a_response_that_is_too_steep_is_reported(capsys):
+    """A table that no filter follows within 0.05 dB is a warning and a comment in the file."""
+    response = "[response]\nat_hz = 0\ntable = [[20, 0], [1000, 0], [1000.1, 6], [4000, 6]]\n"
     Path("mic.toml").write_text(MICROPHONE + response, "utf-8")
     assert main(["levels", "mono.wav", "-o", "a.csv", "--calibration", "mic.toml"]) == 0
-    text = "the frequency response of the calibration is not applied"
+    text = "the frequency response of channel 0 changes too fast for its correction"
     assert text in capsys.readouterr().err
     assert text in read_csv("a.csv")[0]["comment"]
 
@@ -226,6 +290,8 @@ def test_an_interrupt_finishes_the_file(capsys):
             ["a.wav", "--channel-weights", "1", "--quantity", "LUFS_M"],
             "channel_weights: 1 values for 2 channels",
         ),
+        (["a.wav", "--bands", "bark"], "bands='bark': must be octave, third-octave, octave/6"),
+        (["a.wav", "--band-quantity", "LZeq"], "band_quantities=LZeq: need bands: octave"),
         (["a.wav", "--calibration", "none.toml"], "none.toml: there is no such file"),
         (["none.wav"], "none.wav: No such file or directory"),
         (["signal:pink,-20"], "signal:pink,-20: has no end; give --duration"),
