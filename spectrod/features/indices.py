@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from spectrod.errors import ConfigError, InputError
 from spectrod.features.selection import SelectedRows
@@ -85,7 +85,7 @@ def acoustic_complexity(
         for n in range(len(power) // n_block):
             block = amplitude[n * n_block : (n + 1) * n_block]
             change = np.abs(np.diff(block, axis=0)).sum(axis=0)
-            found[first // n_block + n] = _ratios(change, block.sum(axis=0)).sum(axis=-1)
+            found[first // n_block + n] = ratios(change, block.sum(axis=0)).sum(axis=-1)
     return AcousticIndex(f"ACI_{block_s:g}s_{_band(selected.frequencies)}", found)
 
 
@@ -170,16 +170,11 @@ def acoustic_diversity(
     .. [1] L. J. Villanueva-Rivera et al., "A primer of acoustic analysis for landscape ecologists",
        Landscape Ecology 26, 2011.
     """
-    n_bands = _bands(spec, top_hz, width_hz)
+    n_bands = diversity_bands(spec, top_hz, width_hz)
     if not -np.inf < threshold_db < 0.0:
         raise ConfigError(f"threshold_db={threshold_db:g}: must be a level below 0 dB")
-    band_hz = (0.0, np.nextafter(top_hz, 0.0))
-    selected = SelectedRows(values, spec, band_hz, "indices")
-    number = np.minimum((selected.frequencies / width_hz).astype(np.int64), n_bands - 1)
-    first = np.searchsorted(number, np.arange(n_bands))
-    counts = np.diff(np.append(first, len(number)))
-    if not counts.all():
-        raise ConfigError(f"width_hz={width_hz:g}: bands without a bin of {spec.delta_f:g} Hz")
+    selected = SelectedRows(values, spec, (0.0, np.nextafter(top_hz, 0.0)), "indices")
+    first, counts = band_starts(selected.frequencies, n_bands, width_hz)
     largest = np.zeros(selected.shape[1])
     for _, power in selected.blocks():
         largest = np.maximum(largest, power.max(axis=(0, 2)))
@@ -188,13 +183,25 @@ def acoustic_diversity(
     for _, power in selected.blocks():
         cells = (power > least[:, np.newaxis]).sum(axis=0)
         above += np.add.reduceat(cells, first, axis=-1) / counts
-    shares = _ratios(above, above.sum(axis=-1, keepdims=True))
-    terms = np.where(shares > 0.0, -shares * np.log(np.maximum(shares, 1e-300)), 0.0)
-    entropy = np.where(above.any(axis=-1), terms.sum(axis=-1), np.nan)
+    entropy = diversity_of(above)
     return AcousticIndex(f"ADI_0-{top_hz:g}Hz_{width_hz:g}Hz_{threshold_db:g}dB", entropy)
 
 
-def _bands(spec: SpectrumSpec, top_hz: float, width_hz: float) -> int:
+def diversity_bands(spec: SpectrumSpec, top_hz: float, width_hz: float) -> int:
+    """Return the number of bands of an acoustic diversity index.
+
+    Parameters
+    ----------
+    spec : SpectrumSpec
+        Definition of the rows.
+    top_hz, width_hz : float
+        See ``acoustic_diversity``.
+
+    Raises
+    ------
+    ConfigError
+        If the rows are two-sided, or have no bin in a band, or the bands break a rule.
+    """
     if spec.iq:
         raise ConfigError("iq=True: acoustic diversity is of real signals")
     if not (0.0 < width_hz <= top_hz <= spec.fs / 2.0):
@@ -208,10 +215,30 @@ def _bands(spec: SpectrumSpec, top_hz: float, width_hz: float) -> int:
             f"top_hz={top_hz:g}, width_hz={width_hz:g}: must be a whole number of bands, at most "
             f"{BANDS_MAX}"
         )
+    frequencies = spec.bin_frequencies
+    _, counts = band_starts(frequencies[frequencies < top_hz], n_bands, width_hz)
+    if not counts.all():
+        raise ConfigError(f"width_hz={width_hz:g}: bands without a bin of {spec.delta_f:g} Hz")
     return n_bands
 
 
-def _ratios(numerator: Float64Array, denominator: Float64Array) -> Float64Array:
+def band_starts(
+    frequencies: Float64Array, n_bands: int, width_hz: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first bin of each band of equal width from 0 Hz on, and its number of bins."""
+    number = np.minimum((frequencies / width_hz).astype(np.int64), n_bands - 1)
+    first = np.searchsorted(number, np.arange(n_bands))
+    return first, np.diff(np.append(first, len(number)))
+
+
+def diversity_of(above: Float64Array) -> Float64Array:
+    """Return the Shannon entropy of shares, (signals, bands), of any sum [nat]; NaN without any."""
+    shares = ratios(above, above.sum(axis=-1, keepdims=True))
+    terms = np.where(shares > 0.0, -shares * np.log(np.maximum(shares, 1e-300)), 0.0)
+    return np.where(above.any(axis=-1), terms.sum(axis=-1), np.nan)
+
+
+def ratios(numerator: Float64Array, denominator: Float64Array) -> Float64Array:
     """Divide; 0 / 0 is 0."""
     return np.divide(
         numerator, denominator, out=np.zeros(numerator.shape), where=np.asarray(denominator) > 0.0

@@ -77,10 +77,10 @@ def mean_over_median(spec: SpectrumSpec) -> float:
     """
     if spec.averaging not in ("none", "mean", "exponential"):
         return 1.0
-    return float((1.0 - 1.0 / (9.0 * _independent_frames(spec))) ** -3)
+    return float((1.0 - 1.0 / (9.0 * independent_frames(spec))) ** -3)
 
 
-def _independent_frames(spec: SpectrumSpec) -> float:
+def independent_frames(spec: SpectrumSpec) -> float:
     """Return the number of independent frames that a row is worth."""
     if spec.averaging == "mean":
         return effective_averages(spec.taper, spec.hop, spec.averaging_frames)

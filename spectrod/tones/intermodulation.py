@@ -14,6 +14,15 @@ from spectrod.types import SpectrumSpec
 
 IntermodulationKind = Literal["smpte", "ccif"]
 
+_SMPTE_RATIO_MIN = 5.0
+"""Lowest ratio of the frequencies of SMPTE's tones [1]; lower ones are harmonics of one tone."""
+_SMPTE_DIFFERENCE_MAX_DB = 20.0
+"""Largest difference of the levels of SMPTE's tones, 12 dB by its definition [dB]."""
+_CCIF_RATIO_MAX = 1.5
+"""Ratio of the frequencies of CCIF's tones at which f2-f1 and 2f1-f2 coincide [1]."""
+_CCIF_DIFFERENCE_MAX_DB = 6.0
+"""Largest difference of the levels of CCIF's tones, 0 dB by its definition [dB]."""
+
 
 @dataclass(frozen=True, slots=True)
 class IntermodulationProduct:
@@ -90,15 +99,15 @@ def measure_intermodulation(
     Raises
     ------
     ConfigError, InputError
-        If kind is another, the row holds fewer than two tones, a product is outside 0 Hz to fs / 2,
-        or the products are closer together than the window resolves.
+        If kind is another, the two strongest tones of the row are not those of the kind, a product
+        is outside 0 Hz to fs / 2, or the products are closer together than the window resolves.
     """
     if kind not in get_args(IntermodulationKind):
         raise ConfigError(
             f"kind={kind!r}: must be one of {', '.join(get_args(IntermodulationKind))}"
         )
     meter = ToneMeter(values, spec, "intermodulations")
-    low, high = _two_tones(values, spec)
+    low, high = _two_tones(values, spec, kind)
     places = _places(kind, low, high)
     for name, _, frequency in places:
         if not 0.0 < frequency < spec.fs / 2.0:
@@ -137,11 +146,25 @@ def measure_intermodulation(
     )
 
 
-def _two_tones(values: ArrayLike, spec: SpectrumSpec) -> tuple[float, float]:
+def _two_tones(
+    values: ArrayLike, spec: SpectrumSpec, kind: IntermodulationKind
+) -> tuple[float, float]:
     peaks = find_peaks(values, spec, max_peaks=2)
     if len(peaks) < 2:
         raise InputError(f"{len(peaks)} tones found: intermodulation needs two, 13 dB above noise")
-    low, high = sorted(peaks.frequency_hz.tolist())
+    low, high = peaks.frequency_hz.tolist()
+    difference_db = abs(float(np.diff(peaks.level_db)[0]))
+    if kind == "smpte":
+        limit_db, needs = _SMPTE_DIFFERENCE_MAX_DB, f"{_SMPTE_RATIO_MIN:g} times f1 or more"
+        is_kind = high >= _SMPTE_RATIO_MIN * low
+    else:
+        limit_db, needs = _CCIF_DIFFERENCE_MAX_DB, f"less than {_CCIF_RATIO_MAX:g} times f1"
+        is_kind = high < _CCIF_RATIO_MAX * low
+    if not is_kind or difference_db > limit_db:
+        raise InputError(
+            f"the strongest tones, {low:.6g} and {high:.6g} Hz with {difference_db:.1f} dB between "
+            f"them, are not those of {kind}: f2 must be {needs}, within {limit_db:g} dB"
+        )
     return low, high
 
 

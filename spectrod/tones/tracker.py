@@ -56,11 +56,15 @@ class PeakTracker:
         Frames in succession that a track may be without a peak, at least 0.
     max_tracks : int
         Maximum number of tracks at a time, 1 to ``TRACKS_MAX``; further peaks start none.
+    first_identity : int
+        Identity of the first track.
 
     Attributes
     ----------
     tracks : list of Track
         Present tracks, in order of birth.
+    next_identity : int
+        Identity of the next track.
 
     Raises
     ------
@@ -73,7 +77,14 @@ class PeakTracker:
        representation", IEEE Trans. ASSP 34(4), 1986: frame-to-frame peak matching.
     """
 
-    def __init__(self, max_step_hz: float, max_missed: int = 2, max_tracks: int = 256) -> None:
+    def __init__(
+        self,
+        max_step_hz: float,
+        max_missed: int = 2,
+        max_tracks: int = 256,
+        *,
+        first_identity: int = 0,
+    ) -> None:
         if not 0.0 < max_step_hz < np.inf:
             raise ConfigError(f"max_step_hz={max_step_hz:g}: must be a positive number of Hz")
         if max_missed < 0:
@@ -81,7 +92,7 @@ class PeakTracker:
         if not 1 <= max_tracks <= TRACKS_MAX:
             raise ConfigError(f"max_tracks={max_tracks}: must be 1 to {TRACKS_MAX}")
         self._max_step_hz, self._max_missed, self._max_tracks = max_step_hz, max_missed, max_tracks
-        self._n_born, self._frame = 0, -1
+        self.next_identity, self._frame = first_identity, -1
         self.tracks: list[Track] = []
 
     def push(
@@ -129,6 +140,11 @@ class PeakTracker:
                 identity[n_peak] = self._start(float(frequency[n_peak]), float(level[n_peak]))
         return identity, ended
 
+    def skip(self, n_frames: int) -> list[Track]:
+        """Pass over frames without a peak, at least 0; return the tracks that end, as ``push``."""
+        self._frame += n_frames
+        return self._end(self._max_missed)
+
     def finish(self) -> list[Track]:
         """End all tracks, and return them; a following frame starts new ones."""
         return self._end(-1)
@@ -149,8 +165,8 @@ class PeakTracker:
         return joined
 
     def _start(self, frequency_hz: float, level_db: float) -> int:
-        track = Track(self._n_born, frequency_hz, level_db, self._frame, self._frame)
-        self._n_born += 1
+        track = Track(self.next_identity, frequency_hz, level_db, self._frame, self._frame)
+        self.next_identity += 1
         self.tracks.append(track)
         return track.identity
 

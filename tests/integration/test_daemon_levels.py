@@ -140,6 +140,27 @@ def test_levels_are_measured_on_demand_and_changed_by_reload(tmp_path):
             '[levels.a]\nquantity = "LAeq"',
             r"levels.a.quantity: unknown key; .*quantities",
         ),
+        (
+            "[levels.a]\nchannel_weights = [1, 0]",
+            r"channel_weights: no quantity is a loudness, such",
+        ),
+        (
+            '[levels.a]\nquantities = ["LUFS_I"]\nchannel_weights = [1, 11]',
+            r"levels.a: channel_weights=11: must be 0 to 10",
+        ),
+        (
+            '[levels.a]\nquantities = ["LUFS_I"]\nchannel_weights = [1, nan]',
+            r"levels.a: channel_weights=nan: must be 0 to 10",
+        ),
+        ('[levels.a]\nbands = "mel:40"', r"levels.a: bands='mel:40': must be octave, third-octave"),
+        (
+            '[levels.a]\nbands = "octave/12"',
+            r"levels.a: bands: 1\d\d bands make 1\d\d values; a message has at most 64",
+        ),
+        (
+            "[levels.a]\nlower_limit_db = inf",
+            r"levels.a: lower_limit_db=inf: must be a finite level",
+        ),
         ('[levels.a]\nalign = "noon"', r"levels.a.align='noon': must be one of start, utc, local"),
     ],
 )
@@ -153,3 +174,57 @@ def test_a_rate_without_a_filter_is_an_error(tmp_path):
     """Levels that the source's rate does not allow are an error when it is opened."""
     with pytest.raises(ConfigError, match="fs=500: the weighting A needs a sample rate"):
         daemon_of(tmp_path, 'uri = "signal:sine,100,-20"\nsamplerate = 500', "[levels.a]")
+
+
+@pytest.mark.slow
+def test_live_weights_and_lower_limit_are_those_of_the_command(tmp_path):
+    """Weights of the loudness and the lower limit apply to a live source, for each channel."""
+    t = np.arange(2 * FS) / FS
+    x = np.sin(2.0 * np.pi * 997.0 * t) * np.array([[0.1], [0.01], [0.1]])
+    soundfile.write(tmp_path / "a.wav", x.T, FS, subtype="FLOAT")
+    daemon = daemon_of(
+        tmp_path,
+        f'uri = "{tmp_path}/a.wav"\npace = "realtime"\nloop = true',
+        '[levels.meter]\nquantities = ["LZeq", "LUFS_M"]\ninterval_s = 0.5\n'
+        "channel_weights = [1, 1, 0]\nlower_limit_db = -30",
+    )
+    daemon.start()
+    found = {}
+    try:
+        for frame in subscribe(daemon.publisher.endpoints[0], "levels/", timeout_s=60):
+            if "settling" not in frame.header.flags:
+                found[frame.channel] = frame
+            if len(found) == 3:
+                break
+    finally:
+        daemon.stop()
+    # A sine of 997 Hz reads its level in dBFS less 3.01 LU; the third channel has weight 0.
+    expected = 10.0 * np.log10(0.1**2 + 0.01**2) - 3.01
+    for frame in found.values():
+        assert frame["LUFS_M"] == pytest.approx(expected, abs=0.05)
+    assert ["under_range" in found[name].header.flags for name in "012"] == [False, True, False]
+
+
+@pytest.mark.slow
+def test_live_bands_have_a_value_each(tmp_path):
+    """Levels in bands are named values of the messages: those of the band of a tone are its."""
+    daemon = daemon_of(
+        tmp_path,
+        'uri = "signal:sine,1000,-20"\nsamplerate = 8000',
+        '[levels.meter]\nbands = "octave"\nband_quantities = ["LZeq", "LZFmax"]\n'
+        "f_min_hz = 500\nf_max_hz = 2000\ninterval_s = 0.5",
+    )
+    daemon.start()
+    try:
+        for frame in subscribe(daemon.publisher.endpoints[0], "levels/", timeout_s=60):
+            if "settling" not in frame.header.flags:
+                break
+    finally:
+        daemon.stop()
+    bands = ("500Hz", "1kHz", "2kHz")
+    in_bands = tuple(f"{name}_{band}" for name in ("LZeq", "LZFmax") for band in bands)
+    assert frame.header.quantities == ("LAeq", "LAFmax", *in_bands)
+    assert frame.header.units == ("dBFS",) * 8
+    for name in ("LZeq", "LZFmax"):
+        assert frame[f"{name}_1kHz"] == pytest.approx(-20.0, abs=0.05)
+        assert frame[f"{name}_500Hz"] < -50.0

@@ -275,6 +275,18 @@ def test_ccif(window):
             "ccif",
             "spacing of the products of .* Hz is 6.83 bins: must be 9",
         ),
+        (
+            [(1000.0, 0.5), (2000.0, 0.3)],
+            "smpte",
+            r"and 2000 Hz with 4\.4 dB between them, are not those of smpte: f2 must be 5 times",
+        ),
+        ([(60.0, 0.9), (7000.0, 0.08)], "smpte", r"7000 Hz with 21\.0 dB between them, are not"),
+        (
+            [(997.0, 0.5), (1994.0, 0.4)],
+            "ccif",
+            r"not those of ccif: f2 must be less than 1\.5 times f1, within 6 dB",
+        ),
+        ([(19000.0, 0.4), (20000.0, 0.19)], "ccif", r"with 6\.5 dB between them, are not"),
         ([(60.0, 0.4), (7000.0, 0.4)], "din", "kind='din': must be one of smpte, ccif"),
     ],
 )

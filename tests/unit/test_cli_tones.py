@@ -128,6 +128,42 @@ def test_silence_has_no_tones(capsys):
     assert "distortion: not measured: no tone found" in text
 
 
+def test_transfer_is_corrected_by_the_frequency_responses(capsys, tmp_path):
+    """A channel that reads 6 dB high above 1 kHz has a transfer function of 0 dB everywhere."""
+    flat = MICROPHONE + "[channels.1.response]\nat_hz = 0\n"
+    (tmp_path / "mic.toml").write_text(
+        flat + "table = [[100, 0], [900, 0], [1100, 6], [20000, 6]]\n"
+    )
+    x = 0.1 * noise()
+    spectrum, f = np.fft.rfft(x), np.fft.rfftfreq(len(x), 1.0 / FS)
+    level_db = np.interp(np.log(np.maximum(f, 1.0)), np.log([900.0, 1100.0]), [0.0, 6.0])
+    write("b.wav", x, np.fft.irfft(spectrum * 10.0 ** (level_db / 20.0), len(x)))
+    assert main(["transfer", "b.wav", "--calibration", "mic.toml"]) == 0
+    found = capsys.readouterr()
+    assert found.err == ""
+    about, rows = read_csv(found.out)
+    assert about["response_calibrated_hz"].strip() == "100 to 20000"
+    assert "reference_calibrated_hz" not in about
+    for row in rows:
+        f_hz = float(row["frequency_hz"])
+        if 100.0 <= f_hz <= 20000.0:
+            # A Hann window of 4096 samples is 23 Hz wide at half its height.
+            near = 0.2 if 850.0 < f_hz < 1150.0 else 0.02
+            assert float(row["h1_db"]) == pytest.approx(0.0, abs=near), f_hz
+        elif f_hz > 20020.0:
+            assert float(row["h1_db"]) == pytest.approx(6.0, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ["smpte", "ccif"])
+def test_harmonics_of_one_tone_are_no_pair_of_tones(capsys, kind):
+    """--imd on a tone with harmonics is one error, not the intermodulation of its harmonics."""
+    write("a.wav", sines((997.3, 0.5), (1994.6, 0.005)) + 1e-4 * noise())
+    assert main(["tones", "a.wav", "--imd", kind]) == 2
+    found = capsys.readouterr()
+    assert f"Hz with 40.0 dB between them, are not those of {kind}: f2 must be" in found.err
+    assert (found.err.count("\n"), found.out) == (1, "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

@@ -5,6 +5,7 @@ import pytest
 
 from spectrod.errors import ConfigError, InputError
 from spectrod.features.indices import acoustic_complexity, acoustic_diversity, soundscape_index
+from spectrod.features.kurtosis import spectral_kurtosis
 from spectrod.features.shape import spectral_shape
 from spectrod.types import SpectrumSpec
 
@@ -143,3 +144,42 @@ def test_bad_input(call, text):
     """Each rule that is violated is one error with the name, the value and the rule."""
     with pytest.raises((ConfigError, InputError), match=text):
         call(random_rows())
+
+
+@pytest.mark.parametrize("scaling", ["density", "spectrum", "dbfs"])
+def test_spectral_kurtosis_is_the_ratio_of_moments(scaling):
+    """Of any scaling it is the estimator by NumPy's means of all powers, bin for bin."""
+    power = random_rows(41)
+    spec = SpectrumSpec(FS, win_length=1024, hop=480, scaling=scaling)
+    rows = power if scaling == "density" else power * SPEC.enbw_hz
+    rows = 10.0 * np.log10(rows / 0.5) if scaling == "dbfs" else rows
+    frequencies, found = spectral_kurtosis(rows, spec)
+    np.testing.assert_array_equal(frequencies, SPEC.bin_frequencies[1:])
+    moments = (power**2).mean(axis=0) / power.mean(axis=0) ** 2
+    expected = 41 / 40 * (42 * moments / 41 - 2.0)
+    np.testing.assert_allclose(found, expected[:, 1:], rtol=1e-9, atol=1e-12)
+
+
+def test_spectral_kurtosis_of_noise_tones_and_pulses():
+    """Noise has 0 on average, with its deviation; a steady tone has -1, one pulse in M frames M."""
+    m = 200
+    rows = random_rows(m, signals=1, seed=8)[:, 0]
+    rows[:, 100] = 5.0
+    rows[:, 200] = 0.0
+    rows[17, 200] = 1.0
+    rows[:, 300] = 0.0
+    _, found = spectral_kurtosis(rows, SPEC)
+    found = found[0]
+    assert found[99] == pytest.approx(-1.0, abs=1e-12)
+    assert found[199] == pytest.approx(m, rel=1e-12)
+    assert np.isnan(found[299])
+    noise = np.delete(found, [99, 199, 299])
+    # The mean over some 500 bins, six deviations; 2 / sqrt(M) is of first order.
+    assert abs(noise.mean()) < 6.0 * 2.0 / np.sqrt(m * len(noise))
+    assert noise.std() == pytest.approx(2.0 / np.sqrt(m), rel=0.2)
+
+
+def test_spectral_kurtosis_of_one_row_is_refused():
+    """One frame has no variation."""
+    with pytest.raises(InputError, match="1 rows: spectral kurtosis needs two or more"):
+        spectral_kurtosis(random_rows(1), SPEC)

@@ -100,3 +100,16 @@ def test_bad_peaks(frequency, level, text):
     with pytest.raises(InputError, match=text):
         tracker.push(frequency, level)
     assert push(tracker, 5.0) == ([0], [])
+
+
+def test_skipped_frames_are_frames_without_peaks():
+    """Passing over frames at once ends the tracks that the same frames without peaks would end."""
+    for n in range(5):
+        one, other = (PeakTracker(10.0, max_missed=2) for _ in range(2))
+        for tracker in (one, other):
+            tracker.push([100.0, 200.0], [0.0, -10.0])
+            tracker.push([100.0], [0.0])
+        ended = [track.identity for _ in range(n) for track in one.push([], [])[1]]
+        assert [track.identity for track in other.skip(n)] == sorted(ended)
+        identities = [tracker.push([100.0], [0.0])[0].tolist() for tracker in (one, other)]
+        assert identities[0] == identities[1] == ([0] if n <= 2 else [2])

@@ -4,9 +4,11 @@ import json
 from contextlib import closing
 from pathlib import Path
 
+from spectrod.errors import ConfigError
 from spectrod.formats.export.attributes import elapsed_time, iso_time
 from spectrod.formats.levels.description import LevelDescription, flag_names
 from spectrod.formats.levels.writer import LevelWriter
+from spectrod.interval_values import IntervalRow
 from spectrod.levels import LevelRow
 from spectrod.units import NS_PER_S
 
@@ -19,14 +21,23 @@ class LevelCsvWriter(LevelWriter):
 
     def _open(self, part: Path) -> None:
         about = self.description
+        if about.spectra:
+            raise ConfigError(
+                f"{self.path}: {about.spectra[0]} has a value for each bin: must be .nc or .h5"
+            )
         self._file = self._stack.enter_context(closing(part.open("x", encoding="utf-8")))
         for name, value in about.attributes().items():
             self._file.write(f"# {name}: {json.dumps(value)}\n")
-        units = {one.name: about.unit(one) for one in about.quantities}
+        units = {one.name: about.unit(one) for one in (*about.quantities, *about.bands.quantities)}
         self._file.write(f"# units: {json.dumps(units)}\n")
+        if about.bands.filters:
+            bands = {
+                one.name: [one.lower_hz, one.centre_hz, one.upper_hz] for one in about.bands.filters
+            }
+            self._file.write(f"# bands_lower_centre_upper_hz: {json.dumps(bands)}\n")
         self._file.write(",".join(column_names(about)) + "\n")
 
-    def _write(self, row: LevelRow) -> None:
+    def _write(self, row: IntervalRow) -> None:
         about = self.description
         if row.begin_utc_ns is not None and about.has_utc:
             begin = iso_time(row.begin_utc_ns)
@@ -35,6 +46,8 @@ class LevelCsvWriter(LevelWriter):
         cells = [begin, repr(row.duration_s), *("|".join(flag_names(int(f))) for f in row.flags)]
         for quantity, values in zip(about.quantities, row.values.tolist(), strict=True):
             cells += map(repr, values[:1] if quantity.is_of_all_channels else values)
+        if isinstance(row, LevelRow):
+            cells += map(repr, row.band_values.ravel().tolist())
         self._file.write(",".join(cells) + "\n")
         self._file.flush()
 
@@ -43,7 +56,11 @@ class LevelCsvWriter(LevelWriter):
 
 
 def column_names(about: LevelDescription) -> list[str]:
-    """Return the names of the columns: ``QUANTITY``, or with several channels QUANTITY@CHANNEL."""
+    """Return the names of the columns.
+
+    They are ``QUANTITY``, in bands ``QUANTITY_BAND``, and of several channels end with
+    ``@CHANNEL``. Bands follow the quantities: all bands of the first quantity, then of the next.
+    """
 
     def of_channels(name: str) -> list[str]:
         if len(about.channels) == 1:
@@ -53,4 +70,6 @@ def column_names(about: LevelDescription) -> list[str]:
     names = ["time" if about.has_utc else "elapsed_s", "duration_s", *of_channels("flags")]
     for one in about.quantities:
         names += [one.name] if one.is_of_all_channels else of_channels(one.name)
+    for one in about.bands.named_quantities:
+        names += of_channels(one.name)
     return names

@@ -1,19 +1,25 @@
-"""What a file of levels says about all its rows."""
+"""What a file of named values says about all its rows."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from spectrod.formats.export.layout import plain
-from spectrod.levels import LevelFlag, LevelQuantity
+import numpy as np
 
-FLAGS = {flag: str(flag.name).lower() for flag in LevelFlag}
+from spectrod.calibration import ChannelCalibration
+from spectrod.formats.export.layout import plain
+from spectrod.interval_values import IntervalFlag, NamedQuantity
+from spectrod.levels.octave_levels import NO_BANDS, BandLevels
+from spectrod.levels.units import level_unit, unit_of
+from spectrod.units import Float64Array
+
+FLAGS = {flag: str(flag.name).lower() for flag in IntervalFlag}
 """Names of the flags."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelDescription:
-    """Metadata of a file of levels.
+    """Metadata of a file of named values.
 
     Attributes
     ----------
@@ -21,12 +27,10 @@ class LevelDescription:
         Description of the source.
     channels : tuple of str
         Names of the channels.
-    quantities : tuple of LevelQuantity
+    quantities : tuple of NamedQuantity
         The values of each row.
-    units : tuple of str
-        Unit of the levels of each channel, such as ``dB SPL`` or ``dBFS``.
-    cal_ids : tuple of str
-        Identity of the calibration of each channel; empty without.
+    calibrations : tuple of (ChannelCalibration or None)
+        Calibration of each channel.
     fs : float
         Sample rate [Hz].
     interval_s : float
@@ -41,13 +45,22 @@ class LevelDescription:
         Name and version of the program.
     notes : tuple of str
         Further statements about all values.
+    title : str
+        What the values are.
+    extra : dict
+        Further attributes, such as those of the frames.
+    spectra : tuple of str
+        Names of values of bins that rows have, in their ``tables``; empty without.
+    frequencies : (n_bins,) float64
+        Frequency of each bin [Hz].
+    bands : BandLevels
+        Fractional octaves and the quantities in them; empty without.
     """
 
     source: str
     channels: tuple[str, ...]
-    quantities: tuple[LevelQuantity, ...]
-    units: tuple[str, ...]
-    cal_ids: tuple[str, ...]
+    quantities: tuple[NamedQuantity, ...]
+    calibrations: tuple[ChannelCalibration | None, ...]
     fs: float
     interval_s: float
     align: str
@@ -55,30 +68,45 @@ class LevelDescription:
     has_utc: bool
     software: str
     notes: tuple[str, ...] = ()
+    title: str = "Sound levels"
+    extra: dict[str, str | float] = field(default_factory=dict)
+    spectra: tuple[str, ...] = ()
+    frequencies: Float64Array = field(default_factory=lambda: np.empty(0))
+    bands: BandLevels = NO_BANDS
 
-    def unit(self, quantity: LevelQuantity) -> str:
-        """Return the unit of a quantity; that of every channel where levels have several."""
-        if quantity.unit != "level":
-            return quantity.unit
-        units = self.units if len(set(self.units)) > 1 else self.units[:1]
-        suffix = " s" if quantity.kind == "exposure" else ""
-        return ", ".join(unit + suffix for unit in units)
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Unit of the levels of each channel, such as ``dB SPL`` or ``dBFS``."""
+        return tuple(level_unit(one) for one in self.calibrations)
+
+    def unit(self, quantity: NamedQuantity) -> str:
+        """Return the unit of a quantity; that of every channel where they have several."""
+        units = [unit_of(quantity, one) for one in self.calibrations]
+        return ", ".join(units if len(set(units)) > 1 else units[:1])
 
     def attributes(self) -> dict[str, Any]:
         """Return the metadata by name, as text and numbers."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        cal_ids = [one.cal_id for one in self.calibrations if one is not None]
         found = {
-            "title": f"Sound levels of {self.source}",
+            "title": f"{self.title} of {self.source}",
             "source": f"sound of {self.source}, measured by {self.software}",
             "history": f"{now} written by {self.software}",
             "date_created": now,
             "software": self.software,
-            "calibration": ", ".join(filter(None, self.cal_ids)) or "none: of digital full scale",
+            "calibration": ", ".join(cal_ids) or "none: of digital full scale",
             "level_unit": ", ".join(self.units),
             "sample_rate_hz": self.fs,
             "interval_s": self.interval_s,
             "align": self.align,
         }
+        if not any(one.unit in ("level", "exposure") for one in self.quantities):
+            del found["level_unit"]
+        ranges = [one.response_hz for one in self.calibrations if one and one.response_hz]
+        if ranges:  # of all channels: the part that all tables cover
+            found["calibration_response_min_hz"] = max(low for low, _ in ranges)
+            found["calibration_response_max_hz"] = min(high for _, high in ranges)
+        found |= self.extra
         if self.time_zone:
             found["time_zone"] = self.time_zone
         if self.notes:

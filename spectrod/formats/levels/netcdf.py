@@ -1,7 +1,9 @@
 """Levels as NetCDF4, by CF 1.11; .h5 files have the same content."""
 
+import re
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,11 +12,14 @@ from spectrod.formats.export.layout import EPOCH, Variable, plain
 from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
 from spectrod.formats.levels.description import FLAGS, LevelDescription
 from spectrod.formats.levels.writer import LevelWriter
-from spectrod.levels import LevelQuantity, LevelRow
+from spectrod.interval_values import IntervalRow, NamedQuantity
+from spectrod.levels import LevelRow
 from spectrod.units import NS_PER_S
 
 _COMPRESSION = 1
 _CHUNK_ROWS = 256
+_CHUNK_VALUES = 1 << 20
+"""Largest number of rows, and of their values of bins, that are written at a time."""
 _MEASURED = {"coverage_content_type": "physicalMeasurement"}
 _QUALITY = {"coverage_content_type": "qualityInformation"}
 
@@ -27,19 +32,26 @@ class LevelNetcdfWriter(LevelWriter):
         disk = self._stack.enter_context(closing(Disk(part)))
         self._store = NetcdfStore(disk, _COMPRESSION)
         self._stack.callback(self._store.release)
-        n = len(self.description.channels)
+        about = self.description
+        sizes = {
+            "channel": len(about.channels),
+            "band": len(about.bands.filters),
+            "frequency": len(about.frequencies),
+        }
+        n_values = len(about.channels) * max(1, len(about.frequencies) * len(about.spectra))
+        self._chunk_rows = max(1, min(_CHUNK_ROWS, _CHUNK_VALUES // n_values))
         for variable in _variables(self.description):
             if variable.data is not None:
                 self._store.create(variable, variable.data.shape, variable.data.shape[1:])
             else:
-                row = (n,) if len(variable.dims) == 2 else ()
-                self._store.create(variable, (_CHUNK_ROWS, *row), row)
+                row = tuple(sizes[name] for name in variable.dims[1:])
+                self._store.create(variable, (self._chunk_rows, *row), row)
         self._store.annotate({"Conventions": "CF-1.11, ACDD-1.3", **self.description.attributes()})
-        self._rows: list[LevelRow] = []
+        self._rows: list[IntervalRow] = []
 
-    def _write(self, row: LevelRow) -> None:
+    def _write(self, row: IntervalRow) -> None:
         self._rows.append(row)
-        if len(self._rows) == _CHUNK_ROWS:
+        if len(self._rows) == self._chunk_rows:
             self._append()
 
     def _close(self) -> None:
@@ -61,7 +73,12 @@ class LevelNetcdfWriter(LevelWriter):
             "flags": np.array([row.flags for row in rows]),
         }
         for k, one in enumerate(about.quantities):
-            parts[one.name] = values[:, k, 0] if one.is_of_all_channels else values[:, k]
+            parts[_variable_name(one)] = values[:, k, 0] if one.is_of_all_channels else values[:, k]
+        bands = [row.band_values for row in rows if isinstance(row, LevelRow)]
+        for k, one in enumerate(about.bands.quantities):
+            parts[_band_variable_name(one)] = np.array([values[k] for values in bands])
+        for k, name in enumerate(about.spectra):
+            parts[name] = np.array([[table[k] for table in row.tables] for row in rows])
         self._store.append(parts)
         self._rows = []
 
@@ -97,19 +114,79 @@ def _variables(about: LevelDescription) -> list[Variable]:
         Variable("effort", ("time",), "<f8", effort),
         Variable("flags", ("time", "channel"), "<u1", flags),
         *(_values(one, about) for one in about.quantities),
+        *_band_variables(about),
+        *_spectra(about),
     ]
 
 
-def _values(quantity: LevelQuantity, about: LevelDescription) -> Variable:
+def _spectra(about: LevelDescription) -> list[Variable]:
+    """Return the variables of values of bins, and their axis; none without any."""
+    if not about.spectra:
+        return []
+    attributes = {"standard_name": "sound_frequency", "long_name": "frequency", "units": "Hz"}
+    axis = Variable("frequency", ("frequency",), "<f8", attributes, about.frequencies)
+    rows = [
+        Variable(
+            name,
+            ("time", "channel", "frequency"),
+            "<f8",
+            {
+                "long_name": f"spectral {name}",
+                "units": "1",
+                "coordinates": "channel_name",
+                **_MEASURED,
+            },
+        )
+        for name in about.spectra
+    ]
+    return [axis, *rows]
+
+
+def _band_variables(about: LevelDescription) -> list[Variable]:
+    if not about.bands.filters:
+        return []
+    names = np.array([one.name for one in about.bands.filters], dtype=object)
+    found = [Variable("band_name", ("band",), "str", {"long_name": "nominal frequency"}, names)]
+    for name, what in (
+        ("lower_hz", "lower band-edge frequency"),
+        ("centre_hz", "exact mid-band frequency"),
+        ("upper_hz", "upper band-edge frequency"),
+    ):
+        values = np.array([getattr(one, name) for one in about.bands.filters])
+        attributes = {"long_name": what, "units": "Hz"}
+        found.append(Variable(f"band_{name}", ("band",), "<f8", attributes, values))
+    for quantity in about.bands.quantities:
+        attributes = _attributes(quantity, about)
+        attributes["coordinates"] = "channel_name channel_unit band_name band_centre_hz"
+        dims = ("time", "band", "channel")
+        found.append(Variable(_band_variable_name(quantity), dims, "<f8", attributes))
+    return found
+
+
+def _band_variable_name(quantity: NamedQuantity) -> str:
+    """Return the name of a quantity in bands, which may be there for the whole as well."""
+    return f"{_variable_name(quantity)}_bands"
+
+
+def _attributes(quantity: NamedQuantity, about: LevelDescription) -> dict[str, Any]:
     unit = about.unit(quantity)
-    attributes = {
+    return {
         "long_name": f"{quantity.name} in {unit}",
         # UDUNITS has no names of levels: spectrod_unit has the reference.
         "units": "1",
         "spectrod_unit": unit,
         **_MEASURED,
     }
+
+
+def _values(quantity: NamedQuantity, about: LevelDescription) -> Variable:
+    attributes = _attributes(quantity, about)
     if quantity.is_of_all_channels:
-        return Variable(quantity.name, ("time",), "<f8", attributes)
+        return Variable(_variable_name(quantity), ("time",), "<f8", attributes)
     attributes["coordinates"] = "channel_name channel_unit"
-    return Variable(quantity.name, ("time", "channel"), "<f8", attributes)
+    return Variable(_variable_name(quantity), ("time", "channel"), "<f8", attributes)
+
+
+def _variable_name(quantity: NamedQuantity) -> str:
+    """Return a name of letters, digits and underscores, as CF recommends."""
+    return re.sub(r"\W", "_", quantity.name, flags=re.ASCII)

@@ -9,7 +9,7 @@ from pathlib import Path
 from spectrod.errors import ConfigError, InputError, StorageError
 from spectrod.formats.files import check_writable, whole_file
 from spectrod.formats.levels.description import LevelDescription
-from spectrod.levels import LevelRow
+from spectrod.interval_values import IntervalRow
 from spectrod.output_formats import load
 from spectrod.suggestions import did_you_mean
 
@@ -50,7 +50,7 @@ class LevelWriter(ABC):
         with self._discarded_if_it_fails():
             self._open(self._stack.enter_context(whole_file(path)))
 
-    def submit(self, row: LevelRow) -> None:
+    def submit(self, row: IntervalRow) -> None:
         """Write a row; raises StorageError, and leaves no file then."""
         self._n_rows += 1
         with self._discarded_if_it_fails():
@@ -92,7 +92,7 @@ class LevelWriter(ABC):
         """Start the file at this path; push its cleanup on ``self._stack``."""
 
     @abstractmethod
-    def _write(self, row: LevelRow) -> None:
+    def _write(self, row: IntervalRow) -> None:
         """Write a row."""
 
     @abstractmethod

@@ -1,24 +1,29 @@
-"""Topics, headers and queue of the sound levels of one source."""
+"""Topics, headers and queue of the named values of intervals of one source."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spectrod.calibration import ChannelCalibration
 from spectrod.drop_oldest_queue import DropOldestQueue
-from spectrod.levels import LevelFlag, LevelQuantity, LevelRow
+from spectrod.interval_values import IntervalFlag, IntervalRow, NamedQuantity
+from spectrod.levels.units import unit_of
 from spectrod.names import name_channels
 from spectrod.units import REFERENCES
-from spectrod.wire.headers import LevelsHeader
+from spectrod.wire.headers import FeaturesHeader, IntervalHeader, LevelsHeader, TonesHeader
 from spectrod.wire.schema import encode_header, topic
 
-UNCALIBRATED = "dBFS"
+_WORDS: dict[type[IntervalHeader], str] = {
+    LevelsHeader: "levels",
+    FeaturesHeader: "features",
+    TonesHeader: "tones",
+}
 
 
-class LevelEncoder:
-    """The topics and the headers of one product of sound levels of one source.
+class IntervalEncoder:
+    """The topics and the headers of one product of named values of one source.
 
     Parameters
     ----------
@@ -28,7 +33,7 @@ class LevelEncoder:
         Names of the channels in topics; empty for their numbers.
     product : str
         The PRODUCT of the topics.
-    quantities : sequence of LevelQuantity
+    quantities : sequence of NamedQuantity
         The values of each message.
     fs : float
         Sample rate [Hz].
@@ -36,6 +41,12 @@ class LevelEncoder:
         Length of an interval [s].
     calibrations : sequence of (ChannelCalibration or None)
         Calibration of each channel.
+    header : type
+        Header of its messages, which decides on the first word of the topics.
+    columns : sequence of NamedQuantity
+        Columns of the tracks of each message; empty without tracks.
+    constants : mapping, optional
+        Further fields of the header that are the same in all messages.
 
     Attributes
     ----------
@@ -54,15 +65,20 @@ class LevelEncoder:
         source_name: str,
         channel_names: Sequence[str],
         product: str,
-        quantities: Sequence[LevelQuantity],
+        quantities: Sequence[NamedQuantity],
         *,
         fs: float,
         interval_s: float,
         calibrations: Sequence[ChannelCalibration | None],
+        header: type[IntervalHeader] = LevelsHeader,
+        columns: Sequence[NamedQuantity] = (),
+        constants: Mapping[str, Any] | None = None,
     ) -> None:
         self.product = product
         names = name_channels(channel_names, len(calibrations))
-        self.topics = [topic(source_name, name, product, kind="levels") for name in names]
+        kind = _WORDS[header]
+        self.topics = [topic(source_name, name, product, kind=kind) for name in names]
+        self._header, self._columns = header, tuple(columns)
         self._fields: list[dict[str, Any]] = [
             {
                 "fs": fs,
@@ -72,18 +88,28 @@ class LevelEncoder:
                 "shape": (len(quantities),),
                 "ref": reference_of(calibration),
                 "cal_id": None if calibration is None else calibration.cal_id,
+                **(constants or {}),
+                **self._of_columns(calibration),
             }
             for calibration in calibrations
         ]
 
+    def _of_columns(self, calibration: ChannelCalibration | None) -> dict[str, Any]:
+        if not self._columns:
+            return {}
+        return {
+            "columns": tuple(one.name for one in self._columns),
+            "column_units": tuple(unit_of(one, calibration) for one in self._columns),
+        }
+
     def messages(
-        self, queued: "QueuedLevels", epoch: int
-    ) -> Iterator[tuple[str, tuple[bytes, bytes, bytes]]]:
+        self, queued: "QueuedInterval", epoch: int
+    ) -> Iterator[tuple[str, tuple[bytes, ...]]]:
         """Yield the topic and the parts of each channel's message; raises WireError."""
         row = queued.row
         values = np.ascontiguousarray(row.values.T, dtype="<f8")
         for k, (name, fields) in enumerate(zip(self.topics, self._fields, strict=True)):
-            header = LevelsHeader(
+            header = self._header(
                 seq=queued.seq,
                 epoch=epoch,
                 t_utc_ns=row.begin_utc_ns or 0,
@@ -91,11 +117,20 @@ class LevelEncoder:
                 sample_index=row.first_sample,
                 n_samples=row.n_samples,
                 due_samples=row.due_samples,
-                flags=tuple(str(one.name).lower() for one in LevelFlag if row.flags[k] & one),
+                flags=tuple(str(one.name).lower() for one in IntervalFlag if row.flags[k] & one),
                 dropped=queued.dropped,
+                **self._of_row(row, k),
                 **fields,
             )
-            yield name, (name.encode(), encode_header(header), values[k].tobytes())
+            tables = (one.astype("<f8", order="C").tobytes() for one in row.tables[k : k + 1])
+            yield name, (name.encode(), encode_header(header), values[k].tobytes(), *tables)
+
+    def _of_row(self, row: IntervalRow, channel: int) -> dict[str, Any]:
+        """Return the fields that depend on the row and that not all headers have."""
+        found: dict[str, Any] = {} if self._header is LevelsHeader else {"n_frames": row.n_frames}
+        if self._columns:
+            found["n_tracks"] = len(row.tables[channel])
+        return found
 
 
 def reference_of(calibration: ChannelCalibration | None) -> str:
@@ -105,19 +140,11 @@ def reference_of(calibration: ChannelCalibration | None) -> str:
     return f"0 dB = {calibration.reference.name}"
 
 
-def unit_of(quantity: LevelQuantity, calibration: ChannelCalibration | None) -> str:
-    """Return the unit of a quantity of a channel."""
-    if quantity.unit != "level":
-        return quantity.unit
-    unit = UNCALIBRATED if calibration is None else calibration.unit
-    return f"{unit} s" if quantity.kind == "exposure" else unit
-
-
-class QueuedLevels(NamedTuple):
+class QueuedInterval(NamedTuple):
     """One row in the queue."""
 
-    encoder: LevelEncoder
-    row: LevelRow
+    encoder: IntervalEncoder
+    row: IntervalRow
     t_mono_ns: int
     """Monotonic clock at the row's first sample [ns]."""
     seq: int
@@ -126,7 +153,7 @@ class QueuedLevels(NamedTuple):
     """Rows of its product dropped before it."""
 
 
-class LevelQueue(DropOldestQueue[QueuedLevels]):
+class IntervalQueue(DropOldestQueue[QueuedInterval]):
     """Queue of rows, bounded in number; a dropped row keeps its sequence number.
 
     Parameters
@@ -142,14 +169,14 @@ class LevelQueue(DropOldestQueue[QueuedLevels]):
         self._next_seq = next_seq
         self._dropped_of = Counter[str]()
 
-    def put_row(self, encoder: LevelEncoder, row: LevelRow, t_mono_ns: int) -> None:
+    def put_row(self, encoder: IntervalEncoder, row: IntervalRow, t_mono_ns: int) -> None:
         """Add a row; never waits for room."""
-        self.put(QueuedLevels(encoder, row, t_mono_ns, self._next_seq[encoder.product]))
+        self.put(QueuedInterval(encoder, row, t_mono_ns, self._next_seq[encoder.product]))
         self._next_seq[encoder.product] += 1
 
-    def _drop(self, item: QueuedLevels) -> int:
+    def _drop(self, item: QueuedInterval) -> int:
         self._dropped_of[item.encoder.product] += 1
         return 1
 
-    def _pass_on(self, item: QueuedLevels) -> QueuedLevels:
+    def _pass_on(self, item: QueuedInterval) -> QueuedInterval:
         return item._replace(dropped=self._dropped_of[item.encoder.product])

@@ -1,0 +1,154 @@
+"""``spectrod features``: measures features of spectra and acoustic indices of intervals."""
+
+import argparse
+
+import numpy as np
+
+import spectrod
+from spectrod.cli import interval_rows
+from spectrod.cli.interrupts import signals_as_interrupts
+from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, open_rows
+from spectrod.cli.level_table import LevelTable
+from spectrod.cli.numbers import count, frequency
+from spectrod.cli.times import parse_seconds
+from spectrod.features.quantities import FORMS, SPECTRA
+from spectrod.features.tally import FeatureTally
+from spectrod.formats.levels.description import LevelDescription
+from spectrod.meter_settings import FEATURES_DEFAULT, FeaturesConfig
+from spectrod.meters.features import feature_meter
+from spectrod.meters.frame_meter import FrameMeter
+from spectrod.types import WIN_LENGTH_DEFAULT, SpectrumSpec
+from spectrod.units import Float64Array
+
+_ALIGNS = ("start", "utc")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    interval_rows.add_arguments(parser)
+    parser.add_argument(
+        "--quantity",
+        metavar="NAME,...",
+        default=",".join(FEATURES_DEFAULT),
+        help=f"{FORMS} (%(default)s)",
+    )
+    parser.add_argument(
+        "--align",
+        dest="bounds",  # "align" is the key of the analysis
+        choices=_ALIGNS,
+        help="intervals count from the start, or follow UTC (utc with a date)",
+    )
+    parser.add_argument(
+        "--band",
+        nargs=2,
+        type=frequency,
+        metavar=("LO", "HI"),
+        help="band that counts, as 200 10k, but for indices whose names have their own (all)",
+    )
+    parser.add_argument(
+        "--spectra",
+        metavar="NAME,...",
+        default="",
+        help=f"values of each bin, in .nc and .h5: {', '.join(SPECTRA)} (none)",
+    )
+    group = parser.add_argument_group("frames")
+    group.add_argument(
+        "--window", dest="taper", default="hann", metavar="NAME", help="(%(default)s)"
+    )
+    group.add_argument(
+        "--win-length",
+        dest="frame",
+        type=count,
+        default=WIN_LENGTH_DEFAULT,
+        metavar="N",
+        help="samples (%(default)s)",
+    )
+    group.add_argument(
+        "--hop", dest="frame_hop", type=count, default=0, metavar="N", help="(half of them)"
+    )
+    interval_rows.add_source_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure to the end of the source or of the duration, or until Ctrl-C."""
+    with signals_as_interrupts():
+        paths = check_paths(args)
+        measured = open_rows(args)
+        settings, spec, meter = _meter(args, measured)
+        about = _describe(measured, settings, spec, meter)
+        is_live = measured.source.is_live or args.pace == "realtime"
+        table = LevelTable(about, is_live=is_live)
+        return measure_rows(args, measured, meter, about, paths, table)
+
+
+def _meter(
+    args: argparse.Namespace, measured: RowSource
+) -> tuple[FeaturesConfig, SpectrumSpec, FrameMeter]:
+    source = measured.source
+    low_hz, high_hz = args.band or (0.0, 0.0)
+    settings = FeaturesConfig(
+        "features",
+        quantities=tuple(args.quantity.split(",")),
+        interval_s=parse_seconds("--interval", args.interval),
+        window=args.taper,
+        win_length=args.frame,
+        hop=args.frame_hop,
+        low_hz=low_hz,
+        high_hz=high_hz,
+        spectra=tuple(filter(None, args.spectra.split(","))),
+    )
+    spec = settings.spec(
+        source.fs,
+        source.channels,
+        iq=source.is_iq,
+        center_frequency_hz=source.center_frequency_hz,
+        calibration=measured.calibrations,
+    )
+    align = measured.align(args.bounds)
+    meter = feature_meter(
+        spec,
+        settings.quantities,
+        interval_s=settings.interval_s,
+        align="utc" if align == "utc" else "start",
+        band_hz=settings.band_hz(spec),
+        spectra=settings.spectra,
+    )
+    return settings, spec, meter
+
+
+def _describe(
+    measured: RowSource, settings: FeaturesConfig, spec: SpectrumSpec, meter: FrameMeter
+) -> LevelDescription:
+    low_hz, high_hz = settings.limits_hz(spec)
+    return LevelDescription(
+        source=measured.source.description,
+        channels=measured.names,
+        quantities=meter.quantities,
+        calibrations=measured.calibrations,
+        fs=spec.fs,
+        interval_s=meter.interval_s,
+        align=meter.align,
+        time_zone="",
+        has_utc=measured.has_utc,
+        software=f"spectrod {spectrod.__version__}",
+        title="Spectral features",
+        extra={
+            "window": spec.window,
+            "win_length": spec.win_length,
+            "hop": spec.hop,
+            "nfft": spec.nfft,
+            "low_hz": low_hz,
+            "high_hz": high_hz,
+        },
+        spectra=settings.spectra,
+        frequencies=_frequencies(settings, spec),
+    )
+
+
+def _frequencies(settings: FeaturesConfig, spec: SpectrumSpec) -> Float64Array:
+    """Return the frequencies of values of bins [Hz]; none without any."""
+    if not settings.spectra:
+        return np.empty(0)
+    tally = FeatureTally((), spec, settings.band_hz(spec), settings.spectra)
+    first = tally.first_bin + (spec.nfft // 2 if spec.iq else 0)
+    return spec.bin_frequencies[first : first + tally.n_bins]
