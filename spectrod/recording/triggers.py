@@ -26,12 +26,14 @@ class Triggers:
     ----------
     pre_roll_s, post_roll_s : float
         Recorded time before and after an event [s].
+    latency_s : float
+        Longest time from the first sample of an event of spectra until it is added [s].
     """
 
-    def __init__(self, pre_roll_s: float, post_roll_s: float) -> None:
+    def __init__(self, pre_roll_s: float, post_roll_s: float, latency_s: float = 0.0) -> None:
         self._pre_roll_ns = round(pre_roll_s * NS_PER_S)
         # A level is known at the end of its 125 ms; the pre-roll counts from their beginning.
-        self.held_ns = self._pre_roll_ns + round(_WINDOW_S * NS_PER_S)
+        self.held_ns = self._pre_roll_ns + round(max(_WINDOW_S, latency_s) * NS_PER_S)
         """Time after which data that are not around an event cannot become so any more."""
         self._post_roll_ns = round(post_roll_s * NS_PER_S)
         self._spans: deque[tuple[int, int]] = deque(maxlen=_KEPT)

@@ -1,0 +1,1 @@
+"""Triggers: events in rows of spectra, by level, noise floor, mask or tone. Pure."""

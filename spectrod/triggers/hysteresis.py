@@ -1,0 +1,70 @@
+"""Events from a series of heights over a threshold: hysteresis, least duration, hold-off."""
+
+from typing import Literal
+
+Change = Literal["begun", "ended"]
+
+
+class Hysteresis:
+    """The state of one trigger: finds where events begin and end.
+
+    The condition begins in a row whose height is at least 0, and ends in the first one whose height
+    is below ``-release_db``. Once it has lasted ``least_samples``, an event begins; the event ends
+    with the condition. After an event no condition begins for ``hold_off_samples``. Each event that
+    begins ends before the next begins. Times are indices of samples, which no clock sets back.
+
+    Parameters
+    ----------
+    release_db : float
+        Hysteresis, at least 0 [dB].
+    least_samples : int
+        Least duration of the condition, from its first row's first sample to its last row's last.
+    hold_off_samples : int
+        Time from an event's last sample during which rows are ignored.
+
+    Attributes
+    ----------
+    is_active : bool
+        Whether an event has begun and not ended.
+    is_held : bool
+        Whether the condition holds, with or without an event.
+    first, stop : int
+        First sample of the condition, and the one after its last.
+    """
+
+    def __init__(self, release_db: float, least_samples: int, hold_off_samples: int) -> None:
+        self._release_db = release_db
+        self._least, self._hold_off = least_samples, hold_off_samples
+        self.is_active = self.is_held = False
+        self.first = self.stop = 0
+        self._free_from: int | None = None
+
+    def push(self, first: int, stop: int, height_db: float) -> Change | None:
+        """Take the next row; return what it changes.
+
+        Parameters
+        ----------
+        first, stop : int
+            First sample of the row, and the one after its last.
+        height_db : float
+            Level over the threshold [dB]; NaN ends the condition.
+        """
+        if not self.is_held:
+            if not height_db >= 0.0 or (self._free_from is not None and first < self._free_from):
+                return None
+            self.is_held, self.first = True, first
+        elif not height_db >= -self._release_db:
+            return self.end()
+        self.stop = stop
+        if self.is_active or self.stop - self.first < self._least:
+            return None
+        self.is_active = True
+        return "begun"
+
+    def end(self) -> Change | None:
+        """End the condition with the row before, as before a gap; return what that changes."""
+        was_active, self.is_held, self.is_active = self.is_active, False, False
+        if not was_active:
+            return None
+        self._free_from = self.stop + self._hold_off
+        return "ended"
