@@ -6,6 +6,7 @@
 import re
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
@@ -16,9 +17,11 @@ from spectrod.calibration import ChannelCalibration, calibration_of, load_calibr
 from spectrod.errors import ConfigError
 from spectrod.levels.intervals import LevelAlign
 from spectrod.levels.quantities import QUANTITIES_DEFAULT
+from spectrod.meter_settings import FeaturesConfig, TonesConfig
 from spectrod.names import check_name, name_channels
 from spectrod.output_formats import continuous
 from spectrod.schedule import Schedule
+from spectrod.triggers.config import RECORDER_TRIGGERS, TriggerConfig
 from spectrod.types import (
     CENTER_FREQUENCY_MAX_HZ,
     CHANNELS_MAX,
@@ -293,6 +296,21 @@ class LevelsConfig(Struct, frozen=True):
     interval_s: float = 1.0
     align: LevelAlign = "utc"
     time_zone: str = ""
+    channel_weights: tuple[float, ...] = ()
+    """Weights of the channels in the loudness; empty: those of BS.1770."""
+    lower_limit_db: float = -1000.0
+    """Level below which rows are flagged; no level is as low as the default."""
+    bands: str = ""
+    """Fractional octaves; empty: none."""
+    band_quantities: tuple[str, ...] = ()
+    """Levels in each band; empty: LZeq."""
+    f_min_hz: float = 20.0
+    f_max_hz: float = 20000.0
+
+    @property
+    def band_range_hz(self) -> tuple[float, float]:
+        """Nominal mid-band frequencies of the first and the last band [Hz]."""
+        return self.f_min_hz, self.f_max_hz
 
     def check(self) -> None:
         """Check what can be checked without the source.
@@ -302,15 +320,25 @@ class LevelsConfig(Struct, frozen=True):
         ConfigError
             If a rule is broken.
         """
-        from spectrod.levels import LevelMeter  # noqa: PLC0415 - most configurations have no levels
+        # Most configurations have no levels.
+        from spectrod.levels import LevelMeter  # noqa: PLC0415
+        from spectrod.levels.flat import FlatLevelMeter  # noqa: PLC0415
 
         check_name("name of levels", self.name)
-        LevelMeter(
-            RATE_DEFAULT_HZ,
-            quantities=self.quantities,
-            interval_s=self.interval_s,
-            align=self.align,
-            time_zone=self.time_zone,
+        FlatLevelMeter(
+            LevelMeter(
+                RATE_DEFAULT_HZ,
+                max(1, len(self.channel_weights)),
+                quantities=self.quantities,
+                interval_s=self.interval_s,
+                align=self.align,
+                time_zone=self.time_zone,
+                channel_weights=self.channel_weights or None,
+                lower_limit_db=self.lower_limit_db,
+                bands=self.bands,
+                band_quantities=self.band_quantities,
+                band_range_hz=self.band_range_hz,
+            )
         )
 
 
@@ -322,6 +350,12 @@ class SourceTable(SourceConfig, frozen=True):
     """Beside the analysis, which is the main one; filled in by ``Config.all_sources``."""
     levels: tuple[LevelsConfig, ...] = ()
     """Sound levels; filled in by ``Config.all_sources``."""
+    triggers: tuple[TriggerConfig, ...] = ()
+    """Triggers of spectra; filled in by ``Config.all_sources``."""
+    features: tuple[FeaturesConfig, ...] = ()
+    """Features; filled in by ``Config.all_sources``."""
+    tones: tuple[TonesConfig, ...] = ()
+    """Tones; filled in by ``Config.all_sources``."""
 
     @property
     def known_fs(self) -> float | None:
@@ -336,7 +370,9 @@ class SourceTable(SourceConfig, frozen=True):
             return ()
         own = {f"products.{one.name}: ": one.analysis for one in self.products}
         analyses = {"": self.analysis, **own}
-        return tuple(f"{name}{one}" for name in analyses for one in analyses[name].depends_on_fs)
+        found = [f"{name}{one}" for name in analyses for one in analyses[name].depends_on_fs]
+        found += [f"features.{one.name}" for one in self.features]
+        return (*found, *(f"tones.{one.name}" for one in self.tones))
 
     def specs(
         self,
@@ -397,7 +433,6 @@ class SourceTable(SourceConfig, frozen=True):
             raise ConfigError(f"products.{product.name}: {error}") from error
 
 
-Trigger = Literal["level", "clipping", "silent", "missing", "stuck", "dc", "control"]
 _Amount = Annotated[float, Meta(ge=0, le=1e9)]
 _Roll = Annotated[float, Meta(ge=0, le=3600)]
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}", re.ASCII)
@@ -426,6 +461,7 @@ class RecordingConfig(Struct, frozen=True):
     """Which are recorded; none named: all."""
     product: str = ""
     folder: str = ""
+    must_be_mounted: str = ""
     file_name: str = "%Y%m%dT%H%M%SZ"
     spectra: bool = True
     samples: str = ""
@@ -440,11 +476,17 @@ class RecordingConfig(Struct, frozen=True):
     schedule: tuple[str, ...] = ()
     on_s: _Amount = 0.0
     off_s: _Amount = 0.0
-    triggers: tuple[Trigger, ...] = ()
+    triggers: tuple[str, ...] = ()
+    """Triggers of ``RECORDER_TRIGGERS``, and names of ``[triggers.NAME]``."""
     trigger_dbfs: Annotated[float, Meta(ge=-200, le=20)] = -20.0
     pre_roll_s: _Roll = 0.0
     post_roll_s: _Roll = 0.0
     attributes: dict[str, str] = {}
+
+    @property
+    def named_triggers(self) -> tuple[str, ...]:
+        """Triggers that have a table of their own."""
+        return tuple(name for name in self.triggers if name not in RECORDER_TRIGGERS)
 
     @property
     def hours(self) -> Schedule:
@@ -465,6 +507,7 @@ class RecordingConfig(Struct, frozen=True):
         """
         check_name("name of a recording", self.name)
         _ = self.hours
+        self._check_mount_point()
         self._check_file_name()
         known = [suffix.lstrip(".") for suffix in continuous("samples")]
         if self.samples and self.samples not in known:
@@ -475,6 +518,20 @@ class RecordingConfig(Struct, frozen=True):
         for key, roll_s in rolls.items():
             if roll_s and not self.triggers:
                 raise ConfigError(f"{key}={roll_s:g}: must be 0 without triggers")
+
+    def _check_mount_point(self) -> None:
+        if not self.must_be_mounted:
+            return
+        mount_point = Path(self.must_be_mounted)
+        if not mount_point.is_absolute() or ".." in mount_point.parts:
+            raise ConfigError(
+                f"must_be_mounted={self.must_be_mounted!r}: must be an absolute path without .."
+            )
+        if not Path(self.folder).is_relative_to(mount_point):
+            raise ConfigError(
+                f"must_be_mounted={self.must_be_mounted!r}: must be folder={self.folder!r}, or a "
+                "folder above it"
+            )
 
     def _check_file_name(self) -> None:
         # Flags and widths (%_I, %9Y) stay as they are, and are refused: they write spaces.
@@ -556,6 +613,14 @@ class SecurityConfig(Struct, frozen=True):
     max_connections: Annotated[int, Meta(ge=1, le=1_000_000)] = 4096
 
 
+class HttpConfig(Struct, frozen=True):
+    """Metrics and health over HTTP."""
+
+    listen: str = ""
+    insecure: bool = False
+    hosts: Annotated[tuple[str, ...], Meta(max_length=16)] = ()
+
+
 class LogConfig(Struct, frozen=True):
     """Level and style of the log."""
 
@@ -572,11 +637,15 @@ class Config(Struct, frozen=True):
     publish: PublishConfig = PublishConfig()
     control: ControlConfig = ControlConfig()
     security: SecurityConfig = SecurityConfig()
+    http: HttpConfig = HttpConfig()
     log: LogConfig = LogConfig()
     sources: tuple[SourceTable, ...] = ()
     """Where there are any, ``source`` counts for nothing, and each has all of its analysis."""
     products: tuple[ProductConfig, ...] = ()
     levels: tuple[LevelsConfig, ...] = ()
+    triggers: tuple[TriggerConfig, ...] = ()
+    features: tuple[FeaturesConfig, ...] = ()
+    tones: tuple[TonesConfig, ...] = ()
     recordings: tuple[RecordingConfig, ...] = ()
 
     @property
@@ -595,5 +664,12 @@ class Config(Struct, frozen=True):
             for product in self.products
             if not product.sources or table.name in product.sources
         ]
-        levels = [one for one in self.levels if not one.sources or table.name in one.sources]
-        return msgspec.structs.replace(table, products=tuple(products), levels=tuple(levels))
+        named = {
+            section: tuple(
+                one
+                for one in getattr(self, section)
+                if not one.sources or table.name in one.sources
+            )
+            for section in ("levels", "features", "tones", "triggers")
+        }
+        return msgspec.structs.replace(table, products=tuple(products), **named)

@@ -1,16 +1,19 @@
 """``config check --deep``: opens everything that a configuration names."""
 
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from spectrod.analysis.engine import open_engine
+from spectrod.cli.daemon_rules import check_folder, source_name
 from spectrod.config import Config, SourceTable
-from spectrod.errors import ConfigError, SpectrodError, StorageError
+from spectrod.errors import ConfigError, SpectrodError
+from spectrod.events import EventLog
+from spectrod.live_triggers import LiveTriggers
 from spectrod.recording.state_folder import state_folder
-from spectrod.source import check_uri, open_source, specs_of
+from spectrod.source import open_source, specs_of
 from spectrod.source.kinds import find_kind
+from spectrod.triggers.config import MASKS_FOLDER
 from spectrod.wire.access import Access
 
 _RECORDINGS_FOLDER = "recordings"
@@ -19,42 +22,34 @@ Check = Callable[[], str]
 """Opens one resource and returns a description; raises a SpectrodError."""
 
 
-def check_uris(config: Config) -> None:
-    """Check the syntax of each source's URI; raises ConfigError for the first malformed one."""
-    for table in config.all_sources:
-        try:
-            check_uri(table)
-        except ConfigError as error:
-            raise ConfigError(f"{_named(config, table)}{error}") from error
-
-
-def unchecked(config: Config) -> Iterator[str]:
-    """Yield a line for each source whose settings can be checked only with its sample rate."""
-    for table in config.all_sources:
-        if table.unchecked:
-            yield (
-                f"{_named(config, table)}not checked, because only the source knows its sample "
-                f"rate: {', '.join(table.unchecked)} (set samplerate, or use --deep)"
-            )
-
-
 def checks(config: Config) -> Iterator[Check]:
     """Yield a check for each named resource: sources, engine, folders, keys."""
     for table in config.all_sources:
-        yield partial(_source, table, _named(config, table))
+        yield partial(_source, config, table, source_name(config, table))
+        if table.triggers:
+            yield partial(_masks, config, table, source_name(config, table))
         if table.calibration:
-            yield partial(_calibration, table, _named(config, table))
+            yield partial(_calibration, table, source_name(config, table))
     yield partial(_engine, config)
     for folder, name in _folders(config):
-        yield partial(_folder, folder, name)
+        yield partial(check_folder, folder, name)
     yield partial(_keys, config)
 
 
-def _named(config: Config, table: SourceTable) -> str:
-    return f"sources.{table.name}: " if config.sources else "source: "
+def _masks(config: Config, table: SourceTable, name: str) -> str:
+    """Read the learned masks that triggers name."""
+    try:
+        _triggers(config).check_masks(table)
+    except ConfigError as error:
+        raise ConfigError(f"{name}{error}") from error
+    return f"{name}triggers: {', '.join(one.name for one in table.triggers)}"
 
 
-def _source(table: SourceTable, name: str) -> str:
+def _triggers(config: Config) -> LiveTriggers:
+    return LiveTriggers(EventLog(), state_folder(config.control.state_folder) / MASKS_FOLDER)
+
+
+def _source(config: Config, table: SourceTable, name: str) -> str:
     """Open a source whose samples can be read again, and check its analyses at its rate."""
     try:
         kind, argument = find_kind(table.uri)
@@ -62,6 +57,7 @@ def _source(table: SourceTable, name: str) -> str:
             return name + text
         source = open_source(table, "full")
         specs = specs_of(table, source)
+        _triggers(config).open(table, specs)
     except SpectrodError as error:
         raise type(error)(f"{name}{error}") from error
     products = ", ".join(spec.product for spec in specs)
@@ -102,18 +98,6 @@ def _folders(config: Config) -> Iterator[tuple[Path, str]]:
     for recording in config.recordings:
         name = f"recordings.{recording.name}.folder"
         yield Path(recording.folder) if recording.folder else state / _RECORDINGS_FOLDER, name
-
-
-def _folder(folder: Path, name: str) -> str:
-    """Check that this user can write to a folder, or create it."""
-    place = folder
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    if not place.is_dir():
-        raise StorageError(f"{name}={str(folder)!r}: {place} is not a folder")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise StorageError(f"{name}={str(folder)!r}: this user cannot write to {place}")
-    return f"{name}: {folder}" + ("" if place == folder else " (will be made)")
 
 
 def _keys(config: Config) -> str:

@@ -1,4 +1,4 @@
-"""Checks for silence, stuck values, clipping and offset; reports only."""
+"""Checks for silence, stuck values, clipping and offset, and levels; reports only."""
 
 import math
 from dataclasses import dataclass
@@ -44,11 +44,17 @@ class ContentChecks:
         Number of channels of every block.
     fs : float
         Sample rate [Hz].
+
+    Attributes
+    ----------
+    level : _Level
+        Level and peak of each channel in the last second.
     """
 
     def __init__(self, channels: int, fs: float) -> None:
         self.active: tuple[str, ...] = ()
         """Active conditions, such as ``silent: 0``, ``stuck: 1``, ``dc: 0 (-23.1 dBFS)``."""
+        self.level = _Level(channels, fs)
         self._silent = _Held(channels, fs)
         self._stuck = _Held(channels, fs)
         self._offset = _Offset(channels, fs)
@@ -81,6 +87,7 @@ class ContentChecks:
             self._value = samples[:, -1].copy()
             zero = (low == 0.0) & (high == 0.0)
             peak = np.maximum(high, -low)
+            self.level.update(samples, peak)
             changed = self._silent.update(zero, n) | self._stuck.update(same & ~zero, n)
             changed |= self._offset.update(samples, ~self._stuck.on)
         clipped = self._clipping.update(samples, peak >= FULL_SCALE)
@@ -134,6 +141,33 @@ def _what(text: str) -> tuple[str, int]:
     """Parse kind and channel of an active text; ignore a value after them."""
     kind, _, rest = text.partition(": ")
     return kind, int(rest.split()[0])
+
+
+class _Level:
+    """Level and peak of each channel over successive whole blocks of at least a second."""
+
+    def __init__(self, channels: int, fs: float) -> None:
+        self.rms_dbfs: tuple[float, ...] = ()
+        """Level of the last second [dBFS]: 0 is a full-scale sine. Empty before the first."""
+        self.peak_dbfs: tuple[float, ...] = ()
+        """Highest magnitude of the last second [dBFS]: 0 is full scale, as of a sine's peak."""
+        self._least = _HOLD_S * fs
+        self._sum: Float64Array = np.zeros(channels)
+        self._peak: Float64Array = np.zeros(channels)
+        self._n = 0
+
+    def update(self, samples: Float32Array, peak: Float32Array) -> None:
+        """Add samples, and their highest magnitude per channel."""
+        self._sum += np.einsum("cn,cn->c", samples, samples, dtype=np.float64)
+        self._peak = np.maximum(self._peak, peak)
+        self._n += samples.shape[1]
+        if self._n < self._least:
+            return
+        power = self._sum / self._n
+        self.rms_dbfs = tuple(power_to_level(power, FULL_SCALE_SINE_FS2, FLOOR_DBFS).tolist())
+        self.peak_dbfs = tuple(power_to_level(self._peak**2, 1.0, FLOOR_DBFS).tolist())
+        self._sum, self._peak = np.zeros_like(self._sum), np.zeros_like(self._peak)
+        self._n = 0
 
 
 class _Held:

@@ -6,6 +6,7 @@ texts, the configuration check, the control socket and the daemon read this tabl
 their URI.
 """
 
+import errno
 import logging
 import os
 import stat
@@ -14,12 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spectrod.config import Pace, PcmFormat, SourceConfig
+from spectrod.confinement import hidden_hint
 from spectrod.errors import ConfigError, InputError, UnavailableError
 from spectrod.settings import RATE_DEFAULT_HZ
 from spectrod.source.base import SPAN_MAX_S, YEAR_S, Source
 from spectrod.types import CHANNELS_MAX
 
 _log = logging.getLogger(__name__)
+
+_PASSING = (errno.ENOENT, errno.EACCES, errno.EIO, errno.ESTALE)
+"""Errors of a path that another program or a disk may mend."""
 
 TEST_SIGNAL = "sine,1000,-20"
 """The source of ``auto`` if there is no sound card: its level and frequency are easy to check."""
@@ -158,9 +163,31 @@ def _open_pcm(settings: SourceConfig, path: str, pace: Pace) -> Source:
     from spectrod.source.rawfile import RawFileSource  # noqa: PLC0415
 
     _check_pcm(settings, path)
+    _require_readable(path)
     if stat.S_ISREG(_mode(path)):
         return RawFileSource(path, *_raw_format(settings), pace, loop=settings.loop)
     return FifoSource(path, *_raw_format(settings))
+
+
+def _require_readable(path: str) -> None:
+    """Raise UnavailableError if another program, or a disk, may still bring a path."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError as error:
+        if error.errno not in _PASSING:
+            return  # the reader reports it
+        hint = hidden_hint(Path(path).absolute())
+        rest = f"; {hint}" if hint else ""
+        raise UnavailableError(f"{path}: {error.strerror}{rest}") from error
+    is_readable = stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
+    if is_readable and not os.access(path, os.R_OK):
+        raise UnavailableError(f"{path}: {os.strerror(errno.EACCES)}")
+
+
+def _absent_pcm(path: str) -> str:
+    from spectrod.source.naming import topic_name  # noqa: PLC0415
+
+    return topic_name(Path(path).stem)
 
 
 def _check_pcm(_settings: SourceConfig, path: str) -> None:
@@ -205,6 +232,8 @@ def _mode(path: str) -> int:
 
 def _open_file(settings: SourceConfig, path: str, pace: Pace) -> Source:
     _check_path(settings, path)
+    if not _mode(path) and (hint := hidden_hint(Path(path).absolute())):
+        raise InputError(f"{path}: No such file or directory; {hint}")
     source = _open_recorded(settings, path, pace)
     _require_own("samplerate", settings.samplerate, round(source.fs), path)
     _require_own("channels", settings.channels, source.channels, path)
@@ -264,7 +293,7 @@ FILES = SourceKind("sound file, folder of them, SigMF recording", _open_file, _c
 
 KINDS: tuple[SourceKind, ...] = (
     SourceKind("-", _open_standard_input, inspect=lambda _: "-: is not opened"),
-    SourceKind("pcm:PATH", _open_pcm, _check_pcm, _inspect_pcm),
+    SourceKind("pcm:PATH", _open_pcm, _check_pcm, _inspect_pcm, _absent_pcm),
     SourceKind("signal:KIND,...", _open_signal, _check_signal, is_safe_over_control=True),
     SourceKind(
         "soundcard[:NAME]",

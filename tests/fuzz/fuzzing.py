@@ -100,9 +100,12 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "reply": ("wire", ("spectrod.client.rpc_codec",)),
     "public_key": ("keys", ("spectrod.wire.keys",)),
     "secret_key": ("keys", ("spectrod.wire.keys",)),
+    "http_request": ("http", ("spectrod.monitoring.http_request",)),
+    "toml": ("configuration", ("spectrod.toml_text",)),
     "config": ("configuration", ("spectrod.config", "spectrod.settings", "spectrod.endpoint")),
     "settings": ("configuration", ("spectrod.config", "spectrod.settings")),
     "calibration": ("calibration", ("spectrod.calibration",)),
+    "mask": ("mask", ("spectrod.triggers",)),
     "response": ("calibration", ("spectrod.calibration",)),
 }
 """Module of each target, and the parts of the program whose coverage guides the search."""

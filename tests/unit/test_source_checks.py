@@ -185,3 +185,19 @@ def test_values_near_the_end_of_float32s_range_are_looked_at():
     checks = ContentChecks(1, FS)
     with np.errstate(over="raise"):
         checks.look(np.full((1, 100), 3e38, np.float32))
+
+
+@pytest.mark.parametrize("n", [479, 480])
+def test_the_level_is_that_of_the_last_second(n):
+    """A sine of -20 dBFS reads -20.00 in each channel, and a later silence the floor."""
+    checks = ContentChecks(2, FS)
+    t = np.arange(round(1.1 * FS)) / FS
+    sine = (0.1 * np.sin(2 * np.pi * 1000.0 * t)).astype(np.float32)
+    lines_of(checks, np.stack([sine, 0.5 * sine])[:, : int(0.9 * FS)], n)
+    assert checks.level.rms_dbfs == ()
+    lines_of(checks, np.stack([sine, 0.5 * sine])[:, int(0.9 * FS) :], n)
+    # Blocks cut the last period: by at most half of it in 48 000 samples.
+    assert checks.level.rms_dbfs == pytest.approx((-20.0, -26.02), abs=0.01)
+    assert checks.level.peak_dbfs == pytest.approx((-20.0, -26.02), abs=0.01)
+    lines_of(checks, np.zeros((2, round(2.2 * FS)), np.float32), n)
+    assert checks.level.rms_dbfs == (-200.0, -200.0)

@@ -43,7 +43,7 @@ def test_a_uri_has_one_kind(uri, form, argument):
 def test_only_kinds_without_paths_are_safe_over_control():
     """Peers may add sound cards and test signals, but no kind that opens a file."""
     assert forms(safe_only=True) == "signal:KIND,..., soundcard[:NAME] or auto"
-    assert [kind.prefix for kind in KINDS if kind.may_be_absent] == ["soundcard"]
+    assert [kind.prefix for kind in KINDS if kind.may_be_absent] == ["pcm", "soundcard"]
 
 
 class Jack:

@@ -13,7 +13,7 @@ import pytest
 
 from spectrod.analysis.spectrogram import spectrogram
 from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError, InputError
+from spectrod.errors import ConfigError, InputError, UnavailableError
 from spectrod.ring import SampleRing
 from spectrod.source import open_source
 from spectrod.source.fifo import FifoSource
@@ -268,11 +268,10 @@ def bind_socket(path):
         (lambda path: path.write_bytes(b"123"), "x: 3 bytes are not a whole number of 2-byte samp"),
         (lambda path: path.mkdir(), "x: neither a FIFO nor a file of raw samples"),
         (bind_socket, "x: neither a FIFO nor a file of raw samples"),
-        (lambda _: None, "x: No such file or directory"),
     ],
 )
 def test_unusable_raw_inputs(tmp_path, monkeypatch, make, message):
-    """An input that is absent, empty, cut or of another file type is one clear error."""
+    """An input that is empty, cut or of another file type is one clear error."""
     monkeypatch.chdir(tmp_path)  # a socket's path must be short
     make(tmp_path / "x")
     with pytest.raises(InputError, match=re.escape(message)):
@@ -286,11 +285,20 @@ def test_raw_input_without_a_path():
 
 
 def test_a_fifo_that_may_not_be_read(tmp_path, monkeypatch):
-    """A FIFO without read permission is refused at once, and its writer stays blocked."""
+    """A FIFO without read permission is unavailable, and its writer stays blocked."""
     os.mkfifo(tmp_path / "x")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(InputError, match="x: Permission denied"):
+    with pytest.raises(UnavailableError, match="x: Permission denied"):
         open_source(SourceConfig(uri=f"pcm:{tmp_path}/x"), "full")
+
+
+def test_a_raw_input_that_is_absent_may_come(tmp_path):
+    """A path that another program may still make is unavailable; an impossible one is an error."""
+    with pytest.raises(UnavailableError, match=r"x: No such file or directory$"):
+        open_source(SourceConfig(uri=f"pcm:{tmp_path}/x"), "full")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"x: Not a directory$"):
+        open_source(SourceConfig(uri=f"pcm:{tmp_path}/file/x"), "full")
 
 
 # ---- FIFOs

@@ -3,20 +3,25 @@
 import json
 import os
 import random
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 from fuzzing import Scratch, Target, nested
 from mutation import ODD_VALUES, havoc, mutate_json, mutate_text
 
-from spectrod import config
+from spectrod import config, config_files
 from spectrod.config import Config
 from spectrod.control.journal import Journal
 from spectrod.control.settings import LiveSettings
 from spectrod.errors import ConfigError, NotFoundError
 from spectrod.events import EventLog
+from spectrod.toml_text import parse_toml
 
 _SCRATCH = Scratch()
+_DEPTH = 12  # deeper values need not have positions
 
 _KEYS = [
     f"{section.name}.{key.name}".encode()
@@ -26,7 +31,16 @@ _KEYS = [
 ]
 _WORDS = (
     *(b"[sources.a]", b"[sources.b.analysis]", b"[products.x]", b"[recordings.r]", b"[source]"),
-    *(b'uri = "-"', b'uri = "a.wav"', b"sources = ['a']", b"[[a]]", b"{a = 1}", b"[1, 2]", b"true"),
+    *(
+        b'uri = "-"',
+        b'uri = "a.wav"',
+        b"sources = ['a']",
+        b"[[a]]",
+        b"[triggers.t]",
+        b"{a = 1}",
+        b"[1, 2]",
+        b"true",
+    ),
     *(b'endpoints = ["tcp://*:0"]', b'"tcp://[::1]:5556"', b'"ipc://@a"', b'"tcp://1.2.3:70000"'),
     *(
         b"raw32 = ['tcp://127.0.0.1:5558 spec/mic/0/dbfs/']",
@@ -57,6 +71,41 @@ def check_config(data: bytes) -> None:
         config.check_file(path)
     except ConfigError:
         return
+
+
+def check_toml(data: bytes) -> None:
+    """Find mistakes and positions: as many keys as ``tomllib`` has values, in the text."""
+    if len(data) > config_files.FILE_BYTES_MAX:
+        return
+    try:
+        config_files.parse(Path("c.toml"), data)
+    except ConfigError:
+        return
+    text = data.decode("utf-8", "replace")
+    parsed = parse_toml(text)
+    lines = text.replace("\r\n", "\n").split("\n")
+    for line, column in (*parsed.positions.values(), *(one.position for one in parsed.mistakes)):
+        assert 1 <= line <= len(lines)
+        assert 1 <= column <= len(lines[line - 1]) + 1
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        assert parsed.mistakes
+        return
+    assert parsed.mistakes == ()
+    assert repr(parsed.data) == repr(values)
+    paths = set(_paths(values, ()))
+    assert {path for path in paths if len(path) < _DEPTH} == {
+        path for path in parsed.positions if len(path) < _DEPTH
+    }
+
+
+def _paths(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        yield (*path, key)
+        if isinstance(item, dict | list):
+            yield from _paths(item, (*path, key))
 
 
 class _Daemon:
@@ -161,6 +210,7 @@ def _nested_json() -> Iterator[bytes]:
 
 
 TARGETS = {
+    "toml": Target(check_toml, config_seeds, mutate_config, max_bytes=4096),
     "config": Target(check_config, config_seeds, mutate_config, max_bytes=4096, large=_nested_toml),
     "settings": Target(
         check_settings, settings_seeds, mutate_settings, max_bytes=4096, large=_nested_json

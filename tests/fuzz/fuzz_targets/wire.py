@@ -12,9 +12,9 @@ from mutation import havoc, mutate_json
 
 from spectrod.client.rpc_codec import decode_reply, messages_of
 from spectrod.errors import SpectrodError, WireError
-from spectrod.wire.headers import LevelsHeader
+from spectrod.wire.headers import LevelsHeader, TonesHeader
 from spectrod.wire.requests import METHODS, Reply, read_request
-from spectrod.wire.schema import Frame, LevelsFrame, Meta, decode, encode
+from spectrod.wire.schema import Frame, IntervalFrame, LevelsFrame, Meta, TonesFrame, decode, encode
 
 _GOLDEN = Path(__file__).parents[2] / "data"
 _SEPARATOR = b"\xff"
@@ -46,8 +46,10 @@ def _check_parts(parts: Sequence[bytes]) -> None:
     assert encode(again) == encode(message), parts
     if isinstance(message, Frame):
         _ = message.f, message.source, message.channel
-    elif isinstance(message, LevelsFrame):
+    elif isinstance(message, IntervalFrame):
         _ = [message[name] for name in message.header.quantities], message.channel
+        if isinstance(message, TonesFrame):
+            _ = [message.column(name) for name in message.header.columns]
     elif isinstance(message, Meta):
         _ = message.f
     else:
@@ -86,7 +88,7 @@ def message_seeds() -> list[bytes]:
             if golden["payload_hex"] is not None:
                 parts.append(bytes.fromhex(golden["payload_hex"] + golden.get("edges_hex", "")))
             made.append(_SEPARATOR.join(parts))
-    return [*made, _SEPARATOR.join(_levels())]
+    return [*made, _SEPARATOR.join(_levels()), _tones()]
 
 
 def _levels() -> list[bytes]:
@@ -109,6 +111,39 @@ def _levels() -> list[bytes]:
         flags=("overload", "settling"),
     )
     return encode(LevelsFrame("levels/mic/0/meter/", header, np.array([94.0, np.nan])))
+
+
+def _tones() -> bytes:
+    """Make a message of tones, whose tracks are twice as long as the values."""
+    header = TonesHeader(
+        seq=3,
+        epoch=7,
+        t_utc_ns=1_700_000_000_000_000_000,
+        t_mono_ns=1000,
+        sample_index=24_000,
+        fs=8000.0,
+        interval_s=1.0,
+        n_samples=8000,
+        due_samples=8000,
+        quantities=("SINAD",),
+        units=("dB",),
+        shape=(1,),
+        ref="0 dBFS = full-scale sine",
+        window="hann",
+        win_length=512,
+        nfft=512,
+        hop=256,
+        n_frames=30,
+        band_hz=(0.0, 4000.0),
+        n_tracks=1,
+        columns=("id", "frequency"),
+        column_units=("1", "Hz"),
+    )
+    frame = TonesFrame(
+        "tones/mic/0/hum/", header, np.array([61.5]), tracks=np.array([[7.0, 440.5]])
+    )
+    topic, encoded, *payloads = encode(frame)
+    return _SEPARATOR.join([topic, encoded, b"".join(payloads)])
 
 
 def request_seeds() -> list[bytes]:

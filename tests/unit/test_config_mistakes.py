@@ -1,0 +1,374 @@
+"""Every mistake of a configuration file is named at once, at its place."""
+
+import datetime as dt
+import os
+import random
+import re
+from pathlib import Path
+from typing import Annotated, Literal, get_args, get_origin
+
+import pytest
+from msgspec import inspect
+
+from spectrod import config
+from spectrod.cli import main
+from spectrod.config_layers import KEYS, NAMED, SECTIONS
+from spectrod.config_values import shown
+from spectrod.errors import ConfigError, SettingsError
+from spectrod.toml_text import parse_toml
+
+LINE = re.compile(r"spectrod: (?P<file>[^:]+):(?P<line>\d+):(?P<column>\d+): (?P<text>.+)")
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name in list(os.environ):
+        if name.startswith("SPECTROD_"):
+            monkeypatch.delenv(name)
+
+
+def errors(capsys, text, file="c.toml"):
+    """Check a file; return (line, column, text) of each mistake."""
+    Path(file).write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert main(["config", "check", file]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    found = [LINE.fullmatch(line) for line in captured.err.splitlines()]
+    assert all(found), captured.err
+    assert {one["file"] for one in found} == {file}
+    return [(int(one["line"]), int(one["column"]), one["text"]) for one in found]
+
+
+# ---- mistakes made from the schema
+
+_TEXTS = {bool: "true", int: "7", float: "7.5", str: "'x y'", list: "[1979-05-27]", dict: "{z = 1}"}
+
+
+def bare(type_):
+    return get_args(type_)[0] if get_origin(type_) is Annotated else type_
+
+
+def wrong_kind(rng, type_):
+    """Return a value, as TOML, of a kind that a type does not accept."""
+    origin = get_origin(bare(type_)) or bare(type_)
+    kind = {tuple: list, Literal: str}.get(origin, origin)
+    accepted = {kind, *([int] if kind is float else [])}
+    return _TEXTS[rng.choice([one for one in _TEXTS if one not in accepted])]
+
+
+def out_of_range(type_):
+    """Return a value, as TOML, outside the range of a type; None if it has none."""
+    info = inspect.type_info(type_)
+    info = info.type if isinstance(info, inspect.Metadata) else info
+    if isinstance(info, inspect.LiteralType):
+        return "'nothing of these'"
+    if isinstance(info, inspect.VarTupleType):
+        return "[]" if info.min_length else out_of_range_item(type_)
+    low = getattr(info, "ge", None) if getattr(info, "gt", None) is None else info.gt
+    if low is not None:
+        return str(low - 1)
+    return None
+
+
+def out_of_range_item(type_):
+    item = out_of_range(get_args(bare(type_))[0])
+    return None if item is None else f"[{item}]"
+
+
+def misspelt(rng, key, known):
+    """Return a key with a letter too many."""
+    at = rng.randrange(len(key))
+    name = key[:at] + key[at] + key[at:]
+    return name if name not in known else f"{key}_"
+
+
+def mistakes_of_the_schema(rng, n):
+    """Return the lines of a file, and the key that each wrong line (from 1) must name."""
+    lines, expected = [], {}
+    tables = [(section, section, SECTIONS[section]) for section in SECTIONS if section != "source"]
+    names = (f"{section}.t{k}" for k in range(1000) for section in NAMED)
+    while len(expected) < n:
+        if tables:
+            header, section, types = tables.pop()
+        else:
+            header = next(names)
+            section = header.partition(".")[0]
+            types = KEYS[section]
+        lines.append(f"[{header}]")
+        for key in rng.sample(list(types), min(4, len(types))):
+            kind = rng.choice(["kind", "range", "name", "twice", "quotes"])
+            value = out_of_range(types[key])
+            if kind == "range" and value is not None:
+                lines.append(f"{key} = {value}")
+            elif kind == "name":
+                lines.append(f"{misspelt(rng, key, types)} = 1")
+            elif kind == "quotes":
+                lines.append(f"{key} = nothing")
+            else:
+                lines.append(f"{key} = {wrong_kind(rng, types[key])}  # and a comment")
+            name = lines[-1].partition(" ")[0]
+            expected[len(lines)] = name if kind != "quotes" else "a string needs quotes"
+            if kind == "twice":
+                lines.append(f"  {key} = 1")
+                expected[len(lines)] = f"{header}.{key}: is defined twice; first in line"
+    return lines, expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_hundred_mistakes_are_named_in_one_run(capsys, seed):
+    """Of mistakes of each kind, made from the schema, each is named with its line, and no other."""
+    rng = random.Random(seed)  # noqa: S311 - repeatable
+    lines, expected = mistakes_of_the_schema(rng, 200)
+    lines += ["# caf\udce9", "[analisys]", "hop = 1"]
+    expected[len(lines) - 2] = "byte 0xe9: must be UTF-8"
+    expected[len(lines) - 1] = "did you mean analysis?"
+    found = errors(capsys, "\n".join(lines).encode("utf-8", "surrogateescape"))
+    by_line = {line: text for line, _, text in found}
+    assert by_line.keys() == expected.keys()
+    for line, key in expected.items():
+        assert key in by_line[line], (lines[line - 1], by_line[line])
+    for text in by_line.values():
+        assert not re.search(r"Expected `|NoneType|\bstr\b|\bint\b|Traceback", text), text
+
+
+def test_the_daemon_prints_the_same_list(capfd):
+    """``spectrod run`` ends with exactly what ``config check`` prints."""
+    rng = random.Random(4)  # noqa: S311 - repeatable
+    lines, _ = mistakes_of_the_schema(rng, 20)
+    Path("c.toml").write_text("\n".join([*lines, "[source]", "uri = 'http://x'"]))
+    assert main(["config", "check", "c.toml"]) == 2
+    checked = capfd.readouterr().err
+    assert main(["run", "--config", "c.toml"]) == 2
+    assert capfd.readouterr().err == checked
+    assert "c.toml:" in checked.splitlines()[-1]
+    assert "http://x: must be a sound file" in checked.splitlines()[-1]
+
+
+# ---- rules between keys
+
+
+def test_every_broken_rule_of_an_analysis_is_named(capsys):
+    """Rules of one table are checked for each key, although each check stops at the first."""
+    text = "[analysis]\nhop = 0\nwin_length = 1\nnfft = 2048\nwindow = 'hnan'\nbands = 'octvae'\n"
+    assert [(line, text.partition(":")[0]) for line, _, text in errors(capsys, text)] == [
+        (2, "hop=0"),
+        (3, "win_length=1"),
+        (5, "window='hnan'"),
+        (6, "bands='octvae'"),
+    ]
+
+
+def test_a_rule_of_two_keys_is_named_at_one_of_them(capsys):
+    """What two keys break together is one mistake, at a key that the file sets."""
+    ((line, column, text),) = errors(capsys, "[analysis]\n\n  nfft = 2048\n")
+    assert (line, column) == (3, 3)
+    assert text == "win_length=4096: must not exceed nfft=2048"
+
+
+def test_mistakes_of_all_tables_are_named(capsys):
+    """Sources, products, levels, recordings and endpoints are all checked in one run."""
+    text = """[publish]
+endpoints = ["tcp://127.0.0.1:1",
+    "tcp://0.0.0.0:1",
+    "pigeon"]
+[sources.a]
+uri = "signal:snie,1000,-20"
+analysis = { hop = 0 }
+[sources.b]
+select = [1, 1]
+channel_names = ["x/y"]
+[products.p]
+bands = "octvae"
+sources = ["a", "c"]
+[levels.l]
+interval_s = -1
+[recordings.r]
+schedule = ["xx"]
+pre_roll_s = 5
+product = "p"
+sources = ["d"]
+"""
+    found = errors(capsys, text)
+    assert [line for line, *_ in found] == [3, 4, 6, 7, 9, 10, 12, 13, 15, 17, 18, 20]
+    assert found[3][:2] == (7, 14)
+    assert found[7][:2] == (13, 17)
+
+
+def test_keys_that_are_wrong_by_themselves_make_no_other_mistakes(capsys):
+    """The default that stands in for a wrong value is not blamed."""
+    text = "[analysis]\nwin_length = 'x'\nnfft = 2048\nhop = 512\n[products.p]\nnfft = 1024\n"
+    ((line, _, text),) = errors(capsys, text)
+    assert (line, text) == (2, "analysis.win_length='x': must be a whole number, not a string")
+
+
+def test_a_table_whose_header_is_wrong_is_missed_by_nobody(capsys):
+    """What names a source of a broken table is not blamed."""
+    text = "[sources.a\nuri = 'x.wav'\n[products.p]\nsources = ['a']\nhopp = 1\n"
+    assert [line for line, *_ in errors(capsys, text)] == [1, 5]
+
+
+# ---- what was meant
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("[source]\nsamplerate = '48k'", "did you mean 48000?"),
+        ("[source]\nblock_ms = '0.02 s'", "did you mean 20?"),
+        ("[source]\nname = 5", "did you mean '5'?"),
+        ("[source]\niq = 'true'", "did you mean true?"),
+        ("[source]\niq = True", "did you mean true?"),
+        ("[source]\niq = yes # no", "did you mean true?"),
+        ("[source]\nuri = soundcard", 'a string needs quotes: "soundcard"'),
+        ("[source]\nblock_ms = 0,5", "did you mean 0.5?"),
+        ("[source]\nhop = 5", "did you mean analysis.hop?"),
+        ("hop = 5", "did you mean analysis.hop?"),
+        ("sourse = 5", "did you mean source?"),
+        ("[publish]\nendpoints = 'tcp://127.0.0.1:1'", "did you mean ['tcp://127.0.0.1:1']?"),
+        ("[recordings.a]\ntriggers = ['levle']", "did you mean level?"),
+    ],
+)
+def test_the_value_that_was_meant_is_suggested(capsys, text, meant):
+    """A mistake that has a probable meaning ends with it."""
+    ((_, _, found),) = errors(capsys, text)
+    assert found.endswith(f"; {meant}")
+
+
+# ---- files
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xef\xbb\xbf[analysis]\nhop = 0", "1:1: begins with a byte order mark; must be UTF-8"),
+        ("[analysis]".encode("utf-16"), "1:1: is UTF-16; must be UTF-8"),
+        (b"[source]\nname = 'caf\xe9'", "2:12: byte 0xe9: must be UTF-8"),
+        (b"[source]\r\nname = 'x\r\n", "2:1: not valid TOML: "),
+        (b"[source]\nname = 'a\0'", "2:10: not valid TOML: "),
+        (b"[source]\n[source.name]\n[[source]]", "3:9: not valid TOML: "),
+        (b"a = {b = 1}\n[a.c]", "2:2: a: is defined twice; first in line 1, column 1"),
+    ],
+)
+def test_files_that_are_not_toml(capsys, content, message):
+    """A wrong encoding, and bad syntax, have places too."""
+    Path("c.toml").write_bytes(content)
+    assert main(["config", "check", "c.toml"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.startswith(f"spectrod: c.toml:{message}") for line in lines), lines
+
+
+def test_a_byte_order_mark_hides_nothing(capsys):
+    """Mistakes after a byte order mark are named as well."""
+    found = errors(capsys, b"\xef\xbb\xbf[analysis]\nhop = 0")
+    assert [line for line, *_ in found] == [1, 2]
+
+
+def test_what_is_no_file(capsys, monkeypatch):
+    """A folder, a file of 1 GB and a file that is not there are one line each."""
+    Path("folder").mkdir()
+    with Path("large.toml").open("wb") as file:
+        file.truncate(1 << 30)
+    for name, text in (
+        ("folder", "is a folder; must be a file"),
+        ("large.toml", "must have at most 262144 bytes"),
+        ("absent.toml", "No such file or directory"),
+    ):
+        assert main(["config", "check", name]) == 2
+        assert capsys.readouterr().err == f"spectrod: {name}: {text}\n"
+
+
+def test_an_unreadable_file_names_the_user(monkeypatch):
+    """The user who may not read the file is named."""
+
+    def denied(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    Path("c.toml").touch()
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(ConfigError, match=r"^c\.toml: Permission denied; must be readable by the "):
+        config.check_file("c.toml")
+
+
+def test_more_mistakes_than_are_listed_are_counted():
+    """At most 1000 mistakes are listed, and the text of the error has 20."""
+    Path("c.toml").write_text("[analysis]\n" + "".join(f"x{k} = 1\n" for k in range(1200)))
+    with pytest.raises(SettingsError, match=r"; and 981 more$") as caught:
+        config.check_file("c.toml")
+    assert len(caught.value.lines) == 1001
+    assert caught.value.lines[-1] == "200 more mistakes"
+
+
+def test_one_mistake_of_many_syntax_errors_has_a_limit():
+    """The list of syntax errors ends at its limit."""
+    assert len(parse_toml("= 1\n" * 2000).mistakes) == 1000
+
+
+# ---- warnings
+
+
+def test_missing_sources_and_folders_are_warnings(capsys):
+    """A source and a folder that are not there are warnings with their places."""
+    Path("plain").touch()
+    Path("c.toml").write_text(
+        "[sources.a]\nuri = 'none.wav'\n[sources.b]\nuri = 'pcm:none'\ncalibration = 'mic.toml'\n"
+        "[sources.c]\nuri = 'plain'\n[recordings.r]\nfolder = 'plain/x'\n"
+    )
+    assert main(["config", "check", "c.toml"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "c.toml: right\n"
+    assert captured.err.splitlines() == [
+        "spectrod: warning: c.toml:2:1: sources.a: none.wav: No such file or directory",
+        "spectrod: warning: c.toml:4:1: sources.b: pcm:none: No such file or directory",
+        "spectrod: warning: c.toml:5:1: sources.b: calibration mic.toml: there is no such file",
+        "spectrod: warning: c.toml:9:1: recordings.r.folder='plain/x': plain is not a folder",
+    ]
+
+
+# ---- values
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "true"),
+        ([1, "a", {"b": 1.5}], "[1, 'a', { b = 1.5 }]"),
+        ({"a b": None}, "{ 'a b' = null }"),
+        (dt.date(1979, 5, 27), "1979-05-27"),
+        ([[[[[1]]]]], "[[[[...]]]]"),
+        pytest.param(10**5000, "...", id="long"),
+        ("x" * 5000, "'" + "x" * 76 + "..."),
+        ({}, "{}"),
+    ],
+)
+def test_values_are_shown_as_toml_writes_them(value, text):
+    """An error shows a value in TOML's terms, in at most 80 characters."""
+    assert shown(value) == text
+    assert len(shown(value)) <= 80
+
+
+# ---- what a reload needs
+
+
+def test_a_quiet_check_says_nothing(capsys):
+    """With --quiet the exit code is all."""
+    Path("c.toml").write_text("[analysis]\nhop = 0\n")
+    assert main(["config", "check", "--quiet", "c.toml"]) == 2
+    Path("c.toml").write_text("[source]\nuri = 'none.wav'\n")
+    assert main(["config", "check", "-q", "c.toml"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out + captured.err == ""
+
+
+def test_keys_of_clients_are_read_if_asked_for(capsys):
+    """With --client-keys a file that is no key is a mistake, at the setting of its folder."""
+    Path("clients").mkdir()
+    Path("clients/ann.pub").write_text("nonsense")
+    Path("c.toml").write_text("[security]\nserver_key = 'none.key'\nclient_keys = 'clients'\n")
+    assert main(["config", "check", "c.toml"]) == 0
+    capsys.readouterr()
+    assert main(["config", "check", "--client-keys", "c.toml"]) == 2
+    assert re.match(r"spectrod: c\.toml:3:1: clients/ann\.pub: ", capsys.readouterr().err)
+    Path("clients/ann.pub").unlink()
+    assert main(["config", "check", "--client-keys", "c.toml"]) == 0
