@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from spectrod.service.logs import LogLevel, LogStyle, configure_logging
     from spectrod.service.loop import ServedDaemon, Signals, caught_signals, serve
     from spectrod.service.notify import Notifier
+    from spectrod.service.starting import watched_start
     from spectrod.service.status import status_line
 
 _MODULES = {
@@ -24,6 +25,7 @@ _MODULES = {
     "configure_logging": "logs",
     "serve": "loop",
     "status_line": "status",
+    "watched_start": "starting",
 }
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "configure_logging",
     "serve",
     "status_line",
+    "watched_start",
 ]
 
 

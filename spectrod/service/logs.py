@@ -1,4 +1,8 @@
-"""Log records to standard error: for the journal, a person or a machine."""
+"""Log records to standard error or the journal: for a person or a machine.
+
+A record may name what it is about: ``extra={"about": {"source": ..., "recording": ..., "event":
+...}}``, with any of these keys. They become fields of journal entries and keys of JSON lines.
+"""
 
 import copy
 import logging
@@ -9,6 +13,7 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from spectrod.errors import ConfigError
+from spectrod.service.journal import JOURNAL_SOCKET, JournalHandler, priority
 from spectrod.text import json_text, printable
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -34,12 +39,10 @@ class _LineFormatter(logging.Formatter):
 class _JournalFormatter(_LineFormatter):
     """Lines with the priority prefix of sd-daemon(3); the journal has its own clock."""
 
-    _PRIORITIES = ((logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
-
     def format(self, record: logging.LogRecord) -> str:
-        priority = next((p for level, p in self._PRIORITIES if record.levelno >= level), 7)
+        number = priority(record.levelno)
         # Each line is a separate entry: without a prefix it would lose its priority.
-        return "\n".join(f"<{priority}>{line}" for line in super().format(record).splitlines())
+        return "\n".join(f"<{number}>{line}" for line in super().format(record).splitlines())
 
 
 class _UtcFormatter(_LineFormatter):
@@ -51,18 +54,28 @@ class _UtcFormatter(_LineFormatter):
 
 
 class _JsonFormatter(_UtcFormatter):
-    """One JSON object per line: ts, level, logger, event, and the traceback if there is one."""
+    """One JSON object per line: ts, level, logger, event, and the traceback if there is one.
+
+    A line that goes to the journal has a priority prefix, which the journal removes.
+    """
+
+    def __init__(self, *, has_priority: bool) -> None:
+        super().__init__()
+        self._has_priority = has_priority
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        line: dict[str, object] = {
             "ts": self.formatTime(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": record.getMessage(),
         }
+        if about := getattr(record, "about", None):
+            line["about"] = about
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json_text(line)
+        prefix = f"<{priority(record.levelno)}>" if self._has_priority else ""
+        return f"{prefix}{json_text(line)}"
 
 
 def configure_logging(level: LogLevel = "info", style: LogStyle = "auto") -> None:
@@ -74,8 +87,9 @@ def configure_logging(level: LogLevel = "info", style: LogStyle = "auto") -> Non
         Lowest level that is shown.
     style : {"auto", "journal", "human", "json"}
         ``journal`` prefixes each line with its sd-daemon priority and leaves the time to the
-        journal; ``human`` writes time (UTC), level and text; ``json`` one object per line. ``auto``
-        selects journal if standard error is the journal's own stream, else human.
+        journal; ``human`` writes time (UTC), level and text; ``json`` one object per line, with
+        that prefix if standard error is the journal's own stream. ``auto`` selects human, or if
+        standard error is that stream, entries with fields, see ``JournalHandler``.
 
     Raises
     ------
@@ -92,8 +106,11 @@ def configure_logging(level: LogLevel = "info", style: LogStyle = "auto") -> Non
     """
     _require("log.level", level, get_args(LogLevel))
     _require("log.style", style, get_args(LogStyle))
-    handler = logging.StreamHandler(sys.stderr)
+    handler: logging.Handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_formatter(style))
+    if style == "auto" and _stderr_is_journal(os.environ):
+        handler = JournalHandler(handler, JOURNAL_SOCKET)
+        handler.setFormatter(_LineFormatter("%(message)s"))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
 
@@ -105,7 +122,7 @@ def _require(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 def _formatter(style: LogStyle) -> logging.Formatter:
     if style == "json":
-        return _JsonFormatter()
+        return _JsonFormatter(has_priority=_stderr_is_journal(os.environ))
     if style == "journal" or (style == "auto" and _stderr_is_journal(os.environ)):
         return _JournalFormatter("%(message)s")
     return _UtcFormatter("%(asctime)s %(levelname)-7s %(message)s")

@@ -23,6 +23,10 @@ _TICK_S = 1.0
 _STOP_LIMIT_S = 4.0
 _RELOAD_JOIN_S = 1.0
 _STDERR_FD = 2
+START_LIMIT_S = 600.0
+"""Time for which the service manager is asked to wait for a start, or for a first message [s]."""
+EXTENSION_S = 30.0
+"""How much time each request asks for [s]."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +44,9 @@ class ServedDaemon(Protocol):
 
     def stats(self) -> Sequence[Stats]:
         """Return the current counters of each source."""
+
+    def troubles(self) -> Sequence[str]:
+        """Return the failures that the counters do not show, such as those of recordings."""
 
     def raise_failure(self) -> None:
         """Raise the SpectrodError that ended the daemon, if any."""
@@ -70,8 +77,9 @@ def serve(
         the error is logged and nothing has changed. At the end it may run for another 1 s, and is
         then abandoned.
     notifier : Notifier
-        Receives READY=1 after the first message of every source that is not waiting, RELOADING=1
-        and READY=1 around a reload, STATUS once a second, WATCHDOG=1 as described in the notes, and
+        Receives READY=1 after the first message of every source that is not waiting, until then
+        EXTEND_TIMEOUT_USEC while samples are analysed (for 10 min at most), RELOADING=1 and READY=1
+        around a reload, STATUS once a second, WATCHDOG=1 as described in the notes, and
         STOPPING=1.
     on_tick : callable, optional
         Called with the counters once a second, on this thread.
@@ -133,6 +141,15 @@ class Signals:
             return [signal.Signals(number) for number in self._reader.recv(4096)]
         except BlockingIOError:
             return []
+
+    def pending_exit_code(self) -> int | None:
+        """Return the exit code of the first unread signal that ends the daemon; any thread."""
+        try:
+            numbers = self._reader.recv(4096, socket.MSG_PEEK)
+        except BlockingIOError:
+            return None
+        unread = (signal.Signals(number) for number in numbers)
+        return next((_EXIT_CODES[number] for number in unread if number in _EXIT_CODES), None)
 
     def exit_code(self) -> int | None:
         """Read all signals; return the exit code of the first that ends the daemon, else None."""
@@ -222,7 +239,8 @@ class _Reloader:
             for line in self._reload():
                 _log.info("reload: %s", line)
         except SpectrodError as error:
-            _log.error("reload refused: %s", error)
+            for line in error.lines:
+                _log.error("reload refused: %s", line)
 
     def _ended(self, _failure: SpectrodError | None) -> None:
         self._has_ended.set()
@@ -244,6 +262,7 @@ class _Loop:
         self._notifier = notifier
         self._on_tick = on_tick
         self._is_ready = False
+        self._start_s, self._analysed = time.monotonic(), 0
         self._progress_watch = ProgressWatch()
         self._tick = _Every(_TICK_S)
         # Four checks per period of the manager allow for one that comes just too early.
@@ -286,15 +305,23 @@ class _Loop:
     def _announce(self, stats: Sequence[Stats], now_s: float) -> None:
         if not self._is_ready and is_up(stats):
             self._is_ready = True
-            self._notifier.status(status_line(stats))
+            self._notifier.status(status_line(stats, self._daemon.troubles()))
             self._notifier.ready()
             _log.info("ready: %s", _ready_text(stats))
         if self._watch.has_passed(now_s) and self._progress_watch.has_advanced(stats):
             self._notifier.watchdog()
         if self._tick.has_passed(now_s):
-            self._notifier.status(status_line(stats))
+            self._extend_start(stats, now_s)
+            self._notifier.status(status_line(stats, self._daemon.troubles()))
             if self._on_tick:
                 self._on_tick(stats)
+
+    def _extend_start(self, stats: Sequence[Stats], now_s: float) -> None:
+        """Ask for more time while samples are analysed that make no first message yet."""
+        analysed, before = sum(one.analysed for one in stats), self._analysed
+        self._analysed = analysed
+        if not self._is_ready and analysed > before and now_s - self._start_s < START_LIMIT_S:
+            self._notifier.extend_timeout(EXTENSION_S)
 
     def _start_reload(self) -> None:
         # READY=1 ends a reload, but before the first message it would be untrue.

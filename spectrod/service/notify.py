@@ -35,8 +35,8 @@ class Notifier:
 
     Notes
     -----
-    Thread: main. An undeliverable datagram is logged once and never raises: the daemon survives the
-    loss of its manager's socket.
+    One thread at a time. An undeliverable datagram is logged once and never raises: the daemon
+    survives the loss of its manager's socket.
 
     References
     ----------
@@ -51,6 +51,10 @@ class Notifier:
     def ready(self) -> None:
         """Report that the start or a reload is complete."""
         self._send("READY=1")
+
+    def extend_timeout(self, seconds: float) -> None:
+        """Ask for more time to start [s from now], beyond the manager's own limit."""
+        self._send(f"EXTEND_TIMEOUT_USEC={round(seconds * 1e6)}")
 
     def reloading(self) -> None:
         """Report that a reload has started; ``ready`` ends it."""

@@ -4,12 +4,26 @@ from collections.abc import Sequence
 
 from spectrod.stats import Stats
 
+_TROUBLES_MAX = 4
 
-def status_line(stats: Sequence[Stats]) -> str:
-    """Return one line with a daemon's state, what it waits for, and its losses."""
+
+def status_line(stats: Sequence[Stats], troubles: Sequence[str] = ()) -> str:
+    """Return one line with a daemon's troubles, state, what it waits for, and its losses.
+
+    Parameters
+    ----------
+    stats : sequence of Stats
+        Counters of each source.
+    troubles : sequence of str
+        Failures of other parts, such as ``recording night of roof: failed: ...``. The first four
+        are at the start of the line, where a narrow terminal shows them.
+    """
+    shown = list(troubles[:_TROUBLES_MAX])
+    if len(troubles) > _TROUBLES_MAX:
+        shown.append(f"{len(troubles) - _TROUBLES_MAX} more")
     if len(stats) == 1:
-        return _whole(stats[0])
-    return " | ".join([*(_brief(one) for one in stats), _subscribers(stats[0])])
+        return " | ".join([*shown, _whole(stats[0])])
+    return " | ".join([*shown, *(_brief(one) for one in stats), _subscribers(stats[0])])
 
 
 def _whole(stats: Stats) -> str:

@@ -48,18 +48,21 @@ class FakeDaemon:
     Each item is one source's, or a list of several sources'.
     """
 
-    def __init__(self, script=(), *, failure=None, hang=False):
+    def __init__(self, script=(), *, failure=None, hang=False, troubles=()):
         self.progress = Wakeup()
         self.progress.set()
         self.finished = False
         self.failure = failure
         self.stops = 0
-        self._hang = hang
+        self._hang, self._troubles = hang, troubles
         self._script = list(script) or [make_stats(1)]
 
     def stats(self):
         stats = self._script.pop(0) if len(self._script) > 1 else self._script[0]
         return stats if isinstance(stats, list) else [stats]
+
+    def troubles(self):
+        return self._troubles
 
     def raise_failure(self):
         if self.failure:

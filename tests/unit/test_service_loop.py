@@ -241,6 +241,17 @@ def test_the_status_is_sent_once_a_second(manager):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("stuck", "n_requests"), [({}, 2), ({"analysed": 7}, 1)])
+def test_more_time_is_requested_while_samples_are_analysed(manager, stuck, n_requests):
+    """Before the first message each second with new samples gets 30 s more; others get none."""
+    script = [dataclasses.replace(make_stats(n), messages=0, **stuck) for n in range(1, 100)]
+    _serve(FakeDaemon(script), _environ(manager), on_tick=_stop_after(2))
+    received = list(_received(manager))
+    assert received.count("EXTEND_TIMEOUT_USEC=30000000") == n_requests
+    assert "READY=1" not in received
+
+
+@pytest.mark.slow
 def test_a_reload_before_ready_does_not_claim_readiness(manager):
     """SIGHUP before the first message reloads without RELOADING=1 and READY=1."""
     lines = []
@@ -425,6 +436,24 @@ def test_status_line_of_several_sources_is_short():
         "mic running, 5 messages, computing nothing | roof running, 7 messages, 2 overruns | "
         "mic waiting: no audio input | shed failed, 3 messages | 0 subscribers"
     )
+
+
+def test_the_status_line_begins_with_the_recordings_that_failed(manager):
+    """A recording that cannot be written is at the start of the line that the manager gets."""
+    fake = FakeDaemon(troubles=("recording all of mic: failed: No space left on device",))
+    fake.finished = True
+    assert _serve(fake, _environ(manager)) == 0
+    assert next(_received(manager)).startswith(
+        "STATUS=recording all of mic: failed: No space left on device | running: fake, 48000 Hz"
+    )
+
+
+def test_the_status_line_counts_troubles_after_the_fourth():
+    """With several sources and six failures, four are named, and the others counted."""
+    line = status_line([make_stats(5)] * 2, [f"recording {n} of mic: full" for n in range(6)])
+    parts = line.split(" | ")
+    assert parts[:5] == [*(f"recording {n} of mic: full" for n in range(4)), "2 more"]
+    assert parts[5].startswith("mic running")
 
 
 def test_the_status_line_lists_computed_products():

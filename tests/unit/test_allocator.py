@@ -1,0 +1,49 @@
+"""Freed memory that the process keeps, measured by the pages that the system gives it."""
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+
+from spectrod import allocator
+
+N_ROUNDS = 50
+PAGES = """
+import resource, sys
+import numpy as np
+from spectrod.allocator import keep_freed_memory
+if sys.argv[1] == "keep":
+    keep_freed_memory()
+def fill(n_bytes):
+    return np.ones(n_bytes, np.uint8)
+def work():
+    for n_bytes in (1 << 20, 700_000, 300_001):
+        first, second = fill(n_bytes), fill(n_bytes)
+        del first, second
+work()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(int(sys.argv[2])):
+    work()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def new_pages(mode):
+    """Return the number of pages that arrays of up to 1 MiB get after they were made once."""
+    command = [sys.executable, "-c", PAGES, mode, str(N_ROUNDS)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="no GNU C library")
+def test_arrays_get_the_memory_of_freed_ones():
+    """Arrays that are made again get no new pages, of which they have some hundred by default."""
+    assert new_pages("keep") < N_ROUNDS
+    assert new_pages("default") > 100 * N_ROUNDS
+
+
+def test_another_c_library_is_left_alone(monkeypatch):
+    """Without ``mallopt`` nothing happens."""
+    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda _name: object())
+    allocator.keep_freed_memory()
