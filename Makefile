@@ -4,9 +4,11 @@ PYTHON ?= python3
 VENV   ?= .venv
 PREFIX ?= /opt/spectrod
 UNITDIR ?= /etc/systemd/system
+USERUNITDIR ?= /etc/systemd/user
 SYSUSERSDIR ?= /etc/sysusers.d
 CONFDIR ?= /etc/spectrod
 COMPLETIONDIR ?= /usr/share/bash-completion/completions
+BINDIR ?= /usr/local/bin
 # For staging the files of `install` (not the program: a virtual environment cannot be moved).
 DESTDIR ?=
 # Arguments of `spectrod run` and pytest: make run ARGS="--source signal:pink,-20"
@@ -24,18 +26,20 @@ PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 # and jackd2, which says what it loses), a wall clock that can be set (faketime), recordings
 # (alsa-utils, espeak-ng), the tool that generates and measures others (sox), and an OpenCL for
 # processors that are too new for the compiler in pyopencl's wheel (pocl-opencl-icd), a device that
-# looks for races in kernels (oclgrind), what the examples in C are made of, an MQTT broker ...
+# looks for races in kernels (oclgrind, not in Debian 13), what the examples in C are made of, an MQTT broker, another
+# loudness meter (libebur128) ...
 TEST_PACKAGES = libportaudio2 pulseaudio pulseaudio-utils libasound2-plugins jackd2 faketime \
-    alsa-utils espeak-ng sox pocl-opencl-icd oclgrind \
-    gcc libc6-dev pkg-config libzmq3-dev libjansson-dev mosquitto
-# ... and, for the tests under a real systemd, what builds and boots a container.
-SYSTEMD_PACKAGES = debootstrap systemd-container
+    alsa-utils espeak-ng sox pocl-opencl-icd 'oclgrind?' \
+    gcc libc6-dev pkg-config libzmq3-dev libjansson-dev mosquitto libebur128-1
+# ... and, for the tests under a real systemd, what builds and boots a container, a package
+# for it, and an image of one.
+SYSTEMD_PACKAGES = debootstrap systemd-container debhelper dpkg-dev fakeroot lintian buildah
 ROOT := $(filter 0,$(shell id -u))
 
 .DELETE_ON_ERROR:
 # pip cannot run twice in one environment, whatever -j says.
 .NOTPARALLEL:
-.PHONY: help run test test-all test-rest test-needs lint types imports check bench install uninstall clean
+.PHONY: help run test test-all test-rest test-needs lint types imports check bench lock deb container install uninstall clean
 
 help:
 	@echo "make run        analyse the sound card (or a test tone) and show the spectrum; ARGS=..."
@@ -47,7 +51,10 @@ help:
 	@echo "make check      lint, types, imports, test"
 	@echo "make bench      every benchmark"
 	@echo "make install    to $(PREFIX), with the systemd unit (as root)"
+	@echo "make deb        a Debian package of it, in dist/"
+	@echo "make container  an OCI image of it, with buildah"
 	@echo "make uninstall  the reverse; configuration and recordings stay"
+	@echo "make lock       take the newest versions of what it needs; LOCK=--upgrade"
 	@echo "make clean      remove what make made here"
 
 # --- the virtual environment: stamps say what is in it
@@ -100,12 +107,20 @@ test: test-needs
 
 # Exactly the tests that `test` leaves out; without root, less those that need it. In order of their files:
 # those with the fewest tests, which pytest-xdist would run last, take the longest here.
-test-rest: test-needs
+test-rest: test-needs $(BIN)/promtool
 	@$(if $(ROOT),,echo "not root: the tests under a real systemd are left out")
 	$(PYTEST) $(PARALLEL) --no-loadscope-reorder -m "($(REST)) and not alone$(if $(ROOT),, and not systemd)"
 	$(PYTEST) -m "alone$(if $(ROOT),, and not systemd)"
 
 test-all: test test-rest
+
+# Prometheus's tool alone (48 MB of the package's 96 MB), without the server that its package starts. Where
+# there is no such package, the tests of the alert rules are left out, and say so.
+$(BIN)/promtool: $(VENV)/.pip
+	@cd $(VENV) && rm -f prometheus_*.deb && { apt-get download -qq prometheus \
+	    && dpkg-deb --fsys-tarfile prometheus_*.deb | tar -xO ./usr/bin/promtool >.promtool \
+	    && chmod +x .promtool && mv .promtool bin/promtool; } 2>/dev/null \
+	    || echo "no promtool: the alert rules are not tested" >&2; rm -f prometheus_*.deb .promtool
 
 test-needs: $(VENV)/.group-test examples/node_modules/.installed
 	@scripts/packages $(TEST_PACKAGES) $(if $(ROOT),$(SYSTEMD_PACKAGES))
@@ -137,9 +152,17 @@ check: lint types imports test
 # --- the service
 
 install: $(if $(DESTDIR),,install-program) install-files
-	@$(if $(DESTDIR),,$(SYSTEMD_RUNS) || exit 0; systemd-sysusers spectrod.conf; systemctl daemon-reload)
+	@$(if $(DESTDIR),,$(SYSTEMD_RUNS) || exit 0; $(MAKE_USER); systemctl daemon-reload)
 
 SYSTEMD_RUNS = [ -d /run/systemd/system ]
+# A running service of an earlier version has a dynamic user of this name, which must not count.
+MAKE_USER = SYSTEMD_NSS_DYNAMIC_BYPASS=1 systemd-sysusers spectrod.conf
+# RestartSteps= is of this version.
+KNOWS_STEPS = [ "$$(systemctl --version 2>/dev/null | sed -n '1s/^systemd \([0-9]*\).*/\1/p')" -ge 254 ] 2>/dev/null
+LINK = $(DESTDIR)$(BINDIR)/spectrod
+IS_LINKED = [ "$$(readlink $(LINK))" = $(PREFIX)/bin/spectrod ]
+RESTART_STEPS = $(addprefix $(UNITDIR)/,$(addsuffix .service.d/50-restart.conf,spectrod spectrod@))
+PLACES = sed 's|/opt/spectrod|$(PREFIX)|g; s|/etc/spectrod|$(CONFDIR)|g'
 
 .PHONY: install-program install-files
 install-program:
@@ -148,32 +171,67 @@ install-program:
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || scripts/packages python3-venv
 	@scripts/packages libportaudio2 || echo "without PortAudio there is no sound card" >&2
 	$(PYTHON) -m venv $(PREFIX)
-	$(PREFIX)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade '.[mqtt]'
+	$(PREFIX)/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes \
+	    --requirement packaging/requirements.lock
+	$(PREFIX)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade --no-deps .
 	@$(PREFIX)/bin/$(OPENS_OPENCL) >/dev/null 2>&1 || scripts/packages pocl-opencl-icd \
 	    || echo "without an OpenCL driver that works, NumPy computes" >&2
 	@[ ! -d $(COMPLETIONDIR) ] \
 	    || $(PREFIX)/bin/spectrod completion bash >$(COMPLETIONDIR)/spectrod
 
 install-files:
-	install -d $(addprefix $(DESTDIR),$(UNITDIR) $(SYSUSERSDIR) $(CONFDIR) $(PREFIX)/share/spectrod)
+	install -d $(addprefix $(DESTDIR),$(UNITDIR) $(USERUNITDIR) $(SYSUSERSDIR) $(CONFDIR) $(PREFIX)/share/spectrod)
 	for unit in spectrod.service spectrod-mqtt.service; do \
-	    sed 's|/opt/spectrod|$(PREFIX)|g; s|/etc/spectrod|$(CONFDIR)|g' systemd/$$unit \
-	        >$(DESTDIR)$(UNITDIR)/$$unit; done
+	    $(PLACES) systemd/$$unit >$(DESTDIR)$(UNITDIR)/$$unit; done
+	sed -f systemd/instance.sed systemd/spectrod.service | $(PLACES) >$(DESTDIR)$(UNITDIR)/spectrod@.service
+	$(PLACES) systemd/user/spectrod.service >$(DESTDIR)$(USERUNITDIR)/spectrod.service
 	install -m 644 systemd/sysusers.conf $(DESTDIR)$(SYSUSERSDIR)/spectrod.conf
 	install -m 644 systemd/spectrod.service.d/*.conf systemd/spectrod.toml \
-	    $(addprefix docs/,operations.md control.md recorder.md security.md mqtt.md) $(DESTDIR)$(PREFIX)/share/spectrod
+	    $(addprefix docs/,operations.md control.md monitoring.md recorder.md security.md service.md mqtt.md) \
+	    examples/prometheus/spectrod.rules.yml examples/grafana/spectrod.json $(DESTDIR)$(PREFIX)/share/spectrod
 	@[ -e $(DESTDIR)$(CONFDIR)/spectrod.toml ] \
 	    || install -m 644 systemd/spectrod.toml $(DESTDIR)$(CONFDIR)
+	@! $(KNOWS_STEPS) \
+	    || for steps in $(RESTART_STEPS); do \
+	        install -D -m 644 systemd/spectrod.service.d/50-restart.conf $(DESTDIR)$$steps; done
+	@if [ -e $(LINK) ] || [ -L $(LINK) ]; then \
+	    $(IS_LINKED) || echo "$(LINK): is another program, and stays" >&2; \
+	else install -d $(dir $(LINK)); ln -s $(PREFIX)/bin/spectrod $(LINK); fi
 
 uninstall:
 	@[ -x $(PREFIX)/bin/spectrod ] && [ -e $(PREFIX)/pyvenv.cfg ] \
 	    || { echo "PREFIX=$(PREFIX): holds no spectrod that make installed" >&2; exit 1; }
-	@$(SYSTEMD_RUNS) || exit 0; systemctl disable --now spectrod.service spectrod-mqtt.service
-	rm -rf $(UNITDIR)/spectrod.service $(UNITDIR)/spectrod-mqtt.service \
+	@$(SYSTEMD_RUNS) || exit 0; systemctl disable --now spectrod.service spectrod-mqtt.service; \
+	    systemctl stop 'spectrod@*.service'; systemctl disable --quiet spectrod@.service
+	@! $(IS_LINKED) || rm -f $(LINK)
+	rm -rf $(addprefix $(UNITDIR)/,spectrod.service spectrod@.service spectrod-mqtt.service) $(RESTART_STEPS) \
+	    $(USERUNITDIR)/spectrod.service \
 	    $(SYSUSERSDIR)/spectrod.conf $(PREFIX) \
 	    $(COMPLETIONDIR)/spectrod
 	@$(SYSTEMD_RUNS) || exit 0; systemctl daemon-reload
-	@echo "kept: $(CONFDIR), /var/lib/spectrod, /var/cache/spectrod, /var/log/spectrod"
+	@echo "kept: user and group spectrod, $(CONFDIR), /var/lib/spectrod, /var/cache/spectrod, /var/log/spectrod"
+
+# The versions that `install` and the Debian package take, with the hashes of their files.
+lock: $(VENV)/.pip
+	$(PIP) install uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	    --custom-compile-command 'make lock' --extra mqtt --extra fast --extra netcdf \
+	    --output-file packaging/requirements.lock $(LOCK) pyproject.toml
+
+# Into dist/. dpkg-buildpackage wants a folder of its own, with debian/ at its top.
+deb:
+	@scripts/packages debhelper dpkg-dev fakeroot python3-venv systemd
+	rm -rf build/deb && mkdir -p build/deb dist
+	git ls-files -z | xargs -0 cp --parents --target-directory build/deb
+	mv build/deb/packaging/debian build/deb/debian
+	cd build/deb && dpkg-buildpackage --build=binary --no-sign
+	mv build/spectrod_*.deb dist/
+	rm -rf build
+
+# localhost/spectrod; BUILDARGS goes to buildah.
+container:
+	@scripts/packages buildah
+	buildah build --file packaging/Containerfile --tag spectrod $(BUILDARGS) .
 
 clean:
 	rm -rf $(VENV) examples/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
