@@ -12,6 +12,7 @@ all of it.
 """
 
 import argparse
+import os
 import resource
 import shutil
 import subprocess
@@ -81,7 +82,9 @@ def _spectrod(folder: Path, n_files: int, jobs: int, win_length: int) -> dict[st
     command += ["-o", f"{out}/", "--name", "{stem}.png", "--jobs", str(jobs), *size]
     samples: list[tuple[float, float]] = []
     before_s, start_s = _children_cpu_s(), time.perf_counter()
-    with subprocess.Popen(command) as process:
+    # A program as it is installed: with its compiled modules.
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    with subprocess.Popen(command, env=environment) as process:
         while process.poll() is None:
             samples.append((time.perf_counter(), _largest_mb(process.pid)))
             time.sleep(_LOOK_S)

@@ -86,7 +86,7 @@ class ConstantQRows(ReferenceStft):
         return np.concatenate(parts, axis=1) * self._filter_factors
 
 
-class _Group:
+class _FilterGroup:
     """Filters of an octave, cut into matrices of a size that BLAS multiplies in one thread."""
 
     def __init__(self, filters: FilterGroup) -> None:
@@ -108,9 +108,9 @@ class _Group:
         return power
 
 
-def _groups(spec: SpectrumSpec) -> list[_Group]:
+def _groups(spec: SpectrumSpec) -> list[_FilterGroup]:
     filters = filter_groups(spec.bands, spec.fs, spec.win_length, spec.window)
-    return [_Group(one) for one in filters]
+    return [_FilterGroup(one) for one in filters]
 
 
 def _filter_factors(spec: SpectrumSpec) -> Float64Array:

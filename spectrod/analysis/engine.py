@@ -186,7 +186,10 @@ def fallback_for(engine: Engine, error: DeviceError) -> Engine:
     """Return the fallback of a failed engine; raise the error if it has none."""
     if engine.fallback is None:
         raise error
-    _log.warning("%s failed, continuing with %s: %s", engine.name, engine.fallback.name, error)
+    first_line, _, build_log = str(error).partition("\n")
+    _log.warning("%s failed, continuing with %s: %s", engine.name, engine.fallback.name, first_line)
+    if build_log:
+        _log.debug("%s: %s", engine.name, build_log)
     return engine.fallback
 
 

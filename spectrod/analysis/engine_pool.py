@@ -1,7 +1,7 @@
 """Engines that stay open between calls that compute a whole signal."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any, cast
@@ -10,9 +10,6 @@ from spectrod.analysis.engine import Engine, EngineKind, open_engine
 from spectrod.errors import DeviceError
 
 _Key = tuple[EngineKind, str, int]
-
-OpenEngine = Callable[[EngineKind, str], Engine]
-"""Opens an engine by kind and device, as ``open_engine`` does."""
 
 
 class EnginePool:
@@ -50,16 +47,30 @@ ENGINE_POOL = EnginePool()
 
 
 class KeptEngines:
-    """Engines that stay open from one recording to the next; for one thread."""
+    """Engines that stay open from one recording to the next; for one thread.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    n_sources : int
+        Number of recordings that will probably use them.
+
+    Attributes
+    ----------
+    n_sources : int
+    uses_device : dict
+        Whether a device computes the recordings that need certain kernels, as their user decides.
+    """
+
+    def __init__(self, n_sources: int = 1) -> None:
+        self.n_sources = n_sources
+        self.uses_device: dict[Hashable, bool] = {}
         self._engines: dict[tuple[EngineKind, str], Engine] = {}
 
-    def open(self, kind: EngineKind, device: str) -> Engine:
+    def open(self, kind: EngineKind, device: str, *, compiles: bool = True) -> Engine:
         """Open an engine, or return the open one; its ``close`` does nothing."""
         key = kind, device
         if key not in self._engines:
-            self._engines[key] = open_engine(kind, device)
+            self._engines[key] = open_engine(kind, device, compiles=compiles)
         return cast("Engine", _Kept(self._engines[key]))
 
     def close(self) -> None:

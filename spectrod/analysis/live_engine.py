@@ -19,7 +19,7 @@ from spectrod.analysis.warm_up import (
     is_compiled,
     warm_up,
 )
-from spectrod.errors import NotCompiledError, SpectrodError
+from spectrod.errors import DeviceError, NotCompiledError, SpectrodError
 from spectrod.sample_layout import SampleLayout
 from spectrod.types import SampleFormat, SpectrumSpec
 from spectrod.worker import Worker
@@ -36,7 +36,10 @@ class Compiler(Protocol):
     """Compiles kernels into the cache; see ``CompilerProcess``."""
 
     def run(self, job: CompilerJob) -> str:
-        """Compile; return what went wrong in one line, or an empty text."""
+        """Compile; return what went wrong in one line, or an empty text.
+
+        Raises DeviceError if the driver crashed.
+        """
 
     def stop(self) -> None:
         """Make a run in progress return, and later ones do nothing; any thread."""
@@ -124,11 +127,17 @@ class LiveEngine:
         )
         if not self._is_ready(work):
             if sum(numpy_duration_s(spec, spec.fs) for spec in several) <= _LOAD_MAX:
+                _log.info("%s: compiling kernels; NumPy computes until then", self._source_name)
                 stream = open_on(engine=NumpyEngine(), next_engine=work.take)
                 self._start(work)
                 return stream
-            with self._compiling:
-                self._prepare(work, limit_s=WAIT_LIMIT_S)
+            _log.info("%s: compiling kernels; its spectra begin after that", self._source_name)
+            try:
+                with self._compiling:
+                    self._prepare(work, limit_s=WAIT_LIMIT_S)
+            except DeviceError as error:
+                _report_failure(error)
+                return open_on(engine=NumpyEngine())
         self._device = self._device or self._opened()
         return open_on(engine=self._device)
 

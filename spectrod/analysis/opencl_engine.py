@@ -161,8 +161,11 @@ def open_opencl(
     reasons = []
     for candidate in matching(device, list_devices()):
         try:
-            return OpenCLEngine(candidate, fallback=fallback, compiles=compiles)
+            engine = OpenCLEngine(candidate, fallback=fallback, compiles=compiles)
         except DeviceError as error:
             reasons.append(str(error))
-            _log.warning("skipping an OpenCL device: %s", error)
-    raise DeviceError("; ".join(reasons))
+        else:
+            for reason in reasons:
+                _log.warning("skipping an OpenCL device: %s", reason)
+            return engine
+    raise DeviceError("; ".join(dict.fromkeys(reasons)))

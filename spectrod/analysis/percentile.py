@@ -49,7 +49,7 @@ class Percentile:
         self._frames: _Frames = (
             _KeptFrames(spec.averaging_frames, n_values)
             if spec.averaging_frames <= KEPT_FRAMES_MAX
-            else _CountedFrames(spec, n_values)
+            else CountedFrames(spec, n_values)
         )
 
     def clear(self) -> None:
@@ -134,8 +134,16 @@ class _KeptFrames:
         self._n = 0
 
 
-class _CountedFrames:
-    """Histograms of a row's levels; the value of a rank is the middle of its class."""
+class CountedFrames:
+    """Histograms of a row's levels; the value of a rank is the middle of its class.
+
+    Parameters
+    ----------
+    spec : SpectrumSpec
+        Definition of the values.
+    n_values : int
+        Values of a frame, of all signals; each takes 16 kB.
+    """
 
     def __init__(self, spec: SpectrumSpec, n_values: int) -> None:
         self._is_level = spec.scaling == "dbfs"
@@ -145,6 +153,7 @@ class _CountedFrames:
         self._first, self._last = KEPT_FRAMES_MAX, -1  # classes with counts
 
     def add(self, frames: Float32Array) -> None:
+        """Add (frames, values) float32, in the spec's unit."""
         counts, n_values = self._counts.reshape(-1), self._counts.shape[1]
         for frame in frames:
             classes = self._classes(frame)
@@ -161,6 +170,7 @@ class _CountedFrames:
         return np.where(numbers < top, np.maximum(numbers, 0), top).astype(np.int64)
 
     def ranked(self, rank: int) -> Float32Array:
+        """Return the values of a rank, counted from 1, shape (values,)."""
         below = np.zeros(len(self._columns), np.int64)
         found = np.full(len(self._columns), self._first)
         for k in range(self._first, self._last + 1):
@@ -176,5 +186,6 @@ class _CountedFrames:
         return np.asarray(values, np.float64)
 
     def clear(self) -> None:
+        """Remove all frames."""
         self._counts[self._first : self._last + 1] = 0
         self._first, self._last = KEPT_FRAMES_MAX, -1

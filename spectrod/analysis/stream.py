@@ -260,6 +260,16 @@ class FrameStream:
         self._advance(0.0, out)
         return out
 
+    def distrust(self, error: DeviceError) -> None:
+        """Let the engine's fallback compute all frames that are not delivered, as after a failure.
+
+        Parameters
+        ----------
+        error : DeviceError
+            What is wrong with the engine; raised if it has no fallback.
+        """
+        self._fall_back(error)
+
     def finish(self) -> list[SpectrumBatch]:
         """Return the result of ``flush``, and unfinished averages as shorter rows.
 

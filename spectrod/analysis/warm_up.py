@@ -4,6 +4,7 @@ As a program, ``python -m spectrod.analysis.warm_up JOB``, it runs in a process 
 while PoCL compiles, a process launches nothing else.
 """
 
+import ctypes
 import fcntl
 import json
 import logging
@@ -12,7 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from math import ceil
 from threading import Lock
@@ -22,9 +23,10 @@ import numpy as np
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
-from spectrod.errors import NotCompiledError
+from spectrod.errors import DeviceError, NotCompiledError, SpectrodError
 from spectrod.opencl.cache import default_folder
 from spectrod.sample_layout import SampleLayout
+from spectrod.text import printable
 from spectrod.types import SPEC_FIELDS, Block, SampleFormat, SpectrumSpec
 
 _MANY_FRAMES = 32
@@ -35,6 +37,9 @@ WAIT_LIMIT_S = 50.0
 """Limit where somebody waits for the end: less than a control client waits for a reply [s]."""
 _NICENESS = 10
 """Of a process that compiles: the analysis comes first."""
+_PR_SET_PDEATHSIG = 1
+_CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
+"""Signals by which a driver ends its process."""
 
 _log = logging.getLogger(__name__)
 
@@ -60,12 +65,15 @@ def warm_up(engine: Engine, specs: Sequence[SpectrumSpec], layout: SampleLayout)
 
 
 def is_compiled(engine: Engine, specs: Sequence[SpectrumSpec], layout: SampleLayout) -> bool:
-    """Warm up without compiling; return whether all kernels were in the cache."""
+    """Warm up without compiling; return whether all kernels were in the cache and could be used."""
     try:
         with engine.only_compiled():
             for spec in specs:
                 _compute_silence(engine, spec, layout)
     except NotCompiledError:
+        return False
+    except DeviceError as error:  # reported by the process that compiles, if it remains
+        _log.debug("%s", error)
         return False
     return True
 
@@ -75,11 +83,17 @@ def warm_up_in_process(engine: Engine, specs: Sequence[SpectrumSpec], layout: Sa
 
     The engine then loads the programs from the cache folder. If that fails, which is logged, it
     compiles by itself.
+
+    Raises
+    ------
+    DeviceError
+        If the driver crashed in the other process, as it would in this one.
     """
     _, _, device = engine.name.partition("opencl:")
     if not (device and specs):  # NumPy compiles nothing
         return
     job = CompilerJob.of(specs, layout, device, limit_s=WAIT_LIMIT_S)
+    _log.info("%s: compiling kernels that are not in the cache", engine.name)
     if trouble := CompilerProcess().run(job):
         _log.warning("could not compile kernels in advance; spectra may be late: %s", trouble)
 
@@ -153,7 +167,13 @@ class CompilerProcess:
         self._is_stopped = False
 
     def run(self, job: CompilerJob) -> str:
-        """Compile, and wait for the end; return what went wrong in one line, or an empty text."""
+        """Compile, and wait for the end; return what went wrong in one line, or an empty text.
+
+        Raises
+        ------
+        DeviceError
+            If the driver crashed: do not compile in this process.
+        """
         try:
             return self._run(job)
         except OSError as error:
@@ -179,7 +199,11 @@ class CompilerProcess:
         if process.returncode == 0:
             return ""
         lines = said.decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else f"exit code {process.returncode}"
+        last_line = printable(lines[-1]) if lines else ""
+        if -process.returncode in _CRASHES:
+            crash = signal.Signals(-process.returncode).name
+            raise DeviceError(f"the OpenCL driver crashed ({crash}): {last_line or 'no message'}")
+        return last_line or f"exit code {process.returncode}"
 
     def stop(self) -> None:
         """Kill the process, if there is one; later runs do nothing. Any thread."""
@@ -247,14 +271,16 @@ def _main(text: str) -> None:
     job = CompilerJob(**json.loads(text))
     # Ends this process even within the driver, and even if the parent was killed.
     signal.alarm(ceil(job.limit_s))
+    if not job.is_alone and sys.platform == "linux":  # end with the daemon, even if it is killed
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     with suppress(PermissionError):  # a confined service may not change priorities
         os.nice(_NICENESS)
-    if not job.is_alone:
-        _compile(job)
-        return
-    with _alone() as is_alone:
-        if is_alone:
-            _compile(job)
+    try:
+        with _alone() if job.is_alone else nullcontext(enter_result=True) as is_allowed:
+            if is_allowed:
+                _compile(job)
+    except SpectrodError as error:
+        sys.exit(str(error).partition("\n")[0])
 
 
 if __name__ == "__main__":

@@ -15,10 +15,11 @@ from spectrod.service import configure_logging
 from spectrod.source.kinds import forms
 
 if TYPE_CHECKING:
-    from spectrod.analysis.engine_pool import OpenEngine
+    from spectrod.analysis.engine_pool import KeptEngines
 
 _ENDPOINTS = ("tcp://", "ipc://")
-_PRELOAD_MIN_BYTES = 4 << 20
+_PRELOAD_MIN_BYTES = 12 << 20
+"""Two minutes of 16 bits: NumPy analyses shorter files."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,8 +62,8 @@ def run(args: argparse.Namespace) -> int:
         return record(args)
 
 
-def record(args: argparse.Namespace, open_with: "OpenEngine | None" = None) -> int:
-    """Record one source, with an engine that ``open_with`` opens, by default ``open_engine``."""
+def record(args: argparse.Namespace, kept: "KeptEngines | None" = None) -> int:
+    """Record one source, with an engine that is kept for others, or one of its own."""
     # Import only the modules that this kind of source needs.
     if args.source.startswith(_ENDPOINTS) or _is_stored(args.source):
         from spectrod.cli.record_rows import record_rows  # noqa: PLC0415
@@ -80,7 +81,7 @@ def record(args: argparse.Namespace, open_with: "OpenEngine | None" = None) -> i
         preload_drivers(settings.engine.engine)
     from spectrod.cli.record_samples import record_samples  # noqa: PLC0415 - beside the drivers
 
-    return record_samples(args, settings, open_with)
+    return record_samples(args, settings, kept)
 
 
 def _is_for_many(args: argparse.Namespace) -> bool:

@@ -1,39 +1,37 @@
 """``spectrod record`` of many files: one output of each, made by processes side by side."""
 
 import argparse
-import copy
-import io
 import logging
 import os
+import pickle
 import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, suppress
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for_any
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context, resource_tracker
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
-from types import FrameType
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
-from spectrod.analysis.engine_pool import KeptEngines, OpenEngine
 from spectrod.cli.data_options import data_options
 from spectrod.cli.options import flags
 from spectrod.cli.picture_options import picture_options, repeat
 from spectrod.cli.progress import FileProgress
 from spectrod.cli.record_plan import asked
+from spectrod.cli.record_worker import CRASHED, Record, Task, TaskResult, of_task, work
 from spectrod.config import load
-from spectrod.errors import ConfigError, SpectrodError, StorageError, UnavailableError
+from spectrod.errors import ConfigError, StorageError, UnavailableError
 from spectrod.output_formats import format_of
+from spectrod.service import configure_logging
 from spectrod.source.kinds import FILES, find_kind
 from spectrod.source.listing import FILES_MAX, list_sound_files
 from spectrod.text import printable
 
 _log = logging.getLogger(__name__)
-
-Record = Callable[[argparse.Namespace, OpenEngine], int]
-"""Records one source with an engine that the given function opens."""
 
 STEM = "{stem}"
 """Stands for the name of a source without folder and suffix, in names of outputs."""
@@ -43,38 +41,29 @@ DEFAULT_JOBS_MAX = 8
 """Maximum without ``--jobs``: each process may open a context of the same GPU."""
 FAILURES_MAX = 1000
 """Maximum of failed files that are listed at the end; all are counted."""
-LOG_MAX_CHARS = 16_384
-"""Maximum of log text that is shown of a file."""
+UNPUBLISHED_MAX = 64
+"""Maximum of files that wait for the disk; then no process gets another one."""
 
 _INTERRUPTED = 130
-_CRASHED = 70
 _END_S = 5.0
 _LOOK_S = 0.1
 _SEVERAL_FILES = ("every", "profile", "time_per_pixel")
 """Flags that make several files of a source, whose names could collide."""
 
 
-class Task(NamedTuple):
-    """A source with its outputs."""
+class _Published(NamedTuple):
+    """Files of a task that are being published: its source, its result and the end of that."""
 
     source: str
-    outputs: tuple[str, ...]
-
-
-class _Result(NamedTuple):
-    """Result of a task: exit code, reason of a failure, and the text that was logged."""
-
-    exit_code: int
-    reason: str = ""
-    log: str = ""
-
-
-class _GivenUpError(BaseException):
-    """Ends a task at once: its outputs are removed."""
+    result: TaskResult
+    end: Future[TaskResult]
 
 
 def record_many(args: argparse.Namespace, record: Record) -> int:
     """Record each source to its own outputs, and list the failures at the end.
+
+    Processes leave it to this one to wait for the disk, and record the next source meanwhile. A
+    source is done when its files survive a power failure.
 
     The first Ctrl-C lets the processes complete the files in progress, the second one removes
     these.
@@ -99,18 +88,21 @@ def record_many(args: argparse.Namespace, record: Record) -> int:
         If the folder of the outputs does not exist.
     """
     tasks = plan(args)
-    _check_settings(_of_task(args, tasks[0]))
+    _apply_settings(of_task(args, tasks[0]))
     jobs = min(args.jobs or default_jobs(), len(tasks))
     # Each process starts afresh: drivers do not survive a fork.
     context = get_context("spawn")
-    workers = [_Worker(context, args, record) for _ in range(jobs)]
-    batch = _Batch(tasks, workers)
-    with _interrupts(batch.interrupt):
-        try:
-            batch.to_the_end()
-        finally:
-            for worker in workers:
-                worker.end()
+    n_each = -(-len(tasks) // jobs)
+    workers = [_Worker(context, args, record, n_each) for _ in range(jobs)]
+    with ThreadPoolExecutor(jobs, "spectrod-publish") as publisher:
+        batch = _Batch(tasks, workers, publisher)
+        with _interrupts(batch.interrupt):
+            try:
+                batch.to_the_end()
+            finally:
+                for worker in workers:
+                    worker.end()
+                batch.discard_unpublished()
     return batch.report()
 
 
@@ -204,18 +196,12 @@ def _check_names(tasks: Sequence[Task]) -> None:
             made[path] = task.source
 
 
-def _of_task(args: argparse.Namespace, task: Task) -> argparse.Namespace:
-    """Return the arguments with which the command would record one source."""
-    one = copy.copy(args)
-    one.source, one.output, one.pattern = task.source, list(task.outputs), None
-    return one
-
-
-def _check_settings(args: argparse.Namespace) -> None:
-    """Check the flags that do not depend on the source; raises ConfigError."""
+def _apply_settings(args: argparse.Namespace) -> None:
+    """Check the flags that do not depend on the source, and set up the log; raises ConfigError."""
     found = asked(args)
     data_options(args, found.paths)
-    load(args.config, flags(args))
+    settings = load(args.config, flags(args))
+    configure_logging(settings.log.level, settings.log.style)
     if "picture" in found.contents:
         repeat(args)
         picture_options(args)
@@ -227,8 +213,11 @@ def _check_settings(args: argparse.Namespace) -> None:
 class _Worker:
     """A process that records one source after another, and keeps what it has opened."""
 
-    def __init__(self, context: SpawnContext, args: argparse.Namespace, record: Record) -> None:
-        self._context, self._args, self._record = context, args, record
+    def __init__(
+        self, context: SpawnContext, args: argparse.Namespace, record: Record, n_tasks: int
+    ) -> None:
+        # The process unpickles it, which imports nearly all it needs, when it is ready for that.
+        self._context, self._job = context, pickle.dumps((args, record, n_tasks))
         self._process: SpawnProcess | None = None
         self.task: Task | None = None
 
@@ -243,7 +232,7 @@ class _Worker:
 
     def _start(self) -> None:
         self.link, theirs = self._context.Pipe()
-        process = self._context.Process(target=_work, args=(theirs, self._args, self._record))
+        process = self._context.Process(target=work, args=(theirs, self._job))
         process.daemon = True
         resource_tracker.ensure_running()  # it would unblock SIGINT when it is started
         # A terminal sends these to all processes, and only this one handles them.
@@ -257,14 +246,14 @@ class _Worker:
             theirs.close()
         self._process = process
 
-    def take(self) -> _Result:
+    def take(self) -> TaskResult:
         """Return the result of the task; a process that has ended is a failure of the task."""
         self.task = None
         try:
-            result: _Result = self.link.recv()
+            result: TaskResult = self.link.recv()
         except (EOFError, OSError):
             code = self.end()
-            return _Result(_CRASHED, f"the process that recorded it ended with exit code {code}")
+            return TaskResult(CRASHED, f"the process that recorded it ended with exit code {code}")
         return result
 
     def give_up(self) -> None:
@@ -286,46 +275,29 @@ class _Worker:
         return process.exitcode
 
 
-def _work(link: Connection, args: argparse.Namespace, record: Record) -> None:
-    """Record the sources that arrive, until the link is closed: the body of a process."""
-    signal.signal(signal.SIGTERM, _give_up)
-    engines = KeptEngines()
-    try:
-        while True:
-            task: Task = link.recv()
-            link.send(_result(task, args, lambda one: record(one, engines.open)))
-    except (EOFError, OSError, _GivenUpError):
-        engines.close()
-
-
-def _give_up(_number: int, _frame: FrameType | None) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise _GivenUpError
-
-
-def _result(
-    task: Task, args: argparse.Namespace, record: Callable[[argparse.Namespace], int]
-) -> _Result:
-    one = _of_task(args, task)
-    with redirect_stderr(io.StringIO()) as log:
+def _publish(result: TaskResult) -> TaskResult:
+    """Publish the files of a result; return the result with the first failure."""
+    for file in result.files:
         try:
-            code, reason = record(one), ""
-        except SpectrodError as error:
-            code, reason = error.exit_code, str(error)
-        except Exception as error:  # noqa: BLE001
-            # Last line of defence: one file must not end the recording of the others.
-            _log.debug("%s: failed", task.source, exc_info=True)
-            code, reason = _CRASHED, f"{error!r}: a bug; please report it"
-    return _Result(code, reason, log.getvalue()[:LOG_MAX_CHARS])
+            file.publish()
+        except StorageError as error:
+            result = result._replace(
+                exit_code=max(result.exit_code, error.exit_code),
+                reason=result.reason or str(error),
+            )
+    return result
 
 
 # ---- all tasks
 
 
 class _Batch:
-    """Gives tasks to processes, and counts the results."""
+    """Gives tasks to processes, publishes their files, and counts the results."""
 
-    def __init__(self, tasks: Sequence[Task], workers: Sequence[_Worker]) -> None:
+    def __init__(
+        self, tasks: Sequence[Task], workers: Sequence[_Worker], publisher: ThreadPoolExecutor
+    ) -> None:
+        self._publisher, self._publishing = publisher, deque[_Published]()
         self._n_tasks, self._waiting, self._workers = len(tasks), deque(tasks), workers
         self._failures: list[str] = []
         self._n_done = self._n_failed = self._n_interrupts = self._n_handled = 0
@@ -339,11 +311,12 @@ class _Batch:
         """Record all sources, with a line of progress."""
         with FileProgress(self._n_tasks) as progress:
             progress.update(0)
-            while self._start_tasks():
+            while self._start_tasks() or self._publishing:
                 busy = {worker.link: worker for worker in self._workers if worker.task}
-                for link in wait(list(busy), _LOOK_S):
-                    self._take(busy[link], progress)  # type: ignore[index]
-                    progress.update(self._n_done, self._n_failed)
+                for link in wait(list(busy), _LOOK_S) if busy else ():
+                    self._take(busy[link])  # type: ignore[index]
+                self._await_disk(is_idle=not busy)
+                self._count_published(progress)
                 self._handle_interrupts(progress)
 
     def _handle_interrupts(self, progress: FileProgress) -> None:
@@ -351,6 +324,7 @@ class _Batch:
         if self._n_handled > 1 and n_before < 2:
             for worker in self._workers:
                 worker.give_up()
+            self.discard_unpublished()
         elif self._n_handled and not n_before:
             progress.print(
                 "spectrod: completing the files in progress; Ctrl-C again removes them\n"
@@ -359,15 +333,45 @@ class _Batch:
     def _start_tasks(self) -> bool:
         """Give waiting tasks to idle processes; return whether any process is busy."""
         for worker in self._workers:
-            if worker.task is None and self._waiting and not self._n_interrupts:
+            may_start = self._waiting and not self._n_interrupts and not self._is_disk_behind
+            if worker.task is None and may_start:
                 worker.give(self._waiting.popleft())
         return any(worker.task for worker in self._workers)
 
-    def _take(self, worker: _Worker, progress: FileProgress) -> None:
+    @property
+    def _is_disk_behind(self) -> bool:
+        return len(self._publishing) >= UNPUBLISHED_MAX
+
+    def _take(self, worker: _Worker) -> None:
+        """Take a result, and let its files be published while the process goes on."""
         assert worker.task is not None
         source, result = worker.task.source, worker.take()
         if self._n_handled > 1 and result.exit_code:
+            for file in result.files:
+                file.discard()
             return
+        end = self._publisher.submit(_publish, result)
+        self._publishing.append(_Published(source, result, end))
+
+    def _await_disk(self, *, is_idle: bool) -> None:
+        """Wait for the disk if there is nothing else to do, or too much is unpublished."""
+        if self._publishing and (is_idle or self._is_disk_behind):
+            wait_for_any([one.end for one in self._publishing], _LOOK_S, FIRST_COMPLETED)
+
+    def discard_unpublished(self) -> None:
+        """Remove the files whose publication has not started."""
+        for one in list(self._publishing):
+            if one.end.cancel():
+                self._publishing.remove(one)
+                for file in one.result.files:
+                    file.discard()
+
+    def _count_published(self, progress: FileProgress) -> None:
+        for one in [one for one in self._publishing if one.end.done()]:
+            self._publishing.remove(one)
+            self._count(one.source, one.end.result(), progress)
+
+    def _count(self, source: str, result: TaskResult, progress: FileProgress) -> None:
         progress.print(result.log)
         self._n_done += 1
         self._exit_code = max(self._exit_code, result.exit_code)
@@ -376,6 +380,7 @@ class _Batch:
             if len(self._failures) < FAILURES_MAX:
                 reason = result.reason
                 self._failures.append(reason if source in reason else f"{source}: {reason}")
+        progress.update(self._n_done, self._n_failed)
 
     def report(self) -> int:
         """List the files that have failed; return the exit code."""

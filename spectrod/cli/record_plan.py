@@ -58,6 +58,11 @@ class Asked:
         """Contents of the outputs."""
         return frozenset(format_of(path).content for path in self.paths)
 
+    def file_samples(self, fs: float, n_samples: int | None) -> int | None:
+        """Return the samples per channel of a file, of a source of n_samples; None if unknown."""
+        n_period = round(self.period_ns * fs / NS_PER_S) if self.period_ns else None
+        return min((n for n in (n_period, n_samples) if n is not None), default=None)
+
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add the flags that ``asked`` reads."""
@@ -194,8 +199,7 @@ def picture_samples(found: Asked, width: int, fs: float, n_samples: int | None) 
     """Return the number of samples in a picture of full width, if known."""
     if found.seconds_per_pixel:
         return max(1, round(found.seconds_per_pixel * width * fs))
-    n_period = round(found.period_ns * fs / NS_PER_S) if found.period_ns else None
-    return min((n for n in (n_period, n_samples) if n is not None), default=None)
+    return found.file_samples(fs, n_samples)
 
 
 def describe(spec: SpectrumSpec, source: str, signals: tuple[str, ...]) -> Description:

@@ -12,10 +12,12 @@ from typing import Any
 import msgspec
 
 from spectrod.analysis.engine import Engine, open_engine
-from spectrod.analysis.engine_pool import OpenEngine
+from spectrod.analysis.engine_pool import KeptEngines
 from spectrod.analysis.live_engine import LiveEngine
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.bands import REASSIGNED
+from spectrod.cli.absence import STILL_ABSENT, Absence
+from spectrod.cli.csv_size import large_csv_hint
 from spectrod.cli.data_options import data_options
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view, long_term
@@ -78,7 +80,7 @@ _PAINTED_VALUES = 1 << 22
 
 
 def record_samples(
-    args: argparse.Namespace, settings: Config, open_with: OpenEngine | None = None
+    args: argparse.Namespace, settings: Config, kept: KeptEngines | None = None
 ) -> int:
     """Analyse the source to its end, and write the requested files."""
     configure_logging(settings.log.level, settings.log.style)
@@ -112,12 +114,14 @@ def record_samples(
         earlier = read_pixel_map(Path(args.like))
         old_engine = earlier.engine
         _compare_calibrations(args.like, earlier.cal_id or "", pictured.cal_id)
-    choice = StoredEngine(specs, source.layout, span.n_samples, old_engine, open_with)
+    choice = StoredEngine(specs, source.layout, span.n_samples, old_engine, kept)
     engine = _open_engine(settings.engine, source, choice)
     try:
         if "rows" in found.contents and data.uncovered:
             _log.warning("%s", rows_leave_out(data))
-        notes = (note(spec) for note in _NOTES for spec in specs)
+        notes = [note(spec) for note in _NOTES for spec in specs]
+        if any(path.lower().endswith(".csv") for path in found.paths):
+            notes.append(large_csv_hint(data, found.file_samples(source.fs, span.n_samples)))
         for text in dict.fromkeys(filter(None, notes)):
             _log.warning("%s", text)
         names = look.names(data.n_signals)
@@ -282,7 +286,7 @@ class _Watch:
 
     def __init__(self, pipeline: Pipeline, span: SampleRange, bar: ProgressBar) -> None:
         self._pipeline, self._span, self._bar = pipeline, span, bar
-        self._absence = _Absence(pipeline)
+        self._absence = Absence(pipeline.source)
         self._n_due = span.max_samples
         self._is_reported = False
 
@@ -300,28 +304,10 @@ class _Watch:
         pipeline.progress.wait(timeout_s=0.1)
         n_done = max(0, pipeline.ring.written - self._span.first)
         self._bar.update(n_done, pipeline.source.capture().waiting_for)
-        if self._n_due and self._absence.reaches(self._n_due):
-            _log.warning("the duration is over, and the source has not come back")
+        if self._n_due and self._absence.reaches(pipeline.ring.written, self._n_due):
+            _log.warning(STILL_ABSENT)
             pipeline.end()
             self._n_due = None
-
-
-class _Absence:
-    """Measures how many samples an absent sound card has missed."""
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
-        self._written, self._since_s = -1, 0.0
-
-    def reaches(self, n_samples: int) -> bool:
-        """Return True if the source is absent, and would return after the first n_samples."""
-        written, now_s = self._pipeline.ring.written, time.monotonic()
-        if written != self._written:
-            self._written, self._since_s = written, now_s
-        source = self._pipeline.source
-        if not (source.is_live and source.capture().waiting_for):
-            return False
-        return written + (now_s - self._since_s) * source.fs >= n_samples
 
 
 def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:

@@ -116,7 +116,12 @@ class Directory:
         # Without O_NONBLOCK, opening a FIFO waits for a process at its other end.
         flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(name, flags, dir_fd=self._descriptor)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        try:
+            is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        except OSError:
+            os.close(descriptor)
+            raise
+        if not is_regular:
             os.close(descriptor)
             raise OSError(errno.EINVAL, "is not a regular file")
         return descriptor

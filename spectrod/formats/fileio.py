@@ -9,8 +9,15 @@ _REMEDY = "spectrod convert makes it whole, or remove it"
 
 
 def check_new(part: PartFile, remedy: str = _REMEDY) -> None:
-    """Raise StorageError, with the final name and a remedy, if an unfinished file exists."""
-    if part.is_taken():
+    """Raise StorageError, with the final name and a remedy, if an unfinished file exists.
+
+    Also if that cannot be found out.
+    """
+    try:
+        is_taken = part.is_taken()
+    except OSError as error:
+        raise storage_error(part.path, error) from error
+    if is_taken:
         raise _is_left(part, remedy)
 
 

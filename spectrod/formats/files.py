@@ -5,10 +5,85 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
+from typing import NamedTuple
 
 from spectrod.errors import StorageError, storage_error
 from spectrod.formats.directory import Directory
+
+
+class WrittenFile(NamedTuple):
+    """A complete file under its temporary name.
+
+    Attributes
+    ----------
+    path : Path
+        The final name, for messages.
+    part : Path
+        The temporary name, in the folder of the target.
+    target : Path
+        The path that the file gets.
+    replaces : bool
+        Whether it replaces a file of this name; else it takes the next free name.
+    """
+
+    path: Path
+    part: Path
+    target: Path
+    replaces: bool
+
+    def publish(self) -> None:
+        """Synchronise the file, and give it its final name; if that fails, remove it.
+
+        Raises
+        ------
+        StorageError
+            For any OSError, with the final name and the system's reason.
+        """
+        try:
+            sync(self.part)
+            with Directory.open(self.target.parent) as directory:
+                if self.replaces:
+                    directory.rename(self.part.name, self.target.name)
+                    directory.synchronise()
+                else:
+                    directory.publish(self.part.name, self.target.name)
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove the file if it has its temporary name."""
+        with contextlib.suppress(OSError):
+            self.part.unlink()
+
+
+_UNPUBLISHED: ContextVar[list[WrittenFile] | None] = ContextVar("_UNPUBLISHED", default=None)
+
+
+@contextlib.contextmanager
+def unpublished() -> Iterator[list[WrittenFile]]:
+    """Leave it to the caller to publish the files that this thread completes in the block.
+
+    So another process can wait for the disk. If the block raises, the files are removed.
+
+    Yields
+    ------
+    files : list of WrittenFile
+        The files completed by ``whole_file`` so far.
+    """
+    files: list[WrittenFile] = []
+    token = _UNPUBLISHED.set(files)
+    try:
+        yield files
+    except BaseException:
+        for file in files:
+            file.discard()
+        raise
+    finally:
+        _UNPUBLISHED.reset(token)
 
 
 def _target(path: Path) -> Path:
@@ -68,7 +143,8 @@ def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
     So the final name never belongs to an incomplete file, even after a power failure. A file that
     has the name before is replaced; if the block raises, it stays unchanged and nothing else is
     left. A file that gets the name during the block is not replaced: the new one takes the next
-    free name, which is logged. A link stays, and its target is replaced.
+    free name, which is logged. A link stays, and its target is replaced. In a block of
+    ``unpublished`` the file keeps its temporary name.
 
     Parameters
     ----------
@@ -91,20 +167,19 @@ def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
     part = _temporary(target)
     if replaces is None:
         replaces = is_there(path)
+    file, files = WrittenFile(path, part, target, replaces), _UNPUBLISHED.get()
     try:
         yield part
-        sync(part)
-        with Directory.open(target.parent) as directory:
-            if replaces:
-                directory.rename(part.name, target.name)
-                directory.synchronise()
-            else:
-                directory.publish(part.name, target.name)
     except OSError as error:
+        file.discard()
         raise storage_error(path, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
+    except BaseException:
+        file.discard()
+        raise
+    if files is None:
+        file.publish()
+    else:
+        files.append(file)
 
 
 def is_there(path: Path) -> bool:

@@ -90,7 +90,11 @@ class PartFile:
     def create(self) -> int:
         """Make the unfinished file, and return its descriptor; FileExistsError if it exists."""
         descriptor = self._directory.create(self._part)
-        found = os.fstat(descriptor)
+        try:
+            found = os.fstat(descriptor)
+        except OSError:
+            os.close(descriptor)
+            raise
         self._identity = found.st_dev, found.st_ino
         return descriptor
 

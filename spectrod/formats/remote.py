@@ -25,6 +25,7 @@ from spectrod.types import (
 )
 from spectrod.units import NS_PER_S, UNITS, Scaling
 from spectrod.windows import CUSTOM, unknown_window
+from spectrod.wire.schema import IntervalFrame
 
 _SCALINGS: dict[str, Scaling] = {unit: scaling for scaling, unit in UNITS.items()}
 _REFERENCE = re.compile(rf"{ZERO_DB} = ([^,]{{1,40}})(?:,.*)?", re.DOTALL)
@@ -91,7 +92,13 @@ class DaemonReader:
         self._engine = first.header.engine
 
     def _receive(self, deadline_s: float) -> Any:
-        return self._subscription.receive(max(0.0, deadline_s - time.monotonic()))
+        frame = self._subscription.receive(max(0.0, deadline_s - time.monotonic()))
+        if isinstance(frame, IntervalFrame):
+            raise ConfigError(
+                f"{frame.topic}: has named values of intervals; recordings are of spectra, from "
+                "topics spec/ and bands/"
+            )
+        return frame
 
     def _find_channels(self, first: Any, deadline_s: float) -> dict[str, Any]:
         """Find the channels of one time, with a header of each.

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pyopencl as cl
 
 from spectrod.errors import DeviceError
+from spectrod.opencl.driver_cache import driver_cache_folder, driver_cache_trouble
 from spectrod.text import printable
 
 DeviceKind = Literal["gpu", "accelerator", "cpu", "other"]
@@ -141,7 +142,12 @@ def matching(name: str, devices: Sequence[DeviceInfo]) -> list[DeviceInfo]:
     if found:
         return found
     if not devices:
-        raise DeviceError("no OpenCL platform has a device: no driver is installed, or none works")
+        # PoCL reports no device where it cannot make its cache.
+        reason = driver_cache_trouble(driver_cache_folder())
+        rest = f"; {reason}" if reason else ""
+        raise DeviceError(
+            f"no OpenCL platform has a device: no driver is installed, or none works{rest}"
+        )
     known = ", ".join(f"{device.number} {device.label}" for device in devices)
     raise DeviceError(f"device={name!r}: no OpenCL device fits; there are: {known}")
 

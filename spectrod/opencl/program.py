@@ -18,6 +18,7 @@ import pyopencl as cl
 from spectrod.errors import DeviceError, KernelBuildError, NotCompiledError
 from spectrod.opencl.cache import BinaryCache
 from spectrod.opencl.devices import DeviceInfo
+from spectrod.opencl.driver_cache import POCL, driver_cache_folder, driver_cache_trouble
 from spectrod.opencl.notice import NOTICE
 from spectrod.opencl.source import Defines, program_source
 
@@ -75,7 +76,7 @@ class Programs:
         self._lock = Lock()
         self._is_fresh = False
         self._this_thread = local()
-        weakref.finalize(self, _store, cache, self._compiled, os.getpid())
+        weakref.finalize(self, _store, device, cache, self._compiled, os.getpid())
 
     def get(self, file: str, defines: Defines) -> Any:
         """Return the program of a kernel file.
@@ -95,7 +96,10 @@ class Programs:
         Raises
         ------
         KernelBuildError
-            With the device, the options and the compiler's log.
+            With the device, the options and the compiler's first complaint in one line, and the
+            compiler's log below.
+        DeviceError
+            If the driver cannot use its own cache, see ``spectrod.opencl.driver_cache``.
         NotCompiledError
             Within ``only_compiled``, if the program is not in the cache.
         """
@@ -158,11 +162,11 @@ class Programs:
 
     def store(self) -> None:
         """Store compiled programs in the cache, the oldest first, without a time limit."""
-        _store(self._cache, self._compiled, os.getpid(), math.inf)
+        _store(self._device, self._cache, self._compiled, os.getpid(), math.inf)
 
     def clear(self) -> None:
         """Store for at most ``cache.store_s``, then drop all programs."""
-        _store(self._cache, self._compiled, os.getpid())
+        _store(self._device, self._cache, self._compiled, os.getpid())
         self._programs.clear()
 
     def _named(self, file: str, defines: Defines) -> Any:
@@ -172,12 +176,16 @@ class Programs:
             options = " ".join([*BUILD_OPTIONS, *(f"-D{name}={value}" for name, value in defines)])
             raise KernelBuildError(
                 f"{file} does not compile for {self._device.label} (driver {self._device.driver}) "
-                f"with {options}:\n{error}"
+                f"with {options}: {_first_complaint(str(error))}\n{error}"
             ) from error
 
     def _built(self, source: str) -> Any:
         key = cache_key(self._device, source)
         binary = self._cache.load(key)
+        if binary is None and self._is_only_compiled:
+            raise NotCompiledError(f"{self._device.label}: a kernel is not in {self._cache.folder}")
+        if trouble := _driver_trouble(self._device):
+            raise DeviceError(trouble)
         if binary:
             try:
                 return _load(self._context, self._device, binary)
@@ -209,12 +217,22 @@ def cache_key(device: DeviceInfo, source: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
+def _driver_trouble(device: DeviceInfo) -> str:
+    """Return in one line why the driver would end this process; an empty text if it would not."""
+    return driver_cache_trouble(driver_cache_folder()) if device.platform == POCL else ""
+
+
 def _store(
-    cache: BinaryCache, compiled: dict[str, Any], pid: int, limit_s: float | None = None
+    device: DeviceInfo,
+    cache: BinaryCache,
+    compiled: dict[str, Any],
+    pid: int,
+    limit_s: float | None = None,
 ) -> None:
     """Store and drop programs until a time limit; not after a fork, where drivers hang."""
     end = time.monotonic() + (cache.store_s if limit_s is None else limit_s)
-    if cache.max_bytes > 0 and os.getpid() == pid:
+    # PoCL compiles again for a binary.
+    if compiled and cache.max_bytes > 0 and os.getpid() == pid and not _driver_trouble(device):
         for key, program in list(compiled.items()):
             if time.monotonic() < end:
                 _store_one(cache, key, program)

@@ -17,6 +17,7 @@ from spectrod.formats.sound import SoundOptions
 from spectrod.names import name_channels
 from spectrod.output_formats import PART_SUFFIX, format_of, load
 from spectrod.recording.clock import Clock
+from spectrod.recording.expected_size import space_text
 from spectrod.recording.outputs import PyramidOutputs, SegmentOutputs, SoundOutputs
 from spectrod.recording.ownership import Owner
 from spectrod.recording.preroll_buffer import PrerollBuffer
@@ -54,6 +55,8 @@ class Recorded:
         Name and version of the program that computes and records.
     settings : callable
         Returns the present settings of the source and its analyses, as built-in types.
+    spec : SpectrumSpec, optional
+        The recorded rows at the start, from which the needed space follows.
     """
 
     source: str
@@ -61,6 +64,7 @@ class Recorded:
     fs: float
     software: str
     settings: Callable[[], dict[str, Any]]
+    spec: SpectrumSpec | None = None
 
     def describe(
         self, spec: SpectrumSpec, attributes: dict[str, str] | None = None, recording: str = ""
@@ -97,6 +101,7 @@ def recorded_of(runner: Described, spec: SpectrumSpec) -> Recorded:
         spec.fs,
         f"spectrod {spectrod.__version__}",
         lambda: dict(msgspec.to_builtins(runner.table)),
+        spec,
     )
 
 
@@ -119,6 +124,8 @@ class ConfiguredRecording:
         The system clock by default, or a simulated one.
     base : Path, optional
         The operator's folder, which contains ``folder``; see ``RecordingFolder``.
+    latency_s : float
+        See ``Triggers``.
 
     Attributes
     ----------
@@ -126,7 +133,7 @@ class ConfiguredRecording:
         The events to record around, if the configuration has triggers.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it writes, where, and its clock
         self,
         config: RecordingConfig,
         recorded: Recorded,
@@ -134,11 +141,13 @@ class ConfiguredRecording:
         events: EventLog,
         clock: Clock | None = None,
         base: Path | None = None,
+        *,
+        latency_s: float = 0.0,
     ) -> None:
         self.config, self._recorded = config, recorded
         self._clock = clock or Clock()
         self._reporter = Reporter(config.name, recorded.source, events, self._clock)
-        self.triggers = Triggers(config.pre_roll_s, config.post_roll_s)
+        self.triggers = Triggers(config.pre_roll_s, config.post_roll_s, latency_s)
         owner = Owner(config.name, recorded.source, config.file_stem)
         self._folder = RecordingFolder(folder, config, owner, self._clock, base)
         self._rows = self._row_writer() if config.spectra else None
@@ -148,6 +157,8 @@ class ConfiguredRecording:
         self._writers = tuple(one for one in (self._rows, self._samples, self._pyramid) if one)
         self._has_room = True
         self._free_bytes: int | None = None
+        self._last_byte_utc_ns: int | None = None
+        self._seen_bytes = 0
         self._has_failed = self._is_short = False
         self._tidy_error = ""
         self._tidied_s = self._looked_s = -1.0
@@ -189,7 +200,9 @@ class ConfiguredRecording:
         """Recover files that an earlier daemon left unfinished, and delete expired ones."""
         self._recover_all()
         self.tick()
-        self._reporter.report("record.begun", f"into {self._folder.path}")
+        spec = self._recorded.spec
+        space = f"; {space_text(self.config, spec)}" if spec else ""
+        self._reporter.report("record.begun", f"into {self._folder.path}{space}")
 
     def _recover_all(self) -> None:
         try:
@@ -255,6 +268,7 @@ class ConfiguredRecording:
         self._look_for_room()
         for writer in self._writers:
             writer.tick()
+        self._look_for_growth()
         self._look_at_prerolls()
         had_failed = self._has_failed
         self._has_failed = any(writer.error for writer in self._writers)
@@ -330,6 +344,15 @@ class ConfiguredRecording:
         for writer in self._writers:
             writer.has_room = self._has_room
 
+    def _look_for_growth(self) -> None:
+        if self._written_bytes != self._seen_bytes:
+            self._seen_bytes = self._written_bytes
+            self._last_byte_utc_ns = self._clock.utc_ns()
+
+    @property
+    def _written_bytes(self) -> int:
+        return sum(writer.n_bytes + writer.open_bytes for writer in self._writers)
+
     def _look_at_prerolls(self) -> None:
         prerolls = (self._rows and self._rows.preroll, self._samples and self._samples.preroll)
         if not self._is_short and any(preroll and preroll.short_by for preroll in prerolls):
@@ -389,7 +412,8 @@ class ConfiguredRecording:
             "samples": samples.written if samples else 0,
             "lost_rows": rows.missed if rows else 0,
             "lost_samples": samples.missed if samples else 0,
-            "written_bytes": sum(writer.n_bytes + writer.open_bytes for writer in self._writers),
+            "written_bytes": self._written_bytes,
+            "last_byte_utc_ns": self._last_byte_utc_ns,
             "kept_files": self._folder.n_files,
             "kept_bytes": self._folder.n_bytes,
             "free_bytes": self._free_bytes,

@@ -68,7 +68,10 @@ class WriterOutput(Generic[T]):
     @property
     def is_gone(self) -> bool:
         """See ``Output``."""
-        return self._writer.is_gone
+        try:
+            return self._writer.is_gone
+        except OSError as error:  # as of NFS, whose server no longer knows the file
+            raise storage_error(self.path, error) from error
 
     def write(self, chunk: T) -> None:
         """See ``Output``."""

@@ -59,7 +59,8 @@ class Recorder:
         self._rows = ChunkQueue[SpectrumBatch](QUEUE_MAX_BYTES)
         self._samples = ChunkQueue[Block](QUEUE_MAX_BYTES)
         self._wants_samples = bool(config.samples)
-        self._kinds = frozenset(config.triggers)
+        self._kinds = frozenset(config.triggers) - {*config.named_triggers}
+        self._named = frozenset(config.named_triggers)
         self._level = LevelTrigger(config.trigger_dbfs, fs, self._on_level)
         self._odd: frozenset[str] = frozenset()
         self._n_clipped: int | None = None
@@ -115,6 +116,11 @@ class Recorder:
     def trigger(self, t_utc_ns: int, why: str) -> None:
         """Record around a time [ns since 1970]; any thread."""
         self._recording.trigger(t_utc_ns, t_utc_ns, why)
+
+    def take_event(self, name: str, first_ns: int, last_ns: int, text: str) -> None:
+        """Record around an event of a trigger so far [ns since 1970], if it is one of its own."""
+        if name in self._named:
+            self._recording.trigger(first_ns, last_ns, f"{name}: {text}")
 
     def facts(self) -> dict[str, Any]:
         """Return the status in built-in types; any thread."""

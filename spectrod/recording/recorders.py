@@ -23,6 +23,9 @@ STOP_S: Final = 1.0
 """Longest time that a stop waits for the disk, for all recordings together."""
 
 _CHANGE_S = 2.0
+LIVE_BACKLOG_S: Final = 5.0
+"""Longest time by which rows are behind the samples that a recorder has, of a source that is not
+played as fast as it can be read [s]."""
 
 _Key = tuple[str, str]
 
@@ -34,8 +37,29 @@ class Recordable(Described, Protocol):
     def pipeline(self) -> Pipeline | None:
         """The source's pipeline; None until the source was opened for the first time."""
 
+    @property
+    def triggers(self) -> "TriggerSource":
+        """The source's triggers of spectra."""
+
     def checked(self) -> tuple[tuple[str, ...], int]:
         """Return the present faults of the samples, and the number of clipped samples so far."""
+
+
+class EventTaker(Protocol):
+    """Records around events of triggers."""
+
+    def take_event(self, name: str, first_ns: int, last_ns: int, text: str) -> None:
+        """Take the times of an event so far [ns since 1970]; called by the analysis thread."""
+
+
+class TriggerSource(Protocol):
+    """The triggers of a source."""
+
+    def attach(self, taker: EventTaker) -> None:
+        """Pass on events, from the next row on, until ``detach``; any thread."""
+
+    def detach(self, taker: EventTaker) -> None:
+        """Pass on no more events; any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +70,7 @@ class _Desired:
     runner: Recordable
     pipeline: Pipeline
     spec: SpectrumSpec
+    latency_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +78,10 @@ class _Running:
     """A recorder on a pipeline."""
 
     config: RecordingConfig
+    runner: Recordable
     pipeline: Pipeline
     product: str
+    latency_s: float
     recorder: Recorder
 
     def attach(self, on_failure: Callable[[SpectrodError], None]) -> None:
@@ -62,8 +89,12 @@ class _Running:
             self.pipeline.attach(self.recorder, self.product, on_failure)
         if self.recorder.needs_samples:
             self.pipeline.tap(self.recorder, on_failure)
+        if self.config.named_triggers:
+            self.runner.triggers.attach(self.recorder)
 
     def detach(self) -> None:
+        if self.config.named_triggers:
+            self.runner.triggers.detach(self.recorder)
         self.pipeline.detach(self.recorder)
         self.pipeline.untap(self.recorder)
 
@@ -129,9 +160,19 @@ class Recorders:
         # The configuration has checked all names except that of a single unnamed source.
         check_folder_names("sources", [runner.name])
         folder = base / config.name / runner.name
-        make = partial(ConfiguredRecording, config, recorded, folder, self._events, base=base)
+        make = partial(
+            ConfiguredRecording,
+            config,
+            recorded,
+            folder,
+            self._events,
+            base=base,
+            latency_s=desired.latency_s,
+        )
         recorder = Recorder(make, spec.fs, runner.checked)
-        running = _Running(config, desired.pipeline, spec.product, recorder)
+        running = _Running(
+            config, runner, desired.pipeline, spec.product, desired.latency_s, recorder
+        )
         running.attach(_failure_reporter(config.name, runner.name))
         recorder.start()
         return running
@@ -212,14 +253,28 @@ def _find(config: RecordingConfig, runner: Recordable) -> _Desired:
         raise UnavailableError("the source has ended")
     for spec in pipeline.coming_specs:
         if config.product in ("", spec.product):
-            return _Desired(config, runner, pipeline, spec)
+            return _Desired(config, runner, pipeline, spec, _latency_s(config, runner, pipeline))
     raise UnavailableError(f"product={config.product!r}: the source has no such product")
+
+
+def _latency_s(config: RecordingConfig, runner: Recordable, pipeline: Pipeline) -> float:
+    """Return the longest time from an event's first sample until its trigger reports it [s]."""
+    named = [one for one in runner.table.triggers if one.name in config.named_triggers]
+    if not named:
+        return 0.0
+    rows_s = max(spec.row_s + spec.row_span / spec.fs for spec in pipeline.coming_specs)
+    # Rows of a block may be computed when the next one has been passed on.
+    backlog_s = 2.0 * pipeline.longest_block_s
+    if pipeline.source.is_live or runner.table.pace == "realtime":
+        backlog_s = min(backlog_s, LIVE_BACKLOG_S)
+    return backlog_s + rows_s + max(one.for_s for one in named)
 
 
 def _is_unchanged(running: _Running, desired: _Desired | None) -> bool:
     if desired is None or running.pipeline is not desired.pipeline:
         return False
-    return running.config == desired.config and running.product == desired.spec.product
+    before = running.config, running.product, running.latency_s
+    return before == (desired.config, desired.spec.product, desired.latency_s)
 
 
 def _waiting(config: RecordingConfig, source: str, error: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Folder of a recording: names of new files, retention, free space on the disk."""
 
+import errno
 import heapq
 import os
 from collections import Counter
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from spectrod.confinement import read_only_hint
 from spectrod.errors import BusyError, StorageError, storage_error
 from spectrod.formats.directory import Directory
 from spectrod.formats.part import PartFile
@@ -113,6 +115,7 @@ class RecordingFolder:
     def made(self) -> Directory:
         """Return the locked folder; make it if it is missing. Raises the errors of ``new_file``."""
         try:
+            self._require_mounted()
             self._base.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
             found = self._open(make=True)
         except OSError as error:
@@ -130,6 +133,7 @@ class RecordingFolder:
             If it cannot be opened, or a folder of its path is a link.
         """
         try:
+            self._require_mounted()
             found = self._open()
         except FileNotFoundError:  # reported when a file cannot be made
             return
@@ -168,11 +172,27 @@ class RecordingFolder:
             directory = below
         return directory
 
-    def _take(self, found: Directory) -> Directory:
-        if self.claimed is not None and _is_same(found, self.claimed):
-            found.close()
-            return self.claimed
+    def _require_mounted(self) -> None:
+        """Raise StorageError if ``must_be_mounted`` is no mount point of another file system.
+
+        A bind mount does not count: under ``ReadWritePaths=``, systemd makes one of an empty mount
+        point.
+        """
+        if not self._config.must_be_mounted:
+            return
+        mount_point = Path(self._config.must_be_mounted)
         try:
+            is_mounted = mount_point.stat().st_dev != mount_point.parent.stat().st_dev
+        except FileNotFoundError:
+            is_mounted = False
+        if not is_mounted:
+            raise StorageError(f"{mount_point}: no disk is mounted there (must_be_mounted)")
+
+    def _take(self, found: Directory) -> Directory:
+        try:
+            if self.claimed is not None and _is_same(found, self.claimed):
+                found.close()
+                return self.claimed
             is_free = lock(found.fileno())
         except OSError as error:
             found.close()
@@ -185,7 +205,9 @@ class RecordingFolder:
         return found
 
     def _error(self, error: OSError) -> StorageError:
-        return StorageError(f"{self.path}: {self._link() or error.strerror or error}")
+        hint = read_only_hint(self.path) if error.errno == errno.EROFS else ""
+        reason = f"{error.strerror or error}{f'; {hint}' if hint else ''}"
+        return StorageError(f"{self.path}: {self._link() or reason}")
 
     def _link(self) -> str:
         """Return a text if a folder of the path is a link, else an empty one."""

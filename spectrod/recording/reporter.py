@@ -61,4 +61,6 @@ class Reporter:
 
     def _note(self, kind: str, text: str, level: int) -> None:
         self._events.add(kind, f"{self._recording}: {text}", source=self._source)
-        _log.log(level, "%s: recording %s: %s", self._source, self._recording, text)
+        about = {"source": self._source, "recording": self._recording, "event": kind}
+        text = f"{self._source}: recording {self._recording}: {text}"
+        _log.log(level, "%s", text, extra={"about": about})

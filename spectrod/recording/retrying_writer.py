@@ -15,6 +15,7 @@ from spectrod.recording.rotating_writer import (
     Output,
     RotatingWriter,
     finish_or_abort,
+    is_known_gone,
     require_there,
 )
 from spectrod.schedule import NEVER_NS
@@ -190,7 +191,7 @@ class RetryingWriter(RotatingWriter[T]):
         now_s, missed_before = self._clock.monotonic_s(), self.missed
         n_bytes, output = self.open_bytes, self._take_output()
         if output is not None:
-            if output.is_gone:
+            if is_known_gone(output):
                 self.missed += self._in_file
                 self.written -= self._in_file
             else:

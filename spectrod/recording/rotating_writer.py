@@ -27,7 +27,7 @@ class Output(Protocol[T_contra]):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the file was removed while it is being written."""
+        """Whether the file was removed while it is being written; StorageError if unknown."""
 
     def fits(self, chunk: T_contra) -> bool:
         """Return whether a chunk belongs to this file, and not to a new one."""
@@ -216,6 +216,14 @@ def require_there(output: Output[T]) -> None:
     """Raise StorageError if the file was removed."""
     if output.is_gone:
         raise StorageError(f"{output.path}: was removed while it was being written")
+
+
+def is_known_gone(output: Output[T]) -> bool:
+    """Return whether the file was removed; False if the disk does not answer."""
+    try:
+        return output.is_gone
+    except StorageError:
+        return False
 
 
 def finish_or_abort(output: Output[T]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.analysis.warm_up import warm_up, warm_up_in_process
+from spectrod.analysis.warm_up import CompilerJob, CompilerProcess, warm_up, warm_up_in_process
 from spectrod.errors import DeviceError
 from spectrod.opencl.program import binary_of
 from spectrod.sample_layout import SampleLayout
@@ -53,7 +53,20 @@ def test_a_failed_compilation_in_advance_is_logged(caplog):
     warm_up_in_process(SimpleNamespace(name="opencl:Nobody/Nothing"), [spec], layout)
     (message,) = caplog.messages
     assert message.startswith("could not compile kernels in advance; spectra may be late: ")
-    assert "DeviceError: " in message
+    assert "device='Nobody/Nothing': no OpenCL device fits" in message or (
+        "no OpenCL platform has a device" in message
+    )
+
+
+@pytest.mark.parametrize("number", ["ABRT", "SEGV"])
+def test_a_driver_that_crashes_is_an_error(monkeypatch, number):
+    """A crash in the process that compiles is a DeviceError, so that nobody compiles here."""
+    command = ["sh", "-c", f"echo 'LLVM ERROR: no space' >&2; kill -{number} $$"]
+    monkeypatch.setattr(CompilerJob, "command", property(lambda _: command))
+    job = CompilerJob.of([SpectrumSpec(48000.0, 1)], SampleLayout())
+    with pytest.raises(DeviceError) as caught:
+        CompilerProcess().run(job)
+    assert str(caught.value) == (f"the OpenCL driver crashed (SIG{number}): LLVM ERROR: no space")
 
 
 @pytest.mark.parametrize("hop", [1, 1 << 20])

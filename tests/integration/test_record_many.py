@@ -1,5 +1,6 @@
 """``spectrod record`` of many files: names, failures, interrupts."""
 
+import errno
 import logging
 import os
 import signal
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.cli import main
+from spectrod.cli import main, record_many
+from spectrod.formats import files
 
 FS = 8000
 SHELL = ("/bin/sh", "-c")
@@ -158,13 +160,74 @@ def test_a_process_that_is_killed_fails_its_file_alone(folder):
     ]
 
 
+@pytest.mark.slow
+def test_a_disk_that_fails_fails_the_files_that_it_does_not_keep(folder, capfd, monkeypatch):
+    """A picture that the disk does not keep is the failure of its file, and leaves nothing."""
+    sync = files.sync
+
+    def fail_first(part):
+        monkeypatch.setattr(files, "sync", sync)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(files, "sync", fail_first)
+    options = ["-o", "out/{stem}.png", *SMALL, "--jobs", "1"]
+    assert main(["record", "night/a.wav", "night/b.flac", *options]) == 74
+    assert names(folder / "out") == ["b.png"]
+    assert capfd.readouterr().err.splitlines() == [
+        "spectrod: night/a.wav: out/a.png: Input/output error",
+        "spectrod: 1 of 2 files recorded, 1 failed",
+    ]
+
+
+@pytest.mark.slow
+def test_processes_wait_for_a_disk_that_is_behind(folder, monkeypatch):
+    """No process gets another source while too many files are unpublished; all come in the end."""
+    monkeypatch.setattr(record_many, "UNPUBLISHED_MAX", 1)
+    events, publish, give = [], record_many._publish, record_many._Worker.give
+
+    def note_publish(result):
+        published = publish(result)
+        events.append("published")
+        return published
+
+    def note_give(worker, task):
+        events.append("given")
+        give(worker, task)
+
+    monkeypatch.setattr(record_many, "_publish", note_publish)
+    monkeypatch.setattr(record_many._Worker, "give", note_give)
+    sources = ["night/a.wav", "night/b.flac", "night/pond/c.wav"]
+    assert main(["record", *sources, "-o", "out/{stem}.png", *SMALL, "--jobs", "1"]) == 0
+    assert names(folder / "out") == ["a.png", "b.png", "c.png"]
+    assert events == ["given", "published"] * 3
+
+
+@pytest.mark.slow
+def test_nothing_is_left_where_the_command_is_killed(folder):
+    """Processes whose command is killed end, and remove the files that nobody publishes."""
+    soundfile.write("night/long.wav", np.zeros(FS), FS, subtype="PCM_16")
+    command = [sys.executable, "-m", "spectrod", "record", "--jobs", "1", "--pace", "realtime"]
+    outputs = ["-o", "out/{stem}.png", "-o", "out/{stem}.spd", *SMALL]
+    with subprocess.Popen([*command, "night/long.wav", "night/b.flac", *outputs]) as process:
+        until((folder / "out" / "long.spd.part").exists)
+        (worker,) = (pid for pid in children(process.pid) if b"spawn_main" in command_of(pid))
+        process.kill()
+        process.wait()
+        until(lambda: not command_of(worker))
+    assert names(folder / "out") == ["long.spd"]
+
+
 def children(pid):
     text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     return [int(child) for child in text.split()]
 
 
 def command_of(pid):
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
+    """Return the command line of a process; none of one that has ended, even if nobody waits."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def until(condition):

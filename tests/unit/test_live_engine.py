@@ -42,6 +42,8 @@ class Compiler:
         self.jobs.append(job)
         self.started.set()
         assert self.may_end.wait(WAIT_S)
+        if isinstance(self._trouble, DeviceError):
+            raise self._trouble
         if not self._trouble:
             self._device.compiled += job.specs
         return self._trouble
@@ -232,3 +234,15 @@ def test_what_is_too_much_for_numpy_waits_for_the_device(machine):
     stream = here.engine.open_stream(HEAVY)
     assert stream.engine is here.device
     assert [job.limit_s for job in here.compiler.jobs] == [50.0]
+
+
+def test_a_driver_that_crashed_does_not_compile_in_the_daemon(machine, caplog):
+    """Even a stream that is much for NumPy stays with it, with one warning, after a crash."""
+    here = machine(DeviceError("the OpenCL driver crashed (SIGABRT): no space"), is_checked=False)
+    here.compiler.may_end.set()
+    stream = here.engine.open_stream(HEAVY)
+    assert stream.engine.name == here.engine.name == "numpy"
+    assert here.warmed == []
+    assert caplog.messages == [
+        "cannot compile kernels: the OpenCL driver crashed (SIGABRT): no space"
+    ]

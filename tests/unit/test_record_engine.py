@@ -2,15 +2,17 @@
 
 import os
 import signal
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from spectrod.analysis import warm_up
+from spectrod.analysis.engine_pool import KeptEngines
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
 from spectrod.cli import record_engine
 from spectrod.config import EngineConfig
-from spectrod.errors import NotCompiledError
+from spectrod.errors import DeviceError, NotCompiledError
 from spectrod.sample_layout import SampleLayout
 from spectrod.types import SpectrumSpec
 
@@ -75,21 +77,64 @@ def test_nobody_waits_for_a_compiler_longer_than_for_numpy(opened, monkeypatch, 
         assert [SpectrumSpec(**fields) for fields in job.specs] == [SPEC]
 
 
-def test_engines_of_several_sources_are_opened_by_their_owner(opened, monkeypatch):
+class Kept(KeptEngines):
+    """Engines of several sources, whose device is not opened."""
+
+    def __init__(self, n_sources):
+        super().__init__(n_sources)
+        self.requests = []
+
+    def open(self, kind, device, *, compiles=True):
+        self.requests.append((kind, device, compiles))
+        return DEVICE
+
+
+def choose_kept(kept, n_samples, spec=SPEC):
+    layout = SampleLayout("int16")
+    return record_engine.StoredEngine([spec], layout, n_samples, "", kept).open(AUTO)
+
+
+@pytest.mark.parametrize("n_samples", [MIDDLE, LONG])
+def test_engines_of_several_sources_are_opened_by_their_owner(opened, monkeypatch, n_samples):
     """With many sources, the engine that stays open between them is used."""
     monkeypatch.setattr(warm_up, "is_compiled", lambda *_: True)
-    kept = SimpleNamespace(name="opencl:P/D")
-    layout = SampleLayout("int16")
-    for n_samples in (MIDDLE, LONG):
-        choice = record_engine.StoredEngine([SPEC], layout, n_samples, "", lambda *_: kept)
-        assert choice.open(AUTO) is kept
+    kept = Kept(1)
+    assert choose_kept(kept, n_samples) is DEVICE
+    assert kept.requests == [("auto", "", n_samples == LONG)]
     assert opened == []
+
+
+@pytest.mark.parametrize(
+    ("numpy_s", "n_sources", "is_worth_it"),
+    [(0.04, 49, False), (0.04, 51, True), (0.25, 7, False), (0.25, 9, True), (0.009, 10**6, False)],
+)
+def test_short_sources_count_together(opened, monkeypatch, numpy_s, n_sources, is_worth_it):
+    """A device is opened for short sources if NumPy takes longer for all that are like them."""
+    monkeypatch.setattr(warm_up, "is_compiled", lambda *_: True)
+    n_samples = round(numpy_s / numpy_duration_s(SPEC, 1))
+    engine = choose_kept(Kept(n_sources), n_samples)
+    assert engine.name == (DEVICE.name if is_worth_it else "numpy")
+    assert opened == []
+
+
+def test_sources_with_the_same_kernels_have_the_same_engine(opened, monkeypatch):
+    """Kernels that are compiled meanwhile are left to the next command; others are looked for."""
+    kept, answers = Kept(100), [False, True]
+    monkeypatch.setattr(warm_up, "is_compiled", lambda *_: answers.pop(0))
+    engines = [choose_kept(kept, SHORT) for _ in range(3)]
+    # The kernels of another hop are the same, those of another window are not.
+    engines.append(choose_kept(kept, SHORT, replace(SPEC, hop=500)))
+    others = [choose_kept(kept, SHORT, replace(SPEC, win_length=1024)) for _ in range(2)]
+    assert [engine.name for engine in engines] == ["numpy"] * 4
+    assert others == [DEVICE, DEVICE]
+    assert answers == []
+    assert len(opened) == 1  # one process was left to compile
 
 
 def test_a_driver_that_was_never_checked_is_not_waited_for(opened, monkeypatch):
     """Where even the check of the compiler is not in the cache, NumPy computes."""
 
-    def refuse(**_):
+    def refuse(*_, **__):
         raise NotCompiledError("a kernel is not in /cache")
 
     monkeypatch.setattr(record_engine, "open_engine", refuse)
@@ -188,6 +233,9 @@ def test_a_compiler_that_hangs_is_killed(monkeypatch):
 
 
 def test_a_compiler_that_crashes_is_reported():
-    """A compiler that a signal ends is reported with its exit code."""
+    """A driver that ends its process is an error, any other signal is reported."""
     crashing = SimpleNamespace(command=["sh", "-c", "kill -SEGV $$"], limit_s=60.0)
-    assert warm_up.CompilerProcess().run(crashing) == f"exit code {-signal.SIGSEGV}"
+    with pytest.raises(DeviceError, match=r"the OpenCL driver crashed \(SIGSEGV\): no message"):
+        warm_up.CompilerProcess().run(crashing)
+    killed = SimpleNamespace(command=["sh", "-c", "kill -KILL $$"], limit_s=60.0)
+    assert warm_up.CompilerProcess().run(killed) == f"exit code {-signal.SIGKILL}"

@@ -5,7 +5,7 @@ import pytest
 
 from spectrod.errors import StorageError
 from spectrod.formats import files
-from spectrod.formats.files import check_writable, whole_file, write_whole
+from spectrod.formats.files import check_writable, unpublished, whole_file, write_whole
 
 
 def test_a_check_leaves_nothing(tmp_path):
@@ -132,3 +132,63 @@ def test_a_file_that_gets_the_name_meanwhile_is_not_replaced(tmp_path, caplog):
     write_whole(path, b"newest")
     assert path.read_bytes() == b"newest"
     assert sorted(one.name for one in tmp_path.iterdir()) == ["x.npz", "x_1.npz", "x_2.npz"]
+
+
+@pytest.mark.parametrize("replaces", [True, False])
+def test_whoever_completes_a_file_may_leave_it_to_another_to_publish(tmp_path, replaces):
+    """A file that is left unpublished has a temporary name and all its content until then."""
+    path = tmp_path / "x.png"
+    if replaces:
+        path.write_bytes(b"old")
+    with unpublished() as written:
+        write_whole(path, b"new")
+    (file,) = written
+    assert path.exists() == replaces
+    assert file.part.read_bytes() == b"new"
+    file.publish()
+    assert path.read_bytes() == b"new"
+    write_whole(path, b"newest")
+    assert path.read_bytes() == b"newest"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_is_published_late_replaces_none_that_came_meanwhile(tmp_path, caplog):
+    """The file of another program that came before the publication stays."""
+    path = tmp_path / "x.png"
+    with unpublished() as written:
+        write_whole(path, b"new")
+    path.write_bytes(b"a user's")
+    written[0].publish()
+    assert path.read_bytes() == b"a user's"
+    assert (tmp_path / "x_1.png").read_bytes() == b"new"
+    assert "x.png: another file has this name; the new one is x_1.png" in caplog.text
+
+
+def test_unpublished_files_are_removed_if_their_block_fails(tmp_path):
+    """What raises out of the block leaves no complete file that nobody knows of."""
+
+    def write_and_stop():
+        with unpublished():
+            write_whole(tmp_path / "x.png", b"new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_and_stop()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_publication_leaves_the_old_file(tmp_path, monkeypatch):
+    """If the disk fails to keep the file, the old one stays, and the error names the final path."""
+
+    def broken(descriptor):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    path = tmp_path / "x.png"
+    path.write_bytes(b"old")
+    with unpublished() as written:
+        write_whole(path, b"new")
+    monkeypatch.setattr(files.os, "fsync", broken)
+    with pytest.raises(StorageError, match=r"x\.png: Input/output error"):
+        written[0].publish()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]

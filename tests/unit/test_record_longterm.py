@@ -305,7 +305,8 @@ def test_the_axis_covers_all_levels_but_those_of_single_rows(n_silent, lowest):
     """The automatic axis covers quiet rows but no rare outlier and not all digital silence."""
     levels = np.random.default_rng(4).normal(-75.0, 1.0, (2000, 2, 33))
     levels[:n_silent] = -300.0
-    levels[:, :, 7] = -23.0
+    # With its margin not at the edge of a step, which the processor's rounding would decide.
+    levels[:, :, 7] = -22.0
     statistics = LevelStatistics(SPEC, 0.5)
     statistics.add(batch_of(levels))
     options = PictureOptions(width=240, height=120)

@@ -8,7 +8,7 @@ import pytest
 
 from spectrod.errors import ConfigError, UnavailableError, WireError
 from spectrod.formats.remote import DaemonReader
-from spectrod.wire.schema import Frame, SpectrumHeader
+from spectrod.wire.schema import Frame, LevelsFrame, LevelsHeader, SpectrumHeader
 
 NFFT = 64
 
@@ -131,3 +131,26 @@ def test_a_recording_without_any_frame_is_an_error():
     """Without any frame there is an error that says so."""
     with pytest.raises(UnavailableError, match="spec/: no spectra came in 0 s"):
         read()
+
+
+@pytest.mark.parametrize("n_before", [0, 1])
+def test_named_values_are_refused(n_before):
+    """Messages of levels, features and tones are no rows of spectra, also behind the first."""
+    header = LevelsHeader(
+        seq=0,
+        epoch=1,
+        t_utc_ns=10**18,
+        t_mono_ns=0,
+        sample_index=0,
+        fs=48000.0,
+        interval_s=1.0,
+        n_samples=48000,
+        due_samples=48000,
+        quantities=("LAeq",),
+        units=("dBFS",),
+        shape=(1,),
+        ref="",
+    )
+    levels = LevelsFrame("levels/mic/0/meter/", header, np.zeros(1))
+    with pytest.raises(ConfigError, match="levels/mic/0/meter/: has named values of intervals"):
+        read(*rows(1)[:n_before], levels)

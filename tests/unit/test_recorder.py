@@ -1,5 +1,6 @@
 """A recording without its thread: the distribution of rows and samples to files."""
 
+import errno
 import os
 import random
 from dataclasses import replace
@@ -41,8 +42,8 @@ class FastClock(Clock):
 class Machine:
     """A recording whose spectra and sound contain their own row and sample numbers."""
 
-    def __init__(self, folder, **settings):
-        self.folder = folder / "site"
+    def __init__(self, place, **settings):
+        self.folder = place / "site"
         self.clock, self.events = FastClock(), EventLog()
         settings = {"min_free_mb": 0.0, "rotate_s": 0} | settings
         self.config = RecordingConfig("night", **settings)
@@ -465,6 +466,50 @@ def test_a_folder_that_cannot_be_created_is_reported_once(machine, tmp_path):
     assert site.recording.facts()["rows"] >= 200
     (failed,) = site.reported("record.failed")
     assert "site: Not a directory" in failed
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_nothing_is_recorded_while_the_disk_is_away(machine, monkeypatch, tmp_path, is_left):
+    """Without its disk a recording writes nothing below the mount point, and resumes with it."""
+    place = tmp_path / "disk"
+    if is_left:  # by a daemon that did not look
+        (tmp_path / "site").mkdir()
+    site = machine(folder=str(place), must_be_mounted=str(place))
+    site.play(30.0)
+    facts = site.recording.facts()
+    assert (facts["state"], facts["rows"], facts["lost_rows"]) == ("failed", 0, 300)
+    assert facts["error"] == f"{place}: no disk is mounted there (must_be_mounted)"
+    (failed,) = site.reported("record.failed")
+    assert failed == f"night: {facts['error']}; it is tried again"
+    assert not place.exists()
+    assert not site.files() if is_left else not site.folder.exists()
+    monkeypatch.setattr(recording_folder.RecordingFolder, "_require_mounted", lambda _: None)
+    site.play(60.0)  # the last attempt may have been just now, and the next one 37.5 s away
+    site.recording.finish()
+    facts = site.recording.facts()
+    assert facts["rows"] >= 200
+    assert facts["rows"] + facts["lost_rows"] == 900
+
+
+def test_another_file_system_is_a_disk(machine):
+    """A mount point of another file system is a disk; one of the same file system is none."""
+    site = machine(folder="/proc/x", must_be_mounted="/proc")
+    site.recording._folder._require_mounted()
+    site = machine(folder="/proc/self", must_be_mounted="/proc/self")
+    with pytest.raises(StorageError, match=r"^/proc/self: no disk is mounted there"):
+        site.recording._folder._require_mounted()
+
+
+def test_a_disk_that_does_not_answer_is_reported(machine, monkeypatch):
+    """An error of the mount point itself is the reason that is reported."""
+    site = machine(folder="/srv/x", must_be_mounted="/srv")
+
+    def stat(*_, **__):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(recording_folder.Path, "stat", stat)
+    with pytest.raises(StorageError, match=r"site: Input/output error$"):
+        site.recording._folder.made()
 
 
 def test_a_killed_daemons_file_is_recovered_at_the_next_start(machine):

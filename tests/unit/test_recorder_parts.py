@@ -485,8 +485,21 @@ def load_value(line):
             "product = 'levels'",
             "recordings.a: product='levels': pond has no such product; there are: dbfs",
         ),
-        ("fsync_s = 0", "recordings.a.fsync_s=0: Expected `float` >= 0.1"),
+        ("fsync_s = 0", "recordings.a.fsync_s=0: must be a number from 0.1 to 3600"),
         ("when_full = 'x'", "recordings.a.when_full='x': must be one of stop, delete"),
+        ("must_be_mounted = 'srv'", "must_be_mounted='srv': must be an absolute path without .."),
+        (
+            "folder = '/srv/../x'\nmust_be_mounted = '/srv/..'",
+            "must_be_mounted='/srv/..': must be an absolute path without ..",
+        ),
+        (
+            "folder = '/srv/recordings'\nmust_be_mounted = '/mnt'",
+            "must_be_mounted='/mnt': must be folder='/srv/recordings', or a folder above it",
+        ),
+        (
+            "must_be_mounted = '/var/lib'",
+            "must_be_mounted='/var/lib': must be folder='', or a folder above it",
+        ),
         ("sample = 'wav'", "recordings.a.sample: unknown key; [recordings.a] knows sources, "),
         ("file_name = 'a/b'", "recordings.a: file_name='a/b': makes 'a/b'; must make 1 to 100 of "),
         ("file_name = '.x'", "file_name='.x'"),

@@ -42,8 +42,7 @@ def colour_range(
     """
     if options.levels is not None:
         return options.levels
-    silent_db = FLOOR_DBFS + 1.0
-    audible = values[values > silent_db if scale is None else values >= scale.least(silent_db)]
+    audible = _audible(values, scale)
     span = options.dynamic_range_db
     if audible.size == 0:
         lo, hi = _SILENT_RANGE_DB
@@ -54,6 +53,13 @@ def colour_range(
         lo, hi = _rounded(audible, _PERCENTILES, _STEP_DB, scale)
         lo = min(max(lo, hi - _MAX_DB), hi - _MIN_DB)
     return (lo if span is None else hi - span), hi
+
+
+def _audible(values: Float32Array, scale: PeakLevels | None) -> Float32Array:
+    """Return the values that are not missing and not digital silence, (n,) float32."""
+    silent_db = FLOOR_DBFS + 1.0
+    is_audible = values > silent_db if scale is None else values >= scale.least(silent_db)
+    return values.reshape(-1) if is_audible.all() else values[is_audible]
 
 
 def _rounded(
@@ -74,17 +80,19 @@ def _percentiles(
     values: Float32Array, percentiles: tuple[float, float], scale: PeakLevels | None
 ) -> list[float]:
     """Return percentiles of levels like ``numpy.percentile``, which imports for 10 ms."""
-    between = []
+    between, sample = [], np.sort(values[::_SAMPLE_STEP])
     for percentile in percentiles:
         place = percentile / 100.0 * (values.size - 1)
         below = int(place)
-        pair = neighbours(values, below)
+        pair = neighbours(values, below, sample)
         low, high = (pair if scale is None else scale(pair)).astype(np.float64)
         between.append(float(low + (place - below) * (high - low)))
     return between
 
 
-def neighbours(values: Float32Array, place: int) -> Float32Array:
+def neighbours(
+    values: Float32Array, place: int, sample: Float32Array | None = None
+) -> Float32Array:
     """Return the values at an index, and at the next one, as if all values were sorted.
 
     A sorted sample shows between which values they are, and only the values there are sorted: a
@@ -96,19 +104,25 @@ def neighbours(values: Float32Array, place: int) -> Float32Array:
         Without NaN.
     place : int
         Index, 0 to n - 1; the next one is at most n - 1.
+    sample : (samples,) float32, optional
+        Sorted sample of the values, evenly spaced; by default it is taken here.
 
     Returns
     -------
     pair : (2,) float32
     """
-    sample = np.sort(values[::_SAMPLE_STEP])
+    if sample is None:
+        sample = np.sort(values[::_SAMPLE_STEP])
     middle = place / values.size * sample.size
     margin = 2.0 + _DEVIATIONS * np.sqrt(middle * (1.0 - middle / sample.size))
     first, last = int(middle - margin), int(middle + margin) + 1
     least = sample[first] if first >= 0 else -np.inf
     most = sample[last] if last < sample.size else np.inf
-    near = values[(values >= least) & (values <= most)]
-    rank = place - int(np.count_nonzero(values < least))
+    is_near = values >= least
+    n_below = values.size - int(np.count_nonzero(is_near))
+    if most < np.inf:
+        is_near &= values <= most
+    near, rank = values[is_near], place - n_below
     if not 0 <= rank <= near.size - 2:
         near, rank = values.copy(), place
     both = [rank, min(rank + 1, near.size - 1)]

@@ -120,8 +120,8 @@ def _slots(pool: ColumnPool, spec: SpectrumSpec, samples: Float64Array) -> Float
 
 def _few_values_each(spans: Int64Array, most: int) -> Iterator[slice]:
     """Split the rows of a picture into groups with few values; a single row may have more."""
-    n_rows, begin = spans.shape[1], 0
-    for row in range(1, n_rows + 1):
-        if row == n_rows or spans[1, row] - spans[0, begin] > most:
-            yield slice(begin, row)
-            begin = row
+    (first, stop), begin = spans, 0
+    while begin < len(first):
+        end = max(begin + 1, int(np.searchsorted(stop, first[begin] + most, side="right")))
+        yield slice(begin, end)
+        begin = end

@@ -39,8 +39,7 @@ class PeakLevels:
 
     def least(self, level: float) -> np.float32:
         """Return the least power whose level is above the given one."""
-        bits = _least_bits(lambda powers: self(powers) > level, 1)
-        return np.float32(bits.view(np.float32)[0])
+        return _least_power(self, level)
 
 
 class _Table(NamedTuple):
@@ -91,13 +90,20 @@ def peak_entries(power: Float32Array, scale: PeakLevels, lo: float, hi: float) -
     n_rows = max(1, _PIECE_VALUES // power.shape[1])
     for first in range(0, len(power), n_rows):
         part = power[first : first + n_rows]
-        keys = part.view(np.uint32) >> _KEY_SHIFT
+        # Of the type of indices, which ``take`` would make of it twice.
+        keys = (part.view(np.uint32) >> _KEY_SHIFT).astype(np.intp)
         np.add(
             table.entries.take(keys),
             part >= table.steps.take(keys),
             out=entries[first : first + n_rows],
         )
     return entries
+
+
+@lru_cache(maxsize=16)
+def _least_power(scale: PeakLevels, level: float) -> np.float32:
+    bits = _least_bits(lambda powers: scale(powers) > level, 1)
+    return np.float32(bits.view(np.float32)[0])
 
 
 @lru_cache(maxsize=16)

@@ -166,6 +166,8 @@ class ColumnPool:
 
     def _power(self, table: NDArray[Any], lo: Float64Array, hi: Float64Array) -> NDArray[Any]:
         first = lo.astype(np.int64)
+        if (hi - lo == 1.0).all() and (first == lo).all():
+            return self._column_power(table, first)
         n_steps = int(np.max(np.ceil(hi) - first))
         columns = [np.minimum(first + step, self.n_columns - 1) for step in range(n_steps)]
         shares = [
@@ -188,6 +190,15 @@ class ColumnPool:
         if is_empty.any():
             total[is_empty] = np.nan
         return total
+
+    def _column_power(self, table: NDArray[Any], column: Int64Array) -> NDArray[Any]:
+        """Return the power in spans that are one column each, as in short recordings."""
+        values, counts = table[_in_a_row(column)], self._counts[column]
+        if (counts == 1).all():
+            return values
+        if self.pooling == "mean":
+            values = values / np.where(counts == 0, 1, counts)[:, np.newaxis]
+        return np.where(counts[:, np.newaxis] == 0, np.nan, values)
 
 
 def _weighted_sum(

@@ -25,13 +25,25 @@ class Sheet:
         self._image = Image.new("L", (width, height))
         self._draw = ImageDraw.Draw(self._image)
         self._over: list[tuple[Box, Uint8Array]] = []
+        self._copied: Uint8Array | None = None
+        self._inked = height, 0
+        """First row with ink that was drawn since the copy, and the one after the last."""
 
     def copy(self) -> "Sheet":
         """Return a sheet with the same content, to draw more on it."""
+        if self._copied is None or self._inked[0] < self._inked[1]:
+            self._copied = self._ink_entries()
+            self._inked = self._image.height, 0
         other = Sheet(0, 0)
         other._image, other._over = self._image.copy(), list(self._over)
         other._draw = ImageDraw.Draw(other._image)
+        other._copied, other._inked = self._copied, self._inked
         return other
+
+    def _note_ink(self, top: int, bottom: int) -> None:
+        """Note that rows get ink."""
+        first, stop = self._inked
+        self._inked = max(0, min(first, top)), min(max(stop, bottom), self._image.height)
 
     def text(
         self,
@@ -68,7 +80,9 @@ class Sheet:
             elif run.text:
                 fall = ascent(base) - ascent(run.font) if run.font is not base else 0
                 mask, left, top = drawn(run.font, run.text)
-                self._image.paste(ink, (x + left, y + fall + top), mask)
+                upper = y + fall + top
+                self._note_ink(upper, upper + mask.height)
+                self._image.paste(ink, (x + left, upper), mask)
             x += round(run.width)
 
     def _pictures(self, x: int, baseline: int, run: Run, ink: int) -> None:
@@ -83,15 +97,18 @@ class Sheet:
         shade = alpha * (1.0 - luminance / 255.0) * (ink / FULL_INK)
         mask = Image.fromarray(np.rint(shade).astype(np.uint8))
         top = baseline - round(ascent(run.font) * run.scale)
+        self._note_ink(top, top + mask.height)
         self._image.paste(FULL_INK, (x, top), mask)
 
     def line(self, start: tuple[int, int], end: tuple[int, int], ink: int) -> None:
         """Draw a line one pixel wide, both ends included."""
+        self._note_ink(min(start[1], end[1]), max(start[1], end[1]) + 1)
         self._draw.line([start, end], fill=ink)
 
     def frame(self, box: Box) -> None:
         """Draw a thin frame directly around an area."""
         corners = (box.left - 1, box.top - 1, box.right, box.bottom)
+        self._note_ink(box.top - 1, box.bottom + 1)
         self._draw.rectangle(corners, outline=SOFT_INK)
 
     def band(self, box: Box, low: Float32Array, high: Float32Array, ink: int) -> None:
@@ -103,6 +120,7 @@ class Sheet:
         )
         row = np.arange(box.height)[:, np.newaxis]
         mask = (top <= row) & (row <= bottom) & is_there
+        self._note_ink(box.top, box.bottom)
         self._image.paste(ink, (box.left, box.top), Image.fromarray(mask))
 
     def gaps(self, box: Box, is_gap: BoolArray) -> None:
@@ -123,7 +141,17 @@ class Sheet:
 
     def entries(self) -> Uint8Array:
         """Return the palette entry of each pixel, shape (height, width)."""
-        canvas = ink_entries(self.coverage())
+        canvas = self._ink_entries()
         for box, entries in self._over:
             canvas[box.top : box.bottom, box.left : box.right] = entries
+        return canvas
+
+    def _ink_entries(self) -> Uint8Array:
+        """Return the palette entry of each pixel's ink; rows without new ink are those copied."""
+        if self._copied is None:
+            return ink_entries(self.coverage())
+        canvas, (first, stop) = self._copied.copy(), self._inked
+        if first < stop:
+            rows = self._image.crop((0, first, self._image.width, stop))
+            canvas[first:stop] = ink_entries(np.asarray(rows))
         return canvas

@@ -43,7 +43,11 @@ class AppendFile:
             raise _taken(part) from None
         except OSError as error:
             raise storage_error(part.part, error) from error
-        lock(self._descriptor)
+        try:
+            lock(self._descriptor)
+        except OSError as error:
+            self.remove()
+            raise storage_error(part.part, error) from error
 
     @property
     def is_open(self) -> bool:
