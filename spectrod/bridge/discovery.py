@@ -20,8 +20,12 @@ import spectrod
 from spectrod.bridge.levels import TopicLevels
 from spectrod.bridge.topics import Publication, Topics
 from spectrod.calibration import SPL_UNIT
+from spectrod.errors import ConfigError
+from spectrod.levels import parse_quantity
+from spectrod.names import is_name
 from spectrod.text import printable_all
 from spectrod.units import Float64Array
+from spectrod.wire.schema import LevelsFrame
 
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 _NOMINAL = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
@@ -48,7 +52,7 @@ class Discovery:
     def __init__(self, prefix: str, topics: Topics, interval_s: float, qos: int) -> None:
         self._prefix = prefix
         self._topics = topics
-        self._expire_s = max(_EXPIRES_AT_LEAST_S, round(_MISSED_INTERVALS * interval_s))
+        self._expire_s = _expire_s(interval_s)
         self._qos = qos
 
     def level_sensors(self, topic: str, levels: TopicLevels) -> Iterator[Publication]:
@@ -67,6 +71,24 @@ class Discovery:
                 topic, levels, f"leq-{k}", band_name(hertz), f"{{{{ value_json.leq[{k}] }}}}"
             )
 
+    def quantity_sensors(self, frame: LevelsFrame) -> Iterator[Publication]:
+        """Describe each quantity of a message of sound levels."""
+        h = frame.header
+        for name, unit in zip(h.quantities, h.units, strict=True):
+            if is_name(name):
+                yield self._value(
+                    frame.topic,
+                    name,
+                    name,
+                    {
+                        "state_topic": self._topics.quantity(frame.topic, name),
+                        "value_template": "{{ value_json.value }}",
+                        **_measurement(unit, _weighting(name)),
+                        "suggested_display_precision": 1 if unit != "FS" else 5,
+                        "expire_after": _expire_s(h.interval_s),
+                    },
+                )
+
     def state_sensor(self, source: str) -> Publication:
         """Describe the state of a source."""
         return self._sensor(
@@ -84,19 +106,30 @@ class Discovery:
     def _level(
         self, topic: str, levels: TopicLevels, figure: str, name: str, template: str
     ) -> Publication:
-        kind, source, channel, product, _ = topic.split("/")
         weighting = levels.header.weighting
         weighted = f" {weighting}" if weighting != "Z" else ""
-        return self._sensor(
-            (kind, source, channel, product, figure),
+        return self._value(
+            topic,
+            figure,
+            f"{name}{weighted}",
             {
-                "name": f"{source} {channel} {product} {name}{weighted}",
                 "state_topic": self._topics.values(topic),
                 "value_template": template,
                 **_measurement(levels.unit, weighting),
-                "state_class": "measurement",
                 "suggested_display_precision": 1,
                 "expire_after": self._expire_s,
+            },
+        )
+
+    def _value(self, topic: str, figure: str, name: str, fields: dict[str, Any]) -> Publication:
+        """Describe a value of a topic of the daemon."""
+        kind, source, channel, product, _ = topic.split("/")
+        return self._sensor(
+            (kind, source, channel, product, figure),
+            {
+                "name": f"{source} {channel} {product} {name}",
+                **fields,
+                "state_class": "measurement",
                 "availability": [
                     {"topic": self._topics.status},
                     {"topic": self._topics.availability(source)},
@@ -127,6 +160,19 @@ class Discovery:
         }
         topic = f"{self._prefix}/sensor/{identity}/config"
         return Publication(topic, json.dumps(printable_all(config)).encode(), retain=True)
+
+
+def _expire_s(interval_s: float) -> int:
+    """Return the time without a value after which a sensor is unavailable [s]."""
+    return max(_EXPIRES_AT_LEAST_S, round(_MISSED_INTERVALS * interval_s))
+
+
+def _weighting(quantity: str) -> str:
+    """Return the frequency weighting of a quantity; Z for those of later versions."""
+    try:
+        return parse_quantity(quantity).weighting
+    except ConfigError:
+        return "Z"
 
 
 def band_name(centre_hz: float) -> str:

@@ -18,6 +18,7 @@ from spectrod.wire.schema import (
     EventMessage,
     Frame,
     Heartbeat,
+    LevelsFrame,
     Meta,
     decode,
 )
@@ -25,17 +26,17 @@ from spectrod.wire.schema import (
 if TYPE_CHECKING:
     from spectrod.bridge.broker import Broker  # paho-mqtt may be missing
 
-SUBSCRIPTIONS = ("spec/", "bands/", "event/")
+SUBSCRIPTIONS = ("spec/", "bands/", "levels/", "event/")
 """Default subscriptions; descriptions and heartbeats are always subscribed to."""
 
-_KINDS = (b"spec/", b"bands/", b"meta/", b"hb/", b"event/")
+_KINDS = (b"spec/", b"bands/", b"levels/", b"meta/", b"hb/", b"event/")
 _LAST_STATES = ("finished", "failed", "stopped")
 _SILENCE_S = 3.0 * HEARTBEAT_PERIOD_S
 _TURN_S = 0.2
 _MESSAGES_A_TURN = 512
 
 _log = logging.getLogger(__name__)
-_F = TypeVar("_F", Frame, BandFrame)
+_F = TypeVar("_F", Frame, BandFrame, LevelsFrame)
 
 
 @dataclass(slots=True)
@@ -140,6 +141,8 @@ class Bridge:
                 self._add(self._compare(frame))
             case BandFrame() as bands:
                 self._add(self._compare(bands))
+            case LevelsFrame() as levels:
+                self._publish_quantities(self._compare(levels))
             case Meta() as meta:
                 self._meta[meta.topic.removeprefix("meta/")] = meta
             case Heartbeat() as beat:
@@ -227,6 +230,13 @@ class Bridge:
         if self._discovery is not None:
             self._publish_sensors(self._discovery.band_sensors(topic, levels, meta.f))
         self._broker.publish(self._topics.levels(topic, levels, meta.f))
+
+    def _publish_quantities(self, frame: LevelsFrame) -> None:
+        """Publish sound levels at once: the daemon has measured them over an interval."""
+        if self._discovery is not None:
+            self._publish_sensors(self._discovery.quantity_sensors(frame))
+        for publication in self._topics.quantities(frame):
+            self._broker.publish(publication)
 
     def _publish_sensors(self, sensors: Iterable[Publication]) -> None:
         """Publish sensors that are new or have changed; ``_announce`` repeats all."""

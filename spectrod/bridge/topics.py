@@ -2,21 +2,26 @@
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import UNSET, to_builtins
+
 from spectrod.bridge.levels import TopicLevels
+from spectrod.names import is_name
 from spectrod.text import printable_all
 from spectrod.units import Float64Array
 from spectrod.wire.headers import HeartbeatHeader
-from spectrod.wire.schema import EventMessage
+from spectrod.wire.schema import EventMessage, LevelsFrame
 
 ONLINE, OFFLINE = b"online", b"offline"
 UNREACHABLE = "unreachable"
 """State of a source whose daemon is silent; the other states are the daemon's."""
 
 _DECIMALS = 2
+_DECIMALS_OF = {"FS": 6}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,37 @@ class Topics:
         )
         return Publication(self.values(topic), payload, retain=self.retain)
 
+    def quantity(self, topic: str, name: str) -> str:
+        """Return the topic for a quantity of a topic of sound levels of the daemon."""
+        _, source, channel, product, _ = topic.split("/")
+        return f"{self.prefix}/{self.node}/{source}/{channel}/{product}/{name}"
+
+    def quantities(self, frame: LevelsFrame) -> Iterator[Publication]:
+        """Yield a message for each quantity of a message of sound levels.
+
+        A quantity whose name is not valid in a topic has none.
+        """
+        _, source, channel, product, _ = frame.topic.split("/")
+        h = frame.header
+        values = zip(h.quantities, h.units, frame.values.tolist(), strict=True)
+        for name, unit, value in values:
+            if not is_name(name):
+                continue
+            payload = self._json(
+                source=source,
+                channel=channel,
+                product=product,
+                quantity=name,
+                value=_finite(round(value, _DECIMALS_OF.get(unit, _DECIMALS))),
+                unit=unit,
+                time=_iso(h.t_utc_ns),
+                seconds=_finite(round(h.n_samples / h.fs, 3)),
+                flags=list(h.flags),
+                missed=frame.missed,
+                restarts=int(frame.restarted),
+            )
+            yield Publication(self.quantity(frame.topic, name), payload, retain=self.retain)
+
     def event(self, event: EventMessage) -> Publication:
         """Return the message of an event."""
         h, source = event.header, event.topic.split("/")[1]
@@ -124,6 +160,7 @@ class Topics:
             text=h.text,
             who=h.who,
             number=h.number,
+            **({} if h.trigger is UNSET else {"trigger": to_builtins(h.trigger)}),
         )
         return Publication(f"{self.prefix}/{self.node}/{where}", payload)
 

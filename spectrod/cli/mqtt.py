@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--subscribe",
         action="append",
         metavar="PREFIX",
-        help="bridge only these topics of the daemon; may be repeated (spec/ bands/ event/)",
+        help="bridge only these topics of the daemon; may be repeated (all)",
     )
     parser.add_argument(
         "--interval", default="10", metavar="S", help="interval between levels (%(default)s)"

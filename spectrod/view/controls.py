@@ -23,7 +23,7 @@ HELP: Final = (
     ("+, -", "zoom frequencies in or out"),
     ("left, right", "lower or higher frequencies"),
     ("space", "pause or resume"),
-    ("r", "reset levels and frequencies"),
+    ("r", "reset levels, frequencies and peaks"),
     ("?", "show or hide this help"),
 )
 """Keys and their functions."""

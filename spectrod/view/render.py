@@ -59,6 +59,8 @@ class Scene:
     products: Sequence[str] = field(default_factory=list)
     """Products of the visible channel."""
     look: Look = field(default_factory=Look)
+    meters: Sequence[str] = field(default_factory=list)
+    """Lines of the sound levels of the visible channel."""
 
 
 def render(scene: Scene, width: int, height: int, style: Style) -> list[str]:
@@ -85,7 +87,8 @@ def render(scene: Scene, width: int, height: int, style: Style) -> list[str]:
         return wrap(_waiting_text(scene), max(1, width))[:height]
     if width < _MIN_WIDTH or height < _MIN_HEIGHT:
         return _too_small(scene, find_peak(levels, frame.header), frame, width)[:height]
-    head = [line[:width] for line in _head(scene, frame, levels)]
+    meters = scene.meters[: height - _MIN_HEIGHT]
+    head = [line[:width] for line in (*_head(scene, frame, levels), *meters)]
     foot = _foot(scene, width, style)
     h = frame.header
     axis = frequency_axis(

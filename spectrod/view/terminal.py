@@ -18,15 +18,19 @@ from typing import Any, Self, TextIO
 
 import numpy as np
 
-from spectrod.client import Subscription, subscribe
+from spectrod.client import Subscription
+from spectrod.client.connection import read_credentials
+from spectrod.client.subscription import open_subscription
+from spectrod.endpoint import parse_remote
 from spectrod.units import Float64Array
 from spectrod.view.axes import frequency_axis
 from spectrod.view.colour import RESET, Style, style_for
 from spectrod.view.controls import ARROWS
+from spectrod.view.meters import Meters
 from spectrod.view.peak import levels_db
 from spectrod.view.render import HistoryRow, Scene, render, waiting_text
 from spectrod.view.status import status_line, write_line
-from spectrod.wire.schema import Frame, HeartbeatHeader
+from spectrod.wire.schema import Frame, HeartbeatHeader, LevelsFrame
 
 FRAME_PERIOD_S = 0.05
 STATUS_PERIOD_S = 1.0
@@ -53,7 +57,7 @@ def view(  # noqa: PLR0913 - all keywords, all optional
     keys: TextIO | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Show a daemon's spectra until q is pressed or ``stop`` returns True.
+    """Show a daemon's spectra and sound levels until q is pressed or ``stop`` returns True.
 
     On a terminal: at most 20 pictures a second in the alternate screen; the terminal is restored at
     every end, also by SIGTERM, SIGHUP or an exception. Otherwise: one line a second.
@@ -63,7 +67,7 @@ def view(  # noqa: PLR0913 - all keywords, all optional
     endpoint : str
         Endpoint where the daemon publishes; the daemon may start later.
     prefix : str
-        Prefix of the topics.
+        Prefix of the topics of spectra; sound levels are those of the same sources and channels.
     server_key, key_file : str or None
         For an endpoint with keys, as for ``spectrod.client.subscribe``.
     out, keys : text file or None
@@ -87,7 +91,11 @@ def view(  # noqa: PLR0913 - all keywords, all optional
     """
     out = sys.stdout if out is None else out
     keys = sys.stdin if keys is None else keys
-    subscription = subscribe(endpoint, prefix, server_key=server_key, key_file=key_file)
+    connection = open_subscription(
+        parse_remote(endpoint), prefix, read_credentials(server_key, key_file), None
+    )
+    connection.subscribe(_levels_prefix(prefix))
+    subscription = Subscription(connection, timeout_s=None)
     with subscription, _ended_by_signal() as ended:
         player = _Player(subscription, endpoint)
 
@@ -233,6 +241,7 @@ class _Player:
         self._heard: dict[str, int] = {}  # channel to number of its last frame, over all channels
         self._n_frames = 0
         self._products = _ProductSelection()
+        self._meters = Meters()
         self.scene = Scene(endpoint)
 
     def update(self, wait_s: float) -> None:
@@ -242,6 +251,9 @@ class _Player:
             arrived = [first, *self._subscription.drain()]
             if not self.scene.look.is_paused:
                 self._show([frame for frame in arrived if isinstance(frame, Frame)])
+                for frame in arrived:
+                    if isinstance(frame, LevelsFrame):
+                        self._meters.hear(frame, time.monotonic())
         scene, subscription = self.scene, self._subscription
         scene.now_s = time.monotonic()
         scene.alive = subscription.alive
@@ -251,6 +263,8 @@ class _Player:
         scene.daemon_state = beat.state if beat else None
         scene.waiting_for = beat.waiting_for if beat else ""
         scene.history = list(self._history)
+        if not scene.look.is_paused:
+            scene.meters = self._meters.lines(self._chosen or "", scene.now_s)
 
     def _heartbeat(self) -> HeartbeatHeader | None:
         """Return the heartbeat of the visible source, or the last of any source."""
@@ -268,6 +282,8 @@ class _Player:
         elif key == "p":
             self._products.next()
         else:
+            if key == "r":
+                self._meters.reset()
             unit = scene.frame.header.unit if scene.frame else ""
             scene.look.press(key, unit, self._visible())
 
@@ -280,6 +296,8 @@ class _Player:
         return [row.levels[bounds[0] : bounds[-1]] for row in self._history]
 
     def _show(self, frames: list[Frame]) -> None:
+        if not frames:
+            return  # sound levels may come first, and alone
         self._note_channels(frames)
         of_channel = [frame for frame in frames if _channel(frame) == self._chosen]
         product = self._products.hear([frame.product for frame in of_channel])
@@ -388,7 +406,14 @@ def _status_text(scene: Scene) -> str:
         return f"no signal since {scene.silence_s:.1f} s"
     if scene.waiting_for:
         return f"{scene.frame.source}: {waiting_text(scene)}"
-    return status_line(scene.frame, scene.missed)
+    return "  ".join((status_line(scene.frame, scene.missed), *scene.meters))
+
+
+def _levels_prefix(prefix: str) -> str:
+    """Return the prefix of the sound levels of the channels whose spectra have a prefix."""
+    source, *rest = prefix.removeprefix("spec/").split("/")
+    channel = [] if not rest else rest if len(rest) == 1 else [rest[0], ""]
+    return "/".join(("levels", source, *channel))
 
 
 def _natural_order(name: str) -> tuple[str, int, str]:

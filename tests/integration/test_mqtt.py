@@ -23,6 +23,7 @@ from spectrod.config import (
     AnalysisConfig,
     Config,
     EngineConfig,
+    LevelsConfig,
     PublishConfig,
     SourceConfig,
     SourceTable,
@@ -270,6 +271,35 @@ def test_sensors_are_discovered_and_stay_the_same(mosquitto, watch, bridge, star
         message = late.next(lambda *_: True)
         if message.retain and not message.topic.endswith(("/state", "/bridge")):
             retained.add(message.topic)
+
+
+def test_sound_levels_are_published_and_discovered(mosquitto, watch, bridge, start_daemon):
+    """Each quantity of a product of sound levels has its topic and its sensor."""
+    endpoint = start_daemon(
+        source=SourceConfig(uri="signal:sine,1000,-20", name="tone"),
+        levels=(LevelsConfig("meter", quantities=("LAeq", "LUFS_M"), interval_s=0.5),),
+    ).publisher.endpoints[0]
+    broker = mosquitto()
+    broker.start()
+    watcher = watch(broker)
+    bridge(endpoint, url(broker), "--discovery", "homeassistant", "--subscribe", "levels/")
+    configs, values = {}, {}
+    while len(values) < 2:
+        message = watcher.next(lambda *_: True)
+        if message.topic.startswith("homeassistant/"):
+            configs[message.topic] = json.loads(message.payload)
+        elif message.topic.startswith("spectrod/box/tone/0/meter/"):
+            payload = json.loads(message.payload)
+            if "settling" not in payload["flags"]:
+                values[message.topic] = payload
+    found = {topic.rsplit("/", 1)[1]: (one["value"], one["unit"]) for topic, one in values.items()}
+    assert found == {
+        "LAeq": (pytest.approx(-20.0, abs=0.05), "dBFS"),
+        # K weighting at 1 kHz: 0.69 dB, less the offset of the scale; -3.01 of a sine's mean square
+        "LUFS_M": (pytest.approx(-23.01, abs=0.05), "LUFS"),
+    }
+    sensors = [one for one in configs.values() if one["state_topic"] in values]
+    assert {one["name"] for one in sensors} == {"tone 0 meter LAeq", "tone 0 meter LUFS_M"}
 
 
 def test_a_bridge_that_is_killed_is_offline(mosquitto, watch, bridge, start_daemon):

@@ -12,7 +12,16 @@ import pytest
 from spectrod.bridge.discovery import BANDS_MAX, Discovery, band_name
 from spectrod.bridge.levels import Meter
 from spectrod.bridge.topics import OFFLINE, ONLINE, UNREACHABLE, Topics
-from spectrod.wire.schema import BandFrame, EventMessage, Heartbeat, Meta, decode
+from spectrod.wire.headers import EventHeader, LevelsHeader, TriggerFacts
+from spectrod.wire.schema import (
+    BandFrame,
+    EventMessage,
+    Heartbeat,
+    LevelsFrame,
+    Meta,
+    decode,
+    encode,
+)
 
 TOPICS = Topics("spectrod", "box")
 GOLDEN = json.loads((Path(__file__).parents[1] / "data/golden_v1.json").read_text())
@@ -239,6 +248,72 @@ def test_identities_are_the_same_each_time_and_of_each_name_another(golden):
     assert len({identity for pair in once for identity in pair}) == 6
 
 
+def levels_frame(names, units, values, **fields):
+    header = LevelsHeader(
+        **{
+            "seq": 1, "epoch": 7, "t_utc_ns": 1_767_225_600_000_000_000, "t_mono_ns": 0,
+            "sample_index": 0, "fs": 48000.0, "interval_s": 60.0, "n_samples": 24000,
+            "due_samples": 2880000, "quantities": names, "units": units, "shape": (len(names),),
+            "ref": "0 dB = 20 uPa", "flags": ("partial",), **fields,
+        }
+    )  # fmt: skip
+    return LevelsFrame("levels/mic1/0/meter/", header, np.array(values), missed=3)
+
+
+def test_each_sound_level_has_a_topic_of_its_own():
+    """A value is sent with its unit, time, flags and losses; what is not finite is null."""
+    frame = levels_frame(("LAeq", "LUFS_S", "rms"), ("dB SPL", "LUFS", "FS"),
+                         [62.347, np.nan, 0.1234567])  # fmt: skip
+    level, loudness, rms = Topics("spectrod", "box", retain=True).quantities(frame)
+    assert (level.topic, level.retain) == ("spectrod/box/mic1/0/meter/LAeq", True)
+    assert json.loads(level.payload) == {
+        "node": "box",
+        "source": "mic1",
+        "channel": "0",
+        "product": "meter",
+        "quantity": "LAeq",
+        "value": 62.35,
+        "unit": "dB SPL",
+        "time": "2026-01-01T00:00:00.000Z",
+        "seconds": 0.5,
+        "flags": ["partial"],
+        "missed": 3,
+        "restarts": 0,
+    }
+    assert json.loads(loudness.payload)["value"] is None
+    assert json.loads(rms.payload)["value"] == 0.123457
+
+
+def test_each_sound_level_is_a_sensor():
+    """A sensor has the unit and, for sound pressure levels alone, the class; LAeq is in dBA."""
+    names = ("LAeq", "L90", "LCpeak", "LAE", "LUFS_S", "rms", "of_a_later_version")
+    units = ("dB SPL", "dB SPL", "dB SPL", "dB re (20 uPa)^2 s", "LUFS", "FS", "dB SPL")
+    frame = levels_frame(names, units, [1.0] * len(names))
+    discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
+    found = [json.loads(one.payload) for one in discovery.quantity_sensors(frame)]
+    shown = [(one["unit_of_measurement"], one.get("device_class")) for one in found]
+    pressure = "sound_pressure"
+    assert shown == [
+        *(("dBA", pressure), ("dBA", pressure), ("dB", pressure), ("dB re (20 uPa)^2 s", None)),
+        *(("LUFS", None), ("FS", None), ("dB", pressure)),
+    ]
+    topics = {one.topic: json.loads(one.payload) for one in TOPICS.quantities(frame)}
+    for name, config in zip(names, found, strict=True):
+        assert config["name"] == f"mic1 0 meter {name}"
+        assert look_up(config["value_template"], topics[config["state_topic"]]) == 1.0
+        assert (config["expire_after"], config["state_class"]) == (180, "measurement")
+        assert config["availability"][1] == {"topic": "spectrod/box/mic1/availability"}
+    assert len({config["unique_id"] for config in found}) == len(names)
+
+
+def test_names_that_are_no_part_of_a_topic_are_left_out():
+    """A quantity whose name would change the topic is neither sent nor described."""
+    frame = levels_frame(("LAeq", "a/b", "#", "+", ""), ("dB",) * 5, [1.0] * 5)
+    discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
+    assert len(list(TOPICS.quantities(frame))) == 1
+    assert len(list(discovery.quantity_sensors(frame))) == 1
+
+
 def test_very_many_bands_are_no_sensors(golden):
     """More bands than a dashboard can show are published but get no sensors."""
     bands = golden["bands"]
@@ -257,3 +332,34 @@ def test_octaves_have_their_usual_names(hertz, name):
     assert band_name(hertz) == name
     assert band_name(123.4) == "123.4 Hz"
     assert band_name(0.0) == "0 Hz"
+
+
+def test_an_event_of_a_trigger_has_its_numbers():
+    """The numbers of a trigger's event are an object of its own; other events have none."""
+    facts = TriggerFacts(
+        name="hum",
+        kind="band",
+        state="begun",
+        product="dbfs",
+        channel="0",
+        f_min_hz=45.0,
+        f_max_hz=55.0,
+        frequency_hz=None,
+        level=-30.5,
+        threshold=-40.0,
+        unit="dBFS",
+        begin_utc_ns=1,
+        end_utc_ns=2,
+        peak_utc_ns=1,
+        duration_s=0.5,
+    )
+    header = EventHeader(
+        seq=0, epoch=1, t_utc_ns=0, number=0, kind="trigger.begun", text="x", trigger=facts
+    )
+    sent = decode(encode(EventMessage("event/mic/", header)))
+    assert sent.header.trigger == facts
+    payload = json.loads(Topics("p", "n").event(sent).payload)
+    assert payload["trigger"] == msgspec.to_builtins(facts)
+    plain = EventMessage("event/mic/", msgspec.structs.replace(header, trigger=msgspec.UNSET))
+    assert "trigger" not in json.loads(Topics("p", "n").event(plain).payload)
+    assert b'trigger":' not in encode(plain)[1]

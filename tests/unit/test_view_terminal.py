@@ -16,10 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from spectrod.levels import LevelRow, parse_quantity
 from spectrod.stats import CaptureStats, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.view.axes import frequency_axis
 from spectrod.view.terminal import Terminal, view
+from spectrod.wire.interval_encoder import IntervalEncoder
 from spectrod.wire.publisher import Publisher
 
 TIMEOUT_S = 20.0
@@ -145,6 +147,54 @@ def test_a_spectrum_is_shown_and_q_ends(publisher, open_screen, feed):
     assert screen.end() == 0
 
 
+METER = IntervalEncoder(
+    *("mic", (), "meter", [parse_quantity("LAeq"), parse_quantity("true_peak")]),
+    fs=48000.0,
+    interval_s=1.0,
+    calibrations=(None, None),
+)
+
+
+def submit_levels(publisher, k=0):
+    values = np.array([[-20.0 - k, -30.0], [-3.0 - k, -9.0]])
+    row = LevelRow(0, 48000, 48000, 0, 1.0, values, np.array([1, 0], np.uint8))
+    publisher.sources[0].submit_interval(METER, row, 0)
+
+
+def test_levels_have_a_line_below_the_head(publisher, open_screen, feed):
+    """The channel's sound levels have a line with held peaks, which r resets."""
+    screen = open_screen(publisher.endpoints[0])
+
+    def feed_both(k=0):
+        feed()
+        submit_levels(publisher, k)
+
+    screen.wait_for(b"meter  LAeq -20.0 dBFS  true_peak -3.0 (max -3.0) dBTP  overload", feed_both)
+    screen.wait_for(b"true_peak -4.0 (max -3.0)", lambda: feed_both(1))
+    screen.key(b"r")
+    screen.wait_for(b"true_peak -4.0 (max -4.0)", lambda: feed_both(1))
+    screen.key(b"2")
+    screen.wait_for(b"meter  LAeq -30.0 dBFS  true_peak -9.0 (max -9.0) dBTP\x1b", feed_both)
+    screen.key(b"q")
+    assert screen.end() == 0
+
+
+def test_levels_are_part_of_a_line_without_a_terminal(publisher, feed, tmp_path):
+    """In a file the sound levels follow the spectrum in its line."""
+    lines = tmp_path / "lines"
+
+    def stop():
+        feed()
+        submit_levels(publisher)
+        return "meter" in lines.read_text()
+
+    with lines.open("w") as out:
+        view(publisher.endpoints[0], out=out, keys=io.StringIO(), stop=stop)
+    last = lines.read_text().splitlines()[-1]
+    assert last.startswith("mic/0  peak 1500.0 Hz")
+    assert last.endswith("  meter  LAeq -20.0 dBFS  true_peak -3.0 (max -3.0) dBTP  overload")
+
+
 def middle_frequencies():
     """Return the labels under the middle of the axis, in a window of 100 columns."""
     axis = frequency_axis(SPEC.fs, SPEC.nfft, 92, 0, (0.25, 0.75))
@@ -159,7 +209,7 @@ def test_keys_change_the_picture(publisher, open_screen, feed):
     screen = open_screen(publisher.endpoints[0])
     screen.wait_for(b"? help", feed)
     screen.key(b"?")
-    screen.wait_for(b"reset levels and frequencies", feed)
+    screen.wait_for(b"reset levels, frequencies and peaks", feed)
     screen.key(b"?")
     screen.wait_for(b"? help", feed)
     screen.key(3 * b"\x1b[A")
