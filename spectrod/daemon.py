@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from spectrod.analysis.stream import FrameStream
 from spectrod.config import Config, SourceTable
@@ -17,6 +18,7 @@ from spectrod.recording.recorders import Recorders
 from spectrod.recording.state_folder import state_folder
 from spectrod.source_runner import GIVE_UP_S, Shared, SourceRunner
 from spectrod.stats import Stats
+from spectrod.triggers.config import MASKS_FOLDER
 from spectrod.wakeup import Wakeup
 from spectrod.wire.access import Access
 from spectrod.wire.publisher import Publisher
@@ -95,8 +97,8 @@ class Daemon:
         self._switching = threading.Lock()
         self._is_stopping = False
         publish, tables = config.publish, config.all_sources
-        folder = state_folder(config.control.state_folder) / _RECORDINGS_FOLDER
-        self.recorders = Recorders(folder, self.events)
+        state = state_folder(config.control.state_folder)
+        self.recorders = Recorders(state / _RECORDINGS_FOLDER, self.events)
         self._recordings = config.recordings
         with ExitStack() as undo:
             self.access = Access(config.security, events=self.events)
@@ -119,6 +121,7 @@ class Daemon:
                 self.progress,
                 self._changing,
                 is_alone=lambda: len(self.runners) == 1,
+                masks=state / MASKS_FOLDER,
                 on_pipeline=self._update_recorders,
             )
             self.runners: tuple[SourceRunner, ...] = ()
@@ -257,6 +260,10 @@ class Daemon:
             first = min(self.runners, key=lambda m: m.ended_s if m.failure else math.inf)
             if first.failure:
                 raise first.failure
+
+    def trigger_facts(self) -> list[dict[str, Any]]:
+        """Return the state of each trigger of each source in built-in types."""
+        return [one for runner in self.runners for one in runner.triggers.facts()]
 
     def stats(self) -> tuple[Stats, ...]:
         """Return a snapshot of each source's counters, in their order."""

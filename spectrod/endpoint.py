@@ -74,6 +74,27 @@ def parse_endpoint(text: str) -> Endpoint:
     raise ConfigError(f"endpoint={text!r}: must be tcp://HOST:PORT or ipc://PATH")
 
 
+def parse_listen(text: str, *, insecure: bool = False) -> Endpoint:
+    """Parse ``HOST:PORT`` of ``http.listen``.
+
+    Raises
+    ------
+    ConfigError
+        If it is malformed, or other machines could reach it and insecure is not set.
+    """
+    name = f"http.listen={text!r}"
+    try:
+        endpoint = parse_endpoint(f"tcp://{text}")
+    except ConfigError as error:
+        raise ConfigError(f"{name}: must be HOST:PORT, such as 127.0.0.1:9733") from error
+    if not (insecure or endpoint.is_local):
+        raise ConfigError(
+            f"{name}: anyone on the network could read the metrics; bind to 127.0.0.1, or allow it "
+            "with http.insecure = true"
+        )
+    return endpoint
+
+
 def parse_raw32(text: str) -> tuple[Endpoint, str]:
     """Parse ``ENDPOINT TOPIC``: the destination of plain vectors, and their topic.
 

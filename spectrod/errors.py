@@ -1,6 +1,9 @@
 """All errors that spectrod raises on purpose, each with the exit code of a command."""
 
+from collections.abc import Sequence
 from os import PathLike, fspath
+
+_LINES_IN_TEXT = 20
 
 
 class SpectrodError(Exception):
@@ -8,9 +11,35 @@ class SpectrodError(Exception):
 
     exit_code = 2
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The text; an error of several mistakes has a line for each."""
+        return (str(self),)
+
 
 class ConfigError(SpectrodError, ValueError):
     """A setting, argument or array breaks a rule."""
+
+
+class SettingsError(ConfigError):
+    """Settings break rules.
+
+    Parameters
+    ----------
+    lines : sequence of str
+        One for each mistake; the text has the first 20.
+    """
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        n_more = len(lines) - _LINES_IN_TEXT
+        more = [f"and {n_more} more"] if n_more > 0 else []
+        super().__init__("; ".join([*lines[:_LINES_IN_TEXT], *more]))
+        self._lines = tuple(lines)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """A line for each mistake."""
+        return self._lines
 
 
 class InputError(SpectrodError, ValueError):

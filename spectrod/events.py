@@ -3,8 +3,9 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from spectrod.text import printable
 
@@ -28,6 +29,8 @@ class Event:
     """Name of the source; empty for an event of the daemon."""
     who: str = ""
     """Peer that caused it; empty if none did."""
+    trigger: Mapping[str, Any] | None = None
+    """Numbers of a trigger's event, fields of ``wire.headers.TriggerFacts``; None for others."""
 
 
 class EventLog:
@@ -45,11 +48,19 @@ class EventLog:
         self._next_number = 0
         self._lock = threading.Lock()
 
-    def add(self, kind: str, text: str, *, source: str = "", who: str = "") -> Event:
+    def add(
+        self,
+        kind: str,
+        text: str,
+        *,
+        source: str = "",
+        who: str = "",
+        trigger: Mapping[str, Any] | None = None,
+    ) -> Event:
         """Add an event with the current time; the texts are made ``printable``."""
         text, who = printable(text), printable(who, _WHO_MAX_CHARS)
         with self._lock:
-            event = Event(self._next_number, time.time_ns(), kind, text, source, who)
+            event = Event(self._next_number, time.time_ns(), kind, text, source, who, trigger)
             self._next_number += 1
             self._events.append(event)
         self._on_event()

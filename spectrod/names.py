@@ -18,9 +18,14 @@ def check_name(what: str, name: str) -> str:
     ConfigError
         If it has other characters than letters, digits, dot, underscore and hyphen, or over 64.
     """
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise ConfigError(f"{what}={name!r}: must be 1 to 64 of A-Z a-z 0-9 . _ -")
     return name
+
+
+def is_name(name: str) -> bool:
+    """Return whether a name is valid in a topic, see ``check_name``."""
+    return _NAME.fullmatch(name) is not None
 
 
 def check_channel_names(names: Sequence[str]) -> None:

@@ -14,14 +14,23 @@ import numpy as np
 
 from spectrod.analysis.engine import Engine
 from spectrod.analysis.live_engine import LiveEngine
+from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.samples import to_float32
+from spectrod.analysis.self_check import ERROR_MAX, SelfCheck
 from spectrod.analysis.stream import FrameStream
 from spectrod.demand import Demand
-from spectrod.errors import ConfigError, InputError, SpectrodError, UnavailableError
+from spectrod.errors import (
+    ConfigError,
+    DeviceError,
+    InputError,
+    SpectrodError,
+    UnavailableError,
+)
+from spectrod.latency import LatencyHistogram
 from spectrod.source import Source
 from spectrod.stats import CaptureStats, State, Stats
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
-from spectrod.units import Float32Array
+from spectrod.units import NS_PER_S, Float32Array
 from spectrod.wakeup import Wakeup
 from spectrod.worker import Worker
 
@@ -59,6 +68,18 @@ class Tap(Protocol):
         """Accept a block before it is analysed; the block must not be changed."""
 
 
+class ChannelLevels(Protocol):
+    """Levels of samples; see ``spectrod.source.checks``."""
+
+    @property
+    def rms_dbfs(self) -> tuple[float, ...]:
+        """Level of each channel [dBFS]."""
+
+    @property
+    def peak_dbfs(self) -> tuple[float, ...]:
+        """Highest magnitude of each channel [dBFS]."""
+
+
 class Checks(Protocol):
     """Checks that only report on samples; see ``spectrod.source.checks``."""
 
@@ -69,6 +90,10 @@ class Checks(Protocol):
     @property
     def clipped_samples(self) -> int:
         """Samples at full scale in runs of three or more, over all channels."""
+
+    @property
+    def level(self) -> "ChannelLevels":
+        """Level and peak of each channel in the last second."""
 
     def look(self, samples: Float32Array) -> list[str]:
         """Check (channels, n) samples [FS]; return log lines on started and ended conditions."""
@@ -123,6 +148,8 @@ class Pipeline:
         End the stream at samples that are not finite, or treat them as a gap.
     checks : Checks, optional
         Checks all samples; the findings are logged.
+    self_check : SelfCheck, optional
+        Checks rows against NumPy; an engine whose rows are wrong counts as failed.
     on_change : callable
         Called by a thread of the source when ``Source.capture`` changes; must not block.
     on_end : callable
@@ -135,6 +162,10 @@ class Pipeline:
     ----------
     read_samples, missing_samples : int
         Samples per channel, from ``first_sample`` on, that were read and that gaps left out.
+    capture_latency : LatencyHistogram
+        Time from the last sample of a block to its reading by the analysis; of live sources only.
+    analysis_latency : LatencyHistogram
+        Time that the analysis of a block took, with waiting for the device.
     """
 
     def __init__(  # noqa: PLR0913 - wires all stages
@@ -149,6 +180,7 @@ class Pipeline:
         max_samples: int | None = None,
         on_nonfinite: Literal["raise", "gap"] = "raise",
         checks: Checks | None = None,
+        self_check: SelfCheck | None = None,
         on_change: Callable[[], None] = lambda: None,
         on_end: Callable[[], None] = lambda: None,
         note: Callable[[str, str], None] = lambda _kind, _text: None,
@@ -165,13 +197,15 @@ class Pipeline:
         self._on_nonfinite: Literal["raise", "gap"] = on_nonfinite
         self._first_sample = first_sample
         self._max_samples = max_samples
-        self._checks = checks
+        self._checks, self._self_check = checks, self_check
         self._on_change, self._on_end = on_change, on_end
         self._note = note
         self._noted = (0, 0, 0, 0)
         self._note_due_s = -math.inf
         self._frames = 0
         self.read_samples = self.missing_samples = 0
+        self._read_utc_ns = 0
+        self.capture_latency, self.analysis_latency = LatencyHistogram(), LatencyHistogram()
         self._state: State = "starting"
         self.failure: SpectrodError | None = None
         self._stopping = False
@@ -364,6 +398,11 @@ class Pipeline:
         return self._coming_specs
 
     @property
+    def longest_block_s(self) -> float:
+        """Longest block that taps receive [s]; rows of its samples follow it."""
+        return self._read_samples / self.spec.fs
+
+    @property
     def finished(self) -> bool:
         """True if no batch will follow: all were passed on, or the pipeline ended early."""
         return self._state in ("finished", "failed", "stopped")
@@ -401,9 +440,14 @@ class Pipeline:
             gap_samples=self._stream.gap_samples,
             ring_peak=self.ring.peak_fill,
             engine_failures=self._stream.engine_failures,
+            self_checks=self._self_check.count if self._self_check else 0,
+            self_check_error=self._self_check.largest_error if self._self_check else None,
             capture=capture,
             checks=checks.active if checks else (),
             clipped_samples=checks.clipped_samples if checks else 0,
+            level_dbfs=checks.level.rms_dbfs if checks else (),
+            peak_dbfs=checks.level.peak_dbfs if checks else (),
+            last_sample_utc_ns=self._read_utc_ns,
             name=self.source.name,
             products=self._products,
             unit=self.specs[0].unit,
@@ -453,6 +497,7 @@ class Pipeline:
             if block is None:
                 # It is unknown when more samples come, so no frame waits for them.
                 self._hand_on(self._stream.flush())
+                self._run_self_check()
                 self._await_samples()
                 continue
             if block.sample_index - block.lost_samples < self._first_sample:
@@ -467,13 +512,38 @@ class Pipeline:
                 n_left -= block.span_samples
             self.missing_samples += block.lost_samples
             self.read_samples += block.n_samples
+            self._note_arrival(block)
             self._take_changes()
             self._check(block)
             if self._tapping:
                 self._hand_to_taps(block)
-            self._hand_on(self._stream.push(block))
+            if self._self_check:
+                self._self_check.take(block, self._stream)
+            before_s = time.perf_counter()
+            batches = self._stream.push(block)
+            self.analysis_latency.add(time.perf_counter() - before_s)
+            self._hand_on(batches)
             self._note_losses()
         self._hand_on(self._stream.finish())
+
+    def _note_arrival(self, block: Block) -> None:
+        self._read_utc_ns = time.time_ns()
+        if self.source.is_live:
+            end_ns = block.t_mono_ns + block.n_samples / self.spec.fs * NS_PER_S
+            self.capture_latency.add((time.monotonic_ns() - end_ns) / NS_PER_S)
+
+    def _run_self_check(self) -> None:
+        """Recompute a row, when no samples wait."""
+        check = self._self_check
+        if not (check and check.is_ready):
+            return
+        error = check.run(self._stream.layout)
+        name = self._stream.engine.name
+        if error is None or error <= ERROR_MAX or name == NumpyEngine.name:
+            return  # the device may have failed since the row
+        text = f"{name}: a row is wrong: error {error:.2g} relative to float64, over {ERROR_MAX:g}"
+        self._note("engine.wrong", text)
+        self._stream.distrust(DeviceError(text))
 
     def _await_samples(self) -> None:
         """Wait for samples or, while nothing is computed, for a change."""
@@ -528,10 +598,14 @@ class Pipeline:
         stream = self._next_stream.pop()
         stream.inherit_counts(self._stream)
         self._stream = stream
+        if self._self_check:
+            self._self_check.reset()
         self._proven = frozenset()
         self.demand.touch()
 
     def _hand_on(self, batches: list[SpectrumBatch]) -> None:
+        if self._self_check:
+            self._self_check.note(batches)
         overflows, suspected = self.ring.overflows, self.ring.suspected
         for batch in batches:
             self._frames += batch.n_frames

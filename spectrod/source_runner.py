@@ -8,12 +8,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.live_engine import LiveEngine
+from spectrod.analysis.self_check import SelfCheck
 from spectrod.analysis.stream import FrameStream
 from spectrod.analysis.warm_up import warm_up, warm_up_in_process
 from spectrod.backoff import Backoff
@@ -21,8 +23,10 @@ from spectrod.config import AnalysisConfig, EngineConfig, SourceTable
 from spectrod.demand import Demand
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.events import EventLog
-from spectrod.levels import LevelRow
-from spectrod.live_levels import LiveLevels
+from spectrod.interval_values import IntervalRow
+from spectrod.latency import LatencyCounts
+from spectrod.live_meters import LiveMeter, MeteredSource
+from spectrod.live_triggers import LiveTriggers
 from spectrod.pipeline import Pipeline
 from spectrod.source import Source, open_source, specs_of
 from spectrod.source.checks import ContentChecks
@@ -35,7 +39,7 @@ from spectrod.types import (
     rows_leave_out,
 )
 from spectrod.wakeup import Wakeup
-from spectrod.wire.level_encoder import LevelEncoder
+from spectrod.wire.interval_encoder import IntervalEncoder
 from spectrod.wire.publisher import Publisher
 from spectrod.worker import Worker
 
@@ -63,6 +67,8 @@ class Shared:
     """Held while a source starts and while analyses change, which must not overlap."""
     is_alone: Callable[[], bool]
     """Returns True if the daemon has only one source."""
+    masks: Path
+    """Folder of learned masks."""
     on_pipeline: Callable[[], None] = lambda: None
     """Called when a source's pipeline is created, before its start, and when it has ended."""
 
@@ -89,6 +95,8 @@ class SourceRunner:
         The settings in force.
     pipeline : Pipeline or None
         None until the source has been opened.
+    triggers : LiveTriggers
+        The triggers of its spectra.
     demand : Demand
         Demand of subscribers and leases for the source, and whether it is paused.
     ended_s : float
@@ -112,11 +120,13 @@ class SourceRunner:
         self._search: Worker | None = None
         self._feed: SourcePublisher | None = None
         self._checks: ContentChecks | None = None
-        self._levels: tuple[LiveLevels, ...] = ()
+        self._meters: tuple[LiveMeter, ...] = ()
+        self.triggers = LiveTriggers(shared.events, shared.masks)
         self.ended_s = math.inf
         self.demand = Demand(frozenset())
         self.pipeline: Pipeline | None = None
         table.check_calibration()  # raise errors now, not when the source is found
+        self.triggers.check_masks(table)
         source = self._open()
         self.name = source.name if source else _topic_name(table)
         if source:
@@ -149,7 +159,7 @@ class SourceRunner:
         if self.pipeline:
             self.pipeline.start()
             return
-        _log.warning("%s: waiting: %s", self.name, self._waiting_for)
+        _log.warning("%s: waiting: %s", self.name, self._waiting_for, extra=self._about("waiting"))
         self._report_change()
         self._search = Worker(f"search for {self.name}", self._find, self._search_ended)
         self._search.start()
@@ -170,6 +180,7 @@ class SourceRunner:
             _log.warning("%s: still looking for the source: not waited for", self.name)
         if self.pipeline:
             self.pipeline.stop()
+            self.triggers.stop(self.pipeline)
 
     def is_source_of(self, table: SourceTable) -> bool:
         """Return True if a table describes this source, whatever its analyses."""
@@ -187,11 +198,13 @@ class SourceRunner:
         """
         if self.pipeline is None:
             return None
-        if table.levels != self.table.levels:
-            self._open_levels(table, self.pipeline.source)  # raises errors before the change
+        if _named_values(table) != _named_values(self.table):
+            self._open_meters(table, self.pipeline.source)  # raises errors before the change
+        specs = specs_of(table, self.pipeline.source)
+        if table.triggers:
+            self.triggers.open(table, specs)  # the same
         if _analyses(table) == _analyses(self.table):
             return None
-        specs = specs_of(table, self.pipeline.source)
         # On a device that was requested, compile before the change: compiling at the first launch
         # would stop the analysis for seconds.
         engine = self.pipeline.engine
@@ -202,63 +215,58 @@ class SourceRunner:
 
     def change_to(self, table: SourceTable, stream: FrameStream | None) -> None:
         """Change to the analyses of a table of this source, prepared by ``prepare``."""
-        has_changed = table.levels != self.table.levels
+        has_changed = _named_values(table) != _named_values(self.table)
+        has_new_triggers = bool(stream) or table.triggers != self.table.triggers
         self.table = table
         if self.pipeline and stream:
             self.pipeline.change_to(stream)
         if self.pipeline and has_changed:
-            for levels in self._levels:
-                self.pipeline.untap(levels)
-            self._levels = self._open_levels(table, self.pipeline.source)
+            for meter in self._meters:
+                self.pipeline.untap(meter)
+            self._meters = self._open_meters(table, self.pipeline.source)
             self._tap(self.pipeline)
+        if self.pipeline and has_new_triggers:
+            found = self.triggers.open(table, self.pipeline.coming_specs)
+            self.triggers.run(self.pipeline, found)
         if self.pipeline and (stream or has_changed):
             self._offer(self.pipeline)
 
-    # ---- sound levels
+    # ---- named values
 
-    def _open_levels(self, table: SourceTable, source: Source) -> tuple[LiveLevels, ...]:
-        """Create the sound levels of a table; raises ConfigError."""
-        if source.is_iq:
-            if table.levels:
-                _log.warning("%s: I/Q samples have no sound levels", source.name)
-            return ()
-        calibrations = table.calibrations(source.channels) or (None,) * source.channels
-        for one in table.levels:
-            if any(found is not None and found.response is not None for found in calibrations):
-                _log.warning(
-                    "%s: levels.%s: the frequency response of the calibration is not applied to "
-                    "sound levels",
-                    source.name,
-                    one.name,
-                )
-        return tuple(
-            LiveLevels(
-                one,
-                source.name,
-                table.channel_names,
-                fs=source.fs,
-                calibrations=calibrations,
-                demand=self.demand,
-                submit=self._submit_levels,
-            )
-            for one in table.levels
-        )
+    def _open_meters(self, table: SourceTable, source: Source) -> tuple[LiveMeter, ...]:
+        """Create the meters of a table; raises ConfigError."""
+        return MeteredSource(source, table, self.demand, self._submit_interval).meters()
 
     def _tap(self, pipeline: Pipeline) -> None:
-        for levels in self._levels:
-            pipeline.tap(levels, partial(self._levels_failed, levels.name))
+        for meter in self._meters:
+            pipeline.tap(meter, partial(self._meter_failed, meter.name))
 
-    def _levels_failed(self, name: str, error: SpectrodError) -> None:
-        _log.error("%s: levels.%s: %s", self.name, name, error)
+    def _meter_failed(self, name: str, error: SpectrodError) -> None:
+        _log.error("%s: %s: %s", self.name, name, error)
 
-    def _submit_levels(self, encoder: LevelEncoder, row: LevelRow, t_mono_ns: int) -> None:
+    def _submit_interval(self, encoder: IntervalEncoder, row: IntervalRow, t_mono_ns: int) -> None:
         if self._feed:
-            self._feed.submit_levels(encoder, row, t_mono_ns)
+            self._feed.submit_interval(encoder, row, t_mono_ns)
 
     def _offer(self, pipeline: Pipeline) -> None:
         """Announce all products to subscribers."""
         if self._feed:
-            self._feed.offer(pipeline.coming_specs, [one.encoder for one in self._levels])
+            self._feed.offer(pipeline.coming_specs, [one.encoder for one in self._meters])
+
+    def reload_mask(self, name: str) -> bool:
+        """Restart the triggers if one names this learned mask; return whether one does.
+
+        Raises
+        ------
+        ConfigError
+            If the mask does not fit; the triggers go on with the old one.
+        """
+        if self.pipeline is None or all(one.mask != name for one in self.table.triggers):
+            return False
+        with self._shared.changing:
+            found = self.triggers.open(self.table, self.pipeline.coming_specs)
+            self.triggers.run(self.pipeline, found)
+        return True
 
     # ---- demand
 
@@ -277,7 +285,7 @@ class SourceRunner:
             If the source was never opened.
         """
         pipeline = self._opened()
-        if product in (one.name for one in self._levels):
+        if product in (one.name for one in self._meters):
             self.demand.lease(product, seconds)
         else:
             pipeline.lease(product, seconds)
@@ -298,7 +306,7 @@ class SourceRunner:
         self._report_change()
 
     def reset(self, product: str = "") -> None:
-        """Restart averages, holds and sound levels, of a product or of all; any thread.
+        """Restart averages, holds and intervals, of a product or of all; any thread.
 
         Raises
         ------
@@ -308,9 +316,9 @@ class SourceRunner:
             If the source was never opened.
         """
         pipeline = self._opened()
-        chosen = [one for one in self._levels if product in ("", one.name)]
-        for levels in chosen:
-            levels.restart()
+        chosen = [one for one in self._meters if product in ("", one.name)]
+        for meter in chosen:
+            meter.restart()
         if not (product and chosen):
             pipeline.reset(product)
 
@@ -320,6 +328,18 @@ class SourceRunner:
         return self.pipeline
 
     # ---- state
+
+    def latencies(self) -> dict[str, LatencyCounts]:
+        """Return the latency of each stage; none before the source was opened. Any thread."""
+        pipeline, feed = self.pipeline, self._feed
+        stages = {}
+        if pipeline and pipeline.source.is_live:
+            stages["capture"] = pipeline.capture_latency
+        if pipeline:
+            stages["analysis"] = pipeline.analysis_latency
+        if feed:
+            stages |= {"queue": feed.queue_latency, "publish": feed.publish_latency}
+        return {stage: histogram.snapshot() for stage, histogram in stages.items()}
 
     @property
     def ended(self) -> bool:
@@ -335,14 +355,15 @@ class SourceRunner:
         """Return a snapshot of the counters; any thread may call it."""
         pipeline, feed = self.pipeline, self._feed
         stats = pipeline.stats() if pipeline else self._stats_without_source()
-        wanted = tuple(one.name for one in self._levels if one.is_wanted)
+        wanted = tuple(one.name for one in self._meters if one.is_wanted)
         return replace(
             stats,
-            products=(*stats.products, *(one.name for one in self._levels)),
+            products=(*stats.products, *(one.name for one in self._meters)),
             computed=(*stats.computed, *wanted),
             state="failed" if self._failure else stats.state,
             name=self.name,
             messages=feed.messages if feed else 0,
+            last_message_utc_ns=feed.last_message_utc_ns if feed else 0,
             dropped=feed.dropped if feed else 0,
             heartbeats=feed.heartbeats if feed else 0,
             subscribers=self._shared.publisher.subscribers,
@@ -360,6 +381,8 @@ class SourceRunner:
             undo.callback(source.stop)
             source.left_out.report_to(self._note_left_out)
             specs = specs_of(self.table, source)
+            self.triggers.source_name = source.name
+            triggers = self.triggers.open(self.table, specs)
             engine = self._open_engine(source.name)
             undo.callback(engine.close)
             if not isinstance(engine, LiveEngine):
@@ -383,12 +406,14 @@ class SourceRunner:
                 progress=self._shared.progress,
                 on_nonfinite="gap",
                 checks=self._checks,
+                self_check=SelfCheck(source.fs) if is_paced else None,
                 on_change=self._report_change,
                 on_end=self._note_end,
                 note=self._note,
             )
-            self._levels = self._open_levels(self.table, source)
+            self._meters = self._open_meters(self.table, source)
             self._tap(pipeline)
+            self.triggers.run(pipeline, triggers)
             undo.pop_all()
         return pipeline
 
@@ -402,18 +427,23 @@ class SourceRunner:
         self.ended_s = time.monotonic()
         # With one source the exit error already says it.
         if self.failure and not self._shared.is_alone():
-            _log.error("%s: failed: %s", self.name, self.failure)
+            _log.error("%s: failed: %s", self.name, self.failure, extra=self._about("failed"))
         if self.failure:
             self._note("source.failed", str(self.failure))
         else:
-            _log.info("%s: the source has ended", self.name)
+            _log.info("%s: the source has ended", self.name, extra=self._about("ended"))
             self._note("source.ended", "the source has ended")
+        self.triggers.end_events()
         self._shared.on_pipeline()
         self._report_change()
 
     def _note_left_out(self, line: str) -> None:
-        _log.warning("%s: %s", self.name, line)
+        _log.warning("%s: %s", self.name, line, extra=self._about("left_out"))
         self._note("source.left_out", line)
+
+    def _about(self, event: str) -> dict[str, object]:
+        """Return the ``extra`` of a log record about this source."""
+        return {"about": {"source": self.name, "event": f"source.{event}"}}
 
     def _note(self, kind: str, text: str) -> None:
         self._shared.events.add(kind, text, source=self.name)
@@ -472,7 +502,9 @@ class SourceRunner:
         if source is not None and self._start_in_turn(source):
             return True
         if self._waiting_for != before:
-            _log.warning("%s: waiting: %s", self.name, self._waiting_for)
+            _log.warning(
+                "%s: waiting: %s", self.name, self._waiting_for, extra=self._about("waiting")
+            )
             self._report_change()
         return False
 
@@ -505,16 +537,28 @@ class SourceRunner:
             self._waiting_for = str(error)
             return False
         self._offer(self.pipeline)
-        _log.info("%s: there: %s, %g Hz", self.name, source.description, source.fs)
+        text = f"{self.name}: there: {source.description}, {source.fs:g} Hz"
+        _log.info("%s", text, extra=self._about("back"))
         self._report_change()
         return True
 
 
 def _source(table: SourceTable) -> SourceTable:
-    """Return a table without its name, its analyses and its sound levels."""
+    """Return a table without its name and its products."""
     return msgspec.structs.replace(
-        table, name="", analysis=AnalysisConfig(), products=(), levels=()
+        table,
+        name="",
+        analysis=AnalysisConfig(),
+        products=(),
+        levels=(),
+        features=(),
+        tones=(),
+        triggers=(),
     )
+
+
+def _named_values(table: SourceTable) -> tuple[object, ...]:
+    return table.levels, table.features, table.tones
 
 
 def _analyses(table: SourceTable) -> tuple[object, ...]:

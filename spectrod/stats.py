@@ -78,6 +78,10 @@ class Stats:
     """Highest fill of the ring when it was read, 0 to 1."""
     engine_failures: int = 0
     """Engine failures after which NumPy continued, without a lost frame."""
+    self_checks: int = 0
+    """Rows that were recomputed by NumPy in float64 for comparison."""
+    self_check_error: float | None = None
+    """Largest relative L2 error of these rows' power [1]; None before the first."""
     capture: CaptureStats = CaptureStats()
     checks: tuple[str, ...] = ()
     """Current findings of the content checks, such as ``silent: 0``; see
@@ -102,6 +106,15 @@ class Stats:
     """Unit of the main product; those of different channels are joined by commas."""
     cal_id: str = ""
     """Identity of the calibration, likewise; empty without one."""
+    last_sample_utc_ns: int = 0
+    """System time when the analysis last read samples [ns since 1970]; 0 before the first."""
+    last_message_utc_ns: int = 0
+    """System time when a message with values was last sent [ns since 1970]; 0 before the first."""
+    level_dbfs: tuple[float, ...] = ()
+    """Level of each channel's samples over the last whole second [dBFS]; empty before the first,
+    and of sources that are not checked: those that are read at full speed."""
+    peak_dbfs: tuple[float, ...] = ()
+    """Highest magnitude of each channel's samples in that second [dBFS]: 0 is full scale."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", printable(self.source))

@@ -136,7 +136,7 @@ class _Soak:
         """Start the pipeline, and yield rows at equal intervals."""
         self._pipeline.start()
         self._wait_until(time.monotonic() + _BEGIN_S)
-        meter, start_s = _Meter(_capture_process()), time.monotonic()
+        meter, start_s = _ResourceMeter(_capture_process()), time.monotonic()
         rows: list[Row] = []
         for number in range(1, _SAMPLINGS + 1):
             self._wait_until(start_s + self._seconds * number / _SAMPLINGS)
@@ -186,7 +186,7 @@ class _Soak:
         }
 
 
-class _Meter:
+class _ResourceMeter:
     """Resource use of this process and the capture process, from creation on."""
 
     def __init__(self, capture: int) -> None:

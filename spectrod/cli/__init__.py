@@ -26,6 +26,7 @@ _COMMANDS = {
     "run": "the daemon, in the foreground: analyse a source and publish its spectra",
     "record": "turn sound or stored spectra into pictures, data files and sound files",
     "levels": "measure sound levels, loudness and peaks of intervals",
+    "features": "measure spectral features and acoustic indices of intervals",
     "convert": "turn a recording of spectra into other formats and pictures",
     "view": "watch a running daemon's spectrum and waterfall in the terminal",
     "ctl": "query or change a running daemon",
@@ -36,6 +37,7 @@ _COMMANDS = {
     "mqtt": "publish the levels, states and events of a daemon to an MQTT broker",
     "devices": "list audio inputs and OpenCL devices, and mark those in use by default",
     "config": "print, merge or check configuration",
+    "doctor": "find what is wrong with this machine, and the command that mends it",
     "tune": "search this machine's device for the fastest FFT kernels, save the result",
     "bench": "measure transforms, spectra and the running pipeline, and their peers",
     "image": "filter pictures in the frequency domain, and draw their spectra",
@@ -137,9 +139,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(list(sys.argv[1:] if argv is None else argv))
     except SpectrodError as error:
-        return _fail(str(error), error.exit_code)
+        return _fail(error.lines, error.exit_code)
     except KeyboardInterrupt:
-        return _fail("interrupted", _INTERRUPTED)
+        return _fail(["interrupted"], _INTERRUPTED)
     except BrokenPipeError:
         # The reader of the output (head, less) has ended: there is nobody to report to.
         _discard_output()
@@ -149,7 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("SPECTROD_DEBUG"):
             raise
         return _fail(
-            f"{error!r}: a bug; please report it (SPECTROD_DEBUG=1 shows where)", _INTERNAL
+            [f"{error!r}: a bug; please report it (SPECTROD_DEBUG=1 shows where)"], _INTERNAL
         )
 
 
@@ -183,9 +185,10 @@ def _discard_output() -> None:
     os.close(nowhere)
 
 
-def _fail(text: str, exit_code: int) -> int:
+def _fail(lines: Sequence[str], exit_code: int) -> int:
     # Standard error may be closed (None), full or a broken pipe: the exit code reports the failure.
     with contextlib.suppress(OSError):
         if sys.stderr is not None:
-            print(f"spectrod: {printable(text)}", file=sys.stderr)
+            for line in lines:
+                print(f"spectrod: {printable(line)}", file=sys.stderr)
     return exit_code

@@ -7,14 +7,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, get_args
 
 from spectrod.cli import ctl_text
 from spectrod.cli.numbers import count, seconds
+from spectrod.cli.progress import ProgressBar
+from spectrod.cli.replaced_file import replace_text
 from spectrod.client import Control
 from spectrod.client.rpc_codec import messages_of
 from spectrod.endpoint import parse_endpoint
 from spectrod.errors import (
+    BusyError,
     ConfigError,
     DeniedError,
     SpectrodError,
@@ -22,6 +26,7 @@ from spectrod.errors import (
     UnavailableError,
     WireError,
 )
+from spectrod.monitoring.families import TextFormat
 from spectrod.output_formats import suffixes
 from spectrod.text import json_text, printable, printable_all
 from spectrod.wire.endpoint_discovery import (
@@ -30,9 +35,9 @@ from spectrod.wire.endpoint_discovery import (
     check_none_closed,
     find_endpoints,
 )
-from spectrod.wire.schema import BandFrame, Frame, LevelsFrame, decode
+from spectrod.wire.schema import BandFrame, Frame, IntervalFrame, decode
 
-_READS = ("status", "metrics", "get", "events", "replay")
+_READS = ("status", "learn", "metrics", "get", "events", "replay")
 _READ_TIMEOUT_S = 10.0
 _CHANGE_TIMEOUT_S = 60.0  # kernels are compiled for some, and pictures drawn, up to 30 s each
 _FOLLOW_S = 0.5
@@ -42,6 +47,10 @@ _REPLAY_MAX = 1000
 _UNAVAILABLE = UnavailableError.exit_code
 _BAD_STATES = ("waiting", "failed")
 _UNWRITABLE_STATES = ("full", "failed")
+_LEARNING_CODES = {
+    "storage": StorageError.exit_code,
+    "unavailable": UnavailableError.exit_code,
+}
 _NOT_AS_DESCRIBED = (
     ArithmeticError,
     AttributeError,
@@ -64,8 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         _add_common(method, is_default=False)
         return method
 
-    add("status", "state, losses and products of each source; exit code 69 if one waits or failed")
-    add("metrics", "every counter, a line each")
+    add(
+        "status",
+        "state, losses and products of each source; exit code 69 if one waits or failed, 74 if a "
+        "recording cannot be written",
+    )
+    _add_metrics(add("metrics", "every counter, a line each, or as Prometheus reads it"))
     add("get", "settings in force").add_argument("key", nargs="?", default="", metavar="KEY")
     _add_pairs(add("set", "change settings of the running daemon: all, or none if one fails"))
     add("reload", "read the configuration and the keys again; the file overrides earlier changes")
@@ -80,6 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_events(add("events", "list the daemon's events"))
     _add_replay(add("replay", "list stored messages, from a sequence number on"))
     _add_sources(add("source", "add or remove a source"))
+    _add_learn(add("learn", "learn a mask for triggers from a source"))
     _add_record(add("record", "start, finish and list recordings; trigger configured ones"))
 
 
@@ -119,6 +133,18 @@ def _add_common(parser: argparse.ArgumentParser, *, is_default: bool) -> None:
     )
 
 
+def _add_metrics(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--format",
+        choices=("text", *get_args(TextFormat)),
+        default="text",
+        help="prometheus: of node_exporter's textfile collector (text)",
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", help="replace this file at once (standard output)"
+    )
+
+
 def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", nargs="?", default="", metavar="SOURCE", help="(all)")
 
@@ -152,6 +178,29 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
         _add_common(action, is_default=False)
         action.add_argument("name", metavar="NAME")
     _add_pairs(add)
+
+
+def _add_learn(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", nargs="?", default="", metavar="SOURCE", help="(the only source)")
+    parser.add_argument("-o", "--output", dest="name", metavar="NAME", help="name of the mask")
+    parser.add_argument("--product", default="", help="(the main one)")
+    parser.add_argument(
+        "--minutes", metavar="M", type=float, default=10.0, help="time to learn from (10)"
+    )
+    parser.add_argument(
+        "--percentile",
+        metavar="P",
+        type=float,
+        default=99.0,
+        help="percentage of rows below the mask, without its margin (99)",
+    )
+    parser.add_argument(
+        "--margin", metavar="DB", type=float, default=6.0, help="added to the percentile (6)"
+    )
+    parser.add_argument("--replace", action="store_true", help="replace the mask of this name")
+    parser.add_argument("--detach", action="store_true", help="do not wait for the end")
+    parser.add_argument("--abort", action="store_true", help="stop learning; no mask is made")
+    parser.add_argument("--list", action="store_true", help="list masks that are being learned")
 
 
 def _add_record(parser: argparse.ArgumentParser) -> None:
@@ -247,13 +296,26 @@ def _print(args: argparse.Namespace, result: Any, text: Callable[[Any], str]) ->
 def _status(control: Control, args: argparse.Namespace) -> int:
     status = control.call("status")
     _print(args, status, ctl_text.status_text)
-    is_bad = any(source["state"] in _BAD_STATES for source in status["sources"])
-    return _UNAVAILABLE if is_bad else 0
+    if any(source["state"] in _BAD_STATES for source in status["sources"]):
+        return _UNAVAILABLE
+    return _storage_code(status)
 
 
 def _metrics(control: Control, args: argparse.Namespace) -> int:
-    metrics = control.call("metrics")
-    _print(args, metrics, ctl_text.metrics_text)
+    if args.format == "text":
+        metrics = control.call("metrics")
+        text = json_text(metrics) if args.json else ctl_text.metrics_text(printable_all(metrics))
+        text += "\n"
+    elif args.json:
+        raise ConfigError(f"--json and --format {args.format}: must be one of the two")
+    else:
+        text = control.call("metrics", format=args.format)
+        if not isinstance(text, str):
+            raise WireError("reply to metrics: must be text")
+    if args.output is None:
+        sys.stdout.write(text)
+    else:
+        replace_text(Path(args.output), text)
     return 0
 
 
@@ -294,6 +356,52 @@ def _source(control: Control, args: argparse.Namespace) -> int:
     return _print_lines(args, control.call("source.add", name=args.name, settings=settings))
 
 
+def _learn(control: Control, args: argparse.Namespace) -> int:
+    """Learn a mask and wait for it, unless detached."""
+    if args.list:
+        _print(args, control.call("learn.list"), ctl_text.learning_text)
+        return 0
+    if args.abort:
+        _print(args, control.call("learn.abort", name=args.name or ""), _learning_line)
+        return 0
+    if not args.name:
+        raise ConfigError("-o: must name the mask to learn")
+    learning = control.call(
+        "learn.start",
+        source=args.source,
+        product=args.product,
+        name=args.name,
+        duration_s=60.0 * args.minutes,
+        percentile=args.percentile,
+        margin_db=args.margin,
+        replace=args.replace,
+    )
+    if not args.detach:
+        learning = _await_learning(control, learning)
+    _print(args, learning, _learning_line)
+    if learning["state"] in ("learning", "finished"):
+        return 0
+    return _LEARNING_CODES.get(learning["error_code"], BusyError.exit_code)
+
+
+def _await_learning(control: Control, learning: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Wait until a mask has been learned, with a progress bar; return its last state."""
+    with ProgressBar(learning["fs"], learning["due_samples"]) as bar:
+        while learning["state"] == "learning":
+            bar.update(learning["seen_samples"])
+            time.sleep(_FOLLOW_S)
+            found = [one for one in control.call("learn.list") if one["name"] == learning["name"]]
+            if not found:
+                raise UnavailableError(f"mask {learning['name']}: the daemon was restarted")
+            learning = found[-1]
+    return learning
+
+
+def _learning_line(one: Mapping[str, Any]) -> str:
+    trouble = f": {one['error']}" if one["error"] else ""
+    return f"{one['path']}: {one['state']}, {one['rows']} rows{trouble}"
+
+
 def _record(control: Control, args: argparse.Namespace) -> int:
     return _RECORD_ACTIONS[args.action](control, args)
 
@@ -318,7 +426,13 @@ def _list_recordings(control: Control, args: argparse.Namespace) -> int:
     status = control.call("status")
     found = {key: status.get(key, []) for key in ("recordings", "recorders")}
     _print(args, found, ctl_text.recordings_text)
-    is_bad = any(one["state"] in _UNWRITABLE_STATES for one in found["recorders"])
+    return _storage_code(found)
+
+
+def _storage_code(status: Mapping[str, Any]) -> int:
+    """Return the exit code for the configured recordings: 74 if one cannot be written."""
+    recorders = status.get("recorders", ())  # older daemons do not send them
+    is_bad = any(one["state"] in _UNWRITABLE_STATES for one in recorders)
     return StorageError.exit_code if is_bad else 0
 
 
@@ -377,7 +491,7 @@ def _replay(control: Control, args: argparse.Namespace) -> int:
         messages, more = messages_of(result, parts)
         for message in messages:
             frame = decode(message)
-            if not isinstance(frame, (Frame, BandFrame, LevelsFrame)):
+            if not isinstance(frame, (Frame, BandFrame, IntervalFrame)):
                 raise WireError(f"{frame.topic}: must be a message with values")
             text = printable(ctl_text.frame_text(frame))
             print(json_text(json.loads(message[1])) if args.json else text)
@@ -433,5 +547,6 @@ _METHODS: Final[Mapping[str, Callable[[Control, argparse.Namespace], int]]] = {
     "source": _source,
     "record": _record,
     "events": _events,
+    "learn": _learn,
     "replay": _replay,
 }

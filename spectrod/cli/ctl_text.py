@@ -7,12 +7,14 @@ from typing import Any
 from spectrod.errors import WireError
 from spectrod.text import printable
 from spectrod.units import NS_PER_S
-from spectrod.wire.schema import BandFrame, Frame, LevelsFrame
+from spectrod.wire.schema import BandFrame, Frame, IntervalFrame
 
 Json = Mapping[str, Any]
 
 _HEADINGS = ("SOURCE", "STATE", "RATE", "CH", "PRODUCTS", "MESSAGES", "LOST")
 _RECORDING_HEADINGS = ("RECORDING", "SOURCE", "STATE", "WRITTEN", "LOST", "BYTES", "FREE")
+_TRIGGER_HEADINGS = ("TRIGGER", "SOURCE", "KIND", "PRODUCT", "EVENTS", "STATE")
+_MASK_HEADINGS = ("MASK", "SOURCE", "PRODUCT", "LEARNED", "ROWS", "STATE")
 _CELL_MAX_CHARS = 200
 """Longest cell: it pads that column in all other rows, of which there may be thousands."""
 
@@ -29,6 +31,8 @@ def status_text(status: Json) -> str:
             lines += [f"  {note}" for note in _notes(source)]
     if status["recordings"] or status.get("recorders"):
         lines += ["", recordings_text(status)]
+    if status.get("triggers"):  # older daemons do not send them
+        lines += ["", *_table([_TRIGGER_HEADINGS, *map(_trigger_row, status["triggers"])])]
     return "\n".join(lines)
 
 
@@ -48,6 +52,24 @@ def recordings_text(status: Json) -> str:
             lines += [f"  writes {one['folder']}/{name}" for name in one.get("files", ())]
             lines += [f"  {one['error']}"] if one["error"] else []
     return "\n".join(lines)
+
+
+def learning_text(several: Sequence[Json]) -> str:
+    """Format a table of masks that are or were being learned, the latest last."""
+    if not several:
+        return "no mask is being learned"
+    rows = [_MASK_HEADINGS]
+    for one in several:
+        seconds = f"{one['seen_samples'] / one['fs']:.0f} of {one['due_samples'] / one['fs']:.0f} s"
+        state = f"{one['state']}: {one['error']}" if one["error"] else one["state"]
+        rows.append((one["name"], one["source"], one["product"], seconds, str(one["rows"]), state))
+    return "\n".join(_table(rows))
+
+
+def _trigger_row(one: Json) -> tuple[str, ...]:
+    state = f"since {time_text(one['begin_utc_ns'])}" if one["is_active"] else "-"
+    what = (one["name"], one["source"], one["kind"], one["product"])
+    return (*what, count_text(one["events"]), state)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -193,9 +215,9 @@ def event_text(event: Json) -> str:
     return f"{time_text(event['t_utc_ns'])}  {event['kind']}  {source}{event['text']}{who}"
 
 
-def frame_text(frame: Frame | BandFrame | LevelsFrame) -> str:
-    """Format a message as a line: number, time, and the maximum of values, or all levels."""
-    if isinstance(frame, LevelsFrame):
+def frame_text(frame: Frame | BandFrame | IntervalFrame) -> str:
+    """Format a message as a line: number, time, and the maximum of values, or all named values."""
+    if isinstance(frame, IntervalFrame):
         named = zip(frame.header.quantities, frame.values, frame.header.units, strict=True)
         values = ", ".join(f"{name} {value:.2f} {unit}" for name, value, unit in named)
         return f"{frame.header.seq}  {time_text(frame.header.t_utc_ns)}  {values}"

@@ -27,7 +27,12 @@ _OF_ANALYSIS = AnalysisConfig.__struct_fields__
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add --config."""
-    parser.add_argument("--config", metavar="FILE", help="configuration file (TOML)")
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="configuration file (TOML); by default $SPECTROD_CONFIG, or as root "
+        "/etc/spectrod/spectrod.toml and else ~/.config/spectrod/spectrod.toml",
+    )
 
 
 def add_keys(parser: argparse._ActionsContainer) -> None:

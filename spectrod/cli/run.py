@@ -1,9 +1,12 @@
 """``spectrod run``: the daemon, in the foreground."""
 
 import argparse
+import faulthandler
+from contextlib import suppress
 
 from spectrod import config
 from spectrod.cli import options
+from spectrod.cli.daemon_rules import daemon_rules
 from spectrod.descriptors import raise_limit
 from spectrod.errors import DeviceError
 from spectrod.service import Signals, caught_signals, configure_logging
@@ -58,9 +61,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace, signals: Signals) -> int:
     raise_limit()
+    # Standard error may be closed (RuntimeError), or no file of the system (OSError).
+    with suppress(OSError, RuntimeError):
+        faulthandler.enable()  # tracebacks of all threads if the watchdog or a driver aborts
     flags = options.flags(args)
     notes: list[str] = []
-    settings = config.load(args.config, flags, notes.append)
+    settings = config.load(args.config, flags, notes.append, daemon_rules)
     configure_logging(settings.log.level, settings.log.style)
     # Drivers load while the rest is imported.
     from spectrod.analysis.engine import preload_drivers  # noqa: PLC0415
@@ -68,4 +74,5 @@ def _run(args: argparse.Namespace, signals: Signals) -> int:
     preload_drivers(settings.engine.engine)
     from spectrod.cli.run_daemon import run_daemon  # noqa: PLC0415
 
-    return run_daemon(settings, lambda: config.load(args.config, flags), args.show, signals, notes)
+    load = lambda: config.load(args.config, flags, rules=daemon_rules)  # noqa: E731
+    return run_daemon(settings, load, args.show, signals, notes)

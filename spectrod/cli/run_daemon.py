@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from logging.handlers import MemoryHandler
 
 import spectrod
@@ -21,6 +22,7 @@ from spectrod.service import (
     Signals,
     serve,
     status_line,
+    watched_start,
 )
 from spectrod.source_runner import SourceRunner
 from spectrod.stats import Stats
@@ -58,21 +60,31 @@ def run_daemon(
     for note in notes:
         _log.warning("%s", note)
     notifier = Notifier()
-    daemon = build_daemon(settings)
-    controlled = ControlledDaemon(daemon, settings, load)
+    with watched_start(notifier, signals):  # both may compile for minutes
+        daemon = build_daemon(settings)
+        controlled = _started(ControlledDaemon(daemon, settings, load))
     try:
-        controlled.start()
         watched = _watchable(daemon)
         chosen = _choose_show(show, watched)
     except BaseException:
         controlled.stop()
         raise
-    _announce(daemon, watched, controlled.endpoints)
+    metrics = controlled.http.address if controlled.http else ""
+    _announce(daemon, watched, controlled.endpoints, metrics)
     view = _live_view(watched) if watched and chosen == "live" else nullcontext()
-    on_tick = _print_status if chosen == "status" else None
+    on_tick = partial(_print_status, controlled) if chosen == "status" else None
     reload = controlled.settings.reload
     with view:
         return serve(controlled, signals=signals, reload=reload, notifier=notifier, on_tick=on_tick)
+
+
+def _started(controlled: ControlledDaemon) -> ControlledDaemon:
+    try:
+        controlled.start()
+    except BaseException:
+        controlled.stop()
+        raise
+    return controlled
 
 
 def _watchable(daemon: Daemon) -> str | None:
@@ -98,7 +110,7 @@ def _choose_show(requested: str, watched: str | None) -> str:
     return requested
 
 
-def _announce(daemon: Daemon, watched: str | None, control: Sequence[str]) -> None:
+def _announce(daemon: Daemon, watched: str | None, control: Sequence[str], metrics: str) -> None:
     endpoints = daemon.publisher.endpoints
     _log.info("spectrod %s", spectrod.__version__)
     for runner in daemon.runners:
@@ -106,6 +118,8 @@ def _announce(daemon: Daemon, watched: str | None, control: Sequence[str]) -> No
     _log.info("publishing at %s", ", ".join(endpoints))
     if control:
         _log.info("control at %s", ", ".join(control))
+    if metrics:
+        _log.info("metrics at http://%s/metrics", metrics)
     with_keys = f"{endpoints[0]} --server-key FILE --key FILE"
     _log.info("watch it: spectrod view %s", watched or with_keys)
 
@@ -118,8 +132,8 @@ def _description(runner: SourceRunner) -> str:
     return f"{source.description}, {source.fs:.10g} Hz, engine {pipeline.stats().engine}"
 
 
-def _print_status(stats: Sequence[Stats]) -> None:
-    write_line(status_line(stats), sys.stdout)
+def _print_status(daemon: ControlledDaemon, stats: Sequence[Stats]) -> None:
+    write_line(status_line(stats, daemon.troubles()), sys.stdout)
 
 
 @contextmanager

@@ -11,18 +11,20 @@ from spectrod.client.conflate import NO_REPLY_S, Latest, latest
 from spectrod.client.control import Control
 from spectrod.client.subscription import Subscription, subscribe
 from spectrod.client.tracker import SILENCE_S
-from spectrod.wire.schema import BandFrame, Frame, LevelsFrame, Meta
+from spectrod.wire.schema import BandFrame, FeaturesFrame, Frame, LevelsFrame, Meta, TonesFrame
 
 __all__ = [
     "NO_REPLY_S",
     "SILENCE_S",
     "BandFrame",
     "Control",
+    "FeaturesFrame",
     "Frame",
     "Latest",
     "LevelsFrame",
     "Meta",
     "Subscription",
+    "TonesFrame",
     "aio",
     "latest",
     "subscribe",

@@ -18,13 +18,13 @@ from spectrod.wire.schema import (
     Frame,
     Heartbeat,
     HeartbeatHeader,
-    LevelsFrame,
+    IntervalFrame,
     Message,
     Meta,
     decode,
 )
 
-AnyFrame = Frame | BandFrame | LevelsFrame
+AnyFrame = Frame | BandFrame | IntervalFrame
 """Class of messages with values, by the first word of their topics."""
 
 SILENCE_S = 3.0 * HEARTBEAT_PERIOD_S
@@ -34,7 +34,17 @@ REPLAY_LIMIT = 64
 """Messages in one replay request."""
 
 _ENDED: tuple[State, ...] = ("finished", "failed", "stopped")
-_KINDS = (b"spec/", b"bands/", b"levels/", b"last/", b"meta/", b"hb/", b"event/")
+_KINDS = (
+    b"spec/",
+    b"bands/",
+    b"levels/",
+    b"features/",
+    b"tones/",
+    b"last/",
+    b"meta/",
+    b"hb/",
+    b"event/",
+)
 _EVENTS_KEPT = 1000
 
 TOPICS_MAX = 1 << 16
@@ -169,7 +179,7 @@ class Tracker:
             case EventMessage() as event:
                 self._compare(event)
                 self.events.append(event)
-            case Frame() | BandFrame() | LevelsFrame() as frame:
+            case Frame() | BandFrame() | IntervalFrame() as frame:
                 self._take(frame)
 
     def step(self) -> AnyFrame | ReplayRequest | None:

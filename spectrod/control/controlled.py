@@ -3,12 +3,16 @@
 from collections.abc import Callable, Sequence
 
 from spectrod.config import Config
+from spectrod.control.exposition import Exposition
 from spectrod.control.journal import Journal
+from spectrod.control.masks import Masks
 from spectrod.control.methods import AboutControl, Methods
 from spectrod.control.recordings import Recordings
 from spectrod.control.settings import LiveSettings
+from spectrod.control.status import recorder_troubles
 from spectrod.daemon import Daemon
 from spectrod.errors import SpectrodError
+from spectrod.monitoring.http_server import HttpServer
 from spectrod.recording.state_folder import state_folder
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
@@ -37,20 +41,42 @@ class ControlledDaemon:
     ----------
     settings : LiveSettings
         Settings in force; SIGHUP reloads them.
+    http : HttpServer or None
+        Serves metrics and health; None if it is off.
     """
 
     def __init__(self, daemon: Daemon, settings: Config, load: Callable[[], Config]) -> None:
         self._daemon, self._control = daemon, settings.control
         journal = Journal(daemon.events)
-        self.settings = LiveSettings(daemon, settings, load, journal, daemon.access.reload)
-        self._recordings = Recordings(state_folder(settings.control.state_folder), journal)
+        access = daemon.access
+        self.settings = LiveSettings(
+            daemon, settings, load, journal, access.reload, access.check_keys
+        )
+        state = state_folder(settings.control.state_folder)
+        self._recordings = Recordings(state, journal)
+        self._masks = Masks(state, journal, lambda: daemon.runners)
+        exposition = Exposition(daemon, self.settings, self._recordings, self._about_control)
         self._methods = Methods(
-            daemon, self.settings, self._recordings, journal, self._about_control
+            daemon,
+            self.settings,
+            self._recordings,
+            self._masks,
+            journal,
+            self._about_control,
+            exposition.text,
         )
         self._server: ControlServer | None = None
+        self.http: HttpServer | None = None
+        http = settings.http
+        if http.listen:
+            self.http = HttpServer(
+                http.listen, exposition.handle, insecure=http.insecure, hosts=http.hosts
+            )
 
     def start(self) -> None:
         """Start the daemon, then accept requests; raises the SpectrodError of a failed part."""
+        if self.http is not None:
+            self.http.start()  # a probe may ask for readiness from here on
         self._daemon.start()
         requested = [self._resolved(text) for text in self._control.endpoints]
         if not requested:
@@ -69,8 +95,11 @@ class ControlledDaemon:
         """Stop accepting requests, finish recordings, stop the daemon; idempotent."""
         if self._server is not None:
             self._server.stop()
+        self._masks.close()
         self._recordings.close()
         self._daemon.stop()
+        if self.http is not None:
+            self.http.stop()
 
     @property
     def endpoints(self) -> tuple[str, ...]:
@@ -90,6 +119,10 @@ class ControlledDaemon:
     def stats(self) -> Sequence[Stats]:
         """Return the counters of each source."""
         return self._daemon.stats()
+
+    def troubles(self) -> Sequence[str]:
+        """Return the configured recordings that cannot be written, with the reason."""
+        return recorder_troubles(self._daemon.recorders.facts())
 
     def raise_failure(self) -> None:
         """Raise the failure that ended the daemon or the control socket."""

@@ -9,6 +9,7 @@ import msgspec
 
 import spectrod
 from spectrod.control.journal import Journal
+from spectrod.control.masks import Masks
 from spectrod.control.recordings import Recordings
 from spectrod.control.replay import latest, replay
 from spectrod.control.settings import LiveSettings
@@ -22,20 +23,24 @@ from spectrod.control.status import (
 )
 from spectrod.daemon import Daemon
 from spectrod.errors import ConfigError, NotFoundError
+from spectrod.monitoring.families import TextFormat
 from spectrod.source_runner import SourceRunner
 from spectrod.wire.dispatch import Answer, Later, Peer
 from spectrod.wire.requests import (
+    AbortLearningParams,
     AddSourceParams,
     EventsParams,
     GetParams,
     LatestParams,
     MethodParams,
+    MetricsParams,
     NoParams,
     ProductParams,
     RemoveSourceParams,
     ReplayParams,
     SetParams,
     SourceParams,
+    StartLearningParams,
     StartRecordingParams,
     StopRecordingParams,
     TriggerParams,
@@ -60,21 +65,28 @@ class Methods:
     daemon : Daemon
     settings : LiveSettings
     recordings : Recordings
+    masks : Masks
     journal : Journal
     about_control : callable
         Returns the state of the control socket.
+    exposition : callable
+        Returns all metrics in a text format.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - all that requests reach
         self,
         daemon: Daemon,
         settings: LiveSettings,
         recordings: Recordings,
+        masks: Masks,
         journal: Journal,
         about_control: Callable[[], AboutControl],
+        exposition: Callable[[TextFormat], str],
     ) -> None:
         self._daemon, self._settings, self._recordings = daemon, settings, recordings
+        self._masks = masks
         self._journal, self._about_control = journal, about_control
+        self._exposition = exposition
         self._start_s = time.monotonic()
         # The parameters have the types that ``requests.METHODS`` declares.
         self._read: Mapping[str, Callable[[Any], Answer | Later]] = {
@@ -84,6 +96,7 @@ class Methods:
             "events": self._events,
             "replay": self._replay,
             "latest": self._latest,
+            "learn.list": self._list_learning,
         }
         self._change: Mapping[str, Callable[[Any, str], Any]] = {
             "set": self._set,
@@ -96,6 +109,8 @@ class Methods:
             "record.start": self._start_recording,
             "record.stop": self._stop_recording,
             "record.trigger": self._trigger_recording,
+            "learn.start": self._start_learning,
+            "learn.abort": self._abort_learning,
         }
 
     def read(self, method: str, params: MethodParams, _peer: Peer) -> Answer | Later:
@@ -127,6 +142,7 @@ class Methods:
             "connections": self._daemon.access.connections.facts(),
             "requests": control.counts,
             "set": self._settings.set_keys,
+            "reload": self._settings.last_load._asdict(),
         }
         sources = [msgspec.to_builtins(one) for one in stats]
         found = {
@@ -134,10 +150,13 @@ class Methods:
             "sources": sources,
             "recordings": self._recordings.snapshots(),
             "recorders": self._daemon.recorders.facts(),
+            "triggers": self._daemon.trigger_facts(),
         }
         return Answer(found)
 
-    def _metrics(self, _params: NoParams) -> Answer:
+    def _metrics(self, params: MetricsParams) -> Answer:
+        if params.format != "list":
+            return Answer(self._exposition(params.format))
         publisher, refused = self._daemon.publisher, self._daemon.access.refusals.counts
         found = [
             metric("uptime", time.monotonic() - self._start_s, "s"),
@@ -223,9 +242,7 @@ class Methods:
         return self._settings.remove_source(params.name, who)
 
     def _start_recording(self, params: StartRecordingParams, who: str) -> dict[str, Any]:
-        if not params.source and len(self._daemon.runners) > 1:
-            raise ConfigError(f"source='': must name one of {self._names()}")
-        (runner,) = self._runners(params.source)
+        runner = self._only_runner(params.source)
         duration_s = params.duration_s
         return self._recordings.start(runner, params.product, params.name, duration_s, who)
 
@@ -237,7 +254,23 @@ class Methods:
         self._journal.note("control.trigger", ", ".join(triggered), who=who)
         return triggered
 
+    def _list_learning(self, _params: NoParams) -> Answer:
+        return Answer(self._masks.snapshots())
+
+    def _start_learning(self, params: StartLearningParams, who: str) -> dict[str, Any]:
+        return self._masks.start(self._only_runner(params.source), params, who)
+
+    def _abort_learning(self, params: AbortLearningParams, who: str) -> dict[str, Any]:
+        return self._masks.abort(params.name, who)
+
     # ---- sources by name
+
+    def _only_runner(self, source: str) -> SourceRunner:
+        """Return the named source; without a name the only one, else ConfigError."""
+        if not source and len(self._daemon.runners) > 1:
+            raise ConfigError(f"source='': must name one of {self._names()}")
+        (runner,) = self._runners(source)
+        return runner
 
     def _runners(self, source: str) -> Sequence[SourceRunner]:
         return (self._runner(source),) if source else self._daemon.runners

@@ -116,7 +116,7 @@ class Recordings:
         UnavailableError
             If the source is absent or has ended, or the system provides no thread.
         """
-        pipeline, spec = _find(runner, product)
+        pipeline, spec = find_product(runner, product)
         path = self._path(name or _name(runner.name, spec.product))
         # Imported when needed: the start of a daemon waits for none of it.
         from spectrod.control.recording_files import open_file, picture_bytes  # noqa: PLC0415
@@ -228,7 +228,14 @@ def _wait(several: list[OneShot[Any]], timeout_s: float) -> OneShot[Any] | None:
     return None
 
 
-def _find(runner: SourceRunner, product: str) -> tuple[Pipeline, SpectrumSpec]:
+def find_product(runner: SourceRunner, product: str) -> tuple[Pipeline, SpectrumSpec]:
+    """Return the pipeline of a source and the spec of a product; empty is the main one.
+
+    Raises
+    ------
+    NotFoundError, UnavailableError
+        If there is no such product, or the source is absent or has ended.
+    """
     pipeline = runner.pipeline
     if pipeline is None or runner.ended:
         why = "has ended" if runner.ended else "waits for its device"

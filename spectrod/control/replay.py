@@ -15,7 +15,7 @@ REPLY_MAX_BYTES: Final = 4 << 20
 _LISTED_MAX = 20
 """Maximum of topics that an error lists."""
 
-_WORDS = ("spec", "bands", "levels")
+_WORDS = ("spec", "bands", "levels", "features", "tones")
 
 
 class Lending(Protocol):
@@ -96,8 +96,8 @@ def _source_and_product(topic: str, known: Iterable[str]) -> tuple[str, str]:
         case [word, source, channel, product, ""] if word in _WORDS and source and channel:
             return source, product
     raise ConfigError(
-        f"topic={topic!r}: must be spec/SOURCE/CHANNEL/PRODUCT/, bands/... or levels/..., "
-        f"one whole topic; there are: {_listed(known)}"
+        f"topic={topic!r}: must be spec/SOURCE/CHANNEL/PRODUCT/, bands/..., levels/..., "
+        f"features/... or tones/..., one whole topic; there are: {_listed(known)}"
     )
 
 

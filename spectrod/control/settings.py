@@ -2,16 +2,18 @@
 
 import logging
 import threading
+import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
 from spectrod import config
 from spectrod.config import Config, RecordingConfig, SourceTable
 from spectrod.control.journal import Journal
-from spectrod.errors import ConfigError, NotFoundError
+from spectrod.errors import ConfigError, NotFoundError, SpectrodError
 from spectrod.names import check_name
 from spectrod.source.kinds import find_kind, forms
 from spectrod.suggestions import did_you_mean
@@ -40,6 +42,18 @@ class Reconfigurable(Protocol):
         """Change to a configuration, all or nothing; raises a SpectrodError."""
 
 
+class LastLoad(NamedTuple):
+    """Result of the last attempt to read the configuration."""
+
+    is_ok: bool
+    error: str
+    """Reason of a failure, in one line; else empty."""
+    t_utc_ns: int
+    """Time of the attempt [ns since 1970]."""
+    ok_utc_ns: int
+    """Time of the last attempt that succeeded [ns since 1970]."""
+
+
 class LiveSettings:
     """The settings in force; changes from several threads are serialised.
 
@@ -55,11 +69,15 @@ class LiveSettings:
         Records every change.
     reload_keys : callable
         Reads the keys again and returns readable descriptions of the changes.
+    check_keys : callable
+        Reads the keys without using them; raises ConfigError if they cannot be used.
 
     Attributes
     ----------
     current : Config
         Settings in force.
+    last_load : LastLoad
+        Whether the last reload succeeded; at first the start.
     """
 
     def __init__(
@@ -69,12 +87,15 @@ class LiveSettings:
         load: Callable[[], Config],
         journal: Journal,
         reload_keys: Callable[[], list[str]] = list,
+        check_keys: Callable[[], None] = lambda: None,
     ) -> None:
         self._daemon, self._load, self._journal = daemon, load, journal
-        self._reload_keys = reload_keys
+        self._reload_keys, self._check_keys = reload_keys, check_keys
         self._loaded = settings
         self._changing = threading.Lock()
         self.current = settings
+        now_ns = time.time_ns()
+        self.last_load = LastLoad(is_ok=True, error="", t_utc_ns=now_ns, ok_utc_ns=now_ns)
 
     @property
     def set_keys(self) -> tuple[str, ...]:
@@ -165,13 +186,14 @@ class LiveSettings:
         Raises
         ------
         SpectrodError
-            If the file is invalid, or the daemon cannot apply it; nothing has changed then. Invalid
-            keys leave the old keys in force.
+            If the file or a key is invalid, or the daemon cannot apply the file; nothing has
+            changed then. Keys that become invalid meanwhile leave the old keys in force.
         """
-        with self._changing:
+        with self._changing, self._noted_load():
             old, new, was_set = self.current, self._load(), self.set_keys
             changed = config.changed_keys(old, new)
             live = [key for key in changed if config.is_live(key)]
+            self._check_keys()
             # Keep the old value of keys that are not applied, so the next reload reports them
             # again.
             self._apply(_with_live_parts(old, new))
@@ -182,6 +204,19 @@ class LiveSettings:
             lines += [f"{key} needs a restart" for key in changed if key not in live]
             self._loaded = self.current
             return self._with_keys(lines, who)
+
+    @contextmanager
+    def _noted_load(self) -> Iterator[None]:
+        error = ""
+        try:
+            yield
+        except SpectrodError as failure:
+            error = str(failure)
+            raise
+        finally:
+            now_ns = time.time_ns()
+            ok_utc_ns = self.last_load.ok_utc_ns if error else now_ns
+            self.last_load = LastLoad(not error, error, now_ns, ok_utc_ns)
 
     def _with_keys(self, lines: list[str], who: str) -> list[str]:
         """Read the keys again, and record all changes whether that succeeds or not."""
@@ -221,7 +256,9 @@ class LiveSettings:
         if settings.sources:
             return settings
         (table,), (runner,) = settings.all_sources, self._daemon.runners
-        named = msgspec.structs.replace(table, name=runner.name, products=())
+        named = msgspec.structs.replace(
+            table, name=runner.name, products=(), levels=(), triggers=()
+        )
         return msgspec.structs.replace(settings, sources=(named,))
 
 
@@ -253,6 +290,9 @@ def _with_live_parts(old: Config, new: Config) -> Config:
         sources=new.sources,
         products=new.products,
         levels=new.levels,
+        triggers=new.triggers,
+        features=new.features,
+        tones=new.tones,
         recordings=new.recordings,
         publish=msgspec.structs.replace(old.publish, on_demand=new.publish.on_demand),
         log=msgspec.structs.replace(old.log, level=new.log.level),

@@ -46,6 +46,7 @@ _OF_RECORDER: Final = (
     ("triggers", "recorder_triggers", ""),
 )
 _TROUBLE: Final = ("failed", "full", "waiting")
+_UNWRITABLE: Final = ("failed", "full")
 
 
 def metric(name: str, value: float, unit: str = "", **labels: str) -> dict[str, Any]:
@@ -76,6 +77,19 @@ def recorder_metrics(recorders: Iterable[Mapping[str, Any]]) -> list[dict[str, A
                 found.append(metric(name, one[key], unit, **labels))
         found.append(metric("recorder_up", int(one["state"] not in _TROUBLE), **labels))
     return found
+
+
+def recorder_troubles(recorders: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a text for each recording that cannot be written."""
+    return [
+        f"recording {one['name']} of {one['source']}: {one['state']}{_reason(one['error'])}"
+        for one in recorders
+        if one["state"] in _UNWRITABLE
+    ]
+
+
+def _reason(error: str) -> str:
+    return f": {error}" if error else ""
 
 
 def connection_metrics(facts: Mapping[Any, Mapping[str, int]]) -> list[dict[str, Any]]:

@@ -133,6 +133,11 @@ class Access:
         """Whether keys are configured, so other machines can be authenticated."""
         return self._keys is not None
 
+    @property
+    def n_client_keys(self) -> int:
+        """Number of client keys that may connect."""
+        return 0 if self._keys is None else len(self._keys.clients)
+
     def is_curve(self, endpoint: Endpoint) -> bool:
         """Whether an endpoint accepts connections of known keys only."""
         is_strict = self._security.require == "always" or not endpoint.is_local
@@ -277,6 +282,16 @@ class Access:
             for line in lines:
                 self.events.add("security.keys", line)
         return lines
+
+    def check_keys(self) -> None:
+        """Read the keys without using them.
+
+        Raises
+        ------
+        ConfigError
+            If a key cannot be read or is wrong.
+        """
+        _read_keys(self._security)
 
     def _take_keys(self) -> tuple[list[str], list[Callable[[], None]]]:
         """Read the keys; return the changes and the callbacks that wake the owners."""

@@ -87,7 +87,7 @@ def guarded(request: Request, act: Callable[[], _T]) -> _T | Reply:
     try:
         return act()
     except SpectrodError as error:
-        return failed(request.id, _code(error), printable(str(error)))
+        return failed(request.id, error_code(error), printable(str(error)))
     except Exception as error:  # noqa: BLE001
         # A bug in one method must not end the thread, and the daemon with it.
         _log.exception("control: %s failed", request.method)
@@ -107,5 +107,6 @@ def encode_reply(reply: Reply) -> bytes:
         return msgspec.json.encode(printable_all(msgspec.to_builtins(reply)))
 
 
-def _code(error: SpectrodError) -> ErrorCode:
+def error_code(error: SpectrodError) -> ErrorCode:
+    """Return the code of an error in replies."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), "refused")

@@ -1,9 +1,10 @@
 """Paths of control sockets on this machine: a daemon makes its own, ``spectrod ctl`` finds it.
 
 The folder is ``$RUNTIME_DIRECTORY`` (systemd's), ``/run/spectrod`` for root,
-``$XDG_RUNTIME_DIR/spectrod``, or else a private folder of the user in the temporary folder. The
-name comes from the first endpoint where the daemon publishes: ``control-5556.ipc`` for a port,
-``control-STEM.ipc`` for ``ipc://.../STEM.ipc``. This module opens no ZeroMQ socket.
+``$XDG_RUNTIME_DIR/spectrod``, or else a private folder of the user in the temporary folder. Those
+of instances, ``/run/spectrod-NAME``, are searched as well. The name comes from the first endpoint
+where the daemon publishes: ``control-5556.ipc`` for a port, ``control-STEM.ipc`` for
+``ipc://.../STEM.ipc``. This module opens no ZeroMQ socket.
 """
 
 import errno
@@ -80,6 +81,7 @@ class SocketFolders:
     def existing(self) -> list[Path]:
         """Return the folders that are safe to search, each once."""
         folders = [folder for folder in (self.of_daemon, self.system) if folder is not None]
+        folders += sorted(self.system.parent.glob(f"{self.system.name}-*"))  # of instances
         if self.is_private(self.private):
             folders.append(self.private)
         return list(dict.fromkeys(folders))

@@ -24,7 +24,9 @@ LENGTH_MAX: Final = 1 << 20
 CHANNELS_MAX: Final = 4096
 """Upper bound on ``channels`` and on the number of names in ``channel_names``."""
 QUANTITIES_MAX: Final = 64
-"""Upper bound on the number of values in a message of sound levels."""
+"""Upper bound on the number of values in a message of an interval."""
+TRACKS_MAX: Final = 1024
+"""Upper bound on the number of tracks in a message of tones."""
 NAME_MAX_CHARS: Final = 64
 """Length of a name in a topic [characters]."""
 CHECKS_MAX: Final = 4 * CHANNELS_MAX
@@ -51,10 +53,14 @@ CENTER_FREQUENCY_MAX_HZ: Final = 1e12
 _CenterFrequency = Annotated[float, Rule(ge=-CENTER_FREQUENCY_MAX_HZ, le=CENTER_FREQUENCY_MAX_HZ)]
 _Frequency = Annotated[float, Rule(gt=0, le=FS_MAX_HZ)]
 _FirstBin = Annotated[int, Rule(ge=-(LENGTH_MAX // 2), le=0)]
+_AnyBin = Annotated[int, Rule(ge=-(LENGTH_MAX // 2), le=LENGTH_MAX)]
+_BinCount = Annotated[int, Rule(ge=0, le=LENGTH_MAX)]
 _Channels = Annotated[int, Rule(ge=1, le=CHANNELS_MAX)]
 _ChannelName = Annotated[str, Rule(max_length=NAME_MAX_CHARS)]
 _ChannelNames = Annotated[tuple[_ChannelName, ...], Rule(max_length=CHANNELS_MAX)]
 _QuantityNames = Annotated[tuple[_ChannelName, ...], Rule(max_length=QUANTITIES_MAX)]
+_TrackCount = Annotated[int, Rule(ge=0, le=TRACKS_MAX)]
+_Columns = Annotated[tuple[_ChannelName, ...], Rule(min_length=1, max_length=QUANTITIES_MAX)]
 _Checks = Annotated[tuple[str, ...], Rule(max_length=CHECKS_MAX)]
 
 
@@ -155,11 +161,11 @@ class BandsHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
     align: str = "start"
 
 
-class LevelsHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """Sound levels of one channel in one interval: one named value a quantity."""
+class _IntervalHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields of every message with named values of an interval."""
 
     v: Literal[1] = VERSION
-    schema: Literal["spectrod.levels"] = "spectrod.levels"
+    schema: str = ""
     seq: _Count
     epoch: _Count
     t_utc_ns: _Time
@@ -185,8 +191,57 @@ class LevelsHeader(msgspec.Struct, frozen=True, kw_only=True):
     """What the unit of levels refers to."""
     cal_id: str | None = None
     flags: tuple[str, ...] = ()
-    """Names of the interval's flags: ``overload``, ``settling``, ``gap``, ``partial``."""
+    """Names of the interval's flags: ``overload``, ``under_range``, ``settling``, ``gap``,
+    ``partial``."""
     dropped: _Count = 0
+
+
+class LevelsHeader(_IntervalHeader, frozen=True, kw_only=True):
+    """Sound levels of one channel in one interval: one named value a quantity."""
+
+    schema: Literal["spectrod.levels"] = "spectrod.levels"
+
+
+class _FramesHeader(_IntervalHeader, frozen=True, kw_only=True):
+    """Fields of every message with values of an interval's frames."""
+
+    window: str
+    win_length: _Length
+    nfft: _Length
+    hop: _Positive
+    """Samples from one frame to the next."""
+    n_frames: _Count
+    """Frames that were measured."""
+    band_hz: tuple[float, float]
+    """Lowest and highest frequency that counts [Hz]."""
+
+
+class FeaturesHeader(_FramesHeader, frozen=True, kw_only=True):
+    """Features of one channel in one interval: one named value a quantity."""
+
+    schema: Literal["spectrod.features"] = "spectrod.features"
+    spectra: _QuantityNames = ()
+    """Name of each row of the part with values of bins, for example ``kurtosis``; empty: no such
+    part."""
+    spectra_units: _QuantityNames = ()
+    """Unit of each of these rows."""
+    first_bin: _AnyBin = 0
+    """Number of the first bin of these rows."""
+    n_bins: _BinCount = 0
+    """Bins of these rows; 0 without any."""
+    center_frequency_hz: _CenterFrequency = 0.0
+
+
+class TonesHeader(_FramesHeader, frozen=True, kw_only=True):
+    """Values of the tones of one channel in one interval, and its tracks as one more part."""
+
+    schema: Literal["spectrod.tones"] = "spectrod.tones"
+    n_tracks: _TrackCount
+    """Rows of the part of the tracks."""
+    columns: _Columns
+    """Name of each of their columns, for example ``frequency``."""
+    column_units: _Columns
+    """Unit of each column."""
 
 
 class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -275,6 +330,45 @@ class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Samples at full scale in runs of three or more since the epoch began, over all channels."""
 
 
+class TriggerFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of an event of a trigger: of its begin, or of its end."""
+
+    name: str
+    """Name of the trigger."""
+    kind: str
+    """Kind of the trigger: ``band``, ``bin``, ``mask``, ``tone``, ``tone-missing``."""
+    state: Literal["begun", "ended"]
+    """Whether the event begins or has ended."""
+    reason: str = ""
+    """Why it ended: ``released``, ``gap`` or ``stopped``; empty where it begins."""
+    product: str
+    """Product that the trigger examines."""
+    channel: str
+    """Channel of the value, the CHANNEL of topics."""
+    f_min_hz: float
+    """Lower end of the frequencies that the trigger examines [Hz]."""
+    f_max_hz: float
+    """Upper end of the frequencies that the trigger examines [Hz]."""
+    frequency_hz: float | None
+    """Frequency of the value [Hz]; null for the level of the whole range."""
+    level: float
+    """Value that lay furthest over the threshold so far, in ``unit``."""
+    threshold: float
+    """Threshold of that value, in ``unit``."""
+    floor: float | None = None
+    """Noise floor of that value, in ``unit``; null without one."""
+    unit: str
+    """Unit of the levels."""
+    begin_utc_ns: _Time
+    """UTC of the condition's first sample [ns since 1970]."""
+    end_utc_ns: _Time
+    """UTC of the condition's last sample so far [ns since 1970]."""
+    peak_utc_ns: _Time
+    """UTC of the first sample of the row with the value [ns since 1970]."""
+    duration_s: Annotated[float, Rule(ge=0)]
+    """Length of the condition so far [s]."""
+
+
 class EventHeader(msgspec.Struct, frozen=True, kw_only=True):
     """An event; there is no payload."""
 
@@ -296,7 +390,10 @@ class EventHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the source; empty for an event of the daemon."""
     who: str = ""
     """Peer that caused it; empty if none did."""
+    trigger: TriggerFacts | msgspec.UnsetType = msgspec.UNSET
+    """Of ``trigger.begun`` and ``trigger.ended`` the numbers; else absent."""
 
 
 ValuesHeader = SpectrumHeader | BandsHeader
-Header = SpectrumHeader | BandsHeader | LevelsHeader | MetaHeader | HeartbeatHeader | EventHeader
+IntervalHeader = LevelsHeader | FeaturesHeader | TonesHeader
+Header = ValuesHeader | IntervalHeader | MetaHeader | HeartbeatHeader | EventHeader

@@ -16,6 +16,8 @@ _HEADERS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "spectrum": headers.SpectrumHeader,
     "bands": headers.BandsHeader,
     "levels": headers.LevelsHeader,
+    "features": headers.FeaturesHeader,
+    "tones": headers.TonesHeader,
     "meta": headers.MetaHeader,
     "heartbeat": headers.HeartbeatHeader,
     "event": headers.EventHeader,
@@ -34,14 +36,23 @@ def write(folder: Path) -> None:
 
 
 def _schema(header: type[msgspec.Struct]) -> dict[str, Any]:
-    defined: dict[str, Any] = msgspec.json.schema(header)["$defs"][header.__name__]
-    texts = _field_texts(headers.SpectrumHeader) | _field_texts(header)
-    for name, prop in defined["properties"].items():
-        if name in texts:
-            prop["description"] = texts[name]
+    definitions: dict[str, dict[str, Any]] = msgspec.json.schema(header)["$defs"]
+    for name, part in definitions.items():
+        _describe(part, getattr(headers, name))
+    defined = definitions.pop(header.__name__)
+    if definitions:
+        defined["$defs"] = definitions
     for name in ("v", "schema"):  # the encoder always writes them, and readers depend on them
         defined["required"].insert(0, name)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **defined}
+
+
+def _describe(defined: dict[str, Any], struct: type[msgspec.Struct]) -> None:
+    """Add the texts of its fields to the schema of a struct."""
+    texts = _field_texts(headers.SpectrumHeader) | _field_texts(struct)
+    for name, prop in defined["properties"].items():
+        if name in texts:
+            prop["description"] = texts[name]
 
 
 def _field_texts(header: type[msgspec.Struct]) -> dict[str, str]:

@@ -259,7 +259,7 @@ def _read(
         raise ConfigError(f"{path}: must be a key's file, at most {_FILE_MAX_BYTES} bytes")
     try:
         return tomllib.loads(data.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # bad TOML, no UTF-8, integers of over 4300 digits
         raise ConfigError(f"{path}: not a key's file: {error}") from error
     except RecursionError:
         raise ConfigError(f"{path}: not a key's file: tables or arrays too deep") from None

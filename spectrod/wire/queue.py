@@ -1,5 +1,6 @@
 """Queue from the analysis to the publisher: bounded in frames, drops the oldest."""
 
+import time
 from collections import Counter
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ class QueuedFrame(NamedTuple):
     """Samples missing before it, with those that dropped frames had reported."""
     dropped: int = 0
     """Frames of its product dropped before it."""
+    put_s: float = 0.0
+    """Monotonic clock when it was queued [s]."""
 
 
 class FrameQueue(DropOldestQueue[QueuedFrame]):
@@ -49,8 +52,9 @@ class FrameQueue(DropOldestQueue[QueuedFrame]):
         # Skipped rows have numbers too: a hole in the numbers always has the length of the missing
         # time.
         first_seq = self._next_seq[product] + batch.skipped_rows
+        now_s = time.monotonic()
         frames = (
-            QueuedFrame(batch, row, first_seq + row, 0 if row else batch.gap_samples)
+            QueuedFrame(batch, row, first_seq + row, 0 if row else batch.gap_samples, put_s=now_s)
             for row in range(batch.n_frames)
         )
         self.put(*frames)

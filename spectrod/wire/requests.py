@@ -36,6 +36,8 @@ NUMBER_MAX: Final = (1 << 63) - 1
 """Upper bound on integers in parameters."""
 DURATION_MAX_S: Final = 366 * 86400.0
 """Upper bound on the duration of a recording [s]."""
+LEARNING_MAX_S: Final = 7 * 86400.0
+"""Upper bound on the time to learn a mask from [s]."""
 
 _Id = int | Annotated[str, Rule(max_length=64)]
 _Name = Annotated[str, Rule(max_length=64)]
@@ -61,6 +63,12 @@ class ProductParams(SourceParams, frozen=True):
     """A product of the source; empty means all."""
 
     product: _Name = ""
+
+
+class MetricsParams(MethodParams, frozen=True):
+    """Format of the metrics: a list of objects, or text that Prometheus reads."""
+
+    format: Literal["list", "prometheus", "openmetrics"] = "list"
 
 
 class GetParams(MethodParams, frozen=True):
@@ -109,6 +117,24 @@ class TriggerParams(SourceParams, frozen=True):
     name: _Name = ""
 
 
+class StartLearningParams(ProductParams, frozen=True, kw_only=True):
+    """A mask to learn from a product; an empty product means the main one."""
+
+    name: Annotated[str, Rule(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")]
+    """Name of the mask: of a file in the state folder, without its suffix."""
+    duration_s: Annotated[float, Rule(gt=0, le=LEARNING_MAX_S)] = 600.0
+    percentile: Annotated[float, Rule(ge=50, le=99.99)] = 99.0
+    margin_db: Annotated[float, Rule(ge=-100, le=100)] = 6.0
+    replace: bool = False
+    """Whether a mask of this name may exist, and is replaced."""
+
+
+class AbortLearningParams(MethodParams, frozen=True):
+    """A mask that is being learned; empty means the only one."""
+
+    name: _Name = ""
+
+
 class EventsParams(MethodParams, frozen=True):
     """Events from a number on."""
 
@@ -144,9 +170,10 @@ class Method(Struct, frozen=True):
 
 METHODS: Final[Mapping[str, Method]] = {
     "status": Method(NoParams, "read", "state, counts and losses of each source"),
-    "metrics": Method(NoParams, "read", "every counter, by name with its unit"),
+    "metrics": Method(MetricsParams, "read", "every counter, by name with its unit"),
     "get": Method(GetParams, "read", "settings in force"),
     "events": Method(EventsParams, "read", "past events"),
+    "learn.list": Method(NoParams, "read", "masks that are or were being learned"),
     "replay": Method(ReplayParams, "read", "missed messages, by sequence number"),
     "latest": Method(LatestParams, "read", "the newest message of a topic"),
     "set": Method(SetParams, "control", "change settings of the running daemon"),
@@ -162,6 +189,8 @@ METHODS: Final[Mapping[str, Method]] = {
         "start a picture, a file of spectra or of sound in the state folder",
     ),
     "record.stop": Method(StopRecordingParams, "control", "stop recordings and finish their files"),
+    "learn.start": Method(StartLearningParams, "control", "start to learn a mask for triggers"),
+    "learn.abort": Method(AbortLearningParams, "control", "stop learning a mask"),
     "record.trigger": Method(TriggerParams, "control", "save pre-roll and post-roll around now"),
 }
 

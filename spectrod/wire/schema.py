@@ -6,7 +6,7 @@ for daemon and client.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -23,11 +23,14 @@ from spectrod.wire.headers import (
     VERSION,
     BandsHeader,
     EventHeader,
+    FeaturesHeader,
     Header,
     HeartbeatHeader,
+    IntervalHeader,
     LevelsHeader,
     MetaHeader,
     SpectrumHeader,
+    TonesHeader,
     ValuesHeader,
 )
 
@@ -39,16 +42,21 @@ __all__ = [
     "BandsHeader",
     "EventHeader",
     "EventMessage",
+    "FeaturesFrame",
+    "FeaturesHeader",
     "Frame",
     "Header",
     "Heartbeat",
     "HeartbeatHeader",
+    "IntervalFrame",
     "LevelsFrame",
     "LevelsHeader",
     "Message",
     "Meta",
     "MetaHeader",
     "SpectrumHeader",
+    "TonesFrame",
+    "TonesHeader",
     "decode",
     "encode",
     "encode_header",
@@ -62,7 +70,7 @@ HEARTBEAT_PERIOD_S = 1.0
 META_PERIOD_S = 10.0
 
 _TOPIC = re.compile(
-    rf"(spec|bands|levels|meta|last)/{NAME_PATTERN}/{NAME_PATTERN}/{NAME_PATTERN}/"
+    rf"(spec|bands|levels|features|tones|meta|last)/{NAME_PATTERN}/{NAME_PATTERN}/{NAME_PATTERN}/"
     rf"|(hb|event)/{NAME_PATTERN}/"
 )
 _EXCERPT_CHARS = 60
@@ -147,27 +155,81 @@ class BandFrame(_Values):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LevelsFrame(_Values):
-    """Sound levels of one channel in one interval.
+class IntervalFrame(_Values):
+    """Named values of one channel in one interval.
 
     Attributes
     ----------
     topic : str
-        ``levels/SOURCE/CHANNEL/PRODUCT/``; with ``last`` for ``levels`` if it was resent.
-    header : LevelsHeader
+        ``WORD/SOURCE/CHANNEL/PRODUCT/`` with the word of the kind; with ``last`` if it was resent.
+    header : LevelsHeader or FeaturesHeader
     values : (n_quantities,) float64
         Read-only, in ``header.units``; NaN where there is none.
     missed, restarted, away_s, replayed : int, bool, float, bool
         As ``Frame``.
     """
 
-    header: LevelsHeader
+    header: IntervalHeader
 
     def __getitem__(self, name: str) -> float:
         """Return the value of a quantity; KeyError if the message does not have it."""
         if name not in self.header.quantities:
             raise KeyError(name)
         return float(self.values[self.header.quantities.index(name)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelsFrame(IntervalFrame):
+    """Sound levels of one channel in one interval; see ``IntervalFrame``."""
+
+    header: LevelsHeader
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeaturesFrame(IntervalFrame):
+    """Features of one channel in one interval; see ``IntervalFrame``.
+
+    Attributes
+    ----------
+    spectra : (n_spectra, n_bins) float64
+        Read-only; values of bins, a row for each name of ``header.spectra``.
+    """
+
+    header: FeaturesHeader
+    spectra: Float64Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+
+    @property
+    def f(self) -> Float64Array:
+        """Frequency of each bin of ``spectra``, (n_bins,) [Hz]."""
+        h = self.header
+        bins = np.arange(h.first_bin, h.first_bin + h.n_bins, dtype=np.float64)
+        return bins * (h.fs / h.nfft) + h.center_frequency_hz
+
+    def spectrum(self, name: str) -> Float64Array:
+        """Return the values of bins of a name, (n_bins,); KeyError if there are none."""
+        if name not in self.header.spectra:
+            raise KeyError(name)
+        return np.asarray(self.spectra[self.header.spectra.index(name)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TonesFrame(IntervalFrame):
+    """Values of the tones of one channel in one interval, and tracks; see ``IntervalFrame``.
+
+    Attributes
+    ----------
+    tracks : (n_tracks, n_columns) float64
+        Read-only; a row for each tone, its columns as ``header.columns`` says.
+    """
+
+    header: TonesHeader
+    tracks: Float64Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+
+    def column(self, name: str) -> Float64Array:
+        """Return a column of the tracks, (n_tracks,); KeyError if there is none of this name."""
+        if name not in self.header.columns:
+            raise KeyError(name)
+        return self.tracks[:, self.header.columns.index(name)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,23 +274,38 @@ class EventMessage:
     header: EventHeader
 
 
-Message = Frame | BandFrame | LevelsFrame | Meta | Heartbeat | EventMessage
+Message = Frame | BandFrame | IntervalFrame | Meta | Heartbeat | EventMessage
+_I = TypeVar("_I", bound=IntervalFrame)
 _H = TypeVar("_H")
 
 
 class _Kind(msgspec.Struct):
     """Kind of a header where the topic does not name it."""
 
-    schema: Literal["spectrod.spectrum", "spectrod.bands", "spectrod.levels"]
+    schema: Literal[
+        "spectrod.spectrum",
+        "spectrod.bands",
+        "spectrod.levels",
+        "spectrod.features",
+        "spectrod.tones",
+    ]
 
 
-_WORDS = {"spectrod.spectrum": "spec", "spectrod.bands": "bands", "spectrod.levels": "levels"}
+_WORDS = {
+    "spectrod.spectrum": "spec",
+    "spectrod.bands": "bands",
+    "spectrod.levels": "levels",
+    "spectrod.features": "features",
+    "spectrod.tones": "tones",
+}
 
 _encoder = msgspec.json.Encoder()
 _kind_decoder = msgspec.json.Decoder(_Kind)
 _spectrum_decoder = msgspec.json.Decoder(SpectrumHeader)
 _bands_decoder = msgspec.json.Decoder(BandsHeader)
 _levels_decoder = msgspec.json.Decoder(LevelsHeader)
+_features_decoder = msgspec.json.Decoder(FeaturesHeader)
+_tones_decoder = msgspec.json.Decoder(TonesHeader)
 _meta_decoder = msgspec.json.Decoder(MetaHeader)
 _heartbeat_decoder = msgspec.json.Decoder(HeartbeatHeader)
 _event_decoder = msgspec.json.Decoder(EventHeader)
@@ -282,8 +359,12 @@ def encode_header(header: Header) -> bytes:
 def encode(message: Message) -> list[bytes]:
     """Encode a message as ZeroMQ parts; raises as ``encode_header``."""
     parts = [message.topic.encode("ascii"), encode_header(message.header)]
-    if isinstance(message, Frame | BandFrame | LevelsFrame):
+    if isinstance(message, Frame | BandFrame | IntervalFrame):
         parts.append(message.values.astype(message.header.dtype, copy=False).tobytes())
+        if isinstance(message, FeaturesFrame) and message.header.spectra:
+            parts.append(message.spectra.astype(message.header.dtype, copy=False).tobytes())
+        if isinstance(message, TonesFrame):
+            parts.append(message.tracks.astype(message.header.dtype, copy=False).tobytes())
     elif isinstance(message, Meta):
         parts.append(message.f.astype(message.header.dtype, copy=False).tobytes())
         if message.edges is not None:
@@ -298,7 +379,7 @@ def decode(parts: Sequence[bytes]) -> Message:
 
     Returns
     -------
-    message : Frame, BandFrame, LevelsFrame, Meta, Heartbeat or EventMessage
+    message : Frame, BandFrame, IntervalFrame, Meta, Heartbeat or EventMessage
         The class follows from the topic. Arrays are read-only views of the payload.
 
     Raises
@@ -343,14 +424,44 @@ def _decode_bands(name: str, parts: Sequence[bytes]) -> BandFrame:
 
 
 def _decode_levels(name: str, parts: Sequence[bytes]) -> LevelsFrame:
-    header = _decode_header(name, parts[1], _levels_decoder)
+    return _decode_interval(name, parts, _levels_decoder, LevelsFrame)
+
+
+def _decode_features(name: str, parts: Sequence[bytes]) -> FeaturesFrame:
+    frame = _decode_interval(name, parts, _features_decoder, FeaturesFrame)
+    header = frame.header
+    if not header.spectra:
+        return frame
+    n = len(header.spectra)
+    if len(header.spectra_units) != n:
+        raise WireError(f"{name}: {len(header.spectra_units)} spectra_units: must be {n}")
+    shape = (n, header.n_bins)
+    spectra = _decode_array(name, parts, 3, shape, header.dtype, what="the values of bins are")
+    return replace(frame, spectra=spectra)
+
+
+def _decode_tones(name: str, parts: Sequence[bytes]) -> TonesFrame:
+    frame = _decode_interval(name, parts, _tones_decoder, TonesFrame)
+    header = frame.header
+    n = len(header.columns)
+    if len(header.column_units) != n:
+        raise WireError(f"{name}: {len(header.column_units)} column_units: must be {n}")
+    shape = (header.n_tracks, n)
+    tracks = _decode_array(name, parts, 3, shape, header.dtype, what="the tracks are")
+    return replace(frame, tracks=tracks)
+
+
+def _decode_interval(
+    name: str, parts: Sequence[bytes], decoder: msgspec.json.Decoder[Any], kind: type[_I]
+) -> _I:
+    header = _decode_header(name, parts[1], decoder)
     n = len(header.quantities)
     if header.shape != (n,) or len(header.units) != n:
         raise WireError(
             f"{name}: shape={list(header.shape)} and {len(header.units)} units: must be those of "
             f"{n} quantities"
         )
-    return LevelsFrame(name, header, _decode_values(name, parts, header))
+    return kind(name, header, _decode_values(name, parts, header))
 
 
 def _check_cut(name: str, header: ValuesHeader) -> None:
@@ -366,7 +477,9 @@ def _decode_meta(name: str, parts: Sequence[bytes]) -> Meta:
     f = _decode_values(name, parts, header)
     if not header.bands:
         return Meta(name, header, f)
-    edges = _decode_array(name, parts, 3, (2, *header.shape), header.dtype)
+    edges = _decode_array(
+        name, parts, 3, (2, *header.shape), header.dtype, what="the bands' edges are"
+    )
     return Meta(name, header, f, edges)
 
 
@@ -382,6 +495,8 @@ _READERS: Mapping[str, Callable[[str, Sequence[bytes]], Message]] = {
     "spec": _decode_spectrum,
     "bands": _decode_bands,
     "levels": _decode_levels,
+    "features": _decode_features,
+    "tones": _decode_tones,
     "meta": _decode_meta,
     "hb": _decode_heartbeat,
     "event": _decode_event,
@@ -394,7 +509,7 @@ def _decode_topic(part: bytes) -> str:
     if len(part) > _EXCERPT_CHARS * 4 or not _TOPIC.fullmatch(name):
         raise WireError(
             f"topic={name[:_EXCERPT_CHARS]!r}: must be WORD/SOURCE/CHANNEL/PRODUCT/ with the word "
-            "spec, bands, levels, meta or last, or hb/SOURCE/ or event/SOURCE/"
+            "spec, bands, levels, features, tones, meta or last, or hb/SOURCE/ or event/SOURCE/"
         )
     return name
 
@@ -409,17 +524,22 @@ def _decode_header(name: str, part: bytes, decoder: msgspec.json.Decoder[_H]) ->
 
 
 def _decode_values(
-    name: str, parts: Sequence[bytes], header: ValuesHeader | LevelsHeader | MetaHeader
+    name: str, parts: Sequence[bytes], header: ValuesHeader | IntervalHeader | MetaHeader
 ) -> NDArray[Any]:
     return _decode_array(name, parts, 2, header.shape, header.dtype)
 
 
 def _decode_array(
-    name: str, parts: Sequence[bytes], k: int, shape: tuple[int, ...], dtype_name: str
+    name: str,
+    parts: Sequence[bytes],
+    k: int,
+    shape: tuple[int, ...],
+    dtype_name: str,
+    *,
+    what: str = "the payload is",
 ) -> NDArray[Any]:
     """View a part as an array; the header's shape causes no allocation."""
     if len(parts) <= k:
-        what = "the payload is" if k == 2 else "the bands' edges are"
         raise WireError(f"{name}: message of {len(parts)} parts: {what} missing")
     dtype = np.dtype(dtype_name)
     expected_bytes = dtype.itemsize

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeVar
 
+import msgspec
 import zmq
 
 from spectrod.errors import WireError
-from spectrod.events import EventLog
+from spectrod.events import Event, EventLog
 from spectrod.wakeup import Wakeup
+from spectrod.wire.headers import TriggerFacts
 from spectrod.wire.history import History, Stored
 from spectrod.wire.listeners import Listeners
 from spectrod.wire.new_subscriptions import NewSubscriptions
@@ -66,6 +68,11 @@ class Roster:
         with self.lock:
             leaving, self.leaving = self.leaving, ()
             return self.sources, leaving
+
+
+def _trigger_facts(event: Event) -> TriggerFacts | msgspec.UnsetType:
+    """Return the numbers of an event of a trigger."""
+    return msgspec.UNSET if event.trigger is None else msgspec.convert(event.trigger, TriggerFacts)
 
 
 class Sender:
@@ -224,7 +231,7 @@ class Sender:
 
     def _send_queued(self, source: SourcePublisher, on_first: Callable[[], None]) -> None:
         is_first = source.messages == 0
-        for message in self._encoded(chain(source.queued_levels(), source.queued())):
+        for message in self._encoded(chain(source.queued_intervals(), source.queued())):
             if isinstance(message, Outgoing):
                 self._send_values(source, message)
             else:
@@ -300,6 +307,7 @@ class Sender:
                 text=event.text,
                 source=event.source,
                 who=event.who,
+                trigger=_trigger_facts(event),
             )
             self._event_seq[name] += 1
             try:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import ConfigError
-from spectrod.levels import LevelRow
+from spectrod.interval_values import IntervalRow
+from spectrod.latency import LatencyHistogram
 from spectrod.names import check_channel_names, check_name, name_channels
 from spectrod.stats import CaptureStats, State, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.wire.level_encoder import LevelEncoder, LevelQueue
+from spectrod.wire.interval_encoder import IntervalEncoder, IntervalQueue
 from spectrod.wire.queue import FrameQueue, QueuedFrame
 from spectrod.wire.schema import Heartbeat, HeartbeatHeader, encode, heartbeat_topic
 from spectrod.wire.topic_encoder import TopicEncoder, topic_of
@@ -49,7 +50,7 @@ class Outgoing:
 
     topic: str
     seq: int
-    parts: tuple[bytes, bytes, bytes]
+    parts: tuple[bytes, ...]
 
 
 class SourcePublisher:
@@ -85,6 +86,11 @@ class SourcePublisher:
         Spectra handed to ZeroMQ.
     heartbeats : int
         Heartbeats handed to ZeroMQ.
+    last_message_utc_ns : int
+        System time when values were last handed to ZeroMQ [ns since 1970]; 0 before the first.
+    queue_latency, publish_latency : LatencyHistogram
+        Time that a row waited in the queue, and from there until the messages of all its channels
+        were handed to ZeroMQ.
 
     Raises
     ------
@@ -113,7 +119,7 @@ class SourcePublisher:
         self._wake = wake
         self.numbers = numbers or Numbers()
         self._queue = FrameQueue(queue_frames, self.numbers.rows)
-        self._levels = LevelQueue(queue_frames, self.numbers.rows)
+        self._intervals = IntervalQueue(queue_frames, self.numbers.rows)
         self._channel_names = tuple(channel_names)
         self._has_changed = False
         self._offered: Mapping[str, tuple[bytes, ...]] | None = None
@@ -124,6 +130,8 @@ class SourcePublisher:
         self._on_demand = on_demand
         self.messages = 0
         self.heartbeats = 0
+        self.last_message_utc_ns = 0
+        self.queue_latency, self.publish_latency = LatencyHistogram(), LatencyHistogram()
 
     @property
     def frames(self) -> int:
@@ -132,27 +140,27 @@ class SourcePublisher:
 
     @property
     def dropped(self) -> int:
-        """Frames and rows of levels dropped because their queue was full."""
-        return self._queue.dropped + self._levels.dropped
+        """Frames and rows of named values dropped because their queue was full."""
+        return self._queue.dropped + self._intervals.dropped
 
     def submit(self, batch: SpectrumBatch) -> None:
         """Queue a batch's frames; never blocks. Called by one thread, between start and stop."""
         self._queue.put_batch(batch)
         self._wake()
 
-    def submit_levels(self, encoder: LevelEncoder, row: LevelRow, t_mono_ns: int) -> None:
-        """Queue a row of sound levels; never blocks. Called by the thread that calls ``submit``.
+    def submit_interval(self, encoder: IntervalEncoder, row: IntervalRow, t_mono_ns: int) -> None:
+        """Queue a row of named values; never blocks. Called by the thread that calls ``submit``.
 
         Parameters
         ----------
-        encoder : LevelEncoder
+        encoder : IntervalEncoder
             The product, which was offered.
-        row : LevelRow
+        row : IntervalRow
             Must not be changed afterwards.
         t_mono_ns : int
             Monotonic clock at the row's first sample [ns].
         """
-        self._levels.put_row(encoder, row, t_mono_ns)
+        self._intervals.put_row(encoder, row, t_mono_ns)
         self._wake()
 
     def changed(self) -> None:
@@ -163,8 +171,10 @@ class SourcePublisher:
         self._has_changed = True
         self._wake()
 
-    def offer(self, specs: Sequence[SpectrumSpec], levels: Sequence[LevelEncoder] = ()) -> None:
-        """Announce the specs and the sound levels that the source can send from now on; any thread.
+    def offer(
+        self, specs: Sequence[SpectrumSpec], intervals: Sequence[IntervalEncoder] = ()
+    ) -> None:
+        """Announce the products that the source can send from now on; any thread.
 
         ``on_demand`` is called soon with the products that subscribers want. Products that are no
         longer offered are no longer described.
@@ -174,7 +184,7 @@ class SourcePublisher:
         ConfigError
             If two specs have the same product, or a name cannot stand in a topic.
         """
-        products = (*(spec.product for spec in specs), *(one.product for one in levels))
+        products = (*(spec.product for spec in specs), *(one.product for one in intervals))
         for product, count in Counter(products).items():
             if count > 1:
                 raise ConfigError(f"product={product!r}: named {count} times, must be once")
@@ -185,7 +195,7 @@ class SourcePublisher:
             )
             for spec in specs
         }
-        topics |= {one.product: sorted(one.topics) for one in levels}
+        topics |= {one.product: sorted(one.topics) for one in intervals}
         self._topics = frozenset(chain.from_iterable(topics.values()))
         self._offered = {
             product: tuple(topic.encode() for topic in several)
@@ -250,22 +260,27 @@ class SourcePublisher:
             frame = self._queue.take()
             if frame is None:
                 return
+            taken_s = time.monotonic()
+            self.queue_latency.add(taken_s - frame.put_s)
             encoder = self._encoders.get(frame.batch.spec.product)
             if encoder is None or not encoder.describes(frame.batch):
                 encoder = self._begin(frame.batch)
                 yield from self._describe(encoder)
             yield from self._spectra(encoder, frame)
+            self.publish_latency.add(time.monotonic() - taken_s)
+            self.last_message_utc_ns = time.time_ns()
         self._wake()
 
-    def queued_levels(self) -> Iterator[Outgoing]:
-        """Yield the messages of queued rows of sound levels, at most one queue's worth."""
-        for _ in range(self._levels.limit):
-            queued = self._levels.take()
+    def queued_intervals(self) -> Iterator[Outgoing]:
+        """Yield the messages of queued rows of named values, at most one queue's worth."""
+        for _ in range(self._intervals.limit):
+            queued = self._intervals.take()
             if queued is None:
                 return
             for name, parts in queued.encoder.messages(queued, self._epoch):
                 yield Outgoing(name, queued.seq, parts)
                 self.messages += 1
+            self.last_message_utc_ns = time.time_ns()
         self._wake()
 
     def described(self, wanted: Container[bytes] | None = None) -> Iterator[Parts]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 PREFIXES_MAX = 1024
 
-_WORDS = (b"spec/", b"bands/", b"levels/")
-_TOPIC_MAX_BYTES = len("levels/") + 3 * 65
+_WORDS = (b"spec/", b"bands/", b"levels/", b"features/", b"tones/")
+_TOPIC_MAX_BYTES = len("features/") + 3 * 65
 
 
 class SubscribedPrefixes:

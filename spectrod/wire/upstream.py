@@ -14,8 +14,8 @@ from spectrod.wire.access import Access
 from spectrod.wire.holders import KeyHolders
 from spectrod.wire.links import Link, Transport, cut, fd_of
 
-PREFIX_MAX_BYTES = 202
-"""Longest topic: ``levels/`` and three names of 64 bytes with a slash each [bytes]."""
+PREFIX_MAX_BYTES = 204
+"""Longest topic: ``features/`` and three names of 64 bytes with a slash each [bytes]."""
 SUBSCRIPTIONS_A_LINK = 256
 """Maximum number of different prefixes of one connection."""
 PREFIXES_A_LINK_BYTES = 16 * 1024

@@ -9,7 +9,7 @@ import zmq
 from spectrod.wire.liveness import notice_gone_peers
 
 _LINGER_MS = 200
-# A subscription to the longest topic has 202 bytes, or 235 as a message of CURVE. The largest part
+# A subscription to the longest topic has 204 bytes, or 237 as a message of CURVE. The largest part
 # of CURVE's handshake has about 300.
 _MAX_INBOUND_BYTES = 512
 # Below the operating system's minimum, 2304 on Linux, which then applies. All peers together can

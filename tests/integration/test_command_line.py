@@ -82,7 +82,7 @@ BAD_SETTINGS = [
     (["--nfft", "15"], 2, "nfft=15: must be 16 to 1048576"),
     (["--nfft", "1048577"], 2, "nfft=1048577: must be 16 to 1048576"),
     (["--hop", "0"], 2, "hop=0: must be at least 1 sample"),
-    (["--hop", "x"], 2, "command line: analysis.hop='x': Expected `int`"),
+    (["--hop", "x"], 2, "command line: analysis.hop='x': must be a whole number"),
     (["--window", "hnan"], 2, "window='hnan': must be one of rectangular, hann,"),
     (["--engine", "fpga"], 2, "command line: engine.engine='fpga': must be one of auto,"),
     (["--device", "Voodoo"], 69, "Voodoo"),
@@ -118,7 +118,7 @@ def test_bad_settings(arguments, exit_code, message, tmp_path, capsys):
         (["--source", "signal:sine,1000"], 2, "must be signal:sine,FREQ_HZ,LEVEL_DBFS"),
         (["--publish", "tcp://0.0.0.0:5556"], 2, "tcp://0.0.0.0:5556"),
         (["--publish", "carrier-pigeon"], 2, "carrier-pigeon"),
-        (["--config", "c.toml"], 2, "c.toml: analysis.hopp: unknown key; [analysis] knows window,"),
+        (["--config", "c.toml"], 2, "c.toml:2:1: analysis.hopp: unknown key; [analysis] knows w"),
     ],
 )
 def test_daemon_that_cannot_start(arguments, exit_code, message, tmp_path, capsys):

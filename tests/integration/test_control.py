@@ -233,7 +233,7 @@ def test_latest_waits_for_one_client_while_another_is_answered(control):
             NotFoundError,
             "topic='spec/tone/9/dbfs/': does not exist; there are",
         ),
-        ("spec/", ConfigError, "topic='spec/': must be spec/SOURCE/CHANNEL/PRODUCT/, bands/... or"),
+        ("spec/", ConfigError, "topic='spec/': must be spec/SOURCE/CHANNEL/PRODUCT/, bands/...,"),
         ("spec/tone/0/dbfs", ConfigError, "topic='spec/tone/0/dbfs': must be spec/SOURCE/CHANNEL"),
         ("hb/tone/", ConfigError, "topic='hb/tone/': must be"),
         ("", ConfigError, "topic='': must be"),
@@ -542,6 +542,7 @@ def test_a_peer_with_the_right_to_read_changes_nothing(folder, monkeypatch):
         "set": {"changes": {"analysis.hop": 1}},
         "source.add": {"name": "b", "settings": {}},
         "source.remove": {"name": "tone"},
+        "learn.start": {"name": "well"},
     }
     with running(folder) as (_, control):
         before = control.call("get"), control.call("events")

@@ -125,6 +125,25 @@ def test_recordings_of_the_configuration_are_listed_and_triggered(daemon, ctl):
     while (listed := ctl("record", "list", "--json"))[0] == 0:
         pass
     assert listed[0] == 74
+    assert main(["ctl", "status"]) == 74
+    (trouble,) = daemon.troubles()
+    assert trouble.startswith("recording full of tone: full")
+    assert ctl("set", "recordings.full=null")[0] == 0
+    assert main(["ctl", "status"]) == 0
+    assert daemon.troubles() == []
+
+
+@pytest.mark.slow
+def test_a_recording_that_failed_is_in_the_status_and_its_exit_code(daemon, ctl, machine):
+    """A folder that cannot be made fails the recording: exit code 74, with the system's reason."""
+    (machine / "state").write_text("a file where the folder should be")
+    assert ctl("set", 'recordings.all={"min_free_mb": 0}')[0] == 0
+    while (code := main(["ctl", "status"])) == 0:
+        pass
+    assert code == 74
+    (trouble,) = daemon.troubles()
+    assert trouble.startswith("recording all of tone: failed: ")
+    assert "Not a directory" in trouble
 
 
 def test_json_is_the_reply_as_it_came(daemon, ctl):

@@ -1,14 +1,22 @@
 """The connected stages: every frame once, errors raised, changes at run time."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import soundfile
 
-from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
+from spectrod.analysis.self_check import SelfCheck
 from spectrod.config import SourceConfig
-from spectrod.errors import InputError, InternalError, StorageError, UnavailableError
+from spectrod.errors import (
+    DeviceError,
+    InputError,
+    InternalError,
+    StorageError,
+    UnavailableError,
+)
 from spectrod.pipeline import Pipeline
 from spectrod.source import open_source
 from spectrod.source.base import Discontinuity, PulledSource
@@ -217,6 +225,7 @@ def test_odd_samples_are_logged_and_reported(caplog):
 
     class Checks:
         active, clipped_samples = ("silent: 0",), 7
+        level = SimpleNamespace(rms_dbfs=(-20.0,), peak_dbfs=(-3.0,))
 
         def __init__(self):
             self.n = 0
@@ -229,6 +238,7 @@ def test_odd_samples_are_logged_and_reported(caplog):
     stats = run(make(np.zeros((1, 1000), np.float32), sink=sink, checks=checks)).stats()
     assert checks.n == 1000
     assert (stats.checks, stats.clipped_samples) == (("silent: 0",), 7)
+    assert (stats.level_dbfs, stats.peak_dbfs) == ((-20.0,), (-3.0,))
     assert caplog.messages == ["array: channel 0: digital silence"]
     assert sum(batch.n_frames for batch in sink.batches) == 8
 
@@ -318,3 +328,62 @@ def test_the_ring_of_a_fast_source_is_bounded(fs, seconds):
     assert pipeline.ring.capacity / fs == pytest.approx(seconds, abs=0.2)
     assert pipeline.ring.capacity <= 1 << 24
     pipeline.stop()
+
+
+class WrongPlan(NumpyPlan):
+    """A plan whose rows are 1 % too large."""
+
+    def submit(self, place, n_frames, out=None, **more):
+        rows = super().submit(place, n_frames, out, **more).collect()
+        return Computed(rows * np.float32(1.01))
+
+
+class WrongDevice(NumpyEngine):
+    """A device that computes, but wrongly."""
+
+    name = "opencl:P/D"
+
+    def __init__(self, fallback=None):
+        self.fallback = fallback
+
+    def plan(self, spec, buffer, _max_frames):
+        return WrongPlan(spec, buffer)
+
+
+def self_checked(device, sink, notes):
+    source = ArraySource(RNG.uniform(-1, 1, (2, 48_000)).astype(np.float32), pace="realtime")
+    spec = SpectrumSpec(source.fs, source.channels, "hann", 256, 100, scaling="spectrum")
+    return Pipeline(
+        source,
+        spec,
+        device,
+        self_check=SelfCheck(source.fs, period_s=0.1, first_s=0.1),
+        note=lambda kind, text: notes.append((kind, text)),
+    )
+
+
+@pytest.mark.slow
+def test_a_device_whose_rows_are_wrong_is_replaced():
+    """NumPy replaces a device whose rows differ from float64, with no frame lost or repeated."""
+    sink, notes = Collect(), []
+    pipeline = run(attached(self_checked(WrongDevice(NumpyEngine()), sink, notes), sink))
+    stats = pipeline.stats()
+    assert (stats.state, stats.engine, stats.engine_failures) == ("finished", "numpy", 1)
+    assert stats.self_check_error == pytest.approx(0.01, rel=1e-3)
+    assert stats.self_checks == 1
+    assert notes[0] == (
+        "engine.wrong",
+        "opencl:P/D: a row is wrong: error 0.01 relative to float64, over 0.0001",
+    )
+    index = np.concatenate([batch.sample_index for batch in sink.batches])
+    np.testing.assert_array_equal(index, np.arange(0, 48_000 - 255, 100))
+    assert {batch.engine for batch in sink.batches} == {"opencl:P/D", "numpy"}
+
+
+@pytest.mark.slow
+def test_a_wrong_device_without_a_fallback_ends_the_pipeline():
+    """Where a device was asked for, wrong rows are an error that names it and the bound."""
+    pipeline = run(self_checked(WrongDevice(), Collect(), []))
+    assert pipeline.stats().state == "failed"
+    with pytest.raises(DeviceError, match=r"opencl:P/D: a row is wrong: error 0\.01 relative to"):
+        pipeline.raise_failure()

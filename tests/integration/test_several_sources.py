@@ -425,6 +425,23 @@ def test_a_pipe_that_nobody_writes_to_is_waited_for(start, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_pipe_that_is_made_later_is_waited_for(start, tmp_path, caplog):
+    """A pipe that another service has not made yet is waited for like a sound card."""
+    fifo = tmp_path / "fifo"
+    running = start(SourceTable(uri=f"pcm:{fifo}"))
+    reason = f"{fifo}: No such file or directory"
+    wait_for_lines(running, caplog, f"fifo: waiting: {reason}")
+    assert is_up(running.stats())
+    assert running.stats()[0].capture.waiting_for == reason
+    os.mkfifo(fifo)
+    with fifo.open("wb") as writer:
+        writer.write(bytes(2 * 10_000))
+        writer.flush()
+        wait_until(running, lambda: running.stats()[0].messages > 0)
+    assert [one.name for one in running.runners] == ["fifo"]
+
+
+@pytest.mark.slow
 def test_a_search_that_hangs_does_not_hold_up_the_stop(sound, caplog):
     """A search that hangs in native code does not delay a stop, and its result is dropped."""
     release = threading.Event()

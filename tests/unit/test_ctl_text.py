@@ -243,3 +243,23 @@ def test_the_first_and_the_last_time_of_64_bits_are_written():
     """The first and the last time of 64 bits, in 1677 and 2262, can be printed."""
     assert ctl_text.time_text(1 - 2**63) == "1677-09-21T00:12:43.145Z"
     assert ctl_text.time_text(2**63 - 1) == "2262-04-11T23:47:16.854Z"
+
+
+def test_triggers_and_masks_are_tables():
+    """A status lists triggers with their events; masks have their progress and their error."""
+    status = {"daemon": DAEMON, "sources": [], "recordings": []}
+    trigger = {"name": "hum", "source": "mic", "kind": "band", "product": "dbfs", "events": 3}
+    on = trigger | {"is_active": True, "begin_utc_ns": 1_700_000_000_000_000_000}
+    off = trigger | {"name": "far", "is_active": False, "begin_utc_ns": None}
+    text = ctl_text.status_text(status | {"triggers": [on, off]}).splitlines()
+    assert text[-3:] == [
+        "TRIGGER  SOURCE  KIND  PRODUCT  EVENTS  STATE",
+        "hum      mic     band  dbfs     3       since 2023-11-14T22:13:20.000Z",
+        "far      mic     band  dbfs     3       -",
+    ]
+    mask = {"name": "q", "source": "mic", "product": "dbfs", "rows": 9, "fs": 10.0, "error": "no"}
+    mask |= {"state": "failed", "seen_samples": 20, "due_samples": 300}
+    assert ctl_text.learning_text([mask]).splitlines()[1] == (
+        "q     mic     dbfs     2 of 30 s  9     failed: no"
+    )
+    assert ctl_text.learning_text([]) == "no mask is being learned"

@@ -135,6 +135,7 @@ def edited(path, old, new):
         ('name = "alice"', 'name = "a/b"', "name='a/b': must be"),
         ('name = "alice"', "", "missing required field `name`"),
         ('name = "alice"', "name = ", "not a key's file"),
+        ('name = "alice"', "name = " + "9" * 5000, "not a key's file"),
         ('public_key = "', 'public_key = "0', "length <= 40"),
     ],
 )
