@@ -21,6 +21,7 @@ from spectrod.types import SpectrumSpec
 from spectrod.wire.access import Access
 from spectrod.wire.publisher import Publisher
 from spectrod.wire.schema import Heartbeat, Meta, decode
+from spectrod.wire.upstream import PREFIX_MAX_BYTES
 
 ROOT = Path(__file__).parents[2]
 
@@ -275,7 +276,9 @@ def test_garbage_on_the_port_disturbs_nobody(connected):
     assert next(subscription).header.seq == 0
 
 
-@pytest.mark.parametrize("nonsense", [b"\x07nonsense", b"", b"\x01" + b"x" * 203])
+@pytest.mark.parametrize(
+    "nonsense", [b"\x07nonsense", b"", b"\x01" + b"x" * (PREFIX_MAX_BYTES + 1)]
+)
 def test_a_peer_that_sends_no_subscription_is_cut_off(
     nonsense, publish, raw_subscriber, wait_for_subscribers, wait_for_refusals
 ):
