@@ -1,5 +1,6 @@
 """Rows of named values: one value of each quantity and channel in each interval of time."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from typing import Protocol
@@ -114,6 +115,21 @@ def check_interval_length(interval_s: float) -> None:
     """Check the length of an interval [s]; raises ConfigError."""
     if not INTERVAL_MIN_S <= interval_s <= INTERVAL_MAX_S:
         raise ConfigError(f"interval_s={interval_s:g}: must be {INTERVAL_MIN_S:g} s to 366 days")
+
+
+def check_row(names: Sequence[str], interval_s: float) -> None:
+    """Check the names of the values of a row, as given, and its interval; raises ConfigError."""
+    if not 1 <= len(names) <= QUANTITIES_MAX:
+        raise ConfigError(f"quantities: {len(names)} names; must be 1 to {QUANTITIES_MAX}")
+    check_interval_length(interval_s)
+
+
+def check_distinct(quantities: Sequence[NamedQuantity]) -> None:
+    """Check that no two quantities have one name; raises ConfigError."""
+    names = [quantity.name for quantity in quantities]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"quantities: {name} is given twice")
 
 
 def check_frame_size(n_signals: int, n_bins: int) -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from spectrod.errors import ConfigError
 from spectrod.features.indices import diversity_bands
-from spectrod.interval_values import QUANTITIES_MAX, check_interval_length
+from spectrod.interval_values import check_distinct, check_row
 from spectrod.suggestions import did_you_mean
 from spectrod.types import SpectrumSpec
 
@@ -127,21 +127,16 @@ def parse_features(names: Sequence[str], interval_s: float) -> tuple[FeatureQuan
     ConfigError
         If a name is unknown or given twice, or the interval is too short for a feature.
     """
-    if not 1 <= len(names) <= QUANTITIES_MAX:
-        raise ConfigError(f"quantities: {len(names)} names; must be 1 to {QUANTITIES_MAX}")
-    check_interval_length(interval_s)
-    found: dict[str, FeatureQuantity] = {}
-    for name in names:
-        quantity = parse_feature(name)
-        if quantity.name in found:
-            raise ConfigError(f"quantities: {quantity.name} is given twice")
-        found[quantity.name] = quantity
+    check_row(names, interval_s)
+    quantities = tuple(parse_feature(name) for name in names)
+    check_distinct(quantities)
+    for quantity in quantities:
         if quantity.kind == "ACI" and interval_s < quantity.parameters[0]:
             raise ConfigError(
                 f"interval_s={interval_s:g}: {quantity.name} needs at least its block, "
                 f"{quantity.parameters[0]:g} s"
             )
-    return tuple(found.values())
+    return quantities
 
 
 def check_spectra(names: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spectrod.errors import ConfigError
-from spectrod.interval_values import INTERVAL_MIN_S, QUANTITIES_MAX, check_interval_length
+from spectrod.interval_values import INTERVAL_MIN_S, check_distinct, check_row
 from spectrod.levels.time_weighting import TimeWeighting
 from spectrod.suggestions import did_you_mean
 from spectrod.weighting import Weighting
@@ -166,16 +166,13 @@ def parse_quantities(names: Sequence[str], interval_s: float) -> tuple[LevelQuan
     ConfigError
         If a name is unknown or given twice, or the interval is too short for a quantity.
     """
-    if not 1 <= len(names) <= QUANTITIES_MAX:
-        raise ConfigError(f"quantities: {len(names)} names; must be 1 to {QUANTITIES_MAX}")
-    check_interval_length(interval_s)
-    found: dict[str, LevelQuantity] = {}
-    for name in names:
-        if name in found:
-            raise ConfigError(f"quantities: {name} is given twice")
-        quantity = found[name] = parse_quantity(name)
+    check_row(names, interval_s)
+    quantities = tuple(parse_quantity(name) for name in names)
+    check_distinct(quantities)
+    for quantity in quantities:
         if interval_s < quantity.least_interval_s:
             raise ConfigError(
-                f"interval_s={interval_s:g}: {name} needs at least {quantity.least_interval_s:g} s"
+                f"interval_s={interval_s:g}: {quantity.name} needs at least "
+                f"{quantity.least_interval_s:g} s"
             )
-    return tuple(found.values())
+    return quantities

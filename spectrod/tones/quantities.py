@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spectrod.errors import ConfigError
-from spectrod.interval_values import QUANTITIES_MAX, check_interval_length
+from spectrod.interval_values import check_distinct, check_row
 from spectrod.suggestions import did_you_mean
 
 DISTORTIONS = {
@@ -82,14 +82,12 @@ def parse_tones(names: Sequence[str], interval_s: float) -> tuple[ToneQuantity, 
     ConfigError
         If a name is unknown or given twice.
     """
-    if not 1 <= len(names) <= QUANTITIES_MAX:
-        raise ConfigError(f"quantities: {len(names)} names; must be 1 to {QUANTITIES_MAX}")
-    check_interval_length(interval_s)
+    check_row(names, interval_s)
     for name in names:
         if name not in _UNITS:
             known = ", ".join(_UNITS)
             rule = f"must be one of {known}{did_you_mean(name, _UNITS)}"
             raise ConfigError(f"quantity={name!r}: {rule}")
-        if names.count(name) > 1:
-            raise ConfigError(f"quantities: {name} is given twice")
-    return tuple(ToneQuantity(name, _UNITS[name]) for name in names)
+    quantities = tuple(ToneQuantity(name, _UNITS[name]) for name in names)
+    check_distinct(quantities)
+    return quantities
