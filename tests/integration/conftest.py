@@ -13,6 +13,7 @@ import pytest
 import zmq
 
 from spectrod.wakeup import Wakeup
+from spectrod.wire import endpoint_discovery
 from spectrod.wire.publisher import Publisher
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "audio"))
@@ -188,3 +189,14 @@ def resident_bytes():
     """Return the resident memory of this process."""
     page_bytes = os.sysconf("SC_PAGE_SIZE")
     return lambda: int(Path("/proc/self/statm").read_text().split()[1]) * page_bytes
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """Simulate a machine without a running daemon; its folder is the current one."""
+    monkeypatch.setenv("RUNTIME_DIRECTORY", "run")
+    monkeypatch.setenv("STATE_DIRECTORY", "state")
+    monkeypatch.setattr(endpoint_discovery, "SYSTEM_FOLDER", tmp_path / "system")
+    monkeypatch.setattr(endpoint_discovery.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.chdir(tmp_path)  # its path may be too long for a socket's address
+    return tmp_path

@@ -16,7 +16,6 @@ from spectrod.cli import main
 from spectrod.client import Control
 from spectrod.control.controlled import ControlledDaemon
 from spectrod.daemon import build_daemon
-from spectrod.wire import endpoint_discovery
 
 FLAGS = {
     "source": {"uri": "signal:sine,1000,-20", "name": "tone"},
@@ -26,17 +25,12 @@ FLAGS = {
 }
 
 
-@pytest.fixture
-def machine(tmp_path, monkeypatch):
-    """Simulate a machine without a running daemon."""
-    monkeypatch.setenv("RUNTIME_DIRECTORY", "run")
-    monkeypatch.setenv("STATE_DIRECTORY", "state")
-    monkeypatch.setattr(endpoint_discovery, "SYSTEM_FOLDER", tmp_path / "system")
-    monkeypatch.setattr(endpoint_discovery.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.chdir(tmp_path)  # its path may be too long for a socket's address
+@pytest.fixture(autouse=True)
+def log_level():
+    """Restore the level that ``--verbose`` and the daemon set."""
     root = logging.getLogger()
     level = root.level
-    yield tmp_path
+    yield
     root.setLevel(level)
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import soundfile
+from metered import load
 
-from spectrod import config
 from spectrod.client import FeaturesFrame, TonesFrame, subscribe
 from spectrod.daemon import Daemon
 from spectrod.errors import ConfigError
@@ -14,29 +14,6 @@ from spectrod.types import SpectrumSpec
 
 FS = 8000
 NAMES = ("centroid", "flux_sd", "ACI_0.4s", "NDSI_500-1000Hz_1000-4000Hz")
-
-
-def load(tmp_path, source, features):
-    file = tmp_path / "spectrod.toml"
-    file.write_text(
-        f"""
-[source]
-name = "mic"
-{source}
-[analysis]
-win_length = 256
-hop = 256
-[engine]
-engine = "numpy"
-[publish]
-endpoints = ["ipc://{tmp_path}/pub"]
-[control]
-endpoints = []
-{features}
-""",
-        "utf-8",
-    )
-    return config.load(str(file))
 
 
 @pytest.mark.slow

@@ -5,37 +5,14 @@ import json
 import numpy as np
 import pytest
 import soundfile
+from metered import load
 
-from spectrod import config
 from spectrod.client import LevelsFrame, subscribe
 from spectrod.daemon import Daemon
 from spectrod.errors import ConfigError
 from spectrod.levels import LevelMeter
 
 FS = 8000
-
-
-def load(tmp_path, source, levels):
-    file = tmp_path / "spectrod.toml"
-    file.write_text(
-        f"""
-[source]
-name = "mic"
-{source}
-[analysis]
-win_length = 256
-hop = 256
-[engine]
-engine = "numpy"
-[publish]
-endpoints = ["ipc://{tmp_path}/pub"]
-[control]
-endpoints = []
-{levels}
-""",
-        "utf-8",
-    )
-    return config.load(str(file))
 
 
 def daemon_of(tmp_path, source, levels):

@@ -17,7 +17,6 @@ from spectrod.client import subscribe
 from spectrod.control.controlled import ControlledDaemon
 from spectrod.daemon import build_daemon
 from spectrod.errors import BusyError, ConfigError
-from spectrod.wire import endpoint_discovery
 
 FLAGS = {
     "source": {"uri": "signal:sine,1000,-20", "name": "tone", "channels": 2},
@@ -28,17 +27,6 @@ FLAGS = {
 TIMEOUT_S = 30.0
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def machine(tmp_path, monkeypatch):
-    """Simulate a machine without a running daemon."""
-    monkeypatch.setenv("RUNTIME_DIRECTORY", "run")
-    monkeypatch.setenv("STATE_DIRECTORY", "state")
-    monkeypatch.setattr(endpoint_discovery, "SYSTEM_FOLDER", tmp_path / "system")
-    monkeypatch.setattr(endpoint_discovery.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.chdir(tmp_path)  # its path may be too long for a socket's address
-    return tmp_path
 
 
 def load(**flags):
