@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  CODE_DROPPED,
+  CODE_GAP,
+  CODE_LEVEL_MAX,
+  codeOf,
+  codeTable,
+  levelOf,
+  levelOfCode,
+} from "../../spectrod/web/page/levels.js";
+import {
+  codeColors,
+  DROPPED_COLOR,
+  GAP_COLOR,
+  makeLookup,
+  NO_DATA_COLOR,
+  palettes,
+  shadesOf,
+} from "../../spectrod/web/page/palette.js";
+import { description } from "./descriptions.js";
+
+const rgb = (pixel) => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
+
+test("maps have their published ends, and _r reverses them", () => {
+  const shades = shadesOf("viridis");
+  assert.deepEqual([rgb(shades[0]), rgb(shades[255])], [[68, 1, 84], [253, 231, 37]]);
+  assert.deepEqual(shadesOf("viridis_r"), shades.slice().reverse());
+});
+
+test("no map contains the colours of no data, gaps and dropped rows", () => {
+  for (const [name, table] of Object.entries(palettes)) {
+    for (const color of [NO_DATA_COLOR, GAP_COLOR, DROPPED_COLOR]) {
+      for (let i = 0; i < 768; i += 3) {
+        const distance = Math.hypot(...color.map((value, k) => value - table[i + k]));
+        assert.ok(distance > 20, `${name} ${i / 3} is as ${color}`);
+      }
+    }
+  }
+});
+
+test("levels run through the whole map between the ends, and stay at them beyond", () => {
+  const colors = codeColors("grey", -120, -20);
+  const greys = [-300, -120, -70, -20.2, -20, 0].map((level) => rgb(colors[codeOf(level)])[0]);
+  assert.deepEqual(greys, [0, 0, 128, 255, 255, 255]);
+  for (let code = 2; code <= CODE_LEVEL_MAX; code += 1) {
+    assert.ok(rgb(colors[code])[0] >= rgb(colors[code - 1])[0]);
+  }
+});
+
+test("no data and marks have their own colours", () => {
+  const colors = codeColors("magma", -100, 0);
+  assert.deepEqual([0, CODE_GAP, CODE_DROPPED].map((code) => rgb(colors[code])), [NO_DATA_COLOR, GAP_COLOR, DROPPED_COLOR]);
+});
+
+test("the lookup of a stream gives each value the colour of its level", () => {
+  const stream = description({ lo: -127, step: 0.5 });
+  const lookup = makeLookup("cividis", -100, -10, stream);
+  const colors = codeColors("cividis", -100, -10);
+  for (let value = 1; value < 256; value += 1) {
+    assert.equal(lookup[value], colors[codeOf(-127 + (value - 1) * 0.5)]);
+  }
+  assert.deepEqual(rgb(lookup[0]), NO_DATA_COLOR);
+});
+
+test("what cannot be drawn is refused by its name", () => {
+  assert.throws(() => shadesOf("jet"), /palette=jet: must be one of viridis, .*grey, or one followed by _r/);
+  assert.throws(() => shadesOf("constructor"), /palette=constructor: must be one of/);
+  assert.throws(() => codeColors("grey", 0, 0), /levels from 0 to 0: must be finite and ascending/);
+  assert.throws(() => codeColors("grey", NaN, 0), /levels from NaN to 0/);
+  assert.throws(() => makeLookup("grey", -1, 0, description({ bits: 16 })), /stream of 16 bits: must be 8/);
+});
+
+for (const stream of [description(), description({ bits: 16, lo: -327.67, step: 0.01 })]) {
+  test(`values of ${stream.bits} bits keep their order and their level to half a hundredth`, () => {
+    const table = codeTable(stream);
+    for (let value = 0; value < table.length; value += 1) {
+      const level = levelOf(stream, value);
+      if (Number.isNaN(level)) assert.equal(table[value], 0);
+      else if (level < 327) assert.ok(Math.abs(levelOfCode(table[value]) - level) <= 0.005 + 1e-9);
+    }
+    const none = stream.bits === 8 ? 0 : 65535;
+    assert.equal(levelOf(stream, none), NaN);
+    for (let value = 2; value < table.length; value += 1) {
+      if (value !== none) assert.ok(table[value] >= table[value - 1]);
+    }
+  });
+}
