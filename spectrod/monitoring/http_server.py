@@ -24,8 +24,8 @@ from spectrod.monitoring.http_request import (
     parse_request,
     text_response,
 )
+from spectrod.rate_limit import TokenBucket
 from spectrod.wakeup import Wakeup
-from spectrod.wire.rate_limit import TokenBucket
 from spectrod.worker import Worker
 
 CONNECTIONS_MAX: Final = 32

@@ -16,8 +16,8 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from spectrod.events import EventLog
+from spectrod.rate_limit import TokenBucket
 from spectrod.wire.links import Link, Transport, inode_of
-from spectrod.wire.rate_limit import TokenBucket
 
 RATE_MAX_PER_S = 500.0
 """Sustained rate of new connections of a transport [1/s]; the burst is the bound on connections.

@@ -21,6 +21,7 @@ import zmq
 
 from spectrod.endpoint import Endpoint, parse_endpoint
 from spectrod.errors import ConfigError, SpectrodError
+from spectrod.rate_limit import PeerLimits, TokenBucket
 from spectrod.wakeup import Wakeup
 from spectrod.wire.access import Access
 from spectrod.wire.dispatch import (
@@ -38,7 +39,6 @@ from spectrod.wire.inbox import Inbox
 from spectrod.wire.links import Link, cut
 from spectrod.wire.listeners import Listeners
 from spectrod.wire.liveness import notice_gone_peers
-from spectrod.wire.rate_limit import PeerLimits, TokenBucket
 from spectrod.wire.requests import (
     METHODS,
     REQUEST_MAX_BYTES,

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
+from spectrod.rate_limit import TokenBucket
 from spectrod.wire.links import Link, Links, Traffic, Transport, cut, traffic
-from spectrod.wire.rate_limit import TokenBucket
 from spectrod.worker import Worker
 
 LINK_BYTES_PER_S = 2048.0

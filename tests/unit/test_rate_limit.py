@@ -2,7 +2,7 @@
 
 import pytest
 
-from spectrod.wire.rate_limit import PeerLimits, TokenBucket
+from spectrod.rate_limit import PeerLimits, TokenBucket
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(1.0, 1.0), (10.0, 3.0), (0.5, 7.0)])
@@ -20,6 +20,16 @@ def test_a_bucket_overflows():
     bucket = TokenBucket(10.0, 2.0, 0.0)
     assert [bucket.take(3e7) for _ in range(3)] == [True, True, False]
     assert bucket.wait_s(4e7) == 0.0
+
+
+def test_the_wait_for_several_tokens_is_just_long_enough():
+    """After the announced time the tokens are there, and not before."""
+    bucket = TokenBucket(10.0, 100.0, 0.0)
+    assert bucket.take(0.0, 95.0)
+    wait_s = bucket.wait_s(0.0, 40.0)
+    assert wait_s == pytest.approx(3.5)
+    assert not bucket.take(wait_s - 0.01, 40.0)
+    assert bucket.take(wait_s + 1e-9, 40.0)
 
 
 def test_each_peer_has_a_bucket_of_its_own():

@@ -33,10 +33,10 @@ class TokenBucket:
         self._fill(now_s)
         self._tokens = max(self._tokens - 1.0, -self._rate_per_s)
 
-    def wait_s(self, now_s: float) -> float:
-        """Return the time until a token is available [s]."""
+    def wait_s(self, now_s: float, tokens: float = 1.0) -> float:
+        """Return the time until tokens, at most the burst, are available [s]."""
         self._fill(now_s)
-        return max(0.0, (1.0 - self._tokens) / self._rate_per_s)
+        return max(0.0, (tokens - self._tokens) / self._rate_per_s)
 
     def _fill(self, now_s: float) -> None:
         gained = (now_s - self._filled_s) * self._rate_per_s
