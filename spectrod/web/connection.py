@@ -1,0 +1,153 @@
+"""uvicorn's protocols with bounds on what a peer that is silent, slow or endless can take."""
+
+import asyncio
+from typing import Any, Final, cast
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
+
+from spectrod.web.listen import UNSENT_MAX_BYTES
+from spectrod.web.origin import is_loopback
+
+CONNECTIONS_MAX: Final = 128
+CONNECTIONS_OF_ADDRESS: Final = 24
+"""Of an address that is not this machine's: a browser opens 6, and one for each WebSocket."""
+HEAD_MAX_BYTES: Final = 16384
+HEAD_S = 10.0
+"""Time for the whole head of a request, from the connection or the last answer on [s]."""
+ANSWER_S = 60.0
+"""Time from the head of a request to the end of its answer, which the peer must read [s]."""
+MESSAGES_UNREAD_MAX: Final = 256
+"""Messages of a WebSocket that its client's task has not read."""
+FRAGMENTS_MAX: Final = 64
+"""Frames of one message; empty ones do not count towards its size."""
+REPLIES_MAX_BYTES: Final = 1 << 22
+"""Bytes that wait for a peer that does not read; more than a message can only be replies to pings,
+which no flow control stops."""
+
+
+class BoundedHttp(H11Protocol):
+    """An HTTP connection with deadlines, and a place among a bounded number of them.
+
+    A new connection takes the place of the one that has waited longest for a request; if all have
+    one, it is closed.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+    _is_answering = False
+    _is_upgraded = False
+    waiting_since_s = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take a place and start the deadline for a first request."""
+        stream = cast("asyncio.Transport", transport)
+        stream.set_write_buffer_limits(high=UNSENT_MAX_BYTES)
+        super().connection_made(stream)
+        self._wait()
+        if not self._has_place():
+            stream.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the deadline."""
+        self._stop_deadline()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse data; the deadline follows from what the peer is waited for now."""
+        super().data_received(data)
+        self._update()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, or begin to answer one that came meanwhile."""
+        self._is_answering = False
+        super().on_response_complete()
+        # The deadline of an answer that is still being read stays.
+        if not self.flow.write_paused:
+            self._wait()
+        self._update()
+
+    def resume_writing(self) -> None:
+        """Go on to write; wait for the next request if all of the answer is written."""
+        super().resume_writing()
+        if not self._is_answering:
+            self._wait()
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        """Hand the connection over to ``BoundedWebSocket``."""
+        self._stop_deadline()
+        self._is_upgraded = True
+        super().handle_websocket_upgrade(event)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the peer has sent no whole head of a request."""
+        return not (self._is_answering or self._is_upgraded)
+
+    def _has_place(self) -> bool:
+        others = [one for one in self.connections if one is not self]
+        address = self.client[0] if self.client else ""
+        if not is_loopback(address):
+            peers = [getattr(one, "client", None) for one in others]
+            if sum(peer[0] == address for peer in peers if peer) >= CONNECTIONS_OF_ADDRESS:
+                return False
+        if len(others) < CONNECTIONS_MAX:
+            return True
+        waiting = [one for one in others if isinstance(one, BoundedHttp) and one.is_waiting]
+        if not waiting:
+            return False
+        oldest = min(waiting, key=lambda one: one.waiting_since_s)
+        # Its loss is reported later: the next connection must not choose it again.
+        self.connections.discard(oldest)
+        oldest.transport.abort()
+        return True
+
+    def _update(self) -> None:
+        is_answering = self.cycle is not None and not self.cycle.response_complete
+        if is_answering and not self._is_answering:
+            self._is_answering = True
+            self._start_deadline(ANSWER_S)
+
+    def _wait(self) -> None:
+        self.waiting_since_s = self.loop.time()
+        self._start_deadline(HEAD_S)
+
+    def _start_deadline(self, seconds: float) -> None:
+        self._stop_deadline()
+        if not self._is_upgraded:
+            self._deadline = self.loop.call_later(seconds, self.transport.abort)
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+class BoundedWebSocket(WebSocketsSansIOProtocol):
+    """A WebSocket whose peer cannot make the server keep more than a bounded amount."""
+
+    def data_received(self, data: bytes) -> None:
+        """Parse data; end the connection if the replies to it are not read."""
+        super().data_received(data)
+        if self.transport.get_write_buffer_size() > REPLIES_MAX_BYTES:
+            self.transport.abort()
+
+    async def send(self, message: Any) -> None:
+        """Send a message; a refusal is complete with its body, which uvicorn logs as an error."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            self.handshake_complete = True
+
+    def handle_cont(self, event: Frame) -> None:
+        """Take a fragment; end the connection if a message has too many."""
+        if len(self.frames) >= FRAGMENTS_MAX:
+            self.transport.abort()
+            return
+        super().handle_cont(event)
+
+    def send_receive_event_to_app(self) -> None:
+        """Queue a message; end the connection if too many are unread."""
+        if self.queue.qsize() >= MESSAGES_UNREAD_MAX:
+            self.transport.abort()
+            return
+        super().send_receive_event_to_app()
