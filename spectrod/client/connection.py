@@ -150,6 +150,10 @@ class Connection:
             raise ConfigError(f"prefix={prefix!r}: must be ASCII, as topics are")
         self.socket.subscribe(prefix)
 
+    def unsubscribe(self, prefix: str) -> None:
+        """Unsubscribe once from a prefix that was subscribed to."""
+        self.socket.unsubscribe(prefix)
+
     @property
     def closed(self) -> bool:
         """Whether ``close`` was called."""

@@ -172,6 +172,14 @@ class Follower:
         """Time since the last message was read [s]; infinite before the first."""
         return self._tracker.silence_s
 
+    def add_prefix(self, prefix: str) -> None:
+        """Subscribe to topics with one more prefix; of one that is added twice, twice."""
+        self._connection.subscribe(prefix)
+
+    def remove_prefix(self, prefix: str) -> None:
+        """Unsubscribe from a prefix that was added; later messages of its topics do not come."""
+        self._connection.unsubscribe(prefix)
+
     def close(self) -> None:
         """End the subscription; idempotent."""
         self._connection.close()

@@ -1,0 +1,211 @@
+"""Topics of daemons: their numbers, their axes, and what is constant of their rows."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from spectrod.grid import row_period_s
+from spectrod.units import Float64Array
+from spectrod.web.slicing import TopicAxis
+from spectrod.web.view import TOPICS_MAX
+from spectrod.wire.headers import ValuesHeader
+from spectrod.wire.schema import BandFrame, Frame, IntervalFrame, Meta
+
+_KINDS_OF_ROWS = ("spec", "bands")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """A topic of an endpoint, as pages see it."""
+
+    id: int
+    topic: str
+    kind: str
+    """``spec``, ``bands``, ``levels``, ``features`` or ``tones``."""
+    endpoint: str
+    source: str
+    channel: str
+    product: str
+    unit: str
+    fs: float
+    """Sample rate [Hz]."""
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether its messages are spectra."""
+        return self.kind in _KINDS_OF_ROWS
+
+
+class TopicTable:
+    """The topics of all endpoints, at most ``TOPICS_MAX``; further ones are counted.
+
+    A topic keeps its number while the server runs, also if it goes and comes again.
+
+    Attributes
+    ----------
+    topics : dict of int to TopicInfo
+        The topics that exist, by their numbers.
+    version : int
+        Grows with every change of ``topics``.
+    refused : int
+        Messages of topics beyond the bound.
+    """
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[str, str], int] = {}
+        self._seen_s: dict[int, float] = {}
+        self.topics: dict[int, TopicInfo] = {}
+        self.version = self.refused = 0
+
+    def note_meta(self, endpoint: str, meta: Meta, now_s: float) -> None:
+        """Add a described topic, or what has changed in it."""
+        word = "bands" if meta.header.bands else "spec"
+        name = f"{word}/{meta.topic.removeprefix('meta/')}"
+        self._note(endpoint, name, level_unit(meta.header.unit), meta.header.fs, now_s)
+
+    def note_frame(
+        self, endpoint: str, frame: Frame | BandFrame | IntervalFrame, now_s: float
+    ) -> TopicInfo | None:
+        """Add a topic from which a message came; None if there are too many."""
+        unit = "" if isinstance(frame, IntervalFrame) else level_unit(frame.header.unit)
+        return self._note(endpoint, frame.topic, unit, frame.header.fs, now_s)
+
+    def forget(self, endpoint: str, source: str) -> None:
+        """Remove the topics of a source that has ended."""
+        for topic in list(self._of(endpoint)):
+            if topic.source == source:
+                self._remove(topic)
+
+    def forget_unseen(self, endpoint: str, since_s: float) -> None:
+        """Remove spectra of an endpoint that were not described since a monotonic time [s]."""
+        for topic in list(self._of(endpoint)):
+            if topic.has_rows and self._seen_s[topic.id] < since_s:
+                self._remove(topic)
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Return the topics for a page, by endpoint and name."""
+        by_name = sorted(self.topics.values(), key=lambda topic: (topic.endpoint, topic.topic))
+        return [asdict(topic) for topic in by_name]
+
+    def _remove(self, topic: TopicInfo) -> None:
+        del self.topics[topic.id]
+        self.version += 1
+
+    def _of(self, endpoint: str) -> Iterator[TopicInfo]:
+        return (topic for topic in self.topics.values() if topic.endpoint == endpoint)
+
+    def _note(
+        self, endpoint: str, name: str, unit: str, fs: float, now_s: float
+    ) -> TopicInfo | None:
+        number = self._ids.get((endpoint, name))
+        if number is None:
+            if len(self._ids) >= TOPICS_MAX:
+                self.refused += 1
+                return None
+            number = self._ids[endpoint, name] = len(self._ids)
+        self._seen_s[number] = now_s
+        known = self.topics.get(number)
+        if known is None or (known.unit, known.fs) != (unit, fs):
+            kind, source, channel, product, _ = name.split("/")
+            known = TopicInfo(number, name, kind, endpoint, source, channel, product, unit, fs)
+            self.topics[number] = known
+            self.version += 1
+        return known
+
+
+def level_unit(unit: str) -> str:
+    """Return the unit of levels of values: the unit itself, or ``dB re UNIT``."""
+    return unit if unit.startswith("dB") else f"dB re {unit}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowFacts:
+    """What is constant of a topic's rows, until a message of it differs.
+
+    Attributes
+    ----------
+    topic : TopicInfo
+    axis : TopicAxis
+    header : SpectrumHeader or BandsHeader
+        Header of the first message.
+    row_s : float
+        Time from one message to the next [s].
+    half_ms : float
+        Time from a row's first sample to its middle [ms].
+    """
+
+    topic: TopicInfo
+    axis: TopicAxis
+    header: ValuesHeader
+    row_s: float
+    half_ms: float
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of a ``stream`` text that describe the topic."""
+        h, axis, topic = self.header, self.axis, self.topic
+        names = ("fs", "nfft", "win_length", "hop", "averaging", "averaging_frames", "window")
+        more = ("enbw_hz", "ref", "cal_id", "engine", "weighting")
+        edges = None if axis.edges_hz is None else axis.edges_hz.tolist()
+        return {
+            "topic_id": topic.id,
+            "topic": topic.topic,
+            "kind": topic.kind,
+            "endpoint": topic.endpoint,
+            "epoch": str(h.epoch),
+            "frame_hop": h.frame_hop or h.hop,
+            "unit": level_unit(h.unit),
+            "row_s": self.row_s,
+            "first_hz": axis.first_hz,
+            "bin_hz": axis.bin_hz,
+            "edges_hz": edges,
+            "n_bins": axis.n_bins,
+            **{name: getattr(h, name) for name in (*names, *more)},
+        }
+
+
+def facts_of(topic: TopicInfo, frame: Frame | BandFrame, edges: Float64Array | None) -> RowFacts:
+    """Return what is constant of a topic's rows.
+
+    Notes
+    -----
+    The middle of a row is its first sample + (win_length + (averaging_frames - 1) frame_hop) / 2 fs
+    as in recordings.
+    """
+    h = frame.header
+    bin_hz = h.fs / h.nfft
+    first_hz = 0.0
+    if isinstance(frame, Frame):
+        first_hz = frame.header.center_frequency_hz + frame.header.first_bin * bin_hz
+    axis = TopicAxis(len(frame.values), first_hz, bin_hz, edges)
+    row_s = float(row_period_s(h.rate_hz)) if h.rate_hz else h.hop / h.fs
+    return RowFacts(topic, axis, h, row_s, middle_ms(h, h.averaging_frames))
+
+
+def middle_ms(h: ValuesHeader, frames: int) -> float:
+    """Return the time from a row's first sample to its middle [ms]."""
+    samples = h.win_length + (frames - 1) * (h.frame_hop or h.hop)
+    return samples / (2.0 * h.fs) * 1e3
+
+
+def constants(frame: Frame | BandFrame) -> tuple[object, ...]:
+    """Return all that a row's description depends on."""
+    h = frame.header
+    lengths = (h.epoch, h.fs, h.nfft, h.win_length, h.hop, h.frame_hop, h.rate_hz)
+    average = (h.averaging, h.averaging_frames, h.window, h.enbw_hz, h.weighting)
+    units = (h.unit, h.ref, h.cal_id, h.engine, len(frame.values))
+    if isinstance(frame, Frame):
+        return (
+            *lengths,
+            *average,
+            *units,
+            frame.header.first_bin,
+            frame.header.center_frequency_hz,
+        )
+    return (*lengths, *average, *units)
+
+
+def same_edges(a: Float64Array | None, b: Float64Array | None) -> bool:
+    """Return whether two topics have the same bands."""
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
