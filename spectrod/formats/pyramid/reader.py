@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,26 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Written cells of one level, in order.
+
+    Attributes
+    ----------
+    begin_utc_ns : (cells,) int64
+        Begin of each cell [ns since 1970].
+    effort_s : (cells,) float64
+        Duration of the rows in each cell [s].
+    mean, greatest : (cells, signals, values) int16
+        Levels in steps of 0.01 dB.
+    """
+
+    begin_utc_ns: Int64Array
+    effort_s: Float64Array
+    mean: NDArray[np.int16]
+    greatest: NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Looked:
     """Columns to be filled, possibly a part of all; values are combined as ``firsts`` gives."""
 
@@ -92,8 +113,9 @@ class PyramidReader:
 
     Parameters
     ----------
-    folder : path-like
-        Folder of a ``PyramidWriter``.
+    folder : path-like or Directory
+        Folder of a ``PyramidWriter``. A ``Directory`` is closed with the reader, also if the
+        constructor fails.
 
     Raises
     ------
@@ -103,19 +125,13 @@ class PyramidReader:
         If the pyramid cannot be read.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        path = Path(folder)
-        try:
-            directory = Directory.open(path)
-        except FileNotFoundError as error:
-            raise InputError(f"{path}: holds no pyramid") from error
-        except OSError as error:
-            raise storage_error(path, error) from error
+    def __init__(self, folder: str | os.PathLike[str] | Directory) -> None:
+        directory = folder if isinstance(folder, Directory) else _opened(Path(folder))
         with contextlib.ExitStack() as on_error:
             on_error.callback(directory.close)
             about = load(directory)
             if about is None:
-                raise InputError(f"{path}: holds no pyramid")
+                raise InputError(f"{directory.path}: holds no pyramid")
             on_error.pop_all()
         self.about = about
         self._store = CellStore(directory, about, is_writer=False)
@@ -187,6 +203,35 @@ class PyramidReader:
             looked.cell_ns,
         )
 
+    def cells(self, level: int, t0_utc_ns: int, t1_utc_ns: int) -> Iterator[Cells]:
+        """Yield the written cells of a level that begin in a span of time, at most 512 at once.
+
+        Raises
+        ------
+        StorageError
+            If a file cannot be read.
+        """
+        cell_ns = self.about.cells_ns[level]
+        for first, slots in self._store.read(
+            level, -(-t0_utc_ns // cell_ns), -(-t1_utc_ns // cell_ns)
+        ):
+            found = np.flatnonzero(slots["mark"])
+            there = slots[found]
+            yield Cells(
+                (first + found) * cell_ns,
+                there["effort_ns"] / 1e9,
+                there["codes"][:, MEAN],
+                there["codes"][:, MAX],
+            )
+
+    def span_utc_ns(self, level: int) -> tuple[int, int] | None:
+        """Return the begin of a level's oldest file, and a time after all its cells [ns].
+
+        None if the level has no files. Cells near both ends may be missing.
+        """
+        begin, end = self._store.oldest_utc_ns(level), self._store.end_utc_ns(level)
+        return None if begin is None or end is None else (begin, end)
+
     def close(self) -> None:
         """Close all files. Idempotent."""
         self._store.close()
@@ -225,6 +270,16 @@ class PyramidReader:
         for first, found in self._store.read(level, start, stop):
             slots[first - start : first - start + len(found)] = found
         return slots
+
+
+def _opened(path: Path) -> Directory:
+    """Open the folder."""
+    try:
+        return Directory.open(path)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: holds no pyramid") from error
+    except OSError as error:
+        raise storage_error(path, error) from error
 
 
 def _cells_of(edges: Int64Array, cell_ns: int) -> tuple[Int64Array, Int64Array]:

@@ -139,6 +139,20 @@ class CellStore:
             return self._number(level, name) * self._span_ns(level)
         return None
 
+    def end_utc_ns(self, level: int) -> int | None:
+        """Return the end of the last space for a cell in a level's files; None without files.
+
+        No cell is later; holes may stand before it. Only the length of a file is read.
+        """
+        n_file = file_cells(self.about.cells_ns[level])
+        for name in reversed(self._files(level)):
+            number = self._number(level, name)
+            with self._naming(level, number):
+                n_there = (self._stat(level, name).st_size - _HEAD_BYTES) // self.dtype.itemsize
+            if n_there > 0:
+                return (number * n_file + min(n_there, n_file)) * self.about.cells_ns[level]
+        return None
+
     def size_bytes(self) -> int:
         """Return the space that all files take on the disk, without holes."""
         levels = range(len(self.about.cells_ns))

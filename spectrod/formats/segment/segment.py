@@ -2,35 +2,20 @@
 
 import contextlib
 import logging
-import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-
 from spectrod.errors import InputError, StorageError, storage_error
-from spectrod.formats.segment.frame import (
-    HEAD_BYTES,
-    NUMBER_MAX,
-    PAYLOADS_BYTES_MAX,
-    Flag,
-    Head,
-    Kind,
-)
-from spectrod.formats.segment.header import (
-    Header,
-    decode_header,
-    row_bytes,
-    row_samples,
-    value_dtype,
-)
+from spectrod.formats.segment.frame import HEAD_BYTES, PAYLOADS_BYTES_MAX, Head, Kind
+from spectrod.formats.segment.header import Header, decode_header
 from spectrod.formats.segment.index import StoredIndex, index_length
-from spectrod.formats.segment.walk import Damage, Record, Walk
+from spectrod.formats.segment.rows import RowDecoder
+from spectrod.formats.segment.walk import Damage, Walk
 from spectrod.output_formats import PART_SUFFIX
-from spectrod.types import Int64Array, SpectrumBatch
+from spectrod.types import SpectrumBatch
 
 _log = logging.getLogger(__name__)
 
@@ -93,9 +78,7 @@ class Segment:
             self.header, self._begin = self._read_header(file)
             heads = self._heads(file, self._begin)
             self.first = next((one.head for one in heads if one.head.kind == Kind.ROWS), None)
-        spec = self.header.description.spec
-        self._dtype, self._row_bytes = value_dtype(spec), row_bytes(spec)
-        self._row_ns = math.ceil(row_samples(spec) * 1e9 / spec.fs)
+        self._rows = RowDecoder(path, self.header)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[BinaryIO]:
@@ -164,7 +147,7 @@ class Segment:
                         engines[record.head.engine] = record.payload.decode(errors="replace")
                     elif record.head.kind == Kind.ROWS:
                         engine = engines.get(record.head.engine, _UNKNOWN_ENGINE)
-                        yield StoredBatch(record.head, self._batch(record, engine))
+                        yield StoredBatch(record.head, self._rows.decode(record, engine))
             finally:
                 self._report(walk.damage)
 
@@ -181,7 +164,7 @@ class Segment:
                 return None
             for record in self._walk(file, last.offset):
                 if record.head.kind == Kind.ROWS:
-                    return int(self._batch(record, "").t_utc_ns[-1])
+                    return int(self._rows.decode(record, "").t_utc_ns[-1])
         return last.head.t_utc_ns
 
     def left_out_samples(self) -> int | None:
@@ -210,46 +193,6 @@ class Segment:
         with contextlib.suppress(ValueError):
             return StoredIndex(record.payload)
         return None
-
-    def _batch(self, record: Record, engine: str) -> SpectrumBatch:
-        head, payload = record.head, record.payload
-        n = head.rows
-        if not n or len(payload) != n * self._row_bytes:
-            raise StorageError(
-                f"{self.path}: record at {record.offset}: {len(payload)} bytes: must be {n} rows "
-                f"of {self._row_bytes}"
-            )
-        spec = self.header.description.spec
-        sample_index, t_mono_ns, t_utc_ns = np.frombuffer(payload, "<i8", 3 * n).reshape(3, n)
-        self._check_times(record, sample_index, t_utc_ns)
-        numbers = np.frombuffer(payload, self._dtype, offset=24 * n)
-        n_values = n * spec.n_signals * spec.n_values
-        values, broadband = numbers[:n_values], numbers[n_values:]
-        return SpectrumBatch(
-            values.reshape(n, spec.n_signals, spec.n_values),
-            sample_index,
-            t_mono_ns,
-            t_utc_ns,
-            spec,
-            engine,
-            head.gap_samples,
-            bool(head.flags & Flag.DISCONTINUITY),
-            head.skipped_rows,
-            head.cut_frames,
-            broadband.reshape(n, spec.n_signals) if spec.broadband else None,
-        )
-
-    def _check_times(self, record: Record, sample_index: Int64Array, t_utc_ns: Int64Array) -> None:
-        """Raise StorageError if indices do not increase, or times do not fit 64 bits."""
-        first, last = int(sample_index[0]), int(sample_index[-1])
-        where = f"{self.path}: record at {record.offset}"
-        if not 0 <= first <= last <= NUMBER_MAX // 2 or (np.diff(sample_index) <= 0).any():
-            rule = f"must go up, from 0 to {NUMBER_MAX // 2}"
-            raise StorageError(f"{where}: sample_index of {first} to {last}: {rule}")
-        earliest, latest = int(t_utc_ns.min()), int(t_utc_ns.max())
-        if earliest < -NUMBER_MAX or latest > NUMBER_MAX - self._row_ns:
-            rule = f"must be at least {-NUMBER_MAX}, and end before {NUMBER_MAX}"
-            raise StorageError(f"{where}: t_utc_ns of {earliest} to {latest}: {rule}")
 
     def _report(self, damage: list[Damage]) -> None:
         self.damage = damage

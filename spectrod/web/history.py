@@ -1,0 +1,323 @@
+"""A piece of the past of one topic, from pyramids, segments and the server's own memory."""
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import msgspec
+import numpy as np
+
+from spectrod.endpoint import parse_remote
+from spectrod.errors import NotFoundError, SpectrodError
+from spectrod.text import printable
+from spectrod.units import Float32Array
+from spectrod.web.history_axis import FrequencyAxis
+from spectrod.web.history_budget import Budget, SpentError
+from spectrod.web.history_request import HistoryRequest
+from spectrod.web.history_sources import Picture, add_pyramid, add_remembered, add_segments
+from spectrod.web.history_sum import Columns, TimeGrid, to_wire
+from spectrod.web.recordings import Recordings
+from spectrod.web.ring import CELL_NS, Ring
+from spectrod.web.source_folder import Place, Pyramid, StoredFile
+
+PYRAMID_BYTES_MAX: Final = 256 << 20
+"""Bytes of cells that one request reads at most; a picture has fewer columns otherwise."""
+_CELLS_A_COLUMN: Final = 6
+"""Cells that a column has at most: lengths of a pyramid's levels grow by three to six."""
+_LEFT_OUT_MAX: Final = 20
+LAG_NS: Final = 60 * 10**9
+"""Time after which recorders and live rows have told all of a cell [ns]."""
+
+
+class Topic(Protocol):
+    """What history needs to know of a topic."""
+
+    @property
+    def id(self) -> int:
+        """Number in this server."""
+
+    @property
+    def topic(self) -> str:
+        """The topic itself."""
+
+    @property
+    def kind(self) -> str:
+        """First word of the topic."""
+
+    @property
+    def endpoint(self) -> str:
+        """Endpoint of its daemon."""
+
+    @property
+    def source(self) -> str:
+        """Name of the source."""
+
+    @property
+    def channel(self) -> str:
+        """Name of the channel."""
+
+    @property
+    def product(self) -> str:
+        """Name of the product."""
+
+    @property
+    def unit(self) -> str:
+        """Unit of the values."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """A piece of the past.
+
+    Attributes
+    ----------
+    header : dict
+        What it covers, see docs/web-protocol.md.
+    effort_s : (width,) float32
+        Duration of the sound in each column [s].
+    layers : list of (width, height) uint16
+        Codes of the levels.
+    axis : FrequencyAxis
+        Axis of the values.
+    is_final : bool
+        Whether the same request always has the same answer.
+    """
+
+    header: dict[str, Any]
+    effort_s: Float32Array
+    layers: list[np.ndarray[Any, np.dtype[np.uint16]]]
+    axis: FrequencyAxis
+    is_final: bool
+
+    def encode(self) -> bytes:
+        """Return the body of the answer."""
+        header = msgspec.json.encode(self.header)
+        padding = b"\0" * (-(4 + len(header)) % 4)
+        parts = [struct.pack("<I", len(header)), header, padding]
+        parts.append(self.effort_s.astype("<f4").tobytes())
+        parts.extend(layer.astype("<u2").tobytes() for layer in self.layers)
+        return b"".join(parts)
+
+
+@dataclass(slots=True)
+class _Found:
+    """Recordings of one topic."""
+
+    pyramids: list[Pyramid] = field(default_factory=list)
+    files: dict[Place, list[StoredFile]] = field(default_factory=dict)
+
+
+def answer(
+    request: HistoryRequest,
+    topics: Mapping[int, Topic],
+    index: Recordings,
+    ring: Ring,
+    budget: Budget,
+    *,
+    now_ns: int,
+) -> Answer:
+    """Answer a request.
+
+    Parameters
+    ----------
+    request : HistoryRequest
+        The request.
+    topics : mapping of int to Topic
+        All topics of the server.
+    index : Recordings
+        Recordings on the disk.
+    ring : Ring
+        Live rows of the server.
+    budget : Budget
+        What the request may read; cancelled when nobody waits any more.
+    now_ns : int
+        This machine's UTC [ns since 1970].
+
+    Raises
+    ------
+    NotFoundError
+        If the topic is not known, or is another one than the asker believes.
+    ConfigError
+        If the topic has no values at these frequencies.
+    """
+    topic = _topic(request, topics)
+    index.refresh()
+    found = _find(topic, topics, index)
+    axis = _axis(request, topic, found, ring)
+    grid = TimeGrid.covering(request.t0_ns, request.t1_ns, _width(request, found))
+    columns = Columns(grid, len(axis), with_mean="mean" in request.layers)
+    filling = _Filling(Picture(columns, axis, topic.channel, index, budget))
+    filling.fill(topic.id, found, ring)
+    layers = {"max": columns.greatest, "mean": columns.mean}
+    left_out = [*filling.left_out, *index.left_out(topic.source)][:_LEFT_OUT_MAX]
+    header = _header(topic, grid, axis) | {
+        "layers": list(request.layers),
+        "sources": filling.sources,
+        "left_out": left_out,
+    }
+    is_final = (
+        bool(filling.sources) and not left_out and grid.t1_ns + grid.column_ns + LAG_NS < now_ns
+    )
+    codes = [to_wire(layers[name]()) for name in request.layers]
+    return Answer(header, columns.efforts(), codes, axis, is_final and bool(request.name))
+
+
+def _topic(request: HistoryRequest, topics: Mapping[int, Topic]) -> Topic:
+    topic = topics.get(request.topic)
+    if topic is None:
+        raise NotFoundError(f"topic={request.topic}: this server has no topic of this number")
+    name = f"{topic.endpoint} {topic.topic}"
+    if request.name and request.name != name:
+        raise NotFoundError(f"topic={request.topic}: is {name} now; load the page again")
+    return topic
+
+
+def _find(topic: Topic, topics: Mapping[int, Topic], index: Recordings) -> _Found:
+    """Find the recordings of a topic, which a daemon of this machine has written.
+
+    A recording does not say which daemon wrote it. So with several daemons, only those on this
+    machine have recordings.
+    """
+    found = _Found()
+    endpoints = {one.endpoint for one in topics.values()}
+    if len(endpoints) > 1 and not parse_remote(topic.endpoint).is_local:
+        return found
+    found.pyramids = [
+        one
+        for one in index.pyramids(topic.source)
+        if topic.channel in one.about.signals and _is_of(topic, one.spec.product, one.spec.unit)
+    ]
+    for file in index.files(topic.source):
+        about = file.description
+        if topic.channel not in about.signals or about.spec.output == "complex":
+            continue
+        if _is_of(topic, about.spec.product, about.spec.unit):
+            found.files.setdefault(file.place, []).append(file)
+    return found
+
+
+def _is_of(topic: Topic, product: str, unit: str) -> bool:
+    """Return whether a recording is of the topic's product, in the unit that it has now."""
+    return product == topic.product and unit == topic.unit.removeprefix("dB re ")
+
+
+def _axis(request: HistoryRequest, topic: Topic, found: _Found, ring: Ring) -> FrequencyAxis:
+    """Choose the axis of the picture: that of the topic now, or of its newest recording."""
+    whole = ring.axis(topic.id)
+    if whole is None:
+        newest = max(
+            (file for files in found.files.values() for file in files),
+            key=lambda file: file.begin_utc_ns,
+            default=None,
+        )
+        specs = [one.spec for one in found.pyramids]
+        specs = [newest.description.spec] if newest else specs
+        if not specs:
+            return _empty_axis(request)
+        whole = FrequencyAxis.of_spec(specs[0])
+    return whole.view(request.f0_hz, request.f1_hz, request.height, _group(request, found, whole))
+
+
+def _group(request: HistoryRequest, found: _Found, whole: FrequencyAxis) -> int:
+    """Return how many bins a value has at least, so that pyramids fit; 1 where rows lead."""
+    for one in found.pyramids:
+        is_coarse = request.t1_ns - request.t0_ns >= one.about.cells_ns[0] * request.width
+        if is_coarse and FrequencyAxis.of_spec(one.spec).same(whole):
+            return one.about.group
+    return 1
+
+
+def _empty_axis(request: HistoryRequest) -> FrequencyAxis:
+    """Return the axis of a picture of nothing."""
+    step_hz = (request.f1_hz - request.f0_hz) / request.height
+    return FrequencyAxis.of_bins(request.f0_hz + step_hz / 2, step_hz, request.height)
+
+
+def _width(request: HistoryRequest, found: _Found) -> int:
+    """Return the largest number of columns whose cells may be read."""
+    cell_bytes = max((_cell_bytes(one) for one in found.pyramids), default=1)
+    return max(1, min(request.width, PYRAMID_BYTES_MAX // (_CELLS_A_COLUMN * cell_bytes)))
+
+
+def _cell_bytes(pyramid: Pyramid) -> int:
+    return 16 + 6 * len(pyramid.about.signals) * pyramid.about.n_values
+
+
+@dataclass(slots=True)
+class _Filling:
+    """Adds each kind of source to a picture, the best first.
+
+    Attributes
+    ----------
+    sources : list of str
+        Kinds of sources that had something.
+    left_out : list of str
+        What could not be had.
+    """
+
+    picture: Picture
+    sources: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def fill(self, topic_id: int, found: _Found, ring: Ring) -> None:
+        """Add all sources."""
+        column_ns = self.picture.columns.grid.column_ns
+        self._pyramids([one for one in found.pyramids if one.about.cells_ns[0] <= column_ns])
+        for files in found.files.values():
+            with self._noting("segment"):
+                self.left_out.extend(add_segments(self.picture, files))
+        self._remembered(topic_id, ring)
+        # Cells that are longer than a column show only where there are no rows at all.
+        self._pyramids([one for one in found.pyramids if one.about.cells_ns[0] > column_ns])
+
+    def _pyramids(self, pyramids: Sequence[Pyramid]) -> None:
+        for one in pyramids:
+            cell_ns = one.about.cells_ns[0]
+            least_empty_ns = 2 * cell_ns if self.sources else 0
+            name = printable(f"{one.place[1]}/{one.place[2]}/{one.name}")
+            try:
+                with self._noting("pyramid"):
+                    add_pyramid(self.picture, one, least_empty_ns)
+            except SpentError as error:
+                self.left_out.append(f"{name}: was not read to its end: {error}")
+            except (OSError, SpectrodError):
+                self.left_out.append(f"{name}: cannot be read, or is damaged")
+
+    def _remembered(self, topic_id: int, ring: Ring) -> None:
+        grid = self.picture.columns.grid
+        # Rows that are longer than columns reach into the picture from outside.
+        span = topic_id, grid.t0_ns - CELL_NS, grid.t1_ns + CELL_NS
+        for found in (ring.rows(*span), ring.cells(*span)):
+            with self._noting("ring"):
+                add_remembered(self.picture, found)
+
+    @contextmanager
+    def _noting(self, name: str) -> Iterator[None]:
+        """Note a kind of source if any of its rows count."""
+        columns = self.picture.columns
+        n_before = columns.n_used
+        try:
+            yield
+        finally:
+            if columns.n_used > n_before and name not in self.sources:
+                self.sources.append(name)
+
+
+def _header(topic: Topic, grid: TimeGrid, axis: FrequencyAxis) -> dict[str, Any]:
+    """Return what the answer covers."""
+    f0_hz, f1_hz = axis.ends_hz
+    return {
+        "topic": topic.topic,
+        "kind": topic.kind,
+        "unit": topic.unit if topic.unit.startswith("dB") else f"dB re {topic.unit}",
+        "cell_ms": grid.column_ns / 1e6,
+        "t0": grid.t0_ns / 1e6,
+        "t1": grid.t1_ns / 1e6,
+        "f0": f0_hz,
+        "f1": f1_hz,
+        "w": grid.width,
+        "h": len(axis),
+        "edges_hz": [axis.lower.tolist(), axis.upper.tolist()] if axis.is_bands else None,
+    }

@@ -1,0 +1,200 @@
+"""Index of one folder of recordings, that of one source: its segments and its pyramid."""
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from spectrod.errors import SpectrodError, StorageError
+from spectrod.formats.description import Description
+from spectrod.formats.directory import Directory
+from spectrod.formats.pyramid.metadata import NAME as PYRAMID_JSON
+from spectrod.formats.pyramid.metadata import PyramidMetadata, load
+from spectrod.formats.segment.header import row_samples
+from spectrod.formats.segment.series import SUFFIX
+from spectrod.output_formats import PART_SUFFIX
+from spectrod.types import SpectrumSpec
+from spectrod.units import NS_PER_S
+from spectrod.web.history_budget import Budget, SpentError
+from spectrod.web.stored_rows import last_row_utc_ns, opened, read_beginning
+
+FILES_MAX: Final = 20_000
+"""Files of one folder that are indexed: the newest by the time of their last change."""
+ENTRIES_MAX: Final = 100_000
+"""Names that are looked at in one folder."""
+CELL_VALUES_MAX: Final = 1 << 15
+"""Largest number of signals times values of a pyramid that is read: its cells have 200 kB."""
+_INDEXED_BYTES: Final = 4 << 20
+"""Bytes of one file that indexing reads at most."""
+_PYRAMID: Final = "pyramid"
+
+Place = tuple[Path, str, str]
+"""Folder of recordings, name of the recording, name of the source."""
+_Identity = tuple[str, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A segment.
+
+    Attributes
+    ----------
+    place : (Path, str, str)
+        Where its folder is.
+    name : str
+        Name of the file.
+    description : Description
+        Description of its rows.
+    begin_utc_ns : int
+        UTC of the first row's first sample [ns].
+    end_utc_ns : int or None
+        UTC of the end of the last row [ns]; None while the file grows.
+    """
+
+    place: Place
+    name: str
+    description: Description
+    begin_utc_ns: int
+    end_utc_ns: int | None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the file was unfinished when it was found."""
+        return self.name.endswith(PART_SUFFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class Pyramid:
+    """A pyramid: the place and the name of its folder, its metadata and the spec of its rows."""
+
+    place: Place
+    name: str
+    about: PyramidMetadata
+    spec: SpectrumSpec
+
+
+class SourceFolder:
+    """What is known of the recordings of one source. Used under a lock.
+
+    Attributes
+    ----------
+    files : list of StoredFile
+        Segments with rows.
+    pyramid : Pyramid or None
+        The pyramid, if there is one that can be read.
+    n_unread : int
+        Files whose headers the last scan had no time to read.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self.files: list[StoredFile] = []
+        self.pyramid: Pyramid | None = None
+        self.n_unread = 0
+        self._known: dict[_Identity, StoredFile | None] = {}
+        self._pyramid_id: _Identity | None = None
+        self._newest_description: Description | None = None
+
+    def scan(self, folder: Directory, has_time: Callable[[], bool]) -> None:
+        """Read the headers of new files, the newest first, while there is time.
+
+        Raises
+        ------
+        OSError
+            If the folder cannot be read.
+        StorageError
+            If the pyramid cannot be read; the segments are indexed all the same.
+        """
+        known: dict[_Identity, StoredFile | None] = {}
+        unread = 0
+        for name, identity in _segments(folder):
+            growing = (name, identity[1], 0, 0)
+            if growing in self._known:
+                known[growing] = self._known[growing]
+            elif identity in self._known:
+                known[identity] = self._known[identity]
+            elif has_time():
+                file = self._read(folder, name)
+                # The header of a growing file is fixed; without rows it is read again.
+                is_fixed = file is not None and file.is_part
+                known[growing if is_fixed else identity] = file
+            else:
+                unread += 1
+        self._known, self.n_unread = known, unread
+        self.files = [file for file in known.values() if file is not None]
+        self._scan_pyramid(folder)
+
+    def _read(self, folder: Directory, name: str) -> StoredFile | None:
+        """Read what a file's start and end say; None if it is no readable segment with rows."""
+        path, budget = folder.path / name, Budget(n_bytes=_INDEXED_BYTES)
+        try:
+            with opened(folder.open_file(name), budget) as file:
+                start = read_beginning(path, file)
+                if start.first is None:
+                    return None
+                about, end = self._shared(start.header.description), None
+                if not name.endswith(PART_SUFFIX):
+                    row_s = row_samples(about.spec) / about.spec.fs
+                    last = last_row_utc_ns(path, file, start)
+                    end = last + round(row_s * NS_PER_S)
+                return StoredFile(self._place, name, about, start.first.t_utc_ns, end)
+        except (OSError, SpectrodError, SpentError):
+            return None
+
+    def _shared(self, about: Description) -> Description:
+        """Return the same object for equal descriptions: thousands of files have few."""
+        if self._newest_description != about:
+            self._newest_description = about
+        return self._newest_description or about
+
+    def _scan_pyramid(self, folder: Directory) -> None:
+        try:
+            child = folder.child(_PYRAMID)
+        except OSError:
+            self.pyramid = None
+            return
+        with child:
+            found = child.find(PYRAMID_JSON)
+            identity = _identity(PYRAMID_JSON, found) if found else None
+            if identity != self._pyramid_id:
+                self.pyramid = None
+                self._pyramid_id = identity
+                self.pyramid = self._read_pyramid(child)
+
+    def _read_pyramid(self, folder: Directory) -> Pyramid | None:
+        about = load(folder)
+        if about is None:
+            return None
+        n_values = len(about.signals) * about.n_values
+        if n_values > CELL_VALUES_MAX:
+            rule = f"must be at most {CELL_VALUES_MAX}"
+            raise StorageError(f"{folder.path}: cells of {n_values} values: {rule}")
+        return Pyramid(self._place, _PYRAMID, about, about.spectrum_spec())
+
+
+def _segments(folder: Directory) -> list[tuple[str, _Identity]]:
+    """Return the segments in a folder, the last changed first, without following links."""
+    found = []
+    with folder.scan() as entries:
+        for entry, _ in zip(entries, range(ENTRIES_MAX), strict=False):
+            if entry.name.endswith((SUFFIX, SUFFIX + PART_SUFFIX)):
+                status = _status(entry)
+                if status is not None and stat.S_ISREG(status.st_mode):
+                    found.append((status.st_mtime_ns, _identity(entry.name, status)))
+    found.sort(reverse=True)
+    return [(identity[0], identity) for _, identity in found[:FILES_MAX]]
+
+
+def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
+    """Return the status of a name; None if it has vanished."""
+    try:
+        return entry.stat(follow_symlinks=False)
+    except OSError:
+        return None
+
+
+def _identity(name: str, status: os.stat_result) -> _Identity:
+    """Identify a version of a file."""
+    return name, status.st_ino, status.st_mtime_ns, status.st_size

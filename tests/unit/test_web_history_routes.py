@@ -1,0 +1,232 @@
+"""``api/history`` over ASGI: status, caching, one computation for all, cancellation."""
+
+import asyncio
+import json
+import threading
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+
+from spectrod.errors import BusyError
+from spectrod.web import history_cache, history_routes
+from spectrod.web.history import Answer
+from spectrod.web.history_axis import FrequencyAxis
+from spectrod.web.history_budget import AbandonedError
+from spectrod.web.history_cache import FRESH_S, Answers
+from spectrod.web.history_request import HistoryRequest
+from spectrod.web.recordings import Recordings
+from spectrod.web.ring import Ring
+
+QUERY = {"topic": 7, "t0": 0, "t1": 1000, "f0": 0, "f1": 100, "w": 4, "h": 5}
+AXIS = FrequencyAxis.of_bins(10.0, 20.0, 5)
+SOON_S = 10.0
+
+
+def made(request, *, is_final=True, size=0):
+    """Make an answer whose values are the topic's number."""
+    layer = np.full((request.width, request.height + size), request.topic, np.uint16)
+    return Answer({"w": request.width}, np.zeros(4, np.float32), [layer], AXIS, is_final)
+
+
+def asked(topic=7):
+    return HistoryRequest(topic, 0.0, 1.0, 0.0, 1.0, 4, 5, ("max",))
+
+
+async def got(app, query, headers=None, leaves=None):
+    """Send a GET as a server does; return status, headers and body."""
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/api/history",
+        "root_path": "",
+        "query_string": urlencode(query).encode(),
+        "headers": [(k.encode(), v.encode()) for k, v in (headers or {}).items()],
+    }
+    leaves = leaves or asyncio.Event()
+    incoming = [{"type": "http.request", "body": b"", "more_body": False}]
+    sent = []
+
+    async def receive():
+        if incoming:
+            return incoming.pop()
+        await leaves.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    await app(scope, receive, send)
+    body = b"".join(message.get("body", b"") for message in sent)
+    return sent[0]["status"], {k.decode(): v.decode() for k, v in sent[0]["headers"]}, body
+
+
+def app_of(folder, topics=dict):
+    return Starlette(routes=history_routes.history_routes(Recordings([folder]), Ring(), topics))
+
+
+def test_refusals_have_their_status_and_their_text(tmp_path):
+    """Bad requests are 400, unknown topics 404; both say why, and are not cached."""
+    app = app_of(tmp_path)
+    status, headers, body = asyncio.run(got(app, QUERY | {"w": 0}))
+    assert (status, headers["cache-control"]) == (400, "no-store")
+    assert json.loads(body) == {"error": "w='0': must be a whole number, 1 to 2048"}
+    status, _, body = asyncio.run(got(app, QUERY))
+    assert status == 404
+    assert json.loads(body) == {"error": "topic=7: this server has no topic of this number"}
+
+
+@pytest.mark.parametrize("is_final", [True, False])
+def test_only_final_answers_may_be_cached(tmp_path, monkeypatch, is_final):
+    """Final answers are immutable and have an ETag that saves sending them again."""
+    monkeypatch.setattr(
+        history_routes, "answer", lambda request, *_, **__: made(request, is_final=is_final)
+    )
+    app = app_of(tmp_path)
+
+    async def twice():
+        first = await got(app, QUERY)
+        return first, await got(app, QUERY, {"if-none-match": first[1]["etag"]})
+
+    (status, headers, body), again = asyncio.run(twice())
+    assert status == 200
+    assert headers["content-type"] == "application/octet-stream"
+    assert np.frombuffer(body[-40:], "<u2").tolist() == [7] * 20
+    if is_final:
+        assert headers["cache-control"] == "private, max-age=31536000, immutable"
+        assert (again[0], again[2]) == (304, b"")
+    else:
+        assert headers["cache-control"] == "no-store"
+        assert again[0] == 200
+
+
+def test_a_client_that_leaves_cancels_its_computation(tmp_path, monkeypatch):
+    """When the client goes, the thread that computes for it is told to end."""
+    ended = threading.Event()
+
+    def slow(_request, _topics, _index, _ring, budget, **_):
+        begun.set()
+        assert budget.cancelled.wait(SOON_S)
+        ended.set()
+        raise AbandonedError
+
+    monkeypatch.setattr(history_routes, "answer", slow)
+    begun = threading.Event()
+
+    async def leave():
+        leaves = asyncio.Event()
+        task = asyncio.ensure_future(got(app_of(tmp_path), QUERY, leaves=leaves))
+        assert await asyncio.to_thread(begun.wait, SOON_S)
+        leaves.set()
+        return await task
+
+    assert asyncio.run(leave())[0] == 499
+    assert ended.wait(SOON_S)
+
+
+def test_equal_requests_are_computed_once():
+    """All that wait for the same request get one computation; one of them may leave."""
+    calls, gate = [], threading.Event()
+
+    def compute(request, _budget):
+        calls.append(request)
+        assert gate.wait(SOON_S)
+        return made(request)
+
+    async def several():
+        answers = Answers(compute)
+        tasks = [asyncio.ensure_future(answers.get(asked())) for _ in range(5)]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        gate.set()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        return found, await answers.get(asked())
+
+    found, later = asyncio.run(several())
+    assert isinstance(found[0], asyncio.CancelledError)
+    assert len({one.body for one in [*found[1:], later]}) == 1
+    assert len(calls) == 1
+
+
+def test_answers_that_may_change_are_computed_again_soon():
+    """A final answer is kept, another one for a second."""
+    now_s, calls = [0.0], []
+
+    def compute(request, _budget):
+        calls.append(request.topic)
+        return made(request, is_final=request.topic == 1)
+
+    async def ask():
+        answers = Answers(compute, clock=lambda: now_s[0])
+        for now_s[0] in (0.0, FRESH_S, FRESH_S + 0.1):
+            for topic in (1, 2):
+                await answers.get(asked(topic))
+
+    asyncio.run(ask())
+    assert calls == [1, 2, 2]
+
+
+def test_kept_answers_take_bounded_memory():
+    """Beyond the limit, the answer that was not used for longest goes."""
+    calls = []
+
+    def compute(request, _budget):
+        calls.append(request.topic)
+        return made(request, size=500)  # 4 kB
+
+    async def ask():
+        answers = Answers(compute, cache_bytes=18_000)
+        for topic in (1, 2, 3, 4, 1, 5, 1, 2):
+            await answers.get(asked(topic))
+
+    asyncio.run(ask())
+    assert calls == [1, 2, 3, 4, 5, 2]
+
+
+def test_too_many_requests_are_refused(monkeypatch):
+    """The number of different requests that wait is bounded."""
+    monkeypatch.setattr(history_cache, "WAITING_MAX", 2)
+    gate = threading.Event()
+
+    def compute(request, _budget):
+        assert gate.wait(SOON_S)
+        return made(request)
+
+    async def ask():
+        answers = Answers(compute)
+        tasks = [asyncio.ensure_future(answers.get(asked(topic))) for topic in (1, 2)]
+        await asyncio.sleep(0)
+        with pytest.raises(BusyError, match=r"^2 requests of history wait already: try again"):
+            await answers.get(asked(3))
+        gate.set()
+        await asyncio.gather(*tasks)
+        await answers.get(asked(3))
+
+    asyncio.run(ask())
+
+
+def test_errors_of_a_computation_reach_all_and_are_not_kept():
+    """A failed computation fails for those who wait, and the next request tries again."""
+    calls = []
+
+    def compute(request, _budget):
+        calls.append(request)
+        raise BusyError("once")
+
+    async def ask():
+        answers = Answers(compute)
+        for _ in range(2):
+            with pytest.raises(BusyError, match="once"):
+                await answers.get(asked())
+
+    asyncio.run(ask())
+    assert len(calls) == 2
+
+
+def test_requests_are_read_from_the_address():
+    """Names that are escaped in the address arrive as they were."""
+    name = "tcp://127.0.0.1:5556 spec/a/b/c/"
+    scope = {"type": "http", "query_string": urlencode(QUERY | {"name": name}).encode()}
+    assert history_routes.parse_request(Request(scope | {"headers": []}).query_params).name == name

@@ -1,0 +1,155 @@
+"""The server's own memory of live rows."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from spectrod.errors import ConfigError
+from spectrod.units import power_to_level
+from spectrod.web.history_sum import NOTHING, from_wire, to_wire
+from spectrod.web.ring import CELL_NS, Ring
+from spectrod.wire.headers import BandsHeader, SpectrumHeader
+
+S = 10**9
+BEGIN_NS = 1_777_680_000 * S
+BANDS = BandsHeader(
+    seq=0,
+    epoch=1,
+    t_utc_ns=BEGIN_NS,
+    t_mono_ns=0,
+    sample_index=0,
+    fs=1000.0,
+    win_length=1000,
+    nfft=1024,
+    hop=500,
+    window="hann",
+    enbw_hz=1.5,
+    shape=(3,),
+    unit="dBFS",
+    ref="",
+    engine="numpy",
+    bands="third-octave",
+    n_bands=3,
+)
+EDGES = (np.array([10.0, 20.0, 40.0]), np.array([20.0, 40.0, 80.0]))
+
+
+def header(t_utc_ns, n_values=9, **settings):
+    fields = {
+        "seq": 0,
+        "epoch": 1,
+        "t_utc_ns": t_utc_ns,
+        "t_mono_ns": 0,
+        "sample_index": 0,
+        "fs": 1000.0,
+        "win_length": 16,
+        "nfft": 16,
+        "hop": 100,
+        "window": "hann",
+        "enbw_hz": 1.5,
+        "shape": (n_values,),
+        "unit": "dBFS",
+        "ref": "",
+        "engine": "numpy",
+    }
+    return SpectrumHeader(**(fields | settings))
+
+
+def test_codes_of_the_wire_come_back():
+    """All 65536 codes convert there and back, and the one of no data is the least."""
+    codes = np.arange(65536, dtype=np.uint16)
+    inner = from_wire(codes)
+    assert inner[65535] == NOTHING == inner.min()
+    assert inner[32767] == 0
+    assert np.array_equal(to_wire(inner), codes)
+
+
+def test_rows_have_the_times_of_their_middles():
+    """A row's time is the middle of all frames in it, as in pyramids."""
+    ring = Ring()
+    ring.push(1, header(BEGIN_NS), np.full(9, 100, np.uint16))
+    many = header(BEGIN_NS, averaging_frames=5, frame_hop=8, win_length=16)
+    ring.push(2, many, np.full(9, 100, np.uint16))
+    (one,) = ring.rows(1, 0, 1 << 62)
+    assert one.middle_ns.tolist() == [BEGIN_NS + 8 * 10**6]
+    (two,) = ring.rows(2, 0, 1 << 62)
+    assert two.middle_ns.tolist() == [BEGIN_NS + 24 * 10**6]
+
+
+def test_only_the_rows_of_a_span_are_given():
+    """The begin of a span is in it, its end is not."""
+    ring = Ring()
+    for n in range(300):
+        ring.push(1, header(BEGIN_NS + n * S // 10), np.full(9, n, np.uint16))
+    middle_ns = BEGIN_NS + 8 * 10**6
+    found = list(ring.rows(1, middle_ns + 13 * S, middle_ns + 15 * S))
+    codes = np.concatenate([part.greatest[:, 0] for part in found])
+    assert to_wire(codes).tolist() == list(range(130, 150))
+    assert list(ring.rows(2, 0, 1 << 62)) == []
+
+
+def test_cells_are_the_maximum_and_the_mean_of_their_rows():
+    """A cell of a second has the greatest level and the mean power of its rows."""
+    rng, ring = np.random.default_rng(1), Ring()
+    power = rng.gamma(2.0, 1e-6, (35, 9))
+    for n, row in enumerate(power):
+        code = np.rint((power_to_level(row) + 327.67) / 0.01).astype(np.uint16)
+        ring.push(1, header(BEGIN_NS + n * S // 10), code)
+    (cells,) = ring.cells(1, 0, 1 << 62)
+    assert cells.middle_ns.tolist() == [BEGIN_NS + n * S + CELL_NS // 2 for n in range(3)]
+    assert cells.effort_s.tolist() == [1.0, 1.0, 1.0]
+    whole = power[:30].reshape(3, 10, 9)
+    greatest = power_to_level(whole.max(axis=1))
+    assert np.abs(cells.greatest * 0.01 - greatest).max() <= 0.0051
+    assert np.abs(cells.mean * 0.01 - power_to_level(whole.mean(axis=1))).max() <= 0.02
+
+
+def test_memory_is_bounded_and_the_oldest_rows_go_first():
+    """However much is pushed, of however many topics, memory stays below its limit."""
+    ring = Ring(rows_bytes=1 << 20, cells_bytes=1 << 18)
+    for n in range(800):
+        for topic_id in range(3):
+            ring.push(
+                topic_id, header(BEGIN_NS + n * S, 1000, nfft=2048), np.zeros(1000, np.uint16)
+            )
+    assert ring.n_bytes <= (1 << 20) + (1 << 18)
+    (newest, *_) = reversed(list(ring.rows(0, 0, 1 << 62)))
+    assert newest.middle_ns[-1] == BEGIN_NS + 799 * S + 8 * 10**6
+    assert min(part.middle_ns[0] for part in ring.rows(0, 0, 1 << 62)) > BEGIN_NS + 500 * S
+
+
+def test_the_largest_row_takes_no_more_memory_than_the_limit():
+    """A row of 2^20 values is stored alone, and each one replaces the one before."""
+    ring = Ring(rows_bytes=4 << 20, cells_bytes=8 << 20)
+    row = np.zeros(1 << 20, np.uint16)
+    for n in range(6):
+        ring.push(1, header(BEGIN_NS + n * S, row.size, nfft=1 << 21), row)
+    assert ring.n_bytes <= 12 << 20
+    assert len(list(ring.rows(1, 0, 1 << 62))) == 1
+
+
+def test_another_analysis_has_another_axis():
+    """After a change of the analysis, rows before and after keep their own frequencies."""
+    ring = Ring()
+    ring.push(1, header(BEGIN_NS), np.zeros(9, np.uint16))
+    ring.push(1, header(BEGIN_NS + S, 17, nfft=32), np.zeros(17, np.uint16))
+    before, after = ring.rows(1, 0, 1 << 62)
+    assert (len(before.axis), len(after.axis)) == (9, 17)
+    assert ring.axis(1) is after.axis
+    assert ring.axis(2) is None
+
+
+def test_bands_have_the_edges_of_their_description():
+    """Bands without edges, or with those of others, are refused; with theirs, they are kept."""
+    ring, row = Ring(), np.zeros(3, np.uint16)
+    with pytest.raises(ConfigError, match=r"^edges of bands third-octave: must be 3$"):
+        ring.push(1, BANDS, row)
+    with pytest.raises(ConfigError, match=r"^edges of bands third-octave: must be 3$"):
+        ring.push(1, BANDS, row, (EDGES[0][:2], EDGES[1][:2]))
+    ring.push(1, BANDS, row, EDGES)
+    later = msgspec.structs.replace(BANDS, t_utc_ns=BEGIN_NS + S // 2)
+    ring.push(1, later, row, EDGES)
+    (part,) = ring.rows(1, 0, 1 << 62)
+    assert part.axis.is_bands
+    assert part.axis.upper.tolist() == [20.0, 40.0, 80.0]
+    assert len(part.middle_ns) == 2
