@@ -29,6 +29,7 @@ _COMMANDS = {
     "features": "measure spectral features and acoustic indices of intervals",
     "convert": "turn a recording of spectra into other formats and pictures",
     "view": "watch a running daemon's spectrum and waterfall in the terminal",
+    "web": "serve a page with live spectra, waterfalls and levels to browsers",
     "ctl": "query or change a running daemon",
     "keys": "make and check the keys of network clients",
     "tones": "find the tones of a source, and measure distortion, noise and bandwidth",

@@ -91,10 +91,13 @@ class _Routes:
         return routes
 
     async def _index(self, request: Request) -> Response:
-        return file_response(request, self._services.files[FIRST_FILE])
+        return self._find(request, FIRST_FILE)
 
     async def _file(self, request: Request) -> Response:
-        file = self._services.files.get(request.path_params["name"])
+        return self._find(request, request.path_params["name"])
+
+    def _find(self, request: Request, name: str) -> Response:
+        file = self._services.files.get(name)
         if file is None:
             return PlainTextResponse("404 Not Found\n", 404)
         return file_response(request, file)

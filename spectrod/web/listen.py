@@ -92,8 +92,17 @@ def _bind_error(name: str, error: OSError) -> SpectrodError:
     return UnavailableError(f"{name}: {error.strerror}")
 
 
-def load_certificate(certificate: Path, key: Path) -> ssl.SSLContext:
+def load_certificate(
+    certificate: Path, key: Path, context: ssl.SSLContext | None = None
+) -> ssl.SSLContext:
     """Return the context of a TLS server, version 1.2 or later.
+
+    Parameters
+    ----------
+    certificate, key : Path
+        PEM files.
+    context : ssl.SSLContext or None
+        A context that takes them for its next connections.
 
     Raises
     ------
@@ -105,8 +114,9 @@ def load_certificate(certificate: Path, key: Path) -> ssl.SSLContext:
             path.open("rb").close()
         except OSError as error:
             raise ConfigError(f"{option}={path}: {error.strerror}") from error
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if context is None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         # Without the password OpenSSL would ask for it on the terminal.
         context.load_cert_chain(certificate, key, password="")
