@@ -42,7 +42,7 @@ ROOT := $(filter 0,$(shell id -u))
 .PHONY: help run test test-all test-rest test-needs lint types imports check bench lock deb container install uninstall clean
 
 help:
-	@echo "make run        analyse the sound card (or a test tone) and show the spectrum; ARGS=..."
+	@echo "make run        analyse the sound card (or a test tone), show it here and on a page; ARGS=..."
 	@echo "make test       every module and the main path, in minutes; ARGS=... goes to pytest"
 	@echo "make test-all   that and the rest: every driver, every form of a kernel, soaks, systemd"
 	@echo "make lint       ruff, codespell, clang-format"
@@ -68,7 +68,7 @@ $(VENV)/.pip:
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml $(VENV)/.pip
-	$(PIP) install --editable .
+	$(PIP) install --editable '.[web]'
 	@touch $@
 
 $(VENV)/.group-%: $(VENV)/.installed
@@ -87,7 +87,7 @@ $(VENV)/.opencl: $(VENV)/.installed
 
 run: $(VENV)/.installed $(VENV)/.opencl
 	@scripts/packages libportaudio2 || echo "without PortAudio there is no sound card" >&2
-	@exec $(BIN)/spectrod run $(ARGS)
+	@exec $(BIN)/spectrod run --web $(ARGS)
 
 bench: $(VENV)/.group-test $(VENV)/.opencl
 	@set -e; for what in fft stft live "live --max-channels" "live --frames 1000000"; do \

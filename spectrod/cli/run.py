@@ -2,7 +2,7 @@
 
 import argparse
 import faulthandler
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from spectrod import config
 from spectrod.cli import options
@@ -38,6 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="output: a live spectrum, a status line per second, or nothing; auto selects "
         "live on a terminal, none under systemd, otherwise status; live needs a terminal",
     )
+    parser.add_argument(
+        "--web",
+        nargs="?",
+        const="",
+        metavar="HOST:PORT",
+        help="serve a page with the spectra to this machine's browsers as well (127.0.0.1:8765, or "
+        "another port if that is in use)",
+    )
     parser.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error")
     options.add_source(parser)
     options.add_iq(parser)
@@ -68,11 +76,27 @@ def _run(args: argparse.Namespace, signals: Signals) -> int:
     notes: list[str] = []
     settings = config.load(args.config, flags, notes.append, daemon_rules)
     configure_logging(settings.log.level, settings.log.style)
+    with _page(args.web, settings):
+        return _run_daemon(args, settings, signals, notes)
+
+
+def _page(address: str | None, settings: config.Config) -> AbstractContextManager[None]:
+    if address is None:
+        return nullcontext()
+    from spectrod.cli.run_web import page_beside  # noqa: PLC0415 - only with --web
+
+    return page_beside(address, settings)
+
+
+def _run_daemon(
+    args: argparse.Namespace, settings: config.Config, signals: Signals, notes: list[str]
+) -> int:
     # Drivers load while the rest is imported.
     from spectrod.analysis.engine import preload_drivers  # noqa: PLC0415
 
     preload_drivers(settings.engine.engine)
     from spectrod.cli.run_daemon import run_daemon  # noqa: PLC0415
 
+    flags = options.flags(args)
     load = lambda: config.load(args.config, flags, rules=daemon_rules)  # noqa: E731
     return run_daemon(settings, load, args.show, signals, notes)
