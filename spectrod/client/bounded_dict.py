@@ -32,3 +32,8 @@ class BoundedDict(OrderedDict[str, T]):
         while len(self) > self._max_names or (self._n_bytes > self._max_bytes and len(self) > 1):
             oldest, _ = self.popitem(last=False)
             self._n_bytes -= self._sizes.pop(oldest)
+
+    def discard(self, name: str) -> None:
+        """Remove a name, if it is there."""
+        if self.pop(name, None) is not None:
+            self._n_bytes -= self._sizes.pop(name)

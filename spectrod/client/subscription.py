@@ -173,7 +173,8 @@ class Follower:
         return self._tracker.silence_s
 
     def add_prefix(self, prefix: str) -> None:
-        """Subscribe to topics with one more prefix; of one that is added twice, twice."""
+        """Subscribe to topics with one more prefix; messages before it do not count as missed."""
+        self._tracker.forget(prefix)
         self._connection.subscribe(prefix)
 
     def remove_prefix(self, prefix: str) -> None:

@@ -182,6 +182,11 @@ class Tracker:
             case Frame() | BandFrame() | IntervalFrame() as frame:
                 self._take(frame)
 
+    def forget(self, prefix: str) -> None:
+        """Count nothing as missed before the next message of each topic with a prefix."""
+        for topic in [name for name in self._last_seen if name.startswith(prefix)]:
+            self._last_seen.discard(topic)
+
     def step(self) -> AnyFrame | ReplayRequest | None:
         """Return the next frame or a replay request; None if it needs another message."""
         if self._ready:

@@ -64,6 +64,9 @@ class Daemon:
         self.subscriptions = {self._socket.recv() for _ in range(3)}
         return subscription
 
+    def receive(self):
+        return self._socket.recv()
+
     def send(self, *messages):
         for message in messages:
             parts = message if isinstance(message, list) else encode(message)
@@ -118,6 +121,21 @@ def test_the_frame_after_a_hole_reports_it(daemon, subscription):
         ("0", 0),
     ]
     assert subscription.missed == 4
+
+
+def test_topics_can_be_added_and_removed(daemon):
+    """Another prefix comes from then on; what was sent while it was removed is not missed."""
+    with daemon.subscribe("event/") as subscription:
+        for first_seq in (3, 50):
+            subscription.add_prefix("spec/mic/1/")
+            assert daemon.receive() == b"\x01spec/mic/1/"
+            some = [frame(first_seq + k, channel=channel) for k in (0, 2) for channel in (0, 1)]
+            daemon.send(*some)
+            received = [next(subscription) for _ in range(2)]
+            assert [f.topic for f in received] == ["spec/mic/1/dbfs/"] * 2
+            assert [f.missed for f in received] == [0, 1]
+            subscription.remove_prefix("spec/mic/1/")
+            assert daemon.receive() == b"\x00spec/mic/1/"
 
 
 def test_without_replay_holes_do_not_make_more_holes(daemon, monkeypatch):

@@ -28,3 +28,14 @@ def test_sizes_are_bounded_and_a_value_replaces_its_own():
     assert list(kept) == ["d"]
     kept.put("e", 1, 1)
     assert list(kept) == ["e"]
+
+
+def test_a_discarded_name_takes_no_space():
+    """Its size is free again, and a name that is not there is no error."""
+    kept = BoundedDict(100, 10)
+    kept.put("a", 1, 9)
+    kept.discard("a")
+    kept.discard("a")
+    kept.put("b", 2, 5)
+    kept.put("c", 3, 5)
+    assert list(kept) == ["b", "c"]
