@@ -1,0 +1,131 @@
+/** What the page knows about one topic on the screen: its rows, holds, measurements and losses. */
+
+import { FLAG_DROPPED, FLAG_GAP, FLAG_NEW_EPOCH } from "./decode.js";
+import { rowLength } from "./axis.js";
+import { copyRow } from "./hold.js";
+import { PeakList } from "./peaks.js";
+import { RowRing } from "./rows.js";
+
+/** Values of a row that the ring has room for at first: a transform of 4096 samples. */
+const VALUES_LEAST = 2049;
+
+export class Channel {
+  /** Rows for the waterfall, the newest first; null before the first. Another one if rows get longer. */
+  ring = null;
+  /** Newest row of 16 bits, or null: `{values, description, ...}`. */
+  trace = null;
+  holds = {};
+  reference = null;
+  measured = null;
+  peaks = new PeakList();
+  /** Newest description of each role. */
+  descriptions = {};
+  counts = { missed: 0, gapSamples: 0, gaps: 0, clientDropped: 0 };
+  receivedAt = null;
+  #rows;
+  #valuesMax = VALUES_LEAST;
+  #droppedOf = {};
+
+  /**
+   * @param {object} info one of the `topics` that the server lists
+   * @param {number} place number of the topic on the screen, from 0
+   * @param {number} rows kept for the waterfall
+   */
+  constructor(info, place, rows) {
+    this.info = info;
+    this.place = place;
+    this.#rows = rows;
+  }
+
+  /** Description of what the topic is: the trace's, which has the finest steps, else another's. */
+  get description() {
+    return this.descriptions.trace ?? this.descriptions.waterfall ?? null;
+  }
+
+  /** Take a `stream` text; of another epoch, what belongs to the old one is forgotten. */
+  describe(role, description) {
+    if (this.descriptions[role] === description) return;
+    const before = this.description;
+    if (before !== null && before.epoch !== description.epoch) this.#startEpoch();
+    this.descriptions[role] = description;
+    if (role === "waterfall") this.#fitRing(description);
+  }
+
+  #fitRing(description) {
+    const length = rowLength(description);
+    if (this.ring === null || length > this.#valuesMax) this.#growRing(length);
+    this.ring.setDescription(description);
+  }
+
+  /** Make a ring for longer rows and copy the old one's; lengths double, so that zooming does it rarely. */
+  #growRing(length) {
+    while (this.#valuesMax < length) this.#valuesMax *= 2;
+    const old = this.ring;
+    this.ring = new RowRing({ rows: this.#rows, valuesMax: this.#valuesMax });
+    for (let i = (old?.length ?? 0) - 1; i >= 0; i -= 1) {
+      const row = old.at(i);
+      this.ring.setDescription(row.description);
+      this.ring.push(row);
+    }
+  }
+
+  /** Take the number of rows that the server dropped for this client, of one stream. */
+  dropped(role, count) {
+    this.#droppedOf[role] = count;
+    this.counts.clientDropped = Math.max(0, ...Object.values(this.#droppedOf));
+  }
+
+  #startEpoch() {
+    this.holds = {};
+    this.measured = null;
+    this.peaks.clear();
+  }
+
+  /** Forget the holds that the view no longer asks for. */
+  keepHolds(names) {
+    for (const name of Object.keys(this.holds)) if (!names.includes(name)) delete this.holds[name];
+  }
+
+  /**
+   * Take a row of a role.
+   *
+   * @param {(kind: "gap" | "epoch" | "dropped", row: object) => void} notice hears of breaks
+   */
+  take(role, row, description, now_ms, notice) {
+    this.receivedAt = now_ms;
+    if (role === "waterfall") {
+      this.ring.push(row);
+      this.#count(row, notice);
+    } else if (role === "trace") this.trace = { ...row, values: row.values.slice(), description };
+    else this.holds[role] = { ...row, values: row.values.slice(), description };
+  }
+
+  #count(row, notice) {
+    this.counts.missed += row.missed;
+    this.counts.gapSamples += row.gapSamples;
+    if (row.flags & FLAG_GAP) {
+      this.counts.gaps += 1;
+      notice("gap", row);
+    }
+    if (row.flags & FLAG_NEW_EPOCH) notice("epoch", row);
+    if (row.flags & FLAG_DROPPED) notice("dropped", row);
+  }
+
+  /** Take a `measured` text. */
+  measure(measured) {
+    this.measured = measured;
+    const tolerance_hz = this.description?.bin_hz ?? 0;
+    this.peaks.update(measured.peaks ?? [], measured.t_ms, tolerance_hz);
+  }
+
+  /** Keep the newest row as the reference, or none. */
+  keepReference(isKept) {
+    this.reference = isKept ? copyRow(this.newest) : null;
+  }
+
+  /** Newest row that has levels: of 16 bits, else the waterfall's. */
+  get newest() {
+    if (this.trace !== null) return this.trace;
+    return this.ring !== null && this.ring.length > 0 ? this.ring.at(0) : null;
+  }
+}

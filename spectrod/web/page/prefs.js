@@ -1,0 +1,41 @@
+/** What this browser remembers of its user, which a link must not carry: colours, clock, keys. */
+
+const KEY = "spectrod";
+
+export const THEMES = Object.freeze(["auto", "light", "dark"]);
+export const ZONES = Object.freeze(["local", "UTC"]);
+
+export const DEFAULTS = Object.freeze({ theme: "auto", zone: "local", keysEverywhere: false });
+
+/** Make preferences of anything. */
+export function makePrefs(given) {
+  const { theme, zone, keysEverywhere } = given !== null && typeof given === "object" ? given : {};
+  return Object.freeze({
+    theme: THEMES.includes(theme) ? theme : DEFAULTS.theme,
+    zone: ZONES.includes(zone) ? zone : DEFAULTS.zone,
+    keysEverywhere: keysEverywhere === true,
+  });
+}
+
+/** Read the preferences; a browser that keeps nothing, or nonsense, has the defaults. */
+export function readPrefs(storage) {
+  try {
+    return makePrefs(JSON.parse(storage().getItem(KEY)));
+  } catch {
+    return makePrefs(null);
+  }
+}
+
+/** Write the preferences, where the browser lets the page. */
+export function writePrefs(storage, prefs) {
+  try {
+    storage().setItem(KEY, JSON.stringify(prefs));
+  } catch {
+    // A private window may forbid it: then they last as long as the page.
+  }
+}
+
+/** Name of the time zone that is shown. */
+export function zoneOf({ zone }) {
+  return zone === "UTC" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+}

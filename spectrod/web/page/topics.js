@@ -1,0 +1,34 @@
+/** Names of topics in a view, and which are shown when it names none. */
+
+const SPECTRA = Object.freeze(["spec", "bands"]);
+const FIRST_SHOWN = 2;
+
+/** Topics that have a spectrum, which a panel can draw. */
+export const spectraOf = (topics) => topics.filter(({ kind }) => SPECTRA.includes(kind));
+
+/** Name of a topic in a view: with its endpoint where another daemon has the same topic. */
+export function topicName(info, topics) {
+  const isAmbiguous = topics.some((other) => other.topic === info.topic && other.endpoint !== info.endpoint);
+  return isAmbiguous ? `${info.topic}@${info.endpoint}` : info.topic;
+}
+
+/** Topic of a name, or undefined. */
+export function findTopic(name, topics) {
+  return topics.find((info) => info.topic === name || `${info.topic}@${info.endpoint}` === name);
+}
+
+/** Title of a topic for a person. */
+export function topicTitle({ source, channel, product }) {
+  return `${source} · ${channel} · ${product}`;
+}
+
+/** Topics to show: those that the view names and that there are; else the first source's first channels. */
+export function chosenTopics(names, topics) {
+  const spectra = spectraOf(topics);
+  if (names.length > 0) {
+    return [...new Set(names.map((name) => findTopic(name, spectra)).filter(Boolean))];
+  }
+  const first = spectra.find(({ kind }) => kind === "spec") ?? spectra[0];
+  const isLike = (info) => ["endpoint", "source", "product", "kind"].every((name) => info[name] === first[name]);
+  return spectra.filter(isLike).slice(0, FIRST_SHOWN);
+}

@@ -1,0 +1,217 @@
+/**
+ * What the page shows, and its text in the fragment of the URL.
+ *
+ * A view is a frozen object. Every number is clamped when it comes in, so that no fragment, form or
+ * gesture can ask the page for something that it cannot draw. `null` means "all" for frequencies,
+ * "automatic" for levels and "live" for times.
+ */
+
+export const AXES = Object.freeze(["log", "linear", "mel", "octave"]);
+export const LAYOUTS = Object.freeze(["side", "over"]);
+export const STATISTICS = Object.freeze(["max", "mean"]);
+export const HOLDS = Object.freeze(["max", "min", "mean"]);
+export const MAPS_MAX_LENGTH = 32;
+
+/** Bounds of what a view may say; docs/web.md repeats the numbers. */
+export const BOUNDS = Object.freeze({
+  hertz: 1e12,
+  level: 1000,
+  levelSpan: 1,
+  spanSeconds: [1, 86400],
+  split: [10, 90],
+  topics: 8,
+  topicLength: 512,
+  fragment: 8192,
+  cursors: 2,
+  timeMs: 8.64e15,
+});
+
+export const DEFAULTS = Object.freeze({
+  topics: Object.freeze([]),
+  layout: "side",
+  axis: "log",
+  f0: null,
+  f1: null,
+  t1: null,
+  lo: null,
+  hi: null,
+  map: "viridis",
+  statistic: "max",
+  span: 30,
+  split: 40,
+  holds: Object.freeze([]),
+  peaks: true,
+  cursors: Object.freeze([]),
+  band: null,
+});
+
+const clamp = (value, lowest, highest) => Math.min(highest, Math.max(lowest, value));
+
+const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
+
+function oneOf(value, allowed, otherwise) {
+  return allowed.includes(value) ? value : otherwise;
+}
+
+function numberOr(value, lowest, highest, otherwise) {
+  return isNumber(value) ? clamp(value, lowest, highest) : otherwise;
+}
+
+/** Two numbers in ascending order and at least `least` apart, or two nulls. */
+function range(low, high, limit, least) {
+  if (!isNumber(low) || !isNumber(high)) return [null, null];
+  const a = clamp(Math.min(low, high), -limit, limit);
+  const b = clamp(Math.max(low, high), -limit, limit);
+  return b - a >= least ? [a, b] : [null, null];
+}
+
+function texts(values, countMax, lengthMax) {
+  const good = (value) => typeof value === "string" && value !== "" && value.length <= lengthMax;
+  return Object.freeze([...new Set(Array.from(values ?? []).filter(good))].slice(0, countMax));
+}
+
+/**
+ * Make a view of anything: unknown names are dropped, bad values become the default's.
+ *
+ * @param {object} given names and values of `DEFAULTS`
+ * @returns {Readonly<typeof DEFAULTS>}
+ */
+export function makeView(given = {}) {
+  const wanted = { ...DEFAULTS, ...given };
+  const [f0, f1] = range(wanted.f0, wanted.f1, BOUNDS.hertz, Number.MIN_VALUE);
+  const [lo, hi] = range(wanted.lo, wanted.hi, BOUNDS.level, BOUNDS.levelSpan);
+  const band = Array.isArray(wanted.band)
+    ? range(wanted.band[0], wanted.band[1], BOUNDS.hertz, 0)
+    : [null, null];
+  const map = /^[a-z][a-z0-9_-]*$/.test(wanted.map) && wanted.map.length <= MAPS_MAX_LENGTH;
+  const cursors = Array.from(wanted.cursors ?? []).filter(isNumber).slice(0, BOUNDS.cursors);
+  return Object.freeze({
+    topics: texts(wanted.topics, BOUNDS.topics, BOUNDS.topicLength),
+    layout: oneOf(wanted.layout, LAYOUTS, DEFAULTS.layout),
+    axis: oneOf(wanted.axis, AXES, DEFAULTS.axis),
+    f0,
+    f1,
+    t1: numberOr(wanted.t1, 0, BOUNDS.timeMs, null),
+    lo,
+    hi,
+    map: map ? wanted.map : DEFAULTS.map,
+    statistic: oneOf(wanted.statistic, STATISTICS, DEFAULTS.statistic),
+    span: numberOr(wanted.span, ...BOUNDS.spanSeconds, DEFAULTS.span),
+    split: Math.round(numberOr(wanted.split, ...BOUNDS.split, DEFAULTS.split)),
+    holds: Object.freeze(HOLDS.filter((name) => Array.from(wanted.holds ?? []).includes(name))),
+    peaks: wanted.peaks !== false,
+    cursors: Object.freeze(cursors.map((hz) => clamp(hz, -BOUNDS.hertz, BOUNDS.hertz))),
+    band: band[0] === null ? null : Object.freeze(band),
+  });
+}
+
+/** Text of a number with twelve digits: 1 Hz in 1 THz, and no 0.30000000000000004. */
+const short = (value) => String(Number(value.toPrecision(12)));
+
+/** Times are whole milliseconds. */
+const whole = (value) => String(Math.round(value));
+
+const list = (text) => (text === "" ? [] : text.split(","));
+
+function pair(text) {
+  const parts = text.split(":");
+  return parts.length === 2 ? parts.map(toNumber) : [null, null];
+}
+
+/** Number of a text; Number("") is 0, which no one meant. */
+function toNumber(text) {
+  return text.trim() === "" ? null : Number(text);
+}
+
+const reads = {
+  topic: (text, all) => ({ topics: all }),
+  layout: (text) => ({ layout: text }),
+  axis: (text) => ({ axis: text }),
+  f: (text) => ({ f0: pair(text)[0], f1: pair(text)[1] }),
+  t: (text) => ({ t1: text === "live" ? null : toNumber(text) }),
+  db: (text) => ({ lo: pair(text)[0], hi: pair(text)[1] }),
+  map: (text) => ({ map: text }),
+  stat: (text) => ({ statistic: text }),
+  span: (text) => ({ span: toNumber(text) }),
+  split: (text) => ({ split: toNumber(text) }),
+  hold: (text) => ({ holds: list(text) }),
+  peaks: (text) => ({ peaks: text !== "0" }),
+  c: (text) => ({ cursors: list(text).map(toNumber) }),
+  band: (text) => ({ band: pair(text) }),
+};
+
+/**
+ * Read a view from a fragment, with or without its `#`.
+ *
+ * Never throws: a fragment comes from whoever made the link. One of another version, or longer than
+ * `BOUNDS.fragment`, is the default view.
+ */
+export function parseFragment(fragment) {
+  const text = fragment.replace(/^#/, "");
+  if (text.length > BOUNDS.fragment) return makeView();
+  const fields = new URLSearchParams(text);
+  if (fields.has("v") && fields.get("v") !== "1") return makeView();
+  const given = {};
+  for (const [name, read] of Object.entries(reads)) {
+    if (fields.has(name)) Object.assign(given, read(fields.get(name), fields.getAll(name)));
+  }
+  return makeView(given);
+}
+
+const writes = {
+  layout: (view) => view.layout,
+  axis: (view) => view.axis,
+  f: (view) => (view.f0 === null ? null : `${short(view.f0)}:${short(view.f1)}`),
+  t: (view) => (view.t1 === null ? "live" : whole(view.t1)),
+  db: (view) => (view.lo === null ? null : `${short(view.lo)}:${short(view.hi)}`),
+  map: (view) => view.map,
+  stat: (view) => view.statistic,
+  span: (view) => short(view.span),
+  split: (view) => short(view.split),
+  hold: (view) => view.holds.join(","),
+  peaks: (view) => (view.peaks ? "1" : "0"),
+  c: (view) => view.cursors.map(short).join(","),
+  band: (view) => (view.band === null ? null : view.band.map(short).join(":")),
+};
+
+/** Text of a view for the fragment, without `#`; only what differs from the default. */
+export function formatFragment(view) {
+  const usual = makeView();
+  const fields = [["v", "1"], ...view.topics.map((topic) => ["topic", topic])];
+  for (const [name, write] of Object.entries(writes)) {
+    const text = write(view);
+    if (text !== null && text !== write(usual)) fields.push([name, text]);
+  }
+  return fields.map(([name, text]) => `${name}=${readable(text)}`).join("&");
+}
+
+/** Escape a value for a fragment, less the signs that are legal there and that people want to read. */
+function readable(text) {
+  return encodeURIComponent(text).replace(/%(2F|3A|2C|40)/g, (code) => decodeURIComponent(code));
+}
+
+/**
+ * Write views to the fragment at most twice a second: Safari refuses more than 100 in 30 s.
+ *
+ * @param {(fragment: string) => void} replace writes it
+ * @param {{setTimeout: Function}} clock
+ */
+export function fragmentWriter(replace, clock = globalThis, interval_ms = 500) {
+  let waiting = null;
+  let last = null;
+  let isTimed = false;
+  const write = () => {
+    isTimed = false;
+    if (waiting === null) return;
+    const text = waiting;
+    waiting = null;
+    if (text !== last) replace(text);
+    last = text;
+    isTimed = true;
+    clock.setTimeout(write, interval_ms);
+  };
+  return (view) => {
+    waiting = formatFragment(view);
+    if (!isTimed) write();
+  };
+}
