@@ -1,0 +1,198 @@
+/** The forms of the side: each field shows a part of the view and changes it. */
+
+import { element, setText } from "./dom.js";
+import { palettes } from "./palette.js";
+import { THEMES, ZONES } from "./prefs.js";
+
+/** @typedef {{name: string, label: string, input: HTMLElement, show: (state: object) => void}} Field */
+
+function field(label, input) {
+  return element("label", {}, label, input);
+}
+
+function select(label, options, read, write) {
+  const input = element("select", {}, ...options.map(([value, text]) => element("option", { value }, text)));
+  input.addEventListener("change", () => write(input.value));
+  const show = (state) => {
+    const value = read(state);
+    if (input.value !== value) input.value = value;
+  };
+  return { root: field(label, input), show };
+}
+
+/** A number that a person types; empty means by itself. While it has the focus nobody else writes it. */
+function number(label, attributes, read, write) {
+  const input = element("input", { type: "number", step: "any", ...attributes });
+  input.addEventListener("change", () => {
+    if (input.validity.valid) write(input.value === "" ? null : input.valueAsNumber);
+  });
+  const show = (state) => {
+    if (document.activeElement === input) return;
+    const value = read(state);
+    const text = value === null || value === undefined ? "" : String(Number(value.toPrecision(8)));
+    if (input.value !== text) input.value = text;
+  };
+  return { root: field(label, input), show };
+}
+
+function slider(label, attributes, read, write) {
+  const input = element("input", { type: "range", ...attributes });
+  input.addEventListener("input", () => write(input.valueAsNumber));
+  return { root: field(label, input), show: (state) => (input.value = String(read(state))) };
+}
+
+function checkbox(label, read, write) {
+  const input = element("input", { type: "checkbox" });
+  input.addEventListener("change", () => write(input.checked));
+  return { root: field(label, input), show: (state) => (input.checked = read(state)) };
+}
+
+const AXIS_TEXTS = [["log", "logarithmic"], ["linear", "linear"], ["mel", "mel"], ["octave", "octaves"]];
+const STATISTIC_TEXTS = [["max", "greatest"], ["mean", "mean of power"]];
+
+/** Palettes for the list: viridis and cividis first, which everybody can read. */
+function paletteOptions() {
+  const first = ["viridis", "cividis"];
+  const names = Object.keys(palettes);
+  return [...first.filter((name) => names.includes(name)), ...names.filter((name) => !first.includes(name))].map(
+    (name) => [name, name.replace(/_r$/, ", reversed")],
+  );
+}
+
+/** One end of a range, the other end kept; both must be there. */
+const withEnd = (range, end, value) => {
+  if (value === null) return [null, null];
+  const ends = [...range];
+  ends[end] = value;
+  return ends;
+};
+
+/** Fields of frequency, level, time and colours; `scene` gives what is on the screen where the view says "all". */
+function displayFields({ change, scene }) {
+  const hertz = (end) => (value) => {
+    const { axis } = scene();
+    const [f0, f1] = withEnd([axis.f0, axis.f1], end, value);
+    change({ f0, f1 });
+  };
+  const level = (end) => (value) => {
+    const { levels } = scene();
+    const [lo, hi] = withEnd([levels.lo, levels.hi], end, value);
+    change({ lo, hi });
+  };
+  return [
+    select("axis", AXIS_TEXTS, (state) => state.view.axis, (axis) => change({ axis })),
+    number("from, Hz", {}, ({ view }) => view.f0, hertz(0)),
+    number("to, Hz", {}, ({ view }) => view.f1, hertz(1)),
+    number("lowest, dB", { min: -1000, max: 1000 }, ({ view }) => view.lo, level(0)),
+    number("highest, dB", { min: -1000, max: 1000 }, ({ view }) => view.hi, level(1)),
+    checkbox("levels by themselves", ({ view }) => view.lo === null, (isAuto) => {
+      const { lo, hi } = scene().levels;
+      change(isAuto ? { lo: null, hi: null } : { lo: Math.round(lo), hi: Math.round(hi) });
+    }),
+    select("of several bins", STATISTIC_TEXTS, ({ view }) => view.statistic, (statistic) => change({ statistic })),
+    select("colours", paletteOptions(), ({ view }) => view.map, (map) => change({ map })),
+    number("time shown, s", { min: 1, max: 86400, required: true }, ({ view }) => view.span, (span) => change({ span })),
+    slider("line spectrum", { min: 10, max: 90, "aria-label": "height of the line spectrum, percent" }, ({ view }) => view.split, (split) => change({ split })),
+    checkbox("peaks", ({ view }) => view.peaks, (peaks) => change({ peaks })),
+  ];
+}
+
+function cursorFields({ change, scene }) {
+  const cursor = (k) => (value) => {
+    const cursors = [...scene().view.cursors];
+    if (value === null) cursors.splice(k, 1);
+    else cursors[Math.min(k, cursors.length)] = value;
+    change({ cursors });
+  };
+  const band = (end) => (value) => {
+    const { axis, view } = scene();
+    const [f0, f1] = withEnd(view.band ?? [axis.f0, axis.f1], end, value);
+    change({ band: f0 === null ? null : [f0, f1] });
+  };
+  return [
+    number("cursor A, Hz", {}, ({ view }) => view.cursors[0], cursor(0)),
+    number("cursor B, Hz", {}, ({ view }) => view.cursors[1], cursor(1)),
+    number("band from, Hz", {}, ({ view }) => view.band?.[0], band(0)),
+    number("band to, Hz", {}, ({ view }) => view.band?.[1], band(1)),
+  ];
+}
+
+const THEME_TEXTS = { auto: "as the system", light: "light", dark: "dark" };
+const ZONE_TEXTS = { local: "local time", UTC: "UTC" };
+
+function prefsFields({ changePrefs }) {
+  const options = (names, texts) => names.map((name) => [name, texts[name]]);
+  return [
+    select("colours", options(THEMES, THEME_TEXTS), ({ prefs }) => prefs.theme, (theme) => changePrefs({ theme })),
+    select("clock", options(ZONES, ZONE_TEXTS), ({ prefs }) => prefs.zone, (zone) => changePrefs({ zone })),
+    checkbox("keys everywhere", ({ prefs }) => prefs.keysEverywhere, (keysEverywhere) => changePrefs({ keysEverywhere })),
+  ];
+}
+
+/** All fields. */
+export class Fields {
+  #fields;
+
+  /**
+   * @param {{display: HTMLElement, cursors: HTMLElement, prefs: HTMLElement}} places
+   * @param {{change: (part: object) => void, changePrefs: (part: object) => void, scene: () => object}} given
+   */
+  constructor(places, given) {
+    const groups = [
+      [places.display, displayFields(given)],
+      [places.cursors, cursorFields(given)],
+      [places.prefs, prefsFields(given)],
+    ];
+    for (const [form, fields] of groups) {
+      form.append(...fields.map(({ root }) => root));
+      form.addEventListener("submit", (event) => event.preventDefault());
+    }
+    this.#fields = groups.flatMap(([, fields]) => fields);
+  }
+
+  /** @param {{view: object, prefs: object}} state */
+  show(state) {
+    for (const { show } of this.#fields) show(state);
+  }
+}
+
+/** The list of channels: a box each. */
+export class TopicChoice {
+  #place;
+  #boxes = [];
+  #change;
+
+  /**
+   * @param {HTMLElement} place
+   * @param {(names: string[]) => void} change
+   */
+  constructor(place, change) {
+    this.#place = place;
+    this.#change = change;
+  }
+
+  /** @param {Array<{name: string, title: string, isShown: boolean}>} topics */
+  show(topics) {
+    const isSame = this.#boxes.length === topics.length && topics.every(({ name }, k) => this.#boxes[k].name === name);
+    if (!isSame) this.#make(topics);
+    topics.forEach(({ title, isShown }, k) => {
+      setText(this.#boxes[k].text, title);
+      this.#boxes[k].input.checked = isShown;
+    });
+  }
+
+  #make(topics) {
+    this.#boxes = topics.map(({ name }) => {
+      const input = element("input", { type: "checkbox" });
+      const text = element("span");
+      input.addEventListener("change", () => this.#tell());
+      return { name, input, text, root: element("label", {}, input, text) };
+    });
+    this.#place.querySelectorAll("label").forEach((label) => label.remove());
+    this.#place.append(...this.#boxes.map(({ root }) => root));
+  }
+
+  #tell() {
+    this.#change(this.#boxes.filter(({ input }) => input.checked).map(({ name }) => name));
+  }
+}

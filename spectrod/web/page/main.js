@@ -1,0 +1,261 @@
+/** The page: one view, one connection, some panels. Everything else is in the modules that this joins. */
+
+import { Announcer } from "./announce.js";
+import { Control } from "./control.js";
+import { setAttribute, setText } from "./dom.js";
+import { Fields, TopicChoice } from "./fields.js";
+import { healthGroups, showHealth } from "./health.js";
+import { showHelp } from "./help.js";
+import { isTyping, pressKey } from "./input.js";
+import { Meters } from "./meter.js";
+import { readPrefs, writePrefs, makePrefs, zoneOf } from "./prefs.js";
+import { Panels } from "./panels.js";
+import { applyTheme, watchTheme } from "./theme.js";
+import { saveCsv, savePicture } from "./saving.js";
+import { Session } from "./session.js";
+import { connectionFact } from "./status.js";
+import { Connection } from "./stream.js";
+import { Tables } from "./tables.js";
+import { askForToken, useLinkToken } from "./entry.js";
+import { spectraOf, topicTitle } from "./topics.js";
+import { fragmentWriter, makeView, parseFragment } from "./view.js";
+
+const SLOW_MS = 250;
+const SPOKEN_MS = 1000;
+const REDUCED_MS = 1000;
+const NOTICE_MS = 10_000;
+
+const at = (id) => document.getElementById(id);
+const base = document.baseURI;
+const storage = () => localStorage;
+
+let view = makeView();
+let prefs = readPrefs(storage);
+let phase = { phase: "connecting", wait_ms: 0, why: "", needsToken: false };
+let noticeTimer = null;
+
+const now = () => performance.now();
+const announcer = new Announcer((text) => setText(at("live-region"), text), {
+  setTimeout: (...given) => setTimeout(...given),
+  now,
+});
+const session = new Session({ listeners: { changed, row: rowCame, refused: notice }, now });
+const connection = new Connection({
+  base,
+  handlers: { text: (message) => session.text(message), rows: rowsCame, phase: phaseChanged },
+});
+const panels = new Panels(at("plots"), {
+  session,
+  change,
+  act,
+  view: () => view,
+  zone: () => zoneOf(prefs),
+  resized: ask,
+  forced: new URLSearchParams(location.search).get("renderer"),
+});
+const fields = new Fields(
+  { display: at("display"), cursors: at("cursor-fields"), prefs: at("prefs") },
+  { change, changePrefs, scene: () => panels.scene() },
+);
+const choice = new TopicChoice(at("topics"), (topics) => change({ topics }));
+const meters = new Meters(at("meters"));
+const tables = new Tables({ peaks: at("peaks"), cursors: at("cursors"), band: at("band"), events: at("events") });
+const writeFragment = fragmentWriter((text) => history.replaceState(null, "", `#${text}`));
+
+/** Make a part of the view another one, and show it. */
+function change(part) {
+  view = makeView({ ...view, ...part });
+  writeFragment(view);
+  showView();
+}
+
+function showView() {
+  session.select(view.topics);
+  panels.arrange(view);
+  for (const channel of session.channels) channel.keepHolds(view.holds);
+  panels.touch();
+  showControls();
+  ask();
+}
+
+/** Ask the server for what is on the screen. */
+function ask() {
+  const isVisible = document.visibilityState === "visible";
+  const { text, left } = session.demand(view, (channel) => panels.shapeOf(channel), isVisible);
+  connection.setView(text);
+  if (left.length > 0) notice(`${left.length} lines are left out: the server sends ${session.limits.streams} streams to a page`);
+}
+
+function showControls() {
+  fields.show({ view, prefs });
+  for (const [action, name] of [["holdMax", "max"], ["holdMin", "min"], ["holdMean", "mean"]]) {
+    for (const button of document.querySelectorAll(`[data-action="${action}"]`)) {
+      setAttribute(button, "aria-pressed", String(view.holds.includes(name)));
+    }
+  }
+  const hasReference = session.channels.some(({ reference }) => reference !== null);
+  setAttribute(document.querySelector('[data-action="reference"]'), "aria-pressed", String(hasReference));
+  setAttribute(at("pause"), "aria-pressed", String(view.t1 !== null));
+  at("live").disabled = view.t1 === null;
+  at("layout").value = view.layout;
+  showTopics();
+}
+
+function showTopics() {
+  const spectra = spectraOf(session.topics);
+  const shown = new Set(session.channels.map(({ info }) => info));
+  choice.show(
+    spectra.map((info) => ({
+      name: session.nameOf(info),
+      title: `${topicTitle(info)}${info.kind === "bands" ? " (bands)" : ""}`,
+      isShown: shown.has(info),
+    })),
+  );
+  const said = spectra.length > 0 ? "" : nothingText();
+  at("nothing").hidden = said === "";
+  setText(at("nothing"), said);
+}
+
+function nothingText() {
+  if (phase.phase !== "open") return "No connection to the server of this page yet.";
+  const lost = session.endpoints.filter(({ connected }) => connected === false);
+  if (lost.length > 0) return `Waiting for ${lost.map(({ endpoint, why }) => `${endpoint}: ${why}`).join("; ")}`;
+  return "Waiting for a daemon's list of what there is to show.";
+}
+
+/** What the session has heard. */
+function changed(what) {
+  if (what === "hello") {
+    at("control").hidden = session.hello.can_control !== true;
+    setText(document.querySelector("h1"), session.hello.program ?? "spectrod");
+  }
+  if (what === "topics" || what === "channels" || what === "hello") showView();
+  if (what === "descriptions") ask();
+  if (what === "descriptions" || what === "measured") panels.touch();
+}
+
+function rowsCame(blocks) {
+  session.rows(blocks);
+  // A hidden page draws nothing, and must still say that it takes what comes.
+  if (document.visibilityState !== "visible") connection.drew();
+}
+
+function rowCame(channel, role, row, description) {
+  panels.append(channel, role, row, description);
+}
+
+function phaseChanged(next) {
+  phase = next;
+  const fact = connectionFact(phase);
+  setText(at("connection"), fact.text);
+  setAttribute(at("connection"), "data-grade", fact.grade);
+  announcer.say("connection", fact.text);
+  askForToken(phase.needsToken);
+  showTopics();
+}
+
+function notice(text) {
+  setText(at("notice"), text);
+  at("notice").hidden = false;
+  clearTimeout(noticeTimer);
+  noticeTimer = setTimeout(() => (at("notice").hidden = true), NOTICE_MS);
+}
+
+const own = {
+  help: showHelp,
+  resetHolds: () => {
+    for (const channel of session.channels) {
+      connection.reset(channel.info.id);
+      channel.holds = {};
+    }
+    panels.touch();
+  },
+  reference: () => {
+    const had = session.channels.some(({ reference }) => reference !== null);
+    for (const channel of session.channels) channel.keepReference(!had);
+    panels.touch();
+    showControls();
+  },
+};
+
+/** Do an action of `actions.js`, or one of the page's own. */
+function act(name) {
+  if (own[name]) own[name]();
+  else change(panels.act(name, view));
+}
+
+function changePrefs(part) {
+  prefs = makePrefs({ ...prefs, ...part });
+  writePrefs(storage, prefs);
+  applyTheme(prefs.theme);
+  panels.restyle();
+  showControls();
+}
+
+/** Texts and tables, four times a second: nobody reads faster. */
+function showSlowly() {
+  const groups = healthGroups(session, phase, now());
+  showHealth(at("status"), groups);
+  meters.show(session.values, session.topics);
+  tables.show({ channels: session.channels, view, ...panels.readings(view) });
+  if (at("events-box").open) tables.showEvents(session.events.entries, zoneOf(prefs));
+  setText(at("events-count"), String(session.events.entries.length));
+  for (const { title, facts } of groups) {
+    const bad = facts.filter(({ grade }) => grade === "bad");
+    if (title !== "") announcer.say(title, bad.length > 0 ? `${title}: ${bad.map(({ name, text }) => `${name} ${text}`).join(", ")}` : `${title}: in order`);
+  }
+}
+
+let drawnAt = -Infinity;
+
+function frame(time) {
+  requestAnimationFrame(frame);
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches && time - drawnAt < REDUCED_MS) return;
+  drawnAt = time;
+  panels.draw(view, now());
+  connection.drew();
+}
+
+function listen() {
+  for (const button of document.querySelectorAll("[data-action]")) {
+    button.addEventListener("click", () => act(button.dataset.action));
+  }
+  at("pause").addEventListener("click", () => act("pause"));
+  at("layout").addEventListener("change", () => change({ layout: at("layout").value }));
+  at("options").addEventListener("click", () => {
+    at("side").hidden = !at("side").hidden;
+    setAttribute(at("options"), "aria-expanded", String(!at("side").hidden));
+  });
+  at("save-picture").addEventListener("click", () => savePicture(panels, session, zoneOf(prefs)).catch((error) => notice(error.message)));
+  at("save-csv").addEventListener("click", () => saveCsv(session, zoneOf(prefs)));
+  document.addEventListener("keydown", (event) => {
+    if (prefs.keysEverywhere || event.key === "?") if (!isTyping(event.target)) pressKey(event, act);
+  });
+  document.addEventListener("visibilitychange", ask);
+  document.addEventListener("freeze", () => connection.stop());
+  document.addEventListener("resume", () => connection.start());
+  window.addEventListener("pagehide", () => connection.stop());
+  window.addEventListener("pageshow", (event) => event.persisted && connection.start());
+  window.addEventListener("online", () => connection.start());
+  window.addEventListener("hashchange", () => {
+    view = parseFragment(location.hash);
+    showView();
+  });
+}
+
+async function start() {
+  applyTheme(prefs.theme);
+  watchTheme(() => panels.restyle());
+  new Control({ buttons: at("control-buttons"), answer: at("control-answer") }, { base, source: () => session.channels[0]?.info.source ?? "" });
+  const failed = await useLinkToken(base);
+  if (failed !== "") notice(failed);
+  view = parseFragment(location.hash);
+  listen();
+  showView();
+  connection.start();
+  setInterval(showSlowly, SLOW_MS);
+  setInterval(() => panels.describe(), SPOKEN_MS * 5);
+  requestAnimationFrame(frame);
+}
+
+start();

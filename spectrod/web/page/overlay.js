@@ -1,0 +1,59 @@
+/** Cursors, band and pointer on top of a panel's plots: elements, so that moving one draws no canvas. */
+
+import { element, setText } from "./dom.js";
+
+const CURSORS = ["A", "B"];
+/** A label this near to the right end stands to the left of its line [px]. */
+const FLIP_PX = 120;
+
+/** The lines over a panel. */
+export class Overlay {
+  #cursors;
+  #band = element("div", { class: "band", hidden: true });
+  #pointer = element("div", { class: "pointer", hidden: true });
+
+  /** @param {HTMLElement} surface covers the plots of a panel */
+  constructor(surface) {
+    this.#cursors = CURSORS.map((name) => {
+      const label = element("span", { class: "cursor-label" });
+      const line = element("div", { class: "cursor", hidden: true, "data-cursor": name }, label);
+      return { name, line, label };
+    });
+    surface.append(this.#band, this.#pointer, ...this.#cursors.map(({ line }) => line));
+  }
+
+  /**
+   * Put the lines in their places.
+   *
+   * @param {(hz: number) => number} toCssPx
+   * @param {number} width [CSS px]
+   * @param {Array<{hz: number, text: string}>} readings of the cursors
+   * @param {readonly [number, number] | null} band [Hz]
+   */
+  place(toCssPx, width, readings, band) {
+    this.#cursors.forEach(({ name, line, label }, k) => {
+      const reading = readings[k];
+      const px = reading === undefined ? NaN : toCssPx(reading.hz);
+      line.hidden = !(px >= 0 && px <= width);
+      if (line.hidden) return;
+      line.style.transform = `translateX(${px}px)`;
+      line.classList.toggle("flipped", px > width - FLIP_PX);
+      setText(label, `${name} ${reading.text}`);
+    });
+    this.#placeBand(toCssPx, width, band);
+  }
+
+  #placeBand(toCssPx, width, band) {
+    const [from, to] = (band ?? [NaN, NaN]).map((hz) => Math.max(0, Math.min(width, toCssPx(hz))));
+    this.#band.hidden = !(to > from);
+    if (this.#band.hidden) return;
+    this.#band.style.transform = `translateX(${from}px)`;
+    this.#band.style.width = `${to - from}px`;
+  }
+
+  /** Show where the pointer is, or null. */
+  point(px) {
+    this.#pointer.hidden = px === null;
+    if (px !== null) this.#pointer.style.transform = `translateX(${px}px)`;
+  }
+}

@@ -1,0 +1,327 @@
+/** A panel: the line spectrum of one or several topics, their waterfalls below, one frequency axis. */
+
+import { levelAt } from "./bins.js";
+import { readCursors } from "./cursor.js";
+import { element, setText } from "./dom.js";
+import { LevelFollower } from "./follow.js";
+import { layersOf } from "./hold.js";
+import { Overlay } from "./overlay.js";
+import { axisOf, limitsOf } from "./range.js";
+import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "./ruler.js";
+import { rowsDueMs, durationText } from "./status.js";
+import { Strip } from "./strip.js";
+import { formatHertz, formatLevel, formatTime } from "./time.js";
+import { topicTitle } from "./topics.js";
+import { Trace } from "./trace.js";
+
+/** Lines: the newest row is the strongest; a shape besides a colour tells the others apart. */
+const LINES = Object.freeze({
+  now: { width: 1.5, dash: null },
+  max: { width: 1, dash: null },
+  min: { width: 1, dash: null },
+  mean: { width: 1, dash: [6, 3] },
+  reference: { width: 1, dash: [2, 3] },
+});
+
+const canvasOf = (name, attributes = {}) => element("canvas", { class: name, "aria-hidden": "true", ...attributes });
+
+/** One panel. Its elements are made once; `draw` brings them up to date. */
+export class Panel {
+  axis = axisOf({ f0: null, f1: null }, limitsOf([], "linear"), 1);
+  limits = limitsOf([], "linear");
+  levels = { lo: NaN, hi: NaN };
+  #follower = new LevelFollower();
+  #stale = { layout: true, trace: true, overlay: true, scales: true };
+  #ratio = 1;
+  #drawn = {};
+  #session;
+  #onResize;
+  #observer;
+
+  /**
+   * @param {import("./channel.js").Channel[]} channels
+   * @param {{session: import("./session.js").Session, forced: string | null, onResize: () => void}} given
+   */
+  constructor(channels, { session, forced, onResize }) {
+    this.channels = channels;
+    this.#session = session;
+    this.#onResize = onResize;
+    this.#build(forced);
+    this.#observer = new ResizeObserver(() => this.#markResized());
+    for (const box of [this.traceBox, ...this.strips.map((strip) => strip.box)]) this.#observer.observe(box);
+  }
+
+  #build(forced) {
+    const titles = this.channels.map(({ info }) => topicTitle(info)).join(" + ");
+    this.grid = canvasOf("grid");
+    this.traceCanvas = element("canvas", { class: "trace-lines", role: "img", "aria-label": "Line spectrum" });
+    this.traceBox = element("div", { class: "trace" }, this.grid, this.traceCanvas);
+    this.levelRuler = canvasOf("level-ruler");
+    this.frequencyRuler = canvasOf("frequency-ruler");
+    const hasCaption = this.channels.length > 1;
+    this.strips = this.channels.map((channel) => new Strip(channel, { hasCaption, forced }));
+    this.surface = element("div", {
+      class: "surface",
+      tabindex: 0,
+      role: "group",
+      "aria-label": `Plots of ${titles}. Keys work here; question mark lists them.`,
+    });
+    this.unit = element("span", { class: "unit" });
+    this.readout = element("span", { class: "readout" });
+    this.banner = element("p", { class: "banner", hidden: true });
+    this.plot = element(
+      "div",
+      { class: "plot" },
+      this.levelRuler,
+      this.traceBox,
+      element("div", { class: "corner" }, this.unit),
+      this.frequencyRuler,
+      ...this.strips.flatMap((strip) => strip.elements),
+      this.surface,
+      this.banner,
+    );
+    const head = element("header", {}, element("h2", {}, titles), this.readout);
+    this.root = element("section", { class: "panel", "aria-label": titles }, head, this.plot);
+    this.trace = new Trace(this.traceCanvas);
+    this.overlay = new Overlay(this.surface);
+  }
+
+  #markResized() {
+    this.#stale.layout = true;
+    this.#onResize();
+  }
+
+  /** Give the line spectrum a share of the height [%]. */
+  split(share) {
+    const each = (100 - share) / this.strips.length;
+    const rows = this.strips.map(() => `minmax(3rem, ${each}fr)`).join(" ");
+    this.plot.style.gridTemplateRows = `minmax(3rem, ${share}fr) 1.6rem ${rows}`;
+  }
+
+  /** Say that something other than rows has changed: the view, the colours, a measurement. */
+  touch() {
+    Object.assign(this.#stale, { trace: true, overlay: true, scales: true });
+  }
+
+  /** Take a row of one of the panel's channels. */
+  append(channel, role, row, description) {
+    if (role === "waterfall") this.strips.find((strip) => strip.channel === channel)?.append(row, description);
+    else this.#stale.trace = true;
+  }
+
+  /** How a topic is shown, for `Session.demand`. */
+  shapeOf(view) {
+    const described = this.#descriptions();
+    const widthCss = this.traceBox.clientWidth || 1;
+    const heightPx = this.strips[0].heightPx;
+    if (described.length === 0) {
+      const f1 = (this.channels[0].info.fs ?? 48000) / 2;
+      return { f0: 0, f1, axis: "linear", widthCss, heightPx, ratio: devicePixelRatio };
+    }
+    const limits = limitsOf(described, view.axis);
+    const { f0, f1, kind } = axisOf(view, limits, widthCss);
+    return { f0, f1, axis: kind, widthCss, heightPx, ratio: devicePixelRatio };
+  }
+
+  #descriptions() {
+    return this.channels.map(({ description }) => description).filter(Boolean);
+  }
+
+  /** What actions look at. */
+  scene(view) {
+    const { axis, limits, levels } = this;
+    const peaks = this.channels.flatMap((channel) => channel.peaks.list());
+    peaks.sort((a, b) => b.level - a.level);
+    return { view, axis, limits, levels, peaks, newestMs: this.newestMs(), row: this.channels[0].newest };
+  }
+
+  /** Time of the newest row of the panel's daemons, or null. */
+  newestMs() {
+    const times = this.channels.map(({ info }) => this.#session.newestMs(info.endpoint)).filter((t) => t !== null);
+    return times.length > 0 ? Math.max(...times) : null;
+  }
+
+  /** Device pixels of a CSS pixel. */
+  get ratio() {
+    return this.#ratio;
+  }
+
+  /**
+   * Draw what has changed.
+   *
+   * @param {{view: object, now: number, colours: object, zone: string}} scene
+   */
+  draw({ view, now, colours, zone }) {
+    if (this.#stale.layout) this.#resize(view);
+    this.#setAxis(view);
+    this.#setLevels(view, now);
+    this.#setLook(view, colours);
+    this.#drawScales(colours);
+    this.#drawTrace(view, colours);
+    const newestMs = view.t1 ?? this.newestMs();
+    const { events } = this.#session;
+    const isPaused = view.t1 !== null;
+    for (const strip of this.strips) {
+      strip.draw({ newestMs, spanMs: view.span * 1000, isPaused, zone, events, colours, ratio: this.#ratio });
+    }
+    this.#drawOverlay(view);
+    this.#drawBanner(now, isPaused);
+  }
+
+  #resize(view) {
+    this.#stale.layout = false;
+    const ratio = devicePixelRatio;
+    this.#ratio = ratio;
+    const size = (box) => [Math.max(1, Math.round(box.clientWidth * ratio)), Math.max(1, Math.round(box.clientHeight * ratio))];
+    const [width, height] = size(this.traceBox);
+    this.trace.resize(width, height);
+    Object.assign(this.grid, { width, height });
+    const [gutter] = size(this.levelRuler.parentElement.querySelector(".corner"));
+    Object.assign(this.levelRuler, { width: gutter, height });
+    const strip_ = size(this.plot.querySelector(".corner"));
+    Object.assign(this.frequencyRuler, { width, height: strip_[1] });
+    for (const strip of this.strips) strip.resize(width, size(strip.box)[1], gutter);
+    this.#drawn = {};
+    this.touch();
+    this.#setAxis(view);
+  }
+
+  #setAxis(view) {
+    const limits = limitsOf(this.#descriptions(), view.axis);
+    const axis = axisOf(view, limits, this.grid.width);
+    this.limits = limits;
+    const key = [axis.kind, axis.f0, axis.f1, axis.width].join();
+    if (key === this.#drawn.axis) return;
+    this.#drawn.axis = key;
+    this.axis = axis;
+    this.trace.setAxis(axis);
+    for (const strip of this.strips) strip.setAxis(axis);
+    this.touch();
+  }
+
+  #setLevels(view, now) {
+    const { lo, hi } = this.#follower.levels(view, now, this.channels, this.axis);
+    if (lo === this.#drawn.lo && hi === this.#drawn.hi) return;
+    Object.assign(this.#drawn, { lo, hi });
+    this.levels = { lo, hi };
+    this.trace.setLevels(lo, hi);
+    for (const strip of this.strips) strip.setLevels(this.levels);
+    this.touch();
+  }
+
+  #setLook(view, colours) {
+    if (this.#drawn.map !== view.map) {
+      this.#drawn.map = view.map;
+      for (const strip of this.strips) strip.setPalette(view.map);
+    }
+    if (this.#drawn.colours !== colours) this.touch();
+    this.#drawn.colours = colours;
+  }
+
+  #drawScales(colours) {
+    if (!this.#stale.scales) return;
+    this.#stale.scales = false;
+    drawGrid(this.grid, this.axis, this.levels, colours, this.#ratio);
+    drawFrequencyRuler(this.frequencyRuler, this.axis, colours, this.#ratio);
+    drawLevelRuler(this.levelRuler, this.levels, colours, this.#ratio);
+    const units = new Set(this.#descriptions().map(({ unit }) => unit));
+    setText(this.unit, [...units].join(", "));
+  }
+
+  /** Row of the line spectrum: the newest one; in the past the waterfall's of that time. */
+  #rowOf(channel, view) {
+    const { ring, trace } = channel;
+    if (view.t1 === null || ring === null || ring.length === 0) return channel.newest;
+    const row = ring.at(ring.findTime(view.t1));
+    return trace !== null && Math.abs(trace.tMs - row.tMs) < 50 ? trace : row;
+  }
+
+  #drawTrace(view, colours) {
+    if (!this.#stale.trace) return;
+    this.#stale.trace = false;
+    const isAlone = this.channels.length === 1;
+    const layers = this.channels.flatMap((channel, k) => {
+      const rows = { trace: this.#rowOf(channel, view), reference: channel.reference, holds: channel.holds };
+      const colour = (name) => (isAlone ? colours[name] : colours[`series${k}`]);
+      const styleOf = (name) => this.#lineStyle(name, colour(name));
+      return layersOf(rows, view.holds, styleOf);
+    });
+    this.trace.setLayers(layers);
+    this.trace.draw();
+    this.#stale.overlay = true;
+  }
+
+  #lineStyle(name, colour) {
+    const { width, dash } = LINES[name];
+    const ratio = this.#ratio;
+    return { colour, width: width * ratio, dash: dash && dash.map((px) => px * ratio), isFilled: false };
+  }
+
+  /** Cursor readings of a channel. */
+  readings(channel, view) {
+    const measured = view.t1 === null ? channel.measured : null;
+    return readCursors(view.cursors, { measured, row: this.#rowOf(channel, view) });
+  }
+
+  #drawOverlay(view) {
+    if (!this.#stale.overlay) return;
+    this.#stale.overlay = false;
+    const width = this.traceBox.clientWidth;
+    const toCssPx = (hz) => (hz > 0 || this.axis.kind === "linear" || this.axis.kind === "mel" ? this.axis.toPixel(hz) / this.#ratio : -1);
+    const unit = this.channels[0].description?.unit ?? "dB";
+    const readings = this.readings(this.channels[0], view).map(({ hz, level }, k) => ({
+      hz: view.cursors[k],
+      text: `${formatHertz(hz)} ${formatLevel(level, unit)}`,
+    }));
+    this.overlay.place(toCssPx, width, readings, view.band);
+  }
+
+  /** Say that rows have stopped: a plot that stands still looks like a steady sound. */
+  #drawBanner(now, isPaused) {
+    const late = this.channels.filter(
+      (channel) => channel.receivedAt !== null && now - channel.receivedAt > rowsDueMs(channel.description),
+    );
+    const text = (channel) => `no rows from ${topicTitle(channel.info)} for ${durationText((now - channel.receivedAt) / 1000)}`;
+    const isWaiting = this.channels.every(({ receivedAt }) => receivedAt === null);
+    const said = isPaused ? "paused" : isWaiting ? "waiting for rows" : late.map(text).join("; ");
+    this.banner.hidden = said === "";
+    setText(this.banner, said);
+  }
+
+  /** Show what is under the pointer, or nothing. */
+  point(at, view, zone) {
+    this.overlay.point(at === null ? null : at.x);
+    if (at === null) return setText(this.readout, "");
+    const hz = this.axis.toHertz(at.x * this.#ratio);
+    const row = this.#rowOf(this.channels[0], view);
+    const level = row === null ? NaN : levelAt(row.values, row.description, hz);
+    const unit = this.channels[0].description?.unit ?? "dB";
+    const time = this.timeAt(at.y, view);
+    const parts = [formatHertz(hz), formatLevel(level, unit), time === null ? "" : formatTime(time, zone, 1)];
+    return setText(this.readout, parts.filter(Boolean).join("  "));
+  }
+
+  /** Time at a height of the surface [CSS px], or null above the waterfalls. */
+  timeAt(y, view) {
+    const newest = view.t1 ?? this.newestMs();
+    const top = this.surface.getBoundingClientRect().top;
+    for (const { box } of this.strips) {
+      const rect = box.getBoundingClientRect();
+      const share = (y + top - rect.top) / rect.height;
+      if (newest !== null && share >= 0 && share <= 1) return newest - share * view.span * 1000;
+    }
+    return null;
+  }
+
+  /** Texts for who cannot see the plots. */
+  describe(text) {
+    this.traceCanvas.setAttribute("aria-label", `Line spectrum. ${text}`);
+    for (const strip of this.strips) strip.setLabel(text);
+  }
+
+  destroy() {
+    this.#observer.disconnect();
+    for (const strip of this.strips) strip.destroy();
+    this.root.remove();
+  }
+}

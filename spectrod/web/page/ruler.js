@@ -1,0 +1,113 @@
+/** Scales beside the plots: frequency below, level and time at the left, with events on the time. */
+
+import { frequencyTicks, levelTicks } from "./ticks.js";
+import { timeTicks } from "./time.js";
+
+const FONT_PX = 12;
+const TICK_PX = 5;
+const GAP_PX = 4;
+const MARK_PX = 4;
+
+const widths = new Map();
+
+/** Width of a text in a font; measured once for each, as asking the canvas is slow. */
+function measurer(context) {
+  const { font } = context;
+  return (text) => {
+    const key = `${font} ${text}`;
+    if (!widths.has(key)) {
+      if (widths.size > 2000) widths.clear();
+      widths.set(key, context.measureText(text).width);
+    }
+    return widths.get(key);
+  };
+}
+
+/** Clear a canvas and set it up for text and lines in device pixels. */
+function begin(canvas, colours, ratio) {
+  const context = canvas.getContext("2d");
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  context.font = `${Math.round(FONT_PX * ratio)}px system-ui, sans-serif`;
+  context.fillStyle = colours.text;
+  context.strokeStyle = colours.muted;
+  context.lineWidth = Math.max(1, Math.round(ratio));
+  return context;
+}
+
+/** Frequency scale: ticks up and labels, as wide as the plot. */
+export function drawFrequencyRuler(canvas, axis, colours, ratio) {
+  const context = begin(canvas, colours, ratio);
+  const measure = measurer(context);
+  context.textBaseline = "middle";
+  for (const { px, label, major } of frequencyTicks(axis, measure)) {
+    line(context, px, 0, px, (major ? 1 : 0.6) * TICK_PX * ratio);
+    if (label !== "") fitted(context, label, px, canvas.height / 2 + 2 * ratio, measure(label), canvas.width);
+  }
+}
+
+/** Draw a label centred at a place, moved to stay whole within the canvas. */
+function fitted(context, label, px, y, width, widthMax) {
+  context.fillText(label, Math.max(0, Math.min(widthMax - width, px - width / 2)), y);
+}
+
+function line(context, x0, y0, x1, y1) {
+  context.beginPath();
+  context.moveTo(Math.round(x0) + 0.5, Math.round(y0) + 0.5);
+  context.lineTo(Math.round(x1) + 0.5, Math.round(y1) + 0.5);
+  context.stroke();
+}
+
+/** Labels at the right of a gutter, with ticks toward the plot; labels that would collide are left out. */
+function drawGutter(context, canvas, ticks, ratio) {
+  const height = FONT_PX * ratio;
+  let free = -Infinity;
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  for (const { px, label } of ticks) {
+    line(context, canvas.width - TICK_PX * ratio, px, canvas.width, px);
+    const y = Math.max(height / 2, Math.min(canvas.height - height / 2, px));
+    if (label === "" || y - height / 2 < free) continue;
+    context.fillText(label, canvas.width - (TICK_PX + GAP_PX) * ratio, y);
+    free = y + height / 2 + GAP_PX * ratio;
+  }
+}
+
+/** Level scale. */
+export function drawLevelRuler(canvas, levels, colours, ratio) {
+  const context = begin(canvas, colours, ratio);
+  drawGutter(context, canvas, levelTicks(levels.lo, levels.hi, canvas.height), ratio);
+}
+
+/**
+ * Time scale, the newest at the top, and a mark for each event.
+ *
+ * @param {{t0Ms: number, t1Ms: number, zone: string, entries: Array<{tMs: number}>}} times
+ */
+export function drawTimeRuler(canvas, { t0Ms, t1Ms, zone, entries }, colours, ratio) {
+  const context = begin(canvas, colours, ratio);
+  drawGutter(context, canvas, timeTicks(t0Ms, t1Ms, canvas.height, zone), ratio);
+  context.fillStyle = colours.mark;
+  for (const { tMs } of entries) drawMark(context, canvas, ((t1Ms - tMs) / (t1Ms - t0Ms)) * canvas.height, ratio);
+}
+
+/** A triangle that points at the plot. */
+function drawMark(context, canvas, y, ratio) {
+  const size = MARK_PX * ratio;
+  context.beginPath();
+  context.moveTo(canvas.width, y);
+  context.lineTo(canvas.width - 1.6 * size, y - size);
+  context.lineTo(canvas.width - 1.6 * size, y + size);
+  context.fill();
+}
+
+/** Grid behind the line spectrum: at the major ticks of both its scales. */
+export function drawGrid(canvas, axis, levels, colours, ratio) {
+  const context = begin(canvas, colours, ratio);
+  context.fillStyle = colours.plot;
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.strokeStyle = colours.grid;
+  for (const { px, label } of frequencyTicks(axis, measurer(context))) {
+    if (label !== "") line(context, px, 0, px, canvas.height);
+  }
+  for (const { px } of levelTicks(levels.lo, levels.hi, canvas.height)) line(context, 0, px, canvas.width, px);
+}

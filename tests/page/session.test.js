@@ -1,0 +1,227 @@
+// What the page makes of the server's texts and rows, and what it asks for.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { streamId, streamRole, streamsWanted, pixelsWanted, rowsWanted } from "../../spectrod/web/page/demand.js";
+import { FLAG_DROPPED, FLAG_GAP, FLAG_NEW_EPOCH } from "../../spectrod/web/page/decode.js";
+import { EventLog } from "../../spectrod/web/page/events.js";
+import { Session } from "../../spectrod/web/page/session.js";
+import { chosenTopics, findTopic, topicName } from "../../spectrod/web/page/topics.js";
+import { makeView } from "../../spectrod/web/page/view.js";
+import { description, row } from "./descriptions.js";
+
+const LIMITS = { streams: 8, values: 4096, rows_s: 50 };
+
+function topic(id, name, changes = {}) {
+  const [kind, source, channel, product] = name.split("/");
+  return { id, topic: name, kind, endpoint: "tcp://a:1", source, channel, product, unit: "dBFS", fs: 48000, ...changes };
+}
+
+const MIC0 = topic(1, "spec/mic/0/dbfs/");
+const MIC1 = topic(2, "spec/mic/1/dbfs/");
+const MIC2 = topic(3, "spec/mic/2/dbfs/");
+const THIRD = topic(4, "bands/mic/0/third/");
+const METER = topic(5, "levels/mic/0/meter/");
+const FAR = topic(6, "spec/mic/0/dbfs/", { endpoint: "tcp://b:1" });
+
+function setUp(topics = [THIRD, MIC0, MIC1, MIC2, METER]) {
+  const heard = { changed: [], rows: [], refused: [] };
+  const session = new Session({
+    now: () => 1000,
+    listeners: {
+      changed: (what) => heard.changed.push(what),
+      row: (...given) => heard.rows.push(given),
+      refused: (text) => heard.refused.push(text),
+    },
+  });
+  session.text({ op: "hello", version: 1, limits: LIMITS });
+  session.text({ op: "topics", topics });
+  return { session, heard };
+}
+
+const SHAPE = { f0: 0, f1: 24000, axis: "linear", widthCss: 800, heightPx: 600, ratio: 1 };
+
+function streamText(place, role, generation, changes = {}) {
+  return { op: "stream", topic: MIC0.topic, epoch: "1", generation, ...description(changes), id: streamId(place, role) };
+}
+
+const block = (generation, ...rows) => ({ stream: 0, generation, bits: 8, rows, clientDropped: 0 });
+const quiet = (changes) => row(new Uint8Array(2049), changes);
+
+test("without names the first source's first two channels of spectra are shown", () => {
+  assert.deepEqual(chosenTopics([], [THIRD, MIC0, MIC1, MIC2, METER]), [MIC0, MIC1]);
+  assert.deepEqual(chosenTopics([], [METER, THIRD]), [THIRD]);
+  assert.deepEqual(chosenTopics([], []), [].slice());
+});
+
+test("names choose topics in their order; unknown ones and those without a spectrum are left out", () => {
+  const names = [MIC1.topic, "spec/none/0/x/", METER.topic, THIRD.topic, MIC1.topic];
+  assert.deepEqual(chosenTopics(names, [THIRD, MIC0, MIC1, METER]), [MIC1, THIRD]);
+});
+
+test("the same topic of two daemons has a name with its endpoint, which finds it", () => {
+  const topics = [MIC0, MIC1, FAR];
+  assert.equal(topicName(FAR, topics), "spec/mic/0/dbfs/@tcp://b:1");
+  assert.equal(topicName(MIC1, topics), "spec/mic/1/dbfs/");
+  assert.equal(findTopic(topicName(FAR, topics), topics), FAR);
+});
+
+test("every role of every place has a number of its own from 0 to 255 that tells both", () => {
+  const seen = new Set();
+  for (let place = 0; place < 8; place++) {
+    for (const role of ["waterfall", "trace", "max", "min", "mean"]) {
+      const id = streamId(place, role);
+      seen.add(id);
+      assert.deepEqual(streamRole(id), { place, role });
+      assert.ok(id <= 255);
+    }
+  }
+  assert.equal(seen.size, 40);
+});
+
+test("a shown topic has a waterfall of 8 bits, a line of 16 that is measured, and the holds that are on", () => {
+  const { session } = setUp();
+  const view = makeView({ holds: ["max", "mean"], cursors: [1000], band: [10, 20] });
+  session.select([MIC0.topic]);
+  const { text, left } = session.demand(view, () => SHAPE, true);
+  assert.deepEqual(left, []);
+  assert.deepEqual(text.streams.map(({ of, bits, measure }) => [of, bits, measure]), [
+    ["rows", 8, undefined],
+    ["rows", 16, { cursors: [1000], bands: [[10, 20]], peaks: 10 }],
+    ["max", 16, undefined],
+    ["mean", 16, undefined],
+  ]);
+  assert.deepEqual(new Set(text.streams.map(({ topic_id }) => topic_id)), new Set([1]));
+});
+
+test("beyond the server's limit holds are left out first, then lines, and never a waterfall", () => {
+  const shown = [0, 1, 2, 3].map((place) => ({ place, topicId: place, ...SHAPE }));
+  const view = makeView({ holds: ["max"] });
+  const { streams, left } = streamsWanted(shown, { view, limits: { ...LIMITS, streams: 7 }, isVisible: true });
+  assert.equal(streams.length, 7);
+  assert.equal(streams.filter(({ bits }) => bits === 8).length, 4);
+  assert.deepEqual(left.map(({ role }) => role), ["trace", "max", "max", "max", "max"]);
+});
+
+test("a hidden page asks for one row a second of its waterfalls and nothing else", () => {
+  const { session } = setUp();
+  const { text } = session.demand(makeView({ holds: ["max"] }), () => SHAPE, false);
+  assert.equal(text.visible, false);
+  assert.deepEqual(text.streams.map(({ rows_s, bits }) => [rows_s, bits]), [[1, 8], [1, 8]]);
+});
+
+test("values are one a device pixel, bounded for phones, walls and the server", () => {
+  assert.equal(pixelsWanted(800, 2, 16384), 1600);
+  assert.equal(pixelsWanted(390, 4, 16384), 1200);
+  assert.equal(pixelsWanted(9000, 2, 16384), 4096);
+  assert.equal(pixelsWanted(9000, 2, 1000), 1000);
+  assert.equal(pixelsWanted(0, 1, 1000), 1);
+});
+
+test("rows are one a pixel of the waterfall, within the server's limit, whatever the transform", () => {
+  assert.equal(rowsWanted(30, 600, 50), 20);
+  assert.equal(rowsWanted(1, 600, 50), 50);
+  assert.equal(rowsWanted(86400, 600, 50), 1);
+});
+
+test("rows reach the channel that their description names, and its ring", () => {
+  const { session, heard } = setUp();
+  session.text(streamText(0, "waterfall", 3));
+  session.rows([block(3, quiet({ tMs: 10 }), quiet({ tMs: 20 }))]);
+  const [channel] = session.channels;
+  assert.equal(channel.ring.length, 2);
+  assert.equal(session.newestMs("tcp://a:1"), 20);
+  assert.equal(session.newestMs("tcp://b:1"), null);
+  assert.deepEqual(heard.rows.map(([one, role]) => [one, role]), [[channel, "waterfall"], [channel, "waterfall"]]);
+});
+
+test("rows of a generation that nobody described, or of a topic no longer shown, are left out", () => {
+  const { session, heard } = setUp();
+  session.rows([block(3, quiet())]);
+  session.text(streamText(0, "waterfall", 3));
+  session.select([MIC2.topic]);
+  session.rows([block(3, quiet())]);
+  assert.equal(heard.rows.length, 0);
+});
+
+test("a description of a topic that had the place before changes nothing", () => {
+  const { session } = setUp();
+  session.select([MIC2.topic]);
+  session.text(streamText(session.channels[0].place, "waterfall", 3));
+  assert.equal(session.channels[0].description, null);
+});
+
+test("longer rows get a longer ring, with the older ones still in it", () => {
+  const { session } = setUp();
+  session.text(streamText(0, "waterfall", 1));
+  session.rows([block(1, row(new Uint8Array(2049).fill(7), { tMs: 10 }))]);
+  session.text(streamText(0, "waterfall", 2, { nfft: 16384 }));
+  session.rows([block(2, row(new Uint8Array(8193).fill(9), { tMs: 20 }))]);
+  const { ring } = session.channels[0];
+  assert.deepEqual([ring.length, ring.at(0).values[8192], ring.at(1).values[2048]], [2, 9, 7]);
+  assert.equal(ring.at(1).description.n_bins, 2049);
+});
+
+test("gaps, restarts and dropped rows are counted and noted once for all channels of a source", () => {
+  const { session } = setUp();
+  for (const place of [0, 1]) {
+    const changes = { topic: [MIC0, MIC1][place].topic };
+    session.text({ ...streamText(place, "waterfall", place + 1), ...changes });
+  }
+  const flags = FLAG_GAP | FLAG_NEW_EPOCH | FLAG_DROPPED;
+  for (const generation of [1, 2]) {
+    session.rows([{ ...block(generation, quiet({ tMs: 50, flags, missed: 3, gapSamples: 480 })), clientDropped: 4 }]);
+  }
+  assert.deepEqual(session.events.entries.map(({ kind }) => kind).sort(), ["dropped", "epoch", "gap"]);
+  assert.match(session.events.entries.find(({ kind }) => kind === "gap").text, /^480 samples are missing$/);
+  for (const { counts } of session.channels) {
+    assert.deepEqual(counts, { missed: 3, gapSamples: 480, gaps: 1, clientDropped: 4 });
+  }
+});
+
+test("a server that starts again gives other numbers, and the channels keep their rows", () => {
+  const { session } = setUp();
+  session.text(streamText(0, "waterfall", 1));
+  session.rows([block(1, quiet())]);
+  const before = session.channels;
+  session.text({ op: "hello", version: 1, limits: LIMITS });
+  session.text({ op: "topics", topics: [{ ...MIC1, id: 71 }, { ...MIC0, id: 72 }].reverse() });
+  assert.deepEqual(session.channels, before);
+  assert.equal(session.channels[0].ring.length, 1);
+  const { text } = session.demand(makeView(), () => SHAPE, true);
+  assert.deepEqual(text.streams.map(({ topic_id }) => topic_id), [72, 71, 72, 71]);
+  session.rows([block(1, quiet())]);
+  assert.equal(session.channels[0].ring.length, 1, "numbers of the old connection mean nothing now");
+});
+
+test("of another epoch the holds and measurements are forgotten, the rows are kept", () => {
+  const { session } = setUp();
+  session.text(streamText(0, "waterfall", 1));
+  session.rows([block(1, quiet())]);
+  const [channel] = session.channels;
+  channel.holds.max = {};
+  session.text({ op: "measured", id: streamId(0, "trace"), t_ms: 1, peaks: [] });
+  assert.notEqual(channel.measured, null);
+  session.text({ ...streamText(0, "waterfall", 2), epoch: "2" });
+  assert.deepEqual([channel.holds, channel.measured, channel.ring.length], [{}, null, 1]);
+});
+
+test("texts that this page does not know are left alone; a refusal is shown", () => {
+  const { session, heard } = setUp();
+  heard.changed.length = 0;
+  session.text({ op: "fireworks" });
+  session.text({ op: "refused", what: "view", why: "9 streams: must be at most 8" });
+  assert.deepEqual(heard.changed, []);
+  assert.deepEqual(heard.refused, ["view: 9 streams: must be at most 8"]);
+});
+
+test("events are in order of time, each once, and at most 500", () => {
+  const log = new EventLog();
+  const event = (number, t_ms) => ({ endpoint: "e", source: "s", t_ms, kind: "k", text: "", number });
+  for (const number of [1, 3, 2, 3]) log.take(event(number, number * 1000));
+  assert.deepEqual(log.entries.map(({ tMs }) => tMs), [3000, 2000, 1000]);
+  assert.deepEqual(log.between(1500, 2500).map(({ tMs }) => tMs), [2000]);
+  for (let number = 10; number < 2000; number++) log.take(event(number, number * 1000));
+  assert.equal(log.entries.length, 500);
+  assert.equal(log.entries[0].tMs, 1999000);
+});

@@ -1,0 +1,121 @@
+// The view and its text in the URL.
+import assert from "node:assert/strict";
+import { mock, test } from "node:test";
+
+import * as views from "../../spectrod/web/page/view.js";
+
+const FULL = {
+  topics: ["spec/mic/0/dbfs/", "bands/mic/1/third/@tcp://10.0.0.1:5556"],
+  layout: "over",
+  axis: "linear",
+  f0: 20,
+  f1: 20000.5,
+  t1: 1792219000123,
+  lo: -110.5,
+  hi: -3,
+  map: "magma",
+  statistic: "mean",
+  span: 12.5,
+  split: 70,
+  holds: ["max", "mean"],
+  peaks: false,
+  cursors: [440, 1000.25],
+  band: [100, 200],
+};
+
+test("a view survives its own text", () => {
+  const view = views.makeView(FULL);
+  assert.deepEqual(views.parseFragment(`#${views.formatFragment(view)}`), view);
+  assert.deepEqual({ ...view }, FULL);
+});
+
+test("the text of the default view is its version alone, and the empty text is the default view", () => {
+  assert.equal(views.formatFragment(views.makeView()), "v=1");
+  assert.deepEqual(views.parseFragment(""), views.makeView());
+});
+
+test("people can read the text: no escaped slashes, colons or commas", () => {
+  const text = views.formatFragment(views.makeView(FULL));
+  assert.match(text, /topic=spec\/mic\/0\/dbfs\/&topic=bands\/mic\/1\/third\/@tcp:\/\/10\.0\.0\.1:5556&/);
+  assert.match(text, /&f=20:20000\.5&.*&c=440,1000\.25&band=100:200$/);
+});
+
+test("an escaped topic cannot add a field", () => {
+  const view = views.makeView({ topics: ["a&map=gray#%"] });
+  assert.deepEqual(views.parseFragment(views.formatFragment(view)), view);
+  assert.equal(view.map, "viridis");
+});
+
+test("numbers are clamped to their bounds and ranges are put in order", () => {
+  const view = views.makeView({ span: 1e9, split: 1, f0: 5e12, f1: -5e12, lo: 3, hi: -3, t1: -1 });
+  assert.equal(view.span, 86400);
+  assert.equal(view.split, 10);
+  assert.deepEqual([view.f0, view.f1], [-1e12, 1e12]);
+  assert.deepEqual([view.lo, view.hi], [-3, 3]);
+  assert.equal(view.t1, 0);
+});
+
+for (const bad of [
+  "f=a:b", "f=1", "f=5:5", "f=Infinity:NaN", "f=1:2:3", "f=", "f=:", "db=0:0.5", "db=-:", "span=", "span=NaN",
+  "split=x", "axis=constructor", "layout=__proto__", "map=../../x", `map=${"a".repeat(33)}`, "stat=sum",
+  "hold=all", "c=x,,NaN", "band=1", "band=::", "t=yesterday", "topic=", "%", "%E0%A4%A", "&&&==", "v=2&axis=mel",
+  `topic=${"x".repeat(9000)}`, `topic=${"x".repeat(513)}`,
+]) {
+  test(`the fragment ${bad.slice(0, 30)} changes nothing`, () => {
+    assert.deepEqual(views.parseFragment(bad), views.makeView());
+  });
+}
+
+test("one bad field does not spoil the others", () => {
+  const view = views.parseFragment("#v=1&f=x:y&axis=mel&db=-90:0");
+  assert.equal(view.axis, "mel");
+  assert.deepEqual([view.f0, view.lo, view.hi], [null, -90, 0]);
+});
+
+test("at most eight topics and two cursors are taken, each topic once", () => {
+  const many = Array.from({ length: 20 }, (_, k) => `spec/a/${k % 10}/x/`);
+  const view = views.makeView({ topics: many, cursors: [1, 2, 3] });
+  assert.equal(view.topics.length, 8);
+  assert.deepEqual(view.cursors, [1, 2]);
+});
+
+test("10000 random fragments never throw and give a view that survives its own text", () => {
+  let state = 1;
+  const random = (n) => {
+    state = (state * 48271) % 2147483647;
+    return state % n;
+  };
+  const names = ["v", "f", "db", "c", "band", "t", "span", "topic", "hold", "axis", "map", "x"];
+  const values = ["1", "-1e400", "1e-320:2", "NaN", "1:2", ",,", "log", "%", "0:1e308", "live", "", "1e15"];
+  for (let k = 0; k < 10000; k++) {
+    const parts = Array.from({ length: random(6) }, () => `${names[random(12)]}=${values[random(12)]}`);
+    const view = views.parseFragment(parts.join("&"));
+    assert.deepEqual(views.parseFragment(views.formatFragment(view)), view, parts.join("&"));
+  }
+});
+
+test("a thousand changes in a second are written at most three times, and the last one is", () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const written = [];
+  const write = views.fragmentWriter((text) => written.push(text));
+  for (let k = 0; k < 1000; k++) {
+    write(views.makeView({ f0: 10, f1: 100 + k }));
+    mock.timers.tick(1);
+  }
+  mock.timers.tick(1000);
+  mock.timers.reset();
+  assert.ok(written.length <= 4, `${written.length} writes`);
+  assert.match(written.at(-1), /f=10:1099/);
+});
+
+test("a view that is written again does not touch the URL", () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const written = [];
+  const write = views.fragmentWriter((text) => written.push(text));
+  for (let k = 0; k < 5; k++) {
+    write(views.makeView());
+    mock.timers.tick(600);
+  }
+  mock.timers.reset();
+  assert.deepEqual(written, ["v=1"]);
+});
