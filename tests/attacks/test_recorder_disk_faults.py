@@ -135,6 +135,7 @@ def test_no_call_that_fails_is_a_fault_of_spectrod(tmp_path, disk, n_calls, numb
 
 @pytest.mark.extended
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("first", range(1, 41, 5))
 def test_each_fifth_call_that_fails_is_the_disks(tmp_path, disk, n_calls, first):
     """The same for one call in five; all of them take eight minutes of processor time."""
