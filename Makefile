@@ -39,7 +39,7 @@ ROOT := $(filter 0,$(shell id -u))
 .DELETE_ON_ERROR:
 # pip cannot run twice in one environment, whatever -j says.
 .NOTPARALLEL:
-.PHONY: help run test test-all test-rest test-needs lint types imports check bench lock deb container install uninstall clean
+.PHONY: help run test test-all test-rest test-needs lint types imports check bench lock deb container pictures install uninstall clean
 
 help:
 	@echo "make run        analyse the sound card (or a test tone), show it here and on a page; ARGS=..."
@@ -50,6 +50,7 @@ help:
 	@echo "make imports    the import contracts"
 	@echo "make check      lint, types, imports, test"
 	@echo "make bench      every benchmark"
+	@echo "make pictures   the pictures of the documentation anew"
 	@echo "make install    to $(PREFIX), with the systemd unit (as root)"
 	@echo "make deb        a Debian package of it, in dist/"
 	@echo "make container  an OCI image of it, with buildah"
@@ -148,6 +149,12 @@ imports: $(VENV)/.group-lint
 	$(BIN)/lint-imports
 
 check: lint types imports test
+
+# --- the documentation
+
+pictures: $(VENV)/.installed
+	@scripts/packages espeak-ng
+	$(BIN)/python scripts/pictures.py
 
 # --- the service
 

@@ -2,12 +2,13 @@
 
 import re
 import shlex
+import tomllib
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from spectrod.cli import whole_parser
+from spectrod.cli import main, whole_parser
 from spectrod.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +66,7 @@ def commands(text: str) -> list[str]:
     """Return the calls of spectrod in the shell blocks of a page, each without redirections."""
     found = []
     for _, _, language, block in FENCE.findall(text):
-        if language not in ("", "sh"):
+        if language not in ("", "sh", "console"):
             continue
         for line in re.sub(r" *\\\n *", " ", block).splitlines():
             # With prompts, the other lines are output.
@@ -77,7 +78,7 @@ def commands(text: str) -> list[str]:
 
 def arguments(command: str) -> list[str]:
     """Return the arguments of the first program of a shell command."""
-    lexer = shlex.shlex(command, posix=True, punctuation_chars="|;&<>")
+    lexer = shlex.shlex(re.sub(r"\d>", ">", command), posix=True, punctuation_chars="|;&<>")
     lexer.whitespace_split = True
     words = []
     for word in lexer:
@@ -108,6 +109,24 @@ def test_each_relative_link_has_a_target(page):
 def test_each_command_is_one_that_the_program_takes(page):
     """Each `spectrod ...` in a shell block has a command and options that exist."""
     assert unknown_commands(page.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_each_configuration_is_toml(page):
+    """Each block of configuration can be read as TOML."""
+    for _, _, language, block in FENCE.findall(page.read_text("utf-8")):
+        if language == "toml":
+            tomllib.loads(block)
+
+
+def test_the_tutorials_configuration_is_right(tmp_path, capsys):
+    """`spectrod config check` finds no mistake in the configuration of the service's tutorial."""
+    text = (ROOT / "docs/tutorials/unattended.md").read_text("utf-8")
+    (block,) = [block for _, _, language, block in FENCE.findall(text) if language == "toml"]
+    path = tmp_path / "spectrod.toml"
+    path.write_text(block)
+    assert main(["config", "check", str(path)]) == 0
+    assert f"{path}: right" in capsys.readouterr().out
 
 
 def test_the_check_of_links_finds_missing_files_and_headings(tmp_path):

@@ -1,0 +1,59 @@
+"""Make the pictures of the documentation anew, in docs/pictures: `make pictures`.
+
+The sounds are made here: speech by espeak-ng, a dawn by examples/dawn.py.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PICTURES = ROOT / "docs" / "pictures"
+SPECTROD = Path(sys.executable).with_name("spectrod")
+SENTENCE = "Every number has a unit, a reference and a test."
+CALIBRATION = 'reference = "20 uPa"\nfull_scale_db = 112.0\nfull_scale = "sine"\n'
+
+
+def run(*words: str | Path, cwd: Path) -> None:
+    """Run a program; a failure ends the script."""
+    subprocess.run(words, cwd=cwd, check=True)
+
+
+def record(folder: Path, source: str, name: str, *flags: str) -> None:
+    """Draw a source in a folder as docs/pictures/NAME.png."""
+    run(SPECTROD, "record", source, "-o", PICTURES / f"{name}.png", *flags, cwd=folder)
+
+
+def draw_speech(folder: Path) -> None:
+    """Draw a sentence with its waveform and its level."""
+    run("espeak-ng", "-v", "en-gb", "-s", "140", "-w", "speech.wav", SENTENCE, cwd=folder)
+    flags = ["--strips", "waveform,level", "--f-max", "8k", "--win-length", "512"]
+    record(folder, "speech.wav", "speech", *flags, "--width", "900", "--height", "260")
+
+
+def draw_dawn(folder: Path) -> None:
+    """Draw two hours as a long-term average, as percentiles, and as levels of third octaves."""
+    run(sys.executable, ROOT / "examples" / "dawn.py", "dawn", "--hours", "2", cwd=folder)
+    (folder / "mic.toml").write_text(CALIBRATION)
+    utc = ["--time-axis", "utc", "--width", "900", "--calibration", "mic.toml"]
+    record(folder, "dawn", "ltsa", "--view", "ltsa", "--height", "320", *utc)
+    record(folder, "dawn", "percentiles", "--view", "spd", "--height", "360", *utc)
+    bands = ["--bands", "third-octave", "--weighting", "A", "--averaging", "mean"]
+    rows = ["--rate-hz", "1/10", "--win-length", "8000", "--hop", "4000", "--f-scale", "octave"]
+    record(folder, "dawn", "third-octaves", *bands, *rows, "--f-min", "50", "--height", "240", *utc)
+
+
+def main() -> None:
+    """Make all pictures."""
+    if shutil.which("espeak-ng") is None:
+        sys.exit("espeak-ng: not found; it speaks the sentence of a picture")
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        draw_speech(Path(folder))
+        draw_dawn(Path(folder))
+
+
+if __name__ == "__main__":
+    main()
