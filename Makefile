@@ -27,10 +27,10 @@ PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 # (alsa-utils, espeak-ng), the tool that generates and measures others (sox), and an OpenCL for
 # processors that are too new for the compiler in pyopencl's wheel (pocl-opencl-icd), a device that
 # looks for races in kernels (oclgrind, not in Debian 13), what the examples in C are made of, an MQTT broker, another
-# loudness meter (libebur128) ...
+# loudness meter (libebur128), a browser ...
 TEST_PACKAGES = libportaudio2 pulseaudio pulseaudio-utils libasound2-plugins jackd2 faketime \
     alsa-utils espeak-ng sox pocl-opencl-icd 'oclgrind?' \
-    gcc libc6-dev pkg-config libzmq3-dev libjansson-dev mosquitto libebur128-1
+    gcc libc6-dev pkg-config libzmq3-dev libjansson-dev mosquitto libebur128-1 chromium
 # ... and, for the tests under a real systemd, what builds and boots a container, a package
 # for it, and an image of one.
 SYSTEMD_PACKAGES = debootstrap systemd-container debhelper dpkg-dev fakeroot lintian buildah

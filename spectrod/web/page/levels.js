@@ -65,3 +65,22 @@ export function codeTable(description) {
   }
   return table;
 }
+
+const levelTables = new WeakMap();
+
+/**
+ * Return the levels of all values of a stream; made once a description.
+ *
+ * @param {{bits: number, lo: number, step: number}} description
+ * @returns {Float32Array} (256,) or (65536,) [dB], NaN for no data
+ */
+export function levelTable(description) {
+  let table = levelTables.get(description);
+  if (table === undefined) {
+    table = Float32Array.from({ length: 2 ** description.bits }, (_, value) =>
+      levelOf(description, value),
+    );
+    levelTables.set(description, table);
+  }
+  return table;
+}

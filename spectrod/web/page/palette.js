@@ -7,10 +7,10 @@ import {
   CODE_DROPPED,
   CODE_GAP,
   CODE_LEVEL_MAX,
-  CODE_LO,
   CODE_NONE,
-  CODE_STEP,
+  codeOf,
   codeTable,
+  levelOfCode,
 } from "./levels.js";
 
 const REVERSED = "_r";
@@ -74,11 +74,13 @@ export function codeColors(name, lo, hi) {
   }
   const shades = shadesOf(name);
   const scale = SHADES / (hi - lo);
-  const colors = new Uint32Array(65536);
-  for (let code = 1; code <= CODE_LEVEL_MAX; code += 1) {
-    const shade = Math.floor((CODE_LO + (code - 1) * CODE_STEP - lo) * scale);
+  const colors = new Uint32Array(65536).fill(shades[0]);
+  const top = codeOf(hi);
+  for (let code = codeOf(lo); code < top; code += 1) {
+    const shade = Math.floor((levelOfCode(code) - lo) * scale);
     colors[code] = shades[Math.min(Math.max(shade, 0), SHADES - 1)];
   }
+  colors.fill(shades[SHADES - 1], top, CODE_LEVEL_MAX + 1);
   colors[CODE_NONE] = pixel(NO_DATA_COLOR);
   colors[CODE_GAP] = pixel(GAP_COLOR);
   colors[CODE_DROPPED] = pixel(DROPPED_COLOR);

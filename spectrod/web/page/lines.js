@@ -1,0 +1,302 @@
+/**
+ * The waterfall's lines: which codes (levels.js) are on the screen, before they have colours.
+ *
+ * A line is `msPerPx` of time, whatever the length of the FFT and the zoom are; line n begins at
+ * n * msPerPx. Rows that are shorter than a line share it, the greatest level of each pixel counts;
+ * longer rows fill several. Lines live in a ring of slots in which the next older line is the next
+ * slot, so scrolling moves nothing.
+ */
+
+import { binRanges } from "./axis.js";
+import { FLAG_DROPPED, FLAG_GAP, FLAG_NEW_EPOCH } from "./decode.js";
+import { CODE_DROPPED, CODE_GAP, CODE_NONE, codeTable } from "./levels.js";
+
+/** Lines above the uppermost one that are kept: rows may come before the screen gets to their time. */
+export const LINES_AHEAD = 128;
+
+const HATCH_PERIOD = 8;
+const HATCH_WIDTH = 2;
+
+/**
+ * Return the time of a row on the axis, and of the hole before it.
+ *
+ * A row whose neighbour ends about where it begins begins exactly there, so that rounding leaves no
+ * line between them.
+ *
+ * @param {import("./decode.js").Row} row
+ * @param {object} description of its stream
+ * @param {{tMs: number, endMs: number}|null} previous row before it
+ * @returns {{beginMs: number, endMs: number, holeMs: number, mark: number}} `holeMs` is where the hole
+ *   begins, `mark` its code, 0 if nothing is said to be missing
+ */
+export function rowSpan(row, description, previous) {
+  const length = row.merged * description.row_s * 1000;
+  const endMs = row.tMs + length / 2;
+  const beginMs = row.tMs - length / 2;
+  const mark = markOf(row);
+  const before = previous !== null && previous.tMs < row.tMs ? previous.endMs : NaN;
+  if (mark !== CODE_NONE) {
+    const missingMs = (row.gapSamples / description.fs) * 1000;
+    return { beginMs, endMs, holeMs: Number.isNaN(before) ? beginMs - missingMs : before, mark };
+  }
+  const isNext = Math.abs(before - beginMs) < length;
+  return { beginMs: isNext ? before : beginMs, endMs, holeMs: beginMs, mark };
+}
+
+function markOf({ flags, missed }) {
+  if (flags & (FLAG_GAP | FLAG_NEW_EPOCH)) return CODE_GAP;
+  return flags & FLAG_DROPPED || missed > 0 ? CODE_DROPPED : CODE_NONE;
+}
+
+/** Lines of a waterfall of `width` pixels, `height` of them visible. */
+export class LineStore {
+  #axis = null;
+  #ranges = new WeakMap();
+  #pooled = new Uint16Array(0);
+  #msPerPx = 0;
+  #top = 0;
+  #last = null;
+  #lineOf = new Float64Array(0);
+  #ring = null;
+  #next = -1; // number of the ring's row that is redrawn next, -1 if all are
+  #isAhead = false; // whether rows beyond the lines that are kept were left out
+
+  width = 0;
+  height = 0;
+  /** Number of slots. */
+  slots = 0;
+  /** (slots * width,) codes, slot by slot. */
+  codes = new Uint16Array(0);
+  /** (slots,) 1 where a slot's codes have changed; whoever paints it makes it 0. */
+  changed = new Uint8Array(0);
+
+  /** Give the lines a size [px] and forget them; they come again from the ring. */
+  resize(width, height) {
+    if (width === this.width && height === this.height) return;
+    this.width = width;
+    this.height = height;
+    this.slots = height + LINES_AHEAD;
+    this.codes = new Uint16Array(this.slots * width);
+    this.changed = new Uint8Array(this.slots);
+    this.#lineOf = new Float64Array(this.slots);
+    this.#pooled = new Uint16Array(width);
+    this.#restart();
+  }
+
+  /** @param {import("./axis.js").Axis} axis drawn from when its width is that of the lines */
+  setAxis(axis) {
+    if (axis === this.#axis) return;
+    this.#axis = axis;
+    this.#ranges = new WeakMap();
+    this.#restart();
+  }
+
+  /**
+   * Say which time is at the top, and how much time a line has.
+   *
+   * @param {{newestMs: number, msPerPx: number}} scroll msPerPx above 0
+   */
+  setScroll({ newestMs, msPerPx }) {
+    if (!(Number.isFinite(newestMs) && msPerPx > 0 && msPerPx < Infinity)) {
+      throw new Error(`newestMs=${newestMs}, msPerPx=${msPerPx}: must be finite, the latter above 0`);
+    }
+    const top = Math.floor(newestMs / msPerPx);
+    if (msPerPx !== this.#msPerPx) {
+      this.#msPerPx = msPerPx;
+      this.#top = top;
+      this.#restart();
+    } else if (top !== this.#top) {
+      this.#moveTo(top);
+    }
+  }
+
+  /** Move the uppermost line; what was not kept comes from the ring. */
+  #moveTo(top) {
+    const before = this.#top;
+    this.#top = top;
+    const isPast = top < before || top - before > LINES_AHEAD;
+    if (isPast || this.#isAhead) this.#redraw();
+    const from = Math.max(top + LINES_AHEAD - this.slots + 1, isPast ? -Infinity : before + LINES_AHEAD + 1);
+    for (let line = from; line <= top + LINES_AHEAD; line += 1) {
+      if (this.#lineOf[this.slotOf(line)] !== line) this.#claim(line);
+    }
+  }
+
+  /** Draw all lines again from the rows of a ring, the newest first, in slices: see `work`. */
+  rebuild(ring) {
+    this.#ring = ring;
+    this.#restart();
+  }
+
+  #restart() {
+    this.codes.fill(CODE_NONE);
+    this.changed.fill(1);
+    for (let slot = 0; slot < this.slots; slot += 1) {
+      this.#lineOf[this.slotOf(this.#top + LINES_AHEAD - slot)] = this.#top + LINES_AHEAD - slot;
+    }
+    this.#redraw();
+  }
+
+  #redraw() {
+    this.#isAhead = false;
+    this.#next = this.#ring === null ? -1 : this.#ring.total - 1;
+  }
+
+  /** Return the slot of a line; that of the next older line is one more, modulo `slots`. */
+  slotOf(line) {
+    const rest = -line % this.slots;
+    return rest < 0 ? rest + this.slots : rest + 0;
+  }
+
+  /** The slot of the uppermost visible line. */
+  get topSlot() {
+    return this.slotOf(this.#top);
+  }
+
+  /** Whether there is enough to draw with: a size, an axis of this width, and a time. */
+  get isReady() {
+    return this.height > 0 && this.#axis?.width === this.width && this.#msPerPx > 0;
+  }
+
+  /** Whether rows of the ring wait to be drawn. */
+  get isBehind() {
+    return this.#next >= 0;
+  }
+
+  /**
+   * Draw the newest row.
+   *
+   * @param {import("./decode.js").Row} row
+   * @param {object} description of its stream
+   */
+  append(row, description) {
+    const span = rowSpan(row, description, this.#last);
+    this.#last = { tMs: row.tMs, endMs: span.endMs };
+    if (this.isReady) this.#drawRow(row, description, span);
+  }
+
+  /**
+   * Draw rows of the ring until a time has come.
+   *
+   * @param {number} untilMs on the clock of `now`
+   * @param {() => number} now [ms]
+   */
+  work(untilMs, now) {
+    if (!this.isReady) return;
+    const ring = this.#ring;
+    while (this.#next >= 0 && now() < untilMs) {
+      const i = ring.total - 1 - this.#next;
+      this.#next = i >= ring.length ? -1 : this.#next - 1;
+      if (i < ring.length && this.#isNear(ring, i)) this.#drawOld(ring, i);
+    }
+  }
+
+  /** Return whether a row of the ring, or the hole before it, may be on the kept lines. */
+  #isNear(ring, i) {
+    const older = i + 1 < ring.length ? ring.timeAt(i + 1) : -Infinity;
+    const newer = i > 0 ? ring.timeAt(i - 1) : Infinity;
+    const oldest = this.#top - this.height;
+    const isBelow = Math.max(newer, ring.timeAt(i)) / this.#msPerPx < oldest;
+    const isAbove = Math.min(older, ring.timeAt(i)) / this.#msPerPx > this.#top + LINES_AHEAD + 1;
+    if (isAbove) this.#isAhead = true;
+    return !isBelow && !isAbove;
+  }
+
+  #drawOld(ring, i) {
+    const row = ring.at(i);
+    const previous = i + 1 < ring.length ? ring.at(i + 1) : null;
+    const before =
+      previous === null
+        ? null
+        : { tMs: previous.tMs, endMs: rowSpan(previous, previous.description, null).endMs };
+    this.#drawRow(row, row.description, rowSpan(row, row.description, before));
+  }
+
+  #drawRow(row, description, { beginMs, endMs, holeMs, mark }) {
+    let first = this.#lineFrom(beginMs);
+    let last = this.#lineFrom(endMs) - 1;
+    // A row that is shorter than a line has the middle of none, and is drawn where it is.
+    if (last < first) first = last = Math.floor(row.tMs / this.#msPerPx);
+    if (this.#isKept(first, last)) {
+      this.#pool(row.values, description);
+      for (let line = this.#lowest(first); line <= this.#highest(last); line += 1) this.#merge(line);
+    }
+    if (mark !== CODE_NONE) {
+      // A hole that is shorter than a line is marked in the row's first.
+      const from = Math.min(this.#lineFrom(holeMs), first);
+      this.#hatch(this.#lowest(from), this.#highest(Math.max(from, first - 1)), mark);
+    }
+  }
+
+  /** Return the first line whose middle is at a time or after it. */
+  #lineFrom(ms) {
+    return Math.ceil(ms / this.#msPerPx - 0.5);
+  }
+
+  #isKept(first, last) {
+    if (last > this.#top + LINES_AHEAD) this.#isAhead = true;
+    return this.#lowest(first) <= this.#highest(last);
+  }
+
+  #lowest(line) {
+    return Math.max(line, this.#top - this.height + 1);
+  }
+
+  #highest(line) {
+    return Math.min(line, this.#top + LINES_AHEAD);
+  }
+
+  /** Make the greatest code of each pixel's values. */
+  #pool(values, description) {
+    let ranges = this.#ranges.get(description);
+    if (ranges === undefined) {
+      ranges = binRanges(this.#axis, description);
+      this.#ranges.set(description, ranges);
+    }
+    const { first, last } = ranges;
+    const codeOfValue = codeTable(description);
+    const pooled = this.#pooled;
+    for (let px = 0; px < pooled.length; px += 1) {
+      let greatest = CODE_NONE;
+      for (let j = first[px]; j <= last[px]; j += 1) {
+        const code = codeOfValue[values[j]];
+        if (code > greatest) greatest = code;
+      }
+      pooled[px] = greatest;
+    }
+  }
+
+  #merge(line) {
+    const begin = this.#claim(line) * this.width;
+    const { codes, width } = this;
+    const pooled = this.#pooled;
+    for (let px = 0; px < width; px += 1) {
+      if (pooled[px] > codes[begin + px]) codes[begin + px] = pooled[px];
+    }
+  }
+
+  /** Put diagonal stripes over lines; marks are above all levels. */
+  #hatch(first, last, mark) {
+    // Stripes of dropped rows lean the other way: the two differ without colours.
+    const lean = mark === CODE_GAP ? 1 : -1;
+    for (let line = first; line <= last; line += 1) {
+      const begin = this.#claim(line) * this.width;
+      const shift = (((lean * line) % HATCH_PERIOD) + HATCH_PERIOD) % HATCH_PERIOD;
+      for (let px = 0; px < this.width; px += 1) {
+        const isStripe = (px + shift) % HATCH_PERIOD < HATCH_WIDTH;
+        if (isStripe && mark > this.codes[begin + px]) this.codes[begin + px] = mark;
+      }
+    }
+  }
+
+  /** Return the slot of a line, emptied if another line had it. */
+  #claim(line) {
+    const slot = this.slotOf(line);
+    if (this.#lineOf[slot] !== line) {
+      this.#lineOf[slot] = line;
+      this.codes.fill(CODE_NONE, slot * this.width, (slot + 1) * this.width);
+    }
+    this.changed[slot] = 1;
+    return slot;
+  }
+}
