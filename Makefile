@@ -188,13 +188,13 @@ install-program:
 
 install-files:
 	install -d $(addprefix $(DESTDIR),$(UNITDIR) $(USERUNITDIR) $(SYSUSERSDIR) $(CONFDIR) $(PREFIX)/share/spectrod)
-	for unit in spectrod.service spectrod-mqtt.service; do \
+	for unit in spectrod.service spectrod-mqtt.service spectrod-web.service; do \
 	    $(PLACES) systemd/$$unit >$(DESTDIR)$(UNITDIR)/$$unit; done
 	sed -f systemd/instance.sed systemd/spectrod.service | $(PLACES) >$(DESTDIR)$(UNITDIR)/spectrod@.service
 	$(PLACES) systemd/user/spectrod.service >$(DESTDIR)$(USERUNITDIR)/spectrod.service
 	install -m 644 systemd/sysusers.conf $(DESTDIR)$(SYSUSERSDIR)/spectrod.conf
 	install -m 644 systemd/spectrod.service.d/*.conf systemd/spectrod.toml \
-	    $(addprefix docs/,operations.md control.md monitoring.md recorder.md security.md service.md mqtt.md) \
+	    $(addprefix docs/,operations.md control.md monitoring.md recorder.md security.md service.md mqtt.md web.md) \
 	    examples/prometheus/spectrod.rules.yml examples/grafana/spectrod.json $(DESTDIR)$(PREFIX)/share/spectrod
 	@[ -e $(DESTDIR)$(CONFDIR)/spectrod.toml ] \
 	    || install -m 644 systemd/spectrod.toml $(DESTDIR)$(CONFDIR)
@@ -208,10 +208,10 @@ install-files:
 uninstall:
 	@[ -x $(PREFIX)/bin/spectrod ] && [ -e $(PREFIX)/pyvenv.cfg ] \
 	    || { echo "PREFIX=$(PREFIX): holds no spectrod that make installed" >&2; exit 1; }
-	@$(SYSTEMD_RUNS) || exit 0; systemctl disable --now spectrod.service spectrod-mqtt.service; \
+	@$(SYSTEMD_RUNS) || exit 0; systemctl disable --now spectrod.service spectrod-mqtt.service spectrod-web.service; \
 	    systemctl stop 'spectrod@*.service'; systemctl disable --quiet spectrod@.service
 	@! $(IS_LINKED) || rm -f $(LINK)
-	rm -rf $(addprefix $(UNITDIR)/,spectrod.service spectrod@.service spectrod-mqtt.service) $(RESTART_STEPS) \
+	rm -rf $(addprefix $(UNITDIR)/,spectrod.service spectrod@.service spectrod-mqtt.service spectrod-web.service) $(RESTART_STEPS) \
 	    $(USERUNITDIR)/spectrod.service \
 	    $(SYSUSERSDIR)/spectrod.conf $(PREFIX) \
 	    $(COMPLETIONDIR)/spectrod
@@ -222,7 +222,7 @@ uninstall:
 lock: $(VENV)/.pip
 	$(PIP) install uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	    --custom-compile-command 'make lock' --extra mqtt --extra fast --extra netcdf \
+	    --custom-compile-command 'make lock' --extra mqtt --extra fast --extra netcdf --extra web \
 	    --output-file packaging/requirements.lock $(LOCK) pyproject.toml
 
 # Into dist/. dpkg-buildpackage wants a folder of its own, with debian/ at its top.

@@ -142,13 +142,19 @@ def _control(settings: WebSettings) -> Iterator[ControlRelay | None]:
 
 
 def _announce(settings: WebSettings, gate: Gate, listener: socket.socket, *, is_tls: bool) -> None:
-    """Print the address; with the token unless that is in a file and this may be a log."""
+    """Print the address, or log it under a service manager.
+
+    It has the token on terminals, and where that is in no file either.
+    """
     endpoint = parse_address(settings.listen)
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
     is_shown = gate.needs_token and (is_terminal or settings.token_file is None)
     token = gate.token.reveal() if is_shown else None
     link = page_link(endpoint, int(listener.getsockname()[1]), tls=is_tls, token=token)
-    print(f"the page is at {link}", flush=True)
+    if "NOTIFY_SOCKET" in os.environ:
+        _log.info("the page is at %s", link)
+    else:
+        print(f"the page is at {link}", flush=True)
     if is_terminal and is_shown:
         print(qr_code(link), flush=True)
     if not is_local(endpoint) and not is_tls:

@@ -41,7 +41,10 @@ METHODS: Final = frozenset(
     }
 )
 """Methods that a page may call: none that opens files or devices, or ends or reloads anything."""
-REPLY_S: Final = 5.0
+REPLY_S = 10.0
+"""Time for a reply [s]."""
+CHANGE_S = 45.0
+"""Time for the reply to `set`, which may compile kernels [s]; below the deadline of an answer."""
 _STATUS: Final[Mapping[type[SpectrodError], int]] = {
     ConfigError: 400,
     DeniedError: 403,
@@ -89,7 +92,7 @@ class ControlRelay:
         key_file: KeyFile | None = None,
     ) -> None:
         self._controls = {
-            endpoint: Control(endpoint, timeout_s=REPLY_S, server_key=server_key, key_file=key_file)
+            endpoint: Control(endpoint, server_key=server_key, key_file=key_file)
             for endpoint in endpoints
         }
         self._turns = {endpoint: asyncio.Lock() for endpoint in endpoints}
@@ -115,9 +118,10 @@ class ControlRelay:
             raise NotFoundError(f"endpoint={endpoint!r}: is none of this server's")
         turn = self._turns[endpoint]
         try:
-            await asyncio.wait_for(turn.acquire(), 2 * REPLY_S)
+            await asyncio.wait_for(turn.acquire(), REPLY_S)
         except TimeoutError as error:
             raise BusyError(f"{endpoint}: other requests are being answered; try again") from error
+        control.timeout_s = CHANGE_S if call.method == "set" else REPLY_S
         try:
             return await control.call_async(call.method, **call.params)
         finally:

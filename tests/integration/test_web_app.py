@@ -149,10 +149,13 @@ def test_its_manager_is_told_of_start_and_end(tmp_path):
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(TIMEOUT_S)
         environ = {**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify")}
-        with page(NOBODY, "--listen", "127.0.0.1:0", env=environ) as one:
+        with start(NOBODY, "--listen", "127.0.0.1:0", env=environ) as process:
             told = {manager.recv(4096).decode() for _ in range(3)}
             assert told == {"READY=1", "WATCHDOG=1", "STATUS=running: 0 pages"}
-            one.end()
+            process.terminate()
+            out, log = process.communicate(timeout=TIMEOUT_S)
+        assert (out, process.returncode) == ("", 0)
+        assert "the page is at http://127.0.0.1:" in log
         while manager.recv(4096) != b"STOPPING=1":
             pass
 
