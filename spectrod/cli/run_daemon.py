@@ -143,7 +143,7 @@ def _live_view(endpoint: str) -> Iterator[None]:
     Log lines wait until the view releases the terminal. The view's end (q) ends the daemon, and so
     does its failure, which is raised here.
     """
-    from spectrod.view.terminal import view  # noqa: PLC0415 - only needed here
+    from spectrod.view.live import view  # noqa: PLC0415 - only needed here
 
     stop = threading.Event()
 

@@ -1,6 +1,5 @@
-"""Axes of frequency and level on a grid of characters."""
+"""Axes of frequency and level on a grid of characters or pixels."""
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -8,12 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.units import Float64Array
-
-_LOWEST_HZ = 20.0
-_DECADES = range(-12, 11)  # of the 1-2-5 series, from below the bins of any spectrum to FS_MAX_HZ
-_TICKS_HZ = [k * 10.0**e for e in _DECADES for k in (1, 2, 5)]
-_TICK_COLUMNS = 8  # of a linear axis for a label and the space beside it
-
+from spectrod.view.scales import LOWEST_HZ, SCALES, AxisKind, Tick, find_ticks
 
 Span = tuple[float, float]
 """Part of an axis, as fractions of its full width, 0 to 1."""
@@ -47,13 +41,12 @@ class ColumnAxis:
     columns: int
     bounds: NDArray[np.int64]
     """First and last-plus-one value of each column, flat, shape (2 * columns,)."""
-    is_linear: bool = False
-    """False for a logarithmic axis."""
+    kind: AxisKind = "log"
 
-    def reduce(self, levels: Float64Array) -> Float64Array:
+    def reduce(self, levels: NDArray[np.floating]) -> Float64Array:
         """Return each column's highest bin: no tone is hidden; shape (columns,) [as levels]."""
         padded = np.append(levels, -np.inf)  # reduceat needs a bin at the last bound too
-        return np.asarray(np.maximum.reduceat(padded, self.bounds)[::2])
+        return np.asarray(np.maximum.reduceat(padded, self.bounds)[::2], dtype=np.float64)
 
     def column(self, frequency_hz: float) -> int:
         """Return the column of a frequency."""
@@ -61,44 +54,30 @@ class ColumnAxis:
         return min(self.columns - 1, max(0, position))
 
     def _fraction(self, frequency_hz: float) -> float:
-        if self.is_linear:
-            return (frequency_hz - self.lowest_hz) / (self.highest_hz - self.lowest_hz)
-        octaves = math.log2(self.highest_hz / self.lowest_hz)
-        return math.log2(frequency_hz / self.lowest_hz) / octaves
+        hz = np.array([frequency_hz, self.lowest_hz, self.highest_hz])
+        here, lowest, highest = SCALES[self.kind].forward(hz).tolist()
+        return float((here - lowest) / (highest - lowest))
 
     def ticks(self) -> list[tuple[int, str]]:
         """Return columns and labels of round frequencies in range."""
-        step_hz = self._step_hz() if self.is_linear else 0.0
-        round_hz = self._multiples(step_hz) if self.is_linear else _TICKS_HZ
-        inside = [f for f in round_hz if self.lowest_hz <= f <= self.highest_hz]
-        return [(self.column(f), _short_hz(f, step_hz)) for f in inside]
-
-    def _step_hz(self) -> float:
-        """Find the smallest 1-2-5 step that leaves room for labels."""
-        span_hz, most = self.highest_hz - self.lowest_hz, max(2, self.columns // _TICK_COLUMNS)
-        return next((s for s in _TICKS_HZ if span_hz <= s * most), math.inf)
-
-    def _multiples(self, step_hz: float) -> list[float]:
-        """List the multiples of a step on the axis; only 0 Hz if the step is too large."""
-        first, last = math.ceil(self.lowest_hz / step_hz), math.floor(self.highest_hz / step_hz)
-        # At most one per column, whatever a header claims.
-        last = min(last, first + self.columns)
-        return [k * step_hz for k in range(first, last + 1)] if math.isfinite(step_hz) else [0.0]
+        ticks: list[Tick] = find_ticks(self.kind, self.lowest_hz, self.highest_hz, self.columns)
+        return [(self.column(tick.hz), tick.label) for tick in ticks]
 
 
-@lru_cache(maxsize=4)
-def frequency_axis(
+@lru_cache(maxsize=16)
+def frequency_axis(  # noqa: PLR0913, PLR0917 - the values by which axes are kept
     fs: float,
     nfft: int,
     columns: int,
     first_bin: int = 0,
     span: Span = ALL,
     center_hz: float = 0.0,
+    kind: AxisKind = "log",
 ) -> ColumnAxis:
     """Make an axis over a spectrum.
 
-    Logarithmic from 20 Hz, or the first bin if that is higher, to Nyquist; linear for a two-sided
-    spectrum.
+    From 0 Hz, or in octaves from 20 Hz or the first bin if that is higher, to Nyquist. A two-sided
+    spectrum has a linear axis, whatever the kind.
 
     Parameters
     ----------
@@ -107,13 +86,15 @@ def frequency_axis(
     nfft : int
         Transform length.
     columns : int
-        Width in characters, >= 1.
+        Width in characters, or in parts of them, >= 1.
     first_bin : int
         Index of the first value's bin; negative for a two-sided spectrum.
     span : tuple of float
         Part of the axis that is shown.
     center_hz : float
         Frequency that 0 Hz of a two-sided spectrum represents [Hz].
+    kind : {"log", "octave", "mel", "linear"}
+        Scale of a one-sided spectrum.
     """
     delta_f = fs / nfft
     fractions = np.linspace(*span, columns + 1)
@@ -121,8 +102,8 @@ def frequency_axis(
         edges_hz = (first_bin - 0.5 + fractions * nfft) * delta_f
         centres_hz, n_bins = (edges_hz[:-1] + edges_hz[1:]) / 2.0, nfft
     else:
-        edges_hz = _octave_edges(fs, delta_f, fractions)
-        centres_hz, n_bins = np.sqrt(edges_hz[:-1] * edges_hz[1:]), nfft // 2 + 1
+        edges_hz, centres_hz = _one_sided(fs, delta_f, fractions, kind)
+        n_bins = nfft // 2 + 1
     lowest_hz, highest_hz = float(edges_hz[0]), float(edges_hz[-1])
     if not first_bin and span[1] == 1.0:
         edges_hz[-1] += delta_f / 2.0  # the last bin belongs to the last column
@@ -136,23 +117,20 @@ def frequency_axis(
     bounds = np.stack([first, last], axis=1).ravel()
     if first_bin:
         lowest_hz, highest_hz = lowest_hz + center_hz, highest_hz + center_hz
-    return ColumnAxis(lowest_hz, highest_hz, columns, bounds, is_linear=bool(first_bin))
+    return ColumnAxis(lowest_hz, highest_hz, columns, bounds, "linear" if first_bin else kind)
 
 
-def _octave_edges(fs: float, delta_f: float, fractions: Float64Array) -> Float64Array:
+def _one_sided(
+    fs: float, delta_f: float, fractions: Float64Array, kind: AxisKind
+) -> tuple[Float64Array, Float64Array]:
+    """Return the edges and the centres of columns [Hz]."""
     highest_hz = fs / 2.0
-    lowest_hz = min(max(_LOWEST_HZ, delta_f), highest_hz / 2.0)
-    edges_hz: Float64Array = lowest_hz * (highest_hz / lowest_hz) ** fractions
-    edges_hz[fractions == 1.0] = highest_hz  # not a bit above
-    return edges_hz
-
-
-def _short_hz(frequency_hz: float, step_hz: float = 0.0) -> str:
-    """Format a frequency with enough digits to distinguish multiples of a step, at least 6."""
-    is_fine = frequency_hz and 0.0 < step_hz < abs(frequency_hz)
-    n_digits = 1 + math.ceil(math.log10(abs(frequency_hz) / step_hz)) if is_fine else 0
-    n_digits = min(15, max(6, n_digits))
-    for factor, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(frequency_hz) >= factor:
-            return f"{frequency_hz / factor:.{n_digits}g}{suffix}"
-    return f"{frequency_hz:.{n_digits}g}"
+    is_octaves = kind in ("log", "octave")
+    lowest_hz = min(max(LOWEST_HZ, delta_f), highest_hz / 2.0) if is_octaves else 0.0
+    scale = SCALES[kind]
+    ends = scale.forward(np.array([lowest_hz, highest_hz]))
+    positions = ends[0] + fractions * (ends[1] - ends[0])
+    edges_hz = np.array(scale.inverse(positions), dtype=np.float64)
+    # Not a bit off, which would leave out a bin or a label.
+    edges_hz[fractions == 0.0], edges_hz[fractions == 1.0] = lowest_hz, highest_hz
+    return edges_hz, np.asarray(scale.inverse((positions[:-1] + positions[1:]) / 2.0))

@@ -1,37 +1,52 @@
-"""Keys that control the picture: levels, frequencies, pause, help."""
+"""Keys that control the picture: levels, frequencies, holds, lists, pause, help."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from spectrod.errors import ConfigError
 from spectrod.units import FLOOR_DBFS, Float64Array
 from spectrod.view.axes import ALL, LevelRange, Span, level_range
+from spectrod.view.holds import HoldKind
+from spectrod.view.scales import AXIS_KINDS, AxisKind
+from spectrod.view.waterfall import PERIODS_S
 
 ARROWS: Final = ("up", "down", "right", "left")
 """Names of these keys."""
 
 HELP: Final = (
     ("q", "quit"),
-    ("1-9", "channel"),
+    ("1-9, tab", "channel, next channel"),
+    ("o", "all channels over each other"),
     ("p", "next product"),
-    ("up, down", "higher or lower levels"),
-    ("[, ]", "fewer or more decibels"),
-    ("a", "fit levels to the spectrum"),
+    ("b", "bars or line"),
+    ("m, n, v", "hold maximum, minimum, mean"),
+    ("c", "clear holds"),
+    ("l", "list of peaks"),
+    ("f", "next frequency axis"),
     ("+, -", "zoom frequencies in or out"),
     ("left, right", "lower or higher frequencies"),
+    ("up, down", "higher or lower levels"),
+    ("[, ]", "fewer or more decibels"),
+    ("a, A", "fit levels once, always"),
+    ("<, >", "slower or faster waterfall"),
     ("space", "pause or resume"),
     ("r", "reset levels, frequencies and peaks"),
+    ("Ctrl-L", "draw the picture again"),
     ("?", "show or hide this help"),
 )
 """Keys and their functions."""
+
+HOLD_KEYS: Final[Mapping[str, HoldKind]] = {"m": "max", "n": "min", "v": "mean"}
 
 _LEVEL_STEP_DB = 10.0
 _SPAN_MIN_DB, _SPAN_MAX_DB = 20.0, 240.0
 _LOWEST_DB, _HIGHEST_DB = -300.0, 100.0
 _AUTO_PERCENTILE = 5.0
+_AUTO_SLACK_DB = 15.0
 _ZOOM = 2.0
 _ZOOM_MAX = 64.0
 _PAN = 0.25
@@ -45,14 +60,32 @@ class Look:
     ----------
     levels : LevelRange or None
         Levels from the bottom of the picture to its top; None for the unit's default.
+    is_fitting : bool
+        Whether the levels follow the spectrum.
     span : Span
         Visible part of the frequencies.
+    axis : AxisKind
+        Scale of the frequencies of a one-sided spectrum.
+    holds : frozenset of HoldKind
+        Holds that are shown.
+    is_line, is_overlaid, is_listing : bool
+        Whether the spectrum is a line instead of bars, all channels are shown, and peaks are
+        listed.
+    period_s : float
+        Time that a row of the waterfall covers [s].
     is_paused, is_helping : bool
         Whether the picture is paused, and whether help is shown instead.
     """
 
     levels: LevelRange | None = None
+    is_fitting: bool = False
     span: Span = ALL
+    axis: AxisKind = "log"
+    holds: frozenset[HoldKind] = frozenset()
+    is_line: bool = False
+    is_overlaid: bool = False
+    is_listing: bool = False
+    period_s: float = PERIODS_S[1]
     is_paused: bool = False
     is_helping: bool = False
 
@@ -73,12 +106,17 @@ class Look:
         is_known : bool
             Whether the key has a function here.
         """
-        if key in ("?", "h"):
-            self.is_helping = not self.is_helping
-        elif key == " ":
-            self.is_paused = not self.is_paused
+        if key in _SWITCHES:
+            name = _SWITCHES[key]
+            setattr(self, name, not getattr(self, name))
+        elif key in HOLD_KEYS:
+            self.holds ^= {HOLD_KEYS[key]}
         elif key == "r":
-            self.levels, self.span = None, ALL
+            self.levels, self.is_fitting, self.span = None, False, ALL
+        elif key == "f":
+            self.axis = AXIS_KINDS[(AXIS_KINDS.index(self.axis) + 1) % len(AXIS_KINDS)]
+        elif key in ("<", ">"):
+            self.period_s = _next_period_s(self.period_s, 1 if key == "<" else -1)
         elif key in ("+", "=", "-", "left", "right"):
             self.span = _moved(self.span, key)
         elif key in ("up", "down", "[", "]", "a") and unit:
@@ -91,7 +129,21 @@ class Look:
         """Return the levels from the bottom of the picture to its top."""
         return self.levels or level_range(unit)
 
+    def follow(self, shown: Sequence[Float64Array]) -> None:
+        """Fit the levels, when they follow the spectrum, unless they nearly fit."""
+        fitting = _fitting(shown) if self.is_fitting else None
+        if fitting is None:
+            return
+        now = self.levels
+        ends = [] if now is None else [
+            (now.top_db, fitting.top_db), (now.bottom_db, fitting.bottom_db)
+        ]  # fmt: skip
+        is_clipped = now is None or fitting.top_db > now.top_db
+        if is_clipped or any(abs(one - other) > _AUTO_SLACK_DB for one, other in ends):
+            self.levels = fitting
+
     def _change_levels(self, key: str, unit: str, shown: Sequence[Float64Array]) -> None:
+        self.is_fitting = False
         if key == "a":
             self.levels = _fitting(shown) or self.levels
             return
@@ -104,6 +156,42 @@ class Look:
             span = min(max(span, _SPAN_MIN_DB), _SPAN_MAX_DB)
         top = min(max(top, _LOWEST_DB + span), _HIGHEST_DB)
         self.levels = LevelRange(top - span, top)
+
+
+def check_levels(levels: LevelRange) -> LevelRange:
+    """Return levels that the keys could have chosen.
+
+    Raises
+    ------
+    ConfigError
+        If they are out of bounds.
+    """
+    span = levels.top_db - levels.bottom_db
+    in_bounds = levels.bottom_db >= _LOWEST_DB and levels.top_db <= _HIGHEST_DB
+    if not (in_bounds and _SPAN_MIN_DB <= span <= _SPAN_MAX_DB):
+        raise ConfigError(
+            f"must lie within {_LOWEST_DB:g} to {_HIGHEST_DB:g} dB, {_SPAN_MIN_DB:g} to "
+            f"{_SPAN_MAX_DB:g} dB apart"
+        )
+    return levels
+
+
+_SWITCHES: Final = {
+    "?": "is_helping",
+    "h": "is_helping",
+    " ": "is_paused",
+    "b": "is_line",
+    "o": "is_overlaid",
+    "l": "is_listing",
+    "A": "is_fitting",
+}
+"""Attributes of ``Look`` that a key turns on and off."""
+
+
+def _next_period_s(period_s: float, step: int) -> float:
+    """Return the next longer or shorter time of a row, within bounds."""
+    here = min(range(len(PERIODS_S)), key=lambda k: abs(PERIODS_S[k] - period_s))
+    return PERIODS_S[min(max(here + step, 0), len(PERIODS_S) - 1)]
 
 
 def _moved(span: Span, key: str) -> Span:

@@ -63,8 +63,11 @@ def find_peak(levels: Float64Array, header: SpectrumHeader) -> Peak | None:
     corrected by the window's loss there.
     """
     k = int(np.argmax(levels))
-    if levels[k] <= FLOOR_DBFS:
-        return None
+    return None if levels[k] <= FLOOR_DBFS else interpolate_peak(levels, k, header)
+
+
+def interpolate_peak(levels: Float64Array, k: int, header: SpectrumHeader) -> Peak:
+    """Return the tone at a local maximum in bin k; see ``find_peak``."""
     delta_f = header.fs / header.nfft
     lobe = _lobe_or_none(header)
     # A neighbour at DC or Nyquist is not doubled; the ends of a two-sided spectrum have only one

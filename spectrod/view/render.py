@@ -1,69 +1,46 @@
-"""The picture as lines of text: a pure function of the scene."""
+"""The picture: a pure function of the scene."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import zip_longest
 from textwrap import wrap
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectrod.units import Float64Array
 from spectrod.view.axes import ColumnAxis, LevelRange, frequency_axis
-from spectrod.view.colour import N_SHADES, Style
-from spectrod.view.controls import HELP, Look
-from spectrod.view.peak import Peak, find_peak
+from spectrod.view.canvas import Canvas
+from spectrod.view.colour import REVERSE, Style
+from spectrod.view.controls import HELP
+from spectrod.view.peak import find_peak
+from spectrod.view.peak_list import LIST_WIDTH, peak_lines
+from spectrod.view.scene import Scene, alarm, first_text, invalid_text
 from spectrod.view.status import losses_text, peak_text, plain
-from spectrod.wire.schema import Frame
+from spectrod.view.traces import Area, Trace, draw_bars, draw_marks, draw_traces, uses_dots
+from spectrod.view.waterfall import HistoryRow, Rows, draw_waterfall
+from spectrod.wire.schema import Frame, SpectrumHeader
 
-_BLOCKS = " ▁▂▃▄▅▆▇█"
-_SHADE_CHARACTERS = np.array(list(" .:-=+*#%@"))
+__all__ = ["HistoryRow", "Scene", "draw", "render"]
+
 _MARGIN = 7  # characters for the labels on the left and the line beside them
 _LABEL_STEPS_DB = (10, 20, 30, 60)
-_ROWS_PER_AGE = 5
 _MIN_WIDTH, _MIN_HEIGHT = 30, 10
+_LISTED_MIN_WIDTH = 45  # of the picture beside a list
 _HELP_WIDTH = 46
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HistoryRow:
-    """One row of the waterfall."""
-
-    t_s: float
-    """Time of its reception, by the clock of ``Scene.now_s`` [s]."""
-    levels: Float64Array
-    """Highest level of each bin since the previous row, shape (n_bins,) [dB]."""
-
-
-@dataclass(slots=True)
-class Scene:
-    """The content of the picture."""
-
-    endpoint: str
-    now_s: float = 0.0
-    daemon_state: str | None = None
-    """State from the last heartbeat of the visible source."""
-    waiting_for: str = ""
-    """Why that source delivers no samples."""
-    silence_s: float = 0.0
-    """Time since the last message [s]."""
-    alive: bool = False
-    frame: Frame | None = None
-    levels: Float64Array | None = None
-    """Levels of ``frame``, shape (n_bins,) [dB]."""
-    history: Sequence[HistoryRow] = field(default_factory=list)
-    """Rows of the waterfall, the newest first."""
-    channels: Sequence[str] = field(default_factory=list)
-    """All channels to choose from, each SOURCE/CHANNEL."""
-    missed: int = 0
-    products: Sequence[str] = field(default_factory=list)
-    """Products of the visible channel."""
-    look: Look = field(default_factory=Look)
-    meters: Sequence[str] = field(default_factory=list)
-    """Lines of the sound levels of the visible channel."""
+_N_SPECTRUM_MIN = 4
 
 
 def render(scene: Scene, width: int, height: int, style: Style) -> list[str]:
+    """Draw a scene as text.
+
+    Returns
+    -------
+    lines : list of str
+        At most height lines, each at most width characters wide without escape sequences.
+    """
+    return draw(scene, width, height, style).lines(style)
+
+
+def draw(scene: Scene, width: int, height: int, style: Style) -> Canvas:
     """Draw a scene.
 
     Parameters
@@ -71,39 +48,98 @@ def render(scene: Scene, width: int, height: int, style: Style) -> list[str]:
     scene : Scene
         The content of the picture.
     width, height : int
-        Size of the picture [characters].
+        Size of the picture [characters], each >= 1.
     style : Style
-        Colours.
-
-    Returns
-    -------
-    lines : list of str
-        At most height lines, each at most width characters wide without escape sequences.
+        Colours and characters.
     """
+    canvas = Canvas(width, height)
     frame, levels = scene.frame, scene.levels
     if scene.look.is_helping:
-        return _help(width, height)
+        return canvas.texts(_help(width, height))
     if frame is None or levels is None:
-        return wrap(_waiting_text(scene), max(1, width))[:height]
+        return canvas.texts(wrap(first_text(scene), max(1, width)))
     if width < _MIN_WIDTH or height < _MIN_HEIGHT:
-        return _too_small(scene, find_peak(levels, frame.header), frame, width)[:height]
+        return canvas.texts(_too_small(scene, frame, levels, width))
+    traces = _traces(scene, frame, levels)
     meters = scene.meters[: height - _MIN_HEIGHT]
-    head = [line[:width] for line in (*_head(scene, frame, levels), *meters)]
-    foot = _foot(scene, width, style)
-    h = frame.header
-    axis = frequency_axis(
-        h.fs, h.nfft, width - _MARGIN, h.first_bin, scene.look.span, h.center_frequency_hz
+    n_head = len(canvas_head := [*_head(scene, frame, levels), *meters])
+    canvas.texts(canvas_head)
+    if len(traces) > 1 and height > _MIN_HEIGHT + len(meters):
+        _legend(canvas, n_head, traces, style)
+        n_head += 1
+    _draw_foot(canvas, scene)
+    _draw_plots(canvas, scene, frame, traces, Area(n_head, 0, height - n_head - 1, width), style)
+    return canvas
+
+
+def _draw_plots(
+    canvas: Canvas, scene: Scene, frame: Frame, traces: Sequence[Trace], area: Area, style: Style
+) -> None:
+    """Draw spectrum, frequencies and waterfall, and the list of peaks beside or below."""
+    h, look = frame.header, scene.look
+    listed = [] if scene.peaks is None else peak_lines(scene.peaks, h)
+    is_beside = bool(listed) and area.width >= _LISTED_MIN_WIDTH + LIST_WIDTH
+    columns = area.width - _MARGIN - (LIST_WIDTH if is_beside else 0)
+    axis = _axis(scene, h, columns)
+    shown = look.shown_levels(h.unit)
+    rows = area.height - 2  # two lines of frequencies
+    n_spectrum = max(_N_SPECTRUM_MIN, rows * 2 // 5)
+    spectrum = Area(area.line, _MARGIN, n_spectrum, columns)
+    _draw_scale(canvas, spectrum, shown, style)
+    _draw_spectrum(canvas, spectrum, scene, traces, style)
+    _draw_frequencies(canvas, area.line + n_spectrum, axis, style)
+    first = area.line + n_spectrum + 2
+    if listed and not is_beside:
+        below = first
+    else:
+        below = area.line
+        waterfall = Area(first, _MARGIN, rows - n_spectrum, columns)
+        rows_shown = Rows(scene.history, scene.n_rows, scene.now_s)
+        draw_waterfall(canvas, waterfall, rows_shown, axis, shown, style)
+    for line, text in enumerate(listed[: area.line + area.height - below]):
+        canvas.text(below + line, area.width - LIST_WIDTH if is_beside else 0, text)
+
+
+def _axis(scene: Scene, h: SpectrumHeader, columns: int) -> ColumnAxis:
+    look = scene.look
+    return frequency_axis(
+        h.fs, h.nfft, columns, h.first_bin, look.span, h.center_frequency_hz, look.axis
     )
+
+
+def _traces(scene: Scene, frame: Frame, levels: Float64Array) -> list[Trace]:
+    """Return the lines, that of the visible channel first."""
+    name = f"{frame.source}/{frame.channel}"
+    n = scene.channels.index(name) + 1 if name in scene.channels else 1
+    own = Trace(name, levels, 0, str(n % 10) if scene.look.is_overlaid else "*")
+    return [own, *(one for one in scene.traces if one.levels.shape == levels.shape)]
+
+
+def _draw_spectrum(
+    canvas: Canvas, area: Area, scene: Scene, traces: Sequence[Trace], style: Style
+) -> None:
+    h = scene.frame.header if scene.frame else None
+    if h is None:
+        return
     shown = scene.look.shown_levels(h.unit)
-    rows = height - len(head) - 3  # two lines of frequencies, one foot
-    n_spectrum = max(4, rows * 2 // 5)
-    return [
-        *head,
-        *_spectrum(axis.reduce(levels), shown, n_spectrum, style),
-        *_frequencies(axis),
-        *_waterfall(scene, axis, shown, rows - n_spectrum, style),
-        foot,
-    ]
+    axis = _axis(scene, h, area.width)
+    lines = list(traces)
+    if not (scene.look.is_line or scene.look.is_overlaid):
+        draw_bars(canvas, area, axis.reduce(traces[0].levels), shown, style)
+        del lines[0]
+    if uses_dots(traces, style):
+        draw_traces(canvas, area, lines[::-1], _axis(scene, h, 2 * area.width), shown)
+    else:
+        draw_marks(canvas, area, lines[::-1], axis, shown)
+
+
+def _legend(canvas: Canvas, line: int, traces: Sequence[Trace], style: Style) -> None:
+    """Name the lines, each in its colour, or with its character."""
+    column = 0
+    for trace in traces:
+        text = trace.name if uses_dots(traces, style) else f"{trace.mark} {trace.name}"
+        canvas.text(line, column, text, trace.pen)
+        column += len(text) + 2
 
 
 def _help(width: int, height: int) -> list[str]:
@@ -114,28 +150,15 @@ def _help(width: int, height: int) -> list[str]:
         half = -(-len(lines) // 2)
         pairs = zip_longest(lines[:half], lines[half:], fillvalue="")
         lines = [f"{left:<{_HELP_WIDTH}}{right}" for left, right in pairs]
-    return [line[:width] for line in lines][:n_rows]
+    return lines
 
 
-def _too_small(scene: Scene, peak: Peak | None, frame: Frame, width: int) -> list[str]:
+def _too_small(scene: Scene, frame: Frame, levels: Float64Array, width: int) -> list[str]:
     """Return the peak or the problem, and the size that is needed, in wrapped lines."""
+    peak = peak_text(find_peak(levels, frame.header), frame.header)
     room = f"too small for a picture: needs {_MIN_WIDTH + 1} x {_MIN_HEIGHT} characters"
-    texts = (_alarm(scene) or peak_text(peak, frame.header), room, "q quit")
+    texts = (alarm(scene) or peak, room, "q quit")
     return [line for text in texts for line in wrap(text, max(1, width))]
-
-
-def waiting_text(scene: Scene) -> str:
-    """Return why the daemon's source delivers no samples."""
-    return f"the daemon is waiting: {plain(scene.waiting_for)}"
-
-
-def _waiting_text(scene: Scene) -> str:
-    if scene.alive and scene.daemon_state is not None:
-        if scene.waiting_for:
-            return f"waiting for {scene.endpoint}: {waiting_text(scene)}"
-        state = plain(scene.daemon_state)
-        return f"waiting for {scene.endpoint}: the daemon is {state}, no spectrum yet"
-    return f"waiting for {scene.endpoint}"
 
 
 def _head(scene: Scene, frame: Frame, levels: Float64Array) -> list[str]:
@@ -148,38 +171,28 @@ def _head(scene: Scene, frame: Frame, levels: Float64Array) -> list[str]:
     ]
 
 
-def _foot(scene: Scene, width: int, style: Style) -> str:
-    if alarm := _alarm(scene):
-        text = alarm[:width]
-        return f"\x1b[7m{text}{style.reset}" if style.reset else text
+def _draw_foot(canvas: Canvas, scene: Scene) -> None:
+    text, pen = alarm(scene), REVERSE
+    if not text and scene.n_invalid:
+        text = invalid_text(scene)
+    if not text:
+        text, pen = _keys_text(scene), 0
+    canvas.text(canvas.height - 1, 0, text, pen)
+
+
+def _keys_text(scene: Scene) -> str:
+    """Return the first keys to know."""
     channels = f"  1-{min(9, len(scene.channels))} channel" if len(scene.channels) > 1 else ""
     product = scene.frame.product if scene.frame else ""
     products = f"  p product ({product})" if len(scene.products) > 1 else ""
-    return f"q quit{channels}{products}  ? help  {scene.endpoint}"[:width]
+    return f"q quit{channels}{products}  ? help  {plain(scene.endpoint)}"
 
 
-def _alarm(scene: Scene) -> str:
-    """Return why the picture does not move; empty if it does."""
-    if scene.alive:
-        if scene.waiting_for:
-            return waiting_text(scene)
-        return "paused; space resumes" if scene.look.is_paused else ""
-    text = f"no signal since {scene.silence_s:.1f} s"
-    if scene.daemon_state in ("finished", "failed", "stopped"):
-        text += f": the daemon has {scene.daemon_state}"
-    return text
-
-
-def _spectrum(columns: Float64Array, shown: LevelRange, rows: int, style: Style) -> list[str]:
-    eighths = np.rint(shown.fraction(columns) * rows * 8).astype(int)
-    labels = _level_labels(shown, rows)
-    lines = []
-    for row in range(rows):
-        filled = np.clip(eighths - 8 * (rows - 1 - row), 0, 8)
-        bar = "".join([_BLOCKS[k] for k in filled])
-        shade = (N_SHADES - 1) - row * (N_SHADES * 3 // 4) // rows
-        lines.append(f"{labels.get(row, ''):>6}│{style.foreground[shade]}{bar}{style.reset}")
-    return lines
+def _draw_scale(canvas: Canvas, area: Area, shown: LevelRange, style: Style) -> None:
+    labels = _level_labels(shown, area.height)
+    for row in range(area.height):
+        label = f"{labels.get(row, ''):>{_MARGIN - 1}}{style.glyphs.vertical}"
+        canvas.text(area.line + row, 0, label)
 
 
 def _level_labels(shown: LevelRange, rows: int) -> dict[int, str]:
@@ -191,47 +204,15 @@ def _level_labels(shown: LevelRange, rows: int) -> dict[int, str]:
     return {int((shown.top_db - level) * rows / span): f"{level:.0f}" for level in levels}
 
 
-def _frequencies(axis: ColumnAxis) -> list[str]:
-    line = ["─"] * axis.columns
-    labels = [" "] * axis.columns
+def _draw_frequencies(canvas: Canvas, line: int, axis: ColumnAxis, style: Style) -> None:
+    """Draw an axis with ticks, and its labels below."""
+    glyphs = style.glyphs
+    canvas.text(line, 0, f" dB   {glyphs.corner}{glyphs.horizontal * axis.columns}")
+    canvas.text(line + 1, 0, " Hz")
     free_from = 0
     for column, label in axis.ticks():
         start = max(0, min(column - len(label) // 2, axis.columns - len(label)))
-        if start >= free_from:
-            line[column] = "┬"
-            labels[start : start + len(label)] = label
+        if start >= free_from and len(label) <= axis.columns:
+            canvas.text(line, _MARGIN + column, glyphs.tick)
+            canvas.text(line + 1, _MARGIN + start, label)
             free_from = start + len(label) + 1
-    return [" dB   └" + "".join(line), " Hz    " + "".join(labels)]
-
-
-def _waterfall(
-    scene: Scene, axis: ColumnAxis, shown: LevelRange, rows: int, style: Style
-) -> list[str]:
-    per_line = 1 if style.depth == "none" else 2  # in colour, half blocks hold two rows a line
-    history = scene.history[: rows * per_line]
-    shades = [
-        (shown.fraction(axis.reduce(row.levels)) * (N_SHADES - 1)).astype(int) for row in history
-    ]
-    lines = []
-    for line, start in enumerate(range(0, len(history), per_line)):
-        is_labelled = line % _ROWS_PER_AGE == 0
-        age = f"{scene.now_s - history[start].t_s:.1f}s" if is_labelled else ""
-        cells = _cells(shades[start : start + per_line], style)
-        lines.append(f"{age:>6}│{cells}{style.reset}")
-    return lines + [""] * (rows - len(lines))
-
-
-def _cells(shades: Sequence[NDArray[np.int64]], style: Style) -> str:
-    """Return one line of the waterfall, from one row of shades, or from two in colour."""
-    if style.depth == "none":
-        steps = shades[0] * len(_SHADE_CHARACTERS) // N_SHADES
-        return "".join(_SHADE_CHARACTERS[steps])
-    lower = shades[-1] if len(shades) == 2 else np.zeros_like(shades[0])
-    cells: list[str] = []
-    before = (-1, -1)
-    for pair in zip(shades[0].tolist(), lower.tolist(), strict=True):
-        if pair != before:
-            cells.append(style.foreground[pair[0]] + style.background[pair[1]])
-            before = pair
-        cells.append("▀")
-    return "".join(cells)

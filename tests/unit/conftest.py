@@ -1,5 +1,8 @@
 """Helpers that the tests of several sources share."""
 
+import codecs
+import re
+
 import numpy as np
 import pytest
 
@@ -42,3 +45,94 @@ def collect():
         ]
 
     return run
+
+
+class ScreenModel:
+    """What a terminal shows: the sequences that pictures use, by ECMA-48 and xterm's manual.
+
+    Any other sequence is an error, so that a picture cannot depend on one that is not modelled.
+    """
+
+    _TOKEN = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b(.)|([\x00-\x1f])|([^\x1b\x00-\x1f]+)")
+
+    def __init__(self, columns, rows):
+        self.columns, self.rows = columns, rows
+        self.modes = set()
+        self.overflowed = False
+        """Whether there was text beyond the last column."""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._rest = ""
+        self._clear()
+        self._region = 0, rows
+
+    def _clear(self):
+        self.cells = [[(" ", "")] * self.columns for _ in range(self.rows)]
+        self.row = self.column = 0
+        self.pen = ""
+
+    def lines(self):
+        return ["".join(cell[0] for cell in row).rstrip() for row in self.cells]
+
+    def feed(self, data):
+        text = self._rest + self._decoder.decode(data)
+        end = text.rfind("\x1b")
+        whole = end < 0 or re.match(r"\x1b\[[?0-9;]*[A-Za-z]|\x1b[^\[]", text[end:])
+        text, self._rest = (text, "") if whole else (text[:end], text[end:])
+        at = 0
+        while at < len(text):
+            token = self._TOKEN.match(text, at)
+            assert token, f"unknown sequence {text[at : at + 20]!r}"
+            parameters, final, escape, control, plain = token.groups()
+            assert escape is None, f"unknown escape {escape!r}"
+            if final:
+                self._control(parameters, final)
+            elif control in ("\r", "\n"):
+                self._move((self.row, 0) if control == "\r" else (self.row + 1, self.column))
+            elif plain:
+                self._write(plain)
+            at = token.end()
+
+    def _move(self, place):
+        self.row, self.column = min(place[0], self.rows - 1), min(place[1], self.columns - 1)
+
+    def _write(self, text):
+        for character in text:
+            if self.column < self.columns:
+                self.cells[self.row][self.column] = character, self.pen
+            else:
+                self.overflowed = True
+            self.column += 1
+
+    def _control(self, parameters, final):
+        if final in "hl":
+            (self.modes.add if final == "h" else self.modes.discard)(parameters)
+            if parameters == "?1049":
+                self._clear()
+            return
+        numbers = [int(one or 0) for one in parameters.split(";")] if parameters else []
+        first, last = self._region
+        if final == "H":
+            row, column = numbers or (1, 1)
+            self._move((row - 1, column - 1))
+        elif final == "m":
+            self.pen = "" if numbers in ([], [0]) else f"{self.pen};{parameters}"
+        elif final == "J":
+            assert numbers == [2]
+            place = self.row, self.column
+            self._clear()
+            self._move(place)
+        elif final == "r":
+            self._region = (numbers[0] - 1, numbers[1]) if numbers else (0, self.rows)
+            self._move((0, 0))
+        elif final == "L":
+            assert first <= self.row < last
+            empty = [[(" ", self.pen)] * self.columns for _ in range(numbers[0])]
+            self.cells[self.row : last] = (empty + self.cells[self.row : last])[: last - self.row]
+        else:
+            raise AssertionError(f"unknown control {parameters}{final}")
+
+
+@pytest.fixture
+def screen_model():
+    """Make a model of a terminal of a number of columns and rows."""
+    return ScreenModel

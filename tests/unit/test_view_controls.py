@@ -8,7 +8,7 @@ from spectrod.view.axes import ALL, LevelRange, frequency_axis, level_range
 from spectrod.view.colour import Style
 from spectrod.view.controls import HELP, Look
 from spectrod.view.render import HistoryRow, Scene, render
-from spectrod.view.terminal import _ProductSelection
+from spectrod.view.selection import ProductSelection
 from spectrod.wire.schema import Frame, SpectrumHeader
 
 NFFT = 4096
@@ -135,14 +135,14 @@ def test_pressed_keys_change_the_display():
     assert render(scene, 100, 30, Style())[-1].startswith("q quit")
 
 
-@pytest.mark.parametrize(("width", "height"), [(100, 30), (99, 7), (40, 12), (20, 3), (1, 1)])
+@pytest.mark.parametrize(("width", "height"), [(100, 30), (99, 10), (40, 12), (20, 3), (1, 1)])
 def test_help_fits(width, height):
     """The help replaces the picture within its room and can be closed."""
     scene = make_scene(look=pressed("?"))
     lines = render(scene, width, height, Style())
     assert len(lines) <= height
     assert all(len(line) <= width for line in lines)
-    if (width, height) in ((100, 30), (99, 7)):
+    if (width, height) in ((100, 30), (99, 10)):
         text = "\n".join(lines)
         assert all(what in text for _, what in HELP)
     scene.look.press("?", "dBFS", [])
@@ -173,7 +173,7 @@ def test_other_keys_do_nothing(key):
 
 def test_products_follow_each_other():
     """The first product is shown, p selects the next one, and a selected one stays."""
-    products = _ProductSelection()
+    products = ProductSelection()
     assert products.hear(["fast", "slow", "fast"]) == "fast"
     assert products.known == ["fast", "slow"]
     products.next()
@@ -185,7 +185,7 @@ def test_products_follow_each_other():
 
 def test_a_product_that_stays_away_is_left():
     """An absent product is replaced after a while, a selected one when it is forgotten."""
-    products = _ProductSelection()
+    products = ProductSelection()
     assert products.hear(["old"]) == "old"
     shown = [products.hear(["new"]) for _ in range(16)]
     assert shown == ["old"] * 15 + ["new"]
@@ -194,8 +194,8 @@ def test_a_product_that_stays_away_is_left():
 def test_a_chosen_product_is_forgotten_after_a_minute(monkeypatch):
     """A selected product that the daemon no longer sends is forgotten after a minute."""
     now_s = 0.0
-    monkeypatch.setattr("spectrod.view.terminal.time.monotonic", lambda: now_s)
-    products = _ProductSelection()
+    monkeypatch.setattr("spectrod.view.selection.time.monotonic", lambda: now_s)
+    products = ProductSelection()
     products.hear(["a", "b"])
     products.next()
     kept = products.hear(["a"])

@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from spectrod.view.live import levels_prefix
 from spectrod.view.meters import LINES_MAX, Meters
-from spectrod.view.terminal import _levels_prefix, _Player
+from spectrod.view.player import Player
+from spectrod.view.scene import Scene
 from spectrod.wire.schema import LevelsFrame, LevelsHeader
 
 NAMES = ("LAeq", "LAFmax", "LUFS_S", "true_peak", "dc")
@@ -112,7 +114,7 @@ def test_a_flood_of_topics_keeps_the_newest():
 )
 def test_levels_are_of_the_same_channels_as_the_spectra(prefix, expected):
     """The prefix of levels selects the sources and channels of the prefix of spectra."""
-    assert _levels_prefix(prefix) == expected
+    assert levels_prefix(prefix) == expected
 
 
 class LevelsAlone:
@@ -132,7 +134,7 @@ class LevelsAlone:
 
 def test_levels_may_come_before_the_first_spectrum():
     """Sound levels that arrive alone leave the view waiting for a spectrum."""
-    player = _Player(LevelsAlone(), "tcp://127.0.0.1:5556")
+    player = Player(LevelsAlone(), Scene("tcp://127.0.0.1:5556"))
     player.update(0.0)
     assert player.scene.frame is None
     assert player.scene.meters == []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spectrod.view.axes import frequency_axis, level_range
-from spectrod.view.colour import N_SHADES, Style, style_for
+from spectrod.view.colour import BEHIND, N_SHADES, RESET, Style, shade, style_for
 from spectrod.view.render import HistoryRow, Scene, render
 from spectrod.view.status import status_line
 from spectrod.wire.schema import Frame, SpectrumHeader
@@ -134,8 +134,9 @@ def test_in_colour_a_line_holds_two_rows():
     style = Style("24-bit")
     lines = render(make_scene(history=history), 80, 24, style)
     line = next(line for line in lines if line.startswith("  0.0s│"))
-    expected = style.foreground[N_SHADES - 1] + style.background[0] + "▀" * 73 + style.reset
-    assert line == "  0.0s│" + expected
+    pen = style.switch(0, shade(N_SHADES - 1) + BEHIND * shade(0))
+    assert pen == "\x1b[38;2;252;255;164;48;2;0;0;4m"
+    assert line == f"  0.0s│{pen}{'▀' * 73}{RESET}"
 
 
 def test_without_colour_there_is_no_escape_sequence():
