@@ -91,7 +91,7 @@ function displayFields({ change, scene }) {
     }),
     select("of several bins", STATISTIC_TEXTS, ({ view }) => view.statistic, (statistic) => change({ statistic })),
     select("colours", paletteOptions(), ({ view }) => view.map, (map) => change({ map })),
-    number("time shown, s", { min: 1, max: 86400, required: true }, ({ view }) => view.span, (span) => change({ span })),
+    number("time shown, s", { min: 1, max: 366 * 86400, required: true }, ({ view }) => view.span, (span) => change({ span })),
     slider("line spectrum", { min: 10, max: 90, "aria-label": "height of the line spectrum, percent" }, ({ view }) => view.split, (split) => change({ split })),
     checkbox("peaks", ({ view }) => view.peaks, (peaks) => change({ peaks })),
   ];

@@ -33,6 +33,7 @@ let view = makeView();
 let prefs = readPrefs(storage);
 let phase = { phase: "connecting", wait_ms: 0, why: "", needsToken: false };
 let noticeTimer = null;
+let leftBefore = 0;
 
 const now = () => performance.now();
 const announcer = new Announcer((text) => setText(at("live-region"), text), {
@@ -83,7 +84,8 @@ function ask() {
   const isVisible = document.visibilityState === "visible";
   const { text, left } = session.demand(view, (channel) => panels.shapeOf(channel), isVisible);
   connection.setView(text);
-  if (left.length > 0) notice(`${left.length} lines are left out: the server sends ${session.limits.streams} streams to a page`);
+  if (left.length > leftBefore) notice(`${left.length} lines are left out: the server sends ${session.limits.streams} streams to a page`);
+  leftBefore = left.length;
 }
 
 function showControls() {

@@ -3,8 +3,6 @@
 import { element, setText } from "./dom.js";
 
 const CURSORS = ["A", "B"];
-/** A label this near to the right end stands to the left of its line [px]. */
-const FLIP_PX = 120;
 
 /** The lines over a panel. */
 export class Overlay {
@@ -37,7 +35,7 @@ export class Overlay {
       line.hidden = !(px >= 0 && px <= width);
       if (line.hidden) return;
       line.style.transform = `translateX(${px}px)`;
-      line.classList.toggle("flipped", px > width - FLIP_PX);
+      line.classList.toggle("flipped", px > width / 2);
       setText(label, `${name} ${reading.text}`);
     });
     this.#placeBand(toCssPx, width, band);

@@ -1,6 +1,6 @@
 /** A panel: the line spectrum of one or several topics, their waterfalls below, one frequency axis. */
 
-import { levelAt } from "./bins.js";
+import { bannerText, legend, pointText } from "./captions.js";
 import { readCursors } from "./cursor.js";
 import { element, setText } from "./dom.js";
 import { LevelFollower } from "./follow.js";
@@ -8,9 +8,8 @@ import { layersOf } from "./hold.js";
 import { Overlay } from "./overlay.js";
 import { axisOf, limitsOf } from "./range.js";
 import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "./ruler.js";
-import { rowsDueMs, durationText } from "./status.js";
 import { Strip } from "./strip.js";
-import { formatHertz, formatLevel, formatTime } from "./time.js";
+import { formatHertz, formatLevel } from "./time.js";
 import { topicTitle } from "./topics.js";
 import { Trace } from "./trace.js";
 
@@ -68,6 +67,7 @@ export class Panel {
     });
     this.unit = element("span", { class: "unit" });
     this.readout = element("span", { class: "readout" });
+    this.legend = element("p", { class: "legend" });
     this.banner = element("p", { class: "banner", hidden: true });
     this.plot = element(
       "div",
@@ -80,7 +80,7 @@ export class Panel {
       this.surface,
       this.banner,
     );
-    const head = element("header", {}, element("h2", {}, titles), this.readout);
+    const head = element("header", {}, element("h2", {}, titles), this.readout, this.legend);
     this.root = element("section", { class: "panel", "aria-label": titles }, head, this.plot);
     this.trace = new Trace(this.traceCanvas);
     this.overlay = new Overlay(this.surface);
@@ -123,8 +123,11 @@ export class Panel {
     return { f0, f1, axis: kind, widthCss, heightPx, ratio: devicePixelRatio };
   }
 
+  /** Descriptions of the topics with the same sample rate: their panels' axes are alike. */
   #descriptions() {
-    return this.channels.map(({ description }) => description).filter(Boolean);
+    const { fs } = this.channels[0].info;
+    const alike = this.#session.channels.filter(({ info }) => info.fs === fs);
+    return [...new Set([...this.channels, ...alike])].map(({ description }) => description).filter(Boolean);
   }
 
   /** What actions look at. */
@@ -224,7 +227,7 @@ export class Panel {
     drawGrid(this.grid, this.axis, this.levels, colours, this.#ratio);
     drawFrequencyRuler(this.frequencyRuler, this.axis, colours, this.#ratio);
     drawLevelRuler(this.levelRuler, this.levels, colours, this.#ratio);
-    const units = new Set(this.#descriptions().map(({ unit }) => unit));
+    const units = new Set(this.channels.map((_, k) => this.unitOf(k)));
     setText(this.unit, [...units].join(", "));
   }
 
@@ -243,18 +246,32 @@ export class Panel {
     const layers = this.channels.flatMap((channel, k) => {
       const rows = { trace: this.#rowOf(channel, view), reference: channel.reference, holds: channel.holds };
       const colour = (name) => (isAlone ? colours[name] : colours[`series${k}`]);
-      const styleOf = (name) => this.#lineStyle(name, colour(name));
+      const isFilled = isAlone && Boolean(channel.description?.edges_hz);
+      const styleOf = (name) => ({ ...this.#lineStyle(name, colour(name)), isFilled: isFilled && name === "now" });
       return layersOf(rows, view.holds, styleOf);
     });
+    this.#drawLegend(view, colours);
     this.trace.setLayers(layers);
     this.trace.draw();
     this.#stale.overlay = true;
   }
 
+  #drawLegend(view, colours) {
+    const entries = legend(this.channels, view);
+    const key = entries.map(({ text }) => text).join();
+    if (key !== this.#drawn.legend) {
+      this.#drawn.legend = key;
+      this.legend.replaceChildren(...entries.map(({ text, colour }) => element("span", { "data-line": colour }, text)));
+    }
+    entries.forEach(({ colour }, k) => {
+      if (colour !== null) this.legend.children[k].style.setProperty("--line", colours[colour]);
+    });
+  }
+
   #lineStyle(name, colour) {
     const { width, dash } = LINES[name];
     const ratio = this.#ratio;
-    return { colour, width: width * ratio, dash: dash && dash.map((px) => px * ratio), isFilled: false };
+    return { colour, width: width * ratio, dash: dash && dash.map((px) => px * ratio) };
   }
 
   /** Cursor readings of a channel. */
@@ -268,7 +285,7 @@ export class Panel {
     this.#stale.overlay = false;
     const width = this.traceBox.clientWidth;
     const toCssPx = (hz) => (hz > 0 || this.axis.kind === "linear" || this.axis.kind === "mel" ? this.axis.toPixel(hz) / this.#ratio : -1);
-    const unit = this.channels[0].description?.unit ?? "dB";
+    const unit = this.unitOf(0);
     const readings = this.readings(this.channels[0], view).map(({ hz, level }, k) => ({
       hz: view.cursors[k],
       text: `${formatHertz(hz)} ${formatLevel(level, unit)}`,
@@ -276,16 +293,10 @@ export class Panel {
     this.overlay.place(toCssPx, width, readings, view.band);
   }
 
-  /** Say that rows have stopped: a plot that stands still looks like a steady sound. */
   #drawBanner(now, isPaused) {
-    const late = this.channels.filter(
-      (channel) => channel.receivedAt !== null && now - channel.receivedAt > rowsDueMs(channel.description),
-    );
-    const text = (channel) => `no rows from ${topicTitle(channel.info)} for ${durationText((now - channel.receivedAt) / 1000)}`;
-    const isWaiting = this.channels.every(({ receivedAt }) => receivedAt === null);
-    const said = isPaused ? "paused" : isWaiting ? "waiting for rows" : late.map(text).join("; ");
-    this.banner.hidden = said === "";
-    setText(this.banner, said);
+    const text = bannerText(this.channels, now, isPaused);
+    this.banner.hidden = text === "";
+    setText(this.banner, text);
   }
 
   /** Show what is under the pointer, or nothing. */
@@ -294,11 +305,13 @@ export class Panel {
     if (at === null) return setText(this.readout, "");
     const hz = this.axis.toHertz(at.x * this.#ratio);
     const row = this.#rowOf(this.channels[0], view);
-    const level = row === null ? NaN : levelAt(row.values, row.description, hz);
-    const unit = this.channels[0].description?.unit ?? "dB";
     const time = this.timeAt(at.y, view);
-    const parts = [formatHertz(hz), formatLevel(level, unit), time === null ? "" : formatTime(time, zone, 1)];
-    return setText(this.readout, parts.filter(Boolean).join("  "));
+    return setText(this.readout, pointText({ hz, row, unit: this.unitOf(0), time, zone }));
+  }
+
+  /** Unit of a channel's levels. */
+  unitOf(k) {
+    return this.channels[k].description?.unit ?? "dB";
   }
 
   /** Time at a height of the surface [CSS px], or null above the waterfalls. */

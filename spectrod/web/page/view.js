@@ -17,7 +17,7 @@ export const BOUNDS = Object.freeze({
   hertz: 1e12,
   level: 1000,
   levelSpan: 1,
-  spanSeconds: [1, 86400],
+  spanSeconds: [1, 366 * 86400],
   split: [10, 90],
   topics: 8,
   topicLength: 512,
