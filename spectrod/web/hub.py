@@ -14,6 +14,7 @@ from spectrod.units import Float64Array
 from spectrod.web.client import PageClient
 from spectrod.web.feed import Feed
 from spectrod.web.limits import Limits
+from spectrod.web.measure import measured_fields
 from spectrod.web.messages import VERSION, encode_text
 from spectrod.web.quantize import Codes
 from spectrod.web.rows import RowMaker
@@ -31,6 +32,7 @@ RowListener = Callable[[int, ValuesHeader, Codes, Float64Array | None], object]
 and the lower and upper edges of bands."""
 
 _TICK_S = 0.1
+_TICKS_OF_MEASURED = 2
 _TICKS_OF_STATE = 10
 _UNDESCRIBED_S = 35.0  # descriptions come every 10 s
 _ENDED = "stopped"
@@ -211,6 +213,8 @@ class Hub:
         for tick in count():
             now_s = time.monotonic()
             self._send_values()
+            if tick % _TICKS_OF_MEASURED == 0:
+                self._send_measured()
             self._send_state(is_due=tick % _TICKS_OF_STATE == 0)
             self._update_topics(now_s)
             if tick % _TICKS_OF_STATE == 0:
@@ -226,6 +230,14 @@ class Hub:
                 text = encode_text("values", **values_fields(topic_id, frame))
                 for client in clients:
                     client.outbox.set(("values", topic_id), text)
+
+    def _send_measured(self) -> None:
+        for client in self._sessions:
+            for stream in client.streams.values():
+                fields = measured_fields(stream)
+                if fields is not None:
+                    text = encode_text("measured", **fields)
+                    client.outbox.set(("measured", stream.wish.id), text)
 
     def _send_state(self, *, is_due: bool) -> None:
         """Send the state if it is due, or a connection or a source's state has changed."""

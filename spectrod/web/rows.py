@@ -7,6 +7,7 @@ import numpy as np
 
 from spectrod.units import NS_PER_S, Float32Array, Float64Array, power_to_level
 from spectrod.web.messages import GAP, NEW_EPOCH, REPLAYED
+from spectrod.web.peaks import PeakFields, find_peaks_of
 from spectrod.web.pooling import BinSlice, MaxLevels, pool_mean, to_power
 from spectrod.web.quantize import (
     BYTE_STEP_DB,
@@ -63,6 +64,8 @@ class SpectrumRow:
         half_ms = middle_ms(h, h.cut_frames) if h.cut_frames else facts.half_ms
         self.t_ms = h.t_utc_ns * _MS_PER_NS + half_ms
         self._pooled: dict[tuple[Bits, Slices], Integers] = {}
+        self._peaks: list[PeakFields] = []
+        self._n_peaks = 0
         self._data: dict[tuple[Bits, Slices], bytes] = {}
         self._means: dict[Slices, Float64Array] = {}
 
@@ -106,6 +109,12 @@ class SpectrumRow:
         if found is None:
             found = self._data[bits, slices] = wire_bytes(self.maxima(bits, slices))
         return found
+
+    def peaks(self, count: int) -> list[PeakFields]:
+        """Return the strongest peaks; found once for all clients that want no more."""
+        if count > self._n_peaks:
+            self._peaks, self._n_peaks = find_peaks_of(self.levels, self.facts, count), count
+        return self._peaks[:count]
 
     @cached_property
     def _code_maxima(self) -> MaxLevels:

@@ -9,6 +9,7 @@ from typing import Final
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from spectrod.errors import ConfigError
+from spectrod.rate_limit import TokenBucket
 from spectrod.web.client import PageClient
 from spectrod.web.limits import Limits
 from spectrod.web.view import PageText, parse_text
@@ -74,15 +75,12 @@ class PageSession:
 
     async def _read(self) -> tuple[int, str] | None:
         """Process texts until the page has gone or sends too many."""
-        allowed, since_s = TEXTS_BURST, time.monotonic()
+        allowed = TokenBucket(TEXTS_S, TEXTS_BURST, time.monotonic())
         while True:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
                 return None
-            now_s = time.monotonic()
-            allowed = min(allowed + (now_s - since_s) * TEXTS_S, TEXTS_BURST) - 1.0
-            since_s = now_s
-            if allowed < 0.0:
+            if not allowed.take(time.monotonic()):
                 return _TOO_MANY_TEXTS
             self._take(message.get("text"))
             self.wake()

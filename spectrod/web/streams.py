@@ -70,8 +70,6 @@ class RowStream:
         Factor by which rows come slower than asked for, at least 1.
     is_hidden : bool
         Whether nobody sees the page.
-    newest : SpectrumRow or None
-        The newest row, if it is to be measured.
     """
 
     def __init__(
@@ -84,7 +82,7 @@ class RowStream:
         self.hold = hold
         self.slowdown = 1
         self.is_hidden = False
-        self.newest: SpectrumRow | None = None
+        self._newest: SpectrumRow | None = None
         self._describe = describe
         self._facts: RowFacts | None = None
         self._lo_db = math.nan
@@ -102,7 +100,7 @@ class RowStream:
         elif row.flags & (GAP | NEW_EPOCH) or row.frame.missed:
             done += self._finish()
         if self.wish.measure is not None:
-            self.newest = row
+            self._newest = row
         if self._merging is None:
             self._merging = _Merging(row, self._has_dropped)
             self._has_dropped = False
@@ -115,11 +113,14 @@ class RowStream:
         """Mark the next row: rows before it were dropped for this client."""
         self._has_dropped = True
 
-    def levels(self) -> Float32Array | None:
-        """Return the levels of all bins that are to be measured [dB]; None without a row."""
-        if self.newest is None:
-            return None
-        return self.newest.levels if self.hold is None else self.hold.levels()
+    def take_newest(self) -> SpectrumRow | None:
+        """Return the newest row that is to be measured, once."""
+        row, self._newest = self._newest, None
+        return row
+
+    def levels(self, row: SpectrumRow) -> Float32Array:
+        """Return the levels of all bins: of a row, or of the hold [dB]."""
+        return row.levels if self.hold is None else self.hold.levels()
 
     def _is_described_otherwise(self, row: SpectrumRow) -> bool:
         return row.facts is not self._facts or (self.wish.bits == 8 and row.lo_db != self._lo_db)
