@@ -39,7 +39,7 @@ ROOT := $(filter 0,$(shell id -u))
 .DELETE_ON_ERROR:
 # pip cannot run twice in one environment, whatever -j says.
 .NOTPARALLEL:
-.PHONY: help run test test-all test-rest test-needs lint types imports check bench lock deb container pictures install uninstall clean
+.PHONY: help run test test-all test-rest test-needs lint types imports check bench lock deb container docs pictures install uninstall clean
 
 help:
 	@echo "make run        analyse the sound card (or a test tone), show it here and on a page; ARGS=..."
@@ -50,6 +50,7 @@ help:
 	@echo "make imports    the import contracts"
 	@echo "make check      lint, types, imports, test"
 	@echo "make bench      every benchmark"
+	@echo "make docs       the documentation as a site, in site/"
 	@echo "make pictures   the pictures of the documentation anew"
 	@echo "make install    to $(PREFIX), with the systemd unit (as root)"
 	@echo "make deb        a Debian package of it, in dist/"
@@ -152,6 +153,10 @@ check: lint types imports test
 
 # --- the documentation
 
+docs: $(VENV)/.group-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
 pictures: $(VENV)/.installed
 	@scripts/packages espeak-ng
 	$(BIN)/python scripts/pictures.py
@@ -241,5 +246,5 @@ container:
 	buildah build --file packaging/Containerfile --tag spectrod $(BUILDARGS) .
 
 clean:
-	rm -rf $(VENV) examples/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) examples/node_modules build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find spectrod spectrod_bench tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
