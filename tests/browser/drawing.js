@@ -119,6 +119,44 @@ window.loseContext = async () => {
   return true;
 };
 
+/** Draw spectra of the given values into a new canvas of 400 x 200, 0 dB at the top, -100 below. */
+window.drawTrace = ({ layers, axis, edges = null, bits = 8 }) => {
+  const values = layers[0].values.length;
+  const sent = bits === 8 ? { bits, lo: -127, step: 0.5 } : { bits, lo: -327.67, step: 0.01 };
+  const description = { ...describe({ values }), edges_hz: edges, ...sent };
+  const Values = bits === 8 ? Uint8Array : Uint16Array;
+  const trace = new Trace(addCanvas());
+  trace.resize(400, 200);
+  trace.setAxis(makeAxis({ ...axis, width: 400 }));
+  trace.setLevels(-100, 0);
+  trace.setLayers(layers.map((layer) => ({ ...layer, values: Values.from(layer.values), description })));
+  window.waterfall = trace;
+  return [trace.draw(), trace.draw()];
+};
+
+/** Make this machine's WebGL look like that of a GPU whose frames take a while. */
+window.pretendGpu = () => {
+  WebGL2RenderingContext.prototype.getParameter = () => "A GPU";
+};
+
+/** Draw a new row in each of `frames` frames that take `busyMs` of the page's time. */
+window.drawSlowly = async ({ frames, busyMs }) => {
+  const description = describe({ values: 256 });
+  const make = makeRows(description);
+  const { waterfall } = window;
+  waterfall.resize(200, 100);
+  waterfall.setAxis(makeAxis({ kind: "linear", f0: 0, f1: 24000, width: 200 }));
+  for (let n = 0; n < frames; n += 1) {
+    await frame();
+    const until = performance.now() + busyMs;
+    waterfall.append(make(n), description);
+    waterfall.setScroll({ newestMs: T0 + n * 20, msPerPx: 20 });
+    waterfall.draw();
+    while (performance.now() < until);
+  }
+  return waterfall.kind;
+};
+
 window.startChosen = (forced) => {
   window.waterfall = chooseRenderer(addCanvas({ width: "100px" }), forced);
   return { kind: window.waterfall.kind, gpu: hasGpu() };

@@ -63,11 +63,11 @@ def page(chromium, address):
     assert problems == []
 
 
-def pixels(page):
-    """Return the canvas, (height, width, 3) uint8."""
+def pixels(page, channels=3):
+    """Return the canvas, (height, width, channels) uint8."""
     height = page.evaluate("waterfall.canvas.height")
     values = np.frombuffer(base64.b64decode(page.evaluate("pixels()")), np.uint8)
-    return values.reshape(height, -1, 4)[:, :, :3]
+    return values.reshape(height, -1, 4)[:, :, :channels]
 
 
 def draw(page, kind, **given):
@@ -174,6 +174,77 @@ def test_a_processor_that_plays_gpu_gets_2d(page):
     """WebGL computed by SwiftShader, as it is here, is not chosen unless it is forced."""
     assert page.evaluate("startChosen(null)") == {"kind": "2d", "gpu": False}
     assert page.evaluate("startChosen('2d')")["kind"] == "2d"
+
+
+def test_frames_that_take_long_lead_to_2d(page):
+    """Where a GPU says it is one, 30 frames of more than 25 ms are enough to go over to 2D."""
+    page.evaluate("pretendGpu()")
+    assert page.evaluate("startChosen(null)") == {"kind": "webgl", "gpu": True}
+    assert page.evaluate("drawSlowly({frames: 25, busyMs: 40})") == "webgl"
+    assert page.evaluate("drawSlowly({frames: 15, busyMs: 40})") == "2d"
+
+
+def test_a_forced_renderer_stays_however_slow_it_is(page):
+    """WebGL that was asked for by name is not left for its speed."""
+    assert page.evaluate("startChosen('webgl')")["kind"] == "webgl"
+    assert page.evaluate("drawSlowly({frames: 40, busyMs: 30})") == "webgl"
+
+
+STYLE = {"colour": "rgb(255, 255, 255)", "width": 1, "dash": None, "isFilled": False}
+
+
+def trace(page, values, **given):
+    """Draw one layer; return the opacity of its pixels, (200, 400)."""
+    style = STYLE | given.pop("style", {})
+    axis = given.pop("axis", LINEAR)
+    layers = [{"values": values, "style": style}]
+    drawn = page.evaluate("given => drawTrace(given)", {"layers": layers, "axis": axis} | given)
+    assert drawn == [True, False], "what has not changed is not drawn again"
+    return pixels(page, 4)[:, :, 3]
+
+
+@pytest.mark.parametrize("n_values", [5, 50, 400, 2049])
+@pytest.mark.parametrize("kind", ["linear", "log"])
+def test_a_tone_peaks_at_its_frequency_and_level(page, n_values, kind):
+    """The line's highest pixel is at the tone's frequency and level, at every resolution."""
+    values = np.full(n_values, 55)  # -100 dB, at the bottom
+    tone = n_values // 3
+    values[tone] = 215  # -20 dB
+    opacity = trace(page, values.tolist(), axis={"kind": kind, "f0": 20, "f1": 24000})
+    hz = tone * 24000 / n_values
+    fraction = (hz - 20) / 23980 if kind == "linear" else np.log(hz / 20) / np.log(1200)
+    y, x = np.nonzero(opacity > 60)
+    # A pointed line of one pixel covers less than half of its uppermost pixel.
+    assert 39 <= y.min() <= 42
+    assert abs(np.mean(x[y <= y.min() + 1]) - fraction * 400) <= 1.5
+
+
+def test_values_of_16_bits_are_at_their_level(page):
+    """A flat line of -50 dB is in the middle between 0 and -100 dB, and nowhere else."""
+    opacity = trace(page, [27767] * 300, bits=16)
+    assert set(np.flatnonzero(opacity.any(axis=1))) == {99, 100}
+    assert (opacity[99:101, :398] > 100).all()
+
+
+def test_no_data_parts_the_line_and_is_transparent(page):
+    """Where there is no data there is neither line nor tint."""
+    values = [155] * 100 + [0] * 100 + [155] * 100
+    opacity = trace(page, values, style={"isFilled": True})
+    assert not opacity[:, 140:260].any()
+    assert (opacity[100:, 1:130] > 0).all()
+    assert (opacity[100:, 270:398] > 0).all()
+    assert not opacity[:99].any()
+
+
+def test_bands_are_bars(page):
+    """A bar has its level from the band's lower to its upper edge, and is tinted below."""
+    edges = [[0, 6000, 12000], [6000, 12000, 24000]]
+    opacity = trace(page, [155, 0, 205], edges=edges, style={"isFilled": True, "width": 2})
+    assert (opacity[99:101, :98] > 200).all()
+    assert (opacity[101:, 2:98] > 0).all()
+    assert not opacity[:, 101:199].any()
+    assert (opacity[49:51, 202:398] > 200).all()
+    assert not opacity[:49].any()
 
 
 def busy_s(session):

@@ -84,7 +84,7 @@ export class Trace {
     context.strokeStyle = style.colour;
     context.fillStyle = style.colour;
     context.lineWidth = style.width;
-    context.lineJoin = "round";
+    context.lineJoin = "bevel"; // a third of the time of round joints without a GPU
     context.setLineDash(style.dash ?? []);
     const draw = description.edges_hz ? this.#drawBars : this.#drawLine;
     draw.call(this, values, description, style.isFilled);
