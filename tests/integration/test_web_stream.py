@@ -8,12 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.config import AnalysisConfig, Config, EngineConfig, PublishConfig, SourceTable
+from spectrod.config import (
+    AnalysisConfig,
+    Config,
+    EngineConfig,
+    LevelsConfig,
+    ProductConfig,
+    PublishConfig,
+    SourceTable,
+)
 from spectrod.daemon import build_daemon
 from spectrod.web import wanted
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
-from web_pages import make_hub, opened, served, wish
+from web_pages import make_hub, open_silent, opened, resident_bytes, served, wish
 
 # 1 kHz is in the middle of a bin: its level is that of the bin.
 TONE = SourceTable(
@@ -25,15 +33,27 @@ TOPIC = "spec/tone/0/dbfs/"
 
 
 @pytest.fixture
-def daemon():
-    """Run a daemon that computes what is subscribed to, and check that it ends."""
+def start():
+    """Run daemons that compute what is subscribed to, and check that they end."""
     threads = threading.active_count()
-    publish = PublishConfig(endpoints=("tcp://127.0.0.1:*",), on_demand=True)
-    running = build_daemon(Config(sources=(TONE,), publish=publish, engine=EngineConfig("numpy")))
-    running.start()
-    yield running
-    running.stop()
+    started = []
+
+    def start(*sources, endpoint="tcp://127.0.0.1:*", **settings):
+        publish = PublishConfig(endpoints=(endpoint,), on_demand=True)
+        config = Config(sources=sources, publish=publish, engine=EngineConfig("numpy"), **settings)
+        started.append(build_daemon(config))
+        started[-1].start()
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.stop()
     assert threading.active_count() == threads
+
+
+@pytest.fixture
+def daemon(start):
+    return start(TONE)
 
 
 async def with_page(running, use, **options):
@@ -112,3 +132,96 @@ def test_a_page_that_asks_for_nonsense_is_told_why(daemon):
         assert (await page.row())["seq"] >= 0
 
     asyncio.run(with_page(daemon, use))
+
+
+def test_what_is_measured_is_the_tone(daemon):
+    """Peak, cursor and band read 1 kHz at -20 dBFS, however few pixels the page has."""
+    measure = {"peaks": 3, "cursors": [1003.0], "bands": [[900, 1100]]}
+
+    async def use(page):
+        await page.view(wish(await page.topic(TOPIC), px=10, measure=measure))
+        measured = await page.text("measured")
+        assert measured["peaks"][0]["hz"] == pytest.approx(1000.0, abs=0.01)
+        assert measured["peaks"][0]["level"] == pytest.approx(-20.0, abs=0.01)
+        assert measured["cursors"] == [
+            {"hz": 1003.0, "bin_hz": 1000.0, "level": pytest.approx(-20.0, abs=0.01)}
+        ]
+        (band,) = measured["bands"]
+        assert (band["level"], band["unit"]) == (pytest.approx(-20.0, abs=0.01), "dBFS")
+
+    asyncio.run(with_page(daemon, use))
+
+
+def test_named_values_and_bands_come_too(start):
+    """Sound levels come without being asked for; bands are rows with their edges."""
+    thirds = ProductConfig("thirds", bands="third-octave", averaging="mean", rate_hz=20.0)
+    levels = LevelsConfig("slm", quantities=("LZeq",), interval_s=0.25)
+    daemon = start(TONE, products=(thirds,), levels=(levels,))
+
+    async def use(page):
+        values = await page.text("values")
+        assert (values["names"], values["units"]) == (["LZeq"], ["dBFS"])
+        await page.topic("levels/tone/0/slm/")
+        await page.view(wish(await page.topic("bands/tone/0/thirds/"), bits=16, axis="log"))
+        row = await page.row()
+        described = page.describe(row)
+        lower, upper = described["edges_hz"]
+        peak = int(np.nanargmax(page.levels(row)))
+        assert lower[peak] < 1000.0 < upper[peak]
+        assert described["n_bins"] == len(lower) == len(row["values"])
+
+    asyncio.run(with_page(daemon, use))
+
+
+def test_a_daemon_that_restarts_is_seen_again(start):
+    """The page is told that it has gone and come; the first row of the new one says so."""
+    first = start(TONE)
+    endpoint = first.publisher.endpoints[0]
+
+    async def use(page):
+        await page.view(wish(await page.topic(TOPIC)))
+        old = await page.row()
+        first.stop()
+        await page.text("state", lambda text: not text["endpoints"][0]["connected"])
+        page.rows.clear()
+        start(TONE, endpoint=endpoint)
+        new = await page.row(lambda row: row["flags"] & 2)
+        assert page.describe(new)["epoch"] != page.describe(old)["epoch"]
+        state = await page.text("state", lambda text: text["endpoints"][0]["connected"])
+        assert state["sources"][0]["source"] == "tone"
+
+    asyncio.run(with_page(first, use))
+
+
+WIDE = SourceTable(
+    uri="signal:white,-20",
+    name="wide",
+    analysis=AnalysisConfig(win_length=16384, nfft=16384, hop=480),
+)
+
+
+@pytest.mark.slow
+def test_pages_that_do_not_read_cost_no_memory_and_harm_no_other(start):
+    """Rows for sockets that nobody reads are bounded, and another page loses none."""
+    daemon = start(WIDE)
+    hub = make_hub(daemon.publisher.endpoints[0])
+
+    async def use():
+        async with served(hub) as address, opened(address) as page:
+            asked = wish(await page.topic("spec/wide/0/dbfs/"), px=4096, bits=16, rows_s=200)
+            streams = [asked | {"id": k, "f0": 10 * k} for k in range(8)]
+            silent = [await open_silent(address, streams) for _ in range(3)]
+            await page.view(asked)
+            seqs = [(await page.row())["seq"] for _ in range(100)]
+            before = resident_bytes()
+            seqs += [(await page.row())["seq"] for _ in range(400)]
+            grown = resident_bytes() - before
+            last = await page.row()
+            for connection in silent:
+                connection.close()
+            # 3 pages with 8 streams of 16 kB were due 100 times a second.
+            assert grown < 16e6
+            assert np.all(np.diff(seqs) == 1)
+            assert last["client_dropped"] == 0
+
+    asyncio.run(use())

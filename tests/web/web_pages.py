@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import json
+import os
 import socket
 import struct
 from collections import deque
+from pathlib import Path
 
 import numpy as np
 import uvicorn
@@ -173,6 +175,37 @@ async def opened(address):
     """Open a page at an address."""
     async with websockets.connect(address, compression=None, max_size=None) as connection:
         yield Page(connection)
+
+
+async def open_silent(address, streams):
+    """Open a page that shows streams and never reads what comes; return its socket."""
+    loop = asyncio.get_running_loop()
+    host, _, path = address.removeprefix("ws://").partition("/")
+    name, _, port = host.partition(":")
+    connection = socket.socket()
+    connection.settimeout(0.0)
+    await loop.sock_connect(connection, (name, int(port)))
+    lines = [
+        f"GET /{path} HTTP/1.1",
+        f"Host: {host}",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+    ]
+    await loop.sock_sendall(connection, "\r\n".join([*lines, "", ""]).encode())
+    answer = await loop.sock_recv(connection, 32)
+    assert answer.startswith(b"HTTP/1.1 101"), answer
+    text = json.dumps({"op": "view", "generation": 1, "streams": streams}).encode()
+    frame = struct.pack("!BBH", 0x81, 0x80 | 126, len(text)) + bytes(4) + text
+    await loop.sock_sendall(connection, frame)
+    return connection
+
+
+def resident_bytes():
+    """Return the memory of this process [bytes]."""
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def wish(topic_id, **fields):
