@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any, Final, cast
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
@@ -72,6 +73,19 @@ class BoundedHttp(H11Protocol):
         super().resume_writing()
         if not self._is_answering:
             self._wait()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a malformed request, once: uvicorn would answer beside the application.
+
+        The application's answer would then fail, and be logged as its own fault.
+        """
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:  # an answer has begun, or is complete
+            self.transport.abort()
 
     def handle_websocket_upgrade(self, event: Any) -> None:
         """Hand the connection over to ``BoundedWebSocket``."""
