@@ -1,6 +1,5 @@
 """The strongest tones of a spectrum, with their notes."""
 
-import bisect
 import math
 from collections.abc import Sequence
 
@@ -17,12 +16,12 @@ PEAKS_MAX = 10
 PROMINENCE_DB = 6.0
 """Height of a peak above the higher of the two valleys that separate it from higher ones [dB]."""
 ABOVE_FLOOR_DB = 8.0
-"""Height of a peak above the median of the bins around it: most peaks of noise are lower [dB]."""
+"""Height of a peak above the median of the 128 bins around: most peaks of noise are lower [dB]."""
 LIST_WIDTH = 34
 """Width of a list [characters]."""
 
-_FLOOR_BINS = 64  # on either side of a peak
-_CANDIDATES = 512
+_FLOOR_BINS = 128
+_CANDIDATES = 64
 """Local maxima that are examined, the highest first."""
 _A4_HZ, _A4_NUMBER = 440.0, 69
 _NOTES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
@@ -56,35 +55,43 @@ def find_peaks(
         above the noise.
     """
     part = levels[first:last]
+    if len(part) < 3:
+        return []
     candidates = _local_maxima(part)
+    candidates = candidates[part[candidates] >= _floor(part)[candidates] + ABOVE_FLOOR_DB]
     order = np.argsort(-part[candidates], kind="stable")[:_CANDIDATES]
-    higher: list[int] = []
     peaks: list[Peak] = []
     for k in candidates[order].tolist():
         if len(peaks) == count:
             break
-        around = part[max(0, k - _FLOOR_BINS) : k + _FLOOR_BINS + 1]
-        is_above = part[k] - np.median(around) >= ABOVE_FLOOR_DB
-        if is_above and _prominence_db(part, k, higher) >= PROMINENCE_DB:
+        if _prominence_db(part, k) >= PROMINENCE_DB:
             peaks.append(interpolate_peak(levels, first + k, header))
-        bisect.insort(higher, k)
     return peaks
 
 
 def _local_maxima(levels: Float64Array) -> NDArray[np.int64]:
     """Return bins that exceed the one before and are not below the one after."""
-    if len(levels) < 3:
-        return np.zeros(0, np.int64)
     middle = levels[1:-1]
     is_peak = (middle > levels[:-2]) & (middle >= levels[2:]) & (middle > FLOOR_DBFS)
     return np.flatnonzero(is_peak) + 1
 
 
-def _prominence_db(levels: Float64Array, k: int, higher: Sequence[int]) -> float:
-    """Return the height above the higher of the valleys towards higher peaks, or the ends."""
-    at = bisect.bisect(higher, k)
-    left = higher[at - 1] if at else 0
-    right = higher[at] if at < len(higher) else len(levels) - 1
+def _floor(levels: Float64Array) -> Float64Array:
+    """Return the median of the block of bins that each bin lies in, shape (n_bins,) [dB]."""
+    n = len(levels)
+    n_blocks = max(1, n // _FLOOR_BINS)
+    size = min(n, _FLOOR_BINS)
+    medians = np.median(levels[: n_blocks * size].reshape(n_blocks, size), axis=1)
+    block = np.minimum(np.arange(n) // max(1, size), n_blocks - 1)
+    return np.asarray(medians[block])
+
+
+def _prominence_db(levels: Float64Array, k: int) -> float:
+    """Return the height above the higher of the valleys towards higher bins, or the ends."""
+    higher = np.flatnonzero(levels > levels[k])
+    at = int(np.searchsorted(higher, k))
+    left = int(higher[at - 1]) if at else 0
+    right = int(higher[at]) if at < len(higher) else len(levels) - 1
     valley = max(levels[left : k + 1].min(), levels[k : right + 1].min())
     return float(levels[k] - valley)
 

@@ -142,6 +142,8 @@ def test_peaks_are_those_of_the_visible_bins():
     assert peaks[0].frequency_hz == pytest.approx(5000.0, abs=0.3)
     assert all(100 * SPEC.delta_f < peak.frequency_hz < 1000 * SPEC.delta_f for peak in peaks)
     assert find_peaks(levels, make_header(), 100, 102) == []
+    assert find_peaks(levels, make_header(), 100, 100) == []
+    assert len(find_peaks(levels, make_header(), count=1)) == 1
 
 
 @pytest.mark.parametrize(
