@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import websockets
 
 from spectrod.config import (
     AnalysisConfig,
@@ -19,6 +20,7 @@ from spectrod.config import (
 )
 from spectrod.daemon import build_daemon
 from spectrod.web import wanted
+from spectrod.web.limits import Limits
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from web_pages import make_hub, open_silent, opened, resident_bytes, served, wish
@@ -225,3 +227,50 @@ def test_pages_that_do_not_read_cost_no_memory_and_harm_no_other(start):
             assert last["client_dropped"] == 0
 
     asyncio.run(use())
+
+
+@pytest.mark.parametrize(("acknowledges", "n_texts", "code"), [(False, 0, 1013), (True, 300, 1008)])
+def test_a_page_that_breaks_the_rules_is_closed(daemon, acknowledges, n_texts, code):
+    """A visible page that draws nothing, and one that floods, are closed, each with its reason."""
+
+    async def use(page):
+        page.acknowledges = acknowledges
+        await page.view(wish(await page.topic(TOPIC)))
+        with pytest.raises(websockets.ConnectionClosed) as closed:
+            await talk_until_closed(page, n_texts)
+        assert closed.value.rcvd.code == code
+
+    asyncio.run(with_page(daemon, use, limits=Limits(silent_s=0.5)))
+
+
+def test_an_endpoint_where_nothing_is_is_shown(daemon):
+    """The page is told of both endpoints, and shows the one that is there."""
+    hub = make_hub(daemon.publisher.endpoints[0], "tcp://127.0.0.1:9")
+
+    async def use():
+        async with served(hub) as address, opened(address) as page:
+            state = await page.text("state", lambda text: text["endpoints"][0]["connected"])
+            absent = state["endpoints"][1]
+            assert (absent["connected"], absent["silence_s"]) == (False, None)
+            await page.view(wish(await page.topic(TOPIC)))
+            await page.row()
+
+    asyncio.run(use())
+
+
+def test_a_page_that_comes_again_misses_nothing_between(daemon, monkeypatch):
+    """Messages that nobody asked for do not count as lost, and make no gap."""
+    monkeypatch.setattr(wanted, "LINGER_S", 0.0)
+
+    async def use(page):
+        await page.view(wish(await page.topic(TOPIC)))
+        await page.row()
+        await page.view(generation=2)
+        while any(stats.computed for stats in daemon.stats()):
+            await page.next()
+        page.rows.clear()
+        await page.view(wish(await page.topic(TOPIC)), generation=3)
+        row = await page.row()
+        assert (row["missed"], row["flags"]) == (0, 0)
+
+    asyncio.run(with_page(daemon, use))
