@@ -14,6 +14,9 @@ ABOVE_FLOOR_DB = 10.0
 """Height of a peak above the median of the bins around it: 0.1 % of the bins of white noise without
 averaging reach it [dB]."""
 
+BELOW_HIGHEST_DB = 90.0
+"""Depth below the highest bin at which bins are rounding noise of float32, and no peaks [dB]."""
+
 _FLOOR_BINS = 128
 _CANDIDATES = 256
 """Local maxima that are examined, the highest first."""
@@ -33,7 +36,8 @@ def find_peak_bins(levels: Float64Array, count: int) -> list[int]:
     -------
     bins : list of int
         At most ``count``, neither the first nor the last bin; each at least ``PROMINENCE_DB``
-        prominent and ``ABOVE_FLOOR_DB`` above the noise.
+        prominent, ``ABOVE_FLOOR_DB`` above the noise, and no more than ``BELOW_HIGHEST_DB`` below
+        the highest bin.
 
     Notes
     -----
@@ -42,7 +46,10 @@ def find_peak_bins(levels: Float64Array, count: int) -> list[int]:
     if len(levels) < 3:
         return []
     candidates = _local_maxima(levels)
-    candidates = candidates[levels[candidates] - _floor_at(levels, candidates) >= ABOVE_FLOOR_DB]
+    least = np.maximum(
+        _floor_at(levels, candidates) + ABOVE_FLOOR_DB, levels.max() - BELOW_HIGHEST_DB
+    )
+    candidates = candidates[levels[candidates] >= least]
     order = np.argsort(-levels[candidates], kind="stable")[:_CANDIDATES]
     higher: list[int] = []
     found: list[int] = []

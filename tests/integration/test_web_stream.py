@@ -229,6 +229,13 @@ def test_pages_that_do_not_read_cost_no_memory_and_harm_no_other(start):
     asyncio.run(use())
 
 
+async def talk_until_closed(page, n_texts):
+    for _ in range(n_texts):
+        await page.say("ack", message=0)
+    while True:
+        await page.next()
+
+
 @pytest.mark.parametrize(("acknowledges", "n_texts", "code"), [(False, 0, 1013), (True, 300, 1008)])
 def test_a_page_that_breaks_the_rules_is_closed(daemon, acknowledges, n_texts, code):
     """A visible page that draws nothing, and one that floods, are closed, each with its reason."""

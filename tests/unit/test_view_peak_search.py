@@ -49,3 +49,10 @@ def test_silence_and_short_spectra_have_none():
     for n in range(3):
         assert find_peak_bins(np.zeros(n), 10) == []
     assert find_peak_bins(np.array([0.0, -50.0, 0.0]), 10) == []
+
+
+@pytest.mark.parametrize(("level", "n_peaks"), [(-99.0, 2), (-101.0, 1)])
+def test_rounding_noise_is_no_peak(level, n_peaks):
+    """More than 90 dB below the highest bin there are no peaks, however quiet all else is."""
+    levels = with_peaks(200, (50, -10.0), (150, level), floor_db=-190.0)
+    assert len(find_peak_bins(levels, 10)) == n_peaks
