@@ -4,7 +4,7 @@ All levels are maxima over the same bins and the same cells, so that each source
 value for the same time. Means are of power; those of a pyramid are of means of its values.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from spectrod.errors import SpectrodError
 from spectrod.formats.pyramid import Cells, PyramidReader
 from spectrod.text import printable
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.units import NS_PER_S
+from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
+from spectrod.units import NS_PER_S, Float32Array
 from spectrod.web.history_axis import FrequencyAxis, Pooling
 from spectrod.web.history_budget import Budget, SpentError
 from spectrod.web.history_sum import Columns, Rows, codes_of, powers_of
@@ -27,7 +27,8 @@ from spectrod.web.stored_rows import opened, read_beginning, rows_between
 
 SPANS_MAX: Final = 8
 """Empty spans of a picture that are looked up in segments: the longest."""
-ROWS_AT_ONCE: Final = 1024
+ROWS_AT_ONCE: Final = 512
+VALUES_AT_ONCE: Final = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,23 +177,52 @@ def _add_file(picture: Picture, file: StoredFile, spans: Iterable[tuple[int, int
             return None  # replaced since the scan; the next one sees it
         for begin_ns, end_ns in spans:
             low, high = begin_ns - half_ns - row_ns, end_ns - half_ns + row_ns
-            for batch in rows_between(path, stream, start, low, high):
-                _add_batch(picture.columns, pooling, batch, signal)
-                last_ns = max(last_ns or 0, batch.last_utc_ns + half_ns + row_ns // 2)
+            batches = rows_between(path, stream, start, low, high)
+            for middle_ns, values in _gathered(batches, signal, half_ns):
+                _add_rows(picture.columns, pooling, spec, middle_ns, values)
+                last_ns = max(last_ns or 0, int(middle_ns[-1]) + row_ns // 2)
     return last_ns
 
 
-def _add_batch(columns: Columns, pooling: Pooling, batch: SpectrumBatch, signal: int) -> None:
-    spec = batch.spec
-    half_ns = round(spec.row_span * 0.5e9 / spec.fs)
+def _gathered(
+    batches: Iterable[SpectrumBatch], signal: int, half_ns: int
+) -> Iterator[tuple[Int64Array, Float32Array]]:
+    """Join the rows of one signal to larger pieces: their middles [ns], and their values."""
+    times: list[Int64Array] = []
+    values: list[Float32Array] = []
+    n_rows = 0
+    for batch in batches:
+        times.append(batch.t_utc_ns + half_ns)
+        values.append(batch.values[:, signal])
+        n_rows += batch.n_frames
+        if n_rows >= ROWS_AT_ONCE or n_rows * values[0].shape[1] >= VALUES_AT_ONCE:
+            yield np.concatenate(times), np.concatenate(values)
+            times, values, n_rows = [], [], 0
+    if times:
+        yield np.concatenate(times), np.concatenate(values)
+
+
+def _add_rows(
+    columns: Columns,
+    pooling: Pooling,
+    spec: SpectrumSpec,
+    middle_ns: Int64Array,
+    values: Float32Array,
+) -> None:
+    """Add rows, the maximum and the mean of those that share a column first."""
     row_ns = round(spec.row_s * NS_PER_S)
-    for first in range(0, batch.n_frames, ROWS_AT_ONCE):
-        rows = slice(first, first + ROWS_AT_ONCE)
-        power = power_of(batch.values[rows, signal], spec)
-        mean = pooling.mean(power) if columns.with_mean else None
-        effort_s = np.full(len(power), spec.row_s)
-        greatest = pooling.greatest(codes_of(power))
-        columns.add(Rows(batch.t_utc_ns[rows] + half_ns, row_ns, effort_s, greatest, mean))
+    firsts = columns.begins(middle_ns, row_ns)
+    counts = np.diff([*firsts, len(middle_ns)])
+    lasts = firsts + counts - 1
+    # Levels and powers have the same order, so the maximum is taken before any logarithm.
+    greatest = np.fmax.reduceat(values, firsts, axis=0)
+    mean = None
+    if columns.with_mean:
+        sums = np.add.reduceat(power_of(values, spec), firsts, axis=0)
+        mean = pooling.mean(sums / counts[:, np.newaxis])
+    codes = pooling.greatest(codes_of(power_of(greatest, spec)))
+    effort_s = counts * spec.row_s
+    columns.add(Rows(middle_ns[lasts], row_ns, effort_s, codes, mean))
 
 
 def power_of(values: NDArray[np.float32], spec: SpectrumSpec) -> NDArray[np.float64]:

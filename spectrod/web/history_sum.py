@@ -205,6 +205,23 @@ class Columns:
         self._energy[columns] += np.add.reduceat(energy, firsts, axis=0)
         self._weight[columns] += np.add.reduceat(weight, firsts, axis=0)
 
+    def begins(self, middle_ns: Int64Array, length_ns: int) -> Int64Array:
+        """Return the first row of each run of rows that count alike in the same column.
+
+        Parameters
+        ----------
+        middle_ns : (rows,) int64
+            Middle of each row [ns since 1970], at least one, ascending.
+        length_ns : int
+            Time from one row to the next [ns].
+        """
+        if self.grid.column_ns < length_ns:
+            return np.arange(len(middle_ns), dtype=np.int64)
+        column = (middle_ns - self.grid.t0_ns) // self.grid.column_ns
+        is_later = middle_ns >= self.until_ns
+        is_first = (np.diff(column, prepend=column[0] - 1) != 0) | np.diff(is_later, prepend=False)
+        return np.flatnonzero(is_first).astype(np.int64)
+
     def _places(self, rows: Rows) -> tuple[Int64Array, Int64Array]:
         """Return pairs of a column and a row in it."""
         grid = self.grid
