@@ -23,11 +23,11 @@ from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
 from spectrod.formats.pyramid.cell import Cell
 from spectrod.formats.segment.writer import SegmentWriter
 from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.web.history import Answer, answer
-from spectrod.web.history_budget import Budget
-from spectrod.web.history_request import HistoryRequest
-from spectrod.web.recordings import Recordings
-from spectrod.web.ring import Ring
+from spectrod.web.history.answer import Answer, answer
+from spectrod.web.history.budget import Budget
+from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.request import HistoryRequest
+from spectrod.web.history.ring import Ring
 
 S = 10**9
 DAY_S = 86400
@@ -128,7 +128,8 @@ def bench_segments(folder: Path, minutes: int) -> list[dict[str, Any]]:
     """Answer from rows alone."""
     results = []
     for span_s in (10.0, 60.0, 256.0, 1280.0):
-        result, _ = timed(folder, minutes * 30.0, min(span_s, minutes * 30.0), 256)
+        result, got = timed(folder, minutes * 30.0, min(span_s, minutes * 30.0), 256)
+        assert got.header["sources"] == ["segment"]
         results.append({"source": "rows"} | result)
     return results
 
@@ -137,7 +138,7 @@ def main() -> None:
     """Make the recordings, and time the answers."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--days", type=int, default=30)
-    parser.add_argument("--minutes", type=int, default=45, help="of rows without a pyramid")
+    parser.add_argument("--minutes", type=int, default=30, help="of rows without a pyramid")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     results = []

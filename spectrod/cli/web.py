@@ -9,6 +9,7 @@ from pathlib import Path
 from spectrod.cli import options
 from spectrod.cli.numbers import count
 from spectrod.errors import ConfigError, UnavailableError
+from spectrod.recording.state_folder import state_folder
 from spectrod.service import caught_signals, configure_logging
 
 DEFAULT_ADDRESS = "127.0.0.1:8765"
@@ -50,6 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-clients", type=count, default=32, metavar="N", help="pages at once (%(default)s)"
     )
+    parser.add_argument(
+        "--recordings",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FOLDER",
+        help="show the past from recordings of the daemon in this folder; may be repeated "
+        "(recordings in the daemon's state folder)",
+    )
     parser.add_argument("--log-level", default="info", metavar="LEVEL", help="(%(default)s)")
     # Of `spectrod run --web`: the listening socket, and an end when standard input ends.
     parser.add_argument("--inherited-fd", type=int, default=-1, help=argparse.SUPPRESS)
@@ -88,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
         root_path=_root_path(args.root_path),
         can_control=args.control,
         clients=_clients(args.max_clients),
+        recordings=tuple(args.recordings) or (state_folder("") / "recordings",),
         server_key=args.server_key,
         key_file=args.key,
         inherited=_inherited(args.inherited_fd),

@@ -21,6 +21,9 @@ from spectrod.web.control import ControlRelay
 from spectrod.web.files import read_page
 from spectrod.web.gate import Gate
 from spectrod.web.guard import Guard, GuardLimits
+from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.ring import Ring
+from spectrod.web.history.routes import history_routes
 from spectrod.web.hub import Hub
 from spectrod.web.invitation import is_local, page_link, qr_code
 from spectrod.web.limits import Limits
@@ -53,6 +56,7 @@ class WebSettings:
         Empty, or with a slash in front and none at the end.
     can_control : bool
     clients : int
+    recordings : tuple of Path
     server_key, key_file : str or None
     inherited : socket.socket or None
         Listening socket of the process that started this one. The server ends with its standard
@@ -68,6 +72,7 @@ class WebSettings:
     root_path: str = ""
     can_control: bool = False
     clients: int = 32
+    recordings: tuple[Path, ...] = ()
     server_key: str | None = None
     key_file: str | None = None
     inherited: socket.socket | None = None
@@ -116,11 +121,14 @@ async def _serve(
         server_key=settings.server_key,
         key_file=settings.key_file,
         limits=Limits(clients=settings.clients),
-        history=False,
+        history=True,
         can_control=settings.can_control,
     )
+    ring = Ring()
+    hub.add_listener(ring.push)
+    history = history_routes(Recordings(settings.recordings), ring, lambda: dict(hub.topics))
     with _control(settings) as control:
-        services = Services(read_page(), hub, control.answer if control else None)
+        services = Services(read_page(), hub, control.answer if control else None, history)
         guard = make_app(services, gate, GuardLimits(clients=settings.clients))
         if settings.inherited is None:
             _announce(settings, gate, listener, is_tls=tls is not None)

@@ -175,7 +175,7 @@ def test_beyond_this_machine_the_link_has_the_token(tmp_path):
         # Standard output is no terminal here: it may be a log, and the token is in the file.
         assert "#" not in one.link
         token = file.read_text().strip()
-        assert one.get("/api/history", Authorization=f"Bearer {token}")[0] == 404
+        assert one.get("/api/history", Authorization=f"Bearer {token}")[0] == 400
         assert one.get("/api/history", Authorization=f"Bearer {token}x")[0] == 403
 
 

@@ -11,11 +11,11 @@ from spectrod.formats.pyramid import PyramidOptions, PyramidReader, PyramidWrite
 from spectrod.formats.segment.writer import SegmentWriter
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.units import power_to_level
-from spectrod.web.history import answer
-from spectrod.web.history_budget import AbandonedError, Budget
-from spectrod.web.history_request import HistoryRequest, parse_request
-from spectrod.web.recordings import Recordings
-from spectrod.web.ring import Ring
+from spectrod.web.history.answer import answer
+from spectrod.web.history.budget import AbandonedError, Budget
+from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.request import HistoryRequest, parse_request
+from spectrod.web.history.ring import Ring
 from spectrod.wire.headers import SpectrumHeader
 
 SPEC = SpectrumSpec(fs=1000.0, channels=2, win_length=64, hop=50, nfft=64)

@@ -11,14 +11,14 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 
 from spectrod.errors import BusyError
-from spectrod.web import history_cache, history_routes
-from spectrod.web.history import Answer
-from spectrod.web.history_axis import FrequencyAxis
-from spectrod.web.history_budget import AbandonedError
-from spectrod.web.history_cache import FRESH_S, Answers
-from spectrod.web.history_request import HistoryRequest
-from spectrod.web.recordings import Recordings
-from spectrod.web.ring import Ring
+from spectrod.web.history import cache, routes
+from spectrod.web.history.answer import Answer
+from spectrod.web.history.axis import FrequencyAxis
+from spectrod.web.history.budget import AbandonedError
+from spectrod.web.history.cache import FRESH_S, Answers
+from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.request import HistoryRequest
+from spectrod.web.history.ring import Ring
 
 QUERY = {"topic": 7, "t0": 0, "t1": 1000, "f0": 0, "f1": 100, "w": 4, "h": 5}
 AXIS = FrequencyAxis.of_bins(10.0, 20.0, 5)
@@ -64,7 +64,7 @@ async def got(app, query, headers=None, leaves=None):
 
 
 def app_of(folder, topics=dict):
-    return Starlette(routes=history_routes.history_routes(Recordings([folder]), Ring(), topics))
+    return Starlette(routes=routes.history_routes(Recordings([folder]), Ring(), topics))
 
 
 def test_refusals_have_their_status_and_their_text(tmp_path):
@@ -82,7 +82,7 @@ def test_refusals_have_their_status_and_their_text(tmp_path):
 def test_only_final_answers_may_be_cached(tmp_path, monkeypatch, is_final):
     """Final answers are immutable and have an ETag that saves sending them again."""
     monkeypatch.setattr(
-        history_routes, "answer", lambda request, *_, **__: made(request, is_final=is_final)
+        routes, "answer", lambda request, *_, **__: made(request, is_final=is_final)
     )
     app = app_of(tmp_path)
 
@@ -112,7 +112,7 @@ def test_a_client_that_leaves_cancels_its_computation(tmp_path, monkeypatch):
         ended.set()
         raise AbandonedError
 
-    monkeypatch.setattr(history_routes, "answer", slow)
+    monkeypatch.setattr(routes, "answer", slow)
     begun = threading.Event()
 
     async def leave():
@@ -187,7 +187,7 @@ def test_kept_answers_take_bounded_memory():
 
 def test_too_many_requests_are_refused(monkeypatch):
     """The number of different requests that wait is bounded."""
-    monkeypatch.setattr(history_cache, "WAITING_MAX", 2)
+    monkeypatch.setattr(cache, "WAITING_MAX", 2)
     gate = threading.Event()
 
     def compute(request, _budget):
@@ -229,4 +229,4 @@ def test_requests_are_read_from_the_address():
     """Names that are escaped in the address arrive as they were."""
     name = "tcp://127.0.0.1:5556 spec/a/b/c/"
     scope = {"type": "http", "query_string": urlencode(QUERY | {"name": name}).encode()}
-    assert history_routes.parse_request(Request(scope | {"headers": []}).query_params).name == name
+    assert routes.parse_request(Request(scope | {"headers": []}).query_params).name == name

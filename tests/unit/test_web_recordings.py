@@ -10,8 +10,8 @@ from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidWriter
 from spectrod.formats.segment.writer import SegmentWriter
 from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.web import recordings, source_folder
-from spectrod.web.recordings import RESCAN_S, Recordings
+from spectrod.web.history import recordings, source_folder
+from spectrod.web.history.recordings import RESCAN_S, Recordings
 
 SPEC = SpectrumSpec(fs=1000.0, win_length=64, hop=50, nfft=64)
 ABOUT = Description(SPEC, "pond", ("a",), "spectrod test")
@@ -19,8 +19,8 @@ BEGIN_NS = 1_777_680_000 * 10**9
 
 
 def rows(n, begin_ns=BEGIN_NS):
-    index = np.arange(n, dtype=np.int64) * SPEC.hop
-    t_ns = begin_ns + index * 10**6
+    index = (begin_ns - BEGIN_NS) // 10**6 + np.arange(n, dtype=np.int64) * SPEC.hop
+    t_ns = BEGIN_NS + index * 10**6
     values = np.full((n, 1, SPEC.n_values), 1e-6, np.float32)
     return SpectrumBatch(values, index, t_ns, t_ns, SPEC, "numpy")
 
@@ -71,6 +71,22 @@ def test_segments_have_the_times_of_their_rows(tmp_path):
     )
     assert (two.name, two.is_part, two.end_utc_ns) == ("two.spd.part", True, None)
     writer.abort()
+
+
+def test_the_end_of_a_long_file_is_found_with_few_reads(tmp_path, monkeypatch):
+    """Large records cost some scanning, not the file; without the budget, the end stays open."""
+    folder = place(tmp_path)
+    writer = SegmentWriter(folder / "long.spd", ABOUT)
+    for n in range(40):
+        writer.submit(rows(3000, BEGIN_NS + n * 150 * 10**9))
+    writer.finish()
+    size = (folder / "long.spd").stat().st_size
+    monkeypatch.setattr(source_folder, "_INDEXED_BYTES", size // 2)
+    (file,) = found(tmp_path).files("pond")
+    assert file.end_utc_ns == BEGIN_NS + 40 * 150 * 10**9
+    monkeypatch.setattr(source_folder, "_INDEXED_BYTES", 300_000)
+    (file,) = found(tmp_path).files("pond")
+    assert file.end_utc_ns is None
 
 
 def test_the_index_follows_changes_but_not_at_once(tmp_path, clock):

@@ -6,8 +6,8 @@ import pytest
 
 from spectrod.errors import ConfigError
 from spectrod.units import power_to_level
-from spectrod.web.history_sum import NOTHING, from_wire, to_wire
-from spectrod.web.ring import CELL_NS, Ring
+from spectrod.web.history.columns import NOTHING, from_wire, to_wire
+from spectrod.web.history.ring import CELL_NS, Ring
 from spectrod.wire.headers import BandsHeader, SpectrumHeader
 
 S = 10**9

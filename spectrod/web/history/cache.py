@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from spectrod.errors import BusyError
-from spectrod.web.history import Answer
-from spectrod.web.history_budget import Budget
-from spectrod.web.history_request import HistoryRequest
+from spectrod.web.history.answer import Answer
+from spectrod.web.history.budget import Budget
+from spectrod.web.history.request import HistoryRequest
 
 THREADS: Final = 2
 WAITING_MAX: Final = 64
@@ -122,7 +122,7 @@ class Answers:
         BusyError
             If too many requests wait.
         ConfigError, NotFoundError
-            See ``spectrod.web.history.answer``.
+            See ``spectrod.web.history.answer.answer``.
         """
         kept = self._kept.get(request)
         if kept is not None:

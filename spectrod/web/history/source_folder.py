@@ -5,7 +5,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from spectrod.errors import SpectrodError, StorageError
 from spectrod.formats.description import Description
@@ -17,8 +17,8 @@ from spectrod.formats.segment.series import SUFFIX
 from spectrod.output_formats import PART_SUFFIX
 from spectrod.types import SpectrumSpec
 from spectrod.units import NS_PER_S
-from spectrod.web.history_budget import Budget, SpentError
-from spectrod.web.stored_rows import last_row_utc_ns, opened, read_beginning
+from spectrod.web.history.budget import Budget, SpentError
+from spectrod.web.history.stored_rows import Beginning, last_row_utc_ns, opened, read_beginning
 
 FILES_MAX: Final = 20_000
 """Files of one folder that are indexed: the newest by the time of their last change."""
@@ -26,7 +26,7 @@ ENTRIES_MAX: Final = 100_000
 """Names that are looked at in one folder."""
 CELL_VALUES_MAX: Final = 1 << 15
 """Largest number of signals times values of a pyramid that is read: its cells have 200 kB."""
-_INDEXED_BYTES: Final = 4 << 20
+_INDEXED_BYTES: Final = 32 << 20
 """Bytes of one file that indexing reads at most."""
 _PYRAMID: Final = "pyramid"
 
@@ -50,7 +50,7 @@ class StoredFile:
     begin_utc_ns : int
         UTC of the first row's first sample [ns].
     end_utc_ns : int or None
-        UTC of the end of the last row [ns]; None while the file grows.
+        UTC of the end of the last row [ns]; None while the file grows, or if it is not known.
     """
 
     place: Place
@@ -134,11 +134,8 @@ class SourceFolder:
                 start = read_beginning(path, file)
                 if start.first is None:
                     return None
-                about, end = self._shared(start.header.description), None
-                if not name.endswith(PART_SUFFIX):
-                    row_s = row_samples(about.spec) / about.spec.fs
-                    last = last_row_utc_ns(path, file, start)
-                    end = last + round(row_s * NS_PER_S)
+                about = self._shared(start.header.description)
+                end = None if name.endswith(PART_SUFFIX) else _end_utc_ns(path, file, start)
                 return StoredFile(self._place, name, about, start.first.t_utc_ns, end)
         except (OSError, SpectrodError, SpentError):
             return None
@@ -172,6 +169,16 @@ class SourceFolder:
             rule = f"must be at most {CELL_VALUES_MAX}"
             raise StorageError(f"{folder.path}: cells of {n_values} values: {rule}")
         return Pyramid(self._place, _PYRAMID, about, about.spectrum_spec())
+
+
+def _end_utc_ns(path: Path, file: BinaryIO, start: Beginning) -> int | None:
+    """Return the end of the last row [ns]; None if finding it takes too much reading."""
+    spec = start.header.description.spec
+    try:
+        last = last_row_utc_ns(path, file, start)
+    except SpentError:
+        return None
+    return last + round(row_samples(spec) / spec.fs * NS_PER_S)
 
 
 def _segments(folder: Directory) -> list[tuple[str, _Identity]]:

@@ -13,14 +13,14 @@ from spectrod.endpoint import parse_remote
 from spectrod.errors import NotFoundError, SpectrodError
 from spectrod.text import printable
 from spectrod.units import Float32Array
-from spectrod.web.history_axis import FrequencyAxis
-from spectrod.web.history_budget import Budget, SpentError
-from spectrod.web.history_request import HistoryRequest
-from spectrod.web.history_sources import Picture, add_pyramid, add_remembered, add_segments
-from spectrod.web.history_sum import Columns, TimeGrid, to_wire
-from spectrod.web.recordings import Recordings
-from spectrod.web.ring import CELL_NS, Ring
-from spectrod.web.source_folder import Place, Pyramid, StoredFile
+from spectrod.web.history.axis import FrequencyAxis
+from spectrod.web.history.budget import Budget, SpentError
+from spectrod.web.history.columns import Columns, TimeGrid, to_wire
+from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.request import HistoryRequest
+from spectrod.web.history.ring import CELL_NS, Ring
+from spectrod.web.history.source_folder import Place, Pyramid, StoredFile
+from spectrod.web.history.sources import Picture, add_pyramid, add_remembered, add_segments
 
 PYRAMID_BYTES_MAX: Final = 256 << 20
 """Bytes of cells that one request reads at most; a picture has fewer columns otherwise."""

@@ -18,7 +18,7 @@ from spectrod.formats.segment.header import Header, decode_header
 from spectrod.formats.segment.rows import RowDecoder
 from spectrod.formats.segment.walk import Record, Walk
 from spectrod.types import SpectrumBatch
-from spectrod.web.history_budget import Budget, counted_file
+from spectrod.web.history.budget import Budget, counted_file
 
 _LINEAR_BYTES: Final = 1 << 18
 """Distance below which reading on is faster than another bisection."""
@@ -116,7 +116,10 @@ def last_row_utc_ns(path: Path, file: BinaryIO, start: Beginning) -> int:
     decoder = RowDecoder(path, start.header)
     recording = start.header.place.recording
     last = start.first.t_utc_ns if start.first else start.header.created_utc_ns
-    for record in Walk(file, _offset_before(file, start, NUMBER_MAX), recording):
+    offset = _offset_before(file, start, NUMBER_MAX)
+    for record in Walk(file, offset, recording, heads_only=True):
+        offset = record.offset if record.head.kind == Kind.ROWS else offset
+    for record in Walk(file, offset, recording):
         if record.head.kind == Kind.ROWS:
             last = decoder.decode(record, "").last_utc_ns
     return last

@@ -18,8 +18,8 @@ from spectrod.formats.directory import Directory
 from spectrod.formats.pyramid import PyramidReader
 from spectrod.output_formats import PART_SUFFIX
 from spectrod.text import printable
-from spectrod.web.history_budget import SpentError
-from spectrod.web.source_folder import Pyramid, SourceFolder, StoredFile
+from spectrod.web.history.budget import SpentError
+from spectrod.web.history.source_folder import Pyramid, SourceFolder, StoredFile
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from spectrod.formats.pyramid.cell import STEP_DB, to_codes
 from spectrod.formats.pyramid.ladder import CELLS_NS
 from spectrod.types import Int64Array
 from spectrod.units import Float32Array, Float64Array
-from spectrod.web.history_axis import NOTHING, Int16Array
+from spectrod.web.history.axis import NOTHING, Int16Array
 
 WIRE_OFFSET: Final = 32767
 """What is added to a code for the wire."""

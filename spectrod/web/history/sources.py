@@ -17,13 +17,13 @@ from spectrod.formats.pyramid import Cells, PyramidReader
 from spectrod.text import printable
 from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
 from spectrod.units import NS_PER_S, Float32Array
-from spectrod.web.history_axis import FrequencyAxis, Pooling
-from spectrod.web.history_budget import Budget, SpentError
-from spectrod.web.history_sum import Columns, Rows, codes_of, powers_of
-from spectrod.web.recordings import Recordings
-from spectrod.web.ring import Remembered
-from spectrod.web.source_folder import Pyramid, StoredFile
-from spectrod.web.stored_rows import opened, read_beginning, rows_between
+from spectrod.web.history.axis import FrequencyAxis, Pooling
+from spectrod.web.history.budget import Budget, SpentError
+from spectrod.web.history.columns import Columns, Rows, codes_of, powers_of
+from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.ring import Remembered
+from spectrod.web.history.source_folder import Pyramid, StoredFile
+from spectrod.web.history.stored_rows import opened, read_beginning, rows_between
 
 SPANS_MAX: Final = 8
 """Empty spans of a picture that are looked up in segments: the longest."""

@@ -55,7 +55,7 @@ class FrequencyAxis:
     def of_header(
         cls,
         header: SpectrumHeader | BandsHeader,
-        edges_hz: tuple[Float64Array, Float64Array] | None = None,
+        edges_hz: Float64Array | tuple[Float64Array, Float64Array] | None = None,
     ) -> Self:
         """Return the axis of a message; the edges of bands are in its description.
 
@@ -71,7 +71,8 @@ class FrequencyAxis:
             return cls.of_bins(first_hz, bin_hz, n_values)
         if edges_hz is None or any(len(edges) != n_values for edges in edges_hz):
             raise ConfigError(f"edges of bands {header.bands}: must be {n_values}")
-        return cls(*edges_hz, is_bands=True)
+        lower, upper = edges_hz
+        return cls(lower, upper, is_bands=True)
 
     def same(self, other: "FrequencyAxis") -> bool:
         """Return whether both have the same edges."""

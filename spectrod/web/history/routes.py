@@ -10,12 +10,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from spectrod.errors import BusyError, ConfigError, NotFoundError
-from spectrod.web.history import Answer, Topic, answer
-from spectrod.web.history_budget import Budget
-from spectrod.web.history_cache import Answers, Encoded
-from spectrod.web.history_request import HistoryRequest, parse_request
-from spectrod.web.recordings import Recordings
-from spectrod.web.ring import Ring
+from spectrod.web.history.answer import Answer, Topic, answer
+from spectrod.web.history.budget import Budget
+from spectrod.web.history.cache import Answers, Encoded
+from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.request import HistoryRequest, parse_request
+from spectrod.web.history.ring import Ring
 
 _FOREVER: Final = "private, max-age=31536000, immutable"
 _NEVER: Final = "no-store"

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from spectrod.types import Int64Array
 from spectrod.units import NS_PER_S, Float64Array
-from spectrod.web.history_axis import NOTHING, FrequencyAxis, Int16Array
-from spectrod.web.history_sum import codes_of, from_wire, powers_of
+from spectrod.web.history.axis import NOTHING, FrequencyAxis, Int16Array
+from spectrod.web.history.columns import codes_of, from_wire, powers_of
 from spectrod.wire.headers import BandsHeader, SpectrumHeader
 
 ROWS_BYTES_MAX: Final = 64 << 20
@@ -30,7 +30,7 @@ _BLOCKS_MIN: Final = 16
 """Blocks that fit into the memory at least, unless single rows are larger."""
 
 UInt16Array = NDArray[np.uint16]
-Edges = tuple[Float64Array, Float64Array]
+Edges = Float64Array | tuple[Float64Array, Float64Array]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ class Remembered:
     effort_s : (n,) float64
         Duration of the sound in each [s].
     greatest, mean : (n, values) int16
-        Codes of the levels, see ``spectrod.web.history_sum``.
+        Codes of the levels, see ``spectrod.web.history.columns``.
     """
 
     axis: FrequencyAxis
