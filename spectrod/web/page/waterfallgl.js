@@ -147,10 +147,9 @@ export class WaterfallGL extends Waterfall {
     const gl = this.#gl;
     const { codes, width } = this.lines;
     gl.activeTexture(gl.TEXTURE0);
-    gl.texSubImage2D(
-      ...[gl.TEXTURE_2D, 0, 0, slot, width, 1, gl.RED_INTEGER, gl.UNSIGNED_SHORT],
-      ...[codes, slot * width],
-    );
+    const format = gl.RED_INTEGER;
+    const type = gl.UNSIGNED_SHORT;
+    gl.texSubImage2D(gl.TEXTURE_2D, 0, 0, slot, width, 1, format, type, codes, slot * width);
   }
 
   compose(top) {
