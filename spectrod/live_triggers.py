@@ -204,8 +204,10 @@ class LiveTriggers:
             one.close()
 
     def _failed(self, one: LiveTrigger, error: SpectrodError) -> None:
-        _log.error("%s: triggers.%s: %s", self.source_name, one.config.name, error)
-        self._events.add("trigger.failed", f"{one.config.name}: {error}", source=self.source_name)
+        text = f"{one.config.name}: {error}"
+        about = {"about": {"source": self.source_name, "event": "trigger.failed"}}
+        _log.error("%s: triggers.%s", self.source_name, text, extra=about)
+        self._events.add("trigger.failed", text, source=self.source_name)
 
     def attach(self, taker: EventTaker) -> None:
         """See ``recording.recorders.TriggerSource``."""
@@ -223,13 +225,12 @@ class LiveTriggers:
             taker.take_event(name, first_ns, last_ns, text)
 
     def note(self, event: "TriggerEvent") -> None:
-        """Add an event to the event log."""
-        self._events.add(
-            f"trigger.{event.state}",
-            f"{event.name}: {event.text}",
-            source=self.source_name,
-            trigger=msgspec.to_builtins(event),
-        )
+        """Log an event, and add it to the event log."""
+        kind, text = f"trigger.{event.state}", f"{event.name}: {event.text}"
+        about = {"about": {"source": self.source_name, "event": kind}}
+        _log.info("%s: triggers.%s", self.source_name, text, extra=about)
+        facts = msgspec.to_builtins(event)
+        self._events.add(kind, text, source=self.source_name, trigger=facts)
 
     def facts(self) -> list[dict[str, Any]]:
         """Return the state of each trigger in built-in types; any thread."""

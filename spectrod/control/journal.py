@@ -46,4 +46,5 @@ class Journal:
             return
         of_source = f"{source}: " if source else ""
         by = f" (by {who})" if who else ""
-        _log.info("%s", f"{kind}: {of_source}{text}{by}")
+        about = {"event": kind} | ({"source": source} if source else {})
+        _log.info("%s", f"{kind}: {of_source}{text}{by}", extra={"about": about})

@@ -287,7 +287,7 @@ class Connections:
             self._counts[live.place] -= 1
 
     def _report(self, level: int, kind: str, text: str) -> None:
-        _log.log(level, "%s", text)
+        _log.log(level, "%s", text, extra={"about": {"event": kind}})
         if self._events is not None:
             self._events.add(kind, text)
 

@@ -167,6 +167,6 @@ class Listeners:
                     self._report(logging.INFO, "listen.open", f"{text}: accepts connections again")
 
     def _report(self, level: int, kind: str, text: str) -> None:
-        _log.log(level, "%s", text)
+        _log.log(level, "%s", text, extra={"about": {"event": kind}})
         if self._access.events is not None:
             self._access.events.add(kind, text)

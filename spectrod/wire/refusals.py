@@ -89,6 +89,7 @@ class Refusals:
     def _write(self, kind: Kind, count: int, who: str) -> None:
         connections = "a connection" if count == 1 else f"{count} connections in a minute"
         text = f"refused {connections} {_WORDS[kind]}" + (f": {who}" if who else "")
-        _log.warning("%s", text)
+        event = f"security.{kind}"
+        _log.warning("%s", text, extra={"about": {"event": event}})
         if self._events is not None:
-            self._events.add(f"security.{kind}", text)
+            self._events.add(event, text)

@@ -1,6 +1,7 @@
 """Triggers of spectra in running daemons: their events, recordings, and changes."""
 
 import errno
+import logging
 import os
 import time
 from itertools import pairwise
@@ -114,13 +115,16 @@ def ended(site):
     return all(one.ended for one in site.daemon.runners)
 
 
-def test_each_tone_of_a_file_is_an_event_with_its_numbers(start, tmp_path):
+def test_each_tone_of_a_file_is_an_event_with_its_numbers(start, tmp_path, caplog):
     """Each tone begins and ends once, and the events have its times, level and frequency."""
     write_bursts(tmp_path / "bursts.wav")
+    caplog.set_level(logging.INFO, "spectrod")
     site = start("bursts.wav", TONE, pace="full")
     site.await_(lambda: ended(site), "the end of the file")
     found = site.events()
     kinds = ["trigger.begun", "trigger.ended"] * 2
+    logged = [r.about for r in caplog.records if r.getMessage().startswith("mic: triggers.tone: ")]
+    assert logged == [{"source": "mic", "event": kind} for kind in kinds]
     assert [one["kind"] for one in found] == kinds
     facts = [one["trigger"] for one in found]
     assert [one["duration_s"] for one in facts[1::2]] == pytest.approx([1.5, 1.0], abs=0.128)

@@ -35,6 +35,7 @@ def test_the_first_is_reported_at_once_with_its_peer(refusals, events, caplog):
         ("security.unknown_key", "refused a connection with an unknown key: abc from 10.0.0.7")
     ]
     assert [record.getMessage() for record in caplog.records] == [events.since()[0].text]
+    assert [record.about for record in caplog.records] == [{"event": "security.unknown_key"}]
 
 
 def test_a_flood_is_reported_once_a_minute(refusals, clock, events):
