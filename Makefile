@@ -157,8 +157,8 @@ docs: $(VENV)/.group-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
-pictures: $(VENV)/.installed
-	@scripts/packages espeak-ng
+pictures: $(VENV)/.group-test
+	@scripts/packages espeak-ng chromium
 	$(BIN)/python scripts/pictures.py
 
 # --- the service

@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 SPECTROD = Path(sys.executable).with_name("spectrod")
 SENTENCE = "Every number has a unit, a reference and a test."
+PLAYED = "20260501_045500.wav"
+"""File of the dawn in which a generator runs and birds sing."""
 CALIBRATION = 'reference = "20 uPa"\nfull_scale_db = 112.0\nfull_scale = "sine"\n'
 
 
@@ -45,14 +47,22 @@ def draw_dawn(folder: Path) -> None:
     record(folder, "dawn", "third-octaves", *bands, *rows, "--f-min", "50", "--height", "240", *utc)
 
 
+def draw_page(folder: Path) -> None:
+    """Draw the page for browsers while the daemon plays a file of the dawn."""
+    script = ROOT / "scripts" / "page_picture.py"
+    run(sys.executable, script, f"dawn/{PLAYED}", PICTURES / "page.png", cwd=folder)
+
+
 def main() -> None:
     """Make all pictures."""
-    if shutil.which("espeak-ng") is None:
-        sys.exit("espeak-ng: not found; it speaks the sentence of a picture")
+    for program in ("espeak-ng", "chromium"):
+        if shutil.which(program) is None:
+            sys.exit(f"{program}: not found; make pictures installs it")
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         draw_speech(Path(folder))
         draw_dawn(Path(folder))
+        draw_page(Path(folder))
 
 
 if __name__ == "__main__":
