@@ -119,6 +119,8 @@ class _Routes:
             return body
         if not self._gate.token.matches(body.decode("latin-1").strip()):
             return _error(403, "token: wrong; open the link that the server printed")
+        # A proxy may not say that it has TLS; its browsers' pages do.
+        is_https = request.headers.get("origin", "").startswith("https:")
         response = Response(status_code=204)
         # No path: browsers take that of this request, so two servers behind a proxy keep apart.
         response.set_cookie(
@@ -126,7 +128,7 @@ class _Routes:
             self._gate.token.reveal(),
             max_age=_COOKIE_S,
             path=None,
-            secure=_visitor(request).scheme == "https",
+            secure=is_https or _visitor(request).scheme == "https",
             httponly=True,
             samesite="strict",
         )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spectrod.rate_limit import TokenBucket
@@ -87,7 +88,7 @@ class Guard:
         if scope["type"] == "websocket":
             await self._stream(scope, receive, metered, refusal)
         elif refusal is not None:
-            await _answer(_with_headers(send), refusal)
+            await _answer(_with_headers(send), refusal, is_json="/api/" in scope["path"])
         else:
             await self.app(scope, receive, _with_headers(metered))
 
@@ -147,11 +148,12 @@ def _with_headers(send: Send) -> Send:
     return send_with_headers
 
 
-async def _answer(send: Send, refusal: Refusal, prefix: str = "") -> None:
-    """Refuse with a status and a line of text, before the application or a handshake."""
-    body = f"{refusal.status} {http.HTTPStatus(refusal.status).phrase}: {refusal.why}\n".encode()
+async def _answer(send: Send, refusal: Refusal, prefix: str = "", *, is_json: bool = False) -> None:
+    """Refuse with a status and the reason, before the application or a handshake."""
+    text = f"{refusal.status} {http.HTTPStatus(refusal.status).phrase}: {refusal.why}\n"
+    body = msgspec.json.encode({"error": refusal.why}) if is_json else text.encode()
     headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-type", b"application/json" if is_json else b"text/plain; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
     ]

@@ -8,12 +8,15 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections import deque
 from pathlib import Path
 
 import pytest
 import zmq
 from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from spectrod import client
 from spectrod.errors import DeniedError
@@ -768,3 +771,36 @@ def test_the_bridge_to_mqtt_runs_confined(machine, service, free_port, broker):
     finally:
         watcher.disconnect()
         watcher.loop_stop()
+
+
+def test_the_page_runs_confined(machine, service, free_port):
+    """The page's unit is sound, needs no more access than it has, and keeps its token."""
+    unit = "spectrod-web.service"
+    assert service("is-active").strip() == "active"
+    path = f"/etc/systemd/system/{unit}"
+    assert machine.run("systemd-analyze", "verify", path).stderr == ""
+    machine.run("systemd-analyze", "security", "--offline=true", "--threshold=15", path)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    machine.path("/etc/spectrod/web.env").write_text(
+        f"SPECTROD_WEB=tcp://127.0.0.1:{free_port} --listen 127.0.0.1:{port}\n"
+    )
+    tokens = []
+    for _ in range(2):
+        machine.run("systemctl", "start", unit)
+        file = machine.path("/var/lib/private/spectrod-web/token")
+        assert file.stat().st_mode & 0o777 == 0o600
+        tokens.append(file.read_text().strip())
+        headers = {"Authorization": f"Bearer {tokens[0]}"}
+        url = f"ws://127.0.0.1:{port}/api/stream"
+        with connect(url, additional_headers=headers, compression=None) as stream:
+            for text in map(json.loads, stream):
+                if text["op"] == "topics" and text["topics"]:
+                    break
+            assert {topic["source"] for topic in text["topics"]} == {"signal"}
+            machine.run("systemctl", "stop", unit)
+            with pytest.raises(ConnectionClosed):
+                deque(stream, maxlen=0)
+        result = machine.run("systemctl", "show", "--property=Result", unit).stdout
+        assert result == "Result=success\n"
+    assert tokens[0] == tokens[1]

@@ -203,11 +203,13 @@ def test_hello_says_what_a_page_must_know_before_its_stream(server):
 
 @pytest.mark.parametrize("host", ["evil.example", "10.0.0.1", ""])
 def test_another_host_is_misdirected(server, host):
-    """A name that was rebound to this machine gets neither page nor stream."""
+    """A name that was rebound to this machine gets neither page nor stream, but a reason."""
+    assert server.get("/", host=host)[2].startswith(b"421 Misdirected Request: Host: names")
+    assert json.loads(server.get("/api/hello", host=host)[2])["error"].startswith("Host: names")
     for path in ("/", "/api/hello", "/api/history?w=1"):
         status, _, body = server.get(path, host=host)
         assert status == 421
-        assert b"421 Misdirected Request: Host: names another server; --allow-host" in body
+        assert b"Host: names another server; --allow-host NAME adds a name" in body
     if host:
         with pytest.raises(InvalidStatus) as caught, server.stream(host=host):
             pass
@@ -288,10 +290,13 @@ def test_where_browsers_need_the_token_they_exchange_it_for_a_cookie(start):
 
 
 def test_the_cookie_is_for_tls_alone_where_the_proxy_has_tls(start):
-    """A proxy on this machine is believed."""
+    """A proxy on this machine is believed; where it does not say so, the page's Origin does."""
     server = start(allow_hosts=["a.example"])
-    headers = {"host": "a.example", "origin": "https://a.example", "x_forwarded_proto": "https"}
-    assert "; Secure" in server.post("/api/token", TOKEN, **headers)[1]["set-cookie"]
+    page = {"host": "a.example", "origin": "https://a.example"}
+    for proxy in ({}, {"x_forwarded_proto": "https"}):
+        assert "; Secure" in server.post("/api/token", TOKEN, **page, **proxy)[1]["set-cookie"]
+    plain = {"host": "a.example", "origin": "http://a.example"}
+    assert "; Secure" not in server.post("/api/token", TOKEN, **plain)[1]["set-cookie"]
 
 
 def test_a_page_from_elsewhere_controls_only_with_the_token(start):
