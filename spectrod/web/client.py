@@ -58,7 +58,12 @@ class PageClient:
         self._view_generation = view.generation
         self.visible = view.visible
         self._values = None if view.values is None else frozenset(view.values)
-        wishes = [wish for wish in view.streams if self._is_known(wish, topics)]
+        most = self._limits.rows_s
+        wishes = [
+            replace(wish, rows_s=min(wish.rows_s, most))
+            for wish in view.streams
+            if self._is_known(wish, topics)
+        ]
         kept = {(wish.topic_id, wish.of) for wish in wishes}
         self._holds = {key: hold for key, hold in self._holds.items() if key in kept}
         self.streams = {wish.id: self._stream_for(wish) for wish in wishes}
@@ -112,20 +117,19 @@ class PageClient:
 
     # ---- what is sent
 
-    def take_rows(self, now_s: float) -> tuple[list[str], bytes] | None:
-        """Return the next binary message, and the texts that must come before it.
+    def take_rows(self, now_s: float) -> tuple[list[Description], bytes] | None:
+        """Return the next binary message, and what must be described before it.
 
         Returns
         -------
-        texts, message : list of str, bytes
+        descriptions, message : list of Description, bytes
             None if no row waits, or the page has not drawn enough.
         """
         if not len(self.queue) or not self.credits.may_send(now_s):
             return None
         rows = self.queue.take()
-        texts = [encode_text("stream", **one.fields) for one in _new_descriptions(rows)]
         number = self.credits.note_sent(now_s)
-        return texts, encode_rows(number, _blocks(rows), self.queue.dropped)
+        return _new_descriptions(rows), encode_rows(number, _blocks(rows), self.queue.dropped)
 
     # ---- inside
 

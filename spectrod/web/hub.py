@@ -1,6 +1,7 @@
 """The hub: daemons on one side, pages on the other, one event loop for all."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -22,7 +23,7 @@ from spectrod.web.session import PageSession
 from spectrod.web.state import event_fields, now_ms, state_fields
 from spectrod.web.topics import TopicInfo, TopicTable
 from spectrod.web.values import NewestValues, values_fields
-from spectrod.web.view import Acknowledgement, HoldReset, PageText
+from spectrod.web.view import Acknowledgement, HoldReset, PageText, View
 from spectrod.web.wanted import WantedTopics
 from spectrod.wire.headers import ValuesHeader
 from spectrod.wire.schema import EventMessage, IntervalFrame
@@ -34,6 +35,7 @@ and the lower and upper edges of bands."""
 _TICK_S = 0.1
 _TICKS_OF_MEASURED = 2
 _TICKS_OF_STATE = 10
+_LIST_S = 0.5  # least time from one list of topics to the next
 _UNDESCRIBED_S = 35.0  # descriptions come every 10 s
 _ENDED = "stopped"
 
@@ -77,11 +79,14 @@ class Hub:
         self._can_control, self._has_history = can_control, history
         self._table = TopicTable()
         self._sessions: dict[PageClient, PageSession] = {}
+        self._views: dict[PageClient, View] = {}
+        self._shown_s = -math.inf
         self._shown_by: dict[int, list[PageClient]] = {}
         self._makers: dict[int, RowMaker] = {}
         self._listeners: list[RowListener] = []
         self._values = NewestValues()
         self._listed, self._listed_version = encode_text("topics", topics=[]), 0
+        self._may_list_s = 0.0
         self._state: object = None
         self._feeds = [
             Feed(name, server_key, key_file, self._on_frame, self._on_event)
@@ -126,6 +131,7 @@ class Hub:
             await session.run()
         finally:
             del self._sessions[client]
+            self._views.pop(client, None)
             self._index()
 
     # ---- pages
@@ -152,9 +158,19 @@ class Hub:
         elif isinstance(text, HoldReset):
             client.reset_holds(text.topic_id)
         else:
-            client.set_view(text, self.topics)
-            self._index()
-            self._want(time.monotonic())
+            self._views[client] = text
+            self._show_views(time.monotonic())
+
+    def _show_views(self, now_s: float) -> None:
+        """Show the last view of each page, ten times a second at most."""
+        if not self._views or now_s - self._shown_s < _TICK_S:
+            return
+        self._shown_s = now_s
+        views, self._views = self._views, {}
+        for client, view in views.items():
+            client.set_view(view, self.topics)
+        self._index()
+        self._want(now_s)
 
     def _index(self) -> None:
         """Find the pages of each topic; forget what rows of other topics needed."""
@@ -212,11 +228,12 @@ class Hub:
     async def _tick(self) -> None:
         for tick in count():
             now_s = time.monotonic()
+            self._show_views(now_s)
             self._send_values()
             if tick % _TICKS_OF_MEASURED == 0:
                 self._send_measured()
             self._send_state(is_due=tick % _TICKS_OF_STATE == 0)
-            self._update_topics(now_s)
+            self._note_topics(now_s)
             if tick % _TICKS_OF_STATE == 0:
                 self._want(now_s)
             for session in self._sessions.values():
@@ -249,12 +266,12 @@ class Hub:
     def _state_text(self) -> str:
         return encode_text("state", **state_fields(self._feeds, len(self._sessions)))
 
-    def _update_topics(self, now_s: float) -> None:
+    def _note_topics(self, now_s: float) -> None:
         """Note described topics and those that have ended; tell pages if the list has changed."""
         for feed in self._feeds:
             self._note_described(feed, now_s)
-        if self._table.version != self._listed_version:
-            self._listed_version = self._table.version
+        if self._table.version != self._listed_version and now_s >= self._may_list_s:
+            self._listed_version, self._may_list_s = self._table.version, now_s + _LIST_S
             self._listed = encode_text("topics", topics=self._table.listed())
             self._send_all("topics", self._listed)
 

@@ -12,6 +12,7 @@ from spectrod.errors import ConfigError
 from spectrod.rate_limit import TokenBucket
 from spectrod.web.client import PageClient
 from spectrod.web.limits import Limits
+from spectrod.web.messages import encode_text
 from spectrod.web.view import PageText, parse_text
 
 BATCH_S: Final = 0.045
@@ -113,9 +114,9 @@ class PageSession:
         found = self._client.take_rows(now_s)
         if found is None:
             return
-        texts, message = found
-        for text in texts:
-            await self._websocket.send_text(text)
+        descriptions, message = found
+        for one in descriptions:  # encoded one by one, as the page takes them
+            await self._websocket.send_text(encode_text("stream", **one.fields))
         await self._websocket.send_bytes(message)
 
     async def _close(self, code: int, reason: str) -> None:

@@ -185,7 +185,7 @@ def _fields(wish: StreamWish, facts: RowFacts, lo_db: float) -> dict[str, Any]:
     """Return what a description says, but its slices and numbers."""
     lo, step = scale_of(wish.bits, lo_db)
     asked = {"id": wish.id, "of": wish.of, "statistic": wish.stat, "bits": wish.bits}
-    return asked | facts.fields() | {"lo": lo, "step": step}
+    return asked | facts.fields | {"lo": lo, "step": step}
 
 
 class _Merging:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from spectrod.grid import row_period_s
@@ -13,6 +15,7 @@ from spectrod.web.view import TOPICS_MAX
 from spectrod.wire.headers import ValuesHeader
 from spectrod.wire.schema import BandFrame, Frame, IntervalFrame, Meta
 
+_json = msgspec.json.encode
 _KINDS_OF_ROWS = ("spec", "bands")
 
 
@@ -120,7 +123,7 @@ def level_unit(unit: str) -> str:
     return unit if unit.startswith("dB") else f"dB re {unit}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RowFacts:
     """What is constant of a topic's rows, until a message of it differs.
 
@@ -142,12 +145,13 @@ class RowFacts:
     row_s: float
     half_ms: float
 
+    @cached_property
     def fields(self) -> dict[str, Any]:
-        """Return the fields of a ``stream`` text that describe the topic."""
+        """The fields of a ``stream`` text that describe the topic; the edges of bands as JSON."""
         h, axis, topic = self.header, self.axis, self.topic
         names = ("fs", "nfft", "win_length", "hop", "averaging", "averaging_frames", "window")
         more = ("enbw_hz", "ref", "cal_id", "engine", "weighting")
-        edges = None if axis.edges_hz is None else axis.edges_hz.tolist()
+        edges = None if axis.edges_hz is None else msgspec.Raw(_json(axis.edges_hz.tolist()))
         return {
             "topic_id": topic.id,
             "topic": topic.topic,

@@ -229,6 +229,20 @@ def test_pages_that_do_not_read_cost_no_memory_and_harm_no_other(start):
     asyncio.run(use())
 
 
+def test_views_are_shown_ten_times_a_second(daemon):
+    """Of views that follow each other faster the last is shown, and few of the others."""
+
+    async def use(page):
+        topic_id = await page.topic(TOPIC)
+        for k in range(50):
+            await page.view(wish(topic_id, f1=20000 + k), generation=k)
+        await page.text("stream", lambda text: text["view"] == 49)
+        shown = {text["view"] for text in page.texts if text["op"] == "stream"}
+        assert len(shown) < 25
+
+    asyncio.run(with_page(daemon, use))
+
+
 async def talk_until_closed(page, n_texts):
     for _ in range(n_texts):
         await page.say("ack", message=0)

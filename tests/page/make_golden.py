@@ -16,6 +16,7 @@ from web_rows import TOPIC, band_frame, frame
 
 from spectrod.web.client import PageClient
 from spectrod.web.limits import Limits
+from spectrod.web.messages import encode_text
 from spectrod.web.rows import RowMaker
 from spectrod.web.view import StreamWish, View
 
@@ -67,9 +68,10 @@ def make(wishes, frames, edges):
     maker = RowMaker(TOPIC)
     for one in frames:
         client.push(TOPIC.id, maker.make(one, edges))
-    texts, message = client.take_rows(0.0)
+    described, message = client.take_rows(0.0)
     descriptions = {}
-    for text in map(json.loads, texts):
+    for one in described:
+        text = json.loads(encode_text("stream", **one.fields))
         descriptions[text["id"], text["generation"]] = text
     number, rows = decode(message)
     read = [as_read(row, descriptions[row["stream"], row["generation"]], frames) for row in rows]
