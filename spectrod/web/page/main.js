@@ -6,6 +6,7 @@ import { setAttribute, setText } from "./dom.js";
 import { Fields, TopicChoice } from "./fields.js";
 import { healthGroups, showHealth } from "./health.js";
 import { showHelp } from "./help.js";
+import { History } from "./history.js";
 import { isTyping, pressKey } from "./input.js";
 import { Meters } from "./meter.js";
 import { readPrefs, writePrefs, makePrefs, zoneOf } from "./prefs.js";
@@ -29,6 +30,9 @@ const at = (id) => document.getElementById(id);
 const base = document.baseURI;
 const storage = () => localStorage;
 
+/** Different texts about the past that are shown, each once. */
+const SAID_MAX = 100;
+
 let view = makeView();
 let prefs = readPrefs(storage);
 let phase = { phase: "connecting", wait_ms: 0, why: "", needsToken: false };
@@ -45,8 +49,16 @@ const connection = new Connection({
   base,
   handlers: { text: (message) => session.text(message), rows: rowsCame, phase: phaseChanged },
 });
+const past = new History({ fetch: (...given) => fetch(...given), base });
+const saidOfPast = new Set();
+past.onnotice = (text) => {
+  if (saidOfPast.has(text) || saidOfPast.size >= SAID_MAX) return;
+  saidOfPast.add(text);
+  notice(text);
+};
 const panels = new Panels(at("plots"), {
   session,
+  past,
   change,
   act,
   view: () => view,

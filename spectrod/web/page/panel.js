@@ -152,9 +152,10 @@ export class Panel {
   /**
    * Draw what has changed.
    *
-   * @param {{view: object, now: number, colours: object, zone: string}} scene
+   * @param {{view: object, now: number, colours: object, zone: string,
+   *   past: import("./history.js").History | null}} scene `past`: null where the server has none
    */
-  draw({ view, now, colours, zone }) {
+  draw({ view, now, colours, zone, past }) {
     if (this.#stale.layout) this.#resize(view);
     this.#setAxis(view);
     this.#setLevels(view, now);
@@ -165,7 +166,9 @@ export class Panel {
     const { events } = this.#session;
     const isPaused = view.t1 !== null;
     for (const strip of this.strips) {
-      strip.draw({ newestMs, spanMs: view.span * 1000, isPaused, zone, events, colours, ratio: this.#ratio });
+      const { span, statistic } = view;
+      const scene = { newestMs, spanMs: span * 1000, statistic, past, isPaused, zone, events, colours, ratio: this.#ratio };
+      if (strip.draw(scene) && isPaused) this.#stale.trace = true;
     }
     this.#drawOverlay(view);
     this.#drawBanner(now, isPaused);
@@ -233,9 +236,10 @@ export class Panel {
 
   /** Row of the line spectrum: the newest one; in the past the waterfall's of that time. */
   #rowOf(channel, view) {
-    const { ring, trace } = channel;
-    if (view.t1 === null || ring === null || ring.length === 0) return channel.newest;
-    const row = ring.at(ring.findTime(view.t1));
+    const { trace } = channel;
+    const strip = this.strips.find((one) => one.channel === channel);
+    const row = view.t1 === null ? null : strip.rowAt(view.t1);
+    if (row === null) return channel.newest;
     return trace !== null && Math.abs(trace.tMs - row.tMs) < 50 ? trace : row;
   }
 

@@ -17,7 +17,7 @@ export class Panels {
   /**
    * @param {HTMLElement} place
    * @param {object} given `session`, `change(part of a view)`, `act(name)`, `view()`, `zone()`,
-   *   `resized()`, `forced` (renderer of the waterfalls, or null)
+   *   `resized()`, `past` (a `History`), `forced` (renderer of the waterfalls, or null)
    */
   constructor(place, given) {
     this.#place = place;
@@ -118,7 +118,10 @@ export class Panels {
   draw(view, now) {
     this.#colours ??= themeColours();
     const zone = this.#given.zone();
-    for (const panel of this.#panels) panel.draw({ view, now, colours: this.#colours, zone });
+    const { session } = this.#given;
+    const past = session.hello?.has_history ? this.#given.past : null;
+    for (const panel of this.#panels) panel.draw({ view, now, colours: this.#colours, zone, past });
+    past?.settle();
   }
 
   /** Readings of the cursors in the active panel, for the tables. */

@@ -1,13 +1,23 @@
 /** One topic's waterfall and its time scale. */
 
+import { extentOf } from "./bins.js";
 import { element, setText } from "./dom.js";
+import { columnFor, frequenciesFor } from "./history.js";
+import { JoinedRows, seamOf } from "./past.js";
 import { chooseRenderer } from "./renderer.js";
 import { drawTimeRuler } from "./ruler.js";
 import { topicTitle } from "./topics.js";
 
+/** Columns of the past that are taken at once, so that scrolling asks for them now and then only. */
+const STEP_COLUMNS = 32;
+
 /** A waterfall in a panel. */
 export class Strip {
   #ring = null;
+  #rows = new JoinedRows(null, []);
+  #joined = "";
+  #axis = null;
+  #past = null;
   #drawnTimes = "";
   #canvasHome = element("div", { class: "waterfall" });
   #times = element("canvas", { class: "times", "aria-hidden": "true" });
@@ -57,6 +67,7 @@ export class Strip {
   }
 
   setAxis(axis) {
+    this.#axis = axis;
     this.#waterfall.setAxis(axis);
   }
 
@@ -79,21 +90,52 @@ export class Strip {
   }
 
   /**
-   * Draw what has changed.
+   * Draw what has changed; return whether other rows than before are there to be looked at.
    *
-   * @param {{newestMs: number | null, spanMs: number, isPaused: boolean, zone: string,
-   *   events: import("./events.js").EventLog, colours: object, ratio: number}} scene
+   * @param {{newestMs: number | null, spanMs: number, isPaused: boolean, zone: string, statistic: string,
+   *   past: import("./history.js").History | null, events: import("./events.js").EventLog, colours: object, ratio: number}} scene
    */
   draw(scene) {
-    if (this.channel.ring !== null && this.#ring !== this.channel.ring) {
-      this.#ring = this.channel.ring;
-      this.#waterfall.rebuild(this.#ring);
-    }
-    if (scene.newestMs === null) return;
+    if (scene.newestMs === null) return false;
+    const isJoined = this.#join(scene);
     const msPerPx = scene.spanMs / this.#heightPx;
     this.#waterfall.setScroll({ newestMs: scene.newestMs, msPerPx, paused: scene.isPaused });
     this.#waterfall.draw();
     this.#drawTimes(scene);
+    return isJoined;
+  }
+
+  /** Put the past behind the live rows where the waterfall shows more than those; return whether it changed. */
+  #join({ newestMs, spanMs, statistic, past }) {
+    const { ring, info } = this.channel;
+    const seamMs = seamOf(ring);
+    const stepMs = columnFor(spanMs / this.#heightPx) * STEP_COLUMNS;
+    const t0 = Math.floor((newestMs - spanMs) / stepMs) * stepMs;
+    const t1 = Math.min(Math.ceil(newestMs / stepMs) * stepMs, seamMs);
+    const about = past === null || t0 >= t1 ? null : this.#about(info, statistic);
+    const key = about === null ? "" : [t0, t1, stepMs, spanMs, about.f0, about.f1, statistic, info.id, past.version].join();
+    if (key === this.#joined && ring === this.#ring) return false;
+    this.#joined = key;
+    this.#ring = ring;
+    this.#past = past;
+    const msPerPx = spanMs / this.#heightPx;
+    const rows = about === null ? [] : past.rows(this, about, { t0, t1, msPerPx }).rows;
+    if (about === null) past?.forget(this);
+    this.#rows = new JoinedRows(ring, rows);
+    this.#waterfall.rebuild(this.#rows);
+    return true;
+  }
+
+  /** Which part of the past to ask for, or null while the topic's frequencies are not known. */
+  #about(topic, statistic) {
+    const { description } = this.channel;
+    if (description === null || this.#axis === null) return null;
+    return { topic, ...frequenciesFor(this.#axis, extentOf(description)), statistic };
+  }
+
+  /** The row nearest to a time, of the past or live; null if there is none. */
+  rowAt(tMs) {
+    return this.#rows.nearest(tMs);
   }
 
   #drawTimes({ newestMs, spanMs, zone, events, colours, ratio }) {
@@ -110,6 +152,7 @@ export class Strip {
   }
 
   destroy() {
+    this.#past?.forget(this);
     this.#waterfall.destroy();
   }
 }

@@ -1,0 +1,218 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { columnFor, decodeHistory, frequenciesFor, History, LADDER_MS, rowsOf, TILE_COLUMNS } from "../../spectrod/web/page/history.js";
+
+const TOPIC = { id: 7, topic: "spec/pond/0/dbfs/", endpoint: "tcp://127.0.0.1:5556" };
+const ABOUT = { topic: TOPIC, f0: 0, f1: 24000, statistic: "max" };
+const SECOND = 1000;
+const TILE = SECOND * TILE_COLUMNS;
+
+/** Body of an answer; `value(n)` fills column n, null is a gap. */
+function body(changes = {}, value = (n) => n) {
+  const header = {
+    topic: TOPIC.topic, kind: "spec", unit: "dBFS", cell_ms: SECOND, t0: 0, t1: TILE, f0: 0, f1: 24000,
+    w: TILE_COLUMNS, h: 3, layers: ["max"], edges_hz: null, sources: ["ring"], left_out: [], ...changes,
+  };
+  const text = new TextEncoder().encode(JSON.stringify(header));
+  const begin = Math.ceil((4 + text.length) / 4) * 4;
+  const { w, h } = header;
+  const buffer = new ArrayBuffer(begin + 4 * w + 2 * w * h);
+  new DataView(buffer).setUint32(0, text.length, true);
+  new Uint8Array(buffer).set(text, 4);
+  const effort = new Float32Array(buffer, begin, w);
+  const values = new Uint16Array(buffer, begin + 4 * w, w * h);
+  for (let n = 0; n < w; n += 1) {
+    const what = value(n);
+    effort[n] = what === null ? 0 : header.cell_ms / 1000;
+    values.fill(what ?? 65535, n * h, (n + 1) * h);
+  }
+  return buffer;
+}
+
+/** A server that answers when told to. */
+class Server {
+  asked = [];
+  etag = 0;
+
+  fetch = (address, { signal }) =>
+    new Promise((resolve, reject) => {
+      signal.addEventListener("abort", () => reject(new Error("aborted")));
+      this.asked.push({ query: Object.fromEntries(address.searchParams), signal, resolve, reject });
+    });
+
+  async answer(n, { isFinal = true, value, status = 200, changes = {} } = {}) {
+    const { query, resolve } = this.asked[n];
+    const cell_ms = (query.t1 - query.t0) / query.w;
+    this.etag += 1;
+    const headers = new Map([["cache-control", isFinal ? "private, immutable" : "no-store"], ["etag", `${this.etag}`]]);
+    const buffer = body({ t0: Number(query.t0), t1: Number(query.t1), cell_ms, ...changes }, value);
+    resolve({ ok: status === 200, status, headers, arrayBuffer: async () => buffer, json: async () => ({ error: "no" }) });
+    await new Promise((done) => setImmediate(done));
+  }
+}
+
+function started(now = () => 0) {
+  const server = new Server();
+  const history = new History({ fetch: server.fetch, base: "http://here/page/", now });
+  const said = [];
+  history.onnotice = (text) => said.push(text);
+  return { server, history, said };
+}
+
+const times = (t0, t1, msPerPx = 1500) => ({ t0, t1, msPerPx });
+
+test("columns are the longest of the ladder that are not longer than a pixel", () => {
+  assert.equal(columnFor(1), 10);
+  assert.equal(columnFor(999), 250);
+  assert.equal(columnFor(1000), 1000);
+  assert.equal(columnFor(1e12), 86_400_000);
+  for (let n = 1; n < LADDER_MS.length; n += 1) assert.equal(LADDER_MS[n] % LADDER_MS[n - 1], 0);
+});
+
+test("frequencies to ask for cover the view, and are few different ones", () => {
+  const all = { f0: 0, f1: 24000 };
+  const seen = new Set();
+  for (let f0 = 0; f0 < 23000; f0 += 10) {
+    const { f0: low, f1: high } = frequenciesFor({ f0, f1: f0 + 1000 }, all);
+    assert.ok(low <= f0 && high >= f0 + 1000 && high - low <= 24000);
+    seen.add(`${low} ${high}`);
+  }
+  assert.ok(seen.size < 60, `${seen.size}`);
+  assert.deepEqual(frequenciesFor({ f0: -5, f1: 1e9 }, all), all);
+  const narrow = frequenciesFor({ f0: 100, f1: 110 }, all);
+  assert.ok(narrow.f1 - narrow.f0 <= 48000 / 1024);
+});
+
+test("columns become rows with the middle of their time; gaps are left out and said by the next row", () => {
+  const rows = rowsOf(decodeHistory(body({}, (n) => (n === 0 || n === 5 ? null : n))));
+  assert.equal(rows.length, TILE_COLUMNS - 2);
+  assert.deepEqual(rows.slice(0, 5).map(({ tMs, flags, values }) => [tMs, flags, values[2]]), [
+    [1500, 1, 1], [2500, 0, 2], [3500, 0, 3], [4500, 0, 4], [6500, 1, 6],
+  ]);
+  const { description } = rows[0];
+  assert.deepEqual([description.row_s, description.bits, description.first_hz, description.bin_hz], [1, 16, 4000, 8000]);
+});
+
+test("answers that are not what they say are refused with a text", () => {
+  const whole = body();
+  assert.throws(() => decodeHistory(new ArrayBuffer(3)), /a header of 0 bytes in 3/);
+  assert.throws(() => decodeHistory(whole.slice(0, 100)), /a header of \d+ bytes in 100/);
+  assert.throws(() => decodeHistory(whole.slice(0, whole.byteLength - 2)), /bytes: must be/);
+  assert.throws(() => decodeHistory(body({ w: 3 }).slice(0, -4)), /bytes: must be/);
+  assert.throws(() => decodeHistory(body({ f1: null })), /without its numbers/);
+  assert.throws(() => decodeHistory(body({ cell_ms: 0 })), /without its numbers/);
+});
+
+test("each tile of the span is asked for once, by number and name", async () => {
+  const { server, history } = started();
+  assert.deepEqual(history.rows("me", ABOUT, times(0, 2 * TILE)), { rows: [], isComplete: false });
+  history.settle();
+  history.settle();
+  assert.equal(server.asked.length, 2);
+  const { query } = server.asked[0];
+  assert.deepEqual([query.t0, query.t1, query.w, query.topic, query.layers], [`${TILE}`, `${2 * TILE}`, "256", "7", "max"]);
+  assert.equal(query.name, "tcp://127.0.0.1:5556 spec/pond/0/dbfs/");
+  await server.answer(0);
+  await server.answer(1);
+  assert.equal(history.version, 2);
+  const { rows, isComplete } = history.rows("me", ABOUT, times(1000, 2 * TILE - 1000));
+  assert.equal(isComplete, true);
+  assert.equal(rows.length, 2 * TILE_COLUMNS - 2);
+  assert.ok(rows.every(({ tMs }, n) => n === 0 || tMs < rows[n - 1].tMs), "the newest first");
+  history.settle();
+  assert.equal(server.asked.length, 2);
+});
+
+test("what is wanted no more is ended, and others are fetched instead", async () => {
+  const { server, history } = started();
+  history.rows("me", ABOUT, times(0, 10 * TILE));
+  history.settle();
+  assert.equal(server.asked.length, 3);
+  history.rows("me", ABOUT, times(20 * TILE, 21 * TILE));
+  history.settle();
+  assert.deepEqual(server.asked.map(({ signal }) => signal.aborted), [true, true, true, false]);
+  await server.answer(3);
+  assert.equal(history.size, 1);
+  history.rows("me", ABOUT, times(30 * TILE, 31 * TILE));
+  history.forget("me");
+  history.settle();
+  assert.equal(server.asked.length, 4);
+});
+
+test("a coarser tile shows until the finer one is there", async () => {
+  const { server, history } = started();
+  history.rows("me", ABOUT, times(0, TILE, 5000));
+  history.settle();
+  await server.answer(0);
+  const { rows, isComplete } = history.rows("me", ABOUT, times(0, TILE, 1000));
+  assert.equal(isComplete, false);
+  assert.equal(rows.length, 51);
+  assert.equal(rows[0].description.row_s, 5);
+});
+
+test("a tile that was made before its end is asked for again, no sooner than after some seconds", async () => {
+  let now = 0;
+  const { server, history } = started(() => now);
+  const ask = () => {
+    const found = history.rows("me", ABOUT, times(0, TILE));
+    history.settle();
+    return found;
+  };
+  ask();
+  await server.answer(0, { isFinal: false, value: (n) => (n < 100 ? n : null) });
+  assert.equal(ask().rows.length, 100);
+  now = 2999;
+  ask();
+  assert.equal(server.asked.length, 1);
+  now = 3000;
+  ask();
+  assert.equal(server.asked.length, 2);
+  await server.answer(1, { isFinal: false });
+  now = 10_000;
+  assert.equal(ask().isComplete, true);
+  assert.equal(server.asked.length, 2, "it reaches its end now");
+});
+
+test("an error is said, and tried again later", async () => {
+  let now = 0;
+  const { server, history, said } = started(() => now);
+  const ask = () => {
+    history.rows("me", ABOUT, times(0, TILE));
+    history.settle();
+  };
+  ask();
+  await server.answer(0, { status: 404 });
+  assert.deepEqual(said, ["the past: no"]);
+  now = 4999;
+  ask();
+  assert.equal(server.asked.length, 1);
+  now = 5000;
+  ask();
+  assert.equal(server.asked.length, 2);
+  await server.answer(1, { changes: { left_out: ["2 of 3 segments were not read"] } });
+  assert.deepEqual(said.slice(1), ["the past: 2 of 3 segments were not read"]);
+});
+
+test("at most 128 tiles are kept, the ones that were used last", async () => {
+  const { server, history } = started();
+  for (let n = 0; n < 140; n += 1) {
+    history.rows("me", ABOUT, times(n * TILE, (n + 1) * TILE));
+    history.settle();
+    await server.answer(n);
+  }
+  assert.equal(history.size, 128);
+  history.rows("me", ABOUT, times(139 * TILE, 140 * TILE));
+  history.settle();
+  assert.equal(server.asked.length, 140);
+  history.rows("me", ABOUT, times(0, TILE));
+  history.settle();
+  assert.equal(server.asked.length, 141);
+});
+
+test("a span of centuries wants a bounded number of tiles", () => {
+  const { server, history } = started();
+  history.rows("me", ABOUT, times(0, 4e12, 10));
+  history.settle();
+  assert.equal(server.asked.length, 3);
+});
