@@ -163,7 +163,7 @@ def _announce(settings: WebSettings, gate: Gate, listener: socket.socket, *, is_
         _log.info("the page is at %s", link)
     else:
         print(f"the page is at {link}", flush=True)
-    if is_terminal and is_shown:
+    if is_terminal and is_shown and sys.stdout.encoding.lower() == "utf-8":
         print(qr_code(link), flush=True)
     if not is_local(endpoint) and not is_tls:
         _log.warning(

@@ -8,6 +8,7 @@ from spectrod.web.origin import is_loopback
 
 _ELSEWHERE = ("192.0.2.1", 9)
 """An address that no machine has (RFC 5737): nothing is sent to it."""
+_WHITE_ON_BLACK, _RESET = "\x1b[97;40m", "\x1b[0m"
 _WILDCARDS = {"*": "", "0.0.0.0": "", "::": ""}  # noqa: S104 - recognized, not bound
 
 
@@ -38,12 +39,15 @@ def page_link(endpoint: Endpoint, port: int, *, tls: bool, token: str | None = N
 
 
 def qr_code(link: str) -> str:
-    """Return a QR code of a link for a terminal, in half blocks."""
+    """Return a QR code of a link for a terminal with UTF-8, in half blocks.
+
+    White on black whatever the terminal's colours are: not every camera reads an inverted code.
+    """
     import segno  # noqa: PLC0415 - only where a code is shown
 
     out = io.StringIO()
     segno.make(link, micro=False).terminal(out, border=2, compact=True)
-    return out.getvalue()
+    return "".join(f"{_WHITE_ON_BLACK}{line}{_RESET}\n" for line in out.getvalue().splitlines())
 
 
 def _own_address() -> str:
