@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { makeAxis } from "../../spectrod/web/page/axis.js";
-import { CODE_DROPPED, CODE_GAP, codeOf, codeTable } from "../../spectrod/web/page/levels.js";
-import { LINES_AHEAD, LineStore, rowSpan } from "../../spectrod/web/page/lines.js";
+import { CODE_DROPPED, CODE_GAP, CODE_NONE, CODE_STRIPE, codeOf, codeTable } from "../../spectrod/web/page/levels.js";
+import { LINES_AHEAD, LineStore } from "../../spectrod/web/page/lines.js";
+import { rowSpan } from "../../spectrod/web/page/rowspan.js";
 import { RowRing } from "../../spectrod/web/page/rows.js";
 import { description, random, row } from "./descriptions.js";
 
@@ -20,11 +21,12 @@ function makeLines({ newestMs = 1000, msPerPx = 20, axis: shown = axis() } = {})
   return lines;
 }
 
-/** Return the codes of the visible lines, the uppermost first. */
+/** Return the codes of the visible lines, the uppermost first; no data without its hatching. */
 function picture(lines) {
   return Array.from({ length: lines.height }, (_, y) => {
     const slot = (lines.topSlot + y) % lines.slots;
-    return [...lines.codes.subarray(slot * lines.width, (slot + 1) * lines.width)];
+    const codes = [...lines.codes.subarray(slot * lines.width, (slot + 1) * lines.width)];
+    return codes.map((value) => (value === CODE_STRIPE ? CODE_NONE : value));
   });
 }
 
@@ -130,6 +132,22 @@ for (const [what, changes] of [["dropped by the server", { flags: 8 }], ["missed
 test("a row before a set-back clock does not stretch the next one", () => {
   const span = rowSpan(flat(1, { tMs: 100 }), stream, { tMs: 5000, endMs: 5010 });
   assert.deepEqual([span.beginMs, span.endMs], [90, 110]);
+});
+
+test("no data is hatched, in one pattern over all lines that moves with them", () => {
+  const lines = makeLines();
+  lines.append(flat(0, { tMs: 910 }), stream);
+  const stripes = () =>
+    Array.from({ length: HEIGHT }, (_, y) => {
+      const slot = (lines.topSlot + y) % lines.slots;
+      const codes = lines.codes.subarray(slot * VALUES, (slot + 1) * VALUES);
+      assert.deepEqual([...new Set(codes)].sort(), [CODE_NONE, CODE_STRIPE]);
+      return codes.indexOf(CODE_STRIPE);
+    });
+  const before = stripes();
+  before.slice(1).forEach((px, y) => assert.equal(px, (before[y] + 15) % 16));
+  lines.setScroll({ newestMs: 1060, msPerPx: 20 });
+  assert.deepEqual(stripes().slice(3), before.slice(0, -3));
 });
 
 test("scrolling moves lines and keeps what they show", () => {

@@ -5,6 +5,7 @@ import {
   CODE_DROPPED,
   CODE_GAP,
   CODE_LEVEL_MAX,
+  CODE_LEVEL_MIN,
   codeOf,
   codeTable,
   levelOf,
@@ -12,10 +13,9 @@ import {
 } from "../../spectrod/web/page/levels.js";
 import {
   codeColors,
-  DROPPED_COLOR,
-  GAP_COLOR,
+  cssColour,
   makeLookup,
-  NO_DATA_COLOR,
+  MARKS,
   palettes,
   shadesOf,
 } from "../../spectrod/web/page/palette.js";
@@ -29,9 +29,9 @@ test("maps have their published ends, and _r reverses them", () => {
   assert.deepEqual(shadesOf("viridis_r"), shades.slice().reverse());
 });
 
-test("no map contains the colours of no data, gaps and dropped rows", () => {
+test("no map contains the colours of gaps and dropped rows", () => {
   for (const [name, table] of Object.entries(palettes)) {
-    for (const color of [NO_DATA_COLOR, GAP_COLOR, DROPPED_COLOR]) {
+    for (const color of Object.values(MARKS).flatMap(({ gap, dropped }) => [gap, dropped])) {
       for (let i = 0; i < 768; i += 3) {
         const distance = Math.hypot(...color.map((value, k) => value - table[i + k]));
         assert.ok(distance > 20, `${name} ${i / 3} is as ${color}`);
@@ -40,18 +40,40 @@ test("no map contains the colours of no data, gaps and dropped rows", () => {
   }
 });
 
+/** Contrast of two colours (WCAG 2.2). */
+function contrast(a, b) {
+  const linear = (value) => (value <= 10 ? value / 3294 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+  const luminance = ([r, g, b_]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b_);
+  const [dark, light] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+test("gaps and dropped rows stand out of no data, whose own hatching is faint", () => {
+  for (const { none, stripe, gap, dropped } of Object.values(MARKS)) {
+    for (const color of [gap, dropped]) assert.ok(contrast(color, none) > 3 && contrast(color, stripe) > 2);
+    assert.ok(contrast(stripe, none) > 1.3 && contrast(stripe, none) < 2);
+  }
+});
+
+test("colours of marks are CSS", () => {
+  assert.equal(cssColour(MARKS.dark.gap), "rgb(170 170 255)");
+});
+
 test("levels run through the whole map between the ends, and stay at them beyond", () => {
   const colors = codeColors("grey", -120, -20);
   const greys = [-300, -120, -70, -20.2, -20, 0].map((level) => rgb(colors[codeOf(level)])[0]);
   assert.deepEqual(greys, [0, 0, 128, 255, 255, 255]);
-  for (let code = 2; code <= CODE_LEVEL_MAX; code += 1) {
+  for (let code = CODE_LEVEL_MIN + 1; code <= CODE_LEVEL_MAX; code += 1) {
     assert.ok(rgb(colors[code])[0] >= rgb(colors[code - 1])[0]);
   }
 });
 
-test("no data and marks have their own colours", () => {
-  const colors = codeColors("magma", -100, 0);
-  assert.deepEqual([0, CODE_GAP, CODE_DROPPED].map((code) => rgb(colors[code])), [NO_DATA_COLOR, GAP_COLOR, DROPPED_COLOR]);
+test("no data and marks have their own colours, by the theme", () => {
+  for (const marks of Object.values(MARKS)) {
+    const colors = codeColors("magma", -100, 0, marks);
+    const found = [0, 1, CODE_GAP, CODE_DROPPED].map((code) => rgb(colors[code]));
+    assert.deepEqual(found, [marks.none, marks.stripe, marks.gap, marks.dropped]);
+  }
 });
 
 test("the lookup of a stream gives each value the colour of its level", () => {
@@ -61,7 +83,7 @@ test("the lookup of a stream gives each value the colour of its level", () => {
   for (let value = 1; value < 256; value += 1) {
     assert.equal(lookup[value], colors[codeOf(-127 + (value - 1) * 0.5)]);
   }
-  assert.deepEqual(rgb(lookup[0]), NO_DATA_COLOR);
+  assert.deepEqual(rgb(lookup[0]), MARKS.dark.none);
 });
 
 test("what cannot be drawn is refused by its name", () => {

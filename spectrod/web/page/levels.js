@@ -1,14 +1,17 @@
 /**
  * Levels as numbers of rows, and the page's own code for them.
  *
- * The page keeps levels as codes of 16 bits, whatever a row was sent as: 0 no data, n from 1 on
- * `CODE_LO + (n - 1) CODE_STEP`. So the greater code is the greater level, no data is below all of
- * them, and the maximum of codes is the code of the maximum. The two highest codes are marks.
+ * The page keeps levels as codes of 16 bits, whatever a row was sent as: 0 and 1 no data (and its
+ * hatching), n from 2 on `CODE_LO + (n - 2) CODE_STEP`. So the greater code is the greater level, no
+ * data is below all of them, and the maximum of codes is the code of the maximum. The two highest
+ * codes are marks.
  */
 
 export const CODE_LO = -327.67;
 export const CODE_STEP = 0.01;
 export const CODE_NONE = 0;
+export const CODE_STRIPE = 1;
+export const CODE_LEVEL_MIN = 2;
 export const CODE_LEVEL_MAX = 65533;
 export const CODE_GAP = 65534;
 export const CODE_DROPPED = 65535;
@@ -34,17 +37,17 @@ export function levelOf(description, value) {
  * Return the code of a level; levels beyond the codes are at their ends, NaN is no data.
  *
  * @param {number} level [dB]
- * @returns {number} 0 to `CODE_LEVEL_MAX`
+ * @returns {number} `CODE_NONE`, or `CODE_LEVEL_MIN` to `CODE_LEVEL_MAX`
  */
 export function codeOf(level) {
   if (Number.isNaN(level)) return CODE_NONE;
-  const code = 1 + Math.round((level - CODE_LO) / CODE_STEP);
-  return Math.min(Math.max(code, 1), CODE_LEVEL_MAX);
+  const code = CODE_LEVEL_MIN + Math.round((level - CODE_LO) / CODE_STEP);
+  return Math.min(Math.max(code, CODE_LEVEL_MIN), CODE_LEVEL_MAX);
 }
 
-/** Return the level of a code from 1 to `CODE_LEVEL_MAX` [dB]. */
+/** Return the level of a code from `CODE_LEVEL_MIN` to `CODE_LEVEL_MAX` [dB]. */
 export function levelOfCode(code) {
-  return CODE_LO + (code - 1) * CODE_STEP;
+  return CODE_LO + (code - CODE_LEVEL_MIN) * CODE_STEP;
 }
 
 const tables = new WeakMap();

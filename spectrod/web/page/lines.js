@@ -8,51 +8,22 @@
  */
 
 import { binRanges } from "./axis.js";
-import { FLAG_DROPPED, FLAG_GAP, FLAG_NEW_EPOCH } from "./decode.js";
-import { CODE_DROPPED, CODE_GAP, CODE_NONE, codeTable } from "./levels.js";
+import { CODE_GAP, CODE_NONE, CODE_STRIPE, codeTable } from "./levels.js";
+import { rowSpan } from "./rowspan.js";
 
 /** Lines above the uppermost one that are kept: rows may come before the screen gets to their time. */
 export const LINES_AHEAD = 128;
 
 const HATCH_PERIOD = 8;
 const HATCH_WIDTH = 2;
-
-/**
- * Return the time of a row on the axis, and of the hole before it.
- *
- * A row whose neighbour ends about where it begins begins exactly there, so that rounding leaves no
- * line between them.
- *
- * @param {import("./decode.js").Row} row
- * @param {object} description of its stream
- * @param {{tMs: number, endMs: number}|null} previous row before it
- * @returns {{beginMs: number, endMs: number, holeMs: number, mark: number}} `holeMs` is where the hole
- *   begins, `mark` its code, 0 if nothing is said to be missing
- */
-export function rowSpan(row, description, previous) {
-  const length = row.merged * description.row_s * 1000;
-  const endMs = row.tMs + length / 2;
-  const beginMs = row.tMs - length / 2;
-  const mark = markOf(row);
-  const before = previous !== null && previous.tMs < row.tMs ? previous.endMs : NaN;
-  if (mark !== CODE_NONE) {
-    const missingMs = (row.gapSamples / description.fs) * 1000;
-    return { beginMs, endMs, holeMs: Number.isNaN(before) ? beginMs - missingMs : before, mark };
-  }
-  const isNext = Math.abs(before - beginMs) < length;
-  return { beginMs: isNext ? before : beginMs, endMs, holeMs: beginMs, mark };
-}
-
-function markOf({ flags, missed }) {
-  if (flags & (FLAG_GAP | FLAG_NEW_EPOCH)) return CODE_GAP;
-  return flags & FLAG_DROPPED || missed > 0 ? CODE_DROPPED : CODE_NONE;
-}
+const BLANK_PERIOD = 16; // of the stripes where there is no data
 
 /** Lines of a waterfall of `width` pixels, `height` of them visible. */
 export class LineStore {
   #axis = null;
   #ranges = new WeakMap();
   #pooled = new Uint16Array(0);
+  #blank = new Uint16Array(0);
   #msPerPx = 0;
   #top = 0;
   #last = null;
@@ -80,6 +51,9 @@ export class LineStore {
     this.changed = new Uint8Array(this.slots);
     this.#lineOf = new Float64Array(this.slots);
     this.#pooled = new Uint16Array(width);
+    this.#blank = Uint16Array.from({ length: width + BLANK_PERIOD }, (_, px) =>
+      px % BLANK_PERIOD === 0 ? CODE_STRIPE : CODE_NONE,
+    );
     this.#restart();
   }
 
@@ -118,7 +92,7 @@ export class LineStore {
     if (isPast || this.#isAhead) this.#redraw();
     const from = Math.max(top + LINES_AHEAD - this.slots + 1, isPast ? -Infinity : before + LINES_AHEAD + 1);
     for (let line = from; line <= top + LINES_AHEAD; line += 1) {
-      if (this.#lineOf[this.slotOf(line)] !== line) this.#claim(line);
+      if (this.#lineOf[this.slotOf(line)] !== line) this.#empty(line);
     }
   }
 
@@ -129,11 +103,7 @@ export class LineStore {
   }
 
   #restart() {
-    this.codes.fill(CODE_NONE);
-    this.changed.fill(1);
-    for (let slot = 0; slot < this.slots; slot += 1) {
-      this.#lineOf[this.slotOf(this.#top + LINES_AHEAD - slot)] = this.#top + LINES_AHEAD - slot;
-    }
+    for (let n = 0; n < this.slots; n += 1) this.#empty(this.#top + LINES_AHEAD - n);
     this.#redraw();
   }
 
@@ -292,11 +262,17 @@ export class LineStore {
   /** Return the slot of a line, emptied if another line had it. */
   #claim(line) {
     const slot = this.slotOf(line);
-    if (this.#lineOf[slot] !== line) {
-      this.#lineOf[slot] = line;
-      this.codes.fill(CODE_NONE, slot * this.width, (slot + 1) * this.width);
-    }
+    if (this.#lineOf[slot] !== line) this.#empty(line);
     this.changed[slot] = 1;
     return slot;
+  }
+
+  /** Give a line its slot, without data: hatched, so that it is no colour of a map. */
+  #empty(line) {
+    const slot = this.slotOf(line);
+    const shift = ((-line % BLANK_PERIOD) + BLANK_PERIOD) % BLANK_PERIOD;
+    this.#lineOf[slot] = line;
+    this.codes.set(this.#blank.subarray(shift, shift + this.width), slot * this.width);
+    this.changed[slot] = 1;
   }
 }

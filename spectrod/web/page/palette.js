@@ -8,6 +8,7 @@ import {
   CODE_GAP,
   CODE_LEVEL_MAX,
   CODE_NONE,
+  CODE_STRIPE,
   codeOf,
   codeTable,
   levelOfCode,
@@ -17,12 +18,19 @@ const REVERSED = "_r";
 const SHADES = 256;
 
 /**
- * Colours that no map contains: of no data, and of the hatching where samples are missing and where
- * the server dropped rows [red, green, blue].
+ * Colours of what is no level, by the page's theme [red, green, blue]: `none` no data, hatched with
+ * `stripe`; `gap` hatches where samples are missing, `dropped` where rows are. No map contains the
+ * latter two, and none is hatched.
  */
-export const NO_DATA_COLOR = Object.freeze([0, 60, 60]);
-export const GAP_COLOR = Object.freeze([170, 170, 255]);
-export const DROPPED_COLOR = Object.freeze([255, 64, 200]);
+export const MARKS = Object.freeze({
+  light: Object.freeze({ none: [236, 237, 240], stripe: [190, 193, 200], gap: [48, 48, 240], dropped: [220, 0, 150] }),
+  dark: Object.freeze({ none: [34, 36, 42], stripe: [68, 72, 82], gap: [170, 170, 255], dropped: [255, 64, 200] }),
+});
+
+/** Return a colour of `MARKS` as CSS has it. */
+export function cssColour(rgb) {
+  return `rgb(${rgb.join(" ")})`;
+}
 
 /** Each map by name: (256 * 3,) red, green, blue, the lowest level first. */
 export const palettes = Object.freeze(
@@ -66,9 +74,10 @@ export function shadesOf(name) {
  * @param {string} name of the map
  * @param {number} lo
  * @param {number} hi above lo
+ * @param {{none: number[], stripe: number[], gap: number[], dropped: number[]}} marks see `MARKS`
  * @returns {Uint32Array} (65536,) pixels
  */
-export function codeColors(name, lo, hi) {
+export function codeColors(name, lo, hi, marks = MARKS.dark) {
   if (!(Number.isFinite(lo) && Number.isFinite(hi) && lo < hi)) {
     throw new Error(`levels from ${lo} to ${hi}: must be finite and ascending`);
   }
@@ -81,9 +90,10 @@ export function codeColors(name, lo, hi) {
     colors[code] = shades[Math.min(Math.max(shade, 0), SHADES - 1)];
   }
   colors.fill(shades[SHADES - 1], top, CODE_LEVEL_MAX + 1);
-  colors[CODE_NONE] = pixel(NO_DATA_COLOR);
-  colors[CODE_GAP] = pixel(GAP_COLOR);
-  colors[CODE_DROPPED] = pixel(DROPPED_COLOR);
+  colors[CODE_NONE] = pixel(marks.none);
+  colors[CODE_STRIPE] = pixel(marks.stripe);
+  colors[CODE_GAP] = pixel(marks.gap);
+  colors[CODE_DROPPED] = pixel(marks.dropped);
   return colors;
 }
 

@@ -94,6 +94,10 @@ export class ChosenWaterfall {
     this.#drawn.setPalette(name);
   }
 
+  setMarks(marks) {
+    this.#drawn.setMarks(marks);
+  }
+
   setScroll(scroll) {
     this.#drawn.setScroll(scroll);
   }

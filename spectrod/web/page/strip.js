@@ -4,6 +4,7 @@ import { extentOf } from "./bins.js";
 import { element, setText } from "./dom.js";
 import { columnFor, frequenciesFor } from "./history.js";
 import { JoinedRows, seamOf } from "./past.js";
+import { MARKS } from "./palette.js";
 import { chooseRenderer } from "./renderer.js";
 import { drawTimeRuler } from "./ruler.js";
 import { topicTitle } from "./topics.js";
@@ -99,6 +100,7 @@ export class Strip {
     if (scene.newestMs === null) return false;
     const isJoined = this.#join(scene);
     const msPerPx = scene.spanMs / this.#heightPx;
+    this.#waterfall.setMarks(MARKS[document.documentElement.dataset.theme] ?? MARKS.light);
     this.#waterfall.setScroll({ newestMs: scene.newestMs, msPerPx, paused: scene.isPaused });
     this.#waterfall.draw();
     this.#drawTimes(scene);

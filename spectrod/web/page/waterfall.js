@@ -3,7 +3,7 @@
  */
 
 import { LineStore } from "./lines.js";
-import { codeColors } from "./palette.js";
+import { codeColors, MARKS } from "./palette.js";
 
 /** Longest time that one `draw` spends on what can wait, for each of redrawing and painting [ms]. */
 const SLICE_MS = 8;
@@ -18,6 +18,7 @@ const SLICE_MS = 8;
 export class Waterfall {
   #levels = [-120, 0];
   #palette = "viridis";
+  #marks = MARKS.dark;
   #colors = null;
   #unpainted = false; // whether slots may have changed since all were painted
   #isComposed = false;
@@ -33,6 +34,7 @@ export class Waterfall {
     if (previous !== null) {
       this.#levels = previous.#levels;
       this.#palette = previous.#palette;
+      this.#marks = previous.#marks;
     }
   }
 
@@ -60,7 +62,7 @@ export class Waterfall {
   /** Show levels from `lo` to `hi` [dB] in the colours of the map. */
   setLevels(lo, hi) {
     if (lo === this.#levels[0] && hi === this.#levels[1]) return;
-    const colors = codeColors(this.#palette, lo, hi);
+    const colors = codeColors(this.#palette, lo, hi, this.#marks);
     this.#levels = [lo, hi];
     this.#recolor(colors);
   }
@@ -68,9 +70,16 @@ export class Waterfall {
   /** @param {string} name of a map, see palette.js */
   setPalette(name) {
     if (name === this.#palette) return;
-    const colors = codeColors(name, ...this.#levels);
+    const colors = codeColors(name, ...this.#levels, this.#marks);
     this.#palette = name;
     this.#recolor(colors);
+  }
+
+  /** @param {object} marks colours of what is no level: one of `MARKS` in palette.js */
+  setMarks(marks) {
+    if (marks === this.#marks) return;
+    this.#marks = marks;
+    this.#recolor(codeColors(this.#palette, ...this.#levels, marks));
   }
 
   #recolor(colors) {
@@ -124,7 +133,7 @@ export class Waterfall {
     const { lines } = this;
     if (!lines.isReady) return false;
     if (this.#colors === null) {
-      this.#colors = codeColors(this.#palette, ...this.#levels);
+      this.#colors = codeColors(this.#palette, ...this.#levels, this.#marks);
       this.paintColors(this.#colors);
     }
     lines.work(performance.now() + SLICE_MS, () => performance.now());

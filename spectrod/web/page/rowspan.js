@@ -1,0 +1,37 @@
+/**
+ * Which time a row takes on the time axis, and which is missing before it.
+ */
+
+import { FLAG_DROPPED, FLAG_GAP, FLAG_NEW_EPOCH } from "./decode.js";
+import { CODE_DROPPED, CODE_GAP, CODE_NONE } from "./levels.js";
+
+/**
+ * Return the time of a row on the axis, and of the hole before it.
+ *
+ * A row whose neighbour ends about where it begins begins exactly there, so that rounding leaves no
+ * line between them.
+ *
+ * @param {import("./decode.js").Row} row
+ * @param {object} description of its stream
+ * @param {{tMs: number, endMs: number}|null} previous row before it
+ * @returns {{beginMs: number, endMs: number, holeMs: number, mark: number}} `holeMs` is where the hole
+ *   begins, `mark` its code, 0 if nothing is said to be missing
+ */
+export function rowSpan(row, description, previous) {
+  const length = row.merged * description.row_s * 1000;
+  const endMs = row.tMs + length / 2;
+  const beginMs = row.tMs - length / 2;
+  const mark = markOf(row);
+  const before = previous !== null && previous.tMs < row.tMs ? previous.endMs : NaN;
+  if (mark !== CODE_NONE) {
+    const missingMs = (row.gapSamples / description.fs) * 1000;
+    return { beginMs, endMs, holeMs: Number.isNaN(before) ? beginMs - missingMs : before, mark };
+  }
+  const isNext = Math.abs(before - beginMs) < length;
+  return { beginMs: isNext ? before : beginMs, endMs, holeMs: beginMs, mark };
+}
+
+function markOf({ flags, missed }) {
+  if (flags & (FLAG_GAP | FLAG_NEW_EPOCH)) return CODE_GAP;
+  return flags & FLAG_DROPPED || missed > 0 ? CODE_DROPPED : CODE_NONE;
+}
