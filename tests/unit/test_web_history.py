@@ -312,7 +312,11 @@ def test_a_long_span_of_segments_answers_with_the_newest_that_it_may_read(tmp_pa
     assert empty[:20].any()
     for budget, rule in (
         (Budget(files=1), "1 of 2 segments were not read: at most 64 files a request"),
-        (Budget(time_s=-1.0), "2 of 2 segments were not read: at most 1 s a request"),
+        (Budget(time_s=-1.0), "2 of 2 segments were not read: at most 5 s a request"),
+        (
+            Budget(cpu_s=-1.0),
+            "2 of 2 segments were not read: at most 1 s of processor time a request",
+        ),
     ):
         got = answered(asked(0, 40, 40), tmp_path, budget=budget)
         assert got.header["left_out"] == [rule]

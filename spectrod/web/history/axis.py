@@ -130,6 +130,11 @@ class Pooling:
     ----------
     source, target : FrequencyAxis
         Axes before and after.
+
+    Attributes
+    ----------
+    span : slice
+        The source's values that count; the methods take only these.
     """
 
     def __init__(self, source: FrequencyAxis, target: FrequencyAxis) -> None:
@@ -140,7 +145,9 @@ class Pooling:
         stop = np.searchsorted(source.lower, target.upper - slack, side="left")
         self._found = np.flatnonzero(stop > first)
         self._n_values = len(target)
-        self._first, self._stop = first[self._found], stop[self._found]
+        found = self._found
+        self.span = slice(int(first[found[0]]), int(stop[found[-1]])) if found.size else slice(0, 0)
+        self._first, self._stop = first[found] - self.span.start, stop[found] - self.span.start
         self._is_single = bool((self._stop - self._first == 1).all())
         # reduceat reduces between pairs of indices, of which the even results are the wanted ones.
         self._pairs = np.stack([self._first, self._stop], axis=1).ravel()
@@ -150,7 +157,7 @@ class Pooling:
 
         Parameters
         ----------
-        codes : (rows, source values) int16
+        codes : (rows, values of span) int16
             Levels; ``NOTHING`` where a value is missing.
 
         Returns
@@ -170,7 +177,7 @@ class Pooling:
 
         Parameters
         ----------
-        power : (rows, source values) float64
+        power : (rows, values of span) float64
             Powers.
 
         Returns

@@ -4,7 +4,6 @@ import io
 import os
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
@@ -12,8 +11,10 @@ FILES_MAX: Final = 64
 """Segments that one request opens at most."""
 BYTES_MAX: Final = 256 << 20
 """Bytes of segments that one request reads at most."""
-TIME_MAX_S: Final = 1.0
-"""Time that one request reads segments for at most [s]."""
+CPU_MAX_S: Final = 1.0
+"""Processor time that one request takes at most [s]."""
+TIME_MAX_S: Final = 5.0
+"""Time that one request takes at most, also where the disk or the machine is busy [s]."""
 _BUFFER_BYTES: Final = 1 << 16
 
 
@@ -33,27 +34,29 @@ class Budget:
     ----------
     files, n_bytes : int
         Remaining files and bytes.
-    time_s : float
-        Time from now on [s].
-    clock : callable
-        Monotonic seconds.
+    cpu_s, time_s : float
+        Processor time of the thread that uses it, and time, from its start on [s].
     cancelled : threading.Event
         Set when nobody waits for the result any more.
     """
 
     files: int = FILES_MAX
     n_bytes: int = BYTES_MAX
+    cpu_s: float = CPU_MAX_S
     time_s: float = TIME_MAX_S
-    clock: Callable[[], float] = time.monotonic
     cancelled: threading.Event = field(default_factory=threading.Event)
+    _begin_cpu_s: float = field(init=False)
     _begin_s: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.start()
 
     def start(self) -> None:
-        """Begin to count the time; raise AbandonedError if the request was cancelled."""
-        self._begin_s = self.clock()
+        """Begin to count the times; raise AbandonedError if the request was cancelled.
+
+        Called by the thread that uses it.
+        """
+        self._begin_cpu_s, self._begin_s = time.thread_time(), time.monotonic()
         self.check()
 
     def check(self) -> None:
@@ -74,7 +77,9 @@ class Budget:
         self.n_bytes -= n_bytes
         if self.n_bytes < 0:
             raise SpentError(f"at most {BYTES_MAX >> 20} MiB a request")
-        if self.clock() - self._begin_s > self.time_s:
+        if time.thread_time() - self._begin_cpu_s > self.cpu_s:
+            raise SpentError(f"at most {CPU_MAX_S:g} s of processor time a request")
+        if time.monotonic() - self._begin_s > self.time_s:
             raise SpentError(f"at most {TIME_MAX_S:g} s a request")
 
 

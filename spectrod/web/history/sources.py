@@ -113,8 +113,10 @@ def _levels(reader: PyramidReader, columns: Columns) -> tuple[list[tuple[int, in
 
 
 def _add_cells(columns: Columns, pooling: Pooling, cells: Cells, cell_ns: int, signal: int) -> None:
-    greatest = pooling.greatest(cells.greatest[:, signal])
-    mean = pooling.mean(powers_of(cells.mean[:, signal])) if columns.with_mean else None
+    greatest = pooling.greatest(cells.greatest[:, signal, pooling.span])
+    mean = (
+        pooling.mean(powers_of(cells.mean[:, signal, pooling.span])) if columns.with_mean else None
+    )
     middle_ns = cells.begin_utc_ns + cell_ns // 2
     columns.add(Rows(middle_ns, cell_ns, cells.effort_s, greatest, mean))
 
@@ -178,22 +180,22 @@ def _add_file(picture: Picture, file: StoredFile, spans: Iterable[tuple[int, int
         for begin_ns, end_ns in spans:
             low, high = begin_ns - half_ns - row_ns, end_ns - half_ns + row_ns
             batches = rows_between(path, stream, start, low, high)
-            for middle_ns, values in _gathered(batches, signal, half_ns):
+            for middle_ns, values in _gathered(batches, signal, pooling.span, half_ns):
                 _add_rows(picture.columns, pooling, spec, middle_ns, values)
                 last_ns = max(last_ns or 0, int(middle_ns[-1]) + row_ns // 2)
     return last_ns
 
 
 def _gathered(
-    batches: Iterable[SpectrumBatch], signal: int, half_ns: int
+    batches: Iterable[SpectrumBatch], signal: int, span: slice, half_ns: int
 ) -> Iterator[tuple[Int64Array, Float32Array]]:
-    """Join the rows of one signal to larger pieces: their middles [ns], and their values."""
+    """Join some values of one signal to larger pieces: middles of rows [ns], and values."""
     times: list[Int64Array] = []
     values: list[Float32Array] = []
     n_rows = 0
     for batch in batches:
         times.append(batch.t_utc_ns + half_ns)
-        values.append(batch.values[:, signal])
+        values.append(batch.values[:, signal, span])
         n_rows += batch.n_frames
         if n_rows >= ROWS_AT_ONCE or n_rows * values[0].shape[1] >= VALUES_AT_ONCE:
             yield np.concatenate(times), np.concatenate(values)
@@ -242,8 +244,8 @@ def add_remembered(picture: Picture, found: Iterable[Remembered]) -> None:
         picture.budget.check()
         if pooling is None or part.axis is not own:
             own, pooling = part.axis, Pooling(part.axis, picture.axis)
-        mean = pooling.mean(powers_of(part.mean)) if columns.with_mean else None
-        greatest = pooling.greatest(part.greatest)
+        mean = pooling.mean(powers_of(part.mean[:, pooling.span])) if columns.with_mean else None
+        greatest = pooling.greatest(part.greatest[:, pooling.span])
         columns.add(Rows(part.middle_ns, part.length_ns, part.effort_s, greatest, mean))
         until_ns = max(until_ns, int(part.middle_ns.max()) + part.length_ns // 2)
     columns.end_source(until_ns)
