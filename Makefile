@@ -104,12 +104,17 @@ examples/node_modules/.installed: examples/package-lock.json
 	@cd examples && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
+tests/browser/node_modules/.installed: tests/browser/package-lock.json
+	@scripts/packages node=nodejs npm=npm
+	@cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
 test: test-needs
 	$(PYTEST) $(or $(ARGS),$(PARALLEL) -m "not ($(REST))")
 
 # Exactly the tests that `test` leaves out; without root, less those that need it. In order of their files:
 # those with the fewest tests, which pytest-xdist would run last, take the longest here.
-test-rest: test-needs $(BIN)/promtool
+test-rest: test-needs $(BIN)/promtool tests/browser/node_modules/.installed
 	@$(if $(ROOT),,echo "not root: the tests under a real systemd are left out")
 	$(PYTEST) $(PARALLEL) --no-loadscope-reorder -m "($(REST)) and not alone$(if $(ROOT),, and not systemd)"
 	$(PYTEST) -m "alone$(if $(ROOT),, and not systemd)"
@@ -246,5 +251,5 @@ container:
 	buildah build --file packaging/Containerfile --tag spectrod $(BUILDARGS) .
 
 clean:
-	rm -rf $(VENV) examples/node_modules build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) examples/node_modules tests/browser/node_modules build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find spectrod spectrod_bench tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -108,9 +108,9 @@ test("a bar shows 80 dB below a top that only rises, by tens", () => {
 test("the table of cursors has both and their difference; what is not exact says so", () => {
   const readings = [{ hz: 440, level: -20, isExact: true }, { hz: 880, level: -50, isExact: false }];
   assert.deepEqual(cursorRows(readings, "dBFS", 1), [
-    ["A", "440 Hz", "-20.0 dBFS", "A4 0 ct"],
-    ["B", "880 Hz", "≈ -50.0 dBFS", "A5 0 ct"],
-    ["B − A", "440 Hz", "-30.0 dB", "1.000 octaves"],
+    ["A", "440.0 Hz", "-20.0 dBFS", "A4 0 ct"],
+    ["B", "880.0 Hz", "≈ -50.0 dBFS", "A5 0 ct"],
+    ["B − A", "440.0 Hz", "-30.0 dB", "1.000 octaves"],
   ]);
 });
 
@@ -165,7 +165,7 @@ test("the token is posted once, in the body; a wrong one and a silent server are
 
 test("a refusal of the daemon reaches the person with its reason", async () => {
   const fetch = async () => ({ ok: false, status: 409, json: async () => ({ error: "recording night: already there" }) });
-  await assert.rejects(askDaemon("record.start", {}, "http://here/", fetch), /^Error: recording night: already there$/);
+  await assert.rejects(askDaemon({ method: "record.start", params: {} }, "http://here/", fetch), /^Error: recording night: already there$/);
   const broken = async () => ({ ok: false, status: 502, json: () => Promise.reject(new SyntaxError("x")) });
-  await assert.rejects(askDaemon("pause", {}, "http://here/", broken), /^Error: HTTP status 502$/);
+  await assert.rejects(askDaemon({ method: "pause", params: {} }, "http://here/", broken), /^Error: HTTP status 502$/);
 });

@@ -10,16 +10,17 @@ const ACTIONS = Object.freeze([
 ]);
 
 /**
- * Ask the daemon for something.
+ * Ask a daemon for something.
  *
+ * @param {{method: string, params: object, endpoint: string}} request `endpoint` as in the list of topics
  * @returns {Promise<any>} its result
  * @throws {Error} with the daemon's or the server's reason, for a person
  */
-export async function askDaemon(method, params, base, fetch = globalThis.fetch) {
+export async function askDaemon({ method, params, endpoint }, base, fetch = globalThis.fetch) {
   const answer = await fetch(new URL("api/control", base).href, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ method, params }),
+    body: JSON.stringify({ method, params, endpoint }),
   });
   const found = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Error(found.error ?? `HTTP status ${answer.status}`);
@@ -33,23 +34,24 @@ export class Control {
 
   /**
    * @param {{buttons: HTMLElement, answer: HTMLElement}} places
-   * @param {{base: string, source: () => string}} given `source`: name of the source in the first panel
+   * @param {{base: string, topic: () => object | null}} given `topic`: the one in the first panel
    */
-  constructor({ buttons, answer }, { base, source }) {
+  constructor({ buttons, answer }, { base, topic }) {
     this.#answer = answer;
     this.#buttons = ACTIONS.map((action) => {
       const button = element("button", { type: "button" }, action.label);
-      button.addEventListener("click", () => this.#ask(action, base, source()));
+      button.addEventListener("click", () => this.#ask(action, base, topic()));
       return button;
     });
     buttons.append(...this.#buttons);
   }
 
-  async #ask({ method, done }, base, source) {
+  async #ask({ method, done }, base, topic) {
+    if (topic === null) return;
     this.#busy(true);
-    const params = method === "record.stop" ? {} : { source };
+    const params = method === "record.stop" ? {} : { source: topic.source };
     try {
-      await askDaemon(method, params, base);
+      await askDaemon({ method, params, endpoint: topic.endpoint }, base);
       setText(this.#answer, done);
     } catch (error) {
       setText(this.#answer, `not done: ${error.message}`);

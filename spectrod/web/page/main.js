@@ -260,7 +260,7 @@ function listen() {
 async function start() {
   applyTheme(prefs.theme);
   watchTheme(() => panels.restyle());
-  new Control({ buttons: at("control-buttons"), answer: at("control-answer") }, { base, source: () => session.channels[0]?.info.source ?? "" });
+  new Control({ buttons: at("control-buttons"), answer: at("control-answer") }, { base, topic: () => session.channels[0]?.info ?? null });
   const failed = await useLinkToken(base);
   if (failed !== "") notice(failed);
   view = parseFragment(location.hash);

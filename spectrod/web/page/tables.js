@@ -45,14 +45,14 @@ export function peakRows(channels) {
 export function cursorRows(readings, unit, binHz) {
   const rows = readings.map(({ hz, level, isExact }, k) => [
     "AB"[k],
-    formatHertz(hz, binHz),
+    formatHertz(hz, binHz / 10),
     `${isExact ? "" : "≈ "}${formatLevel(level, unit)}`,
     noteName(hz),
   ]);
   if (readings.length < 2) return rows;
   const { hz, octaves, level } = difference(readings);
   const interval = Number.isNaN(octaves) ? "" : `${octaves.toFixed(3)} octaves`;
-  return [...rows, ["B − A", formatHertz(hz, binHz), formatLevel(level, "dB"), interval]];
+  return [...rows, ["B − A", formatHertz(hz, binHz / 10), formatLevel(level, "dB"), interval]];
 }
 
 /** Rows of the table of the band's level: the server's measurements of unpooled power. */

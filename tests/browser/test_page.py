@@ -1,0 +1,438 @@
+"""The page in Chromium, with the real server and a real daemon behind it."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
+
+HERE = Path(__file__).parent
+TIMEOUT_MS = 20_000
+
+# Bins of 10 Hz: a tone of 1 kHz lies on one, and reads exactly.
+CONFIG = """
+[sources.mic]
+uri = "signal:sine,1000,-20"
+[sources.pair]
+uri = "signal:pink,-30"
+channels = 2
+channel_names = ["left", "right"]
+[analysis]
+win_length = 4800
+nfft = 4800
+hop = 1200
+[levels.meter]
+quantities = ["LAeq"]
+interval_s = 0.25
+sources = ["mic"]
+[publish]
+endpoints = ["{endpoint}"]
+[engine]
+engine = "numpy"
+"""
+MIC, LEFT, RIGHT = "spec/mic/0/dbfs/", "spec/pair/left/dbfs/", "spec/pair/right/dbfs/"
+
+
+# A copy is read: reading a canvas again and again makes the browser draw it in another way.
+READ_LINE = """y => {
+  const canvas = document.querySelector(".waterfall canvas");
+  const copy = new OffscreenCanvas(canvas.width, 1);
+  const context = copy.getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, 0, -Math.round(y * devicePixelRatio));
+  return context.getImageData(0, 0, canvas.width, 1).data;
+}"""
+
+
+# Conditions to wait for are functions: a bare expression would be evaluated in the page, whose
+# Content-Security-Policy forbids that.
+
+
+class Daemon:
+    """A daemon that can be killed and started again."""
+
+    def __init__(self, folder):
+        self.endpoint = f"ipc://{folder}/spectrum.ipc"
+        self._folder = folder
+        self._config = folder / "spectrod.toml"
+        self._config.write_text(CONFIG.format(endpoint=self.endpoint))
+        self._process = None
+
+    def start(self):
+        command = [sys.executable, "-m", "spectrod", "run", "--config", str(self._config)]
+        environment = os.environ | {
+            "XDG_RUNTIME_DIR": str(self._folder),
+            "STATE_DIRECTORY": str(self._folder),
+        }
+        self._process = subprocess.Popen(
+            [*command, "--show", "none", "--log-level", "error"],
+            env=environment,
+            stderr=subprocess.PIPE,
+        )
+
+    def kill(self):
+        self._process.send_signal(signal.SIGKILL)
+        self._process.communicate()
+
+
+@contextlib.contextmanager
+def served(endpoint):
+    """Run ``spectrod web``; yield the page's address."""
+    command = [sys.executable, "-m", "spectrod", "web", endpoint, "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("the page is at "), line
+        yield line.split()[-1].partition("#")[0]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    daemon = Daemon(tmp_path_factory.mktemp("page"))
+    daemon.start()
+    try:
+        with served(daemon.endpoint) as address:
+            yield address
+    finally:
+        daemon.kill()
+
+
+class Tab:
+    """The page in a tab, which notes errors and requests to elsewhere."""
+
+    def __init__(self, context, address):
+        self.page = context.new_page()
+        self.page.set_default_timeout(TIMEOUT_MS)
+        self._address = address
+        self.problems = []
+        host = urlsplit(address).netloc
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on(
+            "console",
+            lambda said: (
+                self.problems.append(said.text) if said.type in {"error", "warning"} else None
+            ),
+        )
+        self.page.on(
+            "request",
+            lambda asked: (
+                None
+                if urlsplit(asked.url).netloc == host or asked.url.startswith(("data:", "blob:"))
+                else self.problems.append(f"request to {asked.url}")
+            ),
+        )
+
+    def open(self, fragment=f"v=1&topic={MIC}", *, waits=True):
+        self.page.goto("about:blank")
+        self.page.goto(f"{self._address}#{fragment}")
+        if waits:
+            self.page.locator(".panel").first.wait_for()
+            self.page.wait_for_function("() => document.querySelector('.banner').hidden")
+
+    def row_of(self, table, text):
+        """Return the texts of the first row of a table that has a text in it."""
+        row = self.page.locator(f"#{table} tbody tr", has_text=text).first
+        row.wait_for()
+        return row.locator("td").all_inner_texts()
+
+    def fragment(self):
+        return self.page.evaluate("location.hash")
+
+    def focus_plot(self):
+        self.page.locator(".surface").first.focus()
+
+    def brightest_column(self, y_css):
+        """Return the brightest column of the waterfall at a height, and its width [device px]."""
+        return self.page.evaluate(
+            f"""y => {{
+              const data = ({READ_LINE})(y);
+              const light = Array.from({{ length: data.length / 4 }}, (_, x) => data[4 * x + 1]);
+              const best = Math.max(...light);
+              const first = light.indexOf(best);
+              return [(first + light.lastIndexOf(best)) / 2, light.length];
+            }}""",
+            y_css,
+        )
+
+    def pixel_of(self, hertz, kind, f0, f1):
+        """Return where the axis module puts a frequency [device px]."""
+        return self.page.evaluate(
+            """async ([hertz, kind, f0, f1]) => {
+              const { makeAxis } = await import("./page/axis.js");
+              const { width } = document.querySelector(".waterfall canvas");
+              return makeAxis({ kind, f0, f1, width }).toPixel(hertz);
+            }""",
+            [hertz, kind, f0, f1],
+        )
+
+
+@pytest.fixture
+def tab(chromium, address):
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    tab = Tab(context, address)
+    yield tab
+    context.close()
+    assert tab.problems == []
+
+
+def wait_for_rows(tab, y_css):
+    """Wait until the waterfall has scrolled to a height."""
+    tab.page.wait_for_function(f"y => new Set(({READ_LINE})(y)).size > 8", arg=y_css)
+
+
+@pytest.mark.parametrize(("kind", "f0"), [("linear", 0), ("log", 10)])
+def test_a_tone_is_in_its_column_and_reads_its_level(tab, kind, f0):
+    """1 kHz of -20 dBFS is drawn within a pixel of its place, and a click there reads both."""
+    tab.open(f"v=1&topic={MIC}&axis={kind}&peaks=1")
+    wait_for_rows(tab, 10)
+    expected = tab.pixel_of(1000, kind, f0, 24000)
+    column, width = tab.brightest_column(10)
+    bin_width = tab.pixel_of(1010, kind, f0, 24000) - expected
+    assert abs(column + 0.5 - expected) <= max(1.0, bin_width / 2), (column, expected, width)
+    box = tab.page.locator(".surface").bounding_box()
+    tab.page.mouse.click(box["x"] + expected, box["y"] + 40)
+    tab.page.locator("#cursors td", has_text="-20.0 dBFS").first.wait_for()
+    cells = tab.row_of("cursors", "A")
+    assert cells[:2] == ["A", "1.000 kHz"]
+    assert "-20.0 dBFS" in cells[2]
+
+
+def test_zooming_and_panning_by_wheel_drag_and_keys(tab):
+    """The wheel keeps the frequency under it, dragging moves it along, Home shows all again."""
+    tab.open(f"v=1&topic={MIC}&axis=linear")
+    box = tab.page.locator(".surface").bounding_box()
+    place = box["width"] / 4
+    tab.page.mouse.move(box["x"] + place, box["y"] + 40)
+    before = tab.page.locator(".readout").inner_text().split("  ")[0]
+    tab.page.mouse.wheel(0, -300)
+    tab.page.wait_for_function("() => location.hash.includes('&f=')")
+    f0, f1 = (float(part) for part in tab.fragment().split("&f=")[1].split("&")[0].split(":"))
+    assert f0 + (f1 - f0) / 4 == pytest.approx(6000, abs=30), before
+    tab.page.mouse.down()
+    tab.page.mouse.move(box["x"] + place + 100, box["y"] + 40, steps=5)
+    tab.page.mouse.up()
+    tab.page.wait_for_function("f0 => !location.hash.includes(`&f=${f0}`)", arg=f"{f0:g}")
+    moved = float(tab.fragment().split("&f=")[1].split(":")[0])
+    assert moved == pytest.approx(f0 - 100 / box["width"] * (f1 - f0), rel=1e-3)
+    tab.focus_plot()
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.wait_for_function(
+        "low => Number(location.hash.split('&f=')[1].split(':')[0]) > low", arg=moved
+    )
+    tab.page.keyboard.press("Home")
+    tab.page.wait_for_function("() => !location.hash.includes('&f=')")
+
+
+def test_pause_stops_the_picture_and_live_goes_on(tab):
+    """Space stops the waterfall, though rows go on coming; End shows the newest rows again."""
+    tab.open()
+    wait_for_rows(tab, 10)
+    tab.focus_plot()
+    tab.page.keyboard.press("Space")
+    tab.page.locator(".banner", has_text="paused").wait_for()
+    assert tab.page.locator("#pause").get_attribute("aria-pressed") == "true"
+    picture = "document.querySelector('.times').toDataURL()"
+    stopped = tab.page.evaluate(picture)
+    number = "performance.getEntriesByType('mark').length"
+    tab.page.evaluate("setTimeout(() => performance.mark('later'), 1500)")
+    tab.page.wait_for_function(f"() => {number} > 0")
+    assert tab.page.evaluate(picture) == stopped
+    tab.page.keyboard.press("End")
+    tab.page.locator(".banner", has_text="paused").wait_for(state="hidden")
+    tab.page.wait_for_function(f"old => {picture} !== old", arg=stopped)
+
+
+def test_holds_are_asked_for_and_reset(tab):
+    """M asks the server for the maxima, R starts them again, and the legend says what is drawn."""
+    sent = []
+
+    def watch(socket):
+        # Playwright wraps what it calls, which a built-in method does not take.
+        socket.on("framesent", lambda data: sent.append(data))  # noqa: PLW0108
+
+    tab.page.on("websocket", watch)
+    tab.open(f"v=1&topic={LEFT}")
+    tab.focus_plot()
+    tab.page.keyboard.press("m")
+    tab.page.locator(".legend", has_text="maximum").wait_for()
+    tab.page.keyboard.press("r")
+    tab.page.wait_for_function("() => location.hash.includes('hold=max')")
+    texts = [json.loads(text) for text in sent if isinstance(text, str)]
+    asked = [text for text in texts if text["op"] == "view"][-1]
+    assert [stream["of"] for stream in asked["streams"]] == ["rows", "rows", "max"]
+    topic_id = asked["streams"][0]["topic_id"]
+    assert {"op": "reset", "topic_id": topic_id} in texts
+    tab.page.keyboard.press("m")
+    tab.page.locator(".legend", has_text="maximum").wait_for(state="hidden")
+
+
+def test_the_address_brings_the_same_view_back(tab):
+    """After loading the address again the view is what it was, to the last field."""
+    fragment = (
+        f"v=1&topic={MIC}&topic={LEFT}&layout=over&axis=mel&f=100:5000&db=-90:-10&map=magma"
+        "&stat=mean&span=12&split=55&hold=max,min&c=1000,2000&band=900:1100"
+    )
+    tab.open(fragment)
+    tab.page.locator("#band td", has_text="900.0 Hz to 1.100 kHz").first.wait_for()
+    assert tab.page.locator(".panel").count() == 1
+    assert tab.page.locator(".waterfall").count() == 2
+    tab.focus_plot()
+    tab.page.keyboard.press("]")
+    tab.page.wait_for_function("() => location.hash.includes('db=-85:-10')")
+    tab.page.reload()
+    tab.page.locator(".panel").first.wait_for()
+    assert tab.fragment() == "#" + fragment.replace("db=-90", "db=-85")
+    assert tab.page.locator("#display select").first.input_value() == "mel"
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        "v=1&f=NaN:1e999&db=x&c=,,&span=-1",
+        "%E0%A4%A",
+        "k=",
+        "v=9&topic=%00",
+        "topic=spec/none/0/x/",
+    ],
+)
+def test_a_bad_address_does_not_break_the_page(tab, fragment):
+    """The page connects and lists its channels whatever its fragment says."""
+    tab.open(fragment, waits=False)
+    tab.page.locator("#connection", has_text="connected").wait_for()
+    tab.page.locator("#topics label", has_text="mic · 0 · dbfs").wait_for()
+
+
+def test_channels_side_by_side_and_over_each_other(tab):
+    """Each channel that is ticked has a panel, or a line and a waterfall in the one panel."""
+    tab.open()
+    tab.page.locator("#topics label", has_text="left").locator("input").check()
+    tab.page.locator("#topics label", has_text="right").locator("input").check()
+    tab.page.wait_for_function("() => document.querySelectorAll('.panel').length === 3")
+    assert f"topic={RIGHT}" in tab.fragment()
+    tab.page.locator("#layout").select_option("over")
+    tab.page.wait_for_function("() => document.querySelectorAll('.panel').length === 1")
+    assert tab.page.locator(".waterfall").count() == 3
+    tab.page.wait_for_function(
+        "() => [...document.querySelectorAll('.banner')].every(({ hidden }) => hidden)"
+    )
+    tab.page.locator("#status dl", has_text="pair · right · dbfs").wait_for()
+
+
+def test_values_have_meters(tab):
+    """The level of the tone stands beside the plots: LAeq of 1 kHz at -20 dBFS is -20.0 dBFS."""
+    tab.open()
+    tab.page.locator("#meters dd", has_text="-20.0 dBFS").first.wait_for()
+
+
+def test_what_is_saved(tab, tmp_path):
+    """The CSV has the tone at its frequency and level; the picture is a PNG."""
+    tab.open()
+    tab.page.locator("summary", has_text="Save").click()
+    with tab.page.expect_download() as found:
+        tab.page.locator("#save-csv").click()
+    path = tmp_path / "line.csv"
+    found.value.save_as(path)
+    lines = path.read_text().splitlines()
+    assert lines[0] == "# mic · 0 · dbfs"
+    assert found.value.suggested_filename.startswith("mic-0-dbfs-20")
+    rows = [line.split(",") for line in lines if line[0].isdigit()]
+    frequency, _, level = max(rows, key=lambda row: float(row[2]))
+    assert float(frequency) == pytest.approx(1000, abs=20)
+    assert float(level) == pytest.approx(-20.0, abs=0.05)
+    with tab.page.expect_download() as found:
+        tab.page.locator("#save-picture").click()
+    found.value.save_as(tmp_path / "plots.png")
+    assert (tmp_path / "plots.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_a_daemon_that_dies_is_told_and_its_return_is_drawn(chromium, tmp_path_factory):
+    """A killed daemon is said to be gone; started again its rows come, the break is an event."""
+    daemon = Daemon(tmp_path_factory.mktemp("page"))
+    daemon.start()
+    try:
+        with served(daemon.endpoint) as address:
+            tab = Tab(chromium.new_context(), address)
+            tab.open()
+            wait_for_rows(tab, 10)
+            daemon.kill()
+            tab.page.locator(".banner", has_text="no rows from mic · 0 · dbfs for").wait_for()
+            tab.page.locator("#status dd[data-grade=bad]").first.wait_for()
+            daemon.start()
+            tab.page.wait_for_function("() => document.querySelector('.banner').hidden")
+            tab.page.locator("#events-box summary").click()
+            tab.page.locator("#events td", has_text="the daemon was started again").wait_for()
+            tab.page.locator("#status dd[data-grade=bad]").first.wait_for(state="detached")
+            assert tab.problems == []
+    finally:
+        daemon.kill()
+
+
+def test_a_frozen_tab_comes_back(chromium, address):
+    """A tab that the browser froze closes its stream, and has it again when it is resumed."""
+    tab = Tab(chromium.new_context(), address)
+    tab.open()
+    session = tab.page.context.new_cdp_session(tab.page)
+    session.send("Page.setWebLifecycleState", {"state": "frozen"})
+    session.send("Page.setWebLifecycleState", {"state": "active"})
+    tab.page.locator("#connection", has_text="connected").wait_for()
+    wait_for_rows(tab, 10)
+    assert tab.problems == []
+
+
+@pytest.fixture(scope="module")
+def axe():
+    path = HERE / "node_modules" / "axe-core" / "axe.min.js"
+    if not path.exists():
+        pytest.fail(f"{path} is missing: make test-needs installs it")
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_nobody_is_shut_out(chromium, address, axe, scheme, width):
+    """axe-core finds nothing serious, and nothing is wider than a screen of 320 px."""
+    context = chromium.new_context(
+        viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    tab = Tab(context, address)
+    tab.open(f"v=1&topic={MIC}&topic={LEFT}&hold=max&c=1000,2000&band=900:1100")
+    tab.page.locator("#cursors td", has_text="octaves").wait_for()
+    tab.page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    found = tab.page.evaluate(f"() => {{ {axe}; return axe.run(); }}")
+    serious = [
+        (one["id"], [node["target"] for node in one["nodes"]])
+        for one in found["violations"]
+        if one["impact"] in {"serious", "critical"}
+    ]
+    wide = tab.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    problems = tab.problems
+    context.close()
+    assert serious == []
+    assert not wide
+    assert problems == []
+
+
+def test_the_plot_works_by_keys_alone(tab):
+    """Tab reaches the plots; there ? opens the list of keys, Escape ends it, C sets a cursor."""
+    tab.open()
+    for _ in range(40):
+        tab.page.keyboard.press("Tab")
+        if tab.page.evaluate("document.activeElement.className") == "surface":
+            break
+    assert tab.page.evaluate("document.activeElement.className") == "surface"
+    tab.page.keyboard.press("?")
+    tab.page.locator("#help").wait_for()
+    tab.page.keyboard.press("Escape")
+    tab.page.locator("#help").wait_for(state="hidden")
+    tab.page.keyboard.press("c")
+    tab.page.wait_for_function("() => location.hash.includes('&c=')")
+    assert tab.page.evaluate("document.activeElement.className") == "surface"
