@@ -31,7 +31,7 @@ WriterT = TypeVar("WriterT", bound=_Writer)
 class _WholeFile(Generic[T]):
     """Adapter to ``Output`` for a writer that creates its file at the end."""
 
-    size_bytes = 0
+    size_bytes = cut_length = 0
     is_gone = False
 
     def __init__(self, path: Path, writer: _Writer, write: Callable[[T], None]) -> None:

@@ -333,7 +333,8 @@ class ConfiguredRecording:
         if not self._has_room:
             for writer in self._writers:
                 writer.close()
-            rule = f"less than min_free_mb={self.config.min_free_mb:g} is free"
+            free_mb = (self._free_bytes or 0) / 1e6
+            rule = f"less than min_free_mb={self.config.min_free_mb:g} is free ({free_mb:.1f} MB)"
             self._reporter.warn(
                 "record.full", f"{self._folder.path}: {rule}: recording stops until there is more"
             )

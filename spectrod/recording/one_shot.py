@@ -23,7 +23,6 @@ from spectrod.recording.rotating_writer import (
     FileSpan,
     Output,
     RotatingWriter,
-    finish_or_abort,
 )
 from spectrod.schedule import NEVER_NS
 from spectrod.units import NS_PER_S
@@ -152,7 +151,8 @@ class _OneFile(RotatingWriter[T]):
         self.error, self.is_full = self.error or error, True
         output = self._take_output()
         if output is not None:
-            finish_or_abort(output)
+            self._end_after_fault(output)
+        self._count_cut()
 
 
 class OneShot(Generic[T]):

@@ -46,12 +46,18 @@ class WriterOutput(Generic[T]):
         The writer's method that takes a chunk.
     fits : callable
         Returns whether a chunk belongs to its file.
+    cut : callable
+        Returns ``cut_length`` of ``Output``.
     """
 
     def __init__(
-        self, writer: _RecoverableWriter, write: Callable[[T], None], fits: Callable[[T], bool]
+        self,
+        writer: _RecoverableWriter,
+        write: Callable[[T], None],
+        fits: Callable[[T], bool],
+        cut: Callable[[], int] = lambda: 0,
     ) -> None:
-        self._writer, self._write = writer, write
+        self._writer, self._write, self._cut = writer, write, cut
         self.fits, self.flush, self.abort = fits, writer.flush, writer.abort
         self._has_content = False
 
@@ -64,6 +70,11 @@ class WriterOutput(Generic[T]):
     def size_bytes(self) -> int:
         """See ``Output``."""
         return self._writer.size_bytes
+
+    @property
+    def cut_length(self) -> int:
+        """See ``Output``."""
+        return self._cut()
 
     @property
     def is_gone(self) -> bool:
@@ -99,7 +110,12 @@ def segment_output(writer: SegmentWriter) -> WriterOutput[SpectrumBatch]:
 
 def sound_output(writer: SoundWriter) -> WriterOutput[Block]:
     """Return a sound file as an ``Output``."""
-    return WriterOutput(writer, writer.take, lambda block: not writer.needs_new_file(block))
+    return WriterOutput(
+        writer,
+        writer.take,
+        lambda block: not writer.needs_new_file(block),
+        lambda: writer.cut_samples,
+    )
 
 
 class SegmentOutputs:

@@ -37,7 +37,7 @@ class PictureOutput:
         If no file can be made there.
     """
 
-    size_bytes, is_gone = 0, False
+    size_bytes, cut_length, is_gone = 0, 0, False
     """The file appears only when it is complete."""
 
     def __init__(self, path: Path, directory: Directory, spec: SpectrumSpec, title: str) -> None:

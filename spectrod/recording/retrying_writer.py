@@ -194,9 +194,11 @@ class RetryingWriter(RotatingWriter[T]):
             if is_known_gone(output):
                 self.missed += self._in_file
                 self.written -= self._in_file
+                finish_or_abort(output)
             else:
                 self.n_bytes += n_bytes
-            finish_or_abort(output)
+                self._end_after_fault(output)
+        self._count_cut()
         is_first = not self.error
         if is_first:
             if now_s - self._failed_s > _GOOD_S:

@@ -26,6 +26,10 @@ class Output(Protocol[T_contra]):
         """Present length of the file; 0 if it does not count towards a limit."""
 
     @property
+    def cut_length(self) -> int:
+        """Written items that the file lost when a fault ended it; see ``SoundWriter``."""
+
+    @property
     def is_gone(self) -> bool:
         """Whether the file was removed while it is being written; StorageError if unknown."""
 
@@ -89,7 +93,7 @@ class RotatingWriter(ABC, Generic[T]):
         self._limit_bytes = limit_bytes
         self._span = FileSpan(0, 0)
         self._output: Output[T] | None = None
-        self._in_file = 0
+        self._in_file = self._cut_length = 0
         self._missing_samples, self._has_written = 0, False
         self.written = self.missed = self.open_bytes = 0
 
@@ -204,7 +208,19 @@ class RotatingWriter(ABC, Generic[T]):
             self._note_finished(output)
         except BaseException:  # Ctrl-C too
             output.abort()
+            self._cut_length += output.cut_length
             raise
+
+    def _end_after_fault(self, output: Output[T]) -> None:
+        """Finish a file after a fault if possible; otherwise leave it for recovery."""
+        finish_or_abort(output)
+        self._cut_length += output.cut_length
+
+    def _count_cut(self) -> None:
+        """Count what files have lost when they were ended as lost, no longer as written."""
+        cut_length, self._cut_length = self._cut_length, 0
+        self.written -= cut_length
+        self.missed += cut_length
 
     def _take_output(self) -> Output[T] | None:
         """Return the open file, if any; this writer no longer writes to it."""

@@ -48,7 +48,7 @@ class Source:
 class File:
     """An output in memory that fails at a given point."""
 
-    path, is_gone, fails = Path("x.spd"), False, ""
+    path, is_gone, fails, cut_length = Path("x.spd"), False, "", 0
 
     def __init__(self):
         self.chunks, self.ends = [], []

@@ -616,7 +616,8 @@ LAST_BLOCK = """
     from spectrod.formats.sound import SoundWriter
     from spectrod.types import Block
 
-    samples = np.random.default_rng(7).integers(-32768, 32768, (1, 9000)) / 32768
+    n_samples = int(sys.argv[2])
+    samples = np.random.default_rng(7).integers(-32768, 32768, (1, n_samples)) / 32768
     writer = SoundWriter(sys.argv[1], 8000, 1, "s16")
     writer.take(Block(samples.astype(np.float32), 0, 0, 10**18))
     limit = writer.size_bytes + 100
@@ -625,6 +626,7 @@ LAST_BLOCK = """
         writer.finish()
     except StorageError as error:
         print(error)
+    print(writer.cut_samples)
 """
 
 
@@ -632,10 +634,20 @@ LAST_BLOCK = """
 def test_a_flac_file_without_room_for_its_last_block_is_not_called_whole(tmp_path):
     """A FLAC without room for its last block fails with the reason and can be recovered."""
     path = tmp_path / "x.flac"
-    command = [sys.executable, "-c", textwrap.dedent(LAST_BLOCK), path]
+    command = [sys.executable, "-c", textwrap.dedent(LAST_BLOCK), path, "9000"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == (f"{path}: File too large\n", "")
+    assert (done.stdout, done.stderr) == (f"{path}: File too large\n{9000 - 8192}\n", "")
     assert [one.name for one in tmp_path.iterdir()] == ["x.flac.part"]
     assert recover(tmp_path / "x.flac.part").n_samples == 8192
     samples = np.random.default_rng(7).integers(-32768, 32768, (1, 9000)) / 32768
     assert np.array_equal(samples_in(path), samples[:, :8192].astype(np.float32))
+
+
+@pytest.mark.slow
+def test_a_flac_file_that_loses_all_of_its_samples_is_not_left(tmp_path):
+    """A FLAC whose only samples were held back for a block leaves no unfinished file."""
+    path = tmp_path / "x.flac"
+    command = [sys.executable, "-c", textwrap.dedent(LAST_BLOCK), path, "1000"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (f"{path}: File too large\n1000\n", "")
+    assert list(tmp_path.iterdir()) == []

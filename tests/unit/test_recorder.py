@@ -3,7 +3,11 @@
 import errno
 import os
 import random
+import subprocess
+import sys
+import textwrap
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -600,3 +604,49 @@ def test_two_programs_do_not_take_the_same_folder(machine):
     second.play(2.0)
     second.recording.finish()
     assert len(first.files()) == 2
+
+
+FULL_DISK = """
+    import resource, sys
+    from pathlib import Path
+    import numpy as np
+    import soundfile
+    sys.path.insert(0, sys.argv[1])
+    from test_recorder import Machine
+
+    site = Machine(Path(sys.argv[2]), samples="flac", spectra=False)
+    noise = np.random.default_rng(5)
+    one = site.block
+    def block(n):
+        numbered = one(n)
+        numbered.samples[:] = noise.integers(-32768, 32768, (1, n)) / 32768
+        return numbered
+    site.block = block
+    site.play(10.5)
+    site.recording.tick()
+    part, = Path(sys.argv[2], "site").glob("*.part")
+    limit = part.stat().st_size + int(sys.argv[3])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    site.play(20.0)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    site.play(70.0)
+    site.recording.finish()
+    facts = site.recording.facts()
+    there = sum(soundfile.info(path).frames for path in site.folder.glob("*.flac"))
+    print(facts["samples"], facts["lost_samples"], there, len(site.files(".part")))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_bytes", [0, 100, 20_000])
+def test_samples_that_flac_held_back_when_the_disk_was_full_count_as_lost(tmp_path, n_bytes):
+    """What a FLAC encoder held for a block that never fitted is lost, not written; none is left."""
+    folder = Path(__file__).parent
+    command = [sys.executable, "-c", textwrap.dedent(FULL_DISK), folder, tmp_path, str(n_bytes)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    written, lost, there, n_parts = map(int, done.stdout.split())
+    assert written + lost == 100_500
+    assert there == written
+    assert lost > 0
+    assert n_parts == 0

@@ -6,10 +6,10 @@ import os
 import numpy as np
 import soundfile
 
-from spectrod.errors import ConfigError, StorageError, storage_error
+from spectrod.errors import ConfigError, InputError, StorageError, storage_error
 from spectrod.formats.fileio import create, discard_new, write_at
 from spectrod.formats.part import PartFile
-from spectrod.formats.sound.flac_stream import TOTAL_MAX, complete, stated_samples
+from spectrod.formats.sound.flac_stream import TOTAL_MAX, complete, complete_samples, stated_samples
 from spectrod.formats.sound.notes import Gaps, Notes
 from spectrod.formats.sound.options import Subtype
 from spectrod.formats.sound.pcm import SAMPLE_BYTES, to_integers
@@ -31,6 +31,13 @@ class FlacFile:
     comment is written at its full length at the start and changed in place.
 
     Parameters and errors are those of ``WavFile``.
+
+    Attributes
+    ----------
+    cut_samples : int or None
+        Samples per channel of successful writes that the file lacks since ``close`` after a fault:
+        the encoder held them for a block. Negative if it has a part of the write that failed; None
+        without a fault.
     """
 
     def __init__(self, part: PartFile, subtype: Subtype, notes: Notes) -> None:
@@ -41,6 +48,7 @@ class FlacFile:
         self._comment_at = 0
         self._n_samples = 0
         self._has_failed = False
+        self.cut_samples: int | None = None
         self._fd = create(part)
         try:
             # libsndfile gets a duplicate, so that closing it keeps this descriptor open.
@@ -138,11 +146,24 @@ class FlacFile:
         self.discard()
 
     def _cut(self) -> None:
-        """Cut an incomplete block."""
+        """Cut an incomplete block, after counting what the file lacks.
+
+        Raises StorageError if no block is complete.
+        """
         try:
+            n_complete = self._n_complete()
+            self.cut_samples = self._n_samples - n_complete
+            if not n_complete:
+                raise self._reason("")
             complete(self._fd, self._path)
         except OSError as error:
             raise storage_error(self._path, error) from error
+
+    def _n_complete(self) -> int:
+        try:
+            return complete_samples(self._fd, self._path)
+        except InputError:  # not even the header was written
+            return 0
 
     def _states_its_length(self) -> bool:
         try:

@@ -59,6 +59,26 @@ def complete(fd: int, path: Path) -> int:
     OSError
         If it cannot be read or changed.
     """
+    sums, end, n_samples = _whole_blocks(fd, path)
+    if not n_samples:
+        raise InputError(f"{path}: holds no samples")
+    os.ftruncate(fd, end)
+    sums = sums & ~TOTAL_MAX | n_samples & TOTAL_MAX
+    write_at(fd, sums.to_bytes(8, "big") + bytes(16), _SUMS_AT)
+    os.fsync(fd)
+    return n_samples
+
+
+def complete_samples(fd: int, path: Path) -> int:
+    """Return the samples per channel up to the last complete block, 0 without one.
+
+    Changes nothing; parameters and errors are those of ``complete``.
+    """
+    return _whole_blocks(fd, path)[2]
+
+
+def _whole_blocks(fd: int, path: Path) -> tuple[int, int, int]:
+    """Return STREAMINFO's numbers, and the end and the samples of the complete blocks."""
     start = os.pread(fd, _BEGIN_BYTES, 0)
     if len(start) < _BEGIN_BYTES or start[:4] != b"fLaC" or start[4] & 0x7F:
         raise InputError(f"{path}: not a FLAC file")
@@ -76,15 +96,9 @@ def complete(fd: int, path: Path) -> int:
     tail_at = max(_BEGIN_BYTES, size - tail_bytes)
     tail = os.pread(fd, size - tail_at, tail_at)
     end, n_samples = _last_whole(tail, stream)
-    if not n_samples:
-        raise InputError(f"{path}: holds no samples")
     if n_samples // stream.block_samples > (tail_at + end) // _BLOCK_BYTES_MIN:
         raise InputError(f"{path}: its last block claims {n_samples} samples: more than have room")
-    os.ftruncate(fd, tail_at + end)
-    sums = sums & ~TOTAL_MAX | n_samples & TOTAL_MAX
-    write_at(fd, sums.to_bytes(8, "big") + bytes(16), _SUMS_AT)
-    os.fsync(fd)
-    return n_samples
+    return sums, tail_at + end, n_samples
 
 
 def stated_samples(fd: int) -> int:

@@ -45,6 +45,9 @@ class WavFile:
     ----------
     gaps : Gaps
         Gaps that the header lists at the next ``sync``.
+    cut_samples : int or None
+        Samples per channel of successful writes that the file lacks since ``close`` after a failed
+        ``sync``; None without one.
 
     Raises
     ------
@@ -59,6 +62,7 @@ class WavFile:
         self._n_samples = 0
         self._n_confirmed = 0
         self._has_failed = False
+        self.cut_samples: int | None = None
         self._fd = create(part)
         try:
             self._write_header(0)
@@ -144,9 +148,12 @@ class WavFile:
 
         After a failed ``sync``, the file keeps the length in the header.
         """
+        n_cut = None
         if self._has_failed:
+            self.cut_samples = 0  # where this fails, ``recover`` keeps what is there
             if not self._n_confirmed:
                 self._refuse_if_failed()
+            n_cut = self._n_samples - self._n_confirmed
             self._n_samples = self._n_confirmed
         try:
             # Data after the end are the rest of a failed write.
@@ -156,6 +163,7 @@ class WavFile:
             raise storage_error(self._path, error) from error
         self._write_header(self._n_samples)
         self._synchronise()
+        self.cut_samples = n_cut
         self.discard()
 
     def discard(self) -> None:

@@ -26,6 +26,8 @@ class _File(Protocol):
     gaps: Gaps
 
     def __init__(self, part: PartFile, subtype: Subtype, notes: Notes) -> None: ...
+    @property
+    def cut_samples(self) -> int | None: ...
     @staticmethod
     def check_form(fs: int, channels: int, subtype: Subtype) -> None: ...
     @property
@@ -113,6 +115,7 @@ class SoundWriter:
         self._first_index = 0
         self._n_samples = 0
         self._n_clipped = 0
+        self._n_refused = 0
         self._synced_s = 0.0
 
     @property
@@ -149,6 +152,15 @@ class SoundWriter:
     def gap_samples(self) -> int:
         """Samples per channel that silence replaces."""
         return self._file.gaps.samples if self._file else 0
+
+    @property
+    def cut_samples(self) -> int:
+        """Samples per channel that were taken, and that the file lost when a fault ended it.
+
+        Negative if it has a part of the block that ``take`` failed for.
+        """
+        lost = self._file.cut_samples if self._file else None
+        return 0 if lost is None else lost - self._n_refused
 
     @property
     def size_bytes(self) -> int:
@@ -191,7 +203,11 @@ class SoundWriter:
         self._n_clipped += self._file.write(block.samples.T)
         self._n_samples += block.n_samples
         if self._clock() - self._synced_s >= self._options.fsync_s:
-            self.flush()
+            try:
+                self.flush()
+            except SpectrodError:
+                self._n_refused = block.n_samples
+                raise
 
     def flush(self) -> None:
         """Synchronise written samples to the disk, and update the header; raises StorageError."""
@@ -207,7 +223,8 @@ class SoundWriter:
         InputError
             If there were no samples; no file is made then.
         StorageError
-            If it cannot be completed; ``PATH.part`` stays for ``recover``, except for a copy.
+            If it cannot be completed; ``PATH.part`` stays for ``recover``, except for a copy and a
+            file that has lost all of its samples.
         """
         if self._is_done:
             return
@@ -220,7 +237,7 @@ class SoundWriter:
             self._file.close()
             self._publish()
         except SpectrodError:
-            if self._options.is_copy:
+            if self._options.is_copy or self._file.cut_samples == self._n_samples:
                 self._remove()
             raise
         finally:
