@@ -11,6 +11,9 @@ _log = logging.getLogger(__name__)
 
 _AFTERMATH_NS = 5_000_000_000
 _LOOK_NS = 1_000_000_000
+_CERTAIN_NS = 60_000_000_000
+"""How long the rate must have been off, or right again, before it is logged [ns]: the latency of a
+sound server may grow for half a minute after a start, at 1800 ppm of PulseAudio's null sink."""
 
 
 class CaptureIndex:
@@ -41,6 +44,7 @@ class CaptureIndex:
         self._next_look_ns = 0
         self._flagged_until_ns = 0
         self._is_rate_off = False
+        self._rate_since_ns: int | None = None
         # Current stream: index minus position, first position, and the next one to publish.
         self._offset = self._first = self._next = 0
 
@@ -73,7 +77,7 @@ class CaptureIndex:
             self._count_missed(missed, block.t_mono_ns)
         if block.t_mono_ns >= self._next_look_ns:
             self._next_look_ns = block.t_mono_ns + _LOOK_NS
-            self._look_at_clocks()
+            self._look_at_clocks(block.t_mono_ns)
         position, self._next = self._next, block.stop
         index = self._offset + position
         t_mono_ns = self.clock.mono_ns(index)
@@ -100,20 +104,26 @@ class CaptureIndex:
             n_samples,
         )
 
-    def _look_at_clocks(self) -> None:
+    def _look_at_clocks(self, t_mono_ns: int) -> None:
         """Follow the wall clock, and check the sample rate."""
         step_s = self._wall.look()
         if step_s is not None:
             _log.warning("%s: the wall clock was set by %+.3f s; UTC follows", self._name, step_s)
-        self._look_at_rate()
+        self._look_at_rate(t_mono_ns)
 
-    def _look_at_rate(self) -> None:
+    def _look_at_rate(self, t_mono_ns: int) -> None:
         """Log once when the rate is certainly off, and once when it is certainly right again."""
         error_ppm, uncertainty_ppm = self.clock.rate_error_ppm, self.clock.rate_uncertainty_ppm
         if error_ppm is None or uncertainty_ppm is None:
             return
         is_right = abs(error_ppm) + uncertainty_ppm < RATE_OFF_PPM
-        if (is_right and self._is_rate_off) or (self.clock.is_rate_off and not self._is_rate_off):
+        is_other = is_right if self._is_rate_off else self.clock.is_rate_off
+        if not is_other:
+            self._rate_since_ns = None
+        elif self._rate_since_ns is None:
+            self._rate_since_ns = t_mono_ns
+        elif t_mono_ns - self._rate_since_ns >= _CERTAIN_NS:
+            self._rate_since_ns = None
             self._is_rate_off = not self._is_rate_off
             _log.warning(
                 "%s: the sample rate is %s: %+.1f ppm from nominal by this machine's clock",
