@@ -99,6 +99,8 @@ class _Merger:
 
     def __init__(self, settings: Settings, layers: Sequence[Layer], mistakes: Mistakes) -> None:
         self._settings, self._layers, self._mistakes = settings, layers, mistakes
+        # Of mistakes in tables that several sources share: which of them have it.
+        self._shared: dict[tuple[str, tuple[int, ...], str], list[str]] = {}
 
     def config(self) -> Config:
         """Return the configuration, its rules not checked."""
@@ -113,16 +115,31 @@ class _Merger:
             ]
         return msgspec.convert(merged, Config)
 
-    def add(self, paths: Sequence[Path], text: str) -> None:
-        """Add a mistake, at the first of some paths that a file sets; others have no place."""
+    def add(self, paths: Sequence[Path], text: str, source: str = "") -> None:
+        """Add a mistake, at the first of some paths that a file sets; others have no place.
+
+        That of one of several sources names the source. Where several have the same mistake at one
+        place, because they share a table, it is one.
+        """
+        where, order = "", (len(self._layers), 0, 0)
         for path in paths:
             layer = setting_layer(self._layers, path)
             if layer is not None and layer.is_file:
-                self._mistakes.add(f"{layer.where(path)}: {text}", layer.order(path))
-                return
+                where, order = f"{layer.where(path)}: ", layer.order(path)
             if layer is not None:
                 break
-        self._mistakes.add(text, (len(self._layers), 0, 0))
+        if source and where:
+            self._shared.setdefault((where, order, text), []).append(source)
+        else:
+            of = f"{prefix_of(source)}: " if source else ""
+            self._mistakes.add(f"{where}{of}{text}", order)
+
+    def _add_shared(self, n_sources: int) -> None:
+        """Add the mistakes of sources; one that all of several have names none of them."""
+        for (where, order, text), names in self._shared.items():
+            is_of_all = n_sources > 1 and len(names) == n_sources
+            of = "" if is_of_all else f"{', '.join(prefix_of(name) for name in names)}: "
+            self._mistakes.add(f"{where}{of}{text}", order)
 
     def check(self, config: Config) -> None:
         """Check all rules."""
@@ -130,6 +147,7 @@ class _Merger:
         products = {
             source.name: self._check_source(config, source) for source in config.all_sources
         }
+        self._add_shared(len(config.sources))
         self._check_named_values(config, products)
         self._check_triggers(config, products)
         for recording in config.recordings:
@@ -193,7 +211,6 @@ class _Merger:
     def _find_mistakes(self, config: Config, source: SourceTable, name: str) -> None:
         """Find every mistake of a source and its products."""
         tables = self._tables(name)
-        prefix = f"{prefix_of(name)}: " if name else ""
         kinds = {key: kind for kind in tables for key in SECTIONS[kind]}
         set_keys = self._set_keys(name)
         lost = self._lost(source, config)
@@ -208,12 +225,12 @@ class _Merger:
 
         for key, message in broken_keys(check, set_keys, lost):
             paths = [(*table, key) for table in tables[kinds[key]]] if key else tables["source"]
-            self.add(paths, f"{prefix}{message}")
+            self.add(paths, message, name)
             if key is None:
                 return
             lost.add(key)
         right = {key: value for key, value in set_keys.items() if key not in lost}
-        self._find_product_mistakes(config, with_keys(right), prefix, lost)
+        self._find_product_mistakes(config, with_keys(right), name, lost)
 
     def _set_keys(self, name: str) -> dict[str, Any]:
         """Return the values that layers give a source, its analysis included."""
@@ -226,7 +243,7 @@ class _Merger:
         return {key: table[key] for key in table if key != "analysis"} | analysis | own_analysis
 
     def _find_product_mistakes(
-        self, config: Config, source: SourceTable, prefix: str, lost: set[str]
+        self, config: Config, source: SourceTable, name: str, lost: set[str]
     ) -> None:
         """Find the mistakes of the products of a source whose other settings are right."""
         for product in config.products:
@@ -236,13 +253,13 @@ class _Merger:
             table = self._settings[PRODUCTS][product.name]
             keys = {key: value for key, value in table.items() if key != SOURCES}
 
-            def check(table: dict[str, Any], name: str = product.name) -> None:
-                own = ProductConfig(name, **table).of(source.analysis)
+            def check(table: dict[str, Any], product_name: str = product.name) -> None:
+                own = ProductConfig(product_name, **table).of(source.analysis)
                 _products_of(msgspec.structs.replace(source, products=(own,)))
 
             lost_here = lost | self._mistakes.lost_keys(path)
             for key, message in broken_keys(check, keys, lost_here):
-                self.add([(*path, key) if key else path], f"{prefix}{message}")
+                self.add([(*path, key) if key else path], message, name)
 
     def _check_named_values(
         self, config: Config, products: Mapping[str, tuple[str, ...] | None]

@@ -196,6 +196,27 @@ sources = ["d"]
     assert found[7][:2] == (13, 17)
 
 
+def test_a_mistake_in_a_table_of_several_sources_is_one(capsys):
+    """A mistake that sources share is one line, which names them only if others do not have it."""
+    text = """
+analysis = { window = "none" }
+products.x = { hop = 0 }
+[sources.a]
+uri = "signal:white,-20"
+[sources.b]
+uri = "signal:white,-20"
+[sources.c]
+uri = "signal:white,-20"
+analysis = { window = "hann", nfft = 3 }
+"""
+    window, hop, nfft = errors(capsys, text)
+    assert window[:2] == (2, 14)
+    assert window[2].startswith("sources.a, sources.b: window='none': must be one of ")
+    assert hop == (3, 16, "products.x: hop=0: must be at least 1 sample")
+    assert nfft[0] == 10
+    assert nfft[2].startswith("sources.c: nfft=3: ")
+
+
 def test_keys_that_are_wrong_by_themselves_make_no_other_mistakes(capsys):
     """The default that stands in for a wrong value is not blamed."""
     text = "[analysis]\nwin_length = 'x'\nnfft = 2048\nhop = 512\n[products.p]\nnfft = 1024\n"
