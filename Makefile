@@ -39,7 +39,7 @@ ROOT := $(filter 0,$(shell id -u))
 .DELETE_ON_ERROR:
 # pip cannot run twice in one environment, whatever -j says.
 .NOTPARALLEL:
-.PHONY: help run test test-all test-rest test-needs lint types imports check bench lock deb container docs pictures install uninstall clean
+.PHONY: help run test test-all test-rest test-needs soak lint types imports check bench lock deb container docs pictures install uninstall clean
 
 help:
 	@echo "make run        analyse the sound card (or a test tone), show it here and on a page; ARGS=..."
@@ -50,6 +50,7 @@ help:
 	@echo "make imports    the import contracts"
 	@echo "make check      lint, types, imports, test"
 	@echo "make bench      every benchmark"
+	@echo "make soak       random faults into a running daemon for an hour; HOURS=, SEED=, JSON="
 	@echo "make docs       the documentation as a site, in site/"
 	@echo "make pictures   the pictures of the documentation anew"
 	@echo "make install    to $(PREFIX), with the systemd unit (as root)"
@@ -128,6 +129,13 @@ $(BIN)/promtool: $(VENV)/.pip
 	    && dpkg-deb --fsys-tarfile prometheus_*.deb | tar -xO ./usr/bin/promtool >.promtool \
 	    && chmod +x .promtool && mv .promtool bin/promtool; } 2>/dev/null \
 	    || echo "no promtool: the alert rules are not tested" >&2; rm -f prometheus_*.deb .promtool
+
+# docs/soak.md says what it does and checks.
+HOURS ?= 1
+SEED ?= 1
+soak: $(VENV)/.group-test
+	@scripts/packages $(TEST_PACKAGES)
+	@$(BIN)/python -m spectrod_bench.fault_soak --hours $(HOURS) --seed $(SEED) $(if $(JSON),--json $(JSON))
 
 test-needs: $(VENV)/.group-test examples/node_modules/.installed
 	@scripts/packages $(TEST_PACKAGES) $(if $(ROOT),$(SYSTEMD_PACKAGES))

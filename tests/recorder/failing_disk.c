@@ -78,7 +78,14 @@ static int name_fails(int folder, const char *name) {
     return path_fails(path);
 }
 
-#define REAL(type, name, ...) ((type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name))
+// Looked up once for each place: dlsym with each call would take the loader's lock in every thread.
+#define REAL(type, name, ...)                                                                      \
+    ({                                                                                             \
+        static type (*real)(__VA_ARGS__);                                                          \
+        if (!real)                                                                                 \
+            real = (type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name);                                  \
+        real;                                                                                      \
+    })
 
 #define OPEN(name)                                                                                 \
     int name(const char *path, int flags, ...) {                                                   \
