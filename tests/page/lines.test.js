@@ -129,6 +129,16 @@ for (const [what, changes] of [["dropped by the server", { flags: 8 }], ["missed
   });
 }
 
+test("the time in which a daemon restarted is hatched, flag or not", () => {
+  const [before, after] = ["1", "2"].map((epoch) => ({ ...stream, epoch }));
+  for (const [first, second, isHatched] of [[before, after, true], [before, before, false], [stream, after, false]]) {
+    const lines = makeLines();
+    lines.append(flat(50, { tMs: 910 }), first);
+    lines.append(flat(50, { tMs: 1010 }), second);
+    assert.equal(picture(lines).slice(1, 5).flat().includes(CODE_GAP), isHatched);
+  }
+});
+
 test("a row before a set-back clock does not stretch the next one", () => {
   const span = rowSpan(flat(1, { tMs: 100 }), stream, { tMs: 5000, endMs: 5010 });
   assert.deepEqual([span.beginMs, span.endMs], [90, 110]);

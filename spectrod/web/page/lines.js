@@ -9,7 +9,7 @@
 
 import { binRanges } from "./axis.js";
 import { CODE_GAP, CODE_NONE, CODE_STRIPE, codeTable } from "./levels.js";
-import { rowSpan } from "./rowspan.js";
+import { previousOf, rowSpan } from "./rowspan.js";
 
 /** Lines above the uppermost one that are kept: rows may come before the screen gets to their time. */
 export const LINES_AHEAD = 128;
@@ -141,7 +141,7 @@ export class LineStore {
    */
   append(row, description) {
     const span = rowSpan(row, description, this.#last);
-    this.#last = { tMs: row.tMs, endMs: span.endMs };
+    this.#last = previousOf(row, description);
     if (this.isReady) this.#drawRow(row, description, span);
   }
 
@@ -174,11 +174,8 @@ export class LineStore {
 
   #drawOld(ring, i) {
     const row = ring.at(i);
-    const previous = i + 1 < ring.length ? ring.at(i + 1) : null;
-    const before =
-      previous === null
-        ? null
-        : { tMs: previous.tMs, endMs: rowSpan(previous, previous.description, null).endMs };
+    const older = i + 1 < ring.length ? ring.at(i + 1) : null;
+    const before = older === null ? null : previousOf(older, older.description);
     this.#drawRow(row, row.description, rowSpan(row, row.description, before));
   }
 

@@ -6,6 +6,22 @@ import { FLAG_DROPPED, FLAG_GAP, FLAG_NEW_EPOCH } from "./decode.js";
 import { CODE_DROPPED, CODE_GAP, CODE_NONE } from "./levels.js";
 
 /**
+ * @typedef {object} Previous
+ * @property {number} tMs middle of the row
+ * @property {number} endMs
+ * @property {string} epoch of its description
+ */
+
+/** Return what the row after this one needs to know of it. */
+export function previousOf(row, description) {
+  return { tMs: row.tMs, endMs: row.tMs + lengthOf(row, description) / 2, epoch: description.epoch };
+}
+
+function lengthOf(row, description) {
+  return row.merged * description.row_s * 1000;
+}
+
+/**
  * Return the time of a row on the axis, and of the hole before it.
  *
  * A row whose neighbour ends about where it begins begins exactly there, so that rounding leaves no
@@ -13,15 +29,15 @@ import { CODE_DROPPED, CODE_GAP, CODE_NONE } from "./levels.js";
  *
  * @param {import("./decode.js").Row} row
  * @param {object} description of its stream
- * @param {{tMs: number, endMs: number}|null} previous row before it
+ * @param {Previous|null} previous row before it
  * @returns {{beginMs: number, endMs: number, holeMs: number, mark: number}} `holeMs` is where the hole
  *   begins, `mark` its code, 0 if nothing is said to be missing
  */
 export function rowSpan(row, description, previous) {
-  const length = row.merged * description.row_s * 1000;
+  const length = lengthOf(row, description);
   const endMs = row.tMs + length / 2;
   const beginMs = row.tMs - length / 2;
-  const mark = markOf(row);
+  const mark = isRestarted(previous, description) ? CODE_GAP : markOf(row);
   const before = previous !== null && previous.tMs < row.tMs ? previous.endMs : NaN;
   if (mark !== CODE_NONE) {
     const missingMs = (row.gapSamples / description.fs) * 1000;
@@ -29,6 +45,11 @@ export function rowSpan(row, description, previous) {
   }
   const isNext = Math.abs(before - beginMs) < length;
   return { beginMs: isNext ? before : beginMs, endMs, holeMs: beginMs, mark };
+}
+
+/** Whether the daemon has restarted in between, as far as both epochs are known. */
+function isRestarted(previous, { epoch }) {
+  return Boolean(previous?.epoch) && Boolean(epoch) && previous.epoch !== epoch;
 }
 
 function markOf({ flags, missed }) {

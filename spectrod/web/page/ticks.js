@@ -6,7 +6,7 @@
 export const TICKS_MAX = 64;
 
 const LABEL_GAP_PX = 6;
-const LEVEL_TICK_PX = 36; // least distance between labelled levels
+const LEVEL_TICK_PX = 28; // least distance between labelled levels
 const LINEAR_STEP_PX = 24; // least distance between labelled ticks of a linear axis
 const MINOR_STEP_PX = 5;
 const MANTISSAS = [1, 2, 2.5, 5];
