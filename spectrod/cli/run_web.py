@@ -5,10 +5,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from spectrod.cli.web import DEFAULT_ADDRESS, check_installed
 from spectrod.endpoint import Endpoint, parse_endpoint
 from spectrod.errors import BusyError, ConfigError, UnavailableError
+from spectrod.recording.state_folder import state_folder
 from spectrod.settings import Config
 from spectrod.web.invitation import is_local, page_link
 from spectrod.web.listen import open_listener, parse_address
@@ -42,6 +44,8 @@ def page_beside(address: str, settings: Config) -> Iterator[None]:
     endpoint = _without_keys(settings)
     listener, listen = _listener(address)
     command = [sys.executable, "-m", "spectrod", "web", endpoint, "--listen", listen]
+    for folder in _recordings(settings):
+        command += ["--recordings", str(folder)]
     with listener:
         command += ["--inherited-fd", str(listener.fileno()), "--log-level", "error"]
         try:
@@ -54,6 +58,13 @@ def page_beside(address: str, settings: Config) -> Iterator[None]:
         yield
     finally:
         _end(process)
+
+
+def _recordings(settings: Config) -> list[Path]:
+    """Return the folders in which the daemon records."""
+    own = state_folder(settings.control.state_folder) / "recordings"
+    configured = [Path(one.folder) for one in settings.recordings if one.folder]
+    return list(dict.fromkeys([own, *configured]))
 
 
 def _listener(address: str) -> tuple[socket.socket, str]:
