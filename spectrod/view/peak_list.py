@@ -3,26 +3,17 @@
 import math
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from spectrod.units import FLOOR_DBFS, Float64Array
+from spectrod.units import Float64Array
 from spectrod.view.peak import Peak, interpolate_peak, level_unit
+from spectrod.view.peak_search import find_peak_bins
 from spectrod.view.status import plain
 from spectrod.wire.schema import SpectrumHeader
 
 PEAKS_MAX = 10
 """Maximum number of peaks in a list."""
-PROMINENCE_DB = 6.0
-"""Height of a peak above the higher of the two valleys that separate it from higher ones [dB]."""
-ABOVE_FLOOR_DB = 8.0
-"""Height of a peak above the median of the 128 bins around: most peaks of noise are lower [dB]."""
 LIST_WIDTH = 34
 """Width of a list [characters]."""
 
-_FLOOR_BINS = 128
-_CANDIDATES = 64
-"""Local maxima that are examined, the highest first."""
 _A4_HZ, _A4_NUMBER = 440.0, 69
 _NOTES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 
@@ -51,49 +42,10 @@ def find_peaks(
     Returns
     -------
     peaks : list of Peak
-        Each at least ``PROMINENCE_DB`` prominent and ``ABOVE_FLOOR_DB``
-        above the noise.
+        As ``find_peak_bins`` finds them.
     """
-    part = levels[first:last]
-    if len(part) < 3:
-        return []
-    candidates = _local_maxima(part)
-    candidates = candidates[part[candidates] >= _floor(part)[candidates] + ABOVE_FLOOR_DB]
-    order = np.argsort(-part[candidates], kind="stable")[:_CANDIDATES]
-    peaks: list[Peak] = []
-    for k in candidates[order].tolist():
-        if len(peaks) == count:
-            break
-        if _prominence_db(part, k) >= PROMINENCE_DB:
-            peaks.append(interpolate_peak(levels, first + k, header))
-    return peaks
-
-
-def _local_maxima(levels: Float64Array) -> NDArray[np.int64]:
-    """Return bins that exceed the one before and are not below the one after."""
-    middle = levels[1:-1]
-    is_peak = (middle > levels[:-2]) & (middle >= levels[2:]) & (middle > FLOOR_DBFS)
-    return np.flatnonzero(is_peak) + 1
-
-
-def _floor(levels: Float64Array) -> Float64Array:
-    """Return the median of the block of bins that each bin lies in, shape (n_bins,) [dB]."""
-    n = len(levels)
-    n_blocks = max(1, n // _FLOOR_BINS)
-    size = min(n, _FLOOR_BINS)
-    medians = np.median(levels[: n_blocks * size].reshape(n_blocks, size), axis=1)
-    block = np.minimum(np.arange(n) // max(1, size), n_blocks - 1)
-    return np.asarray(medians[block])
-
-
-def _prominence_db(levels: Float64Array, k: int) -> float:
-    """Return the height above the higher of the valleys towards higher bins, or the ends."""
-    higher = np.flatnonzero(levels > levels[k])
-    at = int(np.searchsorted(higher, k))
-    left = int(higher[at - 1]) if at else 0
-    right = int(higher[at]) if at < len(higher) else len(levels) - 1
-    valley = max(levels[left : k + 1].min(), levels[k : right + 1].min())
-    return float(levels[k] - valley)
+    bins = find_peak_bins(levels[first:last], count)
+    return [interpolate_peak(levels, first + k, header) for k in bins]
 
 
 def note_name(frequency_hz: float) -> str:
@@ -116,4 +68,4 @@ def peak_lines(peaks: Sequence[Peak], header: SpectrumHeader) -> list[str]:
     rows = [
         f"{p.frequency_hz:>13.1f}  {p.level_db:>9.1f}  {note_name(p.frequency_hz)}" for p in peaks
     ]
-    return [line[:LIST_WIDTH] for line in (title, *(rows or ["no peak of 6 dB".rjust(24)]))]
+    return [line[:LIST_WIDTH] for line in (title, *(rows or ["none".rjust(13)]))]
