@@ -45,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     picture.add_argument(
         "--no-color", action="store_true", help="no colours, as with NO_COLOR in the environment"
     )
+    picture.add_argument(
+        "--no-graphics",
+        action="store_true",
+        help="waterfall of characters, also where the terminal shows pixels (kitty, sixel)",
+    )
     once = parser.add_argument_group("a single picture")
     once.add_argument(
         "--once",
@@ -61,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     """Show spectra until q or Ctrl-C (? lists the keys); without a terminal, a line per second."""
     if args.duration is not None and not args.once:
         raise ConfigError("--duration: is the time of a single picture, and needs --once")
-    look = Look(axis=args.axis, is_listing=args.peaks)
+    look = Look(axis=args.axis, is_listing=args.peaks, is_pixels=not args.no_graphics)
     if args.levels == "auto":
         look.is_fitting = True
     else:

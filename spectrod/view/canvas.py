@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.view.colour import Style
+
+if TYPE_CHECKING:
+    from spectrod.view.pixels import PixelWaterfall
 
 _SPACE = ord(" ")
 _UTF_32 = "utf-32-le"
@@ -23,11 +26,14 @@ class Scrolled:
         First line and last-plus-one.
     position : int
         Number of lines that have entered on top since the start.
+    is_forced : bool
+        Whether the terminal must move them, because they have pixels that move with them.
     """
 
     first: int
     last: int
     position: int
+    is_forced: bool = False
 
 
 class Canvas:
@@ -41,14 +47,17 @@ class Canvas:
         Pens, see ``spectrod.view.colour``.
     scrolled : Scrolled or None
         Lines that a terminal may move instead of drawing them again.
+    pixels : PixelWaterfall or None
+        A waterfall of pixels over empty characters.
     """
 
-    __slots__ = ("codes", "pens", "scrolled")
+    __slots__ = ("codes", "pens", "pixels", "scrolled")
 
     def __init__(self, width: int, height: int) -> None:
         self.codes: NDArray[np.uint32] = np.full((height, width), _SPACE, np.uint32)
         self.pens: NDArray[np.int32] = np.zeros((height, width), np.int32)
         self.scrolled: Scrolled | None = None
+        self.pixels: PixelWaterfall | None = None
 
     @property
     def width(self) -> int:

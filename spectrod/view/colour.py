@@ -8,6 +8,7 @@ from typing import Final, Literal
 import numpy as np
 
 from spectrod.view.glyphs import UNICODE, Glyphs
+from spectrod.view.graphics import Graphics
 
 Depth = Literal["24-bit", "256", "none"]
 Rgb = tuple[int, int, int]
@@ -63,10 +64,11 @@ def line_colour(k: int) -> int:
 
 @dataclass(frozen=True)
 class Style:
-    """Colours and characters of a terminal."""
+    """Colours, characters and pixels of a terminal."""
 
     depth: Depth = "none"
     glyphs: Glyphs = field(default=UNICODE)
+    graphics: Graphics | None = None
 
     @property
     def has_colour(self) -> bool:

@@ -10,9 +10,9 @@ import numpy as np
 from spectrod.errors import ConfigError
 from spectrod.units import FLOOR_DBFS, Float64Array
 from spectrod.view.axes import ALL, LevelRange, Span, level_range
+from spectrod.view.history import PERIODS_S
 from spectrod.view.holds import HoldKind
 from spectrod.view.scales import AXIS_KINDS, AxisKind
-from spectrod.view.waterfall import PERIODS_S
 
 ARROWS: Final = ("up", "down", "right", "left")
 """Names of these keys."""
@@ -33,6 +33,7 @@ HELP: Final = (
     ("[, ]", "fewer or more decibels"),
     ("a, A", "fit levels once, always"),
     ("<, >", "slower or faster waterfall"),
+    ("g", "waterfall of pixels or characters"),
     ("space", "pause or resume"),
     ("r", "reset levels, frequencies and peaks"),
     ("Ctrl-L", "draw the picture again"),
@@ -68,9 +69,9 @@ class Look:
         Scale of the frequencies of a one-sided spectrum.
     holds : frozenset of HoldKind
         Holds that are shown.
-    is_line, is_overlaid, is_listing : bool
-        Whether the spectrum is a line instead of bars, all channels are shown, and peaks are
-        listed.
+    is_line, is_overlaid, is_listing, is_pixels : bool
+        Whether the spectrum is a line instead of bars, all channels are shown, peaks are listed,
+        and the waterfall is of pixels where the terminal shows them.
     period_s : float
         Time that a row of the waterfall covers [s].
     is_paused, is_helping : bool
@@ -85,6 +86,7 @@ class Look:
     is_line: bool = False
     is_overlaid: bool = False
     is_listing: bool = False
+    is_pixels: bool = True
     period_s: float = PERIODS_S[1]
     is_paused: bool = False
     is_helping: bool = False
@@ -184,6 +186,7 @@ _SWITCHES: Final = {
     "o": "is_overlaid",
     "l": "is_listing",
     "A": "is_fitting",
+    "g": "is_pixels",
 }
 """Attributes of ``Look`` that a key turns on and off."""
 

@@ -5,7 +5,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TextIO
 
 from spectrod.client import Subscription
@@ -15,9 +15,10 @@ from spectrod.endpoint import parse_remote
 from spectrod.errors import UnavailableError
 from spectrod.view.colour import Style, style_for
 from spectrod.view.controls import Look
+from spectrod.view.display import Display
 from spectrod.view.glyphs import ASCII, glyphs_for
+from spectrod.view.graphics import Graphics, Probe, window_cell_px
 from spectrod.view.keyboard import GONE, REDRAW
-from spectrod.view.painter import Painter
 from spectrod.view.player import Player
 from spectrod.view.render import draw
 from spectrod.view.scene import Scene, first_text, invalid_text, waiting_text
@@ -135,29 +136,57 @@ def view(  # noqa: PLR0913 - all keywords, all optional
 def _play(
     player: Player, terminal: Terminal, style: Style, signals: Signals, is_over: Callable[[], bool]
 ) -> None:
-    painter = Painter(style)
+    display, probe = Display(style), _Prober(terminal, style, is_wanted=player.scene.look.is_pixels)
     while not is_over():
         next_s = time.monotonic() + FRAME_PERIOD_S
         player.update(FRAME_PERIOD_S)
+        if graphics := probe.result():
+            style = replace(style, graphics=graphics)
+            display = Display(style)
+            terminal.farewell = display.farewell
         if signals.wants_stop:
             terminal.restore()
             signals.stop()
             terminal.take_over()
-            painter.forget()
+            display.forget()
         elif signals.take_continued():
             terminal.take_over()
-            painter.forget()
+            display.forget()
         columns, rows = terminal.size()
         if terminal.is_ready():
             # One column stays free: a character in the last one may make a terminal scroll.
-            terminal.send(painter.paint(draw(player.scene, max(1, columns - 1), rows, style)))
+            terminal.send(display.paint(draw(player.scene, max(1, columns - 1), rows, style)))
         key = terminal.key(max(0.0, next_s - time.monotonic()))
         if key in ("q", GONE):
             return
         if key == REDRAW:
-            painter.forget()
+            display.forget()
         else:
             player.choose(key)
+
+
+class _Prober:
+    """Asks a terminal with colours for its graphics, if it is also where keys come from."""
+
+    def __init__(self, terminal: Terminal, style: Style, *, is_wanted: bool) -> None:
+        self._terminal = terminal
+        self._probe: Probe | None = None
+        if is_wanted and style.has_colour and terminal.has_keys:
+            self._probe = Probe(os.environ, time.monotonic())
+            terminal.send(self._probe.question())
+
+    def result(self) -> Graphics | None:
+        """Process the answers that have come; return the graphics once, when they are known."""
+        replies = self._terminal.parser.replies
+        while replies:
+            reply = replies.popleft()
+            if self._probe is not None:
+                self._terminal.send(self._probe.hear(reply, time.monotonic()))
+        if self._probe is None or not self._probe.is_over:
+            return None
+        graphics = self._probe.graphics(window_cell_px(self._terminal.fd))
+        self._probe = None
+        return graphics
 
 
 def _report(player: Player, out: TextIO, is_over: Callable[[], bool]) -> None:

@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.view.canvas import Canvas, encode_cells
+from spectrod.view.canvas import Canvas, Scrolled, encode_cells
 from spectrod.view.colour import RESET, Style
 
 _CLEAR = "\x1b[H\x1b[2J"
+_REVERSE_FEED = "\x1bM"
 _GAP = 8
 """Unchanged characters between changed ones that cost less than to move the cursor over them."""
 
@@ -17,6 +18,8 @@ class Painter:
     def __init__(self, style: Style) -> None:
         self._style = style
         self._shown: Canvas | None = None
+        self.has_scrolled = False
+        """Whether what the last picture scrolls was where the terminal has it now."""
 
     def forget(self) -> None:
         """Draw the next picture as a whole: something else may have written to the terminal."""
@@ -28,7 +31,7 @@ class Painter:
         if shown is None or shown.codes.shape != canvas.codes.shape:
             shown = Canvas(canvas.width, canvas.height)
             parts.append(f"{RESET}{_CLEAR}" if self._style.has_colour else _CLEAR)
-        parts.append(_scroll(shown, canvas))
+        parts.append(self._scroll(shown, canvas))
         changed = (shown.codes != canvas.codes) | (shown.pens != canvas.pens)
         for line in np.flatnonzero(changed.any(axis=1)).tolist():
             for first, last in _runs(changed[line]):
@@ -37,26 +40,36 @@ class Painter:
         self._shown = canvas
         return "".join(parts)
 
+    def _scroll(self, shown: Canvas, canvas: Canvas) -> str:
+        """Move the scrolled lines of what is shown, if it is cheaper; return the output for it."""
+        before, after = shown.scrolled, canvas.scrolled
+        self.has_scrolled = False
+        if before is None or after is None or before.first != after.first:
+            return ""
+        n_lines, height = after.position - before.position, after.last - after.first
+        if before.last != after.last or not 0 <= n_lines < height:
+            return ""
+        self.has_scrolled = True
+        moved = _moved(shown, after, n_lines)
+        is_cheaper = _n_different(moved, canvas) < _n_different(shown, canvas)
+        if not n_lines or not (is_cheaper or after.is_forced):
+            self.has_scrolled = not n_lines
+            return ""
+        shown.codes, shown.pens = moved.codes, moved.pens
+        # Reverse line feeds at the top of a scrolling region, which is given up again.
+        first, last = after.first + 1, after.last
+        return f"\x1b[{first};{last}r\x1b[{first};1H{_REVERSE_FEED * n_lines}\x1b[r"
 
-def _scroll(shown: Canvas, canvas: Canvas) -> str:
-    """Move the scrolled lines of what is shown, if that is cheaper; return the output for it."""
-    before, after = shown.scrolled, canvas.scrolled
-    if before is None or after is None or before.first != after.first or before.last != after.last:
-        return ""
-    n_lines = after.position - before.position
-    if not 0 < n_lines < after.last - after.first:
-        return ""
-    area, kept = slice(after.first, after.last), slice(after.first + n_lines, after.last)
-    moved, source = Canvas(canvas.width, canvas.height), slice(after.first, after.last - n_lines)
+
+def _moved(shown: Canvas, area: Scrolled, n_lines: int) -> Canvas:
+    """Return what is shown with the lines of an area moved down."""
+    moved = Canvas(shown.width, shown.height)
     moved.codes[:], moved.pens[:] = shown.codes, shown.pens
-    moved.codes[area], moved.pens[area] = ord(" "), 0
+    whole, kept = slice(area.first, area.last), slice(area.first + n_lines, area.last)
+    source = slice(area.first, area.last - n_lines)
+    moved.codes[whole], moved.pens[whole] = ord(" "), 0
     moved.codes[kept], moved.pens[kept] = shown.codes[source], shown.pens[source]
-    if _n_different(moved, canvas) >= _n_different(shown, canvas):
-        return ""
-    shown.codes, shown.pens = moved.codes, moved.pens
-    # Insert lines at the top of a scrolling region, then give up the region.
-    first, last = after.first + 1, after.last
-    return f"\x1b[{first};{last}r\x1b[{first};1H\x1b[{n_lines}L\x1b[r"
+    return moved
 
 
 def _n_different(one: Canvas, other: Canvas) -> int:

@@ -12,6 +12,7 @@ from spectrod.errors import WireError
 from spectrod.units import Float64Array
 from spectrod.view.axes import frequency_axis
 from spectrod.view.colour import line_colour
+from spectrod.view.history import History
 from spectrod.view.holds import HoldKind, Holds, MeanPower
 from spectrod.view.meters import Meters
 from spectrod.view.peak import levels_db
@@ -19,7 +20,6 @@ from spectrod.view.peak_list import find_peaks
 from spectrod.view.scene import Scene
 from spectrod.view.selection import ChannelSelection, ProductSelection, channel_of
 from spectrod.view.traces import Trace
-from spectrod.view.waterfall import History
 from spectrod.wire.schema import Frame, HeartbeatHeader, LevelsFrame
 
 OVERLAID_MAX = 8
@@ -71,6 +71,7 @@ class Player:
         scene.daemon_state = beat.state if beat else None
         scene.waiting_for = beat.waiting_for if beat else ""
         scene.history, scene.n_rows = self._history.rows, self._history.n_rows
+        scene.generation = self._history.generation
 
     def _arrived(self, wait_s: float) -> list[AnyFrame]:
         """Return received frames; count messages that do not follow the protocol."""

@@ -7,16 +7,19 @@ from textwrap import wrap
 import numpy as np
 
 from spectrod.units import Float64Array
+from spectrod.view.area import Area
 from spectrod.view.axes import ColumnAxis, LevelRange, frequency_axis
 from spectrod.view.canvas import Canvas
 from spectrod.view.colour import REVERSE, Style
 from spectrod.view.controls import HELP
+from spectrod.view.history import HistoryRow
 from spectrod.view.peak import find_peak
 from spectrod.view.peak_list import LIST_WIDTH, peak_lines
+from spectrod.view.pixels import WIDTH_MAX_PX, PixelWaterfall
 from spectrod.view.scene import Scene, alarm, first_text, invalid_text
 from spectrod.view.status import losses_text, peak_text, plain
-from spectrod.view.traces import Area, Trace, draw_bars, draw_marks, draw_traces, uses_dots
-from spectrod.view.waterfall import HistoryRow, Rows, draw_waterfall
+from spectrod.view.traces import Trace, draw_bars, draw_marks, draw_traces, uses_dots
+from spectrod.view.waterfall import Rows, draw_pixels, draw_waterfall
 from spectrod.wire.schema import Frame, SpectrumHeader
 
 __all__ = ["HistoryRow", "Scene", "draw", "render"]
@@ -94,10 +97,24 @@ def _draw_plots(
     else:
         below = area.line
         waterfall = Area(first, _MARGIN, rows - n_spectrum, columns)
-        rows_shown = Rows(scene.history, scene.n_rows, scene.now_s)
-        draw_waterfall(canvas, waterfall, rows_shown, axis, shown, style)
+        _draw_waterfall(canvas, waterfall, scene, frame, style)
     for line, text in enumerate(listed[: area.line + area.height - below]):
         canvas.text(below + line, area.width - LIST_WIDTH if is_beside else 0, text)
+
+
+def _draw_waterfall(canvas: Canvas, area: Area, scene: Scene, frame: Frame, style: Style) -> None:
+    """Draw the waterfall as pixels where the terminal shows them, else as characters."""
+    h, graphics = frame.header, style.graphics
+    shown = scene.look.shown_levels(h.unit)
+    width_px = area.width * graphics.cell_width_px if graphics else 0
+    if graphics and scene.look.is_pixels and style.has_colour and 0 < width_px <= WIDTH_MAX_PX:
+        axis = _axis(scene, h, width_px)
+        rows = scene.history, scene.n_rows, scene.generation
+        picture = PixelWaterfall(area, graphics, axis, shown, *rows)
+        draw_pixels(canvas, picture, scene.now_s, style.glyphs)
+    else:
+        shown_rows = Rows(scene.history, scene.n_rows, scene.now_s)
+        draw_waterfall(canvas, area, shown_rows, _axis(scene, h, area.width), shown, style)
 
 
 def _axis(scene: Scene, h: SpectrumHeader, columns: int) -> ColumnAxis:

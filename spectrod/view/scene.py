@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from spectrod.units import Float64Array
 from spectrod.view.controls import Look
+from spectrod.view.history import HistoryRow
 from spectrod.view.peak import Peak
 from spectrod.view.status import plain
 from spectrod.view.traces import Trace
-from spectrod.view.waterfall import HistoryRow
 from spectrod.wire.schema import Frame
 
 
@@ -32,6 +32,8 @@ class Scene:
     """Rows of the waterfall, the newest first."""
     n_rows: int = 0
     """Number of rows of the waterfall since the start."""
+    generation: int = 0
+    """Changes when rows of the waterfall were forgotten."""
     channels: Sequence[str] = field(default_factory=list)
     """All channels to choose from, each SOURCE/CHANNEL."""
     missed: int = 0

@@ -43,6 +43,8 @@ class Terminal:
         self._unsent = b""
         self._has_gone = False
         self.parser = KeyParser()
+        self.farewell = ""
+        """Written before the terminal is given back."""
 
     def __enter__(self) -> Self:
         self._fd = _open_without_waiting(self._out)
@@ -58,6 +60,16 @@ class Terminal:
     def __exit__(self, *_exc: object) -> None:
         self.restore()
         os.close(self._fd)
+
+    @property
+    def fd(self) -> int:
+        """Descriptor of the output."""
+        return self._fd
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether keys and answers come from a terminal."""
+        return self._keys_fd is not None
 
     def size(self) -> tuple[int, int]:
         """Return the current columns and lines, each at least 1 and bounded."""
@@ -117,7 +129,7 @@ class Terminal:
         if self._unsent:
             # The rest of a picture may be long; a sequence that it cuts is cancelled.
             self._unsent = _CANCEL
-        self.send(_LEAVE)
+        self.send(self.farewell + _LEAVE)
         self._send_in_time()
         if self._keys_fd is not None and self._saved is not None:
             with suppress(termios.error):

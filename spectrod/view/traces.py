@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.units import Float64Array
+from spectrod.view.area import Area
 from spectrod.view.axes import ColumnAxis, LevelRange
 from spectrod.view.canvas import Canvas
 from spectrod.view.colour import BEHIND, N_SHADES, Style, shade
@@ -38,22 +39,6 @@ class Trace:
     levels: Float64Array
     pen: int
     mark: str
-
-
-@dataclass(frozen=True, slots=True)
-class Area:
-    """Lines and columns of a canvas."""
-
-    line: int
-    column: int
-    height: int
-    width: int
-
-    @property
-    def slices(self) -> tuple[slice, slice]:
-        """Index of the area in the arrays of a canvas."""
-        lines = slice(self.line, self.line + self.height)
-        return lines, slice(self.column, self.column + self.width)
 
 
 def uses_dots(traces: Sequence[Trace], style: Style) -> bool:

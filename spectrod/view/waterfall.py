@@ -1,87 +1,24 @@
 """The waterfall: rows of levels over time, the newest on top."""
 
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.units import Float32Array, Float64Array
+from spectrod.view.area import Area
 from spectrod.view.axes import ColumnAxis, LevelRange
 from spectrod.view.canvas import Canvas, Scrolled
 from spectrod.view.colour import BEHIND, N_SHADES, Style, shade
-from spectrod.view.traces import Area
+from spectrod.view.glyphs import Glyphs
+from spectrod.view.history import HistoryRow
+from spectrod.view.pixels import PixelWaterfall, rows_per_line
 
-PERIODS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-"""Times that a row may cover [s]."""
-ROWS_MAX = 1024
-BYTES_MAX = 64 << 20
-"""Bounds on the rows that are kept, and on their memory."""
-
-_ROWS_MIN = 2
 _HALF = ord("▀")
 _CHARACTERS = np.array([ord(character) for character in " .:-=+*#%@"], np.uint32)
 _ROWS_PER_AGE = 5
 _AGE_WIDTH = 6
-
-
-@dataclass(slots=True, eq=False)
-class HistoryRow:
-    """One row of the waterfall."""
-
-    t_s: float
-    """Time of its end, by the clock of ``Scene.now_s`` [s]."""
-    levels: Float32Array | Float64Array
-    """Highest level of each bin in its time, shape (n_bins,) [dB]."""
-    _axis: ColumnAxis | None = field(default=None, repr=False)
-    _columns: Float64Array = field(default_factory=lambda: np.zeros(0), repr=False)
-
-    def columns(self, axis: ColumnAxis) -> Float64Array:
-        """Return the highest level in each column, which is kept for the next picture."""
-        if self._axis is not axis:
-            self._axis, self._columns = axis, axis.reduce(self.levels)
-        return self._columns
-
-
-class History:
-    """Collects rows of a fixed time from rows of any rate."""
-
-    def __init__(self) -> None:
-        self.rows: deque[HistoryRow] = deque(maxlen=ROWS_MAX)
-        """The newest first."""
-        self.n_rows = 0
-        """Number of rows since the start, those that are forgotten included."""
-        self._pending: Float32Array | None = None
-        self._due_s = 0.0
-
-    def push(self, levels: Float64Array, now_s: float, period_s: float) -> None:
-        """Add a row of levels, (n_bins,) [dB]; rows within a period become their maximum."""
-        row = levels.astype(np.float32)
-        if self._pending is not None and self._pending.shape == row.shape:
-            row = np.maximum(row, self._pending)
-        self._pending = row
-        if now_s < self._due_s:
-            return
-        # Keep the rhythm, but not after a pause or for a shorter period.
-        is_late = now_s - self._due_s > period_s
-        self._due_s = (now_s if is_late else self._due_s) + period_s
-        self._pending = None
-        self.rows.appendleft(HistoryRow(now_s, row))
-        self.n_rows += 1
-        while len(self.rows) > max(_ROWS_MIN, BYTES_MAX // row.nbytes):
-            self.rows.pop()
-
-    def hurry(self) -> None:
-        """Let the next row be the last of its period: the period has changed."""
-        self._due_s = 0.0
-
-    def clear(self) -> None:
-        """Forget all rows."""
-        self.rows.clear()
-        self._pending = None
-        self.hurry()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,12 +62,35 @@ def draw_waterfall(
     cells = np.full((n_lines * per_line, area.width), -1, np.int32)
     cells[n_skipped : n_skipped + len(history)] = shades
     _draw_cells(canvas, area, cells.reshape(n_lines, per_line, area.width), style)
-    for line in range(0, n_lines, _ROWS_PER_AGE):
-        row = history[max(0, line * per_line - n_skipped)]
-        age = f"{_age(rows.now_s - row.t_s):>{_AGE_WIDTH}}"
-        canvas.text(first_line + line, area.column - 1 - _AGE_WIDTH, age)
-    for line in range(n_lines):
-        canvas.text(first_line + line, area.column - 1, style.glyphs.vertical)
+    newest = [history[max(0, line * per_line - n_skipped)] for line in range(n_lines)]
+    _draw_ages(canvas, area, newest, rows.now_s, style.glyphs)
+
+
+def draw_pixels(canvas: Canvas, picture: PixelWaterfall, now_s: float, glyphs: Glyphs) -> None:
+    """Leave room for a waterfall of pixels, with ages left of it."""
+    area = picture.area
+    canvas.pixels = picture
+    canvas.scrolled = Scrolled(
+        area.line,
+        area.line + area.height,
+        picture.position,
+        is_forced=picture.graphics.protocol == "sixel",
+    )
+    per_line = rows_per_line(picture.graphics)
+    n_first = (picture.n_rows - 1) % per_line + 1  # rows in the uppermost line
+    starts = [0, *range(n_first, len(picture.history), per_line)][: area.height]
+    newest = [picture.history[start] for start in starts if start < len(picture.history)]
+    _draw_ages(canvas, area, newest, now_s, glyphs)
+
+
+def _draw_ages(
+    canvas: Canvas, area: Area, newest: Sequence[HistoryRow], now_s: float, glyphs: Glyphs
+) -> None:
+    """Draw the scale of ages, from the newest row of each line."""
+    for line, row in enumerate(newest):
+        is_labelled = line % _ROWS_PER_AGE == 0
+        age = f"{_age(now_s - row.t_s) if is_labelled else '':>{_AGE_WIDTH}}"
+        canvas.text(area.line + line, area.column - 1 - _AGE_WIDTH, age + glyphs.vertical)
 
 
 def _draw_cells(canvas: Canvas, area: Area, cells: NDArray[np.int32], style: Style) -> None:

@@ -83,8 +83,10 @@ class ScreenModel:
             token = self._TOKEN.match(text, at)
             assert token, f"unknown sequence {text[at : at + 20]!r}"
             parameters, final, escape, control, plain = token.groups()
-            assert escape is None, f"unknown escape {escape!r}"
-            if final:
+            assert escape in (None, "M"), f"unknown escape {escape!r}"
+            if escape:
+                self._reverse_feed()
+            elif final:
                 self._control(parameters, final)
             elif control in ("\r", "\n"):
                 self._move((self.row, 0) if control == "\r" else (self.row + 1, self.column))
@@ -95,6 +97,15 @@ class ScreenModel:
     def _move(self, place):
         self.row, self.column = min(place[0], self.rows - 1), min(place[1], self.columns - 1)
 
+    def _reverse_feed(self):
+        """Move the cursor up, or at the top of the scrolling region its lines down."""
+        first, last = self._region
+        if self.row == first:
+            empty = [(" ", self.pen)] * self.columns
+            self.cells[first:last] = [empty, *self.cells[first : last - 1]]
+        else:
+            self.row = max(0, self.row - 1)
+
     def _write(self, text):
         for character in text:
             if self.column < self.columns:
@@ -104,6 +115,8 @@ class ScreenModel:
             self.column += 1
 
     def _control(self, parameters, final):
+        if final == "c":
+            return  # a question, which a pseudo-terminal does not answer
         if final in "hl":
             (self.modes.add if final == "h" else self.modes.discard)(parameters)
             if parameters == "?1049":
