@@ -102,7 +102,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class _Found:
+class Found:
     """Recordings of one topic."""
 
     pyramids: list[Pyramid] = field(default_factory=list)
@@ -142,9 +142,9 @@ def answer(
     ConfigError
         If the topic has no values at these frequencies.
     """
-    topic = _topic(request, topics)
+    topic = find_topic(request, topics)
     index.refresh()
-    found = _find(topic, topics, index)
+    found = find_recordings(topic, topics, index)
     axis = _axis(request, topic, found, ring)
     grid = TimeGrid.covering(request.t0_ns, request.t1_ns, _width(request, found))
     columns = Columns(grid, len(axis), with_mean="mean" in request.layers)
@@ -164,7 +164,8 @@ def answer(
     return Answer(header, columns.efforts(), codes, axis, is_final and bool(request.name))
 
 
-def _topic(request: HistoryRequest, topics: Mapping[int, Topic]) -> Topic:
+def find_topic(request: HistoryRequest, topics: Mapping[int, Topic]) -> Topic:
+    """Return the topic of a request; raises NotFoundError, see ``answer``."""
     topic = topics.get(request.topic)
     if topic is None:
         raise NotFoundError(f"topic={request.topic}: this server has no topic of this number")
@@ -174,13 +175,13 @@ def _topic(request: HistoryRequest, topics: Mapping[int, Topic]) -> Topic:
     return topic
 
 
-def _find(topic: Topic, topics: Mapping[int, Topic], index: Recordings) -> _Found:
+def find_recordings(topic: Topic, topics: Mapping[int, Topic], index: Recordings) -> Found:
     """Find the recordings of a topic, which a daemon of this machine has written.
 
     A recording does not say which daemon wrote it. So with several daemons, only those on this
     machine have recordings.
     """
-    found = _Found()
+    found = Found()
     endpoints = {one.endpoint for one in topics.values()}
     if len(endpoints) > 1 and not parse_remote(topic.endpoint).is_local:
         return found
@@ -203,7 +204,7 @@ def _is_of(topic: Topic, product: str, unit: str) -> bool:
     return product == topic.product and unit == topic.unit.removeprefix("dB re ")
 
 
-def _axis(request: HistoryRequest, topic: Topic, found: _Found, ring: Ring) -> FrequencyAxis:
+def _axis(request: HistoryRequest, topic: Topic, found: Found, ring: Ring) -> FrequencyAxis:
     """Choose the axis of the picture: that of the topic now, or of its newest recording."""
     whole = ring.axis(topic.id)
     if whole is None:
@@ -220,7 +221,7 @@ def _axis(request: HistoryRequest, topic: Topic, found: _Found, ring: Ring) -> F
     return whole.view(request.f0_hz, request.f1_hz, request.height, _group(request, found, whole))
 
 
-def _group(request: HistoryRequest, found: _Found, whole: FrequencyAxis) -> int:
+def _group(request: HistoryRequest, found: Found, whole: FrequencyAxis) -> int:
     """Return how many bins a value has at least, so that pyramids fit; 1 where rows lead."""
     for one in found.pyramids:
         is_coarse = request.t1_ns - request.t0_ns >= one.about.cells_ns[0] * request.width
@@ -235,7 +236,7 @@ def _empty_axis(request: HistoryRequest) -> FrequencyAxis:
     return FrequencyAxis.of_bins(request.f0_hz + step_hz / 2, step_hz, request.height)
 
 
-def _width(request: HistoryRequest, found: _Found) -> int:
+def _width(request: HistoryRequest, found: Found) -> int:
     """Return the largest number of columns whose cells may be read."""
     cell_bytes = max((_cell_bytes(one) for one in found.pyramids), default=1)
     return max(1, min(request.width, PYRAMID_BYTES_MAX // (_CELLS_A_COLUMN * cell_bytes)))
@@ -261,7 +262,7 @@ class _Filling:
     sources: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
-    def fill(self, topic_id: int, found: _Found, ring: Ring) -> None:
+    def fill(self, topic_id: int, found: Found, ring: Ring) -> None:
         """Add all sources."""
         column_ns = self.picture.columns.grid.column_ns
         self._pyramids([one for one in found.pyramids if one.about.cells_ns[0] <= column_ns])

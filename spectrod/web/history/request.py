@@ -16,6 +16,8 @@ TIME_MAX_MS: Final = 4e12
 """Limit of times, in the year 2096 [ms since 1970]."""
 FREQUENCY_MAX_HZ: Final = 1e13
 """Limit of frequencies [Hz]."""
+LEVEL_MAX_DB: Final = 1000.0
+"""Limit of the levels of a picture [dB]."""
 NAME_MAX_CHARS: Final = 1024
 _NUMBER_MAX_CHARS: Final = 40
 
@@ -88,6 +90,17 @@ def parse_request(query: Mapping[str, str]) -> HistoryRequest:
         raise ConfigError(f"name={_cut(name)}: must be at most {NAME_MAX_CHARS} characters")
     topic = _whole(query, "topic", 0, (1 << 31) - 1)
     return HistoryRequest(topic, t0_ms, t1_ms, f0_hz, f1_hz, width, height, layers, name)
+
+
+def parse_levels(query: Mapping[str, str]) -> tuple[float, float]:
+    """Read the ends of a colour scale, ``lo`` and ``hi`` [dB].
+
+    Raises
+    ------
+    ConfigError
+        If they are missing, or break a rule.
+    """
+    return _span(query, "lo", "hi", LEVEL_MAX_DB)
 
 
 def _span(query: Mapping[str, str], low: str, high: str, limit: float) -> tuple[float, float]:

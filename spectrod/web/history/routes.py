@@ -1,24 +1,36 @@
-"""The routes of history: ``api/history``."""
+"""The routes of history: ``api/history`` and ``api/export``."""
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from spectrod.errors import BusyError, ConfigError, NotFoundError
+from spectrod.errors import BusyError, ConfigError, NotFoundError, StorageError
 from spectrod.web.history.answer import Answer, Topic, answer
 from spectrod.web.history.budget import Budget
 from spectrod.web.history.cache import Answers, Encoded
+from spectrod.web.history.export import to_csv, to_png, to_segment
 from spectrod.web.history.recordings import Recordings
-from spectrod.web.history.request import HistoryRequest, parse_request
+from spectrod.web.history.request import HistoryRequest, parse_levels, parse_request
 from spectrod.web.history.ring import Ring
 
 _FOREVER: Final = "private, max-age=31536000, immutable"
 _NEVER: Final = "no-store"
+_UNCACHED: Final = {"Cache-Control": _NEVER}
+_MEDIA_TYPES: Final = {
+    "csv": "text/csv; charset=utf-8",
+    "png": "image/png",
+    "spd": "application/octet-stream",
+}
+EXPORTS_MAX: Final = 2
+"""Files that are made at once."""
+
+_log = logging.getLogger(__name__)
 
 
 def history_routes(
@@ -47,23 +59,66 @@ def history_routes(
     answers = Answers(compute)
 
     async def history(request: Request) -> Response:
-        try:
-            asked = parse_request(request.query_params)
-            encoded = await _while_connected(request, answers, asked)
-        except ConfigError as error:
-            return _refusal(400, error)
-        except NotFoundError as error:
-            return _refusal(404, error)
-        except BusyError as error:
-            return _refusal(503, error)
-        return _response(request, encoded)
+        asked = parse_request(request.query_params)
+        return _response(request, await _while_connected(request, answers, asked))
 
-    return [Route("/api/history", history, methods=["GET"])]
+    def make_file(request: HistoryRequest, query: Mapping[str, str], budget: Budget) -> bytes:
+        budget.start()
+        if query["format"] == "spd":
+            return to_segment(request, topics(), index, budget)
+        found = compute(request, budget)
+        if query["format"] == "csv":
+            return to_csv(found)
+        low_db, high_db = parse_levels(query)
+        return to_png(found, low_db, high_db, query.get("colormap", "viridis"))
+
+    exporting = asyncio.Semaphore(EXPORTS_MAX)
+
+    async def export(request: Request) -> Response:
+        query, budget = request.query_params, Budget()
+        asked, media_type = parse_request(query), _media_type(query)
+        if exporting.locked():
+            raise BusyError(f"{EXPORTS_MAX} files are being made: try again later")
+        async with exporting:
+            body = await asyncio.to_thread(make_file, asked, query, budget)
+        name = f"spectrod-{asked.topic}-{round(asked.t0_ms)}.{query['format']}"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(body, media_type=media_type, headers=headers | _UNCACHED)
+
+    def route(path: str, handler: Callable[[Request], Coroutine[Any, Any, Response]]) -> Route:
+        async def answered(request: Request) -> Response:
+            return await _or_refusal(handler(request))
+
+        return Route(path, answered, methods=["GET"])
+
+    return [route("/api/history", history), route("/api/export", export)]
+
+
+async def _or_refusal(work: Coroutine[Any, Any, Response]) -> Response:
+    """Return a response, or that to the error that ended it."""
+    try:
+        return await work
+    except ConfigError as error:
+        return _refusal(400, error)
+    except NotFoundError as error:
+        return _refusal(404, error)
+    except BusyError as error:
+        return _refusal(503, error)
+    except StorageError as error:
+        _log.warning("%s", error)
+        return _refusal(500, StorageError("a file cannot be read or written"))
+
+
+def _media_type(query: Mapping[str, str]) -> str:
+    """Return the media type of the wanted format; raises ConfigError."""
+    wanted = query.get("format", "")
+    if wanted not in _MEDIA_TYPES:
+        raise ConfigError(f"format={wanted[:40]!a}: must be one of {', '.join(_MEDIA_TYPES)}")
+    return _MEDIA_TYPES[wanted]
 
 
 def _refusal(status: int, error: Exception) -> Response:
-    headers = {"Cache-Control": _NEVER}
-    return JSONResponse({"error": str(error)}, status, headers)
+    return JSONResponse({"error": str(error)}, status, _UNCACHED)
 
 
 def _response(request: Request, encoded: Encoded | None) -> Response:

@@ -179,7 +179,7 @@ def _add_file(picture: Picture, file: StoredFile, spans: Iterable[tuple[int, int
             return None  # replaced since the scan; the next one sees it
         for begin_ns, end_ns in spans:
             low, high = begin_ns - half_ns - row_ns, end_ns - half_ns + row_ns
-            batches = rows_between(path, stream, start, low, high)
+            batches = (stored.batch for stored in rows_between(path, stream, start, low, high))
             for middle_ns, values in _gathered(batches, signal, pooling.span, half_ns):
                 _add_rows(picture.columns, pooling, spec, middle_ns, values)
                 last_ns = max(last_ns or 0, int(middle_ns[-1]) + row_ns // 2)

@@ -16,8 +16,8 @@ from spectrod.errors import InputError, StorageError
 from spectrod.formats.segment.frame import NUMBER_MAX, PAYLOADS_BYTES_MAX, Head, Kind
 from spectrod.formats.segment.header import Header, decode_header
 from spectrod.formats.segment.rows import RowDecoder
+from spectrod.formats.segment.segment import StoredBatch
 from spectrod.formats.segment.walk import Record, Walk
-from spectrod.types import SpectrumBatch
 from spectrod.web.history.budget import Budget, counted_file
 
 _LINEAR_BYTES: Final = 1 << 18
@@ -75,7 +75,7 @@ def read_beginning(path: Path, file: BinaryIO) -> Beginning:
 
 def rows_between(
     path: Path, file: BinaryIO, start: Beginning, t0_utc_ns: int, t1_utc_ns: int
-) -> Iterator[SpectrumBatch]:
+) -> Iterator[StoredBatch]:
     """Yield records with rows of a time span, and some rows around it.
 
     Parameters
@@ -105,7 +105,7 @@ def rows_between(
             return
         batch = decoder.decode(record, "")
         if batch.last_utc_ns >= t0_utc_ns:
-            yield batch
+            yield StoredBatch(record.head, batch)
 
 
 def last_row_utc_ns(path: Path, file: BinaryIO, start: Beginning) -> int:
