@@ -112,7 +112,6 @@ function showControls() {
   setAttribute(at("pause"), "aria-pressed", String(view.t1 !== null));
   at("live").disabled = view.t1 === null;
   at("layout").value = view.layout;
-  showTopics();
 }
 
 function showTopics() {
@@ -143,7 +142,10 @@ function changed(what) {
     at("control").hidden = session.hello.can_control !== true;
     setText(document.querySelector("h1"), session.hello.program ?? "spectrod");
   }
-  if (what === "topics" || what === "channels" || what === "hello") showView();
+  if (what === "topics" || what === "channels" || what === "hello") {
+    showView();
+    showTopics();
+  }
   if (what === "descriptions") ask();
   if (what === "descriptions" || what === "measured") panels.touch();
 }
@@ -220,14 +222,19 @@ function showSlowly() {
   }
 }
 
+const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 let drawnAt = -Infinity;
+let drawnView = null;
 
+/** Draw, of who wants less motion once a second, or at once when they change something. */
 function frame(time) {
   requestAnimationFrame(frame);
-  if (matchMedia("(prefers-reduced-motion: reduce)").matches && time - drawnAt < REDUCED_MS) return;
-  drawnAt = time;
-  panels.draw(view, now());
+  // Rows are taken even if they are not drawn yet: the server must not think that this page is slow.
   connection.drew();
+  if (reducedMotion.matches && view === drawnView && time - drawnAt < REDUCED_MS) return;
+  drawnAt = time;
+  drawnView = view;
+  panels.draw(view, now());
 }
 
 function listen() {

@@ -6,7 +6,7 @@
 import { Channel } from "./channel.js";
 import { streamRole, streamsWanted } from "./demand.js";
 import { breakText, EventLog } from "./events.js";
-import { chosenTopics, topicName } from "./topics.js";
+import { ambiguousNames, chosenTopics, topicName } from "./topics.js";
 
 const RING_ROWS = 4096;
 const VALUES_KEPT = 64;
@@ -31,6 +31,7 @@ export class Session {
   values = new Map();
   #descriptions = new Map();
   #names = [];
+  #ambiguous = new Set();
   #listeners;
   #now;
 
@@ -92,6 +93,7 @@ export class Session {
   /** Topics keep their names when the server starts again and gives them other numbers. */
   #list({ topics }) {
     this.topics = topics;
+    this.#ambiguous = ambiguousNames(topics);
     for (const channel of this.channels) {
       const { topic, endpoint } = channel.info;
       channel.info = topics.find((one) => one.topic === topic && one.endpoint === endpoint) ?? channel.info;
@@ -157,7 +159,7 @@ export class Session {
 
   /** Name of a topic in a view. */
   nameOf(info) {
-    return topicName(info, this.topics);
+    return topicName(info, this.#ambiguous);
   }
 
   /** Time of the newest row of an endpoint's topics on the screen [ms], or null. */

@@ -6,10 +6,20 @@ const FIRST_SHOWN = 2;
 /** Topics that have a spectrum, which a panel can draw. */
 export const spectraOf = (topics) => topics.filter(({ kind }) => SPECTRA.includes(kind));
 
-/** Name of a topic in a view: with its endpoint where another daemon has the same topic. */
-export function topicName(info, topics) {
-  const isAmbiguous = topics.some((other) => other.topic === info.topic && other.endpoint !== info.endpoint);
-  return isAmbiguous ? `${info.topic}@${info.endpoint}` : info.topic;
+/** Topics that more than one daemon has; looked up for each of thousands of topics, so made once. */
+export function ambiguousNames(topics) {
+  const first = new Map();
+  const found = new Set();
+  for (const { topic, endpoint } of topics) {
+    if (!first.has(topic)) first.set(topic, endpoint);
+    else if (first.get(topic) !== endpoint) found.add(topic);
+  }
+  return found;
+}
+
+/** Name of a topic in a view: with its endpoint if it is ambiguous. */
+export function topicName({ topic, endpoint }, ambiguous) {
+  return ambiguous.has(topic) ? `${topic}@${endpoint}` : topic;
 }
 
 /** Topic of a name, or undefined. */
