@@ -1,10 +1,12 @@
 """Tables of the documentation have every command of the program and every key of the settings."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import msgspec
 import pytest
+from packaging.requirements import Requirement
 
 from spectrod.cli import whole_parser
 from spectrod.settings import Config
@@ -53,3 +55,15 @@ def test_each_command_has_a_row():
     """The table of commands has those that exist, and no others."""
     text = (DOCS / "commands.md").read_text("utf-8")
     assert set(re.findall(r"^\| `spectrod (\w+)", text, re.MULTILINE)) == set(COMMANDS)
+
+
+def test_each_extra_has_its_row():
+    """The table of extras has those of the package, each with what it installs."""
+    text = (DOCS / "packages.md").read_text("utf-8").partition("## Extras")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", text, re.MULTILINE)
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = {
+        name: {Requirement(wanted).name for wanted in packages}
+        for name, packages in project["optional-dependencies"].items()
+    }
+    assert {name: set(packages.split(", ")) for name, packages in rows} == extras
