@@ -47,7 +47,8 @@ class Hold:
             self._begin(axis.n_bins)
         if self.kind == "mean":
             missing = np.isnan(row.power)
-            self._sums += np.where(missing, 0.0, row.power)
+            with np.errstate(over="ignore"):
+                self._sums += np.where(missing, 0.0, row.power)
             self._counts += ~missing
         else:
             np.maximum(self._codes, self._ordered(row.codes), out=self._codes)

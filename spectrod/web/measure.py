@@ -62,11 +62,9 @@ def cursor_fields(levels: Float32Array, axis: TopicAxis, hertz: float) -> dict[s
     if axis.edges_hz is None:
         k = math.floor((hertz - axis.first_hz) / axis.bin_hz + 0.5)
         k = min(max(k, 0), axis.n_bins - 1)
-        bin_hz = axis.first_hz + k * axis.bin_hz
     else:
         k = axis.indices(hertz, hertz)[0]
-        bin_hz = float(np.sqrt(np.prod(axis.edges_hz[:, k])))
-    return {"hz": hertz, "bin_hz": bin_hz, "level": float(levels[k])}
+    return {"hz": hertz, "bin_hz": axis.centre_hz(k), "level": float(levels[k])}
 
 
 def band_fields(levels: Float32Array, facts: RowFacts, f0: float, f1: float) -> dict[str, Any]:
@@ -100,7 +98,8 @@ def band_fields(levels: Float32Array, facts: RowFacts, f0: float, f1: float) -> 
         per_bin = axis.bin_hz if is_density else axis.bin_hz / facts.header.enbw_hz
     first, shares = _shares(axis, f0, f1)
     power = to_power(levels[first : first + len(shares)])
-    total = float(np.nansum(power * shares)) * per_bin
+    with np.errstate(invalid="ignore", over="ignore"):  # no share of an infinite power is NaN
+        total = float(np.nansum(power * shares)) * per_bin
     name, reference = _power_unit(unit, is_band=axis.edges_hz is not None)
     level = 10.0 * math.log10(total / reference) if total > 0.0 else -math.inf
     return {"f0": f0, "f1": f1, "level": level, "unit": name}
@@ -117,9 +116,10 @@ def _shares(axis: TopicAxis, f0: float, f1: float) -> tuple[int, Float64Array]:
         last_hz = axis.first_hz + (axis.n_bins - 1) * axis.bin_hz
         lower = np.maximum(centre - axis.bin_hz / 2.0, axis.first_hz)
         upper = np.minimum(centre + axis.bin_hz / 2.0, last_hz)
-    width, inside = upper - lower, np.minimum(upper, f1) - np.maximum(lower, f0)
-    shares = np.divide(inside, width, out=np.zeros(end - first), where=width > 0.0)
-    return first, np.clip(shares, 0.0, 1.0)
+    with np.errstate(invalid="ignore", over="ignore"):  # of edges that are not finite
+        width, inside = upper - lower, np.minimum(upper, f1) - np.maximum(lower, f0)
+        shares = np.divide(inside, width, out=np.zeros(end - first), where=width > 0.0)
+    return first, np.clip(np.nan_to_num(shares), 0.0, 1.0)
 
 
 def _power_unit(unit: str, *, is_band: bool) -> tuple[str, float]:

@@ -10,6 +10,8 @@ from spectrod.view.peak_search import find_peak_bins
 from spectrod.web.topics import RowFacts
 from spectrod.wire.headers import SpectrumHeader
 
+_MAX_DB = 1000.0
+
 
 class PeakFields(TypedDict):
     """A peak in a ``measured`` text."""
@@ -37,7 +39,7 @@ def find_peaks_of(levels: Float32Array, facts: RowFacts, count: int) -> list[Pea
         ``hz_error`` is half the width of the bin or band where nothing tells where in it the peak
         is; None of interpolated ones, which for a steady tone are exact but for noise.
     """
-    finite = np.nan_to_num(levels.astype(np.float64), nan=FLOOR_DBFS, neginf=FLOOR_DBFS)
+    finite = np.nan_to_num(levels.astype(np.float64), nan=FLOOR_DBFS).clip(FLOOR_DBFS, _MAX_DB)
     bins = find_peak_bins(finite, count)
     if isinstance(facts.header, SpectrumHeader):
         return [_of_bin(finite, k, facts.header) for k in bins]
@@ -52,6 +54,9 @@ def _of_bin(levels: Float64Array, k: int, header: SpectrumHeader) -> PeakFields:
 
 def _of_band(levels: Float64Array, k: int, facts: RowFacts) -> PeakFields:
     assert facts.axis.edges_hz is not None
-    lower, upper = facts.axis.edges_hz[:, k]
-    centre = float(np.sqrt(lower * upper))
-    return {"hz": centre, "level": float(levels[k]), "hz_error": float(upper - lower) / 2.0}
+    lower, upper = facts.axis.edges_hz[:, k].tolist()
+    return {
+        "hz": facts.axis.centre_hz(k),
+        "level": float(levels[k]),
+        "hz_error": (upper - lower) / 2.0,
+    }

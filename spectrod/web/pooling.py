@@ -81,7 +81,7 @@ def pool_mean(power: Float64Array, piece: BinSlice) -> Float64Array:
         return bins
     starts = np.arange(0, len(bins), piece.per_value)
     missing = np.isnan(bins)
-    sums = np.add.reduceat(np.where(missing, 0.0, bins), starts)
     counts = np.add.reduceat(~missing, starts, dtype=np.float64)
-    with np.errstate(invalid="ignore"):  # 0 of 0 bins is NaN, no data
+    with np.errstate(invalid="ignore", over="ignore"):  # 0 of 0 bins is NaN, no data
+        sums = np.add.reduceat(np.where(missing, 0.0, bins), starts)
         return np.asarray(sums / counts)

@@ -48,7 +48,8 @@ def to_codes(levels: Float32Array) -> Codes:
         0: no data; else 1 + (level - ``CODE_FLOOR_DB``) / ``CODE_STEP_DB``, rounded. Levels beyond
         the ends, and infinite ones, are at the ends.
     """
-    codes = levels * np.float32(1.0 / CODE_STEP_DB)
+    with np.errstate(over="ignore"):  # beyond the end all the same
+        codes = levels * np.float32(1.0 / CODE_STEP_DB)
     codes += np.float32(1.0 - CODE_FLOOR_DB / CODE_STEP_DB)
     np.rint(codes, out=codes)
     return _clipped(codes, CODE_MAX).astype(np.uint16)
@@ -72,7 +73,8 @@ def to_bytes(levels: Float32Array, lo_db: float) -> Bytes:
     lo_db : float
         Level of the byte 1; lower levels have it too [dB].
     """
-    codes = levels * np.float32(1.0 / BYTE_STEP_DB)
+    with np.errstate(over="ignore"):
+        codes = levels * np.float32(1.0 / BYTE_STEP_DB)
     codes += np.float32(1.0 - lo_db / BYTE_STEP_DB)
     np.rint(codes, out=codes)
     return _clipped(codes, BYTE_MAX).astype(np.uint8)

@@ -47,6 +47,13 @@ class TopicAxis:
         first = min(max(first, 0), self.n_bins - 1)
         return first, min(max(end, first + 1), self.n_bins)
 
+    def centre_hz(self, k: int) -> float:
+        """Return the frequency of a bin, or of a band the geometric mean of its edges [Hz]."""
+        if self.edges_hz is None:
+            return self.first_hz + k * self.bin_hz
+        lower, upper = self.edges_hz[:, k].tolist()
+        return math.sqrt(lower) * math.sqrt(upper) if min(lower, upper) > 0.0 else upper / 2.0
+
 
 def slices_of(
     topic: TopicAxis, f0: float, f1: float, px: int, kind: AxisKind

@@ -214,7 +214,8 @@ class _Merging:
         missing = np.isnan(power)
         if self.merged == 1:
             self._power, self._counts = np.zeros(len(power)), np.zeros(len(power))
-        self._power += np.where(missing, 0.0, power)
+        with np.errstate(over="ignore"):
+            self._power += np.where(missing, 0.0, power)
         self._counts += ~missing
 
     def mean_power(self) -> Float64Array:
