@@ -8,6 +8,7 @@ from pathlib import Path
 
 from spectrod.cli import options
 from spectrod.cli.numbers import count
+from spectrod.descriptors import raise_limit
 from spectrod.errors import ConfigError, UnavailableError
 from spectrod.recording.state_folder import state_folder
 from spectrod.service import caught_signals, configure_logging
@@ -85,6 +86,7 @@ def _add_secrets(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve the page until a signal."""
     check_installed()
+    raise_limit()
     configure_logging(args.log_level)
     from spectrod.cli.web_server import WebSettings, serve_page  # noqa: PLC0415 - extra packages
 

@@ -17,6 +17,7 @@ from spectrod.endpoint import Endpoint
 from spectrod.errors import ConfigError
 from spectrod.service import Notifier, Signals
 from spectrod.web.app import Services, make_app
+from spectrod.web.connection import SPARE_CONNECTIONS
 from spectrod.web.control import ControlRelay
 from spectrod.web.files import read_page
 from spectrod.web.gate import Gate
@@ -134,7 +135,8 @@ async def _serve(
             _announce(settings, gate, listener, is_tls=tls is not None)
         end = _End(settings, signals, tls)
         with end.watched():
-            return await _until(end, hub, Server(guard, listener, tls), guard)
+            server = Server(guard, listener, tls, settings.clients + SPARE_CONNECTIONS)
+            return await _until(end, hub, server, guard)
 
 
 @contextlib.contextmanager

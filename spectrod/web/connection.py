@@ -6,12 +6,14 @@ from typing import Any, Final, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
 from websockets.frames import Frame
 
 from spectrod.web.listen import UNSENT_MAX_BYTES
 from spectrod.web.origin import is_loopback
 
-CONNECTIONS_MAX: Final = 128
+SPARE_CONNECTIONS: Final = 96
+"""Connections beside those of all clients' WebSockets: for files and questions."""
 CONNECTIONS_OF_ADDRESS: Final = 24
 """Of an address that is not this machine's: a browser opens 6, and one for each WebSocket."""
 HEAD_MAX_BYTES: Final = 16384
@@ -26,6 +28,19 @@ FRAGMENTS_MAX: Final = 64
 REPLIES_MAX_BYTES: Final = 1 << 22
 """Bytes that wait for a peer that does not read; more than a message can only be replies to pings,
 which no flow control stops."""
+
+
+class BoundedState(ServerState):
+    """uvicorn's set of connections, with a bound.
+
+    Parameters
+    ----------
+    connections_max : int
+    """
+
+    def __init__(self, connections_max: int) -> None:
+        super().__init__()
+        self.connections_max = connections_max
 
 
 class BoundedHttp(H11Protocol):
@@ -105,7 +120,8 @@ class BoundedHttp(H11Protocol):
             peers = [getattr(one, "client", None) for one in others]
             if sum(peer[0] == address for peer in peers if peer) >= CONNECTIONS_OF_ADDRESS:
                 return False
-        if len(others) < CONNECTIONS_MAX:
+        assert isinstance(self.server_state, BoundedState)
+        if len(others) < self.server_state.connections_max:
             return True
         waiting = [one for one in others if isinstance(one, BoundedHttp) and one.is_waiting]
         if not waiting:

@@ -11,9 +11,8 @@ from typing import Final
 
 from starlette.types import ASGIApp
 from uvicorn import Config
-from uvicorn.server import ServerState
 
-from spectrod.web.connection import HEAD_MAX_BYTES, BoundedHttp, BoundedWebSocket
+from spectrod.web.connection import HEAD_MAX_BYTES, BoundedHttp, BoundedState, BoundedWebSocket
 from spectrod.web.listen import BACKLOG
 
 MESSAGE_MAX_BYTES: Final = 16384
@@ -34,6 +33,8 @@ class Server:
     listener : socket.socket
         Bound and listening; closed at the end.
     tls : ssl.SSLContext or None
+    connections_max : int
+        Connections at once.
 
     Notes
     -----
@@ -44,7 +45,11 @@ class Server:
     app: ASGIApp
     listener: socket.socket
     tls: ssl.SSLContext | None = None
-    _state: ServerState = field(default_factory=ServerState, init=False)
+    connections_max: int = 128
+    _state: BoundedState = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._state = BoundedState(self.connections_max)
 
     async def serve(self) -> None:
         """Serve until cancelled; then close every connection, within ``CLOSE_S``."""

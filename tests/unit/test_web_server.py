@@ -58,13 +58,16 @@ HISTORY = [Route("/api/history", history)]
 class Running:
     """A server in a thread of its own."""
 
-    def __init__(self, *, needs_token=False, limits=None, root_path="", allow_hosts=()):
+    def __init__(
+        self, *, needs_token=False, limits=None, root_path="", allow_hosts=(), connections_max=128
+    ):
         address = parse_address("127.0.0.1:0")
         self.listener = open_listener(address)
         self.port = self.listener.getsockname()[1]
         gate = Gate(make_site(address, allow_hosts), Token(TOKEN), needs_token, "c", root_path)
         services = Services(FILES, Echo(), control, HISTORY)
         self.app = make_app(services, gate, limits or GuardLimits())
+        self._connections_max = connections_max
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -75,7 +78,7 @@ class Running:
 
     async def _serve(self):
         self._loop = asyncio.get_running_loop()
-        self.server = Server(self.app, self.listener)
+        self.server = Server(self.app, self.listener, None, self._connections_max)
         self._task = asyncio.create_task(self.server.serve())
         self._started.set()
         with contextlib.suppress(asyncio.CancelledError):
@@ -470,9 +473,9 @@ def test_an_answer_that_is_read_late_is_whole(start, monkeypatch):
         assert len(read_all(sock)) > 20_000_000
 
 
-def test_waiting_connections_make_room_for_new_ones(server, monkeypatch):
+def test_waiting_connections_make_room_for_new_ones(start):
     """Who holds all places without a request loses the oldest; who has a stream keeps it."""
-    monkeypatch.setattr(connection, "CONNECTIONS_MAX", 4)
+    server = start(connections_max=4)
     with contextlib.ExitStack() as opened:
         stream = opened.enter_context(server.stream())
         silent = [opened.enter_context(server.raw()) for _ in range(5)]
