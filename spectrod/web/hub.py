@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
 
 from starlette.websockets import WebSocket
@@ -194,6 +195,8 @@ class Hub:
         if isinstance(frame, IntervalFrame):
             self._values.put(topic.id, frame)
             return
+        if self._table.is_new_epoch(topic, frame.header.epoch):
+            frame = replace(frame, restarted=True)
         shown_by = self._shown_by.get(topic.id)
         if not shown_by:
             return

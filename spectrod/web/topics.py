@@ -59,6 +59,7 @@ class TopicTable:
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str], int] = {}
         self._seen_s: dict[int, float] = {}
+        self._epochs: dict[int, int] = {}
         self.topics: dict[int, TopicInfo] = {}
         self.version = self.refused = 0
 
@@ -74,6 +75,15 @@ class TopicTable:
         """Add a topic from which a message came; None if there are too many."""
         unit = "" if isinstance(frame, IntervalFrame) else level_unit(frame.header.unit)
         return self._note(endpoint, frame.topic, unit, frame.header.fs, now_s)
+
+    def is_new_epoch(self, topic: TopicInfo, epoch: int) -> bool:
+        """Note the epoch of a topic's message; return whether it follows one of another epoch.
+
+        Unlike a subscription it remembers the epoch while nobody subscribes to the topic.
+        """
+        before = self._epochs.get(topic.id, epoch)
+        self._epochs[topic.id] = epoch
+        return before != epoch
 
     def forget(self, endpoint: str, source: str) -> None:
         """Remove the topics of a source that has ended."""

@@ -175,8 +175,10 @@ def test_named_values_and_bands_come_too(start):
     asyncio.run(with_page(daemon, use))
 
 
-def test_a_daemon_that_restarts_is_seen_again(start):
+@pytest.mark.parametrize("linger_s", [0.0, 60.0])
+def test_a_daemon_that_restarts_is_seen_again(start, monkeypatch, linger_s):
     """The page is told that it has gone and come; the first row of the new one says so."""
+    monkeypatch.setattr(wanted, "LINGER_S", linger_s)
     first = start(TONE)
     endpoint = first.publisher.endpoints[0]
 

@@ -82,6 +82,21 @@ def test_a_topic_that_comes_again_has_its_number():
     assert table.topics[0].source == "mic"
 
 
+def test_a_topic_remembers_its_epoch_while_it_is_away():
+    """The first message of another epoch is known as such, also if the topic was removed."""
+    table = TopicTable()
+    topic = table.note_frame(ENDPOINT, frame(np.zeros(33)), 0.0)
+    assert [table.is_new_epoch(topic, epoch) for epoch in (5, 5, 6, 6)] == [
+        False,
+        False,
+        True,
+        False,
+    ]
+    table.forget(ENDPOINT, "mic")
+    topic = table.note_frame(ENDPOINT, frame(np.zeros(33)), 9.0)
+    assert table.is_new_epoch(topic, 7)
+
+
 def test_spectra_that_are_not_described_any_more_are_removed():
     """A product that was removed goes; sound levels, which nothing describes, stay."""
     table = TopicTable()
