@@ -30,6 +30,7 @@ from _report import new_report, write_report
 from spectrod.wire.schema import Frame, Meta, MetaHeader, SpectrumHeader, encode
 
 _TICKS_S = os.sysconf("SC_CLK_TCK")
+_START_S = 60.0
 _WARM_UP_S = 3.0
 _ORIGIN = "http://127.0.0.1:{port}"
 
@@ -119,6 +120,7 @@ class Client:
 
     def __init__(self) -> None:
         self.n_bytes = self.n_messages = self.n_rows = self.dropped = 0
+        self.has_rows = asyncio.Event()
 
     async def run(self, port: int, args: argparse.Namespace) -> None:
         """Show all channels until cancelled."""
@@ -137,6 +139,7 @@ class Client:
 
     def _count(self, message: bytes) -> None:
         self.n_messages += 1
+        self.has_rows.set()
         at = 8
         for _ in range(struct.unpack_from("<H", message, 2)[0]):
             _, _, rows, bits, values, self.dropped = struct.unpack_from("<HHHHII", message, at)
@@ -167,6 +170,8 @@ def _served(endpoint: str) -> Iterator[tuple[int, int]]:
 async def _measure(args: argparse.Namespace, pid: int, port: int) -> dict[str, Any]:
     clients = [Client() for _ in range(args.clients)]
     tasks = [asyncio.create_task(one.run(port, args)) for one in clients]
+    async with asyncio.timeout(_START_S):
+        await asyncio.gather(*(one.has_rows.wait() for one in clients))
     await asyncio.sleep(_WARM_UP_S)
     before, cpu_s, start_s = _counts(clients), _cpu_s(pid), time.monotonic()
     await asyncio.sleep(args.seconds)
