@@ -256,6 +256,48 @@ test("redrawing stops when its time is over, the newest rows first, and goes on"
   assert.ok(!lines.isBehind);
 });
 
+test("until rows are drawn along another axis, what was there is stretched to it", () => {
+  const { ring, tMs } = drawn(6, axis(), { newestMs: 3000, msPerPx: 20 });
+  const lines = makeLines({ newestMs: tMs });
+  lines.rebuild(ring);
+  finish(lines);
+  const before = picture(lines);
+  lines.setAxis(axis({ f0: 35, f1: 115 }));
+  picture(lines).forEach((codes, y) => {
+    codes.forEach((value, px) => assert.equal(value, before[y][4 + Math.floor((px + 0.5) / 2)]));
+  });
+  let clock = 0;
+  lines.work(4, () => clock++);
+  const fresh = makeLines({ newestMs: tMs, axis: axis({ f0: 35, f1: 115 }) });
+  fresh.rebuild(ring);
+  finish(fresh);
+  assert.deepEqual(picture(lines)[0], picture(fresh)[0]);
+  assert.notDeepEqual(picture(lines), picture(fresh));
+  finish(lines);
+  assert.deepEqual(picture(lines), picture(fresh));
+});
+
+test("another ring takes over line by line, and leaves nothing of the one before", () => {
+  const { ring, tMs } = drawn(7, axis(), { newestMs: 3000, msPerPx: 20 });
+  const lines = makeLines({ newestMs: tMs });
+  lines.rebuild(ring);
+  finish(lines);
+  const before = picture(lines);
+  const other = new RowRing({ rows: 5, valuesMax: VALUES });
+  other.setDescription(stream);
+  other.push(flat(77, { tMs }));
+  lines.rebuild(other);
+  assert.deepEqual(picture(lines), before);
+  assert.ok(lines.isBehind);
+  finish(lines);
+  const fresh = makeLines({ newestMs: tMs });
+  fresh.append(flat(77, { tMs }), stream);
+  assert.deepEqual(picture(lines), picture(fresh));
+  lines.rebuild(new RowRing({ rows: 5, valuesMax: VALUES }));
+  finish(lines);
+  assert.deepEqual(new Set(picture(lines).flat()), new Set([0]));
+});
+
 test("only lines whose codes changed are to be painted", () => {
   const lines = makeLines();
   lines.changed.fill(0);

@@ -9,6 +9,7 @@
 
 import { binRanges } from "./axis.js";
 import { CODE_GAP, CODE_NONE, CODE_STRIPE, codeTable } from "./levels.js";
+import { poolCodes, stretchCodes } from "./pixels.js";
 import { previousOf, rowSpan } from "./rowspan.js";
 
 /** Lines above the uppermost one that are kept: rows may come before the screen gets to their time. */
@@ -30,6 +31,8 @@ export class LineStore {
   #lineOf = new Float64Array(0);
   #ring = null;
   #next = -1; // number of the ring's row that is redrawn next, -1 if all are
+  #stale = new Uint8Array(0); // 1 where a slot shows what it did until rows are drawn into it again
+  #isSwept = true; // whether no slot is stale
   #isAhead = false; // whether rows beyond the lines that are kept were left out
 
   width = 0;
@@ -50,6 +53,7 @@ export class LineStore {
     this.codes = new Uint16Array(this.slots * width);
     this.changed = new Uint8Array(this.slots);
     this.#lineOf = new Float64Array(this.slots);
+    this.#stale = new Uint8Array(this.slots);
     this.#pooled = new Uint16Array(width);
     this.#blank = Uint16Array.from({ length: width + BLANK_PERIOD }, (_, px) =>
       px % BLANK_PERIOD === 0 ? CODE_STRIPE : CODE_NONE,
@@ -57,12 +61,23 @@ export class LineStore {
     this.#restart();
   }
 
-  /** @param {import("./axis.js").Axis} axis drawn from when its width is that of the lines */
+  /**
+   * Draw along another axis, once its width is that of the lines. Until its rows are drawn again, a line
+   * shows what it did, stretched: zooming never leaves the screen empty.
+   *
+   * @param {import("./axis.js").Axis} axis
+   */
   setAxis(axis) {
     if (axis === this.#axis) return;
+    const before = this.isReady ? this.#axis : null;
     this.#axis = axis;
     this.#ranges = new WeakMap();
-    this.#restart();
+    if (before === null || axis.width !== this.width || this.#ring === null) {
+      this.#restart();
+    } else {
+      stretchCodes(this.codes, before, axis);
+      this.#renew();
+    }
   }
 
   /**
@@ -99,7 +114,23 @@ export class LineStore {
   /** Draw all lines again from the rows of a ring, the newest first, in slices: see `work`. */
   rebuild(ring) {
     this.#ring = ring;
-    this.#restart();
+    this.#renew();
+  }
+
+  /** Let every line be what it is until it is drawn again, or turns out to have no rows. */
+  #renew() {
+    this.#stale.fill(1);
+    this.changed.fill(1);
+    this.#redraw();
+    this.#isSwept = false;
+  }
+
+  /** Empty the lines that are stale still. */
+  #sweep() {
+    this.#isSwept = true;
+    this.#stale.forEach((isStale, slot) => {
+      if (isStale) this.#empty(this.#lineOf[slot]);
+    });
   }
 
   #restart() {
@@ -130,7 +161,7 @@ export class LineStore {
 
   /** Whether rows of the ring wait to be drawn. */
   get isBehind() {
-    return this.#next >= 0;
+    return this.#next >= 0 || !this.#isSwept;
   }
 
   /**
@@ -159,6 +190,7 @@ export class LineStore {
       this.#next = i >= ring.length ? -1 : this.#next - 1;
       if (i < ring.length && this.#isNear(ring, i)) this.#drawOld(ring, i);
     }
+    if (this.#next < 0 && !this.#isSwept) this.#sweep();
   }
 
   /** Return whether a row of the ring, or the hole before it, may be on the kept lines. */
@@ -220,17 +252,7 @@ export class LineStore {
       ranges = binRanges(this.#axis, description);
       this.#ranges.set(description, ranges);
     }
-    const { first, last } = ranges;
-    const codeOfValue = codeTable(description);
-    const pooled = this.#pooled;
-    for (let px = 0; px < pooled.length; px += 1) {
-      let greatest = CODE_NONE;
-      for (let j = first[px]; j <= last[px]; j += 1) {
-        const code = codeOfValue[values[j]];
-        if (code > greatest) greatest = code;
-      }
-      pooled[px] = greatest;
-    }
+    poolCodes(values, codeTable(description), ranges, this.#pooled);
   }
 
   #merge(line) {
@@ -259,7 +281,7 @@ export class LineStore {
   /** Return the slot of a line, emptied if another line had it. */
   #claim(line) {
     const slot = this.slotOf(line);
-    if (this.#lineOf[slot] !== line) this.#empty(line);
+    if (this.#lineOf[slot] !== line || this.#stale[slot] === 1) this.#empty(line);
     this.changed[slot] = 1;
     return slot;
   }
@@ -271,5 +293,6 @@ export class LineStore {
     this.#lineOf[slot] = line;
     this.codes.set(this.#blank.subarray(shift, shift + this.width), slot * this.width);
     this.changed[slot] = 1;
+    this.#stale[slot] = 0;
   }
 }
