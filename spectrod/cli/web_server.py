@@ -158,14 +158,15 @@ def _announce(settings: WebSettings, gate: Gate, listener: socket.socket, *, is_
     """
     endpoint = parse_address(settings.listen)
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    is_shown = gate.needs_token and (is_terminal or settings.token_file is None)
+    has_use = gate.needs_token or settings.can_control
+    is_shown = has_use and (is_terminal or settings.token_file is None)
     token = gate.token.reveal() if is_shown else None
     link = page_link(endpoint, int(listener.getsockname()[1]), tls=is_tls, token=token)
     if "NOTIFY_SOCKET" in os.environ:
         _log.info("the page is at %s", link)
     else:
         print(f"the page is at {link}", flush=True)
-    if is_terminal and is_shown and sys.stdout.encoding.lower() == "utf-8":
+    if is_terminal and gate.needs_token and sys.stdout.encoding.lower() == "utf-8":
         print(qr_code(link), flush=True)
     if not is_local(endpoint) and not is_tls:
         _log.warning(

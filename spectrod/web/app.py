@@ -15,7 +15,6 @@ import spectrod
 from spectrod.web.files import FIRST_FILE, PageFile, file_response
 from spectrod.web.gate import Gate, Visitor
 from spectrod.web.guard import Guard, GuardLimits
-from spectrod.web.origin import is_loopback
 
 PROTOCOL_VERSION: Final = 1
 TOKEN_MAX_BYTES: Final = 256
@@ -140,9 +139,10 @@ class _Routes:
 
     async def _control(self, request: Request) -> Response:
         assert self._services.control is not None
-        visitor = _visitor(request)
-        if not (visitor.has_token or is_loopback(visitor.address)):
-            return _error(403, "token: needed to control from another machine")
+        # Also on this machine: any user's program can send the Origin of the page, and the daemon's
+        # control socket is not for all users.
+        if not _visitor(request).has_token:
+            return _error(403, "token: needed to control; open the link that the server printed")
         body = await _read_body(request, CONTROL_MAX_BYTES)
         return body if isinstance(body, Response) else await self._services.control(body)
 

@@ -179,6 +179,20 @@ def test_beyond_this_machine_the_link_has_the_token(tmp_path):
         assert one.get("/api/history", Authorization=f"Bearer {token}x")[0] == 403
 
 
+def test_control_has_a_link_with_the_token_on_this_machine_too():
+    """Browsers need it for nothing else; a program with the page's Origin alone is refused."""
+    with page(NOBODY, "--listen", "127.0.0.1:0", "--control") as one:
+        assert re.fullmatch(r"http://127.0.0.1:\d+/#k=[A-Za-z0-9_-]{22}", one.link)
+        assert not json.loads(one.get("/api/hello")[1])["needs_token"]
+        client = http.client.HTTPConnection("127.0.0.1", one.port, timeout=TIMEOUT_S)
+        with contextlib.closing(client):
+            origin = {"Origin": f"http://127.0.0.1:{one.port}"}
+            client.request("POST", "/api/control", b'{"method": "status"}', origin)
+            answer = client.getresponse()
+            assert answer.status == 403
+            assert "token: needed to control" in json.loads(answer.read())["error"]
+
+
 def test_a_name_of_a_proxy_asks_for_the_token_unless_told_not_to():
     """Who names a proxy expects others; --no-token is for a proxy that asks who comes."""
     arguments = [NOBODY, "--listen", "127.0.0.1:0", "--allow-host", "a.example"]

@@ -245,11 +245,17 @@ def test_a_foreign_page_does_not_ask_for_the_past(server):
     assert server.get("/api/history?w=1", sec_fetch_site="same-origin")[0] == 200
 
 
-def test_the_page_streams_and_controls_on_this_machine(server):
+def test_the_page_streams_on_this_machine(server):
     """With its own Origin, and without a token."""
     server.try_stream()
-    origin = f"http://{server.host}"
-    assert server.post("/api/control", b"{}", origin=origin)[2] == b'{"bytes":2}'
+
+
+def test_nobody_controls_without_the_token(server):
+    """Any user's program on this machine can send the page's Origin."""
+    own = {"origin": f"http://{server.host}"}
+    status, _, body = server.post("/api/control", b"{}", **own)
+    assert (status, json.loads(body)["error"][:25]) == (403, "token: needed to control;")
+    assert server.post("/api/control", b"{}", cookie=f"c={TOKEN}", **own)[2] == b'{"bytes":2}'
 
 
 def test_a_program_brings_the_token(server):
@@ -303,7 +309,7 @@ def test_the_cookie_is_for_tls_alone_where_the_proxy_has_tls(start):
 
 
 def test_a_page_from_elsewhere_controls_only_with_the_token(start):
-    """Behind a proxy the stream may be for everybody, the daemon's settings are not."""
+    """Behind a proxy, too: the stream may be for everybody, the daemon's settings are not."""
     server = start(allow_hosts=["a.example"])
     far = {"host": "a.example", "origin": "http://a.example", "x_forwarded_for": "10.0.0.1"}
     server.try_stream(**far)
@@ -393,7 +399,7 @@ def test_all_together_send_no_more_than_the_limit(start):
 
 def test_pages_that_ask_too_much_of_a_body_are_refused(server):
     """Both bodies are read up to their bounds only."""
-    own = {"origin": f"http://{server.host}"}
+    own = {"origin": f"http://{server.host}", "cookie": f"c={TOKEN}"}
     assert server.post("/api/token", b"x" * 257, **own)[0] == 413
     assert server.post("/api/control", b"x" * CONTROL_MAX_BYTES, **own)[0] == 200
     status, _, body = server.post("/api/control", b"x" * (CONTROL_MAX_BYTES + 1), **own)
