@@ -1,0 +1,149 @@
+"""The past on the page in Chromium: recordings, the daemon and the server are real."""
+
+import contextlib
+import math
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from spectrod.formats.description import Description
+from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
+from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
+
+TIMEOUT_MS = 60_000
+MINUTES = 9
+"""The recording ends a minute before the live rows begin."""
+SPEC = SpectrumSpec(fs=48000.0, win_length=4800, nfft=4800, hop=4800, scaling="dbfs")
+CONFIG = """
+[sources.mic]
+uri = "signal:sine,1000,-20"
+[analysis]
+win_length = 4800
+nfft = 4800
+hop = 1200
+[publish]
+endpoints = ["{endpoint}"]
+[engine]
+engine = "numpy"
+"""
+NAME = "spec/mic/0/dbfs/"
+BRIGHTEST = """y => {
+  const canvas = document.querySelector(".waterfall canvas");
+  if (canvas === null || canvas.width === 0) return NaN;
+  const copy = new OffscreenCanvas(canvas.width, 1);
+  const context = copy.getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, 0, -Math.round(y * canvas.height));
+  const { data } = context.getImageData(0, 0, canvas.width, 1);
+  const light = Array.from({ length: canvas.width }, (_, x) => data[4 * x + 1]);
+  const best = Math.max(...light);
+  if (best - Math.min(...light) < 60) return NaN;
+  return (light.indexOf(best) + light.lastIndexOf(best) + 1) / 2 / canvas.width;
+}"""
+"""Brightest place of a line of the waterfall, as shares of its height and width; NaN without."""
+
+
+def recorded(folder, begin_ns):
+    """Write minutes of a tone of 5 kHz, -20 dBFS, as the recorder does."""
+    place = folder / "all" / "mic"
+    place.mkdir(parents=True)
+    about = Description(SPEC, "mic", ("0",), "spectrod test")
+    n_rows = MINUTES * 600
+    values = np.full((n_rows, 1, SPEC.n_values), -120.0, np.float32)
+    values[:, :, 499:502] = (-26.0, -20.0, -26.0)
+    index = np.arange(n_rows, dtype=np.int64) * SPEC.hop
+    t_ns = begin_ns + index * 10**9 // 48000
+    batch = SpectrumBatch(values, index, t_ns, t_ns, SPEC, "numpy")
+    segment = SegmentWriter(place / "one.spd", about)
+    segment.submit(batch)
+    segment.finish()
+    pyramid = PyramidWriter(place / "pyramid", about, PyramidOptions(values_max=1024))
+    pyramid.submit(batch)
+    pyramid.finish()
+
+
+@contextlib.contextmanager
+def running(*arguments, **settings):
+    """Run spectrod; kill it in the end."""
+    process = subprocess.Popen([sys.executable, "-m", "spectrod", *arguments], **settings)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def address(tmp_path):
+    """Run a daemon of 1 kHz, and a server that has ten minutes of 5 kHz before it."""
+    endpoint = f"ipc://{tmp_path}/spectrum.ipc"
+    (tmp_path / "c.toml").write_text(CONFIG.format(endpoint=endpoint))
+    recorded(tmp_path / "recordings", time.time_ns() - (MINUTES + 1) * 60 * 10**9)
+    environment = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path), "STATE_DIRECTORY": str(tmp_path)}
+    run = ["run", "--config", tmp_path / "c.toml", "--show", "none", "--log-level", "error"]
+    web = ["web", endpoint, "--listen", "127.0.0.1:0", "--recordings", tmp_path / "recordings"]
+    with (
+        running(*run, env=environment),
+        running(*web, stdout=subprocess.PIPE, text=True) as server,
+    ):
+        line = server.stdout.readline()
+        assert line.startswith("the page is at "), line
+        yield line.split()[-1]
+
+
+@pytest.fixture
+def page(chromium, address):  # the server ends after the page
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.set_default_timeout(TIMEOUT_MS)
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    yield page
+    context.close()
+    assert problems == []
+
+
+def wait_for_tone(page, height, hertz):
+    """Wait until a line of the waterfall is brightest at a frequency of a linear axis."""
+    return page.wait_for_function(
+        f"([y, share]) => Math.abs(({BRIGHTEST})(y) - share) < 0.01", arg=[height, hertz / 24000]
+    )
+
+
+def test_the_waterfall_goes_on_behind_the_live_rows(page, address):
+    """Below what the page has received stands what was recorded, and a gap where nothing was."""
+    page.goto(f"{address}#v=1&topic={NAME}&axis=linear&span=600&db=-120:0")
+    wait_for_tone(page, 0.001, 1000)
+    wait_for_tone(page, 0.5, 5000)
+    assert math.isnan(page.evaluate(BRIGHTEST, 0.07)), "the minute before the page came"
+
+
+def test_scrolling_back_and_returning_to_live(page, address):
+    """Shift and an arrow key go back into recordings, with the line spectrum; End is live again."""
+    page.goto(f"{address}#v=1&topic={NAME}&axis=linear&span=120&db=-120:0")
+    wait_for_tone(page, 0.001, 1000)
+    page.locator(".surface").first.focus()
+    for _ in range(8):
+        page.keyboard.press("Shift+ArrowDown")
+    page.locator(".banner", has_text="paused").wait_for()
+    wait_for_tone(page, 0.1, 5000)
+    box = page.locator(".surface").bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 5000 / 24000, box["y"] + 40)
+    page.locator("#cursors td", has_text="-20.0 dBFS").first.wait_for()
+    page.keyboard.press("End")
+    wait_for_tone(page, 0.001, 1000)
+
+
+def test_a_link_to_a_time_shows_it(page, address):
+    """A fragment with a time opens in the past, down to single rows."""
+    t_ms = round(1000 * time.time()) - 300_000
+    page.goto(f"{address}#v=1&topic={NAME}&axis=linear&span=5&db=-120:0&t={t_ms}")
+    for height in (0.05, 0.5, 0.95):
+        wait_for_tone(page, height, 5000)
