@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 
 HERE = Path(__file__).parent
 TIMEOUT_MS = 20_000
+START_MS = 90_000  # a daemon's start, beside other tests on few cores
 
 # Bins of 10 Hz: a tone of 1 kHz lies on one, and reads exactly.
 CONFIG = """
@@ -58,7 +59,8 @@ class Daemon:
     """A daemon that can be killed and started again."""
 
     def __init__(self, folder):
-        self.endpoint = f"ipc://{folder}/spectrum.ipc"
+        # Root's control sockets lie in one folder and are named after this file.
+        self.endpoint = f"ipc://{folder}/{folder.name}-{os.getpid()}.ipc"
         self._folder = folder
         self._config = folder / "spectrod.toml"
         self._config.write_text(CONFIG.format(endpoint=self.endpoint))
@@ -367,7 +369,9 @@ def test_a_daemon_that_dies_is_told_and_its_return_is_drawn(chromium, tmp_path_f
             tab.page.locator(".banner", has_text="no rows from mic · 0 · dbfs for").wait_for()
             tab.page.locator("#status dd[data-grade=bad]").first.wait_for()
             daemon.start()
-            tab.page.wait_for_function("() => document.querySelector('.banner').hidden")
+            tab.page.wait_for_function(
+                "() => document.querySelector('.banner').hidden", timeout=START_MS
+            )
             tab.page.locator("#events-box summary").click()
             tab.page.locator("#events td", has_text="the daemon was started again").wait_for()
             tab.page.locator("#status dd[data-grade=bad]").first.wait_for(state="detached")

@@ -123,6 +123,17 @@ test("a thousand views in a second are sent at most eleven times, the last one l
   views.forEach((view, k) => assert.equal(view.generation, k + 1));
 });
 
+test("the same view is sent once, and again after another one", () => {
+  const { clock, sockets, connection } = setUp();
+  connection.start();
+  sockets[0].say(HELLO);
+  for (const stream of [1, 1, 1, 2, 2, 1]) {
+    connection.setView({ visible: true, streams: [stream] });
+    clock.advance(200);
+  }
+  assert.deepEqual(sockets[0].ofOp("view").map(({ streams }) => streams[0]), [1, 2, 1]);
+});
+
 test("a message is acknowledged once, when it was drawn", () => {
   const { sockets, heard, connection } = setUp();
   connection.start();

@@ -55,6 +55,7 @@ export class Connection {
   #openedAt = null;
   #retry = null;
   #view = null;
+  #viewSent = "";
   #viewTimer = null;
   #viewSentAt = -Infinity;
   #generation = 0;
@@ -97,7 +98,7 @@ export class Connection {
     this.#handlers.phase({ phase: "stopped", wait_ms: 0, why: "", needsToken: false });
   }
 
-  /** Ask for `{visible, streams, values}`; at most 10/s are sent, the last one always. */
+  /** Ask for `{visible, streams, values}`; at most 10/s are sent, the last one always, none twice. */
   setView(view) {
     this.#view = view;
     this.#scheduleView();
@@ -154,6 +155,7 @@ export class Connection {
     }
     this.#openedAt = this.#clock.now();
     this.#viewSentAt = -Infinity;
+    this.#viewSent = "";
     this.#handlers.phase({ phase: "open", wait_ms: 0, why: "", needsToken: false });
     this.#scheduleView();
   }
@@ -171,7 +173,9 @@ export class Connection {
 
   #sendView() {
     this.#viewTimer = null;
-    if (!this.isOpen) return;
+    const text = JSON.stringify(this.#view);
+    if (!this.isOpen || text === this.#viewSent) return;
+    this.#viewSent = text;
     this.#viewSentAt = this.#clock.now();
     this.#generation += 1;
     this.#send({ op: "view", generation: this.#generation, ...this.#view });
