@@ -16,7 +16,9 @@ CARD_WAITS: Final = Expected(r"sound card .*: waiting: ", 1, 3)
 """A sound card delivers nothing."""
 CARD_BACK: Final = Expected(r"sound card .*: back after ")
 """It delivers again."""
-_CHECKS = Expected(r"^source\.checks |: (silent|stuck|missing|dc|clipping)", 0, 8)
+_CHECKS = Expected(r": (digital silence for over|no longer silent)", 0, 8)
+NO_LONGER_SILENT: Final = Expected(r": no longer silent", 0, 4)
+"""A player that starts late may end a silence after the next fault has begun."""
 _GAP = Expected(r"^source\.gap |samples lost in", 0, 2)
 _SUSPECTED = Expected(r"suspected", 0, 2)
 

@@ -13,8 +13,9 @@ WARM_UP_SHARE = 0.25
 """Share of the run after which memory must be flat [1]."""
 RSS_MORE_BYTES = 24 << 20
 """Growth of resident memory from the warm-up to the end, by the fitted slope [bytes]."""
-DESCRIPTORS_MORE = 2.0
-"""The same of descriptors, of the medians at calm moments."""
+DESCRIPTORS_MORE = 12.0
+"""The same of descriptors, of the medians at calm moments: a pyramid opens two files for each of
+its coarser levels when their first cell begins, up to a day after the start."""
 _PERIOD_S = 1.0
 
 

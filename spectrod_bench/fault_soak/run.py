@@ -129,7 +129,8 @@ class Run:
         recovery_s = time.monotonic() - end_s
         site.is_calm = True
         site.hold(_LOGGED_S)
-        problems += problems_of(site.journal.lines[n_lines:], fault.expected)
+        expected = (*fault.expected, capture_faults.NO_LONGER_SILENT)
+        problems += problems_of(site.journal.lines[n_lines:], expected)
         one = Injection(begin_s - site.begin_s, fault.name, detail, recovery_s, problems)
         self.injections.append(one)
         self._tell(described(one))
@@ -167,6 +168,7 @@ def account(site: Site, run: Run) -> dict[str, Any]:
         "stop_s": round(stop_s, 2),
         "subscriber": site.listener.found.facts(),
         "resources": growth(site.resources.samples),
+        "series": _series(site),
         "recordings": _recordings(site, status, fed),
         "card_rate": _card_rate(status),
         "log_lines": len(site.journal.lines),
@@ -179,6 +181,15 @@ def account(site: Site, run: Run) -> dict[str, Any]:
         "injections": [asdict(one) for one in run.injections],
         "status": status,
     }
+
+
+def _series(site: Site) -> list[tuple[float, int, int]]:
+    """Return times [s], resident memory [bytes] and descriptors, a few hundred of each."""
+    samples = site.resources.samples
+    return [
+        (round(one.t_s - site.begin_s, 1), one.rss_bytes, one.descriptors)
+        for one in samples[:: 1 + len(samples) // 300]
+    ]
 
 
 def _recordings(site: Site, status: dict[str, Any], fed: int) -> dict[str, Any]:

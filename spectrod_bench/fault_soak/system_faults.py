@@ -104,7 +104,7 @@ FAULTS: Final = (
             Expected(CARD_WAITS.pattern, 0, 3),
             Expected(CARD_BACK.pattern, 0, 1),
             *OF_CARD,
-            Expected(r"stood still|watchdog|late|wall clock", 0, 3),
+            Expected(r"overwritten before they were analysed \(overrun", 0, 3),
         ),
     ),
     Fault(
