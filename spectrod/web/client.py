@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from spectrod.web.credits import Credits, RowQueue
 from spectrod.web.holds import Hold, HoldKind
 from spectrod.web.limits import Limits
-from spectrod.web.messages import ROWS_OF_BLOCK_MAX, Block, encode_rows, encode_text
+from spectrod.web.messages import ROWS_OF_BLOCK_MAX, RowsBlock, encode_rows, encode_text
 from spectrod.web.outbox import Outbox
 from spectrod.web.rows import SpectrumRow
-from spectrod.web.streams import DescribedRow, Description, RowStream
+from spectrod.web.streams import DescribedRow, RowStream, StreamDescription
 from spectrod.web.topics import TopicInfo
 from spectrod.web.view import StreamWish, View
 
@@ -117,12 +117,12 @@ class PageClient:
 
     # ---- what is sent
 
-    def take_rows(self, now_s: float) -> tuple[list[Description], bytes] | None:
+    def take_rows(self, now_s: float) -> tuple[list[StreamDescription], bytes] | None:
         """Return the next binary message, and what must be described before it.
 
         Returns
         -------
-        descriptions, message : list of Description, bytes
+        descriptions, message : list of StreamDescription, bytes
             None if no row waits, or the page has not drawn enough.
         """
         if not len(self.queue) or not self.credits.may_send(now_s):
@@ -150,11 +150,11 @@ class PageClient:
             hold = self._holds.setdefault((wish.topic_id, wish.of), Hold(wish.of))
         return RowStream(wish, hold, self._describe)
 
-    def _describe(self, fields: dict[str, Any]) -> Description:
+    def _describe(self, fields: dict[str, Any]) -> StreamDescription:
         self._n_descriptions += 1
         values = sum(piece["values"] for piece in fields["slices"])
         numbers = {"generation": self._n_descriptions, "view": self._view_generation}
-        return Description(
+        return StreamDescription(
             fields["id"], self._n_descriptions, values, fields["bits"], fields | numbers
         )
 
@@ -193,7 +193,7 @@ def _draws_the_same(a: StreamWish, b: StreamWish) -> bool:
     return replace(a, rows_s=b.rows_s, measure=b.measure) == b
 
 
-def _new_descriptions(rows: list[DescribedRow]) -> list[Description]:
+def _new_descriptions(rows: list[DescribedRow]) -> list[StreamDescription]:
     """Return the descriptions of rows that were not sent yet, in order; they count as sent."""
     found = []
     for one in rows:
@@ -203,7 +203,7 @@ def _new_descriptions(rows: list[DescribedRow]) -> list[Description]:
     return found
 
 
-def _blocks(rows: list[DescribedRow]) -> list[Block]:
+def _blocks(rows: list[DescribedRow]) -> list[RowsBlock]:
     """Return rows by their description, each block's in order."""
     by_stream = sorted(rows, key=lambda one: (one.description.stream, one.description.generation))
     blocks = []
@@ -212,5 +212,5 @@ def _blocks(rows: list[DescribedRow]) -> list[Block]:
         d = of_one[0].description
         for start in range(0, len(of_one), ROWS_OF_BLOCK_MAX):
             some = [one.row for one in of_one[start : start + ROWS_OF_BLOCK_MAX]]
-            blocks.append(Block(d.stream, d.generation, d.values, d.bits, some))
+            blocks.append(RowsBlock(d.stream, d.generation, d.values, d.bits, some))
     return blocks

@@ -47,7 +47,7 @@ class StreamRow(NamedTuple):
     """The values as the wire has them."""
 
 
-class Block(NamedTuple):
+class RowsBlock(NamedTuple):
     """Rows of one stream that have one description."""
 
     stream: int
@@ -64,14 +64,14 @@ def encode_text(op: str, **fields: Any) -> str:
     return _encoder.encode({"op": op, **fields}).decode()
 
 
-def encode_rows(number: int, blocks: Sequence[Block], client_dropped: int) -> bytes:
+def encode_rows(number: int, blocks: Sequence[RowsBlock], client_dropped: int) -> bytes:
     """Return a binary message.
 
     Parameters
     ----------
     number : int
         Number of the message; its low 32 bits are sent.
-    blocks : sequence of Block
+    blocks : sequence of RowsBlock
         At least one.
     client_dropped : int
         Rows dropped for this client since it connected.

@@ -22,7 +22,7 @@ HIDDEN_ROWS_S = 1.0
 
 
 @dataclass(slots=True, eq=False)
-class Description:
+class StreamDescription:
     """What a ``stream`` text says; all rows with its generation are as it says."""
 
     stream: int
@@ -41,7 +41,7 @@ class Description:
 class DescribedRow:
     """A row, and what describes it."""
 
-    description: Description
+    description: StreamDescription
     row: StreamRow
 
     @property
@@ -60,7 +60,7 @@ class RowStream:
     hold : Hold or None
         The hold whose state the rows are; None: the rows themselves.
     describe : callable
-        Makes a ``Description`` of fields.
+        Makes a ``StreamDescription`` of fields.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class RowStream:
         self,
         wish: StreamWish,
         hold: Hold | None,
-        describe: Callable[[dict[str, Any]], Description],
+        describe: Callable[[dict[str, Any]], StreamDescription],
     ) -> None:
         self.wish = wish
         self.hold = hold
@@ -87,7 +87,7 @@ class RowStream:
         self._facts: RowFacts | None = None
         self._lo_db = math.nan
         self._slices: Slices = ()
-        self._description: Description | None = None
+        self._description: StreamDescription | None = None
         self._merging: _Merging | None = None
         self._has_dropped = False
 

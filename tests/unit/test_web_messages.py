@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.web.messages import Block, StreamRow, encode_rows, encode_text
+from spectrod.web.messages import RowsBlock, StreamRow, encode_rows, encode_text
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from web_pages import decode
@@ -37,7 +37,7 @@ def test_golden_messages_are_those_of_the_server():
 def test_bytes_of_a_message_are_as_the_protocol_says():
     """Every field has its place and width; values are padded to four bytes."""
     row = StreamRow(2**32 + 1, 2, 3, 9, 1.5, 7, b"abc")
-    message = encode_rows(5, [Block(4, 70000, 3, 8, [row])], 6)
+    message = encode_rows(5, [RowsBlock(4, 70000, 3, 8, [row])], 6)
     assert message[:8] == bytes([1, 1, 1, 0, 5, 0, 0, 0])
     assert message[8:24] == bytes([4, 0, 70000 % 256, 70000 // 256 % 256]) + bytes(
         [1, 0, 8, 0, 3, 0, 0, 0, 6, 0, 0, 0]
@@ -53,7 +53,7 @@ def test_blocks_follow_each_other_at_four_bytes(bits, n_values):
     """Rows of any length in two blocks are read as they were."""
     values = np.arange(3 * n_values, dtype=f"<u{bits // 8}").reshape(3, n_values)
     rows = [StreamRow(k, 0, 1, 0, float(k), 0, values[k].tobytes()) for k in range(3)]
-    blocks = [Block(1, 1, n_values, bits, rows), Block(2, 1, n_values, bits, rows[:1])]
+    blocks = [RowsBlock(1, 1, n_values, bits, rows), RowsBlock(2, 1, n_values, bits, rows[:1])]
     number, found = decode(encode_rows(2**32 + 3, blocks, 0))
     assert number == 3
     assert [row["stream"] for row in found] == [1, 1, 1, 2]
@@ -63,7 +63,7 @@ def test_blocks_follow_each_other_at_four_bytes(bits, n_values):
 def test_counts_that_do_not_fit_are_at_their_greatest():
     """More losses than 32 bits hold are 2^32 - 1, not a small number."""
     row = StreamRow(0, 2**40, 2**20, 0, 0.0, 0, b"")
-    _, (found,) = decode(encode_rows(1, [Block(1, 1, 0, 8, [row])], 2**40))
+    _, (found,) = decode(encode_rows(1, [RowsBlock(1, 1, 0, 8, [row])], 2**40))
     assert (found["missed"], found["merged"]) == (2**32 - 1, 2**16 - 1)
     assert found["client_dropped"] == 2**32 - 1
 
