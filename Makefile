@@ -171,7 +171,7 @@ docs: $(VENV)/.group-docs
 	@echo "site/index.html"
 
 pictures: $(VENV)/.group-test
-	@scripts/packages espeak-ng chromium
+	@scripts/packages espeak-ng chromium tmux fontconfig
 	$(BIN)/python scripts/pictures.py
 
 # --- the service

@@ -53,9 +53,15 @@ def draw_page(folder: Path) -> None:
     run(sys.executable, script, f"dawn/{PLAYED}", PICTURES / "page.png", cwd=folder)
 
 
+def draw_terminal(folder: Path) -> None:
+    """Draw the terminal view while the daemon plays a file of the dawn."""
+    script = ROOT / "scripts" / "terminal_picture.py"
+    run(sys.executable, script, f"dawn/{PLAYED}", PICTURES / "terminal.png", cwd=folder)
+
+
 def main() -> None:
     """Make all pictures."""
-    for program in ("espeak-ng", "chromium"):
+    for program in ("espeak-ng", "chromium", "tmux", "fc-match"):
         if shutil.which(program) is None:
             sys.exit(f"{program}: not found; make pictures installs it")
     PICTURES.mkdir(exist_ok=True)
@@ -63,6 +69,7 @@ def main() -> None:
         draw_speech(Path(folder))
         draw_dawn(Path(folder))
         draw_page(Path(folder))
+        draw_terminal(Path(folder))
 
 
 if __name__ == "__main__":
