@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { columnFor, decodeHistory, frequenciesFor, History, LADDER_MS, rowsOf, TILE_COLUMNS } from "../../spectrod/web/page/history.js";
+import { columnFor, decodeHistory, exportAddress, frequenciesFor, History, LADDER_MS, rowsOf, TILE_COLUMNS } from "../../spectrod/web/page/history.js";
 
 const TOPIC = { id: 7, topic: "spec/pond/0/dbfs/", endpoint: "tcp://127.0.0.1:5556" };
 const ABOUT = { topic: TOPIC, f0: 0, f1: 24000, statistic: "max" };
@@ -215,4 +215,14 @@ test("a span of centuries wants a bounded number of tiles", () => {
   history.rows("me", ABOUT, times(0, 4e12, 10));
   history.settle();
   assert.equal(server.asked.length, 3);
+});
+
+test("a file of what is shown has its times, frequencies and the topic's name", () => {
+  const shown = { t0: 1000, t1: 31_000, f0: 10, f1: 24_000, statistic: "mean" };
+  const address = exportAddress("http://here/page/", TOPIC, shown, "csv");
+  assert.equal(address.pathname, "/page/api/export");
+  assert.deepEqual(Object.fromEntries(address.searchParams), {
+    format: "csv", topic: "7", name: "tcp://127.0.0.1:5556 spec/pond/0/dbfs/",
+    t0: "1000", t1: "31000", f0: "10", f1: "24000", w: "1024", h: "1024", layers: "mean",
+  });
 });

@@ -13,6 +13,7 @@ export const LADDER_MS = Object.freeze([
 ]);
 export const TILE_COLUMNS = 256;
 const VALUES = 2048;
+const EXPORTED = 1024;
 const TILES_MAX = 128;
 const BYTES_MAX = 64 << 20;
 const FETCHES_MAX = 3;
@@ -292,6 +293,23 @@ function endOf({ header: { t0, cell_ms }, effort }) {
   const last = effort.findLastIndex((seconds) => seconds > 0);
   const isWhole = effort[last] >= 0.95e-3 * cell_ms;
   return t0 + (last + (isWhole ? 1 : 0)) * cell_ms;
+}
+
+/**
+ * Return the address of a file of what is shown, see docs/web-protocol.md.
+ *
+ * @param {string} base address of the page
+ * @param {{id: number, topic: string, endpoint: string}} topic
+ * @param {{t0: number, t1: number, f0: number, f1: number, statistic: string}} shown [ms UTC], [Hz]
+ * @param {string} format `csv` or `spd`
+ */
+export function exportAddress(base, topic, { t0, t1, f0, f1, statistic }, format) {
+  const address = new URL("api/export", base);
+  const name = `${topic.endpoint} ${topic.topic}`;
+  address.search = new URLSearchParams({
+    format, topic: topic.id, name, t0, t1, f0, f1, w: EXPORTED, h: EXPORTED, layers: statistic,
+  });
+  return address;
 }
 
 function keyOf({ topic, f0, f1, statistic }, columnMs, index) {

@@ -12,7 +12,7 @@ import { Meters } from "./meter.js";
 import { readPrefs, writePrefs, makePrefs, zoneOf } from "./prefs.js";
 import { Panels } from "./panels.js";
 import { applyTheme, watchTheme } from "./theme.js";
-import { saveCsv, savePicture } from "./saving.js";
+import { saveCsv, savePast, savePicture } from "./saving.js";
 import { Session } from "./session.js";
 import { connectionFact } from "./status.js";
 import { Connection } from "./stream.js";
@@ -139,6 +139,7 @@ function nothingText() {
 /** What the session has heard. */
 function changed(what) {
   if (what === "hello") {
+    for (const button of ["save-shown", "save-rows"]) at(button).hidden = session.hello.has_history !== true;
     at("control").hidden = session.hello.can_control !== true;
     setText(document.querySelector("h1"), session.hello.program ?? "spectrod");
   }
@@ -248,6 +249,9 @@ function listen() {
     setAttribute(at("options"), "aria-expanded", String(!at("side").hidden));
   });
   at("save-picture").addEventListener("click", () => savePicture(panels, session, zoneOf(prefs)).catch((error) => notice(error.message)));
+  for (const [button, format] of [["save-shown", "csv"], ["save-rows", "spd"]]) {
+    at(button).addEventListener("click", () => savePast(format, base, session, panels.scene()).catch((error) => notice(error.message)));
+  }
   at("save-csv").addEventListener("click", () => saveCsv(session, zoneOf(prefs)));
   document.addEventListener("keydown", (event) => {
     if (prefs.keysEverywhere || event.key === "?") if (!isTyping(event.target)) pressKey(event, act);
