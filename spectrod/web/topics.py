@@ -1,5 +1,6 @@
 """Topics of daemons: their numbers, their axes, and what is constant of their rows."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -15,6 +16,7 @@ from spectrod.web.view import TOPICS_MAX
 from spectrod.wire.headers import ValuesHeader
 from spectrod.wire.schema import BandFrame, Frame, IntervalFrame, Meta
 
+_log = logging.getLogger(__name__)
 _json = msgspec.json.encode
 _KINDS_OF_ROWS = ("spec", "bands")
 
@@ -115,6 +117,11 @@ class TopicTable:
         number = self._ids.get((endpoint, name))
         if number is None:
             if len(self._ids) >= TOPICS_MAX:
+                if not self.refused:
+                    _log.warning(
+                        "%s: %s and all further topics are left out: %d are the most allowed",
+                        *(endpoint, name, TOPICS_MAX),
+                    )
                 self.refused += 1
                 return None
             number = self._ids[endpoint, name] = len(self._ids)

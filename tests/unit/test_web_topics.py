@@ -107,13 +107,15 @@ def test_spectra_that_are_not_described_any_more_are_removed():
     assert [one["topic"] for one in table.listed()] == ["levels/mic/0/slm/", "spec/mic/0/dbfs/"]
 
 
-def test_topics_are_bounded(monkeypatch):
-    """A daemon that makes up names fills the table and no more; what is refused is counted."""
+def test_topics_are_bounded(monkeypatch, caplog):
+    """A daemon that makes up names fills the table and no more; the log says so once."""
     monkeypatch.setattr(topics_module, "TOPICS_MAX", 3)
     table = TopicTable()
     for k in range(10):
         table.note_frame(ENDPOINT, replace(frame(np.zeros(33)), topic=f"spec/s{k}/0/dbfs/"), 0.0)
     assert (len(table.topics), table.refused) == (3, 7)
+    (record,) = caplog.records
+    assert "spec/s3/0/dbfs/ and all further topics are left out: 3" in record.getMessage()
 
 
 def showing(*wishes, values=()):
