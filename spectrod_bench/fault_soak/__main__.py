@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from spectrod.errors import SpectrodError
-from spectrod_bench.fault_soak.run import FAULTS, HOUR_BYTES, SMALL_DISK_BYTES, Run, account
-from spectrod_bench.fault_soak.site import Site
+from spectrod_bench.fault_soak.run import FAULTS, HOUR_BYTES, SMALL_DISK_BYTES, FaultRun, account
+from spectrod_bench.fault_soak.site import SoakSite
 from spectrod_bench.report import new_report
 
 HOURS_MAX = 24.0
@@ -60,8 +60,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _soak(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     small_bytes = SMALL_DISK_BYTES + round(args.hours * HOUR_BYTES)
-    with Site(folder, small_bytes, args.engine) as site:
-        run = Run(site, args.seed, lambda line: print(line, flush=True))
+    with SoakSite(folder, small_bytes, args.engine) as site:
+        run = FaultRun(site, args.seed, lambda line: print(line, flush=True))
         run.inject_until(site.begin_s + args.hours * _SECONDS_PER_H, args.only)
         result = account(site, run)
         if args.keep and site.has_small_disk:

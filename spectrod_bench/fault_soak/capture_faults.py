@@ -8,7 +8,7 @@ from typing import Final
 from spectrod.errors import InternalError
 from spectrod_bench.fault_soak.fault import Fault
 from spectrod_bench.fault_soak.journal import Expected
-from spectrod_bench.fault_soak.site import Site
+from spectrod_bench.fault_soak.site import SoakSite
 
 _SILENCE_S = 5.0
 _CAPTURE = b"spectrod.capture"
@@ -23,7 +23,7 @@ _GAP = Expected(r"^source\.gap |samples lost in", 0, 2)
 _SUSPECTED = Expected(r"suspected", 0, 2)
 
 
-def _stall(site: Site, rng: Random) -> str:
+def _stall(site: SoakSite, rng: Random) -> str:
     seconds = rng.uniform(0.5, 9.0)
     site.feeder.stall()
     site.hold(seconds)
@@ -31,7 +31,7 @@ def _stall(site: Site, rng: Random) -> str:
     return f"{seconds:.1f} s"
 
 
-def _new_writer(site: Site, rng: Random) -> str:
+def _new_writer(site: SoakSite, rng: Random) -> str:
     seconds, is_torn = rng.uniform(0.0, 4.0), rng.random() < 0.5
     site.feeder.leave(is_torn=is_torn)
     site.hold(seconds)
@@ -39,7 +39,7 @@ def _new_writer(site: Site, rng: Random) -> str:
     return f"after {seconds:.1f} s{', torn' if is_torn else ''}"
 
 
-def _new_fifo(site: Site, rng: Random) -> str:
+def _new_fifo(site: SoakSite, rng: Random) -> str:
     """Remove the FIFO and make it again; its writer comes back."""
     seconds, path = rng.uniform(0.5, 3.0), site.folder / "fifo"
     site.feeder.leave(is_torn=False)
@@ -51,26 +51,26 @@ def _new_fifo(site: Site, rng: Random) -> str:
     return f"after {seconds:.1f} s"
 
 
-def _capture_process(site: Site) -> int:
+def _capture_process(site: SoakSite) -> int:
     pid = site.child(_CAPTURE)
     if pid is None:
         raise InternalError("the daemon has no capture process")
     return pid
 
 
-def _capture_killed(site: Site, _rng: Random) -> str:
+def _capture_killed(site: SoakSite, _rng: Random) -> str:
     os.kill(_capture_process(site), signal.SIGKILL)
     return "SIGKILL"
 
 
-def _capture_stopped(site: Site, rng: Random) -> str:
+def _capture_stopped(site: SoakSite, rng: Random) -> str:
     """Let the capture process hang; the daemon kills it."""
     os.kill(_capture_process(site), signal.SIGSTOP)
     site.hold(seconds := rng.uniform(3.0, 5.0))
     return f"SIGSTOP for {seconds:.1f} s"
 
 
-def _server_restarted(site: Site, rng: Random) -> str:
+def _server_restarted(site: SoakSite, rng: Random) -> str:
     seconds = rng.uniform(0.0, 5.0)
     assert site.pulse is not None
     site.stop_player()
@@ -81,7 +81,7 @@ def _server_restarted(site: Site, rng: Random) -> str:
     return f"after {seconds:.1f} s"
 
 
-def _server_stopped(site: Site, rng: Random) -> str:
+def _server_stopped(site: SoakSite, rng: Random) -> str:
     """Let the sound server stand still; it delivers nothing, and then all or a part."""
     seconds = rng.uniform(0.3, 4.0)
     assert site.pulse is not None
@@ -92,7 +92,7 @@ def _server_stopped(site: Site, rng: Random) -> str:
     return f"SIGSTOP for {seconds:.1f} s"
 
 
-def _no_card(site: Site) -> str:
+def _no_card(site: SoakSite) -> str:
     return "" if site.pulse else "PulseAudio is missing"
 
 

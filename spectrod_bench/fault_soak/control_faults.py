@@ -12,7 +12,7 @@ import zmq
 from spectrod.errors import InternalError, SpectrodError
 from spectrod_bench.fault_soak.fault import Fault
 from spectrod_bench.fault_soak.journal import Expected
-from spectrod_bench.fault_soak.site import Site
+from spectrod_bench.fault_soak.site import SoakSite
 
 _FLOOD = 3000
 _INVALID = 60
@@ -53,7 +53,7 @@ _BROKEN: Final = (
 )
 
 
-def _invalid(site: Site, rng: Random) -> str:
+def _invalid(site: SoakSite, rng: Random) -> str:
     """Send requests that break a rule, and messages that are no requests."""
     with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
         dealer.linger = 0
@@ -72,7 +72,7 @@ def _invalid(site: Site, rng: Random) -> str:
     return f"{_INVALID} requests"
 
 
-def _flood(site: Site, rng: Random) -> str:
+def _flood(site: SoakSite, rng: Random) -> str:
     """Send many requests and read no reply."""
     method = rng.choice(("status", "metrics", "events"))
     request = json.dumps({"v": 1, "id": 1, "method": method}).encode()
@@ -86,7 +86,7 @@ def _flood(site: Site, rng: Random) -> str:
     return f"{_FLOOD} requests {method!r}"
 
 
-def _change(site: Site, rng: Random) -> str:
+def _change(site: SoakSite, rng: Random) -> str:
     """Add a product, change it and remove it."""
     win_length = 1 << rng.randrange(6, 15)
     for change in (
@@ -101,7 +101,7 @@ def _change(site: Site, rng: Random) -> str:
     return f"a product of {win_length} samples"
 
 
-def _pictures(site: Site, rng: Random) -> str:
+def _pictures(site: SoakSite, rng: Random) -> str:
     """Start recordings on request, and stop them."""
     kind, number = rng.choice(("png", "spd", "wav", "flac")), rng.randrange(10**9)
     site.ask("record.start", source="tone", name=f"x{number}.{kind}", duration_s=60.0)
@@ -110,7 +110,7 @@ def _pictures(site: Site, rng: Random) -> str:
     return f"a .{kind}"
 
 
-def _broken_drop_in(site: Site, rng: Random) -> str:
+def _broken_drop_in(site: SoakSite, rng: Random) -> str:
     """Reload with a file that breaks a rule, then without it.
 
     A peer gets the reason as the reply; SIGHUP has no reply, so the log has it.
@@ -125,7 +125,7 @@ def _broken_drop_in(site: Site, rng: Random) -> str:
     return f"{text[:40]!r}{', by SIGHUP' if is_signal else ''}"
 
 
-def _reload(site: Site, *, is_signal: bool) -> str:
+def _reload(site: SoakSite, *, is_signal: bool) -> str:
     """Reload the configuration; return the error, "" without one."""
     if not is_signal:
         try:
@@ -144,7 +144,7 @@ def _reload(site: Site, *, is_signal: bool) -> str:
     raise InternalError(f"no reload within {_RELOAD_S:g} s of SIGHUP")
 
 
-def _changed_drop_in(site: Site, rng: Random) -> str:
+def _changed_drop_in(site: SoakSite, rng: Random) -> str:
     """Reload with a product and another level of the log, then without."""
     hop = rng.randrange(256, 9600)
     site.write_drop_in("60-soak.toml", _DROP_IN.format(hop=hop))

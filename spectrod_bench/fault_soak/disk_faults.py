@@ -8,7 +8,7 @@ from typing import Final
 
 from spectrod_bench.fault_soak.fault import Fault
 from spectrod_bench.fault_soak.journal import Expected
-from spectrod_bench.fault_soak.site import Site
+from spectrod_bench.fault_soak.site import SoakSite
 
 _ERRORS = (errno.EIO, errno.EROFS, errno.EACCES, errno.ENOSPC, errno.ESTALE)
 _NOTICED_S = 2.5  # a folder is compared with its path once a second
@@ -23,7 +23,7 @@ _NO_INDEX = Expected(r"is slower to search: no index", 0, _WRITERS)
 _CANNOT_DELETE = Expected(r"^record\.failed .*cannot delete", 0, 3)
 
 
-def _error(site: Site, rng: Random) -> str:
+def _error(site: SoakSite, rng: Random) -> str:
     number, seconds = rng.choice(_ERRORS), rng.uniform(1.0, 8.0)
     site.set_disk_error(str(number))
     site.hold(seconds)
@@ -31,7 +31,7 @@ def _error(site: Site, rng: Random) -> str:
     return f"{errno.errorcode[number]} for {seconds:.1f} s"
 
 
-def _hang(site: Site, rng: Random) -> str:
+def _hang(site: SoakSite, rng: Random) -> str:
     seconds = rng.uniform(1.0, 6.0)
     site.set_disk_error("hang")
     site.hold(seconds)
@@ -39,7 +39,7 @@ def _hang(site: Site, rng: Random) -> str:
     return f"for {seconds:.1f} s"
 
 
-def _full(site: Site, rng: Random) -> str:
+def _full(site: SoakSite, rng: Random) -> str:
     seconds = rng.uniform(2.0, 8.0)
     path = site.small / "others"
     with path.open("wb", buffering=0) as others:
@@ -62,7 +62,7 @@ def _fill(fd: int) -> int:
     return n_bytes
 
 
-def _low(site: Site, rng: Random) -> str:
+def _low(site: SoakSite, rng: Random) -> str:
     """Leave less than ``min_free_mb`` of the recording ``rows``, but room for the others."""
     seconds = rng.uniform(2.0, 6.0)
     path = site.small / "others"
@@ -75,7 +75,7 @@ def _low(site: Site, rng: Random) -> str:
     return f"for {seconds:.1f} s"
 
 
-def _file_limit(site: Site, rng: Random) -> str:
+def _file_limit(site: SoakSite, rng: Random) -> str:
     """Let files not become longer, as a quota or a file system with small files does."""
     seconds = rng.uniform(1.0, 4.0)
     before = resource.prlimit(site.pid, resource.RLIMIT_FSIZE)
@@ -85,7 +85,7 @@ def _file_limit(site: Site, rng: Random) -> str:
     return f"for {seconds:.1f} s"
 
 
-def _moved(site: Site, rng: Random) -> str:
+def _moved(site: SoakSite, rng: Random) -> str:
     name = rng.choice(("wav", "flac"))
     place = site.disks / ("large" if name == "wav" else "small") / name
     place.rename(place.with_name(f"{name}-moved-{rng.randrange(10**9)}"))
@@ -93,7 +93,7 @@ def _moved(site: Site, rng: Random) -> str:
     return name
 
 
-def _no_small_disk(site: Site) -> str:
+def _no_small_disk(site: SoakSite) -> str:
     return "" if site.has_small_disk else "no file system can be mounted"
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from spectrod_bench.fault_soak.journal import Expected
-from spectrod_bench.fault_soak.site import Site
+from spectrod_bench.fault_soak.site import SoakSite
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Fault:
     """
 
     name: str
-    inject: Callable[[Site, Random], str]
+    inject: Callable[[SoakSite, Random], str]
     expected: tuple[Expected, ...] = ()
-    why_not: Callable[[Site], str] = field(default=lambda _: "")
+    why_not: Callable[[SoakSite], str] = field(default=lambda _: "")
     recovers_s: float = 15.0
 
     @property

@@ -9,7 +9,7 @@ from typing import Self
 from spectrod_bench.sequence_signal import numbered_frames
 
 FS = 4000
-"""Sample rate [Hz]: low, so that hours of sound are small."""
+"""ResourceSample rate [Hz]: low, so that hours of sound are small."""
 
 _PERIOD_S = 0.05
 _PER_PERIOD = round(FS * _PERIOD_S)

@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """A line of a log in JSON; one that is no JSON counts as an error.
 
     Attributes
@@ -55,7 +55,7 @@ class Expected:
     most: int = 1
 
 
-class Journal(threading.Thread):
+class LogReader(threading.Thread):
     """Reads the log of a daemon from a pipe, which no limit of files and no full disk can cut.
 
     Parameters
@@ -67,14 +67,14 @@ class Journal(threading.Thread):
 
     Attributes
     ----------
-    lines : list of Line
+    lines : list of LogLine
         All lines so far.
     """
 
     def __init__(self, pipe: IO[bytes], copy: Path) -> None:
         super().__init__(name="journal", daemon=True)
         self._pipe, self._copy = pipe, copy
-        self.lines: list[Line] = []
+        self.lines: list[LogLine] = []
 
     def run(self) -> None:
         """See the class."""
@@ -84,22 +84,22 @@ class Journal(threading.Thread):
                 self.lines.append(_parsed(data))
 
 
-def _parsed(data: bytes) -> Line:
+def _parsed(data: bytes) -> LogLine:
     text = data.decode(errors="replace")
     try:
         fields = json.loads(text)
         kind = fields.get("about", {}).get("event", "")
-        return Line(fields["level"], f"{kind} {fields['event']}{fields.get('traceback', '')}")
+        return LogLine(fields["level"], f"{kind} {fields['event']}{fields.get('traceback', '')}")
     except (ValueError, KeyError, TypeError):
-        return Line("error", text)
+        return LogLine("error", text)
 
 
-def problems_of(lines: list[Line], expected: tuple[Expected, ...]) -> list[str]:
+def problems_of(lines: list[LogLine], expected: tuple[Expected, ...]) -> list[str]:
     """Compare the lines of one fault with those that it must cause.
 
     Parameters
     ----------
-    lines : list of Line
+    lines : list of LogLine
         From the injection of the fault to the recovery.
     expected : tuple of Expected
         Lines that must be there. Warnings that fit none must not be there.

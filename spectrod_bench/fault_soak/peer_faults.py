@@ -9,7 +9,7 @@ import zmq
 
 from spectrod_bench.fault_soak.fault import Fault
 from spectrod_bench.fault_soak.journal import Expected
-from spectrod_bench.fault_soak.site import Site
+from spectrod_bench.fault_soak.site import SoakSite
 
 _CHURN = 200
 _SILENT = 100
@@ -17,12 +17,12 @@ _GARBAGE = 100
 _TCP = "tcp://"
 
 
-def _address(site: Site) -> tuple[str, int]:
+def _address(site: SoakSite) -> tuple[str, int]:
     host, _, port = site.publish.removeprefix(_TCP).rpartition(":")
     return host, int(port)
 
 
-def _churn(site: Site, rng: Random) -> str:
+def _churn(site: SoakSite, rng: Random) -> str:
     """Subscribe and leave, many times."""
     with zmq.Context() as context:
         for _ in range(_CHURN):
@@ -37,7 +37,7 @@ def _churn(site: Site, rng: Random) -> str:
     return f"{_CHURN} subscribers"
 
 
-def _slow(site: Site, rng: Random) -> str:
+def _slow(site: SoakSite, rng: Random) -> str:
     """Subscribe to everything and read nothing."""
     seconds, n = rng.uniform(3.0, 10.0), rng.randrange(1, 20)
     with zmq.Context() as context, ExitStack() as sockets:
@@ -52,7 +52,7 @@ def _slow(site: Site, rng: Random) -> str:
     return f"{n} subscribers that read nothing for {seconds:.1f} s"
 
 
-def _garbage(site: Site, rng: Random) -> str:
+def _garbage(site: SoakSite, rng: Random) -> str:
     """Send bytes that are no ZMTP."""
     for _ in range(_GARBAGE):
         with suppress(OSError), socket.create_connection(_address(site), 2.0) as one:
@@ -60,7 +60,7 @@ def _garbage(site: Site, rng: Random) -> str:
     return f"{_GARBAGE} connections"
 
 
-def _silent(site: Site, rng: Random) -> str:
+def _silent(site: SoakSite, rng: Random) -> str:
     """Hold connections that say nothing."""
     seconds = rng.uniform(2.0, 6.0)
     with ExitStack() as sockets:
@@ -71,7 +71,7 @@ def _silent(site: Site, rng: Random) -> str:
     return f"{_SILENT} connections for {seconds:.1f} s"
 
 
-def _subscription_flood(site: Site, rng: Random) -> str:
+def _subscription_flood(site: SoakSite, rng: Random) -> str:
     """Subscribe to new prefixes without end."""
     n = rng.randrange(2_000, 20_000)
     with zmq.Context() as context, context.socket(zmq.XSUB) as one:

@@ -20,7 +20,7 @@ _PERIOD_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ResourceSample:
     """What a daemon has at one moment."""
 
     t_s: float
@@ -43,7 +43,7 @@ class ResourceWatch(threading.Thread):
         super().__init__(name="resources", daemon=True)
         self._pid, self._is_calm = pid, is_calm
         self._over = threading.Event()
-        self.samples: list[Sample] = []
+        self.samples: list[ResourceSample] = []
 
     def run(self) -> None:
         """See the class."""
@@ -51,7 +51,7 @@ class ResourceWatch(threading.Thread):
             if not self._is_calm():
                 continue
             try:
-                found = Sample(
+                found = ResourceSample(
                     time.monotonic(),
                     usage.resident_bytes(self._pid),
                     usage.descriptors(self._pid),
@@ -66,12 +66,12 @@ class ResourceWatch(threading.Thread):
         self.join()
 
 
-def growth(samples: Sequence[Sample], share: float = WARM_UP_SHARE) -> dict[str, float]:
+def growth(samples: Sequence[ResourceSample], share: float = WARM_UP_SHARE) -> dict[str, float]:
     """Fit the growth after the warm-up.
 
     Parameters
     ----------
-    samples : sequence of Sample
+    samples : sequence of ResourceSample
         In order.
     share : float
         Share of the samples that are the warm-up [1].

@@ -16,10 +16,10 @@ from spectrod_bench.fault_soak import (
     system_faults,
 )
 from spectrod_bench.fault_soak.fault import Fault
-from spectrod_bench.fault_soak.journal import Line, problems_of
+from spectrod_bench.fault_soak.journal import LogLine, problems_of
 from spectrod_bench.fault_soak.readback import check_rows, count_numbers
 from spectrod_bench.fault_soak.resources import DESCRIPTORS_MORE, RSS_MORE_BYTES, growth
-from spectrod_bench.fault_soak.site import STOP_S, Site
+from spectrod_bench.fault_soak.site import STOP_S, SoakSite
 
 FAULTS: Final = (
     *capture_faults.FAULTS,
@@ -66,12 +66,12 @@ class Injection:
     problems: list[str]
 
 
-class Run:
+class FaultRun:
     """Injects faults into a site until the time is over.
 
     Parameters
     ----------
-    site : Site
+    site : SoakSite
         The running daemon.
     seed : int
         Seed of the order of the faults and of their parameters.
@@ -86,7 +86,7 @@ class Run:
         Faults that cannot be injected here, and why.
     """
 
-    def __init__(self, site: Site, seed: int, tell: Callable[[str], None]) -> None:
+    def __init__(self, site: SoakSite, seed: int, tell: Callable[[str], None]) -> None:
         self._site, self._tell = site, tell
         self._rng = random.Random(seed)  # noqa: S311 - not for secrets
         self.injections: list[Injection] = []
@@ -142,7 +142,7 @@ def described(one: Injection) -> str:
     return "\n".join([line, *(f"    PROBLEM: {text}" for text in one.problems)])
 
 
-def account(site: Site, run: Run) -> dict[str, Any]:
+def account(site: SoakSite, run: FaultRun) -> dict[str, Any]:
     """Stop the daemon, read everything back, and hold it against the bounds.
 
     Returns
@@ -183,7 +183,7 @@ def account(site: Site, run: Run) -> dict[str, Any]:
     }
 
 
-def _series(site: Site) -> list[tuple[float, int, int]]:
+def _series(site: SoakSite) -> list[tuple[float, int, int]]:
     """Return times [s], resident memory [bytes] and descriptors, a few hundred of each."""
     samples = site.resources.samples
     return [
@@ -192,7 +192,7 @@ def _series(site: Site) -> list[tuple[float, int, int]]:
     ]
 
 
-def _recordings(site: Site, status: dict[str, Any], fed: int) -> dict[str, Any]:
+def _recordings(site: SoakSite, status: dict[str, Any], fed: int) -> dict[str, Any]:
     """Count what each recording holds, beside what the daemon says is lost."""
     lost = {one["name"]: one for one in status["recorders"]}
     result: dict[str, Any] = {}
@@ -215,14 +215,14 @@ def _card_rate(status: dict[str, Any]) -> dict[str, float | None]:
     return {name: found[0][name] if found else None for name in names}
 
 
-def problems_in(found: dict[str, Any], lines: list[Line]) -> list[str]:
+def problems_in(found: dict[str, Any], lines: list[LogLine]) -> list[str]:
     """Hold the numbers of a run against their bounds.
 
     Parameters
     ----------
     found : dict
         What ``account`` measured.
-    lines : list of Line
+    lines : list of LogLine
         The whole log.
 
     Returns

@@ -14,7 +14,7 @@ from typing import Any, Self
 from spectrod.client import Control
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod_bench.fault_soak.feeder import FS, Feeder
-from spectrod_bench.fault_soak.journal import Journal
+from spectrod_bench.fault_soak.journal import LogReader
 from spectrod_bench.fault_soak.listening import Listener
 from spectrod_bench.fault_soak.resources import ResourceWatch
 from spectrod_bench.pulseaudio import Player, PulseServer
@@ -88,7 +88,7 @@ block_ms = 20
 """
 
 
-class Site:
+class SoakSite:
     """A running daemon with up to four sources and three recordings.
 
     Faults change the analysis of ``scratch`` alone: rows of the others must never be disturbed.
@@ -217,7 +217,7 @@ class Site:
         self._cleanup.callback(self._kill)
         self.pid = self.process.pid
         assert self.process.stderr is not None
-        self.journal = Journal(self.process.stderr, self.folder / "daemon.log")
+        self.journal = LogReader(self.process.stderr, self.folder / "daemon.log")
         self.journal.start()
         self.publish = self._said("publishing at ", START_S)
         self.listener = Listener(self.publish)

@@ -10,7 +10,7 @@ from spectrod.errors import SpectrodError
 from spectrod_bench.fault_soak.capture_faults import CARD_BACK, CARD_WAITS, OF_CARD
 from spectrod_bench.fault_soak.fault import Fault
 from spectrod_bench.fault_soak.journal import Expected
-from spectrod_bench.fault_soak.site import Site
+from spectrod_bench.fault_soak.site import SoakSite
 from spectrod_bench.usage import descriptors
 
 _EXTRA = "products.extra"
@@ -19,7 +19,7 @@ _COMPILED = Expected(r"opencl|NumPy|numpy|kernels|compil|cache|device", 0, 6)
 _CHANGED = Expected(r"^control\.", 0, 6)
 
 
-def _stopped(site: Site, rng: Random) -> str:
+def _stopped(site: SoakSite, rng: Random) -> str:
     """Let the whole daemon stand still, as a suspended machine or a busy one does."""
     seconds = rng.uniform(0.3, 8.0)
     site.process.send_signal(signal.SIGSTOP)
@@ -28,12 +28,12 @@ def _stopped(site: Site, rng: Random) -> str:
     return f"{seconds:.1f} s"
 
 
-def _add_product(site: Site, win_length: int, window: str = "hann") -> None:
+def _add_product(site: SoakSite, win_length: int, window: str = "hann") -> None:
     table = {"sources": ["scratch"], "win_length": win_length, "hop": win_length, "window": window}
     site.ask("set", changes={_EXTRA: table})
 
 
-def _cache_removed(site: Site, rng: Random) -> str:
+def _cache_removed(site: SoakSite, rng: Random) -> str:
     """Delete the compiled kernels while others are compiled."""
     win_length = 1 << rng.randrange(8, 14)
     site.remove_cache()
@@ -46,7 +46,7 @@ def _cache_removed(site: Site, rng: Random) -> str:
     return f"while {win_length} samples were compiled"
 
 
-def _cache_unusable(site: Site, rng: Random) -> str:
+def _cache_unusable(site: SoakSite, rng: Random) -> str:
     """Put a file in the place of the caches' folder."""
     win_length = 1 << rng.randrange(8, 14)
     site.remove_cache()
@@ -59,7 +59,7 @@ def _cache_unusable(site: Site, rng: Random) -> str:
     return f"while {win_length} samples were compiled"
 
 
-def _no_descriptors(site: Site, rng: Random) -> str:
+def _no_descriptors(site: SoakSite, rng: Random) -> str:
     """Leave the daemon no descriptor for anything new."""
     seconds = rng.uniform(1.0, 5.0)
     before = resource.prlimit(site.pid, resource.RLIMIT_NOFILE)
@@ -72,7 +72,7 @@ def _no_descriptors(site: Site, rng: Random) -> str:
     return f"at most {most} for {seconds:.1f} s"
 
 
-def _large(site: Site, rng: Random) -> str:
+def _large(site: SoakSite, rng: Random) -> str:
     """Ask for an analysis that takes much memory, twice."""
     win_length = 1 << rng.randrange(16, 20)
     for _ in range(2):
@@ -82,7 +82,7 @@ def _large(site: Site, rng: Random) -> str:
     return f"{win_length} samples"
 
 
-def _clock_set(site: Site, rng: Random) -> str:
+def _clock_set(site: SoakSite, rng: Random) -> str:
     """Set the wall clock forward and back."""
     offset_s = rng.choice((-7200, -3, -1, 1, 3, 61, 3600, 86400))
     site.set_clock(offset_s)
@@ -92,7 +92,7 @@ def _clock_set(site: Site, rng: Random) -> str:
     return f"by {offset_s:+d} s and back"
 
 
-def _nothing_is_compiled(site: Site) -> str:
+def _nothing_is_compiled(site: SoakSite) -> str:
     return "NumPy compiles nothing" if site.engine == "numpy" else ""
 
 

@@ -8,9 +8,9 @@ import pytest
 import soundfile
 
 from spectrod_bench.fault_soak.feeder import Feeder
-from spectrod_bench.fault_soak.journal import Expected, Journal, Line, problems_of
+from spectrod_bench.fault_soak.journal import Expected, LogLine, LogReader, problems_of
 from spectrod_bench.fault_soak.readback import count_numbers
-from spectrod_bench.fault_soak.resources import Sample, growth
+from spectrod_bench.fault_soak.resources import ResourceSample, growth
 from spectrod_bench.fault_soak.run import problems_in
 from spectrod_bench.sequence_signal import NumberCheck, numbered_frames
 
@@ -29,7 +29,7 @@ GOOD = {
 
 def test_a_good_run_has_no_problem():
     """A run within all bounds has no problem."""
-    assert problems_in(GOOD, [Line("warning", "record.failed x: No space left on device")]) == []
+    assert problems_in(GOOD, [LogLine("warning", "record.failed x: No space left on device")]) == []
 
 
 def test_memory_of_a_short_run_is_not_judged():
@@ -86,28 +86,28 @@ def test_each_fault_of_a_recording_is_a_problem(rows, sound, text):
 @pytest.mark.parametrize("text", ["Traceback (most recent call last)", "x; please report this"])
 def test_a_bug_in_the_log_is_a_problem(text):
     """A traceback, or a text that asks for a report, is a problem in any line."""
-    assert problems_in(GOOD, [Line("info", text)]) == [f"the log: {text}"]
+    assert problems_in(GOOD, [LogLine("info", text)]) == [f"the log: {text}"]
 
 
 def test_lines_of_a_fault_must_be_there_once_and_no_others():
     """A line that is missing, comes twice or belongs to no fault is a problem; info may come."""
-    lines = [Line("warning", "back after 2.1 s"), Line("info", "finished")]
+    lines = [LogLine("warning", "back after 2.1 s"), LogLine("info", "finished")]
     assert problems_of(lines, (Expected("back after"),)) == []
     assert problems_of(lines, (Expected("back after"), Expected("waiting"))) == [
         "0 lines of 'waiting', not 1 to 1"
     ]
-    twice = [*lines, Line("warning", "back after 3 s")]
+    twice = [*lines, LogLine("warning", "back after 3 s")]
     assert problems_of(twice, (Expected("back"),)) == [
         "2 lines of 'back', not 1 to 1, the first: back after 2.1 s"
     ]
-    odd = [*lines, Line("error", "x is 3"), Line("error", "x is 4")]
+    odd = [*lines, LogLine("error", "x is 3"), LogLine("error", "x is 4")]
     assert problems_of(odd, (Expected("back"),)) == ["2 unexpected: x is 3"]
 
 
 def test_the_log_is_read_line_by_line(tmp_path):
     """Lines of JSON give level, kind and text; what is no JSON is an error."""
     read, write = os.pipe()
-    journal = Journal(os.fdopen(read, "rb"), tmp_path / "log")
+    journal = LogReader(os.fdopen(read, "rb"), tmp_path / "log")
     journal.start()
     os.write(
         write,
@@ -116,9 +116,9 @@ def test_the_log_is_read_line_by_line(tmp_path):
     os.close(write)
     journal.join()
     assert journal.lines == [
-        Line("warning", "record.failed a: b"),
-        Line("error", "noise\n"),
-        Line("error", "{}\n"),
+        LogLine("warning", "record.failed a: b"),
+        LogLine("error", "noise\n"),
+        LogLine("error", "{}\n"),
     ]
     assert (tmp_path / "log").read_bytes().endswith(b"noise\n{}\n")
 
@@ -126,9 +126,9 @@ def test_the_log_is_read_line_by_line(tmp_path):
 def test_growth_is_that_after_the_warm_up():
     """Growth in the first quarter counts for nothing, a slope after it for its whole length."""
     rss = [min(k, 25) * 10_000_000 for k in range(100)]
-    flat = [Sample(float(k), rss[k], 30) for k in range(100)]
+    flat = [ResourceSample(float(k), rss[k], 30) for k in range(100)]
     assert growth(flat) == {"rss_more_bytes": 0.0, "descriptors_more": 0.0}
-    leak = [Sample(float(k), 10**8 + k * 1000, 30 + k // 10) for k in range(100)]
+    leak = [ResourceSample(float(k), 10**8 + k * 1000, 30 + k // 10) for k in range(100)]
     found = growth(leak)
     assert found["rss_more_bytes"] == pytest.approx(74_000.0)
     assert found["descriptors_more"] == 5.0
@@ -137,7 +137,7 @@ def test_growth_is_that_after_the_warm_up():
 
 def test_one_peak_is_no_growth():
     """A single peak of memory does not count as growth."""
-    samples = [Sample(float(k), 10**8 + (k == 90) * 10**9, 30) for k in range(100)]
+    samples = [ResourceSample(float(k), 10**8 + (k == 90) * 10**9, 30) for k in range(100)]
     assert growth(samples)["rss_more_bytes"] == 0.0
 
 
