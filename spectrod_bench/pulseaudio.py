@@ -25,7 +25,7 @@ _LIMIT_S = 20.0
 _PLAYER_LATENCY_MS = 5000
 
 
-class Player:
+class NumberedPlayer:
     """Plays the numbered signal into the sink until it is stopped or the server ends.
 
     Parameters
@@ -130,9 +130,9 @@ class PulseServer:
                 if text is not None:
                     os.environ[name] = text
 
-    def play_numbered(self, first: int = 1) -> Player:
+    def play_numbered(self, first: int = 1) -> NumberedPlayer:
         """Play the numbered signal from a number on; the server plays it on return."""
-        player = Player(self.env, first)
+        player = NumberedPlayer(self.env, first)
         self.wait_for("list", "short", "sink-inputs")
         return player
 

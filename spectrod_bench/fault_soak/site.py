@@ -17,7 +17,7 @@ from spectrod_bench.fault_soak.feeder import FS, Feeder
 from spectrod_bench.fault_soak.journal import LogReader
 from spectrod_bench.fault_soak.listening import Listener
 from spectrod_bench.fault_soak.resources import ResourceWatch
-from spectrod_bench.pulseaudio import Player, PulseServer
+from spectrod_bench.pulseaudio import NumberedPlayer, PulseServer
 
 START_S = 120.0
 STOP_S = 3.0
@@ -120,7 +120,7 @@ class SoakSite:
         self.disks, self.small = folder / "disks", folder / "disks" / "small"
         self.cache = folder / "cache"
         self.pulse: PulseServer | None = None
-        self.player: Player | None = None
+        self.player: NumberedPlayer | None = None
         self.is_calm = True
         self.begin_s = time.monotonic()
         self._cleanup = ExitStack()
