@@ -35,6 +35,7 @@ export class Panels {
     for (const panel of gone) panel.destroy();
     const roots = this.#panels.map(({ root }) => root);
     if (roots.some((root, k) => this.#place.children[k] !== root)) this.#place.replaceChildren(...roots);
+    this.#place.dataset.count = String(roots.length);
     if (!this.#panels.includes(this.#active)) this.#active = this.#panels[0] ?? null;
     for (const panel of this.#panels) panel.split(view.split);
   }
