@@ -145,6 +145,9 @@ class PageClient:
         if stream is not None and _draws_the_same(stream.wish, wish):
             stream.wish = wish
             return stream
+        if stream is not None and stream.wish.topic_id == wish.topic_id:
+            for done in stream.finish():  # or the new view would begin with a hole
+                self._put(done)
         hold = None
         if wish.of != "rows":
             hold = self._holds.setdefault((wish.topic_id, wish.of), Hold(wish.of))

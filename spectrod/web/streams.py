@@ -95,10 +95,10 @@ class RowStream:
         """Take a row of the topic; return the rows that are complete, at most two."""
         done = []
         if self._is_described_otherwise(row):
-            done += self._finish()
+            done += self.finish()
             self._redescribe(row)
         elif row.flags & (GAP | NEW_EPOCH) or row.frame.missed:
-            done += self._finish()
+            done += self.finish()
         if self.wish.measure is not None:
             self._newest = row
         if self._merging is None:
@@ -106,8 +106,15 @@ class RowStream:
             self._has_dropped = False
         self._merge(self._merging, row)
         if self._merging.merged >= self._every():
-            done += self._finish()
+            done += self.finish()
         return done
+
+    def finish(self) -> list[DescribedRow]:
+        """Return the row that is being merged, if any, as it is."""
+        merging, self._merging = self._merging, None
+        if merging is None or self._description is None:
+            return []
+        return [DescribedRow(self._description, merging.row(self._data(merging)))]
 
     def note_dropped(self) -> None:
         """Mark the next row: rows before it were dropped for this client."""
@@ -150,13 +157,6 @@ class RowStream:
             merging.add_power(row.means(self._slices))
         else:
             merging.add_maxima(row.maxima(self.wish.bits, self._slices))
-
-    def _finish(self) -> list[DescribedRow]:
-        """Return the row that is being merged, if any."""
-        merging, self._merging = self._merging, None
-        if merging is None or self._description is None:
-            return []
-        return [DescribedRow(self._description, merging.row(self._data(merging)))]
 
     def _data(self, merging: "_Merging") -> bytes:
         if self.hold is not None:

@@ -171,6 +171,20 @@ def test_rows_of_an_older_view_keep_their_description():
     assert new["generation"] > old["generation"]
 
 
+def test_no_message_is_lost_when_the_view_changes():
+    """Messages that were being merged are a row of the old view, however often it changes."""
+    rows = make_rows(*[frame(levels, k) for k, levels in enumerate(noise(20))])
+    client = client_with(wish(rows_s=10.0))
+    for k, row in enumerate(rows):
+        client.push(TOPIC.id, row)
+        if k % 3 == 0:
+            zoomed = wish(rows_s=10.0, f1=20e3 - k)
+            client.set_view(View(generation=k + 2, streams=(zoomed,)), TOPICS)
+    found = decode(client.take_rows(0.0)[1])[1]
+    assert sum(row["merged"] for row in found) == 19
+    assert [row["seq"] for row in found] == [0, 3, 6, 9, 12, 15, 18]
+
+
 def test_a_hidden_page_gets_a_row_a_second():
     """What nobody sees comes once a second, the maximum of all messages."""
     rows = make_rows(*[frame(levels, k) for k, levels in enumerate(noise(50))])
