@@ -29,7 +29,7 @@ from spectrod.web.hub import Hub
 from spectrod.web.invitation import is_local, page_link, qr_code
 from spectrod.web.limits import Limits
 from spectrod.web.listen import load_certificate, open_listener, parse_address
-from spectrod.web.origin import make_site
+from spectrod.web.origin import server_names
 from spectrod.web.server import Server
 from spectrod.web.token import new_token, read_token
 
@@ -90,13 +90,13 @@ def serve_page(settings: WebSettings, signals: Signals) -> int:
     endpoint = parse_address(settings.listen)
     tls = load_certificate(*settings.certificate) if settings.certificate else None
     needs_token = _needs_token(settings, endpoint)
-    site = make_site(endpoint, settings.allow_hosts, socket.gethostname())
+    names = server_names(endpoint, settings.allow_hosts, socket.gethostname())
     token = new_token() if settings.token_file is None else read_token(settings.token_file)
     listener = settings.inherited or open_listener(endpoint)
     with listener:
         port = int(listener.getsockname()[1])
         # Cookies know no ports: two servers of one machine need two names.
-        gate = Gate(site, token, needs_token, f"spectrod-{port}", settings.root_path)
+        gate = Gate(names, token, needs_token, f"spectrod-{port}", settings.root_path)
         return asyncio.run(_serve(settings, signals, gate, listener, tls))
 
 

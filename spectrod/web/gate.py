@@ -12,7 +12,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from spectrod.web.origin import Site
+from spectrod.web.origin import ServerNames
 from spectrod.web.token import Token
 
 ADDRESS_MAX_CHARS: Final = 64
@@ -54,7 +54,7 @@ class Gate:
 
     Attributes
     ----------
-    site : Site
+    names : ServerNames
     token : Token
         Lets programs in, and browsers from elsewhere.
     needs_token : bool
@@ -65,7 +65,7 @@ class Gate:
         Path that a proxy leaves in front of every path, or empty.
     """
 
-    site: Site
+    names: ServerNames
     token: Token
     needs_token: bool = False
     cookie: str = "spectrod"
@@ -86,10 +86,12 @@ class Gate:
         """Return why a request is refused; None if it is not."""
         headers = Headers(scope=scope)
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
-        if len(hosts) != 1 or not self.site.knows(hosts[0]):
+        if len(hosts) != 1 or not self.names.knows(hosts[0]):
             return Refusal(421, "Host: names another server; --allow-host NAME adds a name")
         is_read = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
-        is_own = len(origins) == 1 and self.site.is_own_origin(origins[0], hosts[0], visitor.scheme)
+        is_own = len(origins) == 1 and self.names.is_own_origin(
+            origins[0], hosts[0], visitor.scheme
+        )
         path = self._path(scope)
         if is_read and path.startswith("/api/"):
             if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):

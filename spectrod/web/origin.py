@@ -45,7 +45,7 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ServerNames:
     """Who the server is to its browsers.
 
     Attributes
@@ -91,7 +91,9 @@ class Site:
         return is_right_scheme and (source[0], source[1] or default) == (own[0], own[1] or default)
 
 
-def make_site(endpoint: Endpoint, allow_hosts: Iterable[str] = (), machine: str = "") -> Site:
+def server_names(
+    endpoint: Endpoint, allow_hosts: Iterable[str] = (), machine: str = ""
+) -> ServerNames:
     """Return the names of a server.
 
     Parameters
@@ -115,7 +117,7 @@ def make_site(endpoint: Endpoint, allow_hosts: Iterable[str] = (), machine: str 
         names.add(endpoint.host.lower())
     elif parse_host(machine) is not None:
         names |= {machine.lower(), f"{machine.lower()}.local"}
-    return Site(frozenset(names | further), further, any_address=is_wildcard)
+    return ServerNames(frozenset(names | further), further, any_address=is_wildcard)
 
 
 def _further(text: str) -> str:

@@ -4,11 +4,11 @@ import pytest
 
 from spectrod.errors import ConfigError
 from spectrod.web.listen import parse_address
-from spectrod.web.origin import is_loopback, make_site, parse_host
+from spectrod.web.origin import is_loopback, parse_host, server_names
 
 
-def site(listen="127.0.0.1:8765", allow_hosts=(), machine="box"):
-    return make_site(parse_address(listen), allow_hosts, machine)
+def names(listen="127.0.0.1:8765", allow_hosts=(), machine="box"):
+    return server_names(parse_address(listen), allow_hosts, machine)
 
 
 @pytest.mark.parametrize(
@@ -38,27 +38,27 @@ def test_a_host_is_a_name_or_an_address_with_a_port(text, parsed):
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8765", "[::1]:1", "LOCALHOST:9"])
 def test_a_server_on_loopback_knows_its_names_at_any_port(host):
     """The port does not matter: a tunnel ends at another one."""
-    assert site().knows(host)
+    assert names().knows(host)
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil", "192.168.1.2", "", "box"])
 def test_a_server_on_loopback_knows_no_other_names(host):
     """A name that another site's DNS gives this address is refused, and so are addresses."""
-    assert not site().knows(host)
+    assert not names().knows(host)
 
 
 def test_a_server_on_all_addresses_knows_addresses_and_its_machine():
     """The machine's addresses are many and change; names are only its own."""
-    everywhere = site("*:8765", machine="Box")
+    everywhere = names("*:8765", machine="Box")
     known = ["192.168.1.2:8765", "[fe80::1]:8765", "box", "box.local:8765", "localhost"]
     assert [everywhere.knows(host) for host in known] == [True] * 5
     assert not everywhere.knows("evil.example")
-    assert site("0.0.0.0:8765").any_address
+    assert names("0.0.0.0:8765").any_address
 
 
 def test_a_server_on_one_address_knows_that_one():
     """Other addresses are other machines."""
-    one = site("192.168.1.2:8765")
+    one = names("192.168.1.2:8765")
     assert one.knows("192.168.1.2:8765")
     assert not one.knows("192.168.1.3:8765")
 
@@ -87,12 +87,12 @@ def test_a_server_on_one_address_knows_that_one():
 )
 def test_an_origin_is_own_if_scheme_name_and_port_agree(origin, host, scheme, is_own):
     """Exactly, but for the default ports, which browsers leave out."""
-    assert site().is_own_origin(origin, host, scheme) == is_own
+    assert names().is_own_origin(origin, host, scheme) == is_own
 
 
 def test_a_named_proxy_may_have_tls_of_its_own():
     """A proxy that ends TLS may not say so; only names that the operator gave are believed."""
-    behind = site(allow_hosts=["spectra.example"])
+    behind = names(allow_hosts=["spectra.example"])
     assert behind.knows("spectra.example")
     assert behind.is_own_origin("https://spectra.example", "spectra.example", "http")
     assert behind.is_own_origin("http://spectra.example", "spectra.example", "http")
@@ -104,7 +104,7 @@ def test_a_named_proxy_may_have_tls_of_its_own():
 def test_a_further_name_has_no_port(name):
     """The error names the option and the value."""
     with pytest.raises(ConfigError, match=r"allow-host=.*: must be a name or an address, without"):
-        site(allow_hosts=[name])
+        names(allow_hosts=[name])
 
 
 @pytest.mark.parametrize(

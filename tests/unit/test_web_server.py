@@ -21,7 +21,7 @@ from spectrod.web.files import PageFile
 from spectrod.web.gate import Gate
 from spectrod.web.guard import GuardLimits
 from spectrod.web.listen import open_listener, parse_address
-from spectrod.web.origin import make_site
+from spectrod.web.origin import server_names
 from spectrod.web.server import CLOSE_S, Server
 from spectrod.web.token import Token
 
@@ -64,7 +64,7 @@ class Running:
         address = parse_address("127.0.0.1:0")
         self.listener = open_listener(address)
         self.port = self.listener.getsockname()[1]
-        gate = Gate(make_site(address, allow_hosts), Token(TOKEN), needs_token, "c", root_path)
+        gate = Gate(server_names(address, allow_hosts), Token(TOKEN), needs_token, "c", root_path)
         services = Services(FILES, Echo(), control, HISTORY)
         self.app = make_app(services, gate, limits or GuardLimits())
         self._connections_max = connections_max
