@@ -260,4 +260,4 @@ container:
 
 clean:
 	rm -rf $(VENV) examples/node_modules tests/browser/node_modules build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find spectrod spectrod_bench tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find spectrod spectrod_bench tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} +
