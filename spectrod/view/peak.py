@@ -10,6 +10,7 @@ from spectrod.units import FLOOR_DBFS, Float64Array, power_to_level
 from spectrod.windows import get_window
 from spectrod.wire.schema import Frame, SpectrumHeader
 
+_CEILING_DB = 1000.0  # no level of anything, and its power is a finite number
 _LOBE_POINTS = 33
 _LOBE_FLOOR_DB = -200.0
 
@@ -27,12 +28,12 @@ class Peak:
 def levels_db(frame: Frame) -> Float64Array:
     """Return a frame's values in decibels, shape (n_bins,) [``level_unit``].
 
-    NaN and silence become the floor, -200 dB.
+    NaN and silence become the floor, -200 dB; what is above 1000 dB, infinity too, becomes that.
     """
     values = frame.values.astype(np.float64)
     if not frame.header.unit.startswith("dB"):
-        values = power_to_level(values, floor_db=FLOOR_DBFS)
-    return np.fmax(values, FLOOR_DBFS)
+        values = power_to_level(np.fmax(values, 0.0), floor_db=FLOOR_DBFS)
+    return np.clip(np.fmax(values, FLOOR_DBFS), FLOOR_DBFS, _CEILING_DB)
 
 
 def level_unit(header: SpectrumHeader) -> str:

@@ -91,6 +91,19 @@ def test_a_window_that_cannot_be_is_not_computed(window, win_length):
     assert peak.frequency_hz == 100 * spec.delta_f
 
 
+@pytest.mark.parametrize("scaling", ["dbfs", "spectrum"])
+def test_levels_are_finite_whatever_a_message_says(scaling):
+    """Values that no level has are levels from -200 to 1000 dB, whose power is finite."""
+    spec = SpectrumSpec(FS, win_length=64, scaling=scaling)
+    frame = analyse(np.zeros(64), spec)
+    values = np.zeros(spec.n_bins, np.float32)
+    values[:6] = np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45
+    levels = levels_db(Frame(frame.topic, frame.header, values))
+    assert (levels >= -200.0).all()
+    assert (levels <= 1000.0).all()
+    assert levels[1] == 1000.0
+
+
 def test_silence_and_nan_have_no_peak():
     """Silence and NaN have no peak."""
     spec = SpectrumSpec(FS, win_length=64, scaling="dbfs")

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from spectrod.errors import WireError
+from spectrod.view.colour import Style
 from spectrod.view.live import ViewOptions
 from spectrod.view.player import OVERLAID_MAX, Player
+from spectrod.view.render import render
+from spectrod.view.scales import AXIS_KINDS
 from spectrod.view.scene import Scene, first_text
 from spectrod.view.selection import CHANNELS_MAX
 from spectrod.wire.schema import Frame, SpectrumHeader
@@ -173,6 +176,23 @@ def test_another_analysis_forgets_rows_and_holds(player):
     scene = show(player, short)
     assert len(scene.history) == 1
     assert scene.traces[0].levels.shape == (33,)
+
+
+def test_values_that_no_level_has_end_nothing(player):
+    """Holds, peaks, fitted levels and the picture bear NaN, infinities and any sample rate."""
+    for key in "mnvlAo":
+        player.choose(key)
+    rng = np.random.default_rng(1)
+    odd = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, -50.0], np.float32)
+    for fs in (48000.0, 1e-3, 1e9):
+        for _ in range(20):
+            frame = make_frame(fs=fs, channel=str(rng.integers(3)))
+            values = rng.choice(odd, N_BINS)
+            player._fit_due_s = player._list_due_s = 0.0
+            scene = show(player, Frame(frame.topic, frame.header, values))
+            for axis in AXIS_KINDS:
+                scene.look.axis = axis
+                assert len(render(scene, 100, 30, Style("24-bit"))) == 30
 
 
 def test_options_begin_with_defaults():
