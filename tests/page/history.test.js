@@ -174,6 +174,23 @@ test("a tile that was made before its end is asked for again, no sooner than aft
   assert.equal(server.asked.length, 2, "it reaches its end now");
 });
 
+test("a tile that brings nothing new is asked for less and less often, at least once a minute", async () => {
+  let now = 0;
+  const { server, history } = started(() => now);
+  const asked = [];
+  for (; now <= 400_000; now += 1000) {
+    history.rows("me", ABOUT, times(0, TILE));
+    history.settle();
+    if (server.asked.length === asked.length) continue;
+    asked.push(now);
+    server.etag = 0;
+    await server.answer(asked.length - 1, { isFinal: false, value: () => null });
+  }
+  assert.deepEqual(asked.slice(0, 6), [0, 3000, 9000, 21_000, 45_000, 93_000]);
+  assert.equal(asked.at(-1) - asked.at(-2), 60_000);
+  assert.equal(history.version, 1);
+});
+
 test("an error is said, and tried again later", async () => {
   let now = 0;
   const { server, history, said } = started(() => now);

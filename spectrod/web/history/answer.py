@@ -231,9 +231,9 @@ def _group(request: HistoryRequest, found: Found, whole: FrequencyAxis) -> int:
 
 
 def _empty_axis(request: HistoryRequest) -> FrequencyAxis:
-    """Return the axis of a picture of nothing."""
-    step_hz = (request.f1_hz - request.f0_hz) / request.height
-    return FrequencyAxis.of_bins(request.f0_hz + step_hz / 2, step_hz, request.height)
+    """Return the axis of a picture of nothing: one value."""
+    width_hz = request.f1_hz - request.f0_hz
+    return FrequencyAxis.of_bins(request.f0_hz + width_hz / 2, width_hz, 1)
 
 
 def _width(request: HistoryRequest, found: Found) -> int:

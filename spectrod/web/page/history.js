@@ -18,6 +18,7 @@ const TILES_MAX = 128;
 const BYTES_MAX = 64 << 20;
 const FETCHES_MAX = 3;
 const FRESH_MS = 3000;
+const FRESH_MAX_MS = 60_000;
 const RETRY_MS = 5000;
 const PARENTS = 3;
 const HEADER_BYTES_MAX = 1 << 20;
@@ -272,9 +273,12 @@ export class History {
     const before = this.#tiles.get(key);
     this.#bytes -= before?.bytes ?? 0;
     this.#tiles.delete(key);
-    this.#tiles.set(key, { ...tile, atMs: this.#now() });
+    // What brings nothing new, as of a time that nobody recorded, is asked for less and less often.
+    const isSame = before !== undefined && before.etag === tile.etag;
+    const freshMs = isSame ? Math.min(FRESH_MAX_MS, 2 * before.freshMs) : tile.freshMs;
+    this.#tiles.set(key, { ...tile, freshMs, atMs: this.#now() });
     this.#bytes += tile.bytes;
-    if (before === undefined || before.etag !== tile.etag) this.version += 1;
+    if (!isSame) this.version += 1;
     while (this.#tiles.size > TILES_MAX || (this.#bytes > BYTES_MAX && this.#tiles.size > 1)) {
       const [oldest, { bytes }] = this.#tiles.entries().next().value;
       this.#tiles.delete(oldest);
