@@ -380,15 +380,20 @@ def test_a_daemon_that_dies_is_told_and_its_return_is_drawn(chromium, tmp_path_f
         daemon.kill()
 
 
-def test_a_frozen_tab_comes_back(chromium, address):
-    """A tab that the browser froze closes its stream, and has it again when it is resumed."""
+def test_the_events_of_a_frozen_tab_close_and_open_the_stream(chromium, address):
+    """At the event freeze the page closes its stream; at resume it opens one, and rows come."""
     tab = Tab(chromium.new_context(), address)
+    sockets = []
+    tab.page.on("websocket", lambda socket: sockets.append(socket))  # noqa: PLW0108
     tab.open()
-    session = tab.page.context.new_cdp_session(tab.page)
-    session.send("Page.setWebLifecycleState", {"state": "frozen"})
-    session.send("Page.setWebLifecycleState", {"state": "active"})
-    tab.page.locator("#connection", has_text="connected").wait_for()
-    wait_for_rows(tab, 10)
+    with sockets[0].expect_event("close", timeout=TIMEOUT_MS):
+        tab.page.evaluate("document.dispatchEvent(new Event('freeze'))")
+    with tab.page.expect_event("websocket", timeout=TIMEOUT_MS) as found:
+        tab.page.evaluate("document.dispatchEvent(new Event('resume'))")
+    # Binary frames are rows; the first texts are hello and topics.
+    found.value.wait_for_event(
+        "framereceived", lambda data: isinstance(data, bytes), timeout=TIMEOUT_MS
+    )
     assert tab.problems == []
 
 
