@@ -204,6 +204,7 @@ def _show_once(
     """Write a picture of the first spectrum and what follows within a time."""
     columns, lines = bounded_size(*shutil.get_terminal_size())
     scene = player.scene
+    scene.has_keys = False
     scene.look.period_s = max(FRAME_PERIOD_S, duration_s / lines)
     end_s = time.monotonic() + FIRST_TIMEOUT_S
     while not is_over() and time.monotonic() < end_s:

@@ -198,7 +198,9 @@ def _draw_foot(canvas: Canvas, scene: Scene) -> None:
 
 
 def _keys_text(scene: Scene) -> str:
-    """Return the first keys to know."""
+    """Return the first keys to know, and the endpoint."""
+    if not scene.has_keys:
+        return plain(scene.endpoint)
     channels = f"  1-{min(9, len(scene.channels))} channel" if len(scene.channels) > 1 else ""
     product = scene.frame.product if scene.frame else ""
     products = f"  p product ({product})" if len(scene.products) > 1 else ""

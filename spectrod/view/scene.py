@@ -18,6 +18,8 @@ class Scene:
 
     endpoint: str
     now_s: float = 0.0
+    has_keys: bool = True
+    """Whether keys change the picture."""
     daemon_state: str | None = None
     """State from the last heartbeat of the visible source."""
     waiting_for: str = ""

@@ -68,6 +68,7 @@ def test_one_picture_is_text(publisher, feed, tmp_path, monkeypatch):
     assert max(map(len, lines)) <= 60
     assert lines[1].startswith("peak 1500.0 Hz -20.0 dBFS")
     assert "\x1b" not in "".join(lines)
+    assert lines[-1] == publisher.endpoints[0]
     assert any("█" in line for line in lines)
 
 
