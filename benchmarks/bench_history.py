@@ -23,9 +23,9 @@ from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
 from spectrod.formats.pyramid.cell import Cell
 from spectrod.formats.segment.writer import SegmentWriter
 from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.web.history.answer import Answer, answer
+from spectrod.web.history.answer import HistoryAnswer, answer
 from spectrod.web.history.budget import Budget
-from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.request import HistoryRequest
 from spectrod.web.history.ring import Ring
 
@@ -83,11 +83,13 @@ def make_segment(path: Path, minutes: int) -> np.ndarray:
     return values
 
 
-def timed(folder: Path, begin_s: float, span_s: float, width: int) -> tuple[dict[str, Any], Answer]:
+def timed(
+    folder: Path, begin_s: float, span_s: float, width: int
+) -> tuple[dict[str, Any], HistoryAnswer]:
     """Answer the same request several times, with an index that is there."""
     t0_ms = BEGIN_NS / 1e6 + 1e3 * begin_s
     asked = HistoryRequest(1, t0_ms, t0_ms + 1e3 * span_s, 0.0, 24000.0, width, 1024, ("max",))
-    index, took_ms, cpu_ms = Recordings([folder]), [], []
+    index, took_ms, cpu_ms = RecordingIndex([folder]), [], []
     index.refresh()
     for _ in range(REPEATS):
         begin, cpu = time.perf_counter(), time.process_time()

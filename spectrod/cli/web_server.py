@@ -22,7 +22,7 @@ from spectrod.web.control import ControlRelay
 from spectrod.web.files import read_page
 from spectrod.web.gate import Gate
 from spectrod.web.guard import Guard, GuardLimits
-from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.ring import Ring
 from spectrod.web.history.routes import history_routes
 from spectrod.web.hub import Hub
@@ -127,7 +127,7 @@ async def _serve(
     )
     ring = Ring()
     hub.add_listener(ring.push)
-    history = history_routes(Recordings(settings.recordings), ring, lambda: dict(hub.topics))
+    history = history_routes(RecordingIndex(settings.recordings), ring, lambda: dict(hub.topics))
     with _control(settings) as control:
         services = Services(read_page(), hub, control.answer if control else None, history)
         guard = make_app(services, gate, GuardLimits(clients=settings.clients))

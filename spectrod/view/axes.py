@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.units import Float64Array
-from spectrod.view.scales import LOWEST_HZ, SCALES, AxisKind, Tick, find_ticks
+from spectrod.view.scales import LOWEST_HZ, SCALES, AxisKind, AxisTick, find_ticks
 
 Span = tuple[float, float]
 """Part of an axis, as fractions of its full width, 0 to 1."""
@@ -60,7 +60,7 @@ class ColumnAxis:
 
     def ticks(self) -> list[tuple[int, str]]:
         """Return columns and labels of round frequencies in range."""
-        ticks: list[Tick] = find_ticks(self.kind, self.lowest_hz, self.highest_hz, self.columns)
+        ticks: list[AxisTick] = find_ticks(self.kind, self.lowest_hz, self.highest_hz, self.columns)
         return [(self.column(tick.hz), tick.label) for tick in ticks]
 
 

@@ -3,7 +3,7 @@
 from spectrod.view.canvas import Canvas
 from spectrod.view.colour import Style
 from spectrod.view.kitty import CLEAR, KittyWaterfall
-from spectrod.view.painter import Painter
+from spectrod.view.painter import TerminalPainter
 from spectrod.view.sixel import SixelWaterfall
 
 
@@ -11,7 +11,7 @@ class Display:
     """Draws pictures on a terminal, and remembers what it shows."""
 
     def __init__(self, style: Style) -> None:
-        self._painter = Painter(style)
+        self._painter = TerminalPainter(style)
         self._protocol = style.graphics.protocol if style.graphics else None
         self._kitty, self._sixel = KittyWaterfall(), SixelWaterfall()
         self._key: tuple[object, ...] | None = None

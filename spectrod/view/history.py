@@ -35,7 +35,7 @@ class HistoryRow:
         return self._columns
 
 
-class History:
+class RowHistory:
     """Collects rows of a fixed time from rows of any rate."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from spectrod.view.keyboard import GONE, REDRAW
 from spectrod.view.player import Player
 from spectrod.view.render import draw
 from spectrod.view.scene import Scene, first_text, invalid_text, waiting_text
-from spectrod.view.signals import Signals
+from spectrod.view.signals import TerminalSignals
 from spectrod.view.status import status_line, write_line
 from spectrod.view.terminal import Terminal, bounded_size
 
@@ -117,7 +117,7 @@ def view(  # noqa: PLR0913 - all keywords, all optional
     )
     connection.subscribe(levels_prefix(prefix))
     subscription = Subscription(connection, timeout_s=None)
-    with subscription, Signals() as signals:
+    with subscription, TerminalSignals() as signals:
         player = Player(subscription, Scene(endpoint, look=options.look), options.channel)
         style = options.style(out)
 
@@ -134,7 +134,11 @@ def view(  # noqa: PLR0913 - all keywords, all optional
 
 
 def _play(
-    player: Player, terminal: Terminal, style: Style, signals: Signals, is_over: Callable[[], bool]
+    player: Player,
+    terminal: Terminal,
+    style: Style,
+    signals: TerminalSignals,
+    is_over: Callable[[], bool],
 ) -> None:
     display, probe = Display(style), _Prober(terminal, style, is_wanted=player.scene.look.is_pixels)
     while not is_over():

@@ -12,7 +12,7 @@ _GAP = 8
 """Unchanged characters between changed ones that cost less than to move the cursor over them."""
 
 
-class Painter:
+class TerminalPainter:
     """Draws pictures on a terminal, and remembers what it shows."""
 
     def __init__(self, style: Style) -> None:

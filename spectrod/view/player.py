@@ -12,7 +12,7 @@ from spectrod.errors import WireError
 from spectrod.units import Float64Array
 from spectrod.view.axes import frequency_axis
 from spectrod.view.colour import line_colour
-from spectrod.view.history import History
+from spectrod.view.history import RowHistory
 from spectrod.view.holds import HoldKind, Holds, MeanPower
 from spectrod.view.meters import Meters
 from spectrod.view.peak import levels_db
@@ -42,7 +42,7 @@ class Player:
 
     def __init__(self, subscription: Subscription, scene: Scene, channel: str = "") -> None:
         self._subscription = subscription
-        self._history = History()
+        self._history = RowHistory()
         self._channels = ChannelSelection()
         self._wanted = channel
         self._products = ProductSelection()

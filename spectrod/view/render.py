@@ -19,7 +19,7 @@ from spectrod.view.pixels import WIDTH_MAX_PX, PixelWaterfall
 from spectrod.view.scene import Scene, alarm, first_text, invalid_text
 from spectrod.view.status import losses_text, peak_text, plain
 from spectrod.view.traces import Trace, draw_bars, draw_marks, draw_traces, uses_dots
-from spectrod.view.waterfall import Rows, draw_pixels, draw_waterfall
+from spectrod.view.waterfall import WaterfallRows, draw_pixels, draw_waterfall
 from spectrod.wire.schema import Frame, SpectrumHeader
 
 __all__ = ["HistoryRow", "Scene", "draw", "render"]
@@ -113,7 +113,7 @@ def _draw_waterfall(canvas: Canvas, area: Area, scene: Scene, frame: Frame, styl
         picture = PixelWaterfall(area, graphics, axis, shown, *rows)
         draw_pixels(canvas, picture, scene.now_s, style.glyphs)
     else:
-        shown_rows = Rows(scene.history, scene.n_rows, scene.now_s)
+        shown_rows = WaterfallRows(scene.history, scene.n_rows, scene.now_s)
         draw_waterfall(canvas, area, shown_rows, _axis(scene, h, area.width), shown, style)
 
 

@@ -29,31 +29,31 @@ _MEL_DECADES = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """A mapping of frequencies to positions, and back; both strictly rising."""
 
     forward: Callable[[Float64Array], Float64Array]
     inverse: Callable[[Float64Array], Float64Array]
 
 
-_OCTAVE_SCALE = Scale(np.log2, np.exp2)
-SCALES: Mapping[AxisKind, Scale] = {
+_OCTAVE_SCALE = AxisScale(np.log2, np.exp2)
+SCALES: Mapping[AxisKind, AxisScale] = {
     "log": _OCTAVE_SCALE,
     "octave": _OCTAVE_SCALE,
-    "mel": Scale(hz_to_mel, mel_to_hz),
-    "linear": Scale(np.asarray, np.asarray),
+    "mel": AxisScale(hz_to_mel, mel_to_hz),
+    "linear": AxisScale(np.asarray, np.asarray),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class AxisTick:
     """A labelled frequency."""
 
     hz: float
     label: str
 
 
-def find_ticks(kind: AxisKind, lowest_hz: float, highest_hz: float, columns: int) -> list[Tick]:
+def find_ticks(kind: AxisKind, lowest_hz: float, highest_hz: float, columns: int) -> list[AxisTick]:
     """Return the labelled frequencies of a part of an axis, at most max(5, columns).
 
     Multiples of a 1-2-5 step on a linear axis and on a part of another one that has fewer than
@@ -68,12 +68,13 @@ def find_ticks(kind: AxisKind, lowest_hz: float, highest_hz: float, columns: int
         own = [(0.0, 0.0), *((f, f) for f in _SERIES_HZ if f >= highest_hz / _MEL_DECADES)]
     else:
         own = [(f, f) for f in _SERIES_HZ]
-    ticks = [Tick(f, short_hz(name)) for f, name in own if lowest_hz <= f <= highest_hz]
+    ticks = [AxisTick(f, short_hz(name)) for f, name in own if lowest_hz <= f <= highest_hz]
     if len(ticks) >= _FEW_TICKS or (ticks and columns < _FEW_TICKS * _TICK_COLUMNS):
         return ticks
     step_hz = _step_hz(highest_hz - lowest_hz, columns)
     return [
-        Tick(f, short_hz(f, step_hz)) for f in _multiples(step_hz, lowest_hz, highest_hz, columns)
+        AxisTick(f, short_hz(f, step_hz))
+        for f in _multiples(step_hz, lowest_hz, highest_hz, columns)
     ]
 
 

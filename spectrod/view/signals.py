@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Self
 
 
-class Signals:
+class TerminalSignals:
     """Turns signals into flags inside a ``with`` statement, so that the terminal is restored first.
 
     Only signals that still have their default action: a program that handles them itself, or runs

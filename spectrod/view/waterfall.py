@@ -22,7 +22,7 @@ _AGE_WIDTH = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class WaterfallRows:
     """Rows to draw, the newest first, and when.
 
     Attributes
@@ -40,7 +40,12 @@ class Rows:
 
 
 def draw_waterfall(
-    canvas: Canvas, area: Area, rows: Rows, axis: ColumnAxis, shown: LevelRange, style: Style
+    canvas: Canvas,
+    area: Area,
+    rows: WaterfallRows,
+    axis: ColumnAxis,
+    shown: LevelRange,
+    style: Style,
 ) -> None:
     """Draw rows from the top of an area, with ages left of it.
 

@@ -6,7 +6,7 @@ import pytest
 from spectrod.view.canvas import Canvas, Scrolled
 from spectrod.view.colour import BEHIND, REVERSE, Style, line_colour, shade
 from spectrod.view.glyphs import ASCII
-from spectrod.view.painter import Painter
+from spectrod.view.painter import TerminalPainter
 
 COLUMNS, ROWS = 40, 12
 AREA = Scrolled(4, 10, 0)
@@ -28,7 +28,7 @@ def random_canvas(rng, before, position):
 def shown_by(model, style, canvas):
     """Return what a terminal shows after a single picture."""
     screen = model(COLUMNS, ROWS)
-    screen.feed(Painter(style).paint(canvas).encode())
+    screen.feed(TerminalPainter(style).paint(canvas).encode())
     return screen.cells
 
 
@@ -36,7 +36,7 @@ def shown_by(model, style, canvas):
 def test_differences_show_the_whole_picture(screen_model, style):
     """After any pictures the characters are those of the last one, whatever was scrolled."""
     rng = np.random.default_rng(7)
-    screen, painter = screen_model(COLUMNS, ROWS), Painter(style)
+    screen, painter = screen_model(COLUMNS, ROWS), TerminalPainter(style)
     canvas, position = Canvas(COLUMNS, ROWS), 0
     for k in range(300):
         n_lines = int(rng.integers(9)) if k % 3 == 0 else 0
@@ -58,7 +58,7 @@ def test_differences_show_the_same_colours(screen_model):
     """Pens after many differences are those of the picture drawn at once."""
     rng = np.random.default_rng(3)
     style = Style("256")
-    screen, painter = screen_model(COLUMNS, ROWS), Painter(style)
+    screen, painter = screen_model(COLUMNS, ROWS), TerminalPainter(style)
     canvas = Canvas(COLUMNS, ROWS)
     for position in range(60):
         canvas = random_canvas(rng, canvas, position)
@@ -92,7 +92,7 @@ def test_a_scrolled_picture_costs_little():
     """A waterfall that moves by a line costs less than a fifth of drawing it."""
     rng = np.random.default_rng(1)
     pens = rng.integers(1, 64, (100, 200)) + BEHIND * rng.integers(1, 64, (100, 200))
-    painter, sizes = Painter(Style("24-bit")), []
+    painter, sizes = TerminalPainter(Style("24-bit")), []
     for position in (20, 21):
         canvas = Canvas(200, 60)
         canvas.codes[20:50] = ord("▀")
@@ -104,7 +104,7 @@ def test_a_scrolled_picture_costs_little():
 
 def test_nothing_is_written_for_the_same_picture():
     """A picture that is shown already costs nothing, and all of it after it was forgotten."""
-    painter = Painter(Style("24-bit"))
+    painter = TerminalPainter(Style("24-bit"))
     canvas = Canvas(20, 5).texts(["hello"])
     first = painter.paint(canvas)
     assert "hello" in first

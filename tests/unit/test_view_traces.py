@@ -8,9 +8,9 @@ from spectrod.view.axes import LevelRange, frequency_axis
 from spectrod.view.canvas import Canvas
 from spectrod.view.colour import BEHIND, N_SHADES, Style, line_colour, shade
 from spectrod.view.glyphs import ASCII, CONSOLE, UNICODE, glyphs_for
-from spectrod.view.history import BYTES_MAX, ROWS_MAX, History, HistoryRow
+from spectrod.view.history import BYTES_MAX, ROWS_MAX, HistoryRow, RowHistory
 from spectrod.view.traces import Trace, draw_bars, draw_marks, draw_traces, uses_dots
-from spectrod.view.waterfall import Rows, draw_waterfall
+from spectrod.view.waterfall import WaterfallRows, draw_waterfall
 
 FS, NFFT = 48000.0, 64
 AXIS = frequency_axis(FS, NFFT, 32, 0, (0.0, 1.0), 0.0, "linear")
@@ -121,7 +121,7 @@ def fall(n_rows, style, n_total=None, height=5):
     """Draw rows of rising levels, the newest the loudest, and return the canvas."""
     history = [HistoryRow(10.0 - k, np.full(33, -float(k))) for k in range(n_rows)]
     canvas = Canvas(40, height)
-    rows = Rows(history, n_rows if n_total is None else n_total, 10.0)
+    rows = WaterfallRows(history, n_rows if n_total is None else n_total, 10.0)
     draw_waterfall(canvas, Area(0, 8, height, 32), rows, AXIS, LevelRange(-63.0, 0.0), style)
     return canvas
 
@@ -151,14 +151,14 @@ def test_ages_are_short():
     """Ages have at most six characters, up to days."""
     for age_s, text in ((0.0, "0.0s"), (99.9, "99.9s"), (100.0, "1.7m"), (1e5, "27.8h")):
         canvas = Canvas(40, 2)
-        rows = Rows([HistoryRow(10.0 - age_s, np.zeros(33))], 1, 10.0)
+        rows = WaterfallRows([HistoryRow(10.0 - age_s, np.zeros(33))], 1, 10.0)
         draw_waterfall(canvas, Area(0, 8, 2, 32), rows, AXIS, SHOWN, Style())
         assert canvas.lines(Style())[0][:7].strip() == text
 
 
 def test_rows_of_a_period_become_their_maximum():
     """Rows within a period are one row of the waterfall: the highest level of each bin."""
-    history = History()
+    history = RowHistory()
     for k in range(10):
         levels = np.full(4, -50.0)
         levels[k % 4] = -float(k)
@@ -169,7 +169,7 @@ def test_rows_of_a_period_become_their_maximum():
 
 def test_the_rhythm_is_kept():
     """A row comes after each period on average, whatever the times of the messages."""
-    history = History()
+    history = RowHistory()
     for k in range(1000):
         history.push(np.zeros(4), 5.0 + 0.023 * k, 0.1)
     assert history.n_rows == pytest.approx(230, abs=2)
@@ -181,7 +181,7 @@ def test_the_rhythm_is_kept():
 @pytest.mark.parametrize("n_bins", [33, 2**20 + 1])
 def test_the_memory_of_rows_is_bounded(n_bins):
     """At most 1024 rows are kept, in at most 64 MiB."""
-    history = History()
+    history = RowHistory()
     row = np.zeros(n_bins)
     for k in range(ROWS_MAX + 10 if n_bins < 100 else 20):
         history.push(row, float(k), 0.1)

@@ -13,7 +13,7 @@ from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.units import power_to_level
 from spectrod.web.history.answer import answer
 from spectrod.web.history.budget import AbandonedError, Budget
-from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.request import HistoryRequest, parse_request
 from spectrod.web.history.ring import Ring
 from spectrod.wire.headers import SpectrumHeader
@@ -80,7 +80,7 @@ def asked(t0_s, t1_s, width, *, height=64, layers=("max",), f0_hz=-1e6, f1_hz=1e
 
 
 def answered(request, folder, ring=None, budget=None, topics=None):
-    index = Recordings([folder])
+    index = RecordingIndex([folder])
     return answer(
         request, topics or {7: Topic()}, index, ring or Ring(), budget or Budget(), now_ns=NOW_NS
     )
@@ -286,7 +286,7 @@ def test_what_may_change_is_not_final(tmp_path):
     """Only pictures that end long enough ago, with all that there is, are final."""
     recorded(tmp_path, noise(400))
     index, request = (
-        Recordings([tmp_path]),
+        RecordingIndex([tmp_path]),
         asked(0, 20, 20, name=f"{Topic.endpoint} {Topic.topic}"),
     )
     for late_s, is_final in ((81.0, False), (82.0, True)):
@@ -375,7 +375,7 @@ def test_a_damaged_pyramid_is_said_and_segments_answer(tmp_path):
 def test_files_that_vanish_are_left_out(tmp_path):
     """A file that is deleted after the scan is named without its folder."""
     place = recorded(tmp_path, noise(400), pyramid=False)
-    index = Recordings([tmp_path])
+    index = RecordingIndex([tmp_path])
     index.refresh()
     (place / "20260502T000000Z.spd").unlink()
     got = answer(asked(0, 20, 20), {7: Topic()}, index, Ring(), Budget(), now_ns=NOW_NS)

@@ -19,7 +19,7 @@ from spectrod.formats.segment.writer import SegmentWriter
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.units import power_to_level
 from spectrod.web.history import export
-from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.ring import Ring
 from spectrod.web.history.routes import history_routes
 
@@ -64,7 +64,7 @@ def recorded(folder, *pieces, spec=SPEC):
 
 def got(folder, **changes):
     """Ask for a file; return status, headers and body."""
-    index = Recordings([folder])
+    index = RecordingIndex([folder])
     app = Starlette(routes=history_routes(index, Ring(), lambda: {7: Topic()}))
     query = {
         "topic": 7,

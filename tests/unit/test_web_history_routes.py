@@ -12,23 +12,23 @@ from starlette.requests import Request
 
 from spectrod.errors import BusyError
 from spectrod.web.history import cache, routes
-from spectrod.web.history.answer import Answer
-from spectrod.web.history.axis import FrequencyAxis
+from spectrod.web.history.answer import HistoryAnswer
+from spectrod.web.history.axis import HistoryAxis
 from spectrod.web.history.budget import AbandonedError
 from spectrod.web.history.cache import FRESH_S, Answers
-from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.request import HistoryRequest
 from spectrod.web.history.ring import Ring
 
 QUERY = {"topic": 7, "t0": 0, "t1": 1000, "f0": 0, "f1": 100, "w": 4, "h": 5}
-AXIS = FrequencyAxis.of_bins(10.0, 20.0, 5)
+AXIS = HistoryAxis.of_bins(10.0, 20.0, 5)
 SOON_S = 10.0
 
 
 def made(request, *, is_final=True, size=0):
     """Make an answer whose values are the topic's number."""
     layer = np.full((request.width, request.height + size), request.topic, np.uint16)
-    return Answer({"w": request.width}, np.zeros(4, np.float32), [layer], AXIS, is_final)
+    return HistoryAnswer({"w": request.width}, np.zeros(4, np.float32), [layer], AXIS, is_final)
 
 
 def asked(topic=7):
@@ -64,7 +64,7 @@ async def got(app, query, headers=None, leaves=None):
 
 
 def app_of(folder, topics=dict):
-    return Starlette(routes=routes.history_routes(Recordings([folder]), Ring(), topics))
+    return Starlette(routes=routes.history_routes(RecordingIndex([folder]), Ring(), topics))
 
 
 def test_refusals_have_their_status_and_their_text(tmp_path):

@@ -11,7 +11,7 @@ from spectrod.formats.pyramid import PyramidWriter
 from spectrod.formats.segment.writer import SegmentWriter
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.web.history import recordings, source_folder
-from spectrod.web.history.recordings import RESCAN_S, Recordings
+from spectrod.web.history.recordings import RESCAN_S, RecordingIndex
 
 SPEC = SpectrumSpec(fs=1000.0, win_length=64, hop=50, nfft=64)
 ABOUT = Description(SPEC, "pond", ("a",), "spectrod test")
@@ -52,7 +52,7 @@ def clock():
 
 
 def found(folder, clock=None):
-    index = Recordings([folder], clock) if clock else Recordings([folder])
+    index = RecordingIndex([folder], clock) if clock else RecordingIndex([folder])
     index.refresh()
     return index
 
@@ -153,7 +153,7 @@ def test_a_scan_ends_in_time_and_says_what_is_left(tmp_path, monkeypatch):
     for n in range(5):
         segment(folder / f"{n}.spd", begin_ns=BEGIN_NS + n * 10**10)
     times = iter([*[0.0] * 4, *[1.0] * 100])
-    index = Recordings([tmp_path], lambda: next(times))
+    index = RecordingIndex([tmp_path], lambda: next(times))
     index.refresh()
     left = 5 - len(index.files("pond"))
     assert 0 < left < 5
@@ -270,7 +270,7 @@ def test_hostile_pyramids_are_refused_before_their_cells_are_read(tmp_path, capl
 def test_folders_may_be_missing_or_forbidden(tmp_path, caplog, clock):
     """A folder that is not there is empty until it comes; one that is a file is said."""
     (tmp_path / "file").touch()
-    index = Recordings([tmp_path / "missing", tmp_path / "file"], clock)
+    index = RecordingIndex([tmp_path / "missing", tmp_path / "file"], clock)
     for _ in range(3):
         index.refresh()
         clock.now_s += RESCAN_S

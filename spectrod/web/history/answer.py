@@ -13,14 +13,14 @@ from spectrod.endpoint import parse_remote
 from spectrod.errors import NotFoundError, SpectrodError
 from spectrod.text import printable
 from spectrod.units import Float32Array
-from spectrod.web.history.axis import FrequencyAxis
+from spectrod.web.history.axis import HistoryAxis
 from spectrod.web.history.budget import Budget, SpentError
-from spectrod.web.history.columns import Columns, TimeGrid, to_wire
-from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.columns import ColumnSums, TimeGrid, to_wire
+from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.request import HistoryRequest
 from spectrod.web.history.ring import CELL_NS, Ring
 from spectrod.web.history.source_folder import Place, Pyramid, StoredFile
-from spectrod.web.history.sources import Picture, add_pyramid, add_remembered, add_segments
+from spectrod.web.history.sources import HistoryPicture, add_pyramid, add_remembered, add_segments
 
 PYRAMID_BYTES_MAX: Final = 256 << 20
 """Bytes of cells that one request reads at most; a picture has fewer columns otherwise."""
@@ -68,7 +68,7 @@ class Topic(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class HistoryAnswer:
     """A piece of the past.
 
     Attributes
@@ -79,7 +79,7 @@ class Answer:
         Duration of the sound in each column [s].
     layers : list of (width, height) uint16
         Codes of the levels.
-    axis : FrequencyAxis
+    axis : HistoryAxis
         Axis of the values.
     is_final : bool
         Whether the same request always has the same answer.
@@ -88,7 +88,7 @@ class Answer:
     header: dict[str, Any]
     effort_s: Float32Array
     layers: list[np.ndarray[Any, np.dtype[np.uint16]]]
-    axis: FrequencyAxis
+    axis: HistoryAxis
     is_final: bool
 
     def encode(self) -> bytes:
@@ -112,12 +112,12 @@ class Found:
 def answer(
     request: HistoryRequest,
     topics: Mapping[int, Topic],
-    index: Recordings,
+    index: RecordingIndex,
     ring: Ring,
     budget: Budget,
     *,
     now_ns: int,
-) -> Answer:
+) -> HistoryAnswer:
     """Answer a request.
 
     Parameters
@@ -126,7 +126,7 @@ def answer(
         The request.
     topics : mapping of int to Topic
         All topics of the server.
-    index : Recordings
+    index : RecordingIndex
         Recordings on the disk.
     ring : Ring
         Live rows of the server.
@@ -147,8 +147,8 @@ def answer(
     found = find_recordings(topic, topics, index)
     axis = _axis(request, topic, found, ring)
     grid = TimeGrid.covering(request.t0_ns, request.t1_ns, _width(request, found))
-    columns = Columns(grid, len(axis), with_mean="mean" in request.layers)
-    filling = _Filling(Picture(columns, axis, topic.channel, index, budget))
+    columns = ColumnSums(grid, len(axis), with_mean="mean" in request.layers)
+    filling = _Filling(HistoryPicture(columns, axis, topic.channel, index, budget))
     filling.fill(topic.id, found, ring)
     layers = {"max": columns.greatest, "mean": columns.mean}
     left_out = [*filling.left_out, *index.left_out(topic.source)][:_LEFT_OUT_MAX]
@@ -161,7 +161,7 @@ def answer(
         bool(filling.sources) and not left_out and grid.t1_ns + grid.column_ns + LAG_NS < now_ns
     )
     codes = [to_wire(layers[name]()) for name in request.layers]
-    return Answer(header, columns.efforts(), codes, axis, is_final and bool(request.name))
+    return HistoryAnswer(header, columns.efforts(), codes, axis, is_final and bool(request.name))
 
 
 def find_topic(request: HistoryRequest, topics: Mapping[int, Topic]) -> Topic:
@@ -175,7 +175,7 @@ def find_topic(request: HistoryRequest, topics: Mapping[int, Topic]) -> Topic:
     return topic
 
 
-def find_recordings(topic: Topic, topics: Mapping[int, Topic], index: Recordings) -> Found:
+def find_recordings(topic: Topic, topics: Mapping[int, Topic], index: RecordingIndex) -> Found:
     """Find the recordings of a topic, which a daemon of this machine has written.
 
     A recording does not say which daemon wrote it. So with several daemons, only those on this
@@ -204,7 +204,7 @@ def _is_of(topic: Topic, product: str, unit: str) -> bool:
     return product == topic.product and unit == topic.unit.removeprefix("dB re ")
 
 
-def _axis(request: HistoryRequest, topic: Topic, found: Found, ring: Ring) -> FrequencyAxis:
+def _axis(request: HistoryRequest, topic: Topic, found: Found, ring: Ring) -> HistoryAxis:
     """Choose the axis of the picture: that of the topic now, or of its newest recording."""
     whole = ring.axis(topic.id)
     if whole is None:
@@ -217,23 +217,23 @@ def _axis(request: HistoryRequest, topic: Topic, found: Found, ring: Ring) -> Fr
         specs = [newest.description.spec] if newest else specs
         if not specs:
             return _empty_axis(request)
-        whole = FrequencyAxis.of_spec(specs[0])
+        whole = HistoryAxis.of_spec(specs[0])
     return whole.view(request.f0_hz, request.f1_hz, request.height, _group(request, found, whole))
 
 
-def _group(request: HistoryRequest, found: Found, whole: FrequencyAxis) -> int:
+def _group(request: HistoryRequest, found: Found, whole: HistoryAxis) -> int:
     """Return how many bins a value has at least, so that pyramids fit; 1 where rows lead."""
     for one in found.pyramids:
         is_coarse = request.t1_ns - request.t0_ns >= one.about.cells_ns[0] * request.width
-        if is_coarse and FrequencyAxis.of_spec(one.spec).same(whole):
+        if is_coarse and HistoryAxis.of_spec(one.spec).same(whole):
             return one.about.group
     return 1
 
 
-def _empty_axis(request: HistoryRequest) -> FrequencyAxis:
+def _empty_axis(request: HistoryRequest) -> HistoryAxis:
     """Return the axis of a picture of nothing: one value."""
     width_hz = request.f1_hz - request.f0_hz
-    return FrequencyAxis.of_bins(request.f0_hz + width_hz / 2, width_hz, 1)
+    return HistoryAxis.of_bins(request.f0_hz + width_hz / 2, width_hz, 1)
 
 
 def _width(request: HistoryRequest, found: Found) -> int:
@@ -258,7 +258,7 @@ class _Filling:
         What could not be had.
     """
 
-    picture: Picture
+    picture: HistoryPicture
     sources: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
@@ -306,7 +306,7 @@ class _Filling:
                 self.sources.append(name)
 
 
-def _header(topic: Topic, grid: TimeGrid, axis: FrequencyAxis) -> dict[str, Any]:
+def _header(topic: Topic, grid: TimeGrid, axis: HistoryAxis) -> dict[str, Any]:
     """Return what the answer covers."""
     f0_hz, f1_hz = axis.ends_hz
     return {

@@ -19,7 +19,7 @@ _TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FrequencyAxis:
+class HistoryAxis:
     """The frequencies that each value of a row covers.
 
     Attributes
@@ -74,17 +74,17 @@ class FrequencyAxis:
         lower, upper = edges_hz
         return cls(lower, upper, is_bands=True)
 
-    def same(self, other: "FrequencyAxis") -> bool:
+    def same(self, other: "HistoryAxis") -> bool:
         """Return whether both have the same edges."""
         return np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
 
-    def grouped(self, group: int) -> "FrequencyAxis":
+    def grouped(self, group: int) -> "HistoryAxis":
         """Return the axis of values that each take this many neighbours together."""
         firsts = np.arange(0, len(self), group)
         lasts = np.minimum(firsts + group, len(self)) - 1
-        return FrequencyAxis(self.lower[firsts], self.upper[lasts], self.is_bands)
+        return HistoryAxis(self.lower[firsts], self.upper[lasts], self.is_bands)
 
-    def view(self, f0_hz: float, f1_hz: float, values_max: int, group: int) -> "FrequencyAxis":
+    def view(self, f0_hz: float, f1_hz: float, values_max: int, group: int) -> "HistoryAxis":
         """Return the axis of a picture: the fewest neighbours together that leave values_max.
 
         Parameters
@@ -108,7 +108,7 @@ class FrequencyAxis:
         first = int(inside[0]) // group * group
         stop = int(inside[-1]) + 1
         per_value = group * -(-(stop - first) // (group * values_max))
-        cut = FrequencyAxis(self.lower[first:stop], self.upper[first:stop], self.is_bands)
+        cut = HistoryAxis(self.lower[first:stop], self.upper[first:stop], self.is_bands)
         return cut.grouped(per_value)
 
     @property
@@ -128,7 +128,7 @@ class Pooling:
 
     Parameters
     ----------
-    source, target : FrequencyAxis
+    source, target : HistoryAxis
         Axes before and after.
 
     Attributes
@@ -137,7 +137,7 @@ class Pooling:
         The source's values that count; the methods take only these.
     """
 
-    def __init__(self, source: FrequencyAxis, target: FrequencyAxis) -> None:
+    def __init__(self, source: HistoryAxis, target: HistoryAxis) -> None:
         slack = _TOLERANCE * np.minimum(
             target.upper - target.lower, np.min(source.upper - source.lower)
         )

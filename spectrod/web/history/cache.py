@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from spectrod.errors import BusyError
-from spectrod.web.history.answer import Answer
+from spectrod.web.history.answer import HistoryAnswer
 from spectrod.web.history.budget import Budget
 from spectrod.web.history.request import HistoryRequest
 
@@ -43,7 +43,7 @@ class Encoded:
 
 
 @dataclass(slots=True, eq=False)
-class _Running:
+class _Computation:
     """A computation, and how many wait for it."""
 
     task: "asyncio.Future[Encoded]"
@@ -52,7 +52,7 @@ class _Running:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _KeptAnswer:
     """Answers, the last used at the end."""
 
     bytes_max: int
@@ -103,14 +103,14 @@ class Answers:
 
     def __init__(
         self,
-        compute: Callable[[HistoryRequest, Budget], Answer],
+        compute: Callable[[HistoryRequest, Budget], HistoryAnswer],
         cache_bytes: int = CACHE_BYTES_MAX,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._compute = compute
         self._threads = ThreadPoolExecutor(THREADS, "history")
-        self._running: dict[HistoryRequest, _Running] = {}
-        self._kept = _Kept(cache_bytes, clock)
+        self._running: dict[HistoryRequest, _Computation] = {}
+        self._kept = _KeptAnswer(cache_bytes, clock)
 
     async def get(self, request: HistoryRequest) -> Encoded:
         """Return the answer to a request.
@@ -137,13 +137,13 @@ class Answers:
                 running.budget.cancelled.set()
                 self._forget(request, running)
 
-    def _start(self, request: HistoryRequest) -> _Running:
+    def _start(self, request: HistoryRequest) -> _Computation:
         if len(self._running) >= WAITING_MAX:
             raise BusyError(f"{WAITING_MAX} requests of history wait already: try again later")
         budget = Budget()
         loop = asyncio.get_running_loop()
         task = loop.run_in_executor(self._threads, self._encode, request, budget)
-        running = self._running[request] = _Running(task, budget)
+        running = self._running[request] = _Computation(task, budget)
         task.add_done_callback(lambda _: self._finish(request, running))
         return running
 
@@ -155,13 +155,13 @@ class Answers:
         digest = hashlib.blake2b(body, digest_size=16).hexdigest()
         return Encoded(body, f'"{digest}"', answer.is_final)
 
-    def _finish(self, request: HistoryRequest, running: _Running) -> None:
+    def _finish(self, request: HistoryRequest, running: _Computation) -> None:
         self._forget(request, running)
         # An error that nobody waits for any more, as of a cancelled computation, is nobody's.
         if running.task.cancelled() or running.task.exception() is not None:
             return
         self._kept.put(request, running.task.result())
 
-    def _forget(self, request: HistoryRequest, running: _Running) -> None:
+    def _forget(self, request: HistoryRequest, running: _Computation) -> None:
         if self._running.get(request) is running:
             del self._running[request]

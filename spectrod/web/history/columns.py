@@ -87,7 +87,7 @@ class TimeGrid:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class SourceRows:
     """Rows or cells of one length, on the axis of the picture.
 
     Attributes
@@ -111,7 +111,7 @@ class Rows:
     mean: Float64Array | None
 
 
-class Columns:
+class ColumnSums:
     """Sums of columns.
 
     Sources are added one after the other, the best first. A row of a later source counts in a
@@ -180,7 +180,7 @@ class Columns:
         bounded = np.concatenate([[False], self.effort_s == 0.0, [False]]).astype(np.int8)
         return np.flatnonzero(np.diff(bounded)).reshape(-1, 2).astype(np.int64)
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: SourceRows) -> None:
         """Add rows of the present source."""
         column, row = self._places(rows)
         self.n_used += column.size
@@ -222,7 +222,7 @@ class Columns:
         is_first = (np.diff(column, prepend=column[0] - 1) != 0) | np.diff(is_later, prepend=False)
         return np.flatnonzero(is_first).astype(np.int64)
 
-    def _places(self, rows: Rows) -> tuple[Int64Array, Int64Array]:
+    def _places(self, rows: SourceRows) -> tuple[Int64Array, Int64Array]:
         """Return pairs of a column and a row in it."""
         grid = self.grid
         since_ns = rows.middle_ns - grid.t0_ns

@@ -15,11 +15,11 @@ from spectrod.formats.picture.png import encode_png
 from spectrod.formats.segment.continuity import Continuity, Range
 from spectrod.formats.segment.writer import SegmentWriter
 from spectrod.types import SpectrumBatch
-from spectrod.web.history.answer import Answer, Topic, find_recordings, find_topic
+from spectrod.web.history.answer import HistoryAnswer, Topic, find_recordings, find_topic
 from spectrod.web.history.axis import NOTHING
 from spectrod.web.history.budget import Budget, SpentError
 from spectrod.web.history.columns import from_wire
-from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.request import HistoryRequest
 from spectrod.web.history.source_folder import StoredFile
 from spectrod.web.history.stored_rows import opened, read_beginning, rows_between
@@ -31,7 +31,7 @@ _NO_DATA_COLOUR: Final = bytes((128, 128, 128))
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def to_csv(answer: Answer) -> bytes:
+def to_csv(answer: HistoryAnswer) -> bytes:
     """Return a table: a line for each column in time, a column for each value.
 
     Cells are levels to 0.01 dB; those of gaps are empty. Lines that begin with # say what it is.
@@ -57,12 +57,12 @@ def _iso_time(t_ms: float) -> str:
     return time.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-def to_png(answer: Answer, low_db: float, high_db: float, map_name: str) -> bytes:
+def to_png(answer: HistoryAnswer, low_db: float, high_db: float, map_name: str) -> bytes:
     """Return a picture: time from left to right, frequencies upwards, a pixel a value.
 
     Parameters
     ----------
-    answer : Answer
+    answer : HistoryAnswer
         The piece of the past; its first layer is drawn.
     low_db, high_db : float
         Levels of the first and the last colour; the second is above the first [dB].
@@ -92,7 +92,7 @@ def to_png(answer: Answer, low_db: float, high_db: float, map_name: str) -> byte
 def to_segment(
     request: HistoryRequest,
     topics: Mapping[int, Topic],
-    index: Recordings,
+    index: RecordingIndex,
     budget: Budget,
 ) -> bytes:
     """Return the recorded rows of a span of time as a segment, bit for bit, all channels.
@@ -103,7 +103,7 @@ def to_segment(
         Topic and time; frequencies and sizes do not matter.
     topics : mapping of int to Topic
         All topics of the server.
-    index : Recordings
+    index : RecordingIndex
         Recordings on the disk.
     budget : Budget
         What the request may read.
@@ -143,7 +143,7 @@ def _overlapping(files: list[StoredFile], span: tuple[int, int]) -> list[StoredF
 
 
 def _batches(
-    index: Recordings, files: list[StoredFile], span: tuple[int, int], budget: Budget
+    index: RecordingIndex, files: list[StoredFile], span: tuple[int, int], budget: Budget
 ) -> Iterator[SpectrumBatch]:
     """Yield the rows whose first samples are in a span of time."""
     continuity = Continuity(files[0].description.spec, is_part=True)

@@ -33,7 +33,7 @@ NAMES_MAX: Final = 4096
 """Names that are looked at in one folder above those of sources."""
 
 
-class Recordings:
+class RecordingIndex:
     """Finds the recordings of a topic. Thread-safe.
 
     Parameters

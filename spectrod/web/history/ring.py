@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from spectrod.types import Int64Array
 from spectrod.units import NS_PER_S, Float64Array
-from spectrod.web.history.axis import NOTHING, FrequencyAxis, Int16Array
+from spectrod.web.history.axis import NOTHING, HistoryAxis, Int16Array
 from spectrod.web.history.columns import codes_of, from_wire, powers_of
 from spectrod.wire.headers import BandsHeader, SpectrumHeader
 
@@ -39,7 +39,7 @@ class Remembered:
 
     Attributes
     ----------
-    axis : FrequencyAxis
+    axis : HistoryAxis
         Axis of the values.
     length_ns : int
         Time from one to the next [ns].
@@ -51,7 +51,7 @@ class Remembered:
         Codes of the levels, see ``spectrod.web.history.columns``.
     """
 
-    axis: FrequencyAxis
+    axis: HistoryAxis
     length_ns: int
     middle_ns: Int64Array
     effort_s: Float64Array
@@ -63,7 +63,7 @@ class _Block:
     """Memory for some rows. Written by one thread; readers see the first ``count`` rows."""
 
     def __init__(
-        self, topic_id: int, axis: FrequencyAxis, length_ns: int, shape: tuple[int, int]
+        self, topic_id: int, axis: HistoryAxis, length_ns: int, shape: tuple[int, int]
     ) -> None:
         n_rows, layers = shape
         self.topic_id, self.axis, self.length_ns = topic_id, axis, length_ns
@@ -108,7 +108,7 @@ class _Store:
         self._n_bytes = 0
         self._lock = threading.Lock()
 
-    def block(self, topic_id: int, axis: FrequencyAxis, length_ns: int) -> _Block:
+    def block(self, topic_id: int, axis: HistoryAxis, length_ns: int) -> _Block:
         """Return a block with room; the oldest blocks are dropped for a new one."""
         newest = self._newest.get(topic_id)
         if newest and newest.axis is axis and newest.length_ns == length_ns and not newest.is_full:
@@ -145,7 +145,7 @@ class _Store:
 class _Topic:
     """The present axis of a topic, and the cell that is being filled."""
 
-    axis: FrequencyAxis
+    axis: HistoryAxis
     analysis: tuple[object, ...]
     length_ns: int
     span_ns: int
@@ -209,7 +209,7 @@ class Ring:
         block.append(middle_ns, effort_s, codes)
         self._add_to_cell(topic_id, topic, middle_ns // CELL_NS, codes)
 
-    def axis(self, topic_id: int) -> FrequencyAxis | None:
+    def axis(self, topic_id: int) -> HistoryAxis | None:
         """Return the axis of the newest row of a topic; None if there was none."""
         topic = self._topics.get(topic_id)
         return topic.axis if topic else None
@@ -229,7 +229,7 @@ class Ring:
         analysis = _analysis(header)
         topic = self._topics.get(topic_id)
         if topic is None or topic.analysis != analysis:
-            axis = FrequencyAxis.of_header(header, edges_hz)
+            axis = HistoryAxis.of_header(header, edges_hz)
             topic = self._topics[topic_id] = _Topic(
                 axis, analysis, _row_ns(header), _span_ns(header)
             )

@@ -11,11 +11,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from spectrod.errors import BusyError, ConfigError, NotFoundError, StorageError
-from spectrod.web.history.answer import Answer, Topic, answer
+from spectrod.web.history.answer import HistoryAnswer, Topic, answer
 from spectrod.web.history.budget import Budget
 from spectrod.web.history.cache import Answers, Encoded
 from spectrod.web.history.export import to_csv, to_png, to_segment
-from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.request import HistoryRequest, parse_levels, parse_request
 from spectrod.web.history.ring import Ring
 
@@ -34,13 +34,13 @@ _log = logging.getLogger(__name__)
 
 
 def history_routes(
-    index: Recordings, ring: Ring, topics: Callable[[], Mapping[int, Topic]]
+    index: RecordingIndex, ring: Ring, topics: Callable[[], Mapping[int, Topic]]
 ) -> list[Route]:
     """Return the routes of history.
 
     Parameters
     ----------
-    index : Recordings
+    index : RecordingIndex
         Recordings on the disk.
     ring : Ring
         Live rows of the server.
@@ -53,7 +53,7 @@ def history_routes(
         To be mounted at the page's address.
     """
 
-    def compute(request: HistoryRequest, budget: Budget) -> Answer:
+    def compute(request: HistoryRequest, budget: Budget) -> HistoryAnswer:
         return answer(request, topics(), index, ring, budget, now_ns=time.time_ns())
 
     answers = Answers(compute)

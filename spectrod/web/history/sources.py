@@ -17,10 +17,10 @@ from spectrod.formats.pyramid import Cells, PyramidReader
 from spectrod.text import printable
 from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
 from spectrod.units import NS_PER_S, Float32Array
-from spectrod.web.history.axis import FrequencyAxis, Pooling
+from spectrod.web.history.axis import HistoryAxis, Pooling
 from spectrod.web.history.budget import Budget, SpentError
-from spectrod.web.history.columns import Columns, Rows, codes_of, powers_of
-from spectrod.web.history.recordings import Recordings
+from spectrod.web.history.columns import ColumnSums, SourceRows, codes_of, powers_of
+from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.ring import Remembered
 from spectrod.web.history.source_folder import Pyramid, StoredFile
 from spectrod.web.history.stored_rows import opened, read_beginning, rows_between
@@ -32,22 +32,22 @@ VALUES_AT_ONCE: Final = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Picture:
+class HistoryPicture:
     """What is being drawn: columns of one channel, and what may be read for it."""
 
-    columns: Columns
-    axis: FrequencyAxis
+    columns: ColumnSums
+    axis: HistoryAxis
     channel: str
-    index: Recordings
+    index: RecordingIndex
     budget: Budget
 
 
-def add_pyramid(picture: Picture, pyramid: Pyramid, least_empty_ns: int = 0) -> None:
+def add_pyramid(picture: HistoryPicture, pyramid: Pyramid, least_empty_ns: int = 0) -> None:
     """Add the cells of a pyramid.
 
     Parameters
     ----------
-    picture : Picture
+    picture : HistoryPicture
         The picture.
     pyramid : Pyramid
         A pyramid with the picture's channel.
@@ -62,7 +62,7 @@ def add_pyramid(picture: Picture, pyramid: Pyramid, least_empty_ns: int = 0) -> 
         If it would take more than may be read.
     """
     columns, about = picture.columns, pyramid.about
-    own = FrequencyAxis.of_spec(pyramid.spec).grouped(about.group)
+    own = HistoryAxis.of_spec(pyramid.spec).grouped(about.group)
     pooling, signal = Pooling(own, picture.axis), about.signals.index(picture.channel)
     cell_bytes = 6 * len(about.signals) * about.n_values
     reader = picture.index.open_pyramid(pyramid)
@@ -80,7 +80,7 @@ def add_pyramid(picture: Picture, pyramid: Pyramid, least_empty_ns: int = 0) -> 
         reader.close()
 
 
-def _levels(reader: PyramidReader, columns: Columns) -> tuple[list[tuple[int, int, int]], int]:
+def _levels(reader: PyramidReader, columns: ColumnSums) -> tuple[list[tuple[int, int, int]], int]:
     """Choose levels for the spans of a picture: (level, begin, end), and the end of all cells.
 
     That is the coarsest level whose cells are not longer than a column. Before its oldest file,
@@ -112,16 +112,18 @@ def _levels(reader: PyramidReader, columns: Columns) -> tuple[list[tuple[int, in
     return spans, until_ns
 
 
-def _add_cells(columns: Columns, pooling: Pooling, cells: Cells, cell_ns: int, signal: int) -> None:
+def _add_cells(
+    columns: ColumnSums, pooling: Pooling, cells: Cells, cell_ns: int, signal: int
+) -> None:
     greatest = pooling.greatest(cells.greatest[:, signal, pooling.span])
     mean = (
         pooling.mean(powers_of(cells.mean[:, signal, pooling.span])) if columns.with_mean else None
     )
     middle_ns = cells.begin_utc_ns + cell_ns // 2
-    columns.add(Rows(middle_ns, cell_ns, cells.effort_s, greatest, mean))
+    columns.add(SourceRows(middle_ns, cell_ns, cells.effort_s, greatest, mean))
 
 
-def add_segments(picture: Picture, files: Sequence[StoredFile]) -> list[str]:
+def add_segments(picture: HistoryPicture, files: Sequence[StoredFile]) -> list[str]:
     """Add rows of the segments of one recording where columns are empty, the newest first.
 
     Returns
@@ -164,11 +166,13 @@ def _overlaps(file: StoredFile, span: tuple[int, int]) -> bool:
     return file.end_utc_ns is None or file.end_utc_ns + longest_ns > span[0]
 
 
-def _add_file(picture: Picture, file: StoredFile, spans: Iterable[tuple[int, int]]) -> int | None:
+def _add_file(
+    picture: HistoryPicture, file: StoredFile, spans: Iterable[tuple[int, int]]
+) -> int | None:
     """Add the rows of a segment in some spans; return the end of the last row [ns], if any."""
     about = file.description
     signal, spec = about.signals.index(picture.channel), about.spec
-    pooling = Pooling(FrequencyAxis.of_spec(spec), picture.axis)
+    pooling = Pooling(HistoryAxis.of_spec(spec), picture.axis)
     half_ns = round(spec.row_span * NS_PER_S / spec.fs / 2)
     row_ns = round(spec.row_s * NS_PER_S)
     path, last_ns = Path(file.name), None
@@ -205,7 +209,7 @@ def _gathered(
 
 
 def _add_rows(
-    columns: Columns,
+    columns: ColumnSums,
     pooling: Pooling,
     spec: SpectrumSpec,
     middle_ns: Int64Array,
@@ -224,7 +228,7 @@ def _add_rows(
         mean = pooling.mean(sums / counts[:, np.newaxis])
     codes = pooling.greatest(codes_of(power_of(greatest, spec)))
     effort_s = counts * spec.row_s
-    columns.add(Rows(middle_ns[lasts], row_ns, effort_s, codes, mean))
+    columns.add(SourceRows(middle_ns[lasts], row_ns, effort_s, codes, mean))
 
 
 def power_of(values: NDArray[np.float32], spec: SpectrumSpec) -> NDArray[np.float64]:
@@ -233,12 +237,12 @@ def power_of(values: NDArray[np.float32], spec: SpectrumSpec) -> NDArray[np.floa
     return np.power(10.0, power / 10.0) if spec.scaling == "dbfs" else power
 
 
-def add_remembered(picture: Picture, found: Iterable[Remembered]) -> None:
+def add_remembered(picture: HistoryPicture, found: Iterable[Remembered]) -> None:
     """Add rows or cells of the server's own ring."""
     columns = picture.columns
     columns.begin_source()
     until_ns = columns.grid.t0_ns
-    own: FrequencyAxis | None = None
+    own: HistoryAxis | None = None
     pooling: Pooling | None = None
     for part in found:
         picture.budget.check()
@@ -246,6 +250,6 @@ def add_remembered(picture: Picture, found: Iterable[Remembered]) -> None:
             own, pooling = part.axis, Pooling(part.axis, picture.axis)
         mean = pooling.mean(powers_of(part.mean[:, pooling.span])) if columns.with_mean else None
         greatest = pooling.greatest(part.greatest[:, pooling.span])
-        columns.add(Rows(part.middle_ns, part.length_ns, part.effort_s, greatest, mean))
+        columns.add(SourceRows(part.middle_ns, part.length_ns, part.effort_s, greatest, mean))
         until_ns = max(until_ns, int(part.middle_ns.max()) + part.length_ns // 2)
     columns.end_source(until_ns)
