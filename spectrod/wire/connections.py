@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from spectrod.events import EventLog
@@ -34,6 +35,8 @@ _PERIOD_S = 0.1  # minimum time in one state, unless it must be closed
 _SHORT_S = 1.0  # wait before it checks for free descriptors again
 _RETRY_S = 1.0  # delay before a failed switch is retried
 _FLOOD_HOLD_S = 1.0
+_REPORT_LIMIT_S = 0.1  # that libzmq may take to report a connection after its first message
+_NO_WAIT_S = 1.0  # after a connection that was not reported
 _OPEN_REPORT_S = 10.0  # open for this long, it is reported as open
 _Place = tuple[Transport, str]
 _log = logging.getLogger("spectrod")
@@ -147,6 +150,8 @@ class Connections:
         self._freed: dict[int, int] = {}
         self._counts = Counter[_Place]()
         self._lock = threading.Lock()
+        self._is_reported = threading.Condition(self._lock)
+        self._no_wait_until_s = -math.inf
 
     def add(self, transport: Transport, door: Door) -> None:
         """Add an endpoint, which is open; any thread."""
@@ -198,22 +203,43 @@ class Connections:
         return self._moment
 
     def link_of(self, fd: int, admitted: int) -> Link | None:
-        """Return the connection of a descriptor, admitted at a moment; any thread.
+        """Return the connection of a descriptor, admitted at a moment; any other thread.
 
-        None if that connection has ended, even if another has its descriptor now.
+        None if that connection has ended, even if another has its descriptor now. One thread of
+        libzmq hands a new connection to another before it reports it, so the report may come after
+        the connection's first message. It is awaited for 0.1 s, and if there is none, no report is
+        awaited for a second.
         """
-        live = self._live.get(fd)
         inode = self._inode_of(fd)
-        if live is None or inode is None or live.inode != inode or live.free_since > admitted:
+        if inode is None:
+            return None
+        if not self._has_reported(fd, inode):
+            self._wait_reported(fd, inode)
+        live = self._live.get(fd)
+        if live is None or live.inode != inode or live.free_since > admitted:
             return None
         return Link(fd, inode)
+
+    def _has_reported(self, fd: int, inode: int) -> bool:
+        live = self._live.get(fd)
+        return live is not None and live.inode == inode
+
+    def _wait_reported(self, fd: int, inode: int) -> None:
+        with self._is_reported:
+            if self._now_s() < self._no_wait_until_s:
+                return
+            is_found = partial(self._has_reported, fd, inode)
+            if not self._is_reported.wait_for(is_found, _REPORT_LIMIT_S):
+                self._no_wait_until_s = self._now_s() + _NO_WAIT_S
 
     def accepted(self, monitor: Hashable, endpoint: str, fd: int) -> None:
         """Record a new connection, whose descriptor was the lowest free one."""
         now_s = self._now_s()
         self._forget(fd)
         place = _place(endpoint)
-        self._live[fd] = _Live(monitor, place, self._inode_of(fd), self._freed.get(fd, 0))
+        with self._is_reported:
+            self._live[fd] = _Live(monitor, place, self._inode_of(fd), self._freed.get(fd, 0))
+            self._is_reported.notify_all()
         side = self._sides[place[0]]
         side.count += 1
         self._counts[place] += 1

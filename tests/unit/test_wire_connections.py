@@ -1,6 +1,7 @@
 """Counting connections, and closing endpoints to new connections at the bound."""
 
 import math
+import threading
 
 import pytest
 
@@ -8,6 +9,7 @@ from spectrod.events import EventLog
 from spectrod.wire.connections import RATE_MAX_PER_S, Connections, bounds
 from spectrod.wire.links import Link
 
+TIMEOUT_S = 30.0
 TCP, IPC = "tcp://127.0.0.1:5556", "ipc:///run/c.ipc"
 
 
@@ -245,6 +247,44 @@ def test_a_descriptor_stands_for_the_connection_that_was_admitted_with_it():
     assert connections.link_of(5, second) == Link(5, 51)
     del inodes[5]
     assert connections.link_of(5, second) is None
+
+
+def test_a_report_that_comes_after_the_first_message_is_awaited():
+    """A connection whose message is read before libzmq reports it is found all the same."""
+    asked = threading.Event()
+
+    def inode_of(fd):
+        asked.set()
+        return {5: 50}.get(fd)
+
+    connections = Connections(100, 10_000, inode_of=inode_of)
+    admitted = connections.admit()
+
+    def report():
+        assert asked.wait(TIMEOUT_S)
+        connections.accepted("m", TCP, 5)
+
+    reporter = threading.Thread(target=report)
+    reporter.start()
+    assert connections.link_of(5, admitted) == Link(5, 50)
+    reporter.join()
+
+
+def test_descriptors_that_are_never_reported_cost_little_time(monkeypatch):
+    """After one that was not reported, none is awaited for a second, whatever peers do."""
+    now_s = [1000.0]
+    connections = Connections(100, 10_000, now_s=lambda: now_s[0], inode_of=lambda fd: fd + 1)
+    limits_s = []
+
+    def wait_for(is_found, limit_s):
+        limits_s.append(limit_s)
+        return is_found()
+
+    monkeypatch.setattr(connections._is_reported, "wait_for", wait_for)
+    for fd in range(1500):
+        assert connections.link_of(fd, connections.admit()) is None
+        now_s[0] += 0.001
+    assert limits_s == [0.1, 0.1]
 
 
 def test_a_connection_may_be_admitted_before_it_is_reported():
