@@ -318,7 +318,8 @@ def test_an_upgrade_from_a_dynamic_user_loses_nothing(machine, service):
         kept = machine.path("/var/lib/private/spectrod/recordings/old/signal/kept.spd")
         kept.parent.mkdir(parents=True)
         kept.write_bytes(b"row")
-        machine.run("chown", "-R", "--reference=/var/lib/private/spectrod", "/var/lib/private")
+        folder = "/var/lib/private/spectrod"
+        machine.run("chown", "-R", f"--reference={folder}", folder)
         before = kept.stat().st_uid
     finally:
         drop_in.unlink()
