@@ -74,6 +74,14 @@ class ScreenModel:
         return ["".join(cell[0] for cell in row).rstrip() for row in self.cells]
 
     def feed(self, data):
+        # CAN ends what was being sent, in the middle of a character or of a sequence.
+        for k, part in enumerate(data.split(b"\x18")):
+            if k:
+                self._decoder.reset()
+                self._rest = ""
+            self._feed(part)
+
+    def _feed(self, data):
         text = self._rest + self._decoder.decode(data)
         end = text.rfind("\x1b")
         whole = end < 0 or re.match(r"\x1b\[[?0-9;]*[A-Za-z]|\x1b[^\[]", text[end:])

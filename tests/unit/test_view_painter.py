@@ -121,3 +121,12 @@ def test_text_is_cut_at_the_edges():
     canvas.text(0, 9, "x")
     canvas.text(5, 0, "x")
     assert canvas.lines(Style()) == ["  ab"]
+
+
+@pytest.mark.parametrize("cut", range(1, len("\x1b[38;5;17m─".encode())))
+def test_the_model_drops_what_is_cancelled(screen_model, cut):
+    """CAN in the middle of a character or of a sequence leaves what was shown."""
+    screen = screen_model(4, 1)
+    screen.feed(b"ab" + "\x1b[38;5;17m─".encode()[:cut])
+    screen.feed(b"\x18\x1b[0mc")
+    assert screen.lines() == ["abc"]
