@@ -52,7 +52,7 @@ help:
 	@echo "make bench      every benchmark"
 	@echo "make soak       random faults into a running daemon for an hour; HOURS=, SEED=, JSON="
 	@echo "make docs       the documentation as a site, in site/"
-	@echo "make pictures   the pictures of the documentation anew"
+	@echo "make pictures   make the pictures of the documentation again"
 	@echo "make install    to $(PREFIX), with the systemd unit (as root)"
 	@echo "make deb        a Debian package of it, in dist/"
 	@echo "make container  an OCI image of it, with buildah"

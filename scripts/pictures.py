@@ -1,4 +1,4 @@
-"""Make the pictures of the documentation anew, in docs/pictures: `make pictures`.
+"""Make the pictures of the documentation again, in docs/pictures: `make pictures`.
 
 The sounds are made here: speech by espeak-ng, a dawn by examples/dawn.py.
 """

@@ -112,7 +112,7 @@ def _follows(before: Frame | BandFrame, frame: Frame | BandFrame) -> bool:
     if new.epoch != old.epoch or new.seq != old.seq + 1 + frame.missed:
         return False
     step = new.sample_index - old.sample_index
-    # After a gap frames begin anew: where windows do not touch, sooner than a hop.
+    # After a gap frames restart: where windows do not touch, sooner than a hop.
     first = min(new.hop, new.win_length) if new.gap_samples else new.hop
     least = first + new.hop * frame.missed + new.gap_samples
     if frame.missed:  # its header would have said what was missing before it

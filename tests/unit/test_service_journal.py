@@ -78,7 +78,7 @@ def test_a_record_is_an_entry_with_fields(journal, log):
     ("level", "number"), [("debug", "7"), ("info", "6"), ("warning", "4"), ("error", "3")]
 )
 def test_each_level_has_its_priority(journal, log, level, number):
-    """A record that is about nothing has its priority, and no field of ours but the logger."""
+    """A record that is about nothing has its priority, and no other field but the logger."""
     getattr(log[0], level)("x")
     fields = parsed(journal.recv(1 << 16))
     assert fields["PRIORITY"] == number

@@ -99,7 +99,7 @@ class _Block:
 
 
 class _Store:
-    """Blocks of all topics, at most so many bytes."""
+    """Blocks of all topics, bounded in bytes; the oldest are dropped first."""
 
     def __init__(self, bytes_max: int, layers: int) -> None:
         self._bytes_max, self._layers = bytes_max, layers
