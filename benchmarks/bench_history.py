@@ -12,7 +12,6 @@ import argparse
 import json
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from spectrod.web.history.budget import Budget
 from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.request import HistoryRequest
 from spectrod.web.history.ring import Ring
+from spectrod.web.topics import TopicInfo
 
 S = 10**9
 DAY_S = 86400
@@ -38,19 +38,17 @@ LOUD = 10_001
 """Number of the loudest cell, after the beginning."""
 REPEATS = 5
 
-
-@dataclass
-class Topic:
-    """The topic of all recordings."""
-
-    id: int = 1
-    topic: str = "spec/pond/a/density/"
-    kind: str = "spec"
-    endpoint: str = "tcp://127.0.0.1:5556"
-    source: str = "pond"
-    channel: str = "a"
-    product: str = "density"
-    unit: str = "FS^2/Hz"
+TOPIC = TopicInfo(
+    1,
+    "spec/pond/a/density/",
+    "spec",
+    "tcp://127.0.0.1:5556",
+    "pond",
+    "a",
+    "density",
+    "FS^2/Hz",
+    48000.0,
+)
 
 
 def make_pyramid(folder: Path, cell_s: int, seconds: int) -> None:
@@ -93,7 +91,7 @@ def timed(
     index.refresh()
     for _ in range(REPEATS):
         begin, cpu = time.perf_counter(), time.process_time()
-        got = answer(asked, {1: Topic()}, index, Ring(), Budget(), now_ns=time.time_ns())
+        got = answer(asked, {1: TOPIC}, index, Ring(), Budget(), now_ns=time.time_ns())
         got.encode()
         cpu_ms.append(1e3 * (time.process_time() - cpu))
         took_ms.append(1e3 * (time.perf_counter() - begin))

@@ -1,6 +1,6 @@
 """Pieces of the past: from pyramids, segments, the ring, and all together."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from spectrod.web.history.budget import AbandonedError, Budget
 from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.request import HistoryRequest, parse_request
 from spectrod.web.history.ring import Ring
+from spectrod.web.topics import TopicInfo
 from spectrod.wire.headers import SpectrumHeader
 
 SPEC = SpectrumSpec(fs=1000.0, channels=2, win_length=64, hop=50, nfft=64)
@@ -25,19 +26,17 @@ NOW_NS = BEGIN_NS + 400 * 86400 * 10**9
 HALF_NS = 32 * 10**6
 """From a row's first sample to its middle."""
 
-
-@dataclass
-class Topic:
-    """A topic, as the hub lists it."""
-
-    id: int = 7
-    topic: str = "spec/pond/right/density/"
-    kind: str = "spec"
-    endpoint: str = "tcp://127.0.0.1:5556"
-    source: str = "pond"
-    channel: str = "right"
-    product: str = "density"
-    unit: str = "FS^2/Hz"
+TOPIC = TopicInfo(
+    7,
+    "spec/pond/right/density/",
+    "spec",
+    "tcp://127.0.0.1:5556",
+    "pond",
+    "right",
+    "density",
+    "FS^2/Hz",
+    1000.0,
+)
 
 
 def about(spec=SPEC, **settings):
@@ -82,7 +81,7 @@ def asked(t0_s, t1_s, width, *, height=64, layers=("max",), f0_hz=-1e6, f1_hz=1e
 def answered(request, folder, ring=None, budget=None, topics=None):
     index = RecordingIndex([folder])
     return answer(
-        request, topics or {7: Topic()}, index, ring or Ring(), budget or Budget(), now_ns=NOW_NS
+        request, topics or {7: TOPIC}, index, ring or Ring(), budget or Budget(), now_ns=NOW_NS
     )
 
 
@@ -261,12 +260,12 @@ def test_other_topics_are_never_mixed_in(tmp_path):
         {"channel": "middle"},
         {"source": "lake"},
     ):
-        got = answered(asked(0, 20, 20), tmp_path, topics={7: Topic(**other)})
+        got = answered(asked(0, 20, 20), tmp_path, topics={7: replace(TOPIC, **other)})
         assert got.header["sources"] == []
         assert (got.layers[0] == 65535).all()
-    far = Topic(endpoint="tcp://10.0.0.1:5556")
+    far = replace(TOPIC, endpoint="tcp://10.0.0.1:5556")
     assert answered(asked(0, 20, 20), tmp_path, topics={7: far}).header["sources"] == ["pyramid"]
-    both = {7: far, 8: Topic(id=8)}
+    both = {7: far, 8: replace(TOPIC, id=8)}
     assert answered(asked(0, 20, 20), tmp_path, topics=both).header["sources"] == []
 
 
@@ -279,7 +278,7 @@ def test_a_topic_is_known_by_its_number_and_its_name(tmp_path):
     with pytest.raises(NotFoundError, match=r"topic=7: is tcp://127\.0\.0\.1:5556 spec/pond/right"):
         answered(asked(0, 20, 20, name="tcp://127.0.0.1:5556 spec/x/y/z/"), tmp_path)
     with pytest.raises(NotFoundError, match="topic=7: this server has no topic of this number"):
-        answered(asked(0, 20, 20), tmp_path, topics={8: Topic(id=8)})
+        answered(asked(0, 20, 20), tmp_path, topics={8: replace(TOPIC, id=8)})
 
 
 def test_what_may_change_is_not_final(tmp_path):
@@ -287,11 +286,11 @@ def test_what_may_change_is_not_final(tmp_path):
     recorded(tmp_path, noise(400))
     index, request = (
         RecordingIndex([tmp_path]),
-        asked(0, 20, 20, name=f"{Topic.endpoint} {Topic.topic}"),
+        asked(0, 20, 20, name=f"{TOPIC.endpoint} {TOPIC.topic}"),
     )
     for late_s, is_final in ((81.0, False), (82.0, True)):
         now_ns = BEGIN_NS + round(late_s * 1e9)
-        got = answer(request, {7: Topic()}, index, Ring(), Budget(), now_ns=now_ns)
+        got = answer(request, {7: TOPIC}, index, Ring(), Budget(), now_ns=now_ns)
         assert got.is_final is is_final
 
 
@@ -378,7 +377,7 @@ def test_files_that_vanish_are_left_out(tmp_path):
     index = RecordingIndex([tmp_path])
     index.refresh()
     (place / "20260502T000000Z.spd").unlink()
-    got = answer(asked(0, 20, 20), {7: Topic()}, index, Ring(), Budget(), now_ns=NOW_NS)
+    got = answer(asked(0, 20, 20), {7: TOPIC}, index, Ring(), Budget(), now_ns=NOW_NS)
     assert got.header["left_out"] == ["20260502T000000Z.spd: No such file or directory"]
     assert got.header["sources"] == []
 

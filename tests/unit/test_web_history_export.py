@@ -4,7 +4,6 @@ import asyncio
 import io
 import json
 import logging
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 import numpy as np
@@ -22,24 +21,23 @@ from spectrod.web.history import export
 from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.ring import Ring
 from spectrod.web.history.routes import history_routes
+from spectrod.web.topics import TopicInfo
 
 SPEC = SpectrumSpec(fs=1000.0, channels=2, win_length=64, hop=50, nfft=64)
 BEGIN_NS = 1_777_680_000 * 10**9
 BEGIN_MS = BEGIN_NS // 10**6
 
-
-@dataclass
-class Topic:
-    """A topic, as the hub lists it."""
-
-    id: int = 7
-    topic: str = "spec/pond/right/density/"
-    kind: str = "spec"
-    endpoint: str = "tcp://127.0.0.1:5556"
-    source: str = "pond"
-    channel: str = "right"
-    product: str = "density"
-    unit: str = "FS^2/Hz"
+TOPIC = TopicInfo(
+    7,
+    "spec/pond/right/density/",
+    "spec",
+    "tcp://127.0.0.1:5556",
+    "pond",
+    "right",
+    "density",
+    "FS^2/Hz",
+    1000.0,
+)
 
 
 def rows(n, first=0, spec=SPEC):
@@ -65,7 +63,7 @@ def recorded(folder, *pieces, spec=SPEC):
 def got(folder, **changes):
     """Ask for a file; return status, headers and body."""
     index = RecordingIndex([folder])
-    app = Starlette(routes=history_routes(index, Ring(), lambda: {7: Topic()}))
+    app = Starlette(routes=history_routes(index, Ring(), lambda: {7: TOPIC}))
     query = {
         "topic": 7,
         "t0": BEGIN_MS,
