@@ -19,7 +19,7 @@ BEGIN_UTC_NS = 1_795_211_223_123_456_789
 OPEN = {
     ".nc": lambda path: xarray.open_dataset(path, engine="h5netcdf"),
     ".h5": lambda path: xarray.open_dataset(path, engine="h5netcdf"),
-    ".zarr": xarray.open_zarr,
+    ".zarr": lambda path: xarray.open_zarr(path, chunks=None),  # not as arrays of Dask
 }
 
 

@@ -5,10 +5,10 @@ import h5netcdf
 import numpy as np
 import pytest
 
-from spectrod.bands import get_bands
 from spectrod.errors import ConfigError, InputError, StorageError
 from spectrod.formats.description import Description
 from spectrod.formats.export.millidecade import FLOOR_DB, MillidecadeWriter
+from spectrod.formats.export.minute_bands import minute_bands
 from spectrod.formats.export.minutes import MINUTE_NS, MinuteMeans
 from spectrod.formats.export.options import ExportOptions
 from spectrod.formats.inputs import open_recording
@@ -45,10 +45,10 @@ def batch_of(spec, values, begin_ns):
 
 
 def white(spec):
-    """Return the values of white noise of density 1, half of it at 0 Hz, which is not doubled."""
+    """Return values with a density of 1 in each band of a minute; one from 0 Hz is half as wide."""
     values = np.ones(spec.n_values)
-    if not spec.bands:
-        values[0] = 0.5
+    if spec.bands:
+        values[0] = 2.0
     return values
 
 
@@ -122,6 +122,14 @@ def test_rows_that_were_cut_off_count_by_their_frames():
     assert minute.effort_s == 3.0
 
 
+def test_rows_of_a_minute_may_reach_into_the_next_one():
+    """Rows of 120 windows, half overlapping, are 60 s apart and 60.5 s long."""
+    spec = spec_of(averaging="mean", averaging_frames=120)
+    got = minutes_of(spec, batch_of(spec, np.array([1.0, 2.0]), MIDNIGHT_NS))
+    assert [m.effort_s for m in got] == [60.0, 60.0]
+    np.testing.assert_allclose(got[1].density, 2.0)
+
+
 def test_gaps_lessen_the_effort():
     """Ten missing seconds of a minute reduce its effort by ten seconds but not its level."""
     spec = spec_of()
@@ -151,7 +159,7 @@ def test_a_line_is_in_one_band():
     values = np.zeros((3, 1, spec.n_values))
     values[..., 700] = 5.0
     (minute,) = minutes_of(spec, batch_of(spec, values, MIDNIGHT_NS))
-    bands = get_bands("millidecade", 2000.0, 2000)
+    bands = minute_bands(2000.0, 2000)
     assert np.flatnonzero(minute.density[0]).size in (1, 2)
     np.testing.assert_allclose((minute.density[0] * bands.width).sum(), 5.0, rtol=1e-12)
     assert abs(bands.centre[minute.density[0].argmax()] - 700.0) < 1.0
@@ -167,7 +175,8 @@ def test_a_line_is_in_one_band():
         ({"output": "complex"}, "output='complex': must be 'power'"),
         ({"channels": 2, "iq": True}, "iq=True"),
         ({"nfft": 1000, "fs": 1001.0}, "must be 1 Hz or less"),
-        ({"averaging": "mean", "averaging_frames": 120}, "rows of 60.5 s: must be a minute"),
+        ({"averaging": "mean", "averaging_frames": 121}, "rows of 60.5 s: must be a minute"),
+        ({"win_length": 61_000, "nfft": 61_000}, "windows of 61 s: must be a minute or less"),
     ],
 )
 def test_only_rows_that_have_the_densities(tmp_path, settings, rule):
@@ -191,7 +200,7 @@ def test_a_file_a_day(tmp_path):
     np.testing.assert_array_equal(np.flatnonzero(arrays["effort"]), [1438, 1439])
     np.testing.assert_allclose(arrays["psd"][1438:], -60.0, atol=1e-5)
     assert np.isnan(arrays["psd"][:1438]).all()
-    bands = get_bands("millidecade", FS, 1000)
+    bands = minute_bands(FS, 1000)
     np.testing.assert_array_equal(arrays["frequency"], bands.centre)
     np.testing.assert_array_equal(arrays["frequency_bnds"].T, [bands.lower, bands.upper])
     assert attributes["time_coverage_start"] == "2024-10-03T00:00:00.000000000Z"

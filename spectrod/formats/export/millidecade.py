@@ -30,14 +30,14 @@ FLOOR_DB = -300.0
 MINUTES_PER_DAY = 1440
 _DAY_NS = MINUTES_PER_DAY * MINUTE_NS
 _CHUNK_MINUTES = 60
-_FREQUENCY = {
+FREQUENCY = {
     "standard_name": "sound_frequency",
     "long_name": "centre of a band",
     "units": "Hz",
     "bounds": "frequency_bnds",
     "coverage_content_type": "coordinate",
 }
-_TIME = {
+TIME = {
     "standard_name": "time",
     "long_name": "begin of a minute, UTC",
     "units": f"seconds {EPOCH}",
@@ -47,7 +47,7 @@ _TIME = {
     "bounds": "time_bnds",
     "coverage_content_type": "coordinate",
 }
-_EFFORT = {
+EFFORT = {
     "long_name": "duration of the samples that a minute's mean is made of",
     "units": "s",
     "coverage_content_type": "qualityInformation",
@@ -90,7 +90,7 @@ class MillidecadeWriter:
                 f"{description.source} has no start time"
             )
         self._means = MinuteMeans(description.spec)
-        self._names = _file_names(path, description.signals)
+        self._names = file_names(path, description.signals)
         check_writable(path)
         self.path = path
         self.files: list[Path] = []
@@ -182,14 +182,14 @@ class MillidecadeWriter:
         day_s = self._day * 86400.0
         begin = day_s + 60.0 * np.arange(MINUTES_PER_DAY)
         edges = np.stack([bands.lower, bands.upper], axis=1)
-        axis = Variable("frequency", ("frequency",), "<f8", _FREQUENCY, bands.centre)
+        axis = Variable("frequency", ("frequency",), "<f8", FREQUENCY, bands.centre)
         store.create(axis, (n,), ())
         bounds = Variable("frequency_bnds", ("frequency", "bnds"), "<f8", {}, edges)
         store.create(bounds, (n, 2), (2,))
         for variable, row in (
-            (Variable("time", ("time",), "<f8", _TIME), ()),
+            (Variable("time", ("time",), "<f8", TIME), ()),
             (Variable("time_bnds", ("time", "bnds"), "<f8"), (2,)),
-            (Variable("effort", ("time",), "<f4", _EFFORT), ()),
+            (Variable("effort", ("time",), "<f4", EFFORT), ()),
             (Variable("psd", ("time", "frequency"), "<f4", self._psd()), (n,)),
         ):
             store.create(variable, (_CHUNK_MINUTES, *row), row)
@@ -203,25 +203,7 @@ class MillidecadeWriter:
         return 1.0 if calibrated is None else calibrated.reference.value**2
 
     def _psd(self) -> dict[str, Any]:
-        calibrated = self._description.spec.calibrated
-        # Level of a density in the notation of UDUNITS; full scale is dimensionless.
-        unit, units = "dB re 1 FS^2/Hz", "0.1 lg(re 1 Hz-1)"
-        reference = "1 FS^2/Hz; FS = digital full scale (1.0), one-sided"
-        if calibrated is not None:
-            unit = calibrated.reference.density_level_unit
-            units = f"0.1 lg(re {calibrated.reference.udunits_power} Hz-1)"
-            reference = f"({calibrated.reference.name})^2/Hz, one-sided"
-        return {
-            "long_name": f"one-minute mean of power spectral density in {unit}",
-            "units": units,
-            "spectrod_unit": unit,
-            "reference_level": reference,
-            "calibration": self._description.cal_id or "none",
-            "cell_methods": "time: mean frequency: mean (of power)",
-            "ancillary_variables": "effort",
-            "coverage_content_type": "physicalMeasurement",
-            "_FillValue": np.float32(np.nan),
-        }
+        return level_attributes(self._description) | {"_FillValue": np.float32(np.nan)}
 
     def _attributes(self, signal: int) -> dict[str, Any]:
         about = self._description
@@ -242,6 +224,28 @@ class MillidecadeWriter:
         )
 
 
+def level_attributes(description: Description) -> dict[str, Any]:
+    """Return the attributes of levels of minutes: unit, reference, calibration, cell methods."""
+    calibrated = description.spec.calibrated
+    # Level of a density in the notation of UDUNITS; full scale is dimensionless.
+    unit, units = "dB re 1 FS^2/Hz", "0.1 lg(re 1 Hz-1)"
+    reference = "1 FS^2/Hz; FS = digital full scale (1.0), one-sided"
+    if calibrated is not None:
+        unit = calibrated.reference.density_level_unit
+        units = f"0.1 lg(re {calibrated.reference.udunits_power} Hz-1)"
+        reference = f"({calibrated.reference.name})^2/Hz, one-sided"
+    return {
+        "long_name": f"one-minute mean of power spectral density in {unit}",
+        "units": units,
+        "spectrod_unit": unit,
+        "reference_level": reference,
+        "calibration": description.cal_id or "none",
+        "cell_methods": "time: mean frequency: mean (of power)",
+        "ancillary_variables": "effort",
+        "coverage_content_type": "physicalMeasurement",
+    }
+
+
 def to_level(density: NDArray[np.float64], reference_power: float = 1.0) -> Float32Array:
     """Convert densities [FS^2/Hz, or of a calibration] to levels [dB], at least ``FLOOR_DB``."""
     return power_to_level(density, reference_power, FLOOR_DB).astype(np.float32)
@@ -254,7 +258,14 @@ def _merge(first: Minute, second: Minute) -> Minute:
     return Minute(first.begin_utc_ns, weighted / effort_s, min(60.0, effort_s))
 
 
-def _file_names(path: Path, signals: tuple[str, ...]) -> list[str]:
+def file_names(path: Path, signals: tuple[str, ...]) -> list[str]:
+    """Return the names of the daily files of each signal without their days.
+
+    Raises
+    ------
+    ConfigError
+        If two would be the same.
+    """
     if len(signals) == 1:
         return [path.stem]
     names = [f"{path.stem}_{re.sub(r'[^A-Za-z0-9.-]', '-', signal)}" for signal in signals]

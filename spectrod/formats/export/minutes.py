@@ -1,5 +1,6 @@
 """One-minute mean densities in hybrid millidecades, from rows of bins or of bands."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -8,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.bands import Bands, get_bands
 from spectrod.errors import ConfigError
 from spectrod.formats.export.layout import row_effort_s, row_span_s
+from spectrod.formats.export.minute_bands import minute_bands, to_bands
 from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
 from spectrod.units import NS_PER_S, Float64Array
 
-MINUTE_NS = 60_000_000_000
+MINUTE_S = 60
+MINUTE_NS = MINUTE_S * NS_PER_S
 
 _BANDS = "millidecade"
 
@@ -38,23 +40,25 @@ class Minute:
     effort_s: float
 
 
-def frames_of_a_second(fs: float) -> dict[str, Any]:
-    """Return the recommended frames for minutes, by the names of ``AnalysisConfig``.
+def minute_frames(fs: float) -> dict[str, Any]:
+    """Return the recommended rows for minutes, by the names of ``AnalysisConfig``.
 
-    Windows of one second overlap by half, and each is a row: bins are 1 Hz wide, as in Martin et
-    al. (https://doi.org/10.1121/10.0003324), and 120 windows begin in a minute.
+    A row is the mean over a minute of UTC of Hann windows of one second that overlap by half and
+    lie within the minute, 119 where the rate is even: bins are 1 Hz wide, as in Martin et al.
+    (https://doi.org/10.1121/10.0003324), and frames are those of MBARI's pbp and of PyPAM.
     """
-    n = round(fs)
+    n = math.ceil(fs)
     return {
         "window": "hann",
         "win_length": n,
-        "hop": n // 2,
+        "hop": n - n // 2,
         "nfft": n,
         "scaling": "density",
         "weighting": "Z",
-        "bands": _BANDS,
-        "averaging": "none",
-        "rate_hz": 0.0,
+        "bands": "",
+        "averaging": "mean",
+        "rate_hz": 1.0 / 60.0,
+        "align": "utc",
     }
 
 
@@ -70,12 +74,12 @@ class MinuteMeans:
     Raises
     ------
     ConfigError
-        If the spec is anything else, or its rows are longer than a minute.
+        If the spec is anything else, or its rows or windows are longer than a minute.
     """
 
     def __init__(self, spec: SpectrumSpec) -> None:
         _check(spec)
-        self.bands = get_bands(_BANDS, spec.fs, spec.nfft)
+        self.bands = minute_bands(spec.fs, spec.nfft, spec.n_values if spec.bands else None)
         self._spec = spec
         self._to_density = _to_density(spec)
         self._minute = -1
@@ -107,10 +111,14 @@ class MinuteMeans:
     def flush(self) -> Iterator[Minute]:
         """Yield the present minute, if there is one."""
         if self._n_frames:
-            mean = self._sum / self._n_frames
-            density = mean if self._spec.bands else to_bands(mean, self.bands, self._spec.delta_f)
+            density = self._in_bands(self._sum / self._n_frames)
             yield Minute(self._minute * MINUTE_NS, density, self._effort_s)
         self._begin()
+
+    def _in_bands(self, mean: Float64Array) -> Float64Array:
+        if self._spec.band_table is None:
+            return to_bands(mean, self.bands, self._spec.delta_f)
+        return mean * (self._spec.band_table.width / self.bands.width)
 
     def _begin(self) -> None:
         self._sum = np.zeros((self._spec.n_signals, self._spec.n_values))
@@ -129,14 +137,6 @@ class MinuteMeans:
         return int(new.sum()) / NS_PER_S
 
 
-def to_bands(density: Float64Array, bands: Bands, delta_f: float) -> Float64Array:
-    """Average densities over bands, (..., bins) to (..., bands), weighted by each bin's share."""
-    starts = np.cumsum(bands.count) - bands.count
-    k = np.repeat(bands.first - starts, bands.count) + np.arange(len(bands.shares))
-    sums: Float64Array = np.add.reduceat(density[..., k] * bands.shares, starts, axis=-1)
-    return sums * delta_f / bands.width
-
-
 def _check(spec: SpectrumSpec) -> None:
     rules = (
         ("output", spec.output, ("power",)),
@@ -149,11 +149,12 @@ def _check(spec: SpectrumSpec) -> None:
         if value not in allowed:
             must = " or ".join(map(repr, allowed))
             raise ConfigError(f"{name}={value!r}: must be {must} for the millidecade profile")
-    span_s = float(row_span_s(spec, np.array(spec.averaging_frames)))
-    if span_s > MINUTE_NS / NS_PER_S:
-        raise ConfigError(
-            f"rows of {span_s:g} s: must be a minute or less for the millidecade profile"
-        )
+    # Of overlapping frames, the last one of a row may reach into the next row.
+    for name, length_s in (("rows", spec.row_s), ("windows", spec.win_length / spec.fs)):
+        if length_s > MINUTE_S:
+            raise ConfigError(
+                f"{name} of {length_s:g} s: must be a minute or less for the millidecade profile"
+            )
 
 
 def _to_density(spec: SpectrumSpec) -> Callable[[NDArray[Any]], Float64Array]:

@@ -51,7 +51,11 @@ class NetcdfStore:
         self._file = need_netcdf().File(disk, "w")
         self._text = need("h5py", "netcdf").string_dtype()
         self._filters = filters(compression)
-        self._dims: dict[str, tuple[str, ...]] = {}
+        # HDF5 writes the last chunks of an array when its last handle is closed, and loses what is
+        # written to an attribute while another handle of it is open. Another thread may hold any
+        # object of ours for a while, as Dask's profiler does. So rows go through these handles of
+        # all arrays, which stay open: the same rows make the same bytes.
+        self._arrays: dict[str, Any] = {}
 
     def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
         """Add an array: complete, or empty with this shape of rows; stored in chunks."""
@@ -71,10 +75,14 @@ class NetcdfStore:
     def close(self) -> None:
         """Write the remaining data; raises OSError if a write failed."""
         with self._disk.checked():
+            for array in self._arrays.values():
+                array.flush()
+            self._arrays.clear()
             self._file.close()
 
     def release(self) -> None:
         """Close the file, complete or not. Idempotent."""
+        self._arrays.clear()
         with contextlib.suppress(LookupError, OSError, RuntimeError, ValueError):
             self._file.close()
 
@@ -86,6 +94,7 @@ class NetcdfStore:
         for dim, length in zip(dims, lengths, strict=True):
             if dim not in self._file.dimensions:
                 self._file.dimensions[dim] = length
+                self._arrays[dim] = self._file.dimensions[dim]._h5ds  # noqa: SLF001
         kind = self._text if dtype == "str" else dtype
         if variable.data is not None:
             array = self._file.create_variable(variable.name, dims, kind)
@@ -95,17 +104,16 @@ class NetcdfStore:
                 variable.name, dims, kind, chunks=chunk, **self._filters
             )
         array.attrs.update(variable.attributes)
-        self._dims[variable.name] = dims
+        self._arrays[variable.name] = array._h5ds  # noqa: SLF001
 
     def _append(self, parts: dict[str, NDArray[Any]]) -> None:
-        n_new = {self._dims[name][0]: len(rows) for name, rows in parts.items()}
-        first = {dim: self._file.dimensions[dim].size for dim in n_new}
-        for dim, n in n_new.items():
-            self._file.resize_dimension(dim, first[dim] + n)
         for name, rows in parts.items():
-            if len(rows):
+            array, n_new = self._arrays[name], len(rows)
+            first = array.shape[0]
+            array.resize(first + n_new, axis=0)
+            if n_new:
                 plain = rows[..., np.newaxis].view("<f4") if rows.dtype.kind == "c" else rows
-                self._file.variables[name][first[self._dims[name][0]] :] = plain
+                array[first:] = plain
 
 
 class NetcdfShelf:
@@ -132,6 +140,11 @@ class NetcdfShelf:
         """Return some rows of an array, fewer at its end; KeyError if there is no such array."""
         rows: NDArray[Any] = self._array(name)[first:past]
         return rows.view("<c8")[..., 0] if rows.ndim == 4 else rows
+
+    def unit_of(self, name: str) -> str:
+        """Return the unit of an array's values as spectrod writes it; empty if it is not stated."""
+        text = self._array(name).attrs.get("spectrod_unit", "")
+        return text if isinstance(text, str) else ""
 
     def close(self) -> None:
         """Close the file. Idempotent."""

@@ -163,7 +163,7 @@ class NpzShelf:
             if member is None or member.position != first:
                 if member is not None:
                     member.close()
-                member = self._open[name] = _Member(self._archive.open(name + _SUFFIX))
+                member = self._open[name] = _open_member(self._archive, name + _SUFFIX)
                 member.skip(first)
         return member
 
@@ -196,6 +196,15 @@ class _Member:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _open_member(archive: zipfile.ZipFile, name: str) -> _Member:
+    file = archive.open(name)
+    try:
+        return _Member(file)
+    except BaseException:
+        file.close()  # while it is open, so is the archive
+        raise
 
 
 _OF_DAMAGE = (

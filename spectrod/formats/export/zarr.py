@@ -51,13 +51,8 @@ class ZarrStore:
     """
 
     def __init__(self, part: Path, compression: int) -> None:
-        zarr = need("zarr", "zarr")
-        codecs = zarr.codecs
-        self._codecs = [codecs.Crc32cCodec()]
-        if compression:
-            squeeze = codecs.BloscCodec(cname="zstd", clevel=compression, shuffle="shuffle")
-            self._codecs.insert(0, squeeze)
-        self._zarr = zarr
+        self._zarr = zarr = need("zarr", "zarr")
+        self._codecs = codecs_of(compression)
         self._part = part
         self._group = zarr.open_group(part, mode="w-", zarr_format=3)
         self._arrays: dict[str, Any] = {}
@@ -66,17 +61,8 @@ class ZarrStore:
     def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
         """Add an array: complete, or empty with this shape of rows; stored in chunks."""
         shape = (chunk[0] if variable.data is not None else 0, *row)
-        array = self._group.create_array(
-            variable.name,
-            shape=shape,
-            chunks=chunk,
-            dtype=str if variable.dtype == "str" else variable.dtype,
-            fill_value=_lost(variable.dtype),
-            config={"write_empty_chunks": True},
-            compressors=self._codecs,
-            dimension_names=variable.dims,
-            attributes=variable.attributes,
-        )
+        fill = _lost(variable.dtype)
+        array = make_array(self._group, variable, shape, chunk, self._codecs, fill)
         if variable.data is not None:
             array[...] = variable.data
         else:
@@ -106,10 +92,7 @@ class ZarrStore:
         for name, waiting in self._waiting.items():
             if waiting:
                 self._add(name, np.concatenate(waiting))
-        with warnings.catch_warnings():
-            # Ignore that version 3 does not define it yet: xarray warns if it is missing.
-            warnings.simplefilter("ignore")
-            self._zarr.consolidate_metadata(self._part)
+        consolidate(self._part)
 
     def _add(self, name: str, rows: NDArray[Any]) -> None:
         if len(rows) == 0:
@@ -120,12 +103,52 @@ class ZarrStore:
         array[first:] = rows
 
 
+def codecs_of(compression: int) -> list[Any]:
+    """Return the codecs of a chunk: Blosc with Zstandard (0 for none), and a checksum."""
+    codecs = need("zarr", "zarr").codecs
+    found = [codecs.Crc32cCodec()]
+    if compression:
+        found.insert(0, codecs.BloscCodec(cname="zstd", clevel=compression, shuffle="shuffle"))
+    return found
+
+
+def make_array(
+    group: Any,
+    variable: Variable,
+    shape: tuple[int, ...],
+    chunk: tuple[int, ...],
+    codecs: list[Any],
+    fill_value: complex | str,
+) -> Any:
+    """Add an empty array of this shape to a group, and return it."""
+    return group.create_array(
+        variable.name,
+        shape=shape,
+        chunks=chunk,
+        dtype=str if variable.dtype == "str" else variable.dtype,
+        fill_value=fill_value,
+        config={"write_empty_chunks": True},
+        compressors=codecs,
+        dimension_names=variable.dims,
+        attributes=variable.attributes,
+    )
+
+
+def consolidate(part: Path) -> None:
+    """Copy all metadata of a store to its root."""
+    with warnings.catch_warnings():
+        # Ignore that version 3 does not define it yet: xarray warns if it is missing.
+        warnings.simplefilter("ignore")
+        need("zarr", "zarr").consolidate_metadata(part)
+
+
 class ZarrShelf:
     """A Zarr store that is being read; see ``grid.Shelf``."""
 
     def __init__(self, path: Path) -> None:
         zarr = need("zarr", "zarr")
-        self._group = zarr.open_group(path, mode="r", zarr_format=3)
+        with _repairs_as_value_error():
+            self._group = zarr.open_group(path, mode="r", zarr_format=3)
         self._arrays: dict[str, Any] = {}
 
     @property
@@ -146,7 +169,8 @@ class ZarrShelf:
 
     def _array(self, name: str) -> Any:
         if name not in self._arrays:
-            array = self._group[name]
+            with _repairs_as_value_error():
+                array = self._group[name]
             if not isinstance(array, need("zarr", "zarr").Array):
                 raise ValueError(f"{name}: must be an array")
             if 0 in array.chunks:
@@ -159,6 +183,17 @@ class ZarrShelf:
 
     def close(self) -> None:
         """Close the store. Idempotent."""
+
+
+@contextlib.contextmanager
+def _repairs_as_value_error() -> Iterator[None]:
+    """Refuse damaged metadata, which Zarr from version 3.4 on repairs with a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        try:
+            yield
+        except UserWarning as warning:
+            raise ValueError(str(warning).partition(". ")[0]) from warning
 
 
 def open_zarr(path: Path) -> GridReader:

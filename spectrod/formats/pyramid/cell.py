@@ -53,7 +53,12 @@ def merge(cells: list[Cell]) -> Cell:
 
 def to_codes(power: Float64Array) -> Int16Array:
     """Convert powers to integers of 0.01 dB; infinity and NaN become the greatest."""
-    codes = np.rint(power_to_level(power) / STEP_DB)
+    return level_codes(power_to_level(power))
+
+
+def level_codes(level: Float64Array) -> Int16Array:
+    """Convert levels [dB] to integers of 0.01 dB, see ``to_codes``."""
+    codes = np.rint(level / STEP_DB)
     codes = np.nan_to_num(codes, copy=False, nan=_CODE_MAX, posinf=_CODE_MAX, neginf=-_CODE_MAX)
     return np.clip(codes, -_CODE_MAX, _CODE_MAX).astype(np.int16)
 
@@ -83,6 +88,14 @@ def encode(cell: Cell, dtype: np.dtype[Any]) -> bytes:
     slot["codes"] = to_codes(cell.power)
     data = slot.tobytes()
     return zlib.crc32(data[4:]).to_bytes(4, "little") + data[4:]
+
+
+def seal(slots: NDArray[Any]) -> None:
+    """Mark slots as written and set their checksums; effort and codes are set already."""
+    slots["mark"] = _MARK
+    size, view = slots.dtype.itemsize, slots.view(np.uint8).data
+    for n in range(len(slots)):
+        slots["crc"][n] = zlib.crc32(view[n * size + 4 : (n + 1) * size])
 
 
 def is_whole(data: bytes | memoryview) -> bool:

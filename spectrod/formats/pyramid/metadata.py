@@ -15,6 +15,8 @@ from spectrod.types import Int64Array, SpectrumSpec
 from spectrod.units import Float64Array
 
 NAME = "pyramid.json"
+BATCH = "batch"
+"""Setting that names the job of ``spectrod batch`` that has made a pyramid, and may again."""
 _VERSION = 1
 _BYTES_MAX = 1 << 24
 

@@ -56,11 +56,15 @@ class CellStore:
 
     def put(self, level: int, index: int, cell: Cell) -> None:
         """Write a cell; replace an existing one."""
+        self.put_encoded(level, index, encode(cell, self.dtype))
+
+    def put_encoded(self, level: int, index: int, cells: bytes | memoryview) -> None:
+        """Write encoded cells that follow each other, all in one file; replace existing ones."""
         number, place = divmod(index, file_cells(self.about.cells_ns[level]))
         with self._naming(level, number):
             fd = self._file(level, number)
             assert fd is not None
-            data, offset = memoryview(encode(cell, self.dtype)), self._offset(place)
+            data, offset = memoryview(cells), self._offset(place)
             while data:
                 n = os.pwrite(fd, data, offset)
                 data, offset = data[n:], offset + n

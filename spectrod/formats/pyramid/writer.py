@@ -109,10 +109,14 @@ class PyramidWriter:
             about = metadata_of(description, options.finest_s, options.values_max)
             _lock(directory)
             _claim(directory, about)
-            self._store = CellStore(directory, about, is_writer=True)
-            self._make_up()
         except BaseException:
             directory.close()
+            raise
+        self._store = CellStore(directory, about, is_writer=True)
+        try:
+            self._make_up()
+        except BaseException:
+            self._store.close()
             raise
         self.about = about
         self._row_ns = row_ns(self._spec)

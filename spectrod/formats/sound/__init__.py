@@ -1,7 +1,12 @@
 """Sound files of samples: WAV and FLAC, readable at every moment."""
 
 from spectrod.formats.sound.options import SoundOptions, Subtype
-from spectrod.formats.sound.recovery import RecoveredSound, is_unfinished, recover
+from spectrod.formats.sound.recovery import (
+    RecoveredSound,
+    is_unfinished,
+    recover,
+    recover_or_remove,
+)
 from spectrod.formats.sound.writer import SoundWriter
 
 __all__ = [
@@ -11,4 +16,5 @@ __all__ = [
     "Subtype",
     "is_unfinished",
     "recover",
+    "recover_or_remove",
 ]

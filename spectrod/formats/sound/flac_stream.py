@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import InputError
+from spectrod.errors import EmptyRecordingError, InputError
 from spectrod.formats.fileio import write_at
 
+_METADATA_AT, _METADATA_HEAD_BYTES = 4, 4
 _STREAMINFO_AT, _SUMS_AT, _MD5_AT = 8, 18, 26
 _BEGIN_BYTES = _MD5_AT + 16
 TOTAL_MAX = (1 << 36) - 1
@@ -54,14 +55,18 @@ def complete(fd: int, path: Path) -> int:
 
     Raises
     ------
+    EmptyRecordingError
+        If it ends before its first block could be complete.
     InputError
         If it is not such a file, or has no complete block.
     OSError
         If it cannot be read or changed.
     """
-    sums, end, n_samples = _whole_blocks(fd, path)
+    sums, stream = _stream_info(fd, path)
+    end, n_samples = _whole_blocks(fd, path, stream)
     if not n_samples:
-        raise InputError(f"{path}: holds no samples")
+        kind = EmptyRecordingError if _ends_in_first_block(fd, stream) else InputError
+        raise kind(f"{path}: holds no samples")
     os.ftruncate(fd, end)
     sums = sums & ~TOTAL_MAX | n_samples & TOTAL_MAX
     write_at(fd, sums.to_bytes(8, "big") + bytes(16), _SUMS_AT)
@@ -74,11 +79,11 @@ def complete_samples(fd: int, path: Path) -> int:
 
     Changes nothing; parameters and errors are those of ``complete``.
     """
-    return _whole_blocks(fd, path)[2]
+    return _whole_blocks(fd, path, _stream_info(fd, path)[1])[1]
 
 
-def _whole_blocks(fd: int, path: Path) -> tuple[int, int, int]:
-    """Return STREAMINFO's numbers, and the end and the samples of the complete blocks."""
+def _stream_info(fd: int, path: Path) -> tuple[int, "_Stream"]:
+    """Return STREAMINFO's numbers, packed as in the file and unpacked."""
     start = os.pread(fd, _BEGIN_BYTES, 0)
     if len(start) < _BEGIN_BYTES or start[:4] != b"fLaC" or start[4] & 0x7F:
         raise InputError(f"{path}: not a FLAC file")
@@ -91,6 +96,11 @@ def _whole_blocks(fd: int, path: Path) -> tuple[int, int, int]:
     )
     if not (stream.fs and stream.block_samples):
         raise InputError(f"{path}: not a FLAC file of sound: its STREAMINFO is damaged")
+    return sums, stream
+
+
+def _whole_blocks(fd: int, path: Path, stream: "_Stream") -> tuple[int, int]:
+    """Return the end and the samples of the complete blocks."""
     size = os.fstat(fd).st_size
     tail_bytes = min(_BLOCKS_BACK * stream.block_bytes_max, _TAIL_BYTES_MAX)
     tail_at = max(_BEGIN_BYTES, size - tail_bytes)
@@ -98,7 +108,19 @@ def _whole_blocks(fd: int, path: Path) -> tuple[int, int, int]:
     end, n_samples = _last_whole(tail, stream)
     if n_samples // stream.block_samples > (tail_at + end) // _BLOCK_BYTES_MIN:
         raise InputError(f"{path}: its last block claims {n_samples} samples: more than have room")
-    return sums, tail_at + end, n_samples
+    return tail_at + end, n_samples
+
+
+def _ends_in_first_block(fd: int, stream: "_Stream") -> bool:
+    """Return whether a file has no more than its metadata and the bytes of one block."""
+    at, is_last = _METADATA_AT, False
+    while not is_last:
+        head = os.pread(fd, _METADATA_HEAD_BYTES, at)
+        if len(head) < _METADATA_HEAD_BYTES:
+            return True
+        is_last = bool(head[0] & 0x80)
+        at += _METADATA_HEAD_BYTES + int.from_bytes(head[1:], "big")
+    return os.fstat(fd).st_size <= at + min(stream.block_bytes_max, _TAIL_BYTES_MAX)
 
 
 def stated_samples(fd: int) -> int:

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from spectrod.errors import InputError, StorageError, storage_error
+from spectrod.errors import EmptyRecordingError, InputError, StorageError, storage_error
 from spectrod.formats.directory import Directory
 from spectrod.formats.sound.options import is_sound_file
 from spectrod.output_formats import PART_SUFFIX, format_of, load
@@ -16,8 +16,8 @@ class RecoveredSound:
 
     Attributes
     ----------
-    path : Path
-        The file, under its final name.
+    path : Path or None
+        The file, under its final name; None if it never had samples and was removed.
     n_samples : int
         Samples per channel in the file.
     cut_bytes : int
@@ -25,13 +25,15 @@ class RecoveredSound:
         be wrong.
     """
 
-    path: Path
+    path: Path | None
     n_samples: int
     cut_bytes: int
 
     @property
     def summary(self) -> str:
         """Summary of the kept and cut parts, for messages."""
+        if self.path is None:
+            return f"without a sample in its {self.cut_bytes} bytes, it was removed"
         return f"{self.n_samples} samples kept, {self.cut_bytes} bytes cut"
 
 
@@ -62,22 +64,40 @@ def recover(part: str | os.PathLike[str], directory: Directory | None = None) ->
 
     Raises
     ------
+    EmptyRecordingError
+        If it ended before its first sample, of FLAC its first block; it stays unchanged.
     InputError
-        If it has no samples or was not made by spectrod; it stays unchanged.
+        If no sample is intact, or it was not made by spectrod; it stays unchanged.
     StorageError
         If it cannot be read or changed, or a file of its final name exists.
     """
+    return _recover(part, directory, removes_empty=False)
+
+
+def recover_or_remove(
+    part: str | os.PathLike[str], directory: Directory | None = None
+) -> RecoveredSound:
+    """Recover an unfinished file, or remove it if it ended before its first sample.
+
+    Parameters and errors are those of ``recover``, without EmptyRecordingError.
+    """
+    return _recover(part, directory, removes_empty=True)
+
+
+def _recover(
+    part: str | os.PathLike[str], directory: Directory | None, *, removes_empty: bool
+) -> RecoveredSound:
     part = Path(part)
     if not is_unfinished(part):
         raise InputError(f"{part}: must be a sound file's {PART_SUFFIX}")
     try:
         with directory.duplicate() if directory else Directory.open(part.parent) as folder:
-            return _recover_in(folder, part)
+            return _recover_in(folder, part, removes_empty=removes_empty)
     except OSError as error:
         raise storage_error(part, error) from error
 
 
-def _recover_in(folder: Directory, part: Path) -> RecoveredSound:
+def _recover_in(folder: Directory, part: Path, *, removes_empty: bool) -> RecoveredSound:
     path = part.with_suffix("")
     fd = folder.open_file(part.name, os.O_RDWR)
     try:
@@ -86,6 +106,11 @@ def _recover_in(folder: Directory, part: Path) -> RecoveredSound:
         size = os.fstat(fd).st_size
         n_samples = load(format_of(path).sound_file).complete(fd, part)
         kept = os.fstat(fd).st_size
+    except EmptyRecordingError:
+        if not removes_empty:
+            raise
+        folder.remove(part.name)
+        return RecoveredSound(None, 0, size)
     finally:
         os.close(fd)
     folder.rename_noreplace(part.name, path.name)

@@ -4,7 +4,13 @@ import os
 import re
 from pathlib import Path
 
-from spectrod.errors import ConfigError, InputError, StorageError, storage_error
+from spectrod.errors import (
+    ConfigError,
+    EmptyRecordingError,
+    InputError,
+    StorageError,
+    storage_error,
+)
 from spectrod.formats.fileio import create, discard_new, write_at
 from spectrod.formats.part import PartFile
 from spectrod.formats.sound.notes import Notes, boot_id
@@ -214,7 +220,10 @@ def _complete(fd: int, part: Path) -> int:
     except InputError as error:
         raise InputError(f"{part}: not an unfinished WAV file of spectrod: {error}") from error
     if n_samples < 1:
-        raise InputError(f"{part}: holds no samples")
+        # Beyond the length in the header there may be sound, which a power failure left in doubt.
+        is_empty = os.fstat(fd).st_size < HEADER_BYTES + form.frame_bytes
+        kind = EmptyRecordingError if is_empty else InputError
+        raise kind(f"{part}: holds no samples")
     # All checks are done; the file is changed from here on.
     end = HEADER_BYTES + n_samples * form.frame_bytes
     os.ftruncate(fd, end)

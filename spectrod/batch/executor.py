@@ -1,0 +1,36 @@
+"""Executors: where units are computed."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from spectrod.batch.job import Job
+from spectrod.batch.plan import Unit
+from spectrod.batch.results import UnitRecord
+
+Compute = Callable[[Job, Unit], UnitRecord]
+"""``spectrod.batch.unit.compute_unit``, or a function of a module with its signature."""
+
+LIMIT_MIN_S = 3600.0
+LIMIT_FACTOR = 100.0
+
+
+def limit_s(unit: Unit) -> float:
+    """Return how long a unit may take [s]: an hour, or 100 times what is expected."""
+    return max(LIMIT_MIN_S, LIMIT_FACTOR * unit.cost_s)
+
+
+class Executor(Protocol):
+    """Computes units, each by ``spectrod.batch.unit.compute_unit`` in some process.
+
+    An executor knows neither plans nor attempts: ``spectrod.batch.run`` gives it the units that are
+    due, and gives it again those that failed. Jobs, units and records can be pickled, and
+    ``compute_unit`` can be imported by its name.
+    """
+
+    def run(self, job: Job, units: Iterable[Unit]) -> Iterator[UnitRecord]:
+        """Compute units, and yield the record of each as it is completed, in any order.
+
+        A unit whose process ends, or that exceeds its time, is a record with the state "failed"
+        (``spectrod.batch.unit.failed``). Closing the iterator ends what is in progress; a unit that
+        has no record then leaves nothing but files under temporary names.
+        """

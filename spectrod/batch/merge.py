@@ -1,0 +1,160 @@
+"""The state of a whole job: records of all shards in one summary, which reports are made from."""
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from spectrod.batch.job import Job
+from spectrod.batch.plan import BatchPlan, InputFinding
+from spectrod.batch.results import UnitRecord, read_record, record_path, write_record
+from spectrod.batch.run import UnitStatus, status_of
+from spectrod.batch.unit import file_digest, stands, unit_digest
+from spectrod.errors import StorageError, storage_error
+from spectrod.formats.files import whole_file, write_whole
+from spectrod.regular_files import open_regular
+
+SUMMARY_FILE = "summary.json"
+VERSION = 1
+
+
+class UnitLine(Struct, frozen=True, kw_only=True):
+    """A unit in a summary; its record if it has one."""
+
+    deployment: str
+    unit: str
+    state: str
+    begin_utc_ns: int
+    sound_s: float
+    reason: str = ""
+    exit_code: int = 0
+    record: UnitRecord | None = None
+
+
+class JobSummary(Struct, frozen=True, kw_only=True):
+    """All of a job's results.
+
+    Attributes
+    ----------
+    job : str
+        Its name.
+    software : str
+        Program that made the plan.
+    n_units : dict of int
+        Units of each state.
+    sound_s, computed_s : float
+        Sound in the plan; in units with results [s].
+    processor_s : float
+        Processor time of all results [s].
+    findings : tuple of InputFinding
+        Of the plan.
+    units : tuple of UnitLine
+        In the order of the plan.
+    v : int
+        Version of this format.
+    """
+
+    job: str
+    software: str
+    n_units: dict[str, int]
+    sound_s: float
+    computed_s: float
+    processor_s: float
+    findings: tuple[InputFinding, ...]
+    units: tuple[UnitLine, ...]
+    v: int = VERSION
+
+
+def summarise(job: Job, plan: BatchPlan, statuses: Sequence[UnitStatus] = ()) -> JobSummary:
+    """Return the summary of a job by its records; raises StorageError if one cannot be read."""
+    statuses = statuses or [status_of(job, unit) for unit in plan.units]
+    counts = dict.fromkeys(("done", "partial", "failed", "waiting"), 0)
+    for one in statuses:
+        counts[one.state] += 1
+    computed = [one.record for one in statuses if one.record is not None and one.record.is_computed]
+    return JobSummary(
+        job=job.name,
+        software=plan.head.software,
+        n_units=counts,
+        sound_s=plan.head.sound_s,
+        computed_s=round(sum(one.read_samples / one.fs for one in computed), 3),
+        processor_s=round(sum(one.costs.processor_s for one in computed), 3),
+        findings=plan.findings,
+        units=tuple(_line(one) for one in statuses),
+    )
+
+
+def _line(one: UnitStatus) -> UnitLine:
+    return UnitLine(
+        deployment=one.unit.deployment,
+        unit=one.unit.name,
+        state=one.state,
+        begin_utc_ns=one.unit.begin_utc_ns,
+        sound_s=round(one.unit.sound_s, 6),
+        reason=one.reason,
+        exit_code=one.exit_code,
+        record=one.record,
+    )
+
+
+def write_summary(job: Job, summary: JobSummary) -> Path:
+    """Write the summary into the folder of the results, and return its path."""
+    path = Path(job.output) / SUMMARY_FILE
+    write_whole(path, msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n")
+    return path
+
+
+def collect(job: Job, plan: BatchPlan, folders: Iterable[Path]) -> int:
+    """Copy the results that stand in other folders, where this one has none; return their number.
+
+    Shards whose machines share no disk have folders of their own. Each file is compared with its
+    record as it is copied. The folders themselves may be links, but what is in them may not.
+
+    Raises
+    ------
+    StorageError
+        If a folder is missing, a file is a link or lies behind one, is not that of its record, or
+        cannot be copied.
+    """
+    own, n_copied = Path(job.output), 0
+    for folder in folders:
+        if not folder.is_dir():
+            raise StorageError(f"{folder}: is no folder")
+        for unit in plan.units:
+            digest = unit_digest(job, unit)
+            _refuse_links(folder, record_path(folder, unit))
+            theirs, ours = read_record(folder, unit), read_record(own, unit)
+            if theirs is None or not stands(folder, theirs, digest):
+                continue
+            if ours is not None and stands(own, ours, digest):
+                continue
+            for one in theirs.outputs:
+                _refuse_links(folder, folder / one.path)
+                _copy(folder / one.path, own / one.path, one.sha256)
+            record_path(own, unit).unlink(missing_ok=True)
+            write_record(own, unit, theirs)
+            n_copied += 1
+    return n_copied
+
+
+def _refuse_links(folder: Path, path: Path) -> None:
+    """Check that a path below a folder has no links: a shard writes none."""
+    for one in (path, *path.parents):
+        if one == folder:
+            return
+        if one.is_symlink():
+            raise StorageError(f"{one}: is a link: must be a file or a folder below {folder}")
+
+
+def _copy(path: Path, target: Path, sha256: str) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(target.parent, error) from error
+    with whole_file(target, replaces=True) as part:
+        with open_regular(path) as source, part.open("xb") as copy:
+            shutil.copyfileobj(source, copy)
+        if file_digest(part)[1] != sha256:
+            raise StorageError(f"{path}: is not what was computed: its content has changed")

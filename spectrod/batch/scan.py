@@ -1,0 +1,264 @@
+"""The sound files of a deployment: found, and described by their headers."""
+
+import datetime as dt
+import glob
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from spectrod.batch.fingerprint import Fingerprint, fingerprint
+from spectrod.batch.job import Deployment
+from spectrod.batch.plan import UTC_NS_MAX, FindingKind, InputFinding
+from spectrod.errors import InputError
+from spectrod.source.filesamples import plain_format_of
+from spectrod.source.listing import FILES_MAX, SUFFIXES, list_sound_files
+from spectrod.source.recorded_at import RecordedAt, recorded_at, recorded_at_name
+from spectrod.source.soundfile import SoundFile
+from spectrod.source.store.listing import list_urls
+from spectrod.source.store.remote_file import small_parts_kept
+from spectrod.source.store.urls import file_name, is_url
+from spectrod.text import printable
+from spectrod.types import SampleFormat
+from spectrod.units import NS_PER_S
+
+THREADS = 8
+"""Files whose headers are read at a time."""
+_AT_A_TIME = 1024
+
+_PATTERN = re.compile(r"[*?\[]")
+_OF_NAME = "its name"
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedFile:
+    """A sound file of a deployment.
+
+    Attributes
+    ----------
+    path : str
+        Absolute.
+    print_ : Fingerprint
+        Its identity.
+    fs : float
+        Sample rate [Hz].
+    channels : int
+        Channels.
+    n_samples : int
+        Readable samples per channel.
+    n_announced : int
+        Samples per channel that the header states.
+    sample_format : str
+        Format of plain samples; empty if they are decoded.
+    recorded : RecordedAt
+        Start of the recording, corrected by the deployment's time zone and clock offset.
+    damage : str
+        What is wrong with it; empty for nothing.
+    """
+
+    path: str
+    print_: Fingerprint
+    fs: float
+    channels: int
+    n_samples: int
+    n_announced: int
+    sample_format: SampleFormat | Literal[""]
+    recorded: RecordedAt
+    damage: str = ""
+
+    @property
+    def end_utc_ns(self) -> int:
+        """UTC after its last readable sample [ns]."""
+        return self.recorded.utc_ns + round(self.n_samples / self.fs * NS_PER_S)
+
+
+def finding(
+    deployment: Deployment,
+    kind: FindingKind,
+    path: str | Path,
+    text: str,
+    utc_ns: int | None = None,
+    duration_s: float = 0.0,
+) -> InputFinding:
+    """Return a finding about a file of a deployment."""
+    return InputFinding(
+        kind=kind,
+        deployment=deployment.name,
+        path=os.fsencode(path).decode(errors="backslashreplace"),
+        text=printable(text),
+        utc_ns=utc_ns,
+        duration_s=round(duration_s, 6),
+    )
+
+
+def scan(deployment: Deployment) -> tuple[list[ScannedFile], list[InputFinding]]:
+    """Find the files of a deployment, and read their headers, several at a time.
+
+    Returns
+    -------
+    files : list of ScannedFile
+        Those with a start time, sorted by it; a file that several inputs name counts once.
+    findings : list of InputFinding
+        Those about single files.
+
+    Raises
+    ------
+    InputError
+        If an input does not exist, has no sound files, or there are more than ``FILES_MAX``.
+    UnavailableError
+        If a store does not answer.
+    """
+    paths, findings = _listed(deployment)
+    files: list[ScannedFile] = []
+    with ThreadPoolExecutor(THREADS, "spectrod-scan") as pool:
+        rest = iter(paths)
+        while some := list(islice(rest, _AT_A_TIME)):
+            for found, about in pool.map(partial(_described, deployment), some):
+                files += [found] if found is not None else []
+                findings += about
+    files.sort(key=lambda file: (file.recorded.utc_ns, file.path))
+    return files, findings
+
+
+# ---- lists
+
+
+def _listed(deployment: Deployment) -> tuple[list[str], list[InputFinding]]:
+    """Return the paths of all files, sorted, each once, and folders that could not be read."""
+    found: dict[str, str] = {}
+    findings: list[InputFinding] = []
+    for text in deployment.inputs:
+        paths = list(_of_input(deployment, text, findings))
+        if not paths:
+            raise InputError(f"deployments.{deployment.name}: {text}: has no sound files")
+        for path in paths:
+            found.setdefault(path if is_url(path) else os.path.realpath(path), path)
+        if len(found) > FILES_MAX:
+            raise InputError(
+                f"deployments.{deployment.name}: has more than {FILES_MAX} sound files"
+            )
+    return sorted(found.values()), findings
+
+
+def _of_input(deployment: Deployment, text: str, findings: list[InputFinding]) -> Iterator[str]:
+    if is_url(text):
+        yield from list_urls(text, recursive=deployment.recursive)
+        return
+    if not _PATTERN.search(text) or Path(text).exists():
+        yield from _of_path(deployment, text, findings)
+        return
+    for path in islice(glob.iglob(text, recursive=True), FILES_MAX + 1):  # noqa: PTH207 - a text
+        if Path(path).is_dir():
+            yield from _of_path(deployment, path, findings)
+        elif Path(path).suffix.lower() in SUFFIXES:
+            yield path
+
+
+def _of_path(deployment: Deployment, path: str, findings: list[InputFinding]) -> Iterator[str]:
+    if not Path(path).is_dir():
+        try:
+            Path(path).stat()
+        except OSError as error:
+            raise InputError(f"deployments.{deployment.name}: {path}: {error.strerror}") from error
+        yield path
+        return
+    listing = list_sound_files(path, recursive=deployment.recursive)
+    findings += [finding(deployment, "unreadable", folder, text) for folder, text in listing.unread]
+    yield from map(str, listing.files)
+
+
+# ---- headers
+
+
+def _described(deployment: Deployment, path: str) -> tuple[ScannedFile | None, list[InputFinding]]:
+    """Read the header of a file; return what is wrong with it, too."""
+    try:
+        file = _read_header(deployment, path)
+    except InputError as error:
+        return None, [finding(deployment, "unreadable", path, str(error))]
+    except OSError as error:
+        return None, [finding(deployment, "unreadable", path, f"{path}: {error.strerror}")]
+    if file is None:
+        text = f"{path}: its {_places(deployment)} states no start time"
+        return None, [finding(deployment, "undated", path, text)]
+    if abs(file.recorded.utc_ns) >= UTC_NS_MAX:
+        text = f"{path}: its start time, with clock_offset_s, must be from 1685 to 2255"
+        return None, [finding(deployment, "undated", path, text)]
+    if not file.damage:
+        return file, []
+    text = f"{path}: {file.damage}: read up to there"
+    missing_s = (file.n_announced - file.n_samples) / file.fs
+    start_ns = file.recorded.utc_ns
+    return file, [finding(deployment, "truncated", path, text, start_ns, missing_s)]
+
+
+def _check_utf8(path: str) -> None:
+    """Check that a plan, which is JSON, can have a path; raises InputError."""
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path}: its path is not UTF-8: rename it") from error
+
+
+def _places(deployment: Deployment) -> str:
+    return "header or name" if deployment.time == "auto" else deployment.time
+
+
+def _read_header(deployment: Deployment, path: str) -> ScannedFile | None:
+    _check_utf8(path)
+    with small_parts_kept():
+        return _read_parts(deployment, path)
+
+
+def _read_parts(deployment: Deployment, path: str) -> ScannedFile | None:
+    file = SoundFile(path)
+    try:
+        recorded = _recorded_at(deployment, path, file)
+        if recorded is None:
+            return None
+        return ScannedFile(
+            path,
+            fingerprint(path),
+            file.fs,
+            file.channels,
+            file.n_samples,
+            file.n_announced,
+            plain_format_of(path, file),
+            recorded,
+            file.damage,
+        )
+    finally:
+        file.close()
+
+
+def _recorded_at(deployment: Deployment, path: str, file: SoundFile) -> RecordedAt | None:
+    if deployment.time == "name":
+        found = recorded_at_name(file_name(path))
+    else:
+        found = recorded_at(path, file.fs, file.comment)
+        if deployment.time == "header" and found is not None and found.origin == _OF_NAME:
+            return None
+    if found is None:
+        return None
+    utc_ns = found.utc_ns
+    if deployment.time_zone and not found.has_zone:
+        utc_ns = _from_zone(utc_ns, deployment.time_zone)
+    return replace(found, utc_ns=utc_ns + round(deployment.clock_offset_s * NS_PER_S))
+
+
+def _from_zone(local_ns: int, time_zone: str) -> int:
+    """Return the UTC of a local time [ns]; of a time that comes twice, the first.
+
+    A recorder's clock is set once and does not follow daylight saving time, but its settings may be
+    changed at each service; so the zone's rules at that date count.
+    """
+    seconds = local_ns // NS_PER_S
+    local = (_EPOCH + dt.timedelta(seconds=seconds)).replace(tzinfo=ZoneInfo(time_zone))
+    return local_ns - round(local.utcoffset().total_seconds()) * NS_PER_S  # type: ignore[union-attr]

@@ -1,0 +1,162 @@
+"""The samples of one file: as they are in plain WAV files, decoded from all others."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.errors import InputError
+from spectrod.source.opening import open_binary
+from spectrod.source.soundfile import SoundFile
+from spectrod.source.wavfile import PlainFile, plain_format, plain_layout
+from spectrod.types import SampleFormat
+from spectrod.units import Float32Array
+
+
+class FileSamples:
+    """Reads the samples of a sound file, and leaves out those that are infinite or NaN.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    sample_format : SampleFormat or ""
+        Format of the samples as ``plain_format_of`` found it; they are read as they are. Empty:
+        they are decoded to float32.
+
+    Attributes
+    ----------
+    fs : float
+        Sample rate [Hz].
+    channels : int
+        Channels.
+    n_samples : int
+        Samples per channel.
+    position : int
+        Index after the last sample read.
+    n_not_finite : int
+        Samples left out so far.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be opened, or is not as it was when its format was found.
+    """
+
+    def __init__(self, path: str, sample_format: SampleFormat | Literal[""]) -> None:
+        self._path = path
+        self._decoded: SoundFile | None = None
+        self._plain: PlainFile | None = None
+        self._may_be_infinite = sample_format == "float32"
+        if sample_format:
+            layout = plain_layout(path)
+            if layout is None or plain_format(layout) != sample_format:
+                raise _changed(path)
+            self._plain = PlainFile(path, layout)
+            self.fs, self.channels, self.n_samples = layout.fs, layout.channels, layout.n_samples
+        else:
+            self._decoded = file = SoundFile(path)
+            self._may_be_infinite = file.is_float
+            self.fs, self.channels, self.n_samples = file.fs, file.channels, file.n_samples
+        self.position = self.n_not_finite = 0
+
+    @property
+    def damage(self) -> str:
+        """Damage found so far; "" if none. Samples up to it are readable."""
+        return self._decoded.damage if self._decoded is not None else ""
+
+    def skip(self, first: int) -> None:
+        """Go to a sample; raises InputError if the file is damaged before it."""
+        if self._decoded is not None:
+            self._decoded.skip(first)
+        self.position = first
+
+    def runs(self, end: int, n_max: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Read from ``position`` on to an index, or to the end of what is readable.
+
+        Parameters
+        ----------
+        end : int
+            Index after the last sample.
+        n_max : int
+            Samples per channel that are read at a time, see ``spectrod.source.base.block_length``.
+
+        Yields
+        ------
+        index : int
+            Of the first sample.
+        samples : (channels, n) or (channels, n, 3) array
+            In the sample format, in memory of their own.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read; not for damage.
+        """
+        while (n := min(n_max, end - self.position)) > 0:
+            samples = self._read(n)
+            if not samples.shape[1]:
+                return
+            first = self.position
+            self.position += samples.shape[1]
+            for run in self._finite_runs(samples):
+                yield first + run.start, samples[:, run]
+
+    def _read(self, n: int) -> NDArray[Any]:
+        if self._plain is not None:
+            n = min(n, self.n_samples - self.position)
+            return self._plain.read(self.position, n) if n > 0 else np.empty((self.channels, 0))
+        assert self._decoded is not None
+        memory = np.empty((n, self.channels), np.float32)
+        return memory[: self._decoded.read(memory)].T
+
+    def _finite_runs(self, samples: NDArray[Any]) -> list[slice]:
+        if not self._may_be_infinite or np.isfinite(samples).all():
+            return [slice(0, samples.shape[1])]
+        runs = finite_runs(samples.T)
+        self.n_not_finite += samples.shape[1] - sum(run.stop - run.start for run in runs)
+        return runs
+
+    def close(self) -> None:
+        """Close the file. Idempotent."""
+        for file in (self._plain, self._decoded):
+            if file is not None:
+                file.close()
+
+
+def _changed(path: str) -> InputError:
+    try:
+        open_binary(path).close()
+    except OSError as error:
+        return InputError(f"{path}: {error.strerror}")
+    return InputError(f"{path}: has changed since its header was read")
+
+
+def plain_format_of(path: str, file: SoundFile) -> SampleFormat | Literal[""]:
+    """Return the format in which ``FileSamples`` can read a file as it is; empty if it cannot.
+
+    Parameters
+    ----------
+    path : str
+        A file.
+    file : SoundFile
+        The same as libsndfile finds it: where the two differ, libsndfile reads the file.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    layout = plain_layout(path)
+    if layout is None:
+        return ""
+    found = layout.n_samples, layout.channels, layout.fs
+    return plain_format(layout) if found == (file.n_samples, file.channels, file.fs) else ""
+
+
+def finite_runs(samples: Float32Array) -> list[slice]:
+    """Find the runs of (n, channels) samples that are neither infinite nor NaN in any channel."""
+    is_finite = np.isfinite(samples).all(axis=1)
+    edges = np.flatnonzero(np.diff(is_finite, prepend=False, append=False)).tolist()
+    return [slice(begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True)]

@@ -1,0 +1,178 @@
+"""Object stores: buckets of S3 and of Google, by the libraries' own configuration."""
+
+import datetime as dt
+import errno
+from collections.abc import Awaitable
+from typing import Any, NamedTuple
+
+import aiohttp
+import fsspec
+
+from spectrod.source.store.part import (
+    FilePart,
+    UnreachableError,
+    denied,
+    etag_of,
+    missing,
+    promised,
+    refused,
+)
+from spectrod.source.store.urls import split_object
+from spectrod.units import NS_PER_S
+
+CONNECT_S = 10.0
+"""Longest time to connect [s]."""
+READ_S = 30.0
+"""Longest time between bytes [s]."""
+PAGE_KEYS = 1000
+"""Most keys of a page of a list."""
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class KeyPage(NamedTuple):
+    """Part of the list of a bucket.
+
+    Attributes
+    ----------
+    keys : list of str
+        At most ``PAGE_KEYS``.
+    token : str
+        Asks for the next page; empty for the last one.
+    """
+
+    keys: list[str]
+    token: str
+
+
+class S3Store:
+    """Buckets of S3, and of what speaks its protocol.
+
+    The endpoint, the region and credentials are those of the AWS libraries: variables such as
+    ``AWS_ENDPOINT_URL`` and ``AWS_PROFILE``, their files, the machine's role.
+    """
+
+    def __init__(self) -> None:
+        from botocore.exceptions import BotoCoreError, NoCredentialsError  # noqa: PLC0415
+
+        config = {
+            "connect_timeout": CONNECT_S,
+            "read_timeout": READ_S,
+            "retries": {"max_attempts": 0},
+        }
+        self._fs = fsspec.filesystem("s3", skip_instance_cache=True, config_kwargs=config)
+        self._fs.retries = 1  # the caller counts the attempts
+        self._refusals = (NoCredentialsError,)
+        self._errors = (BotoCoreError, aiohttp.ClientError, OSError)
+
+    async def read(self, url: str, first: int, end: int) -> FilePart:
+        """Read the bytes [first, end) of a file; see ``Store``."""
+        bucket, key = split_object(url)
+        answer = await self._call(
+            "get_object", Bucket=bucket, Key=key, Range=f"bytes={first}-{end - 1}"
+        )
+        async with answer["Body"] as body:
+            n_bytes, size = promised(answer.get("ContentRange", ""), first, end)
+            content = await self._exactly(body, n_bytes)
+        return FilePart(content, size, _ns(answer.get("LastModified")), etag_of(answer.get("ETag")))
+
+    async def page(self, bucket: str, prefix: str, token: str, *, recursive: bool) -> KeyPage:
+        """Return one page of the keys that begin with a prefix."""
+        wanted = {"ContinuationToken": token} if token else {}
+        wanted |= {} if recursive else {"Delimiter": "/"}
+        answer = await self._call(
+            "list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=PAGE_KEYS, **wanted
+        )
+        keys = [one["Key"] for one in answer.get("Contents", ())]
+        return KeyPage(keys, answer.get("NextContinuationToken", ""))
+
+    async def _call(self, method: str, **arguments: str | int) -> Any:
+        try:
+            return await self._fs._call_s3(method, **arguments)  # noqa: SLF001 - fsspec's async API
+        except self._refusals as error:
+            raise refused(f"no credentials for it ({type(error).__name__})") from error
+        except self._errors as error:
+            raise _translated(error) from error
+
+    async def _exactly(self, body: Any, n_bytes: int) -> bytes:
+        content = b""
+        try:
+            while len(content) < n_bytes and (more := await body.read(n_bytes - len(content))):
+                content += more
+        except self._errors as error:
+            raise _translated(error) from error
+        if len(content) < n_bytes:
+            raise UnreachableError(f"its store sent {len(content)} of {n_bytes} bytes")
+        return content
+
+
+class GcsStore:
+    """Buckets of Google Cloud Storage; credentials are those of Google's libraries."""
+
+    def __init__(self) -> None:
+        from gcsfs.retry import HttpError  # noqa: PLC0415
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
+
+        self._fs = fsspec.filesystem(
+            "gs", skip_instance_cache=True, use_listings_cache=False, timeout=READ_S
+        )
+        self._refusals = (GoogleAuthError,)
+        self._errors = (HttpError, aiohttp.ClientError, OSError)
+
+    async def read(self, url: str, first: int, end: int) -> FilePart:
+        """Read the bytes [first, end) of a file; see ``Store``."""
+        path = "/".join(split_object(url))
+        about = await self._of_library(self._fs._info(path))  # noqa: SLF001 - fsspec's async API
+        size = int(about["size"])
+        if about.get("type") != "file":
+            raise missing()
+        if first >= size:
+            raise refused("is empty, or shorter than its store said")
+        end = min(end, size)
+        content = await self._of_library(self._fs._cat_file(path, start=first, end=end))  # noqa: SLF001
+        if len(content) != end - first:
+            raise UnreachableError(f"its store sent {len(content)} of {end - first} bytes")
+        etag = etag_of(str(about.get("generation") or about.get("etag") or ""))
+        return FilePart(content, size, _ns(about.get("mtime")), etag)
+
+    async def page(self, bucket: str, prefix: str, token: str, *, recursive: bool) -> KeyPage:
+        """Return one page of the keys that begin with a prefix."""
+        wanted: dict[str, Any] = {"prefix": prefix, "maxResults": PAGE_KEYS}
+        wanted |= {"pageToken": token} if token else {}
+        wanted |= {} if recursive else {"delimiter": "/"}
+        answer = await self._of_library(
+            self._fs._call("GET", "b/{}/o", bucket, json_out=True, **wanted)  # noqa: SLF001
+        )
+        keys = [one["name"] for one in answer.get("items", ())]
+        return KeyPage(keys, answer.get("nextPageToken", ""))
+
+    async def _of_library(self, answer: Awaitable[Any]) -> Any:
+        try:
+            return await answer
+        except self._refusals as error:
+            raise refused(f"no credentials for it ({type(error).__name__})") from error
+        except self._errors as error:
+            raise _translated(error) from error
+
+
+def _translated(error: Exception) -> Exception:
+    """Return the error of a library as one of ours.
+
+    The libraries' own texts are left out, because they may tell of requests and their signatures.
+    """
+    if isinstance(error, FileNotFoundError):
+        return missing()
+    code = getattr(error, "code", None)
+    is_forbidden = isinstance(error, OSError) and str(error).startswith("Forbidden")
+    if isinstance(error, PermissionError) or is_forbidden or code in (401, 403, "401", "403"):
+        return denied()
+    if isinstance(error, OSError) and error.errno == errno.EINVAL:
+        return refused("its store refuses to read it, as it does an empty file or a wrong name")
+    return UnreachableError(f"its store does not answer ({type(error).__name__})")
+
+
+def _ns(when: dt.datetime | None) -> int:
+    """Return a time in ns since 1970; 0 for none."""
+    if when is None:
+        return 0
+    return (when - _EPOCH) // dt.timedelta(microseconds=1) * (NS_PER_S // 10**6)

@@ -1,0 +1,135 @@
+"""Units on a cluster of Dask: the same bytes as those of one process, whatever happens to it."""
+
+import hashlib
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import dask
+import distributed
+import pytest
+
+import spectrod
+from spectrod.batch import dask_executor
+from spectrod.batch.dask_executor import DaskExecutor
+from spectrod.batch.planner import plan_job
+from spectrod.batch.run import run_units
+from spectrod.batch.unit import compute_unit
+from spectrod.errors import UnavailableError
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
+
+from small_archives import FS, job_of, sound, write
+
+N_UNITS = 16
+
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A job of some hours, and its plan."""
+
+    job: object
+    units: tuple
+
+
+@pytest.fixture
+def archive(tmp_path):
+    for hour in range(N_UNITS):
+        write(tmp_path / "card", sound(400 * FS + hour, hour), 3600.0 * hour)
+    job = job_of(tmp_path, tmp_path / "card", unit="hour")
+    return Archive(job, plan_job(job).units)
+
+
+@pytest.fixture
+def cluster():
+    """Return four workers, of which one that does not answer is restarted soon."""
+    with (
+        dask.config.set({"distributed.scheduler.worker-ttl": "5s"}),
+        distributed.LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as made,
+    ):
+        yield made
+
+
+def bytes_of(folder):
+    """Return the digest of each file of results, by its path."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file() and "state" not in path.parts
+    }
+
+
+def test_results_are_those_of_one_process_though_workers_die_and_hang(archive, cluster, tmp_path):
+    """One worker is killed, one stands still: all units are computed, to the bit, nothing else."""
+    killed, stopped, *_ = (one.pid for one in cluster.workers.values())
+    dask_executor_of_it = DaskExecutor(cluster.scheduler_address)
+    done = {}
+    for number, record in enumerate(run_units(archive.job, dask_executor_of_it, archive.units)):
+        if number == 1:
+            os.kill(killed, signal.SIGKILL)
+            os.kill(stopped, signal.SIGSTOP)
+        done[record.key] = record.state
+    assert done == dict.fromkeys((unit.key for unit in archive.units), "done")
+    results = Path(archive.job.output)
+    found = bytes_of(results)
+    results.rename(tmp_path / "of-dask")
+    for unit in archive.units:
+        compute_unit(archive.job, unit)
+    assert found == bytes_of(results)
+
+
+def test_a_unit_that_takes_too_long_is_given_up(archive, cluster, monkeypatch):
+    """Its worker is restarted and computes other units."""
+    monkeypatch.setattr(dask_executor, "limit_s", lambda _unit: 2.0)
+    by_value = sys.modules[__name__]
+    distributed.protocol.pickle.cloudpickle.register_pickle_by_value(by_value)
+    slow = DaskExecutor(cluster.scheduler_address, compute=wait_for_ever)
+    records = list(slow.run(archive.job, archive.units[:4]))
+    assert {record.state for record in records} == {"failed"}
+    assert all("took more than 2 s on tcp://" in record.reason for record in records)
+    good = list(DaskExecutor(cluster.scheduler_address).run(archive.job, archive.units[4:6]))
+    assert {record.state for record in good} == {"done"}
+
+
+def wait_for_ever(job, unit):
+    threading.Event().wait()
+
+
+def test_workers_with_another_version_are_refused(archive, cluster, monkeypatch):
+    """Results of different programs would not be alike."""
+    monkeypatch.setattr(spectrod, "__version__", "99.0")
+    with pytest.raises(UnavailableError, match=r"^worker \S+: has spectrod .*, must be 99"):
+        list(DaskExecutor(cluster.scheduler_address).run(archive.job, archive.units))
+
+
+def test_its_own_cluster_ends_with_it(archive):
+    """Without a scheduler there are processes of this machine; a stop lets units be completed."""
+    stops = []
+    own = DaskExecutor(n_workers=2, stop=lambda: bool(stops))
+    records = []
+    for record in own.run(archive.job, archive.units):
+        records.append(record)
+        stops.append(True)
+    assert 1 <= len(records) < N_UNITS
+    assert {record.state for record in records} == {"done"}
+
+
+def test_workers_must_have_one_thread(archive):
+    """An engine serves one thread."""
+    two = distributed.LocalCluster(1, threads_per_worker=2, processes=False, dashboard_address=None)
+    with two, pytest.raises(UnavailableError, match=r"^worker \S+: has 2 threads, must have 1$"):
+        list(DaskExecutor(two.scheduler_address).run(archive.job, archive.units))
+
+
+def test_a_scheduler_must_answer(archive, monkeypatch):
+    """An address without one, and one that is none, are named."""
+    monkeypatch.setattr(dask_executor, "CONNECT_S", 0.5)
+    with pytest.raises(UnavailableError, match=r"^scheduler tcp://127\.0\.0\.1:1: .+"):
+        next(DaskExecutor("tcp://127.0.0.1:1").run(archive.job, archive.units))
+    with pytest.raises(UnavailableError, match=r"^scheduler ssh://x: .+"):
+        next(DaskExecutor("ssh://x").run(archive.job, archive.units))

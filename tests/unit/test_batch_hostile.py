@@ -1,0 +1,117 @@
+"""``spectrod batch`` and archives that mean harm: one error or a finding, and nothing outside."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from spectrod.batch.fingerprint import fingerprint
+from spectrod.batch.job_file import read_job
+from spectrod.batch.plan import Piece, Unit, make_plan, read_plan, write_plan
+from spectrod.batch.results import OutputFile, UnitRecord, read_record, record_path, write_record
+from spectrod.batch.scan import scan
+from spectrod.batch.unit import file_digest
+from spectrod.errors import SettingsError, StorageError
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
+
+from small_archives import FS, job_of, sound, write
+
+UNIT = Unit(
+    deployment="north", name="19700101", begin_utc_ns=0, start_utc_ns=0, fs=FS, channels=1,
+    n_samples=FS, cost_s=1.0,
+)  # fmt: skip
+PIECE = Piece(
+    path="/a.wav", size=1, mtime_ns=0, digest="", sample_format="int16", first=0, end=FS, index=0
+)
+RECORD = UnitRecord(
+    deployment="north", unit="19700101", digest="", state="done", begin_utc_ns=0, fs=FS
+)
+
+
+def plan_error(tmp_path, unit, piece):
+    """Return the error of reading a plan of a unit and its piece."""
+    job = job_of(tmp_path, tmp_path)
+    unit = msgspec.structs.replace(unit, pieces=(piece,))
+    write_plan(tmp_path / "plan.jsonl", make_plan(job, "test", [unit], []))
+    with pytest.raises(StorageError) as error:
+        read_plan(tmp_path / "plan.jsonl", job)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("of_unit", "of_piece", "rule"),
+    [
+        ({"begin_utc_ns": 1 << 63}, {}, "Expected `int`"),
+        ({"name": "19700101\n"}, {}, "Expected `str` matching regex"),
+        ({"name": "99999999"}, {}, "north/99999999: must have the name of its begin"),
+        ({}, {"path": "a\0b"}, "Expected `str` matching regex"),
+        ({}, {"index": 1 << 60}, "north/19700101: its pieces must end within a day"),
+    ],
+)
+def test_an_edited_plan_is_refused(tmp_path, of_unit, of_piece, rule):
+    """Times, names, paths and places that no plan has are named."""
+    unit = msgspec.structs.replace(UNIT, **of_unit)
+    assert rule in plan_error(tmp_path, unit, msgspec.structs.replace(PIECE, **of_piece))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"read_samples": 1 << 63},
+        {"exit_code": 300},
+        {"deployment": "south"},
+        {"outputs": (OutputFile(product="flags", path="south/a", size=1, sha256=""),)},
+        {"outputs": (OutputFile(product="flags", path="north/a\n", size=1, sha256=""),)},
+    ],
+)
+def test_a_record_that_is_not_of_the_unit_counts_as_none(tmp_path, change):
+    """So files of other units are neither removed nor replaced because of it."""
+    write_record(tmp_path, UNIT, RECORD)
+    assert read_record(tmp_path, UNIT) == RECORD
+    write_record(tmp_path, UNIT, msgspec.structs.replace(RECORD, **change))
+    assert read_record(tmp_path, UNIT) is None
+
+
+def test_pipes_in_place_of_files_are_not_waited_for(tmp_path):
+    """Inputs, results and records that are pipes end in an error."""
+    path = record_path(tmp_path, UNIT)
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    for read in (file_digest, lambda _: read_record(tmp_path, UNIT)):
+        with pytest.raises(StorageError, match=r"19700101\.json: must be a regular file"):
+            read(path)
+    with pytest.raises(OSError, match="must be a regular file"):
+        fingerprint(path)
+
+
+def test_names_that_are_not_utf_8_and_impossible_times_are_findings(tmp_path):
+    """A plan is JSON, and times have 64 bits: such files are left out, the rest is planned."""
+    card = tmp_path / "card"
+    path = write(card, sound(FS))
+    os.link(path, os.fsencode(card) + b"/\xff_20260501_000000.wav")
+    files, findings = scan(job_of(tmp_path, card).deployments[0])
+    assert [file.path for file in files] == [str(path)]
+    assert re.search(r"\\xff_2026\S+: its path is not UTF-8: rename it", findings[0].text)
+    msgspec.json.encode(findings)
+    files, findings = scan(job_of(tmp_path, card, clock_offset_s=1e10).deployments[0])
+    assert files == []
+    assert "must be from 1685 to 2255" in " ".join(one.text for one in findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [("a\\u0000b", "must be a path, which has no NUL"), ("~no such/x", "and a known user")],
+)
+def test_paths_of_a_job_that_cannot_be(tmp_path, text, rule):
+    """The output and the calibration are named with the rule."""
+    (tmp_path / "job.toml").write_text(
+        f'[job]\nname = "a"\noutput = "{text}"\n'
+        f'[deployments.a]\ninputs = ["."]\ncalibration = "{text}"\n'
+    )
+    with pytest.raises(SettingsError) as error:
+        read_job(tmp_path / "job.toml")
+    assert str(error.value).count(rule) == 2

@@ -1,0 +1,150 @@
+"""The file of a job: what it says, and every mistake in it at its place."""
+
+import re
+
+import pytest
+
+from spectrod.batch.job_file import read_job
+from spectrod.batch.shard import Shard, parse_shard
+from spectrod.errors import ConfigError, SettingsError
+
+GOOD = """
+[job]
+name = "pier"
+output = "results"
+products = ["millidecade", "levels"]
+
+[levels]
+quantities = ["LZeq"]
+format = "nc"
+
+[attributes]
+creator_name = "A. Nerd"
+
+[deployments.north]
+inputs = ["card", "file:///mnt/a*/*.wav"]
+begin = 2026-05-01T00:00:00+02:00
+"""
+
+
+def job_of(tmp_path, text):
+    path = tmp_path / "JOB.toml"
+    path.write_text(text)
+    return read_job(path)
+
+
+def mistakes(tmp_path, text):
+    """Return (line, column, text) of each mistake."""
+    with pytest.raises(SettingsError) as caught:
+        job_of(tmp_path, text)
+    found = [re.fullmatch(r".+?JOB\.toml:(\d+):(\d+): (.+)", line) for line in caught.value.lines]
+    assert all(found), caught.value.lines
+    return [(int(one[1]), int(one[2]), one[3]) for one in found]
+
+
+def test_paths_start_at_the_folder_of_the_file(tmp_path):
+    """A job has absolute paths, times in UTC, and minutes of levels by default."""
+    job = job_of(tmp_path, GOOD)
+    assert job.output == str(tmp_path / "results")
+    assert job.deployment("north").inputs == (str(tmp_path / "card"), "/mnt/a*/*.wav")
+    assert job.deployment("north").begin_utc_ns == 1777586400 * 10**9
+    assert (job.levels.interval_s, job.levels_format) == (60.0, "nc")
+    assert job.attributes == {"creator_name": "A. Nerd"}
+
+
+def test_all_mistakes_are_named_at_once(tmp_path):
+    """Unknown keys, kinds, ranges, rules between keys and missing keys are one line each."""
+    text = """
+[job]
+name = "my job"
+unit = "week"
+products = ["levles"]
+attempts = 0
+outputs = "x"
+[levels]
+quantities = ["LXeq"]
+[analysis]
+hop = 0
+[deployment.a]
+[deployments.state]
+inputs = ["ftp://bucket/x", "b"]
+begin = 2026-05-01T00:00:00
+time_zone = "Mars/Olympus"
+[deployments.b]
+end = 2026-05-01T00:00:00Z
+begin = 2026-05-02T00:00:00Z
+calibration = "missing.toml"
+"""
+    found = mistakes(tmp_path, text)
+    assert [(line, column) for line, column, _ in found] == [
+        (2, 2), (3, 1), (4, 1), (5, 13), (6, 1), (7, 1), (8, 2), (11, 1), (12, 2), (13, 14),
+        (14, 11), (15, 1), (16, 1), (17, 14), (18, 1), (20, 1),
+    ]  # fmt: skip
+    texts = dict(zip([line for line, _, _ in found], [text for *_, text in found], strict=True))
+    assert texts[2] == "job.output: is missing"
+    assert texts[3] == "job.name='my job': must be 1 to 64 of A-Z a-z 0-9 . _ -"
+    assert texts[4] == "job.unit='week': must be one of day, hour"
+    assert texts[5].endswith("did you mean levels?")
+    assert texts[6] == "job.attempts=0: must be a whole number from 1 to 100"
+    assert texts[7].startswith("job.outputs: unknown key; [job] knows name, output")
+    assert texts[8].startswith("levels: quantity='LXeq': must be a level")
+    assert texts[11].startswith("analysis: hop=0: must be")
+    assert texts[12].endswith("did you mean deployments?")
+    assert texts[13] == (
+        "name of a deployment='state': must not begin with a dot or be 'state' or 'archive.zarr' "
+        "or 'history'"
+    )
+    assert texts[14] == (
+        "inputs='ftp://bucket/x': must be a folder, a file, a pattern or a file:// of them, or an "
+        "address with s3://, gs://, http://, https://"
+    )
+    assert texts[15] == (
+        "deployments.state.begin=2026-05-01T00:00:00: must be a date and time with a zone, as "
+        "2026-05-01T04:30:00Z"
+    )
+    assert (
+        texts[16]
+        == "deployments.state.time_zone='Mars/Olympus': must be a time zone, as Europe/Berlin"
+    )
+    assert texts[17] == "deployments.b.inputs: is missing"
+    assert texts[18].startswith("deployments.b.end=2026-05-01T00:00:00+00:00: must be after begin=")
+    assert "missing.toml: there is no such file" in texts[20]
+
+
+def test_mistakes_of_syntax_come_with_the_others(tmp_path):
+    """A statement that is no TOML hides no other mistake, and is not said to be missing."""
+    found = mistakes(tmp_path, '[job]\nname = pier\nunit = "week"\n[deployments.a]\ninputs = [1]\n')
+    assert [(line, column) for line, column, _ in found] == [(2, 8), (3, 1), (5, 11)]
+
+
+def test_a_shard_is_every_nth_unit():
+    """Shards of a plan share no unit and leave none out, also if there are more of them."""
+    units = list(range(7))
+    for total in (1, 3, 9):
+        shards = [Shard(number, total).units(units) for number in range(1, total + 1)]
+        assert sorted(unit for shard in shards for unit in shard) == units
+
+
+def test_schedulers_tell_the_shard_by_variables():
+    """Arrays of Slurm may begin at any number; indices of Kubernetes begin at 0."""
+    slurm = {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "5", "SLURM_ARRAY_TASK_COUNT": "4"}
+    assert parse_shard("slurm", slurm) == (3, 4)
+    assert parse_shard("kubernetes/4", {"JOB_COMPLETION_INDEX": "0"}) == (1, 4)
+    assert parse_shard("2/8", {}) == (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("3", "--shard 3: must be I/N, slurm or kubernetes/N"),
+        ("slurm/4", "--shard slurm/4: must be I/N, slurm or kubernetes/N"),
+        ("0/4", "--shard 0/4: is shard 0 of 4: must be from 1 to the number of shards"),
+        ("5/4", "--shard 5/4: is shard 5 of 4: must be from 1 to"),
+        ("1/9999999", "--shard 1/9999999: must be at most 100000 shards"),
+        ("slurm", "SLURM_ARRAY_TASK_ID='': must be a number; --shard needs it"),
+    ],
+)
+def test_other_shards_are_refused(text, rule):
+    """The error names the value and the rule."""
+    with pytest.raises(ConfigError, match=re.escape(rule)):
+        parse_shard(text, {})

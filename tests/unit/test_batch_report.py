@@ -1,0 +1,131 @@
+"""The report of a job: numbers from records, the average from daily files, escaped names."""
+
+import json
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import h5netcdf
+import msgspec
+import numpy as np
+import pytest
+
+from spectrod.batch.ltsa import HEIGHT, pool_days
+from spectrod.batch.plan import write_plan
+from spectrod.batch.planner import plan_job
+from spectrod.batch.report import make_report, write_report
+from spectrod.batch.report_page import html_page
+from spectrod.batch.results import write_record
+from spectrod.batch.run import status_of
+from spectrod.batch.unit import compute_unit
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
+
+from small_archives import FS, job_of, sound, write
+
+HOSTILE = "<script>alert(1)</script>"
+S_NS = 10**9
+
+
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory):
+    """Return a job of two days, whose second day failed, its plan and its statuses."""
+    folder = tmp_path_factory.mktemp("report")
+    write(folder / "card", sound(120 * FS), 300.0)
+    write(folder / "card", sound(90 * FS, 2), 900.0)
+    write(folder / "card", sound(60 * FS, 3), 1200.0)
+    # No file name has a slash.
+    (folder / "card" / f"{HOSTILE.replace('/', '')}_20260502_120000.wav").write_bytes(b"")
+    job = job_of(folder, folder / "card", products=("millidecade", "flags"))
+    plan = plan_job(job)
+    (folder / "results").mkdir(exist_ok=True)
+    write_plan(folder / "results" / "plan.jsonl", plan)
+    first, second = plan.units
+    record = compute_unit(job, first)
+    failed = msgspec.structs.replace(
+        record, unit=second.name, state="failed", outputs=(), reason=HOSTILE, exit_code=74
+    )
+    failed = msgspec.structs.replace(
+        failed, digest=second.digest(job), attempts=job.attempts, begin_utc_ns=second.begin_utc_ns
+    )
+    write_record(folder / "results", second, failed)
+    return job, plan, [status_of(job, unit) for unit in plan.units]
+
+
+def test_numbers_are_those_of_the_records(computed):
+    """120 s of 270 s are computed, in a span of 960 s; the second day is set aside."""
+    report, averages = make_report(*computed)
+    (one,) = report.deployments
+    assert one.n_units == {"done": 1, "failed": 1}
+    assert (one.sound_s, one.computed_s, one.gaps) == (270.0, 120.0, 0)
+    assert one.coverage == pytest.approx(120 / 960, abs=1e-6)
+    assert one.end_utc_ns - one.begin_utc_ns == 960 * S_NS
+    assert [(day.day, day.share) for day in one.days] == [
+        ("2026-05-01", pytest.approx(120 / 86400, abs=1e-6)),
+        ("2026-05-02", 0.0),
+    ]
+    assert [(unit.state, unit.reason, unit.exit_code) for unit in one.set_aside] == [
+        ("failed", HOSTILE, 74)
+    ]
+    assert one.findings["unreadable"] == 1
+    assert [(found.deployment, found.signal) for found in averages] == [("north", "")]
+
+
+@pytest.mark.parametrize("n_minutes", [3, 2400])
+def test_the_average_is_the_mean_power(computed, n_minutes):
+    """A pixel is the mean power of its minutes and bands; columns without data are NaN."""
+    job, _, statuses = computed
+    (output,) = (one for one in statuses[0].record.outputs if one.product == "millidecade")
+    path = Path(job.output) / output.path
+    with h5netcdf.File(path) as file:
+        bounds, level, effort = (file[name][:] for name in ("frequency_bnds", "psd", "effort"))
+    minutes = np.flatnonzero(effort)
+    begin_ns = statuses[0].unit.start_utc_ns
+    average = pool_days([path], begin_ns, begin_ns + n_minutes * 60 * S_NS, FS)
+    n_filled = 2 if n_minutes == 3 else 1
+    assert average.level.shape == (HEIGHT, min(n_minutes, 1200))
+    assert average.unit == "dB re 1 FS^2/Hz"
+    assert np.isfinite(average.level[:, :n_filled]).all()
+    assert np.isnan(average.level[:, n_filled:]).all()
+    edges = 10.0 * 50.0 ** (np.arange(HEIGHT + 1) / HEIGHT)
+    for row in (0, 149, HEIGHT - 1):
+        low, high = edges[HEIGHT - 1 - row], edges[HEIGHT - row]
+        shared = [max(0.0, min(high, hi) - max(low, lo)) for lo, hi in bounds]
+        power = np.average(10.0 ** (level[minutes].astype(float) / 10.0), axis=1, weights=shared)
+        if n_filled == 1:
+            power = np.average(power, weights=effort[minutes])
+        np.testing.assert_allclose(average.level[row, :n_filled], 10.0 * np.log10(power), atol=1e-6)
+
+
+def test_a_damaged_daily_file_is_left_out(tmp_path):
+    """It is named, and the picture has no data."""
+    path = tmp_path / "north_20260501.nc"
+    path.write_bytes(b"no NetCDF")
+    average = pool_days([path, tmp_path / "missing.nc"], 0, 60 * S_NS, FS)
+    assert average.unreadable == ("north_20260501.nc", "missing.nc")
+    assert np.isnan(average.level).all()
+
+
+class _Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        """Keep the tag and what it loads."""
+        self.found.append((tag, [value for name, value in attrs if name in ("src", "href")]))
+
+
+def test_the_page_loads_nothing_and_runs_nothing(computed):
+    """Names and reasons from outside are text; the only thing loaded is a picture inside."""
+    report, averages = make_report(*computed)
+    path = write_report(computed[0], report, html_page(report, averages))
+    page = path.read_text()
+    tags = _Tags()
+    tags.feed(page)
+    assert "script" not in {tag for tag, _ in tags.found}
+    loaded = [value for _, values in tags.found for value in values]
+    assert len(loaded) == 1
+    assert loaded[0].startswith("data:image/png;base64,")
+    assert "&lt;script&gt;" in page
+    assert json.loads((path.parent / "report.json").read_text())["v"] == 1
