@@ -63,6 +63,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--json")
     args = parser.parse_args()
+    if args.seconds < INTERVAL_S:
+        parser.error(f"--seconds {args.seconds:g}: must be at least {INTERVAL_S:g}, an interval")
     report = new_report("frame_meters")
     for channels in args.channels:
         n = round(args.seconds * FS)

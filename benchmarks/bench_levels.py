@@ -19,6 +19,8 @@ from spectrod.levels import LevelMeter, OctaveMeter
 
 FS, BLOCK = 48_000, 480
 _RMS = 0.1
+_LEAST_S = 3.0
+"""Shortest signal whose second whole second has been measured when it ends [s]."""
 SETS = {
     "LZeq": ["LZeq"],
     "LAeq": ["LAeq"],
@@ -38,6 +40,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--json")
     args = parser.parse_args()
+    if args.seconds < _LEAST_S:
+        parser.error(f"--seconds {args.seconds:g}: must be at least {_LEAST_S:g}")
     report = new_report("levels")
     for channels in args.channels:
         x = _RMS * np.random.default_rng(1).standard_normal((channels, round(args.seconds * FS)))

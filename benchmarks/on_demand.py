@@ -30,7 +30,6 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from _report import Report, new_report, write_report
 
@@ -39,7 +38,7 @@ from spectrod.config import Config, EngineConfig, PublishConfig, SourceConfig, S
 from spectrod.daemon import Daemon, build_daemon
 from spectrod.source import open_source
 from spectrod_bench.pulseaudio import PulseServer
-from spectrod_bench.usage import descriptors, processor_seconds, resident_bytes
+from spectrod_bench.usage import descriptors, process_tree, processor_seconds, resident_bytes
 
 TONE = "signal:sine,1000,-20"
 CARD = "soundcard:pulse"
@@ -196,11 +195,7 @@ def _share(pid: int, seconds: float) -> float:
 
 def _tree_seconds(pid: int) -> float:
     """Processor time of a process and of all its children that live [s]."""
-    total = processor_seconds(pid)
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        children = (task / "children").read_text(encoding="ascii").split()
-        total += sum(_tree_seconds(int(child)) for child in children)
-    return total
+    return sum(map(processor_seconds, process_tree(pid)))
 
 
 def capture_alone(uri: str) -> None:
