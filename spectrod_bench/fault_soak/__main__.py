@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from spectrod.errors import SpectrodError
-from spectrod_bench.fault_soak.run import FAULTS, HOUR_BYTES, SMALL_DISK_BYTES, FaultRun, account
+from spectrod_bench.fault_soak.run import (
+    FAULTS,
+    FLAT_S,
+    HOUR_BYTES,
+    SMALL_DISK_BYTES,
+    FaultRun,
+    account,
+)
 from spectrod_bench.fault_soak.site import SoakSite
+from spectrod_bench.fault_soak.system_faults import load_analyses
 from spectrod_bench.report import new_report
 
 HOURS_MAX = 24.0
@@ -62,6 +70,9 @@ def _soak(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     small_bytes = SMALL_DISK_BYTES + round(args.hours * HOUR_BYTES)
     with SoakSite(folder, small_bytes, args.engine) as site:
         run = FaultRun(site, args.seed, lambda line: print(line, flush=True))
+        if args.engine != "numpy" and args.hours * _SECONDS_PER_H >= FLAT_S:
+            load_analyses(site)
+            site.begin_again()
         run.inject_until(site.begin_s + args.hours * _SECONDS_PER_H, args.only)
         result = account(site, run)
         if args.keep and site.has_small_disk:

@@ -18,7 +18,7 @@ CARD_BACK: Final = Expected(r"sound card .*: back after ")
 """It delivers again."""
 _CHECKS = Expected(r": (digital silence for over|no longer silent)", 0, 8)
 NO_LONGER_SILENT: Final = Expected(r": no longer silent", 0, 4)
-"""A player that starts late may end a silence after the next fault has begun."""
+"""A player that starts late may end a silence after the next fault has started."""
 _GAP = Expected(r"^source\.gap |samples lost in", 0, 2)
 _SUSPECTED = Expected(r"suspected", 0, 2)
 
@@ -97,7 +97,10 @@ def _no_card(site: SoakSite) -> str:
 
 
 _STALLED = Expected(r"waiting: nothing is written to", 0, 1)
-_NO_WRITER = Expected(r"waiting: (no program writes to|.*No such file)", 1, 2)
+_NO_WRITER = Expected(r"waiting: no program writes to", 0, 1)
+"""None where the next writer comes at once."""
+_NO_FIFO = Expected(r"waiting: (no program writes to|.*No such file)", 1, 3)
+"""Its writer leaves, it is gone, and it is back before a writer that is slow."""
 OF_CARD: Final = (_CHECKS, _GAP, _SUSPECTED)
 """What may be found in its samples."""
 FAULTS: Final = (
@@ -107,7 +110,7 @@ FAULTS: Final = (
         _new_writer,
         (_NO_WRITER, Expected(r"unfinished sample, dropped", 0, 1), _CHECKS, _GAP),
     ),
-    Fault("capture.new_fifo", _new_fifo, (_NO_WRITER, _CHECKS, _GAP)),
+    Fault("capture.new_fifo", _new_fifo, (_NO_FIFO, _CHECKS, _GAP)),
     Fault("capture.killed", _capture_killed, (CARD_WAITS, CARD_BACK, *OF_CARD), _no_card),
     Fault("capture.stopped", _capture_stopped, (CARD_WAITS, CARD_BACK, *OF_CARD), _no_card),
     Fault("server.restarted", _server_restarted, (CARD_WAITS, CARD_BACK, *OF_CARD), _no_card),

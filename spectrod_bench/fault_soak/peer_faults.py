@@ -87,6 +87,8 @@ def _subscription_flood(site: SoakSite, rng: Random) -> str:
 
 
 _REFUSED = Expected(r"connection|refused|closed|cut|subscri", 0, 4)
+REFUSED_IN_A_MINUTE: Final = Expected(r"^security\.flood refused (a|\d+) connection", 0, 1)
+"""The first are logged at once, the rest after a minute, which may be in a later fault."""
 FAULTS: Final = (
     Fault("subscribers.churn", _churn),
     Fault("subscribers.slow", _slow),

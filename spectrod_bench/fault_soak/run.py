@@ -129,7 +129,12 @@ class FaultRun:
         recovery_s = time.monotonic() - end_s
         site.is_calm = True
         site.hold(_LOGGED_S)
-        expected = (*fault.expected, capture_faults.NO_LONGER_SILENT)
+        expected = (
+            *fault.expected,
+            capture_faults.NO_LONGER_SILENT,
+            system_faults.CANNOT_COMPILE,
+            peer_faults.REFUSED_IN_A_MINUTE,
+        )
         problems += problems_of(site.journal.lines[n_lines:], expected)
         one = Injection(begin_s - site.begin_s, fault.name, detail, recovery_s, problems)
         self.injections.append(one)

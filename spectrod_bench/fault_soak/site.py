@@ -252,6 +252,11 @@ class SoakSite:
         self.journal.join()
         return self.process.returncode, time.monotonic() - begin_s
 
+    def begin_again(self) -> None:
+        """Let the run's time and the measurement of its memory begin now."""
+        self.begin_s = time.monotonic()
+        self.resources.samples.clear()
+
     def _kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()

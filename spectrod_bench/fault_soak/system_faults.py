@@ -2,6 +2,7 @@
 
 import resource
 import signal
+import time
 from contextlib import suppress
 from random import Random
 from typing import Final
@@ -14,8 +15,12 @@ from spectrod_bench.fault_soak.site import SoakSite
 from spectrod_bench.usage import descriptors
 
 _EXTRA = "products.extra"
+_EXPONENTS = range(6, 20)
+"""Of the lengths that faults draw, as powers of two."""
 _SPARE_BYTES = 32 << 20
-_COMPILED = Expected(r"opencl|NumPy|numpy|kernels|compil|cache|device", 0, 6)
+_COMPILED = Expected(r"opencl|NumPy|numpy|kernels|compil|cache|device", 0, 10)
+CANNOT_COMPILE: Final = Expected(r"^ cannot compile kernels: ", 0, 6)
+"""A compiler whose cache was removed may fail after the next fault has started."""
 _CHANGED = Expected(r"^control\.", 0, 6)
 
 
@@ -80,6 +85,31 @@ def _large(site: SoakSite, rng: Random) -> str:
         site.hold(rng.uniform(0.2, 1.0))
         site.ask("set", changes={_EXTRA: None})
     return f"{win_length} samples"
+
+
+def load_analyses(site: SoakSite, limit_s: float = 60.0) -> None:
+    """Have each length analysed once, on the device where there is one.
+
+    A driver keeps memory for each kernel that it has loaded, and is flat when it has loaded all.
+
+    Parameters
+    ----------
+    site : SoakSite
+        The running daemon.
+    limit_s : float
+        Time for each length [s]; one that takes longer is loaded by a fault.
+    """
+    for exponent in _EXPONENTS:
+        end_s = time.monotonic() + limit_s
+        _add_product(site, 1 << exponent)
+        while _computes_with_numpy(site) and time.monotonic() < end_s and not site.has_ended:
+            site.hold(0.2)
+        site.ask("set", changes={_EXTRA: None})
+
+
+def _computes_with_numpy(site: SoakSite) -> bool:
+    sources = {one["name"]: one for one in site.ask("status")["sources"]}
+    return str(sources["scratch"]["engine"]) == "numpy"
 
 
 def _clock_set(site: SoakSite, rng: Random) -> str:

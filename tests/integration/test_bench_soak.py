@@ -28,7 +28,7 @@ def bench(monkeypatch, tmp_path):
     return run
 
 
-@pytest.mark.extended
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.audio
 @pytest.mark.opencl
