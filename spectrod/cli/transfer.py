@@ -9,21 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.calibration import ChannelCalibration
+from spectrod.cli import transfer_rows
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.measured_source import add_source, frame_length, open_measured
 from spectrod.cli.numbers import count
 from spectrod.cli.sample_blocks import read_blocks, report_left_out
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.text_file import write_text
+from spectrod.cli.transfer_rows import check_pair
 from spectrod.errors import ConfigError, InputError
 from spectrod.formats.outputs import check_outputs
 from spectrod.names import name_channels
 from spectrod.source import Source
 from spectrod.source.kinds import forms
 from spectrod.text import printable
+from spectrod.two_channel.calibrated import common_unit, power_factors
 from spectrod.two_channel.delay import SAMPLES_MAX, Delay, measure_delay
-from spectrod.two_channel.transfer import TransferFunction, TransferMeter
+from spectrod.two_channel.quantities import spectrum_of
+from spectrod.two_channel.transfer import TransferMeter
+from spectrod.two_channel.transfer_function import TransferFunction
 from spectrod.units import Float64Array
 
 _FRAME = 4096
@@ -48,8 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="measure the delay of the response, and remove it before the transfer function",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="OUT.csv", help="file instead of standard output"
+        "-o",
+        "--output",
+        metavar="OUT",
+        action="append",
+        default=[],
+        help="write a .csv, of intervals also .nc or .h5, instead of standard output; repeatable",
     )
+    transfer_rows.add_arguments(parser)
     group = parser.add_argument_group("frames")
     group.add_argument(
         "--window", dest="taper", default="hann", metavar="NAME", help="(%(default)s)"
@@ -61,17 +71,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, and write one row for each frequency."""
+    """Measure, and write one row for each frequency, or for each interval."""
+    if args.interval is not None:
+        return transfer_rows.run(args)
     with signals_as_interrupts():
-        if args.output is not None:
-            _check_output(args)
+        _check_output(args)
         source, span, settings = open_measured(args)
-        chosen = _channels(args, source)
+        chosen = check_pair(args, source)
         names = name_channels(settings.source.channel_names, source.channels)
         calibrations = settings.source.calibrations(source.channels) or (None,) * source.channels
-        scale, unit = _scale([calibrations[n] for n in chosen])
-        found, delay = _measure(args, source, span, chosen, scale)
-        found = _without_responses(found, [calibrations[n] for n in chosen])
+        unit = common_unit([calibrations[n] for n in chosen])
+        found, delay = _measure(args, source, span, chosen)
+        found = found.scaled(*(power_factors(calibrations[n], found.frequencies) for n in chosen))
     about = {
         "source": source.description,
         "reference": names[chosen[0]],
@@ -92,55 +103,19 @@ def run(args: argparse.Namespace) -> int:
         about |= {"delay_s": f"{delay.seconds:.9g}", "delay_samples": f"{delay.samples:.4f}",
                   "removed_delay_samples": round(delay.samples)}  # fmt: skip
     text = "".join(f"{line}\n" for line in _lines(about, found))
-    if args.output is None:
+    for path in args.output:
+        write_text(Path(path), text)
+    if not args.output:
         sys.stdout.write(text)
-    else:
-        write_text(args.output, text)
     return report_left_out(source)
 
 
 def _check_output(args: argparse.Namespace) -> None:
-    if args.output.suffix.lower() != ".csv":
-        raise ConfigError(f"{args.output}: must end in .csv")
-    check_outputs([str(args.output)], Path(args.source) if Path(args.source).is_file() else None)
-
-
-def _channels(args: argparse.Namespace, source: Source) -> tuple[int, int]:
-    if source.is_iq:
-        raise ConfigError(f"{args.source}: has pairs of I and Q: transfer needs two real channels")
-    for flag, number in (("--reference", args.reference), ("--response", args.response)):
-        if not 0 <= number < source.channels:
-            raise ConfigError(
-                f"{flag} {number}: must be a channel from 0 to {source.channels - 1} of "
-                f"{args.source}"
-            )
-    if args.reference == args.response:
-        raise ConfigError(f"--response {args.response}: must be another channel than --reference")
-    return args.reference, args.response
-
-
-def _scale(calibrations: list[ChannelCalibration | None]) -> tuple[Float64Array, str]:
-    """Return the factors of reference and response, and their common unit."""
-    known = [one for one in calibrations if one is not None]
-    if not known:
-        return np.ones(2), "FS"
-    if len(known) == 1 or known[0].linear_unit != known[1].linear_unit:
-        units = ", ".join("FS" if one is None else one.linear_unit for one in calibrations)
-        raise ConfigError(f"calibration: both channels must have one unit, not {units}")
-    return np.array([one.full_scale for one in known]), known[0].linear_unit
-
-
-def _without_responses(
-    found: TransferFunction, calibrations: list[ChannelCalibration | None]
-) -> TransferFunction:
-    """Divide by the frequency responses of the channels, where they are known."""
-    factors = [
-        np.ones(len(found.frequencies))
-        if one is None or one.response is None
-        else one.response.power_factors(found.frequencies)
-        for one in calibrations
-    ]
-    return found.without_responses(*factors)
+    for path in args.output:
+        if Path(path).suffix.lower() != ".csv":
+            raise ConfigError(f"{path}: must end in .csv, or --interval must be given")
+    check_outputs(args.output, Path(args.source) if Path(args.source).is_file() else None)
+    transfer_rows.refuse_flags(args)
 
 
 def _measure(
@@ -148,7 +123,6 @@ def _measure(
     source: Source,
     span: SampleRange,
     chosen: tuple[int, int],
-    scale: Float64Array,
 ) -> tuple[TransferFunction, Delay | None]:
     """Read the source; the delay is that of its first samples up to a gap."""
     kept: list[Float64Array] = []
@@ -156,7 +130,7 @@ def _measure(
     n_kept = 0
     try:
         for block in read_blocks(source, span):
-            pair = block.samples[list(chosen)].astype(np.float64) * scale[:, np.newaxis]
+            pair = block.samples[list(chosen)].astype(np.float64)
             has_gap = bool(block.lost_samples or block.discontinuity)
             if meter is None:
                 if has_gap and kept:
@@ -206,17 +180,12 @@ def _meter(
 def _lines(about: dict[str, Any], found: TransferFunction) -> Iterator[str]:
     yield from (f"# {key}: {printable(str(value))}" for key, value in about.items())
     yield _COLUMNS
-    with np.errstate(divide="ignore", invalid="ignore"):
-        columns = (
-            found.frequencies,
-            20.0 * np.log10(np.abs(found.h1)),
-            np.degrees(np.angle(found.h1)),
-            20.0 * np.log10(np.abs(found.h2)),
-            np.degrees(np.angle(found.h2)),
-            found.coherence,
-            found.relative_sd,
-            found.gxx,
-            found.gyy,
-        )
+    names = ("h1", "h1_phase", "h2", "h2_phase", "coherence", "relative_sd")
+    columns = (
+        found.frequencies,
+        *(spectrum_of(found, name) for name in names),
+        found.gxx,
+        found.gyy,
+    )
     for row in zip(*(column.tolist() for column in columns), strict=True):
         yield ",".join(f"{one:.9g}" if math.isfinite(one) else "" for one in row)

@@ -7,14 +7,13 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectrod.analysis.numpy_engine import NumpyEngine
-from spectrod.analysis.stream import FrameStream
 from spectrod.errors import ConfigError
 from spectrod.interval_values import IntervalFlag, IntervalRow, NamedQuantity, check_interval
 from spectrod.levels.chunks import checked_samples
 from spectrod.levels.intervals import IntervalBounds
+from spectrod.meters.frames import FrameSource, PowerFrames
 from spectrod.types import Align, Block, SpectrumSpec
-from spectrod.units import FULL_SCALE, Float32Array, Float64Array
+from spectrod.units import FULL_SCALE, Float64Array
 
 _GROUP_FRAMES = 32
 _GROUP_VALUES = 1 << 20
@@ -41,8 +40,8 @@ class FrameTally(Protocol):
     def interrupt(self) -> None:
         """Let the next frame be one that does not follow the last."""
 
-    def add(self, rows: Float32Array) -> None:
-        """Add frames, (frames, signals, bins) densities."""
+    def add(self, rows: NDArray[Any]) -> None:
+        """Add frames, (frames, signals, bins)."""
 
     def values(self) -> Float64Array:
         """Return the values of the frames since ``clear``, (quantities, signals)."""
@@ -53,14 +52,14 @@ class FrameMeter:
 
     The first frame of an interval begins with it, further ones every hop as long as they end in it,
     and after a gap frames begin with the first sample. So an interval depends on its own samples
-    alone: its values are the same whenever the measurement began. Frames are NumPy's in float64,
-    rounded to float32, and are tallied in groups that count from the begin of the interval: results
-    do not depend, to the bit, on how the samples are cut into blocks.
+    alone: its values are the same whenever the measurement began. Continuous frames go on from one
+    interval to the next instead. Frames are tallied in groups that count from the begin of the
+    interval: results do not depend, to the bit, on how the samples are cut into blocks.
 
     Parameters
     ----------
     spec : SpectrumSpec
-        Definition of the frames: densities of bins, without averaging.
+        Definition of the frames: bins, without averaging.
     tally : FrameTally
         What is measured.
     interval_s : float
@@ -72,6 +71,8 @@ class FrameMeter:
         UTC of the first sample [ns].
     first_sample : int
         Index of the first sample, from which those of rows are counted.
+    frames : FrameSource, optional
+        Computes the frames; by default densities in float32.
 
     Attributes
     ----------
@@ -84,7 +85,7 @@ class FrameMeter:
         If an interval is shorter than a frame.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the settings of a meter
         self,
         spec: SpectrumSpec,
         tally: FrameTally,
@@ -93,6 +94,7 @@ class FrameMeter:
         align: Align = "start",
         utc_ns: int | None = None,
         first_sample: int = 0,
+        frames: FrameSource | None = None,
     ) -> None:
         check_interval(interval_s, spec.win_length, spec.fs)
         self.spec, self.interval_s, self.align = spec, float(interval_s), align
@@ -106,10 +108,10 @@ class FrameMeter:
             first_sample=first_sample,
             utc_ns=utc_ns,
         )
-        self._stream = FrameStream(spec, NumpyEngine())
+        self._frames = frames or PowerFrames(spec)
         n_values = spec.n_signals * spec.n_bins
         n_group = max(1, min(_GROUP_FRAMES, _GROUP_VALUES // n_values))
-        self._group = np.empty((n_group, spec.n_signals, spec.n_bins), np.float32)
+        self._group = np.empty((n_group, spec.n_signals, spec.n_bins), self._frames.dtype)
         self._n_grouped = 0
         self._position = first_sample
         self._last_end: int | None = None
@@ -117,8 +119,13 @@ class FrameMeter:
         self._restarts = True
         self._follows_gap = False
 
+    @property
+    def message_quantities(self) -> tuple[NamedQuantity, ...]:
+        """The values of a message."""
+        return self.quantities
+
     def feed(
-        self, samples: ArrayLike, missing_samples: int = 0, utc_ns: int | None = None
+        self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
     ) -> list[IntervalRow]:
         """Measure the next samples.
 
@@ -126,8 +133,9 @@ class FrameMeter:
         ----------
         samples : (channels, n) or (n,) array_like
             Finite samples, floating-point [FS].
-        missing_samples : int
-            Samples that are missing before them. No frame spans them.
+        missing_samples : int or None
+            Samples that are missing before them; None if it is unknown how many. No frame spans
+            them.
         utc_ns : int, optional
             UTC of the first sample [ns]. Where it differs by more than 10 ms from the time by
             count, the next interval uses it.
@@ -145,7 +153,7 @@ class FrameMeter:
             If a sample is not finite.
         """
         given = checked_samples(samples, self.spec.channels, self._position)
-        rows = self._skip(missing_samples) if missing_samples > 0 else []
+        rows = [] if missing_samples == 0 else self._skip(missing_samples or 0)
         if utc_ns is not None:
             self._bounds.set_utc(self._position, utc_ns)
         elif self.align != "start" and not self._bounds.has_utc:
@@ -191,7 +199,8 @@ class FrameMeter:
             has_gap=self._follows_gap and index > begin,
             is_overloaded=np.zeros(self.spec.n_signals, np.bool_),
         )
-        self._restarts, self._follows_gap = True, False
+        self._restarts |= not self._frames.is_continuous
+        self._follows_gap = False
         self._tally.clear()
         return self._span
 
@@ -210,11 +219,11 @@ class FrameMeter:
         span.n_samples += block.n_samples
         is_full = (np.abs(samples) >= FULL_SCALE).any(axis=1)
         span.is_overloaded |= is_full.reshape(self.spec.n_signals, -1).any(axis=1)
-        for batch in self._stream.push(block):
-            span.n_frames += batch.n_frames
-            self._collect(batch.values)
+        for values in self._frames.push(block):
+            span.n_frames += len(values)
+            self._collect(values)
 
-    def _collect(self, values: Float32Array) -> None:
+    def _collect(self, values: NDArray[Any]) -> None:
         first = 0
         while first < len(values):
             n = min(len(values) - first, len(self._group) - self._n_grouped)

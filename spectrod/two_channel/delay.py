@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from spectrod.errors import ConfigError, InputError
 from spectrod.two_channel.samples import as_pair
@@ -84,6 +84,40 @@ def measure_delay(
     limit = len(x) // 2 if max_delay_s is None else _limit(max_delay_s, fs, len(x))
     nfft = 1 << (2 * len(x) - 1).bit_length()
     cross = np.fft.rfft(y, nfft) * np.fft.rfft(x, nfft).conj()
+    return delay_of_cross_spectrum(cross, fs, nfft, limit, band_hz)
+
+
+def delay_of_cross_spectrum(
+    cross: NDArray[np.complex128],
+    fs: float,
+    nfft: int,
+    max_samples: int,
+    band_hz: tuple[float, float] | None = None,
+) -> Delay:
+    """Measure the delay of a response by GCC-PHAT of a cross spectrum.
+
+    Parameters
+    ----------
+    cross : (nfft // 2 + 1,) complex128
+        Of one frame or averaged, conj(X) Y in any unit.
+    fs : float
+        Sample rate [Hz].
+    nfft : int
+        Transform length; the correlation is circular in it.
+    max_samples : int
+        Largest delay of either sign, below nfft / 2 [samples].
+    band_hz : tuple of float, optional
+        See ``measure_delay``.
+
+    Returns
+    -------
+    delay : Delay
+
+    Raises
+    ------
+    InputError
+        If no frequency has power in both channels.
+    """
     size = np.abs(cross)
     chosen = size > _ENERGY_MIN**2 * size.max()
     chosen[0] = False
@@ -95,7 +129,7 @@ def measure_delay(
     phase = np.divide(cross, size, out=np.zeros_like(cross), where=chosen)
     n_fine = _UPSAMPLING * nfft
     correlation = np.fft.irfft(phase, n_fine) * n_fine / (2.0 * np.count_nonzero(chosen))
-    reach = _UPSAMPLING * limit + 1
+    reach = _UPSAMPLING * max_samples + 1
     lags = np.concatenate([correlation[-reach:], correlation[: reach + 1]])
     offset, peak = _parabola(lags)
     samples = (offset - reach) / _UPSAMPLING

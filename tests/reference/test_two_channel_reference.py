@@ -5,9 +5,11 @@ import pytest
 from scipy import signal
 
 from spectrod.errors import ConfigError, InputError
+from spectrod.two_channel.cross_sums import CrossSums
 from spectrod.two_channel.delay import measure_delay
 from spectrod.two_channel.sweep import Sweep
 from spectrod.two_channel.transfer import TransferMeter, measure_transfer
+from spectrod.types import SpectrumSpec
 
 FS = 8000.0
 
@@ -131,6 +133,39 @@ def test_bias_of_partly_related_channels():
         bias.append((1 - true) ** 2 * (1 + 2 * true / 8) / 8)
     assert np.mean(found) - true == pytest.approx(np.mean(bias), abs=0.006)
     assert one.coherence_bias.shape == one.coherence.shape
+
+
+def test_exponential_average_of_several_responses():
+    """Each response has the weighted means of its frames, for any groups of frames."""
+    rng = np.random.default_rng(12)
+    spec = SpectrumSpec(FS, 3, win_length=64, hop=32)
+    spectra = rng.standard_normal((7, 3, 33)) + 1j * rng.standard_normal((7, 3, 33))
+    sums = CrossSums(spec, decay=0.8)
+    for first, stop in ((0, 1), (1, 5), (5, 7)):
+        sums.add(spectra[first:stop])
+    weights = 0.8 ** np.arange(6, -1, -1.0)
+    for k in (0, 1):
+        found = sums.result(k)
+        x, y = spectra[:, 0], spectra[:, 1 + k]
+        gxy = np.average(x.conj() * y, axis=0, weights=weights)
+        gxx, gyy = (np.average(np.abs(one) ** 2, axis=0, weights=weights) for one in (x, y))
+        np.testing.assert_allclose(found.h1, gxy / gxx, rtol=1e-12)
+        np.testing.assert_allclose(found.coherence, np.abs(gxy) ** 2 / gxx / gyy, rtol=1e-12)
+        assert found.n_frames == 7
+
+
+def test_mean_coherence_of_a_band():
+    """Half of the response's power is the reference's above 1 kHz, and none below."""
+    rng = np.random.default_rng(13)
+    high = signal.butter(8, 1000.0, "highpass", fs=FS, output="sos")
+    x, noise = rng.standard_normal((2, 200_000))
+    y = signal.sosfilt(high, x) + noise
+    found = measure_transfer(x, y, FS, win_length=256)
+    assert found.mean_coherence((1200.0, 3900.0)) == pytest.approx(0.5, abs=0.01)
+    assert found.mean_coherence((100.0, 800.0)) == pytest.approx(0.0, abs=0.01)
+    assert found.mean_coherence() == pytest.approx(0.75 / 1.75, abs=0.02)
+    with pytest.raises(ConfigError, match=r"band_hz=\(1.5, 2\): has no bin"):
+        found.mean_coherence((1.5, 2.0))
 
 
 def test_silence_has_no_coherence():
