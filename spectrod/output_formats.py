@@ -9,13 +9,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Final, Literal
 
 from spectrod.errors import ConfigError
 from spectrod.suggestions import did_you_mean
 
-Content = Literal["picture", "rows", "samples"]
+Content = Literal["picture", "rows", "samples", "values"]
 
 PART_SUFFIX: Final = ".part"
 """Added to the name of a file until it is finished."""
@@ -35,7 +34,7 @@ class OutputFormat:
     ----------
     suffix : str
         Suffix of its files, in lower case.
-    content : {"picture", "rows", "samples"}
+    content : {"picture", "rows", "samples", "values"}
         Content of its files.
     writer : str
         Entry point that starts a file: of pictures called with path and ``Plan``, of rows with
@@ -55,8 +54,9 @@ class OutputFormat:
     is_of_daemon : bool
         Whether a running daemon records it on request.
     recovery : str
-        Entry point that completes an unfinished file, called with its path and ``Directory``. It
-        returns an object with a ``summary``. The daemon records only such formats continuously.
+        Entry point that completes an unfinished file, or removes one that has nothing in it, called
+        with its path and ``Directory``. It returns an object with a ``summary``. The
+        daemon records only such formats continuously.
     origin : str
         Entry point that reads the ``Origin`` of a file by its descriptor; given with ``recovery``.
     sound_file : str
@@ -126,7 +126,7 @@ FORMATS: tuple[OutputFormat, ...] = (
         "samples",
         f"{_SOUND}.writer:make_sound",
         is_of_daemon=True,
-        recovery=f"{_SOUND}.recovery:recover",
+        recovery=f"{_SOUND}.recovery:recover_or_remove",
         origin=f"{_ORIGIN}:of_wav",
         sound_file=f"{_SOUND}.wav:WavFile",
         subtypes=("f32", "s16", "s24", "s32"),
@@ -136,7 +136,7 @@ FORMATS: tuple[OutputFormat, ...] = (
         "samples",
         f"{_SOUND}.writer:make_sound",
         is_of_daemon=True,
-        recovery=f"{_SOUND}.recovery:recover",
+        recovery=f"{_SOUND}.recovery:recover_or_remove",
         origin=f"{_ORIGIN}:of_flac",
         sound_file=f"{_SOUND}.flac:FlacFile",
         subtypes=("s24", "s16"),
@@ -150,6 +150,25 @@ FORMATS: tuple[OutputFormat, ...] = (
         subtypes=("f32", "s16", "s32"),
     ),
 )
+
+
+VALUE_FORMATS: tuple[OutputFormat, ...] = (
+    OutputFormat(
+        ".csv",
+        "values",
+        "spectrod.formats.levels.recorded:ValueFileWriter",
+        recovery="spectrod.formats.levels.recorded:recover",
+        origin=f"{_ORIGIN}:of_values",
+    ),
+    OutputFormat(
+        ".nc",
+        "values",
+        "spectrod.formats.levels.recorded:ValueFileWriter",
+        recovery="spectrod.formats.levels.recorded:recover",
+        origin=f"{_ORIGIN}:of_values",
+    ),
+)
+"""Formats of named values that the daemon records; spectra may have one of the same suffix."""
 
 
 def load(entry_point: str) -> Any:
@@ -175,7 +194,8 @@ def format_of(path: str | os.PathLike[str]) -> OutputFormat:
     ConfigError
         If its suffix is unknown; the text lists the known ones.
     """
-    suffix = Path(path).suffix
+    # Called many times for each of many files, and a path object takes ten times as long.
+    suffix = os.path.splitext(path)[1]  # noqa: PTH122
     found = format_named(suffix)
     if found is None:
         known = suffixes()
@@ -191,7 +211,16 @@ def suffixes(wanted: Callable[[OutputFormat], object] = lambda _: True) -> list[
 
 def continuous(content: Content | None = None) -> list[str]:
     """Return the suffixes that the daemon records continuously, optionally of one content."""
-    return suffixes(lambda one: one.recovery and content in (None, one.content))
+    return [one.suffix for one in _recorded() if content in (None, one.content)]
+
+
+def recorded_format(suffix: str) -> OutputFormat:
+    """Return the format that the daemon records continuously under a suffix of ``continuous``."""
+    return next(one for one in _recorded() if one.suffix == suffix)
+
+
+def _recorded() -> list[OutputFormat]:
+    return [one for one in (*FORMATS, *VALUE_FORMATS) if one.recovery]
 
 
 def readable_suffixes() -> list[str]:

@@ -13,18 +13,26 @@ from spectrod.errors import SpectrodError, StorageError
 from spectrod.events import EventLog
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory
+from spectrod.formats.levels.description import LevelDescription
+from spectrod.formats.levels.recorded import RecordedBy
 from spectrod.formats.sound import SoundOptions
 from spectrod.names import name_channels
-from spectrod.output_formats import PART_SUFFIX, format_of, load
+from spectrod.output_formats import PART_SUFFIX, load, recorded_format
 from spectrod.recording.clock import Clock
 from spectrod.recording.expected_size import space_text
-from spectrod.recording.outputs import PyramidOutputs, SegmentOutputs, SoundOutputs
+from spectrod.recording.outputs import (
+    PyramidOutputs,
+    SegmentOutputs,
+    SoundOutputs,
+    ValueOutputs,
+)
 from spectrod.recording.ownership import Owner
 from spectrod.recording.preroll_buffer import PrerollBuffer
 from spectrod.recording.recording_folder import RecordingFolder
 from spectrod.recording.reporter import Reporter
 from spectrod.recording.retrying_writer import RetryingWriter
 from spectrod.recording.triggers import Triggers
+from spectrod.recording.value_rows import ValueRow
 from spectrod.settings import RecordingConfig, SourceTable
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.units import NS_PER_S
@@ -57,6 +65,8 @@ class Recorded:
         Returns the present settings of the source and its analyses, as built-in types.
     spec : SpectrumSpec, optional
         The recorded rows at the start, from which the needed space follows.
+    values : LevelDescription, optional
+        The recorded rows, if they are of named values.
     """
 
     source: str
@@ -65,6 +75,7 @@ class Recorded:
     software: str
     settings: Callable[[], dict[str, Any]]
     spec: SpectrumSpec | None = None
+    values: LevelDescription | None = None
 
     def describe(
         self, spec: SpectrumSpec, attributes: dict[str, str] | None = None, recording: str = ""
@@ -93,7 +104,9 @@ class Described(Protocol):
         """The source and its analyses."""
 
 
-def recorded_of(runner: Described, spec: SpectrumSpec) -> Recorded:
+def recorded_of(
+    runner: Described, spec: SpectrumSpec, values: LevelDescription | None = None
+) -> Recorded:
     """Return the description of a source, with the sample rate and channels of a spec."""
     return Recorded(
         runner.name,
@@ -102,6 +115,7 @@ def recorded_of(runner: Described, spec: SpectrumSpec) -> Recorded:
         f"spectrod {spectrod.__version__}",
         lambda: dict(msgspec.to_builtins(runner.table)),
         spec,
+        values,
     )
 
 
@@ -150,11 +164,17 @@ class ConfiguredRecording:
         self.triggers = Triggers(config.pre_roll_s, config.post_roll_s, latency_s)
         owner = Owner(config.name, recorded.source, config.file_stem)
         self._folder = RecordingFolder(folder, config, owner, self._clock, base)
-        self._rows = self._row_writer() if config.spectra else None
+        self._rows: RetryingWriter[SpectrumBatch] | None = None
+        self._values: RetryingWriter[ValueRow] | None = None
+        if config.spectra and recorded.values:
+            self._values = self._value_writer()
+        elif config.spectra:
+            self._rows = self._row_writer()
         self._samples = self._sample_writer() if config.samples else None
         self._pyramids: PyramidOutputs | None = None
         self._pyramid = self._pyramid_writer() if config.pyramid else None
-        self._writers = tuple(one for one in (self._rows, self._samples, self._pyramid) if one)
+        several = self._rows, self._values, self._samples, self._pyramid
+        self._writers = tuple(one for one in several if one)
         self._has_room = True
         self._free_bytes: int | None = None
         self._last_byte_utc_ns: int | None = None
@@ -167,6 +187,14 @@ class ConfiguredRecording:
 
     def _row_writer(self) -> RetryingWriter[SpectrumBatch]:
         outputs = SegmentOutputs(self._describe, self.config.fsync_s)
+        writer = RetryingWriter(self.config, outputs, self._folder, self._reporter, self._clock)
+        if self.config.triggers:
+            writer.preroll = PrerollBuffer(self.triggers, HELD_MAX_BYTES)
+        return writer
+
+    def _value_writer(self) -> RetryingWriter[ValueRow]:
+        by = RecordedBy(self.config.name, self._recorded.source, self.config.attributes)
+        outputs = ValueOutputs(f".{self.config.values}", by)
         writer = RetryingWriter(self.config, outputs, self._folder, self._reporter, self._clock)
         if self.config.triggers:
             writer.preroll = PrerollBuffer(self.triggers, HELD_MAX_BYTES)
@@ -201,7 +229,7 @@ class ConfiguredRecording:
         self._recover_all()
         self.tick()
         spec = self._recorded.spec
-        space = f"; {space_text(self.config, spec)}" if spec else ""
+        space = f"; {space_text(self.config, spec, self._recorded.values)}" if spec else ""
         self._reporter.report("record.begun", f"into {self._folder.path}{space}")
 
     def _recover_all(self) -> None:
@@ -248,6 +276,11 @@ class ConfiguredRecording:
         for writer in (self._rows, self._pyramid):
             if writer and batch.n_frames:
                 writer.take(batch)
+
+    def take_values(self, row: ValueRow) -> None:
+        """Write a row of named values."""
+        if self._values:
+            self._values.take(row)
 
     def take_block(self, block: Block) -> None:
         """Write samples."""
@@ -311,8 +344,8 @@ class ConfiguredRecording:
 
     def _summary(self) -> str:
         parts = []
-        if self._rows:
-            parts.append(f"{self._rows.written} rows")
+        if rows := self._rows or self._values:
+            parts.append(f"{rows.written} rows")
         if self._samples:
             parts.append(f"{self._samples.written} samples")
         return f"{', '.join(parts) or 'nothing'} written"
@@ -355,7 +388,7 @@ class ConfiguredRecording:
         return sum(writer.n_bytes + writer.open_bytes for writer in self._writers)
 
     def _look_at_prerolls(self) -> None:
-        prerolls = (self._rows and self._rows.preroll, self._samples and self._samples.preroll)
+        prerolls = [writer.preroll for writer in self._writers]
         if not self._is_short and any(preroll and preroll.short_by for preroll in prerolls):
             self._is_short = True
             roll_s = self.config.pre_roll_s
@@ -397,7 +430,7 @@ class ConfiguredRecording:
 
     def facts(self) -> dict[str, Any]:
         """Return the status in built-in types; any thread."""
-        rows, samples = self._rows, self._samples
+        rows, samples = self._rows or self._values, self._samples
         errors = [writer.error for writer in self._writers if writer.error]
         if self._tidy_error:
             errors.append(self._tidy_error)
@@ -442,4 +475,4 @@ def _first_of(names: list[str]) -> str:
 
 def _recover(part: Path, folder: Directory | None) -> str:
     """Recover an unfinished file; return a text on what was kept and cut."""
-    return str(load(format_of(part.with_suffix("")).recovery)(part, folder).summary)
+    return str(load(recorded_format(part.with_suffix("").suffix).recovery)(part, folder).summary)

@@ -1,4 +1,4 @@
-"""Factories of a configured recording's files: segments, sound files, pyramids."""
+"""Factories of a configured recording's files: segments, values, sound files, pyramids."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,11 +7,14 @@ from typing import Generic, Protocol, TypeVar
 from spectrod.errors import ConfigError, storage_error
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory
+from spectrod.formats.levels.description import LevelDescription
+from spectrod.formats.levels.recorded import RecordedBy, ValueFileWriter
 from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
 from spectrod.formats.segment.writer import SegmentWriter
 from spectrod.formats.sound import SoundOptions, SoundWriter
 from spectrod.recording.recording_folder import RecordingFolder
 from spectrod.recording.rotating_writer import Output
+from spectrod.recording.value_rows import ValueRow
 from spectrod.types import Block, SpectrumBatch
 from spectrod.units import NS_PER_S
 
@@ -108,6 +111,13 @@ def segment_output(writer: SegmentWriter) -> WriterOutput[SpectrumBatch]:
     return WriterOutput(writer, writer.submit, lambda batch: batch.spec == spec)
 
 
+def value_output(writer: ValueFileWriter, about: LevelDescription) -> WriterOutput[ValueRow]:
+    """Return a file of named values as an ``Output``; it holds rows of one product."""
+    return WriterOutput(
+        writer, lambda chunk: writer.submit(chunk.row), lambda chunk: chunk.about is about
+    )
+
+
 def sound_output(writer: SoundWriter) -> WriterOutput[Block]:
     """Return a sound file as an ``Output``."""
     return WriterOutput(
@@ -146,6 +156,28 @@ class SegmentOutputs:
         part = folder.new_file(stem, ".spd")
         self._last = SegmentWriter(part, description, self._fsync_s, place)
         return segment_output(self._last)
+
+
+class ValueOutputs:
+    """Makes files of named values.
+
+    Parameters
+    ----------
+    suffix : str
+        Suffix of one of ``VALUE_FORMATS``.
+    by : RecordedBy
+        What writes them.
+    """
+
+    unit = ValueRow.unit
+
+    def __init__(self, suffix: str, by: RecordedBy) -> None:
+        self._suffix, self._by = suffix, by
+
+    def open(self, folder: RecordingFolder, stem: str, piece: ValueRow) -> Output[ValueRow]:
+        """Start a file with this first chunk."""
+        part = folder.new_file(stem, self._suffix)
+        return value_output(ValueFileWriter(part, piece.about, self._by), piece.about)
 
 
 class SoundOutputs:

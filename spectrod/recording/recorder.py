@@ -7,9 +7,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from spectrod.backoff import Backoff
+from spectrod.formats.levels.description import LevelDescription
+from spectrod.interval_values import IntervalRow
 from spectrod.recording.chunk_queue import ChunkQueue
 from spectrod.recording.configured import ConfiguredRecording
 from spectrod.recording.triggers import LevelTrigger
+from spectrod.recording.value_rows import ValueRow
 from spectrod.types import Block, SpectrumBatch
 from spectrod.worker import Worker
 
@@ -56,7 +59,7 @@ class Recorder:
     ) -> None:
         self._make, self._recording, self._checked = make, make(), checked
         config = self._recording.config
-        self._rows = ChunkQueue[SpectrumBatch](QUEUE_MAX_BYTES)
+        self._rows = ChunkQueue[SpectrumBatch | ValueRow](QUEUE_MAX_BYTES)
         self._samples = ChunkQueue[Block](QUEUE_MAX_BYTES)
         self._wants_samples = bool(config.samples)
         self._kinds = frozenset(config.triggers) - {*config.named_triggers}
@@ -101,6 +104,11 @@ class Recorder:
     def submit(self, batch: SpectrumBatch) -> None:
         """Queue a batch; called by the analysis thread."""
         self._rows.put(batch)
+        self._wake.set()
+
+    def take_row(self, row: IntervalRow, about: LevelDescription) -> None:
+        """Queue a row of named values; called by the analysis thread."""
+        self._rows.put(ValueRow(row, about))
         self._wake.set()
 
     def take(self, block: Block) -> None:
@@ -192,6 +200,8 @@ class Recorder:
             if block is not None:
                 self._recording.take_block(block)
         for _ in range(len(self._rows)):
-            batch = self._rows.take()
-            if batch is not None:
-                self._recording.take_batch(batch)
+            rows = self._rows.take()
+            if isinstance(rows, ValueRow):
+                self._recording.take_values(rows)
+            elif rows is not None:
+                self._recording.take_batch(rows)

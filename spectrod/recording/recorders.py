@@ -11,6 +11,8 @@ from typing import Any, Final, Protocol
 
 from spectrod.errors import NotFoundError, SpectrodError, UnavailableError
 from spectrod.events import EventLog
+from spectrod.formats.levels.description import LevelDescription
+from spectrod.interval_values import IntervalRow
 from spectrod.pipeline import Pipeline
 from spectrod.recording.configured import ConfiguredRecording, Described, recorded_of
 from spectrod.recording.recorder import Recorder
@@ -38,11 +40,43 @@ class Recordable(Described, Protocol):
         """The source's pipeline; None until the source was opened for the first time."""
 
     @property
+    def meters(self) -> Sequence["ValueProduct"]:
+        """The source's products of named values; empty until the source was opened."""
+
+    @property
     def triggers(self) -> "TriggerSource":
         """The source's triggers of spectra."""
 
     def checked(self) -> tuple[tuple[str, ...], int]:
         """Return the present faults of the samples, and the number of clipped samples so far."""
+
+
+class RowTaker(Protocol):
+    """Takes rows of named values."""
+
+    def take_row(self, row: IntervalRow, about: LevelDescription) -> None:
+        """Take a row; called by the analysis thread, so it must not block."""
+
+
+class ValueProduct(Protocol):
+    """A product of named values; see ``live_meters.LiveMeter``."""
+
+    @property
+    def name(self) -> str:
+        """Name of the product."""
+
+    @property
+    def about(self) -> LevelDescription:
+        """Description of its rows."""
+
+    def attach(self, taker: RowTaker) -> None:
+        """Pass on rows, from the next block on, until ``detach``; any thread."""
+
+    def detach(self, taker: RowTaker) -> None:
+        """Pass on no more rows; one may still be on its way. Any thread."""
+
+    def end(self, taker: RowTaker) -> None:
+        """Detach, and pass on the row of the unfinished interval; no samples may follow."""
 
 
 class EventTaker(Protocol):
@@ -71,6 +105,12 @@ class _Desired:
     pipeline: Pipeline
     spec: SpectrumSpec
     latency_s: float
+    values: ValueProduct | None = None
+
+    @property
+    def product(self) -> str:
+        """Name of the recorded product."""
+        return self.values.name if self.values else self.spec.product
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +122,13 @@ class _Running:
     pipeline: Pipeline
     product: str
     latency_s: float
+    values: ValueProduct | None
     recorder: Recorder
 
     def attach(self, on_failure: Callable[[SpectrodError], None]) -> None:
-        if self.recorder.needs_rows:
+        if self.recorder.needs_rows and self.values:
+            self.values.attach(self.recorder)
+        elif self.recorder.needs_rows:
             self.pipeline.attach(self.recorder, self.product, on_failure)
         if self.recorder.needs_samples:
             self.pipeline.tap(self.recorder, on_failure)
@@ -95,6 +138,9 @@ class _Running:
     def detach(self) -> None:
         if self.config.named_triggers:
             self.runner.triggers.detach(self.recorder)
+        if self.values:
+            has_ended = self.pipeline.finished or self.values not in self.runner.meters
+            (self.values.end if has_ended else self.values.detach)(self.recorder)
         self.pipeline.detach(self.recorder)
         self.pipeline.untap(self.recorder)
 
@@ -155,7 +201,8 @@ class Recorders:
 
     def _make(self, desired: _Desired) -> _Running:
         config, runner, spec = desired.config, desired.runner, desired.spec
-        recorded = recorded_of(runner, spec)
+        values = desired.values
+        recorded = recorded_of(runner, spec, values.about if values else None)
         base = Path(config.folder) if config.folder else self._folder
         # The configuration has checked all names except that of a single unnamed source.
         check_folder_names("sources", [runner.name])
@@ -171,7 +218,13 @@ class Recorders:
         )
         recorder = Recorder(make, spec.fs, runner.checked)
         running = _Running(
-            config, runner, desired.pipeline, spec.product, desired.latency_s, recorder
+            config,
+            runner,
+            desired.pipeline,
+            desired.product,
+            desired.latency_s,
+            values,
+            recorder,
         )
         running.attach(_failure_reporter(config.name, runner.name))
         recorder.start()
@@ -251,9 +304,13 @@ def _find(config: RecordingConfig, runner: Recordable) -> _Desired:
         raise UnavailableError("the source waits for its device")
     if pipeline.finished:
         raise UnavailableError("the source has ended")
+    latency_s = _latency_s(config, runner, pipeline)
     for spec in pipeline.coming_specs:
         if config.product in ("", spec.product):
-            return _Desired(config, runner, pipeline, spec, _latency_s(config, runner, pipeline))
+            return _Desired(config, runner, pipeline, spec, latency_s)
+    for values in runner.meters:
+        if config.product == values.name:
+            return _Desired(config, runner, pipeline, pipeline.spec, latency_s, values)
     raise UnavailableError(f"product={config.product!r}: the source has no such product")
 
 
@@ -273,8 +330,10 @@ def _latency_s(config: RecordingConfig, runner: Recordable, pipeline: Pipeline) 
 def _is_unchanged(running: _Running, desired: _Desired | None) -> bool:
     if desired is None or running.pipeline is not desired.pipeline:
         return False
+    if running.values is not desired.values:
+        return False
     before = running.config, running.product, running.latency_s
-    return before == (desired.config, desired.spec.product, desired.latency_s)
+    return before == (desired.config, desired.product, desired.latency_s)
 
 
 def _waiting(config: RecordingConfig, source: str, error: str) -> dict[str, Any]:

@@ -541,6 +541,24 @@ def test_a_killed_daemons_file_is_recovered_at_the_next_start(machine):
     assert "x.flac.part: is left unchanged" in left
 
 
+@pytest.mark.parametrize(("suffix", "n_bytes"), [("flac", None), ("wav", 4096), ("wav", 4097)])
+def test_sound_that_a_kill_ended_before_its_first_sample_is_removed(machine, suffix, n_bytes):
+    """A file without a whole block or sample is removed at the next start, with one event."""
+    site = machine(samples=suffix)
+    site.play(3.0)  # less than a FLAC block
+    (part,) = site.folder.glob(f"*.{suffix}.part")
+    content = part.read_bytes()[:n_bytes]
+    site.recording.finish()
+    for one in site.folder.iterdir():
+        one.unlink()
+    part.write_bytes(content)
+    site.begin()
+    assert list(site.folder.iterdir()) == []
+    (text,) = site.reported("record.recovered")
+    what = f"without a sample in its {len(content)} bytes, it was removed"
+    assert text == f"night: {part.name}: was not finished; {what}"
+
+
 def test_recovery_ignores_pipes_and_links(machine, tmp_path):
     """Recovery ignores pipes, which block, and links, which lead to another user's file."""
     site = machine()

@@ -20,39 +20,53 @@ class LevelCsvWriter(LevelWriter):
     """
 
     def _open(self, part: Path) -> None:
-        about = self.description
-        if about.spectra:
-            raise ConfigError(
-                f"{self.path}: {about.spectra[0]} has a value for each bin: must be .nc or .h5"
-            )
+        header = header_text(self.path, self.description)
         self._file = self._stack.enter_context(closing(part.open("x", encoding="utf-8")))
-        for name, value in about.attributes().items():
-            self._file.write(f"# {name}: {json.dumps(value)}\n")
-        units = {one.name: about.unit(one) for one in (*about.quantities, *about.bands.quantities)}
-        self._file.write(f"# units: {json.dumps(units)}\n")
-        if about.bands.filters:
-            bands = {
-                one.name: [one.lower_hz, one.centre_hz, one.upper_hz] for one in about.bands.filters
-            }
-            self._file.write(f"# bands_lower_centre_upper_hz: {json.dumps(bands)}\n")
-        self._file.write(",".join(column_names(about)) + "\n")
+        self._file.write(header)
 
     def _write(self, row: IntervalRow) -> None:
-        about = self.description
-        if row.begin_utc_ns is not None and about.has_utc:
-            begin = iso_time(row.begin_utc_ns)
-        else:
-            begin = elapsed_time(round(row.first_sample * NS_PER_S / about.fs))
-        cells = [begin, repr(row.duration_s), *("|".join(flag_names(int(f))) for f in row.flags)]
-        for quantity, values in zip(about.quantities, row.values.tolist(), strict=True):
-            cells += map(repr, values[:1] if quantity.is_of_all_channels else values)
-        if isinstance(row, LevelRow):
-            cells += map(repr, row.band_values.ravel().tolist())
-        self._file.write(",".join(cells) + "\n")
+        self._file.write(row_text(self.description, row))
         self._file.flush()
 
     def _close(self) -> None:
         self._file.flush()
+
+
+def header_text(path: Path, about: LevelDescription) -> str:
+    """Return the lines before the first row.
+
+    Raises
+    ------
+    ConfigError
+        If the rows have values of bins.
+    """
+    if about.spectra:
+        raise ConfigError(
+            f"{path}: {about.spectra[0]} has a value for each bin: must be .nc or .h5"
+        )
+    lines = [f"# {name}: {json.dumps(value)}" for name, value in about.attributes().items()]
+    units = {one.name: about.unit(one) for one in (*about.quantities, *about.bands.quantities)}
+    lines.append(f"# units: {json.dumps(units)}")
+    if about.bands.filters:
+        bands = {
+            one.name: [one.lower_hz, one.centre_hz, one.upper_hz] for one in about.bands.filters
+        }
+        lines.append(f"# bands_lower_centre_upper_hz: {json.dumps(bands)}")
+    return "\n".join((*lines, ",".join(column_names(about)))) + "\n"
+
+
+def row_text(about: LevelDescription, row: IntervalRow) -> str:
+    """Return the line of a row, with its end."""
+    if row.begin_utc_ns is not None and about.has_utc:
+        begin = iso_time(row.begin_utc_ns)
+    else:
+        begin = elapsed_time(round(row.first_sample * NS_PER_S / about.fs))
+    cells = [begin, repr(row.duration_s), *("|".join(flag_names(int(f))) for f in row.flags)]
+    for quantity, values in zip(about.quantities, row.values.tolist(), strict=True):
+        cells += map(repr, values[:1] if quantity.is_of_all_channels else values)
+    if isinstance(row, LevelRow):
+        cells += map(repr, row.band_values.ravel().tolist())
+    return ",".join(cells) + "\n"
 
 
 def column_names(about: LevelDescription) -> list[str]:

@@ -51,6 +51,8 @@ class LevelDescription:
         Further attributes, such as those of the frames.
     spectra : tuple of str
         Names of values of bins that rows have, in their ``tables``; empty without.
+    spectra_units : tuple of str
+        Unit of each of these values.
     frequencies : (n_bins,) float64
         Frequency of each bin [Hz].
     bands : BandLevels
@@ -71,6 +73,7 @@ class LevelDescription:
     title: str = "Sound levels"
     extra: dict[str, str | float] = field(default_factory=dict)
     spectra: tuple[str, ...] = ()
+    spectra_units: tuple[str, ...] = ()
     frequencies: Float64Array = field(default_factory=lambda: np.empty(0))
     bands: BandLevels = NO_BANDS
 

@@ -22,6 +22,8 @@ _CHUNK_VALUES = 1 << 20
 """Largest number of rows, and of their values of bins, that are written at a time."""
 _MEASURED = {"coverage_content_type": "physicalMeasurement"}
 _QUALITY = {"coverage_content_type": "qualityInformation"}
+_CF_UNITS = {"deg": "degree"}
+"""Units of values of bins that UDUNITS knows, all others are 1: ``spectrod_unit`` has them."""
 
 
 class LevelNetcdfWriter(LevelWriter):
@@ -132,12 +134,13 @@ def _spectra(about: LevelDescription) -> list[Variable]:
             "<f8",
             {
                 "long_name": f"spectral {name}",
-                "units": "1",
+                "units": _CF_UNITS.get(unit, "1"),
+                "spectrod_unit": unit,
                 "coordinates": "channel_name",
                 **_MEASURED,
             },
         )
-        for name in about.spectra
+        for name, unit in zip(about.spectra, about.spectra_units, strict=True)
     ]
     return [axis, *rows]
 

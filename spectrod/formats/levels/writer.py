@@ -33,6 +33,8 @@ class LevelWriter(ABC):
         Path of the file, in an existing folder. An existing file is replaced at the end.
     description : LevelDescription
         Description of all rows.
+    part : Path, optional
+        A new file to write to, which the caller gives its name or removes.
 
     Raises
     ------
@@ -42,13 +44,14 @@ class LevelWriter(ABC):
         If the format needs a package that is not installed.
     """
 
-    def __init__(self, path: Path, description: LevelDescription) -> None:
+    def __init__(self, path: Path, description: LevelDescription, part: Path | None = None) -> None:
         self.path, self.description = path, description
         self._n_rows = 0
         self._stack = ExitStack()
-        check_writable(path)
+        if part is None:
+            check_writable(path)
         with self._discarded_if_it_fails():
-            self._open(self._stack.enter_context(whole_file(path)))
+            self._open(part or self._stack.enter_context(whole_file(path)))
 
     def submit(self, row: IntervalRow) -> None:
         """Write a row; raises StorageError, and leaves no file then."""

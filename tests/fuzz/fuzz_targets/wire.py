@@ -12,9 +12,19 @@ from mutation import havoc, mutate_json
 
 from spectrod.client.rpc_codec import decode_reply, messages_of
 from spectrod.errors import SpectrodError, WireError
-from spectrod.wire.headers import LevelsHeader, TonesHeader
+from spectrod.wire.headers import LevelsHeader, TonesHeader, TransferHeader
 from spectrod.wire.requests import METHODS, Reply, read_request
-from spectrod.wire.schema import Frame, IntervalFrame, LevelsFrame, Meta, TonesFrame, decode, encode
+from spectrod.wire.schema import (
+    BinsFrame,
+    Frame,
+    IntervalFrame,
+    LevelsFrame,
+    Meta,
+    TonesFrame,
+    TransferFrame,
+    decode,
+    encode,
+)
 
 _GOLDEN = Path(__file__).parents[2] / "data"
 _SEPARATOR = b"\xff"
@@ -48,6 +58,8 @@ def _check_parts(parts: Sequence[bytes]) -> None:
         _ = message.f, message.source, message.channel
     elif isinstance(message, IntervalFrame):
         _ = [message[name] for name in message.header.quantities], message.channel
+        if isinstance(message, BinsFrame):
+            _ = [message.spectrum(name) for name in message.header.spectra], message.f
         if isinstance(message, TonesFrame):
             _ = [message.column(name) for name in message.header.columns]
     elif isinstance(message, Meta):
@@ -88,7 +100,7 @@ def message_seeds() -> list[bytes]:
             if golden["payload_hex"] is not None:
                 parts.append(bytes.fromhex(golden["payload_hex"] + golden.get("edges_hex", "")))
             made.append(_SEPARATOR.join(parts))
-    return [*made, _SEPARATOR.join(_levels()), _tones()]
+    return [*made, _SEPARATOR.join(_levels()), _tones(), _transfer()]
 
 
 def _levels() -> list[bytes]:
@@ -141,6 +153,41 @@ def _tones() -> bytes:
     )
     frame = TonesFrame(
         "tones/mic/0/hum/", header, np.array([61.5]), tracks=np.array([[7.0, 440.5]])
+    )
+    topic, encoded, *payloads = encode(frame)
+    return _SEPARATOR.join([topic, encoded, b"".join(payloads)])
+
+
+def _transfer() -> bytes:
+    """Make a message of a transfer function, with values of two bins."""
+    header = TransferHeader(
+        seq=3,
+        epoch=7,
+        t_utc_ns=1_700_000_000_000_000_000,
+        t_mono_ns=1000,
+        sample_index=24_000,
+        fs=8000.0,
+        interval_s=1.0,
+        n_samples=8000,
+        due_samples=8000,
+        quantities=("delay",),
+        units=("s",),
+        shape=(1,),
+        ref="0 dBFS = full-scale sine",
+        window="hann",
+        win_length=512,
+        nfft=512,
+        hop=256,
+        n_frames=30,
+        band_hz=(0.0, 31.25),
+        reference="0",
+        spectra=("coherence",),
+        spectra_units=("1",),
+        first_bin=1,
+        n_bins=2,
+    )
+    frame = TransferFrame(
+        "transfer/mic/1/room/", header, np.array([0.01]), spectra=np.array([[0.5, 0.75]])
     )
     topic, encoded, *payloads = encode(frame)
     return _SEPARATOR.join([topic, encoded, b"".join(payloads)])
