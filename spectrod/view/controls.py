@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from spectrod.ballistics import HOLD_FOREVER, Ballistics
 from spectrod.errors import ConfigError
 from spectrod.units import FLOOR_DBFS, Float64Array
 from spectrod.view.axes import ALL, LevelRange, Span, level_range
@@ -23,8 +24,8 @@ HELP: Final = (
     ("o", "overlay all channels"),
     ("p", "next product"),
     ("b", "bars or line"),
-    ("m, n, v", "hold max, min, mean"),
-    ("c", "clear holds"),
+    ("m, n, v", "max hold, min hold, average"),
+    ("c", "reset holds"),
     ("l", "list of peaks"),
     ("f", "next frequency axis"),
     ("+, -", "zoom frequencies in or out"),
@@ -36,7 +37,7 @@ HELP: Final = (
     ("g", "waterfall of pixels or characters"),
     ("space", "pause or resume"),
     ("r", "reset levels, frequencies and peaks"),
-    ("Ctrl-L", "draw the picture again"),
+    ("Ctrl-L", "redraw"),
     ("?", "show or hide this help"),
 )
 """Keys and their functions."""
@@ -69,6 +70,8 @@ class Look:
         Scale of the frequencies of a one-sided spectrum.
     holds : frozenset of HoldKind
         Holds that are shown.
+    ballistics : Ballistics
+        How they decay; constant.
     is_line, is_overlaid, is_listing, is_pixels : bool
         Whether the spectrum is a line instead of bars, all channels are shown, peaks are listed,
         and the waterfall is of pixels where the terminal shows them.
@@ -83,6 +86,7 @@ class Look:
     span: Span = ALL
     axis: AxisKind = "log"
     holds: frozenset[HoldKind] = frozenset()
+    ballistics: Ballistics = HOLD_FOREVER
     is_line: bool = False
     is_overlaid: bool = False
     is_listing: bool = False

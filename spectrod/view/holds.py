@@ -1,10 +1,10 @@
-"""Holds: the highest, lowest and mean level of each bin since a reset."""
+"""Holds: the highest, lowest and average level of each bin."""
 
-from collections.abc import Callable, Mapping
 from typing import Literal, get_args
 
 import numpy as np
 
+from spectrod.ballistics import HOLD_FOREVER, Ballistics, DecayingExtreme, ExponentialMean
 from spectrod.units import FLOOR_DBFS, Float64Array, power_to_level
 
 HoldKind = Literal["max", "min", "mean"]
@@ -35,49 +35,61 @@ class MeanPower:
         return np.asarray(power_to_level(self._sum / self.n_rows, floor_db=FLOOR_DBFS))
 
 
-class Extreme:
-    """The highest or lowest level of each bin."""
+class ExponentialLevel:
+    """The level of the exponential average of rows."""
 
-    def __init__(self, choose: Callable[[Float64Array, Float64Array], Float64Array]) -> None:
-        self._choose = choose
-        self.levels: Float64Array | None = None
-        """Levels so far, (n_bins,) [dB]; None without a row."""
+    def __init__(self, time_constant_s: float) -> None:
+        self._mean = ExponentialMean(time_constant_s)
 
-    def push(self, levels: Float64Array) -> None:
-        """Add a row of levels, (n_bins,) [dB]; another number of bins starts again."""
-        held = self.levels
-        is_first = held is None or held.shape != levels.shape
-        self.levels = levels if is_first or held is None else self._choose(held, levels)
+    def push(self, levels: Float64Array, t_s: float) -> None:
+        """Add a row of levels, (n_bins,) [dB], of a time [s]."""
+        self._mean.push(10.0 ** (levels / 10.0), t_s)
 
-
-_MAKERS: Mapping[HoldKind, Callable[[], MeanPower | Extreme]] = {
-    "max": lambda: Extreme(np.maximum),
-    "min": lambda: Extreme(np.minimum),
-    "mean": MeanPower,
-}
+    @property
+    def levels(self) -> Float64Array | None:
+        """Levels of the average, (n_bins,) [dB]; None without a row."""
+        power = self._mean.power
+        return None if power is None else power_to_level(power, floor_db=FLOOR_DBFS)
 
 
 class Holds:
-    """The holds that are switched on."""
+    """The holds that are switched on.
 
-    def __init__(self) -> None:
-        self._holds: dict[HoldKind, MeanPower | Extreme] = {}
+    Parameters
+    ----------
+    ballistics : Ballistics
+        Decay of the extremes and time constant of the average.
+    """
+
+    def __init__(self, ballistics: Ballistics = HOLD_FOREVER) -> None:
+        self._ballistics = ballistics
+        self._holds: dict[HoldKind, DecayingExtreme | ExponentialLevel | MeanPower] = {}
 
     def switch(self, kinds: frozenset[HoldKind]) -> None:
         """Start and stop holds, so that these are on; others that are on go on."""
         self._holds = {
-            kind: self._holds.get(kind) or _MAKERS[kind]() for kind in HOLD_KINDS if kind in kinds
+            kind: self._holds.get(kind) or self._make(kind) for kind in HOLD_KINDS if kind in kinds
         }
 
     def reset(self) -> None:
         """Forget all rows."""
-        self._holds = {kind: _MAKERS[kind]() for kind in self._holds}
+        self._holds = {kind: self._make(kind) for kind in self._holds}
 
-    def push(self, levels: Float64Array) -> None:
-        """Add a row of levels, (n_bins,) [dB]."""
+    def push(self, levels: Float64Array, t_s: float) -> None:
+        """Add a row of levels, (n_bins,) [dB], of a time [s]."""
         for hold in self._holds.values():
-            hold.push(levels)
+            if isinstance(hold, MeanPower):
+                hold.push(levels)
+            else:
+                hold.push(levels, t_s)
 
     def levels(self) -> dict[HoldKind, Float64Array]:
         """Return the levels of each hold that has a row, (n_bins,) [dB]."""
-        return {kind: hold.levels for kind, hold in self._holds.items() if hold.levels is not None}
+        found = {kind: hold.levels for kind, hold in self._holds.items()}
+        return {kind: levels for kind, levels in found.items() if levels is not None}
+
+    def _make(self, kind: HoldKind) -> DecayingExtreme | ExponentialLevel | MeanPower:
+        if kind != "mean":
+            return DecayingExtreme(kind, self._ballistics)
+        time_constant_s = self._ballistics.time_constant_s
+        return ExponentialLevel(time_constant_s) if time_constant_s else MeanPower()

@@ -115,7 +115,8 @@ def view(  # noqa: PLR0913 - all keywords, all optional
     connection = open_subscription(
         parse_remote(endpoint), prefix, read_credentials(server_key, key_file), None
     )
-    connection.subscribe(levels_prefix(prefix))
+    for word in ("levels", "transfer"):
+        connection.subscribe(values_prefix(word, prefix))
     subscription = Subscription(connection, timeout_s=None)
     with subscription, TerminalSignals() as signals:
         player = Player(subscription, Scene(endpoint, look=options.look), options.channel)
@@ -239,8 +240,8 @@ def _status_text(scene: Scene) -> str:
     return "  ".join((status_line(scene.frame, scene.missed), *scene.meters, *invalid))
 
 
-def levels_prefix(prefix: str) -> str:
-    """Return the prefix of the sound levels of the channels whose spectra have a prefix."""
+def values_prefix(word: str, prefix: str) -> str:
+    """Return the prefix of named values, such as ``levels``, of channels by that of spectra."""
     source, *rest = prefix.removeprefix("spec/").split("/")
     channel = [] if not rest else rest if len(rest) == 1 else [rest[0], ""]
-    return "/".join(("levels", source, *channel))
+    return "/".join((word, source, *channel))

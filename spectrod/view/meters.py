@@ -1,18 +1,24 @@
-"""Lines of sound levels: the newest values, held peaks and flags of each product of a channel."""
+"""Lines of sound levels and transfer functions: newest values, held peaks and flags."""
 
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 
 from spectrod.client.bounded_dict import BoundedDict
 from spectrod.view.status import plain
-from spectrod.wire.schema import LevelsFrame
+from spectrod.wire.schema import LevelsFrame, TransferFrame
+
+MeteredFrame = LevelsFrame | TransferFrame
 
 LINES_MAX = 3
 """Maximum number of lines of a channel: its first products by name."""
+VALUES_MAX = 16
+"""Maximum number of values of a line: the first ones; those in bands come last in a message."""
 
+_UNITS = {"1": "", "s": "ms"}
+"""Units that are shown otherwise: delays are milliseconds."""
 _HELD = re.compile(r"peak|true_peak|L[ACZ]peak")
 _TOPICS_MAX = 1024
 _BYTES_MAX = 16 << 20
@@ -24,17 +30,17 @@ _KEPT_MIN_S = 3.0
 class _TopicMeter:
     """The newest message of a topic, and the highest values since the last reset."""
 
-    frame: LevelsFrame
+    frame: MeteredFrame
     heard_s: float
     held: dict[str, float] = field(default_factory=dict)
 
-    def is_like(self, frame: LevelsFrame) -> bool:
+    def is_like(self, frame: MeteredFrame) -> bool:
         """Return whether a message has the same quantities, units and start of the daemon."""
         one, other = self.frame.header, frame.header
         keys = [(h.epoch, h.quantities, h.units, h.cal_id) for h in (one, other)]
         return keys[0] == keys[1]
 
-    def hear(self, frame: LevelsFrame, now_s: float) -> None:
+    def hear(self, frame: MeteredFrame, now_s: float) -> None:
         self.frame, self.heard_s = frame, now_s
         for name in filter(_HELD.fullmatch, frame.header.quantities):
             self.held[name] = max(frame[name], self.held.get(name, -math.inf))
@@ -46,30 +52,40 @@ class _TopicMeter:
 
     def text(self) -> str:
         flags = ",".join(plain(name) for name in self.frame.header.flags)
-        return "  ".join(filter(None, (plain(self.frame.product), *self._values(), flags)))
+        n_more = len(self.frame.values) - VALUES_MAX
+        more = f"and {n_more} more" if n_more > 0 else ""
+        return "  ".join(filter(None, (self._name(), *self._values(), more, flags)))
+
+    def _name(self) -> str:
+        """Return the product; of a transfer function also the channel of its reference."""
+        name = plain(self.frame.product)
+        if isinstance(self.frame, TransferFrame):
+            return f"{name} re {plain(self.frame.header.reference)}"
+        return name
 
     def _values(self) -> Iterator[str]:
         """Yield the values; the unit follows the last one that has it."""
         h = self.frame.header
         values = zip(h.quantities, h.units, self.frame.values.tolist(), strict=True)
-        for unit, group in groupby(values, key=lambda one: one[1]):
+        shown = islice(values, VALUES_MAX)
+        for unit, group in groupby(shown, key=lambda one: one[1]):
             texts = [
                 f"{plain(name)} {_number(value, unit)}{self._held_text(name, unit)}"
                 for name, _, value in group
             ]
-            yield f"{'  '.join(texts)} {plain(unit)}"
+            yield f"{'  '.join(texts)} {_UNITS.get(unit, plain(unit))}".rstrip()
 
     def _held_text(self, name: str, unit: str) -> str:
         return f" (max {_number(self.held[name], unit)})" if name in self.held else ""
 
 
 class Meters:
-    """The sound levels of all channels."""
+    """The sound levels and transfer functions of all channels."""
 
     def __init__(self) -> None:
         self._meters: BoundedDict[_TopicMeter] = BoundedDict(_TOPICS_MAX, _BYTES_MAX)
 
-    def hear(self, frame: LevelsFrame, now_s: float) -> None:
+    def hear(self, frame: MeteredFrame, now_s: float) -> None:
         """Take a message that was received at a time of the caller's clock [s]."""
         meter = self._meters.get(frame.topic)
         if meter is None or not meter.is_like(frame):
@@ -98,4 +114,6 @@ class Meters:
 def _number(value: float, unit: str) -> str:
     if math.isnan(value):
         return "-"
+    if unit in _UNITS:
+        return f"{value * 1e3:.4g}" if unit == "s" else f"{value:.4g}"
     return f"{value:.3g}" if unit == "FS" else f"{value:.1f}"

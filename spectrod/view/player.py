@@ -9,7 +9,7 @@ import numpy as np
 from spectrod.client import Subscription
 from spectrod.client.tracker import AnyFrame
 from spectrod.errors import WireError
-from spectrod.units import Float64Array
+from spectrod.units import NS_PER_S, Float64Array
 from spectrod.view.axes import frequency_axis
 from spectrod.view.colour import line_colour
 from spectrod.view.history import RowHistory
@@ -20,7 +20,7 @@ from spectrod.view.peak_list import find_peaks
 from spectrod.view.scene import Scene
 from spectrod.view.selection import ChannelSelection, ProductSelection, channel_of
 from spectrod.view.traces import Trace
-from spectrod.wire.schema import Frame, HeartbeatHeader, LevelsFrame
+from spectrod.wire.schema import Frame, HeartbeatHeader, LevelsFrame, TransferFrame
 
 OVERLAID_MAX = 8
 """Channels that are shown over each other."""
@@ -47,7 +47,7 @@ class Player:
         self._wanted = channel
         self._products = ProductSelection()
         self._meters = Meters()
-        self._holds = Holds()
+        self._holds = Holds(scene.look.ballistics)
         self._mean = MeanPower()
         self._others: dict[str, Frame] = {}
         self._list_due_s = self._fit_due_s = 0.0
@@ -61,7 +61,7 @@ class Player:
         if not scene.look.is_paused:
             self._show([frame for frame in arrived if isinstance(frame, Frame)])
             for frame in arrived:
-                if isinstance(frame, LevelsFrame):
+                if isinstance(frame, LevelsFrame | TransferFrame):
                     self._meters.hear(frame, scene.now_s)
             scene.meters = self._meters.lines(self._channels.shown, scene.now_s)
         scene.alive = subscription.alive
@@ -181,7 +181,8 @@ class Player:
     def _show_rows(self, mine: Sequence[Frame]) -> None:
         """Show rows of the visible channel and product."""
         scene, newest = self.scene, mine[-1]
-        levels = [levels_db(frame) for frame in mine if _is_like(frame, newest)]
+        alike = [frame for frame in mine if _is_like(frame, newest)]
+        levels = [levels_db(frame) for frame in alike]
         if scene.frame is not None and not _is_like(scene.frame, newest):
             self._forget()  # the analysis has changed
             if scene.frame.header.unit != newest.header.unit:
@@ -189,8 +190,8 @@ class Player:
         self._history.push(np.max(levels, axis=0), scene.now_s, scene.look.period_s)
         scene.frame, scene.levels = newest, levels[-1]
         self._holds.switch(scene.look.holds)
-        for row in levels:
-            self._holds.push(row)
+        for frame, row in zip(alike, levels, strict=True):
+            self._holds.push(row, frame.header.t_utc_ns / NS_PER_S)
             if scene.look.is_listing:
                 self._mean.push(row)
         self._list()

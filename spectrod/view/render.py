@@ -17,7 +17,7 @@ from spectrod.view.peak import find_peak
 from spectrod.view.peak_list import LIST_WIDTH, peak_lines
 from spectrod.view.pixels import WIDTH_MAX_PX, PixelWaterfall
 from spectrod.view.scene import Scene, alarm, first_text, invalid_text
-from spectrod.view.status import losses_text, peak_text, plain
+from spectrod.view.status import engine_text, losses_text, peak_text, plain
 from spectrod.view.traces import Trace, draw_bars, draw_marks, draw_traces, uses_dots
 from spectrod.view.waterfall import WaterfallRows, draw_pixels, draw_waterfall
 from spectrod.wire.schema import Frame, SpectrumHeader
@@ -65,7 +65,7 @@ def draw(scene: Scene, width: int, height: int, style: Style) -> Canvas:
         return canvas.texts(_too_small(scene, frame, levels, width))
     traces = _traces(scene, frame, levels)
     meters = scene.meters[: height - _MIN_HEIGHT]
-    n_head = len(canvas_head := [*_head(scene, frame, levels), *meters])
+    n_head = len(canvas_head := [*_head(scene, frame, levels, width), *meters])
     canvas.texts(canvas_head)
     if len(traces) > 1 and height > _MIN_HEIGHT + len(meters):
         _legend(canvas, n_head, traces, style)
@@ -178,13 +178,18 @@ def _too_small(scene: Scene, frame: Frame, levels: Float64Array, width: int) -> 
     return [line for text in texts for line in wrap(text, max(1, width))]
 
 
-def _head(scene: Scene, frame: Frame, levels: Float64Array) -> list[str]:
+def _head(scene: Scene, frame: Frame, levels: Float64Array, width: int) -> list[str]:
+    """Return two lines; of what does not fit, the least is left out."""
     h = frame.header
-    peak = peak_text(find_peak(levels, h), h)
+    peak, losses = peak_text(find_peak(levels, h), h), losses_text(h, scene.missed)
     what = f"{frame.source}/{frame.channel}  {h.fs:.10g} Hz  {plain(h.window)} {h.win_length}"
+    what = f"{what}  N {h.nfft}  hop {h.hop}  "
+    counts = f"seq {h.seq}  {losses}"
+    padded = f"peak {peak:<28}  "
+    forms = (padded + counts, padded + losses, f"peak {peak}  {losses}")
     return [
-        f"{what}  N {h.nfft}  hop {h.hop}  {plain(h.engine)}",
-        f"peak {peak:<28}  seq {h.seq}  {losses_text(h, scene.missed)}",
+        what + engine_text(h.engine, width - len(what)),
+        next((text for text in forms if len(text) <= width), forms[-1]),
     ]
 
 

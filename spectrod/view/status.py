@@ -26,6 +26,15 @@ def peak_text(peak: Peak | None, header: SpectrumHeader) -> str:
     return f"{peak.frequency_hz:.1f} Hz{bin_only} {peak.level_db:.1f} {unit}"
 
 
+def engine_text(engine: str, width: int) -> str:
+    """Return the name of an engine in at most ``width`` columns: first without its platform."""
+    name = plain(engine)
+    if len(name) > width and "/" in name:
+        kind, _, rest = name.partition(":")
+        name = f"{kind}:{rest.partition('/')[2]}"
+    return name if len(name) <= width else f"{name[: max(0, width - 2)]}.."
+
+
 def losses_text(header: SpectrumHeader, missed: int) -> str:
     """Return the losses, by place."""
     suspected = f"  suspected {header.suspected}" if header.suspected else ""

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from spectrod.ballistics import Ballistics
 from spectrod.web.credits import Credits, RowQueue
 from spectrod.web.holds import Hold, HoldKind
 from spectrod.web.limits import Limits
@@ -15,6 +16,9 @@ from spectrod.web.rows import SpectrumRow
 from spectrod.web.streams import DescribedRow, RowStream, StreamDescription
 from spectrod.web.topics import TopicInfo
 from spectrod.web.view import StreamWish, View
+
+_HoldKey = tuple[int, HoldKind, Ballistics]
+"""Number of the topic, kind and ballistics of a hold."""
 
 
 class PageClient:
@@ -47,7 +51,7 @@ class PageClient:
         self.streams: dict[int, RowStream] = {}
         self.visible = True
         self._values: frozenset[int] | None = None
-        self._holds: dict[tuple[int, HoldKind], Hold] = {}
+        self._holds: dict[_HoldKey, Hold] = {}
         self._view_generation = 0
         self._n_descriptions = 0
 
@@ -64,14 +68,14 @@ class PageClient:
             for wish in view.streams
             if self._is_known(wish, topics)
         ]
-        kept = {(wish.topic_id, wish.of) for wish in wishes}
+        kept = {(wish.topic_id, wish.of, wish.ballistics) for wish in wishes}
         self._holds = {key: hold for key, hold in self._holds.items() if key in kept}
         self.streams = {wish.id: self._stream_for(wish) for wish in wishes}
         self._set_speed()
 
     def reset_holds(self, topic_id: int) -> None:
         """Begin the holds of a topic again."""
-        for (of_topic, _), hold in self._holds.items():
+        for (of_topic, *_), hold in self._holds.items():
             if of_topic == topic_id:
                 hold.reset()
 
@@ -150,7 +154,8 @@ class PageClient:
                 self._put(done)
         hold = None
         if wish.of != "rows":
-            hold = self._holds.setdefault((wish.topic_id, wish.of), Hold(wish.of))
+            key = (wish.topic_id, wish.of, wish.ballistics)
+            hold = self._holds.setdefault(key, Hold(wish.of, wish.ballistics))
         return RowStream(wish, hold, self._describe)
 
     def _describe(self, fields: dict[str, Any]) -> StreamDescription:
@@ -172,7 +177,7 @@ class PageClient:
             stream.slowdown, stream.is_hidden = self.queue.slowdown, not self.visible
 
     def _hold(self, topic_id: int, row: SpectrumRow) -> None:
-        for (of_topic, _), hold in self._holds.items():
+        for (of_topic, *_), hold in self._holds.items():
             if of_topic == topic_id:
                 hold.add(row)
         most = self._limits.hold_bytes

@@ -5,9 +5,10 @@ from typing import Any, Final, cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
-from websockets.frames import Frame
+from websockets.frames import CloseCode, Frame
 
 from spectrod.web.listen import UNSENT_MAX_BYTES
 from spectrod.web.origin import is_loopback
@@ -154,19 +155,39 @@ class BoundedHttp(H11Protocol):
 
 
 class BoundedWebSocket(WebSocketsSansIOProtocol):
-    """A WebSocket whose peer cannot make the server keep more than a bounded amount."""
+    """A WebSocket whose peer cannot make the server keep, or log, more than a bounded amount."""
 
     def data_received(self, data: bytes) -> None:
-        """Parse data; end the connection if the replies to it are not read."""
+        """Parse data; end the connection if the replies to it are not read.
+
+        A client waits for the answer to its handshake (RFC 6455, 4.1): frames before it end the
+        connection, since the parser can neither take nor refuse them yet.
+        """
+        if self.handshake_initiated and not self.handshake_complete:
+            self.transport.abort()
+            return
         super().data_received(data)
         if self.transport.get_write_buffer_size() > REPLIES_MAX_BYTES:
             self.transport.abort()
 
     async def send(self, message: Any) -> None:
-        """Send a message; a refusal is complete with its body, which uvicorn logs as an error."""
+        """Send a message; a refusal is complete with its body, which uvicorn logs as an error.
+
+        Nothing follows the close that answers a malformed frame, or the loss of the connection:
+        the peer is gone, which is no error of the application. Asyncio would log each message.
+        """
+        await self.writable.wait()
+        is_over = self.close_sent or self.transport.is_closing()
+        if is_over and message["type"] == "websocket.send":
+            raise ClientDisconnected
         await super().send(message)
         if message["type"] == "websocket.http.response.body":
             self.handshake_complete = True
+
+    def handle_ping(self) -> None:
+        """Reply; asyncio would log each reply to a peer that has gone."""
+        if not self.transport.is_closing():
+            super().handle_ping()
 
     def handle_cont(self, event: Frame) -> None:
         """Take a fragment; end the connection if a message has too many."""
@@ -176,8 +197,24 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         super().handle_cont(event)
 
     def send_receive_event_to_app(self) -> None:
-        """Queue a message; end the connection if too many are unread."""
+        """Queue a message; end the connection if too many are unread, or it is no UTF-8.
+
+        The latter uvicorn would log with a traceback.
+        """
         if self.queue.qsize() >= MESSAGES_UNREAD_MAX:
             self.transport.abort()
             return
+        if self.curr_msg_data_type == "text" and not _is_utf8(b"".join(self.frames)):
+            if not self.close_sent:
+                self.conn.fail(CloseCode.INVALID_DATA)
+                self.handle_parser_exception()
+            return
         super().send_receive_event_to_app()
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

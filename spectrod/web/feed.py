@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from spectrod.client import aio
 from spectrod.client.connection import KeyFile
 from spectrod.client.tracker import SILENCE_S, AnyFrame
-from spectrod.errors import DeniedError, WireError
+from spectrod.errors import ConfigError, DeniedError, WireError
 from spectrod.text import printable
 from spectrod.units import NS_PER_S
 from spectrod.wire.schema import EventMessage, HeartbeatHeader, Meta
@@ -28,7 +28,7 @@ class Feed:
     server_key, key_file : str, path or None
         As for ``spectrod.client.subscribe``.
     on_frame : callable
-        Called with each message with values.
+        Called with each message with values; WireError and ConfigError say that it is broken.
     on_event : callable
         Called with each event.
 
@@ -116,15 +116,14 @@ class Feed:
         """Pass on one message, or none if none comes soon."""
         try:
             frame = await self._subscription.receive(_POLL_S)
+            if frame is not None:
+                self._on_frame(self, frame)
         except DeniedError as error:
             self._note_refusal(printable(str(error)))
-        except WireError as error:
+        except (WireError, ConfigError) as error:
             self.broken += 1
             if self.broken == 1:
                 _log.warning("%s: a message is left out: %s", self.endpoint, error)
-        else:
-            if frame is not None:
-                self._on_frame(self, frame)
         self._note_others()
 
     def _note_refusal(self, why: str) -> None:

@@ -4,6 +4,7 @@ from typing import Literal
 
 import numpy as np
 
+from spectrod.ballistics import HOLD_FOREVER, Ballistics, DecayingExtreme, ExponentialMean
 from spectrod.units import Float32Array, Float64Array, power_to_level
 from spectrod.web.quantize import Codes, code_levels
 from spectrod.web.rows import SpectrumRow
@@ -12,18 +13,22 @@ HoldKind = Literal["max", "min", "mean"]
 
 
 class Hold:
-    """The maximum, minimum or mean power of each bin since it began.
+    """The maximum, minimum or mean power of each bin.
 
-    It begins again by itself where rows have another axis or unit.
+    It starts again by itself where rows have another axis or unit.
 
     Parameters
     ----------
     kind : str
         ``max``, ``min`` or ``mean``.
+    ballistics : Ballistics
+        How the extremes decay, and the time constant of the mean.
     """
 
-    def __init__(self, kind: HoldKind) -> None:
+    def __init__(self, kind: HoldKind, ballistics: Ballistics = HOLD_FOREVER) -> None:
         self.kind = kind
+        self._ballistics = ballistics
+        self._following: DecayingExtreme | ExponentialMean | None = None
         self._axis: tuple[object, ...] = ()
         self._codes: Codes = np.zeros(0, np.uint16)
         self._sums: Float64Array = np.zeros(0)
@@ -32,7 +37,8 @@ class Hold:
     @property
     def size_bytes(self) -> int:
         """Memory of its bins [bytes]."""
-        return self._codes.nbytes + self._sums.nbytes + self._counts.nbytes
+        following = 0 if self._following is None else self._following.size_bytes
+        return self._codes.nbytes + self._sums.nbytes + self._counts.nbytes + following
 
     def reset(self) -> None:
         """Begin again with the next row."""
@@ -45,7 +51,11 @@ class Hold:
         if now != self._axis:
             self._axis = now
             self._begin(axis.n_bins)
-        if self.kind == "mean":
+        if isinstance(self._following, DecayingExtreme):
+            self._following.push(row.levels, row.t_ms / 1e3)
+        elif self._following is not None:
+            self._following.push(row.power, row.t_ms / 1e3)
+        elif self.kind == "mean":
             missing = np.isnan(row.power)
             with np.errstate(over="ignore"):
                 self._sums += np.where(missing, 0.0, row.power)
@@ -55,17 +65,31 @@ class Hold:
 
     def levels(self) -> Float32Array:
         """Return the level of each bin, (n,) float32 [dB]; NaN without data."""
+        if isinstance(self._following, DecayingExtreme) and self._following.levels is not None:
+            return self._following.levels.astype(np.float32)
+        if isinstance(self._following, ExponentialMean) and self._following.power is not None:
+            return power_to_level(self._following.power).astype(np.float32)
         if self.kind == "mean":
             with np.errstate(invalid="ignore"):  # 0 of 0 rows is NaN, no data
                 return power_to_level(self._sums / self._counts).astype(np.float32)
         return code_levels(self._ordered(self._codes))
 
     def _begin(self, n_bins: int) -> None:
+        self._following = self._follower()
+        if self._following is not None:
+            return
         if self.kind == "mean":
             self._sums = np.zeros(n_bins)
             self._counts = np.zeros(n_bins, np.uint32)
         else:
             self._codes = np.zeros(n_bins, np.uint16)
+
+    def _follower(self) -> DecayingExtreme | ExponentialMean | None:
+        """Return what forgets old rows as the ballistics say; None if nothing does."""
+        if self.kind == "mean":
+            time_constant_s = self._ballistics.time_constant_s
+            return ExponentialMean(time_constant_s) if time_constant_s else None
+        return DecayingExtreme(self.kind, self._ballistics) if self._ballistics.decay_db_s else None
 
     def _ordered(self, codes: Codes) -> Codes:
         """Return codes whose maximum is the hold: of a minimum in descending order.

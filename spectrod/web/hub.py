@@ -22,7 +22,7 @@ from spectrod.web.quantize import Codes
 from spectrod.web.rows import RowMaker
 from spectrod.web.session import PageSession
 from spectrod.web.state import event_fields, now_ms, state_fields
-from spectrod.web.topics import TopicInfo, TopicTable
+from spectrod.web.topics import TopicInfo, TopicTable, check_times
 from spectrod.web.values import NewestValues, values_fields
 from spectrod.web.view import Acknowledgement, HoldReset, PageText, View
 from spectrod.web.wanted import WantedTopics
@@ -195,6 +195,7 @@ class Hub:
         if isinstance(frame, IntervalFrame):
             self._values.put(topic.id, frame)
             return
+        check_times(frame.header)
         if self._table.is_new_epoch(topic, frame.header.epoch):
             frame = replace(frame, restarted=True)
         shown_by = self._shown_by.get(topic.id)
@@ -284,6 +285,8 @@ class Hub:
         for source, beat in feed.heartbeats.items():
             if beat.state == _ENDED:
                 self._table.forget(feed.endpoint, source)
+            else:
+                self._table.note_heartbeat(feed.endpoint, source, beat, now_s)
         if feed.connected:
             self._table.forget_unseen(feed.endpoint, now_s - _UNDESCRIBED_S)
 

@@ -9,11 +9,14 @@ from typing import Final
 
 from spectrod.endpoint import Endpoint, parse_endpoint
 from spectrod.errors import BusyError, ConfigError, SpectrodError, UnavailableError
+from spectrod.regular_files import open_regular
 
 UNSENT_MAX_BYTES: Final = 16384
 """What the kernel takes of a connection before it can send it; it would buffer megabytes, seconds
 of a stream that a slow reader has not seen."""
-BACKLOG: Final = 128
+BACKLOG: Final = 1024
+"""Connections that wait to be accepted; of one more the peer would try again after a second, then
+three, while a flood fills each place that becomes free."""
 
 
 def parse_address(text: str) -> Endpoint:
@@ -111,7 +114,7 @@ def load_certificate(
     """
     for option, path in (("tls-cert", certificate), ("tls-key", key)):
         try:
-            path.open("rb").close()
+            open_regular(path).close()  # of a FIFO OpenSSL would wait for a writer
         except OSError as error:
             raise ConfigError(f"{option}={path}: {error.strerror}") from error
     if context is None:

@@ -169,11 +169,10 @@ class RowMaker:
 
 def levels_of(frame: Frame | BandFrame) -> Float32Array:
     """Return a message's values as levels, (n,) float32 [``topics.level_unit``]; NaN: no data."""
-    values = np.asarray(frame.values, np.float32)
-    if frame.header.unit.startswith("dB"):
-        return values
     with np.errstate(invalid="ignore"):  # a negative power is no data
-        return power_to_level(values)
+        # Adding makes a signalling NaN a quiet one, of which no later step warns.
+        values = np.asarray(frame.values, np.float32) + np.float32(0.0)
+        return values if frame.header.unit.startswith("dB") else power_to_level(values)
 
 
 def top_max_db(unit: str) -> float:

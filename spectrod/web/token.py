@@ -8,6 +8,7 @@ from hmac import compare_digest
 from pathlib import Path
 
 from spectrod.errors import ConfigError, storage_error
+from spectrod.regular_files import open_regular
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{22,128}")
 _RANDOM_BYTES = 16
@@ -63,7 +64,7 @@ def read_token(path: Path) -> Token:
 
 
 def _read(path: Path) -> Token:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         info = os.fstat(file.fileno())
         mode = stat.S_IMODE(info.st_mode)
         if mode & (_FOR_OTHERS if info.st_uid else _FOR_ROOTS_GROUP):

@@ -4,21 +4,28 @@ import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
+from spectrod.errors import WireError
 from spectrod.grid import row_period_s
 from spectrod.units import Float64Array
 from spectrod.web.slicing import TopicAxis
 from spectrod.web.view import TOPICS_MAX
-from spectrod.wire.headers import ValuesHeader
+from spectrod.wire.headers import HeartbeatHeader, IntervalTopic, ValuesHeader
 from spectrod.wire.schema import BandFrame, Frame, IntervalFrame, Meta
 
 _log = logging.getLogger(__name__)
 _json = msgspec.json.encode
+TIME_MAX_NS: Final = 1 << 62
+"""Time of a row from 1970 [ns]: 146 years."""
+ROW_MAX_S: Final = 366 * 86400.0
+"""Duration of a row, and time from one to the next [s]."""
 _KINDS_OF_ROWS = ("spec", "bands")
+VALUES_PREFIXES = ("levels/", "features/", "tones/", "transfer/")
+"""Beginnings of topics of named values of intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +35,16 @@ class TopicInfo:
     id: int
     topic: str
     kind: str
-    """``spec``, ``bands``, ``levels``, ``features`` or ``tones``."""
+    """``spec``, ``bands``, ``levels``, ``features``, ``tones`` or ``transfer``."""
     endpoint: str
     source: str
     channel: str
     product: str
     unit: str
     fs: float
-    """Sample rate [Hz]."""
+    """Sample rate [Hz]; 0 before the first message of named values."""
+    interval_s: float | None = None
+    """Length of an interval of named values [s]."""
 
     @property
     def has_rows(self) -> bool:
@@ -62,6 +71,7 @@ class TopicTable:
         self._ids: dict[tuple[str, str], int] = {}
         self._seen_s: dict[int, float] = {}
         self._epochs: dict[int, int] = {}
+        self._listed: dict[tuple[str, str], tuple[IntervalTopic, ...]] = {}
         self.topics: dict[int, TopicInfo] = {}
         self.version = self.refused = 0
 
@@ -75,8 +85,28 @@ class TopicTable:
         self, endpoint: str, frame: Frame | BandFrame | IntervalFrame, now_s: float
     ) -> TopicInfo | None:
         """Add a topic from which a message came; None if there are too many."""
-        unit = "" if isinstance(frame, IntervalFrame) else level_unit(frame.header.unit)
-        return self._note(endpoint, frame.topic, unit, frame.header.fs, now_s)
+        h = frame.header
+        if isinstance(frame, IntervalFrame):
+            return self._note(endpoint, frame.topic, "", h.fs, now_s, frame.header.interval_s)
+        return self._note(endpoint, frame.topic, level_unit(frame.header.unit), h.fs, now_s)
+
+    def note_heartbeat(
+        self, endpoint: str, source: str, beat: HeartbeatHeader, now_s: float
+    ) -> None:
+        """Add the topics of intervals that a source lists, and remove those it lists no more."""
+        before, listed = self._listed.get((endpoint, source), ()), beat.interval_topics
+        if listed == before:
+            return
+        self._listed[endpoint, source] = listed
+        gone = {one.topic for one in before} - {one.topic for one in listed}
+        for topic in list(self._of(endpoint)):
+            if topic.source == source and topic.topic in gone:
+                self._remove(topic)
+        for one in listed:
+            is_known = self._ids.get((endpoint, one.topic)) in self.topics
+            is_own = one.topic.startswith(VALUES_PREFIXES) and one.topic.split("/")[1] == source
+            if is_own and not is_known:
+                self._note(endpoint, one.topic, "", 0.0, now_s, one.interval_s)
 
     def is_new_epoch(self, topic: TopicInfo, epoch: int) -> bool:
         """Note the epoch of a topic's message; return whether it follows one of another epoch.
@@ -89,6 +119,7 @@ class TopicTable:
 
     def forget(self, endpoint: str, source: str) -> None:
         """Remove the topics of a source that has ended."""
+        self._listed.pop((endpoint, source), None)
         for topic in list(self._of(endpoint)):
             if topic.source == source:
                 self._remove(topic)
@@ -112,7 +143,13 @@ class TopicTable:
         return (topic for topic in self.topics.values() if topic.endpoint == endpoint)
 
     def _note(
-        self, endpoint: str, name: str, unit: str, fs: float, now_s: float
+        self,
+        endpoint: str,
+        name: str,
+        unit: str,
+        fs: float,
+        now_s: float,
+        interval_s: float | None = None,
     ) -> TopicInfo | None:
         number = self._ids.get((endpoint, name))
         if number is None:
@@ -127,10 +164,10 @@ class TopicTable:
             number = self._ids[endpoint, name] = len(self._ids)
         self._seen_s[number] = now_s
         known = self.topics.get(number)
-        if known is None or (known.unit, known.fs) != (unit, fs):
+        if known is None or (known.unit, known.fs, known.interval_s) != (unit, fs, interval_s):
             kind, source, channel, product, _ = name.split("/")
-            known = TopicInfo(number, name, kind, endpoint, source, channel, product, unit, fs)
-            self.topics[number] = known
+            words = (name, kind, endpoint, source, channel, product)
+            known = self.topics[number] = TopicInfo(number, *words, unit, fs, interval_s)
             self.version += 1
         return known
 
@@ -184,6 +221,23 @@ class RowFacts:
             "n_bins": axis.n_bins,
             **{name: getattr(h, name) for name in (*names, *more)},
         }
+
+
+def check_times(h: ValuesHeader) -> None:
+    """Check that a row's time and duration can be reckoned with.
+
+    Raises
+    ------
+    WireError
+        If the protocol's bounds allow them and those here do not: ``TIME_MAX_NS``, ``ROW_MAX_S``.
+    """
+    if abs(h.t_utc_ns) > TIME_MAX_NS:
+        raise WireError(f"t_utc_ns={h.t_utc_ns}: must be at most {TIME_MAX_NS} from 1970")
+    row_s = 1.0 / h.rate_hz if h.rate_hz else h.hop / h.fs
+    span_s = (h.win_length + (h.averaging_frames - 1) * (h.frame_hop or h.hop)) / h.fs
+    for name, duration_s in (("rows apart", row_s), ("a row", span_s)):
+        if not duration_s <= ROW_MAX_S:
+            raise WireError(f"{name}: {duration_s:g} s: must be at most {ROW_MAX_S:g} s")
 
 
 def facts_of(topic: TopicInfo, frame: Frame | BandFrame, edges: Float64Array | None) -> RowFacts:

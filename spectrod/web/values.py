@@ -3,7 +3,7 @@
 from typing import Any
 
 from spectrod.text import printable
-from spectrod.wire.schema import IntervalFrame, TonesFrame
+from spectrod.wire.schema import IntervalFrame, TonesFrame, TransferFrame
 
 _NAME_MAX = 80
 
@@ -23,6 +23,8 @@ def values_fields(topic_id: int, frame: IntervalFrame) -> dict[str, Any]:
     if isinstance(frame, TonesFrame):
         more = {"columns": _printable(frame.header.columns), "tracks": frame.tracks.tolist()}
         return fields | more
+    if isinstance(frame, TransferFrame):
+        return fields | {"reference": printable(frame.header.reference, _NAME_MAX)}
     return fields
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta as Rule
 
+from spectrod.ballistics import BALLISTICS_MAX_S, DECAY_MAX_DB_S, Ballistics
 from spectrod.errors import ConfigError
 from spectrod.text import printable
 from spectrod.web.limits import Limits
@@ -26,6 +27,7 @@ _INT_MAX = (1 << 53) - 1
 _Hertz = Annotated[float, Rule(ge=-_HZ_MAX, le=_HZ_MAX)]
 _Number = Annotated[int, Rule(ge=0, le=_INT_MAX)]
 _Band = tuple[_Hertz, _Hertz]
+_Seconds = Annotated[float, Rule(ge=0.0, le=BALLISTICS_MAX_S)]
 
 
 class MeasureWish(msgspec.Struct, frozen=True):
@@ -53,6 +55,16 @@ class StreamWish(msgspec.Struct, frozen=True):
     rows_s: Annotated[float, Rule(ge=_ROWS_S_MIN)] = 50.0
     bits: Literal[8, 16] = 8
     measure: MeasureWish | None = None
+    decay_db_s: Annotated[float, Rule(ge=0.0, le=DECAY_MAX_DB_S)] = 0.0
+    hold_s: _Seconds = 0.0
+    time_constant_s: _Seconds = 0.0
+
+    @property
+    def ballistics(self) -> Ballistics:
+        """Ballistics of its hold; what does not concern it is 0."""
+        if self.of == "mean":
+            return Ballistics(time_constant_s=self.time_constant_s)
+        return Ballistics(self.decay_db_s, self.hold_s if self.decay_db_s else 0.0)
 
 
 class View(msgspec.Struct, frozen=True, tag_field="op", tag="view"):

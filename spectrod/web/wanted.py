@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from spectrod.web.client import PageClient
-from spectrod.web.topics import TopicInfo
+from spectrod.web.topics import VALUES_PREFIXES, TopicInfo
 
-VALUES_PREFIXES = ("levels/", "features/", "tones/")
 LINGER_S = 5.0
 """Time for which a topic that no page shows any more is still asked for [s].
 

@@ -130,12 +130,38 @@ def test_a_burst_of_tiny_messages_ends_the_connection(server):
         assert send_until_closed(sock, frame(TEXT, b"{}") * 40_000, 16 << 20) < 16 << 20
 
 
+def test_a_text_that_is_no_utf8_ends_its_stream_without_a_line(server):
+    """1007, whole or in fragments."""
+    for data in (b"\xff\xfe", b"\xc3", b"{}\xed\xa0\x80"):
+        for pieces in (frame(TEXT, data), frame(TEXT & 0x7F, data) + frame(PART | 0x80)):
+            with server.upgraded() as sock:
+                sock.sendall(pieces)
+                received = b""
+                while part := sock.recv(65536):
+                    received += part
+                assert struct.pack("!BBH", 0x88, 2, 1007) in received
+
+
 def test_silent_connections_do_not_keep_others_out(server):
     """More than the server keeps, of which the oldest make room."""
     with contextlib.ExitStack() as silent:
         for _ in range(300):
             silent.enter_context(server.raw())
         assert server.hello() == 200
+
+
+def test_a_burst_of_connections_waits_while_the_server_is_busy(server):
+    """Nobody of four hundred is sent away for a second by the system."""
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        with contextlib.ExitStack() as burst:
+            for _ in range(400):
+                sock = burst.enter_context(socket.socket())
+                sock.settimeout(0.9)  # an attempt that is not taken is made again after a second
+                sock.connect(("127.0.0.1", server.port))
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+    assert server.hello() == 200
 
 
 def test_refused_streams_cost_nothing_that_stays(server):

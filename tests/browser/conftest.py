@@ -1,7 +1,12 @@
 """Debian's Chromium, driven by Playwright."""
 
+import sys
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 CHROMIUM = "/usr/bin/chromium"
 

@@ -162,12 +162,20 @@ window.startChosen = (forced) => {
   return { kind: window.waterfall.kind, gpu: hasGpu() };
 };
 
+/** Of the newest row, of the maximum and the minimum, of the average. */
+const LINE_STYLES = [
+  { colour: "#7fd4ff", width: 1.5, dash: null },
+  { colour: "#ff9a8f", width: 1, dash: null },
+  { colour: "#6fd8c4", width: 1, dash: null },
+  { colour: "#f0c060", width: 1, dash: [6, 3] },
+];
+
 /**
  * Draw charts of `values` values and `rowsPerS` rows a second, with a spectrum each, for some seconds.
  *
  * @returns {Promise<{fps: number, medianMs: number, p95Ms: number, scriptMs: number, kinds: string[]}>}
  */
-window.measure = async ({ charts, values, rowsPerS, seconds, forced, isTraced }) => {
+window.measure = async ({ charts, values, rowsPerS, seconds, forced, isTraced, lines = 1 }) => {
   const width = Math.floor(innerWidth / 2);
   const height = Math.floor(innerHeight / Math.ceil(charts / 2));
   const traceHeight = isTraced ? Math.floor(height / 3) : 0;
@@ -214,8 +222,13 @@ window.measure = async ({ charts, values, rowsPerS, seconds, forced, isTraced })
       waterfall.setScroll({ newestMs: T0 + (before - start), msPerPx: 20 });
       waterfall.draw();
       if (isTraceDue) {
-        const style = { colour: "#7fd4ff", width: 1.5, dash: null, isFilled: false };
-        trace.setLayers([{ values: ring.at(0).values, description, style }]);
+        // Holds are lines of other rows: what they cost depends on their shape alone.
+        const layers = Array.from({ length: Math.min(lines, ring.length) }, (_, k) => ({
+          values: ring.at(lines - 1 - k < ring.length ? lines - 1 - k : 0).values,
+          description,
+          style: { ...LINE_STYLES[(lines - 1 - k) % LINE_STYLES.length], isFilled: false },
+        }));
+        trace.setLayers(layers);
         trace.draw();
       }
     }

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from programs import SOURCES
 
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
@@ -21,18 +22,6 @@ TIMEOUT_MS = 60_000
 MINUTES = 9
 """The recording ends a minute before the live rows begin."""
 SPEC = SpectrumSpec(fs=48000.0, win_length=4800, nfft=4800, hop=4800, scaling="dbfs")
-CONFIG = """
-[sources.mic]
-uri = "signal:sine,1000,-20"
-[analysis]
-win_length = 4800
-nfft = 4800
-hop = 1200
-[publish]
-endpoints = ["{endpoint}"]
-[engine]
-engine = "numpy"
-"""
 NAME = "spec/mic/0/dbfs/"
 BRIGHTEST = """y => {
   const canvas = document.querySelector(".waterfall canvas");
@@ -83,7 +72,7 @@ def running(*arguments, **settings):
 def address(tmp_path):
     """Run a daemon of 1 kHz, and a server that has ten minutes of 5 kHz before it."""
     endpoint = f"ipc://{tmp_path}/spectrum.ipc"
-    (tmp_path / "c.toml").write_text(CONFIG.format(endpoint=endpoint))
+    (tmp_path / "c.toml").write_text(SOURCES.format(endpoint=endpoint))
     recorded(tmp_path / "recordings", time.time_ns() - (MINUTES + 1) * 60 * 10**9)
     environment = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path), "STATE_DIRECTORY": str(tmp_path)}
     run = ["run", "--config", tmp_path / "c.toml", "--show", "none", "--log-level", "error"]
@@ -122,7 +111,9 @@ def test_the_waterfall_goes_on_behind_the_live_rows(page, address):
     page.goto(f"{address}#v=1&topic={NAME}&axis=linear&span=600&db=-120:0")
     wait_for_tone(page, 0.001, 1000)
     wait_for_tone(page, 0.5, 5000)
-    assert math.isnan(page.evaluate(BRIGHTEST, 0.07)), "the minute before the page came"
+    # The minute before the page came; the hatching of gaps is as light all over.
+    middle = page.evaluate(BRIGHTEST, 0.07)
+    assert math.isnan(middle) or abs(middle - 0.5) < 0.01
 
 
 def test_scrolling_back_and_returning_to_live(page, address):

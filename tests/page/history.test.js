@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { columnFor, decodeHistory, exportAddress, frequenciesFor, History, LADDER_MS, rowsOf, TILE_COLUMNS } from "../../spectrod/web/page/history.js";
+import { decodeHistory, rowsOf } from "../../spectrod/web/page/answer.js";
+import { columnFor, exportAddress, frequenciesFor, History, LADDER_MS, TILE_COLUMNS } from "../../spectrod/web/page/history.js";
 
 const TOPIC = { id: 7, topic: "spec/pond/0/dbfs/", endpoint: "tcp://127.0.0.1:5556" };
 const ABOUT = { topic: TOPIC, f0: 0, f1: 24000, statistic: "max" };
@@ -85,13 +86,19 @@ test("frequencies to ask for cover the view, and are few different ones", () => 
 });
 
 test("columns become rows with the middle of their time; gaps are left out and said by the next row", () => {
-  const rows = rowsOf(decodeHistory(body({}, (n) => (n === 0 || n === 5 ? null : n))));
+  const rows = rowsOf(decodeHistory(body({ sources: ["segment", "ring"] }, (n) => (n === 0 || n === 5 ? null : n))));
   assert.equal(rows.length, TILE_COLUMNS - 2);
   assert.deepEqual(rows.slice(0, 5).map(({ tMs, flags, values }) => [tMs, flags, values[2]]), [
     [1500, 1, 1], [2500, 0, 2], [3500, 0, 3], [4500, 0, 4], [6500, 1, 6],
   ]);
   const { description } = rows[0];
   assert.deepEqual([description.row_s, description.bits, description.first_hz, description.bin_hz], [1, 16, 4000, 8000]);
+});
+
+test("what the server did not receive, because nobody watched, is no gap", () => {
+  const rows = rowsOf(decodeHistory(body({ sources: ["replay", "ring"] }, (n) => (n === 5 ? null : n))));
+  assert.equal(rows.length, TILE_COLUMNS - 1);
+  assert.ok(rows.every(({ flags }) => flags === 0));
 });
 
 test("answers that are not what they say are refused with a text", () => {

@@ -104,6 +104,17 @@ test("a missing sample's hole is hatched, and no data but it has no level", () =
   assert.equal(codes.filter((value) => value === CODE_GAP).length, codes.length / 4);
 });
 
+test("a gap is no longer than its samples, a row and a window, however long nobody asked for rows", () => {
+  const previous = { tMs: 1010, endMs: 1020, epoch: "1" };
+  const described = { ...stream, win_length: (50 * stream.fs) / 1000, epoch: "1" };
+  const hole = (changes, epoch = "1") =>
+    rowSpan(flat(1, { tMs: 9010, flags: 1, gapSamples: (100 * stream.fs) / 1000, ...changes }), { ...described, epoch }, previous).holeMs;
+  assert.equal(hole({}), 9000 - 100 - 20 - 50);
+  assert.equal(hole({ gapSamples: 1e9 }), 1020);
+  for (const changes of [{ missed: 1 }, { flags: 3 }, { flags: 9 }]) assert.equal(hole(changes), 1020);
+  assert.equal(hole({}, "2"), 1020);
+});
+
 test("a gap before the first row of all is as long as its samples", () => {
   const lines = makeLines();
   lines.append(flat(50, { tMs: 1010, flags: 1, gapSamples: 100 }), stream);

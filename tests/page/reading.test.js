@@ -236,7 +236,7 @@ test("B measures between the cursors, and again nothing", () => {
 });
 
 test("every key has one action that exists, and a sign for the list", () => {
-  const own = ["help", "resetHolds", "reference"];
+  const own = ["help", "legend", "resetHolds", "reference"];
   const seen = new Set();
   for (const { keys, action, text } of KEYS) {
     assert.ok(ACTIONS[action] || own.includes(action), action);

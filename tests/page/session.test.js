@@ -95,6 +95,21 @@ test("a shown topic has a waterfall of 8 bits, a line of 16 that is measured, an
   assert.deepEqual(new Set(text.streams.map(({ topic_id }) => topic_id)), new Set([1]));
 });
 
+test("extremes are asked for with their decay, the mean with its time constant, and neither by default", () => {
+  const [shown] = [[{ place: 0, topicId: 1, ...SHAPE }]];
+  const asked = (ballistics) => {
+    const view = makeView({ holds: ["max", "min", "mean"], ...ballistics });
+    const { streams } = streamsWanted(shown, { view, limits: LIMITS, isVisible: true });
+    return streams.slice(2).map(({ of, decay_db_s, hold_s, time_constant_s }) => [of, decay_db_s, hold_s, time_constant_s]);
+  };
+  assert.deepEqual(asked({ decay: 6, holdTime: 1.5, timeConstant: 0.125 }), [
+    ["max", 6, 1.5, undefined],
+    ["min", 6, 1.5, undefined],
+    ["mean", undefined, undefined, 0.125],
+  ]);
+  assert.deepEqual(asked({ holdTime: 1.5 }), ["max", "min", "mean"].map((of) => [of, undefined, undefined, undefined]));
+});
+
 test("beyond the server's limit holds are left out first, then lines, and never a waterfall", () => {
   const shown = [0, 1, 2, 3].map((place) => ({ place, topicId: place, ...SHAPE }));
   const view = makeView({ holds: ["max"] });
@@ -174,7 +189,7 @@ test("gaps, restarts and dropped rows are counted and noted once for all channel
     session.rows([{ ...block(generation, quiet({ tMs: 50, flags, missed: 3, gapSamples: 480 })), clientDropped: 4 }]);
   }
   assert.deepEqual(session.events.entries.map(({ kind }) => kind).sort(), ["dropped", "epoch", "gap"]);
-  assert.match(session.events.entries.find(({ kind }) => kind === "gap").text, /^480 samples are missing$/);
+  assert.match(session.events.entries.find(({ kind }) => kind === "gap").text, /^480 samples lost$/);
   for (const { counts } of session.channels) {
     assert.deepEqual(counts, { missed: 3, gapSamples: 480, gaps: 1, clientDropped: 4 });
   }

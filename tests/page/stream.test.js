@@ -213,11 +213,11 @@ test("a server that does not answer is waited for", async () => {
 });
 
 for (const [name, data, why] of [
-  ["no JSON", "{", /malformed: .*JSON/],
-  ["a text without op", "[1]", /malformed: a text without op/],
-  ["null", "null", /malformed: a text without op/],
-  ["another version", '{"op":"hello","version":2}', /malformed: version=2: this page reads version 1; reload it/],
-  ["a short binary message", new ArrayBuffer(3), /malformed: message of 3 bytes ends within its header/],
+  ["no JSON", "{", /malformed message: .*JSON/],
+  ["a text without op", "[1]", /malformed message: a text without op/],
+  ["null", "null", /malformed message: a text without op/],
+  ["another version", '{"op":"hello","version":2}', /malformed message: version=2: this page reads version 1; reload it/],
+  ["a short binary message", new ArrayBuffer(3), /malformed message: message of 3 bytes ends within its header/],
 ]) {
   test(`${name} closes the connection with its reason, and it is tried again`, () => {
     const { clock, sockets, heard, connection } = setUp();

@@ -3,11 +3,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Announcer } from "../../spectrod/web/page/announce.js";
-import { askDaemon } from "../../spectrod/web/page/control.js";
-import { barShare, barTop, valueText } from "../../spectrod/web/page/meter.js";
+import * as control from "../../spectrod/web/page/control.js";
+import { legend } from "../../spectrod/web/page/captions.js";
+import { HATCHINGS, hatchingCss } from "../../spectrod/web/page/legend.js";
+import { barShare, barTop, hasBar, nameText, valueText, waitingText } from "../../spectrod/web/page/meter.js";
 import { makePrefs, readPrefs, writePrefs, zoneOf } from "../../spectrod/web/page/prefs.js";
+import { makeView } from "../../spectrod/web/page/view.js";
 import * as status from "../../spectrod/web/page/status.js";
-import { bandRows, cursorRows } from "../../spectrod/web/page/tables.js";
+import { TERMS } from "../../spectrod/web/page/terms.js";
+import { bandRows, cursorRows, peakRows } from "../../spectrod/web/page/tables.js";
 import { postToken, splitToken } from "../../spectrod/web/page/token.js";
 
 const endpoint = (changes) => ({ endpoint: "tcp://a:1", connected: true, silence_s: 0.4, missed: 0, why: "", ...changes });
@@ -17,9 +21,9 @@ const texts = (facts) => facts.map(({ text }) => text).join("; ");
 test("silence, a daemon that is gone, and a page without its server look like three things", () => {
   const silent = status.sourceFacts(source({ checks: ["silent: 0"] }));
   assert.equal(status.worstGrade(silent), "notice");
-  assert.match(texts(silent), /digital silence: the samples come and are all zero \(0\)/);
+  assert.match(texts(silent), /digital silence: all samples are zero \(0\)/);
   const gone = status.endpointFact(endpoint({ silence_s: 12 }));
-  assert.deepEqual([gone.grade, gone.text], ["bad", "no sign of life for 12 s; the daemon has ended or hangs"]);
+  assert.deepEqual([gone.grade, gone.text], ["bad", "no heartbeat for 12 s: the daemon has stopped or hangs"]);
   const lost = status.connectionFact({ phase: "waiting", wait_ms: 1280, why: "the connection was lost" });
   assert.deepEqual([lost.grade, lost.text], ["bad", "the connection was lost; next attempt in 1.3 s"]);
 });
@@ -33,7 +37,7 @@ test("a daemon in order is good, one that lost messages is not", () => {
 test("a source says what it waits for, what it lost, and how far its clock is off", () => {
   assert.equal(status.sourceFacts(source())[0].grade, "good");
   const waiting = status.sourceFacts(source({ state: "waiting", waiting_for: "the sound card" }));
-  assert.deepEqual([waiting[0].text, waiting[0].grade], ["waits for the sound card", "bad"]);
+  assert.deepEqual([waiting[0].text, waiting[0].grade], ["waiting for the sound card", "bad"]);
   const facts = status.sourceFacts(
     source({ overflows: 2, suspected: 1, dropped: 4, clipped_samples: 9, rate_error_ppm: -12.34, rate_uncertainty_ppm: 0.5, clock_offset_s: 2.5 }),
   );
@@ -45,8 +49,18 @@ test("a source says what it waits for, what it lost, and how far its clock is of
 });
 
 test("checks say the channel and the level; one that is not known is shown as it came", () => {
-  assert.match(texts(status.sourceFacts(source({ checks: ["dc: 1 (-23.1 dBFS)"] }))), /offset of the samples \(1 \(-23\.1 dBFS\)\)/);
+  assert.match(texts(status.sourceFacts(source({ checks: ["dc: 1 (-23.1 dBFS)"] }))), /DC offset \(1 \(-23\.1 dBFS\)\)/);
   assert.match(texts(status.sourceFacts(source({ checks: ["wobbling"] }))), /wobbling/);
+});
+
+test("every loss that the foot of the page names is explained", () => {
+  const facts = [
+    ...status.sourceFacts(source({ overflows: 2, suspected: 1, dropped: 4, clipped_samples: 9, rate_error_ppm: 1, clock_offset_s: 2.5 })),
+    ...status.channelFacts({ description: { fs: 48000, engine: "numpy", epoch: 1 }, counts: { missed: 1, gaps: 1, gapSamples: 3, clientDropped: 1 }, receivedAt: 0 }, 0),
+  ];
+  const plain = ["state", "sample rate", "unit"];
+  assert.deepEqual(facts.map(({ name }) => name).filter((name) => !TERMS[name]), plain);
+  for (const text of Object.values(TERMS)) assert.match(text, /^[A-Z].*\.$/);
 });
 
 test("rows are late after three of them, and never before 3 s", () => {
@@ -54,6 +68,36 @@ test("rows are late after three of them, and never before 3 s", () => {
   assert.equal(status.worstGrade(status.channelFacts(channel, 2999)), "good");
   assert.match(texts(status.channelFacts(channel, 3001)), /none for 3\.0 s/);
   assert.equal(status.rowsDueMs({ row_s: 60 }), 180000);
+});
+
+test("a panel's legend names its lines with their ballistics, and says what a pixel shows", () => {
+  const texts = (view, channels = [{ reference: {} }]) => legend(channels, makeView(view)).map(({ text }) => text);
+  assert.deepEqual(texts({}, [{ reference: null }]), ["live", "bins in a pixel: max"]);
+  assert.deepEqual(
+    texts({ holds: ["max", "min", "mean"], decay: 6, timeConstant: 1, statistic: "mean" }),
+    ["live", "max hold, 6 dB/s", "min hold, 6 dB/s", "average, τ 1 s", "reference", "bins in a pixel: mean power"],
+  );
+  assert.equal(texts({ holds: ["max"], decay: 20, holdTime: 2 })[1], "max hold, 2 s, then 20 dB/s");
+  assert.equal(texts({ holds: ["max"], holdTime: 2 })[1], "max hold");
+});
+
+test("hatchings of the legend have the waterfall's colours and differ in lean or width", () => {
+  assert.equal(hatchingCss(HATCHINGS[1], "dark"), "repeating-linear-gradient(45deg, rgb(170 170 255) 0 3px, rgb(34 36 42) 3px 8px)");
+  assert.equal(new Set(HATCHINGS.map(({ angle, widthPx }) => `${angle} ${widthPx}`)).size, HATCHINGS.length);
+});
+
+test("peaks say of which channel they are in as few words as tell the channels apart", () => {
+  const channel = (source, name, product) => ({ info: { source, channel: name, product }, peaks: { list: () => [{ hz: 440, level: -20, hz_error: 0.1 }] }, description: null });
+  const named = (...channels) => peakRows(channels).map((cells) => cells[3]);
+  assert.deepEqual(named(channel("mic", "0", "dbfs"), channel("mic", "1", "dbfs")), ["0", "1"]);
+  assert.deepEqual(named(channel("mic", "0", "dbfs"), channel("roof", "0", "dbfs")), ["mic · 0", "roof · 0"]);
+  assert.deepEqual(named(channel("mic", "0", "dbfs"), channel("mic", "0", "fine")), ["mic · 0 · dbfs", "mic · 0 · fine"]);
+});
+
+test("a topic without a value says by when the first one comes", () => {
+  const since = Date.UTC(2026, 10, 23, 12, 0, 30);
+  assert.equal(waitingText(60, since, "UTC"), "first value by 2026-11-23 12:01:30 UTC");
+  assert.equal(waitingText(null, since, "UTC"), "waiting for the first value");
 });
 
 test("announcements are 5 s apart, of changes only, and the newest of a subject", () => {
@@ -95,6 +139,11 @@ test("values have their unit, and no value says so", () => {
   assert.equal(valueText(1234.567, "Hz"), "1235 Hz");
   assert.equal(valueText(null, "dB"), "no value");
   assert.equal(valueText(0.5, ""), "0.5");
+  assert.equal(valueText(20.891, "1"), "20.89");
+  assert.equal(valueText(-0.0001234567, "s"), "-0.1235 ms");
+  assert.equal(valueText(1.5, "s"), "1.5 s");
+  assert.equal(nameText("level_difference"), "level difference");
+  assert.deepEqual(["dB SPL", "dBFS", "LUFS", "dB", "LU", "1", null].map(hasBar), [true, true, true, false, false, false, false]);
 });
 
 test("a bar shows 80 dB below a top that only rises, by tens", () => {
@@ -110,7 +159,7 @@ test("the table of cursors has both and their difference; what is not exact says
   assert.deepEqual(cursorRows(readings, "dBFS", 1), [
     ["A", "440.0 Hz", "-20.0 dBFS", "A4 0 ct"],
     ["B", "880.0 Hz", "≈ -50.0 dBFS", "A5 0 ct"],
-    ["B − A", "440.0 Hz", "-30.0 dB", "1.000 octaves"],
+    ["B − A", "440.0 Hz", "-30.0 dB", "1.000 oct"],
   ]);
 });
 
@@ -165,7 +214,42 @@ test("the token is posted once, in the body; a wrong one and a silent server are
 
 test("a refusal of the daemon reaches the person with its reason", async () => {
   const fetch = async () => ({ ok: false, status: 409, json: async () => ({ error: "recording night: already there" }) });
-  await assert.rejects(askDaemon({ method: "record.start", params: {} }, "http://here/", fetch), /^Error: recording night: already there$/);
+  await assert.rejects(control.askDaemon({ method: "record.start", params: {} }, "http://here/", fetch), /^Error: recording night: already there$/);
   const broken = async () => ({ ok: false, status: 502, json: () => Promise.reject(new SyntaxError("x")) });
-  await assert.rejects(askDaemon({ method: "pause", params: {} }, "http://here/", broken), /^Error: HTTP status 502$/);
+  await assert.rejects(control.askDaemon({ method: "pause", params: {} }, "http://here/", broken), /^Error: HTTP status 502$/);
+});
+
+const topicOf = (changes) => ({ endpoint: "tcp://a:1", source: "mic", channel: "0", product: "dbfs", ...changes });
+
+test("sources of two daemons are told apart, and each has its products once", () => {
+  const topics = [topicOf({}), topicOf({ channel: "1" }), topicOf({ product: "slow" }), topicOf({ endpoint: "tcp://b:1" }), topicOf({ source: "pond" })];
+  assert.deepEqual(
+    control.sourcesOf(topics).map(({ title, endpoint, products }) => [title, endpoint, products]),
+    [["mic@tcp://a:1", "tcp://a:1", ["dbfs", "slow"]], ["mic@tcp://b:1", "tcp://b:1", ["dbfs"]], ["pond", "tcp://a:1", ["dbfs"]]],
+  );
+});
+
+test("settings are those of the product, else of the source's analysis, else of all", () => {
+  const config = {
+    analysis: { hop: 512, averaging: "none" },
+    sources: { "low.noise": { analysis: { hop: 256, averaging: "max" } } },
+    products: { slow: { averaging: "min", sources: ["a"] } },
+  };
+  const keys = (source, product) => control.settingsOf(config, { source, product }).map(({ key, value }) => `${key} ${value}`);
+  assert.deepEqual(keys("low.noise", "dbfs"), ['sources."low.noise".analysis.hop 256', 'sources."low.noise".analysis.averaging max']);
+  assert.deepEqual(keys("low.noise", "slow"), ["products.slow.hop 256", "products.slow.averaging min", 'products.slow.sources ["a"]']);
+  assert.deepEqual(keys("other", "dbfs"), ["analysis.hop 512", "analysis.averaging none"]);
+});
+
+test("a request names the endpoint, its source and product; a recording has a name of its own", async () => {
+  const chosen = { source: "pond/2", product: "slow", kind: "spd", duration_s: null, date: new Date(Date.UTC(2026, 1, 3, 4, 5, 6, 789)) };
+  const { method, params, done } = control.REQUESTS.record(chosen);
+  assert.deepEqual([method, params], ["record.start", { source: "pond/2", product: "slow", name: "pond_2-20260203T040506Z.spd" }]);
+  assert.equal(control.REQUESTS.record({ ...chosen, duration_s: 5 }).params.duration_s, 5);
+  assert.equal(done({ name: "x.spd" }), "recording x.spd");
+  assert.equal(control.REQUESTS.stop().done([]), "no recording was running");
+  let sent = null;
+  const fetch = async (address, { body }) => ({ ok: true, json: async () => (sent = [address, JSON.parse(body)]) });
+  await control.askDaemon({ method, params, endpoint: "tcp://b:1" }, "http://here/at/", fetch);
+  assert.deepEqual(sent, ["http://here/at/api/control", { method, params, endpoint: "tcp://b:1" }]);
 });

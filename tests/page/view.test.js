@@ -18,6 +18,9 @@ const FULL = {
   span: 12.5,
   split: 70,
   holds: ["max", "mean"],
+  decay: 7.5,
+  holdTime: 2,
+  timeConstant: 0.125,
   peaks: false,
   cursors: [440, 1000.25],
   band: [100, 200],
@@ -47,16 +50,17 @@ test("an escaped topic cannot add a field", () => {
 });
 
 test("numbers are clamped to their bounds and ranges are put in order", () => {
-  const view = views.makeView({ span: 1e9, split: 1, f0: 5e12, f1: -5e12, lo: 3, hi: -3, t1: -1 });
+  const view = views.makeView({ span: 1e9, split: 1, decay: 1e9, holdTime: -1, timeConstant: 1e9, f0: 5e12, f1: -5e12, lo: 3, hi: -3, t1: -1 });
   assert.equal(view.span, 366 * 86400);
   assert.equal(view.split, 10);
+  assert.deepEqual([view.decay, view.holdTime, view.timeConstant], [1000, 0, 3600]);
   assert.deepEqual([view.f0, view.f1], [-1e12, 1e12]);
   assert.deepEqual([view.lo, view.hi], [-3, 3]);
   assert.equal(view.t1, 0);
 });
 
 for (const bad of [
-  "f=a:b", "f=1", "f=5:5", "f=Infinity:NaN", "f=1:2:3", "f=", "f=:", "db=0:0.5", "db=-:", "span=", "span=NaN",
+  "decay=x", "holdtime=", "tau=NaN", "f=a:b", "f=1", "f=5:5", "f=Infinity:NaN", "f=1:2:3", "f=", "f=:", "db=0:0.5", "db=-:", "span=", "span=NaN",
   "split=x", "axis=constructor", "layout=__proto__", "map=../../x", `map=${"a".repeat(33)}`, "stat=sum",
   "hold=all", "c=x,,NaN", "band=1", "band=::", "t=yesterday", "topic=", "%", "%E0%A4%A", "&&&==", "v=2&axis=mel",
   `topic=${"x".repeat(9000)}`, `topic=${"x".repeat(513)}`,

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from spectrod.ballistics import HOLD_FOREVER, Ballistics
 from spectrod.types import SpectrumSpec
 from spectrod.units import FLOOR_DBFS
 from spectrod.view.holds import HOLD_KINDS, Holds
@@ -35,11 +36,12 @@ def spectrum_of(tones, noise_db=-100.0, seed=0):
     return 10.0 * np.log10((power + noise) / 0.5)
 
 
-def held(rows, kinds=HOLD_KINDS):
-    holds = Holds()
+def held(rows, kinds=HOLD_KINDS, ballistics=HOLD_FOREVER):
+    """Return holds of rows that come every second."""
+    holds = Holds(ballistics)
     holds.switch(frozenset(kinds))
-    for row in rows:
-        holds.push(np.array(row))
+    for t_s, row in enumerate(rows):
+        holds.push(np.array(row), float(t_s))
     return holds
 
 
@@ -51,13 +53,20 @@ def test_holds_are_the_extremes_and_the_mean_power():
     assert levels["mean"][0] == pytest.approx(10.0 * np.log10(1.1 / 2.0))
 
 
+def test_holds_decay_and_the_average_forgets():
+    """After 2 s at 3 dB/s a peak of 0 dB is at -6 dB; with a time constant of 2 s, 1/e is left."""
+    levels = held([[0.0], [-90.0], [-90.0]], ballistics=Ballistics(3.0, 0.0, 2.0)).levels()
+    assert [levels["max"][0], levels["min"][0]] == pytest.approx([-6.0, -90.0])
+    assert levels["mean"][0] == pytest.approx(10.0 * np.log10(np.exp(-1.0)), abs=1e-6)
+
+
 def test_rows_are_not_changed_by_a_hold():
     """A hold keeps the caller's row as it was."""
     row = np.array([-10.0])
     holds = Holds()
     holds.switch(frozenset(HOLD_KINDS))
-    holds.push(row)
-    holds.push(np.array([-5.0]))
+    holds.push(row, 9.0)
+    holds.push(np.array([-5.0]), 9.0)
     assert row == [-10.0]
 
 
@@ -66,9 +75,9 @@ def test_a_reset_and_another_length_begin_again():
     holds = held([[0.0, 0.0]])
     holds.reset()
     assert not holds.levels()
-    holds.push(np.array([-20.0, -20.0]))
+    holds.push(np.array([-20.0, -20.0]), 9.0)
     assert holds.levels()["max"][0] == -20.0
-    holds.push(np.array([-40.0]))
+    holds.push(np.array([-40.0]), 9.0)
     assert {kind: len(levels) for kind, levels in holds.levels().items()} == dict.fromkeys(
         HOLD_KINDS, 1
     )
@@ -78,7 +87,7 @@ def test_a_hold_that_stays_on_goes_on():
     """To switch one hold leaves the rows of the others."""
     holds = held([[-1.0]], ["max"])
     holds.switch(frozenset(["max", "min"]))
-    holds.push(np.array([-2.0]))
+    holds.push(np.array([-2.0]), 9.0)
     assert {kind: levels[0] for kind, levels in holds.levels().items()} == {"max": -1, "min": -2}
     holds.switch(frozenset(["min"]))
     assert list(holds.levels()) == ["min"]

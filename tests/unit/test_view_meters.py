@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from spectrod.view.live import levels_prefix
+from spectrod.view.live import values_prefix
 from spectrod.view.meters import LINES_MAX, Meters
 from spectrod.view.player import Player
 from spectrod.view.scene import Scene
-from spectrod.wire.schema import LevelsFrame, LevelsHeader
+from spectrod.wire.schema import LevelsFrame, LevelsHeader, TransferFrame, TransferHeader
 
 NAMES = ("LAeq", "LAFmax", "LUFS_S", "true_peak", "dc")
 UNITS = ("dB SPL", "dB SPL", "LUFS", "dBTP", "FS")
@@ -45,6 +45,31 @@ def test_a_line_has_values_units_held_peaks_and_flags():
             "dc 0 FS  overload,gap"
         )
     ]
+
+
+def test_a_transfer_function_names_its_reference_and_its_units():
+    """Delays are in milliseconds, and shares without a unit."""
+    header = TransferHeader(
+        seq=1, epoch=7, t_utc_ns=0, t_mono_ns=0, sample_index=0, fs=48000.0, interval_s=1.0,
+        n_samples=48000, due_samples=48000, quantities=("delay", "level_difference", "coherence"),
+        units=("s", "dB", "1"), shape=(3,), ref="0 dB = full-scale sine", reference="left",
+        window="hann", win_length=64, nfft=64, hop=32, n_frames=9, band_hz=(0.0, 24e3),
+    )  # fmt: skip
+    values = np.array([0.000104, -6.02, 0.98765])
+    meters = heard(TransferFrame("transfer/mic/right/pair/", header, values))
+    assert meters.lines("mic/right", 100.0) == [
+        "pair re left  delay 0.104 ms  level_difference -6.0 dB  coherence 0.9877"
+    ]
+
+
+def test_a_long_message_leaves_room_for_its_flags():
+    """Of a message with bands, the line has the first 16 values and how many more there are."""
+    names, units = tuple(f"L{k}" for k in range(242)), ("dBFS",) * 242
+    (line,) = heard(frame(range(242), names=names, units=units, flags=("gap",))).lines(
+        "mic/0", 100.0
+    )
+    assert line.startswith("meter  L0 0.0  L1 1.0  ")
+    assert line.endswith("  L15 15.0 dBFS  and 226 more  gap")
 
 
 def test_held_peaks_are_reset():
@@ -112,9 +137,10 @@ def test_a_flood_of_topics_keeps_the_newest():
         ("spec/mic/0/db", "levels/mic/0/"),
     ],
 )
-def test_levels_are_of_the_same_channels_as_the_spectra(prefix, expected):
-    """The prefix of levels selects the sources and channels of the prefix of spectra."""
-    assert levels_prefix(prefix) == expected
+def test_values_are_of_the_same_channels_as_the_spectra(prefix, expected):
+    """The prefix of named values selects the sources and channels of the prefix of spectra."""
+    assert values_prefix("levels", prefix) == expected
+    assert values_prefix("transfer", prefix) == expected.replace("levels", "transfer")
 
 
 class LevelsAlone:

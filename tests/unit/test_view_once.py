@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from spectrod.cli.view import _levels, add_arguments, run
+from spectrod.cli.view import _ballistics_s, _decay, _levels, add_arguments, run
 from spectrod.errors import ConfigError, UnavailableError
 from spectrod.stats import Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
@@ -136,3 +136,20 @@ def test_a_duration_needs_a_single_picture():
     add_arguments(parser)
     with pytest.raises(ConfigError, match="--duration: is the time of a single picture"):
         run(parser.parse_args(["--duration", "3"]))
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "rule"),
+    [
+        (_decay, "-1", "'-1': must be 0 to 1000 dB/s"),
+        (_decay, "nan", "'nan': must be 0 to 1000 dB/s"),
+        (_decay, "fast", "'fast': must be 0 to 1000 dB/s"),
+        (_ballistics_s, "3601", "'3601': must be 0 to 3600 s"),
+        (_ballistics_s, "soon", "'soon': must be a time"),
+    ],
+)
+def test_ballistics_out_of_bounds_are_refused(parse, text, rule):
+    """A decay or a time beyond its bounds is refused with the value and the rule."""
+    with pytest.raises(argparse.ArgumentTypeError, match=rule):
+        parse(text)
+    assert (_decay("6.5"), _ballistics_s("125ms")) == (6.5, 0.125)

@@ -87,6 +87,25 @@ def test_the_head_describes_the_picture():
     assert head[1].endswith("seq 41  missed 3  dropped 2  overflows 1  gap 0")
 
 
+def test_a_narrow_head_keeps_the_device_and_the_losses():
+    """In 80 columns the engine loses its platform, then its end; the losses are whole."""
+    scene = make_scene()
+    head = render(scene, 80, 30, Style())[:2]
+    assert head[1].endswith("  missed 3  dropped 2  overflows 1  gap 0")
+    assert "seq" not in head[1]
+    long = "opencl:Portable Computing Language/pthread-AMD EPYC 9654 96-Core Processor"
+    scene.frame = replace(
+        scene.frame, header=msgspec.structs.replace(scene.frame.header, engine=long)
+    )
+    first = [render(scene, width, 30, Style())[0] for width in (160, 100, 80)]
+    before = "mic/0  48000 Hz  hann 4096  N 4096  hop 1024  "
+    assert first == [
+        before + long,
+        before + "opencl:pthread-AMD EPYC 9654 96-Core Processor",
+        before + "opencl:pthread-AMD EPYC 9654 96-..",
+    ]
+
+
 def test_the_tone_stands_at_its_frequency_and_level():
     """The highest bar is in the tone's column, with its top at -20 dB of the scale."""
     width, height = 107, 41

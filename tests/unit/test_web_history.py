@@ -116,24 +116,25 @@ def header(values, n, t_utc_ns):
     )
 
 
-def pushed(values, first=0, ring=None):
-    """Push the right channel's rows into a ring, as the hub does."""
+def pushed(values, first=0, ring=None, *, is_replayed=False):
+    """Push the right channel's rows into a ring, as the hub and the replay do."""
     ring = ring or Ring()
     for n in range(first, len(values)):
         level = power_to_level(values[n, 1].astype(np.float64))
         row = np.rint((level + 327.67) / 0.01).astype(np.uint16)
         t_ns = BEGIN_NS + n * 50 * 10**6 - HALF_NS + 25 * 10**6
-        ring.push(7, header(values[n, 1], n, t_ns), row)
+        ring.push(7, header(values[n, 1], n, t_ns), row, is_replayed=is_replayed)
     return ring
 
 
-@pytest.mark.parametrize("source", ["pyramid", "segment", "part", "ring"])
+@pytest.mark.parametrize("source", ["pyramid", "segment", "part", "replay", "ring"])
 def test_each_source_gives_the_same_value_for_the_same_cell(tmp_path, source):
     """The greatest of a cell of 1 s is the same from each source, to the step of the codes."""
     values = noise(400)
     ring = None
-    if source == "ring":
-        ring = pushed(values)
+    if source in {"replay", "ring"}:
+        ring = pushed(values, is_replayed=source == "replay")
+        ring.push(7, header(values[0, 1], 400, BEGIN_NS + 3600 * 10**9), np.zeros(33, np.uint16))
     else:
         place = recorded(tmp_path, values, segment=source != "pyramid", pyramid=source == "pyramid")
         if source == "part":
@@ -144,6 +145,18 @@ def test_each_source_gives_the_same_value_for_the_same_cell(tmp_path, source):
     assert (got.header["w"], got.header["h"], got.header["cell_ms"]) == (20, 33, 1000.0)
     assert np.abs(levels(got.layers[0]) - expected(values, 20, 20)).max() <= 0.0051
     assert np.abs(got.effort_s - 1.0).max() < 1e-6
+
+
+def test_a_column_has_both_of_replay_and_live_rows(tmp_path):
+    """The column in which live rows begin has the greatest of both, wherever they meet."""
+    values = noise(200)
+    ring = pushed(values, first=107)
+    pushed(values[:107], ring=ring, is_replayed=True)
+    for width, rows in ((10, 20), (40, 5), (200, 1)):
+        got = answered(asked(0, 10, width), tmp_path, ring)
+        assert got.header["sources"] == ["replay", "ring"]
+        assert np.abs(levels(got.layers[0]) - expected(values, rows, width)).max() <= 0.0051
+        assert np.abs(got.effort_s - 10.0 / width).max() < 1e-6
 
 
 def test_means_are_of_power_and_follow_the_same_rule(tmp_path):

@@ -114,6 +114,26 @@ def test_a_reset_is_of_one_topic_and_one_page():
         assert newest(client, frame(np.full(33, -50.0), 2)) == pytest.approx(level)
 
 
+def test_a_hold_decays_and_an_average_forgets_as_asked():
+    """A peak falls 10 dB in 2 s with 1 s of hold time; after a time constant 1/e is left."""
+    later = (frame(np.full(33, -20.0), 0), frame(np.full(33, -90.0), 100))
+    decaying = wish(of="max", decay_db_s=10.0, hold_s=1.0)
+    assert newest(client_with(decaying), *later) == pytest.approx(-30.0, abs=0.0052)
+    average = wish(of="mean", time_constant_s=2.0)
+    expected = -20.0 + 10.0 * np.log10(np.exp(-1.0))
+    assert newest(client_with(average), *later) == pytest.approx(expected, abs=0.0052)
+
+
+def test_other_ballistics_start_the_hold_again():
+    """A hold whose decay is changed is that of later rows; the unused ones change nothing."""
+    client = client_with(wish(of="max"))
+    newest(client, frame(np.full(33, -10.0), 0))
+    client.set_view(View(generation=2, streams=(wish(of="max", time_constant_s=3.0),)), TOPICS)
+    assert newest(client, frame(np.full(33, -50.0), 1)) == pytest.approx(-10.0)
+    client.set_view(View(generation=3, streams=(wish(of="max", decay_db_s=1.0),)), TOPICS)
+    assert newest(client, frame(np.full(33, -60.0), 2)) == pytest.approx(-60.0)
+
+
 @pytest.mark.parametrize("stat", ["max", "mean"])
 def test_bins_of_a_hold_are_taken_together_as_asked(stat):
     """The pixels of a hold are the maximum, or the mean power, of its bins."""

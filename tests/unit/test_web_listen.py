@@ -94,7 +94,7 @@ def test_a_certificate_makes_a_server_of_tls_1_2_or_later(keys):
         ("text.pem", "key.pem", r"must be a certificate and its key, unencrypted PEM files"),
         ("cert.pem", "text.pem", r"must be a certificate and its key, unencrypted PEM files"),
         ("cert.pem", "locked.pem", r"must be a certificate and its key, unencrypted PEM files"),
-        (".", "key.pem", r"tls-cert=.*: Is a directory"),
+        (".", "key.pem", r"tls-cert=.*: is a folder; must be a file"),
     ],
 )
 def test_an_unusable_certificate_is_refused(keys, certificate, key, message):

@@ -1,5 +1,6 @@
 """The index of recordings: what it finds, and what hostile folders cannot make it do."""
 
+import errno
 import json
 import os
 
@@ -276,3 +277,21 @@ def test_folders_may_be_missing_or_forbidden(tmp_path, caplog, clock):
         clock.now_s += RESCAN_S
     assert index.files("pond") == []
     assert caplog.messages == [f"{tmp_path / 'file'}: Not a directory"], "said once"
+
+
+def test_folders_that_deny_this_user_are_said_on_the_page(tmp_path, caplog, clock, monkeypatch):
+    """The log names the folder, the page only that there is one; until it is readable."""
+
+    def denied(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    index = RecordingIndex([tmp_path], clock)
+    with monkeypatch.context() as patch:  # no mode of a folder denies root
+        patch.setattr(recordings.Directory, "open", denied)
+        index.refresh()
+    assert caplog.messages == [f"{tmp_path}: Permission denied"]
+    (text,) = index.left_out("pond")
+    assert text.startswith("recordings: 1 of 1 folders cannot be read by this server's user;")
+    clock.now_s += RESCAN_S
+    index.refresh()
+    assert index.left_out("pond") == []

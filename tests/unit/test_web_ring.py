@@ -153,3 +153,19 @@ def test_bands_have_the_edges_of_their_description():
     assert part.axis.is_bands
     assert part.axis.upper.tolist() == [20.0, 40.0, 80.0]
     assert len(part.middle_ns) == 2
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        ([10.0, 40.0, 20.0], [20.0, 80.0, 40.0]),
+        ([10.0, 20.0, 40.0], [20.0, 20.0, 80.0]),
+        ([10.0, 20.0, np.nan], [20.0, 40.0, 80.0]),
+    ],
+    ids=["order", "empty", "nan"],
+)
+def test_edges_that_do_not_ascend_are_refused(edges):
+    """A search among them would find anything."""
+    lower, upper = map(np.array, edges)
+    with pytest.raises(ConfigError, match=r"^edges of bands third-octave: must ascend$"):
+        Ring().push(1, BANDS, np.zeros(3, np.uint16), (lower, upper))

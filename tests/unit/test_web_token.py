@@ -63,6 +63,6 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 
 
 def test_a_folder_is_no_token(tmp_path):
-    """What cannot be read is named with the system's reason."""
-    with pytest.raises(ConfigError, match=r"token-file=.*: Is a directory"):
+    """What cannot be read is named with the rule."""
+    with pytest.raises(ConfigError, match=r"token-file=.*: is a folder; must be a file"):
         read_token(tmp_path)

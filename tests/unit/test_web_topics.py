@@ -15,8 +15,22 @@ from spectrod.web.topics import TopicTable
 from spectrod.web.values import NewestValues, values_fields
 from spectrod.web.view import StreamWish, View
 from spectrod.web.wanted import LINGER_S, VALUES_PREFIXES, WantedTopics
-from spectrod.wire.headers import EventHeader, HeartbeatHeader, LevelsHeader, TonesHeader
-from spectrod.wire.schema import EventMessage, LevelsFrame, Meta, MetaHeader, TonesFrame
+from spectrod.wire.headers import (
+    EventHeader,
+    HeartbeatHeader,
+    IntervalTopic,
+    LevelsHeader,
+    TonesHeader,
+    TransferHeader,
+)
+from spectrod.wire.schema import (
+    EventMessage,
+    LevelsFrame,
+    Meta,
+    MetaHeader,
+    TonesFrame,
+    TransferFrame,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from web_rows import COMMON, ENDPOINT, TOPIC, frame
@@ -145,6 +159,36 @@ def test_a_topic_is_wanted_a_while_longer():
     assert wanted.update([], topics, LINGER_S + 0.1) == set()
 
 
+def beat_of(*names, interval_s=60.0):
+    listed = tuple(IntervalTopic(name, interval_s) for name in names)
+    times = {"seq": 0, "epoch": 1, "t_utc_ns": 0, "t_mono_ns": 0}
+    return HeartbeatHeader(**times, state="running", frames=0, interval_topics=listed)
+
+
+def test_topics_of_intervals_are_listed_before_their_first_message():
+    """A heartbeat adds them with their interval; their first message completes what is known."""
+    table = TopicTable()
+    minute = "levels/mic/0/minute/"
+    table.note_heartbeat(ENDPOINT, "mic", beat_of(minute), 0.0)
+    (topic,) = table.topics.values()
+    assert (topic.topic, topic.product, topic.fs, topic.interval_s) == (minute, "minute", 0.0, 60.0)
+    heard = table.note_frame(ENDPOINT, levels_frame(minute, -20.0), 0.0)
+    assert (heard.id, heard.fs, heard.interval_s) == (topic.id, 48000.0, 1.0)
+    version = table.version
+    table.note_heartbeat(ENDPOINT, "mic", beat_of(minute, interval_s=1.0), 0.0)
+    assert table.version == version
+    table.note_heartbeat(ENDPOINT, "mic", beat_of("tones/mic/0/hum/"), 0.0)
+    assert [one.topic for one in table.topics.values()] == ["tones/mic/0/hum/"]
+
+
+def test_a_heartbeat_lists_named_values_of_its_own_source_alone():
+    """Topics of another source, of spectra and of unknown kinds are left out."""
+    table = TopicTable()
+    foreign = ("levels/far/0/slm/", "spec/mic/0/dbfs/", "smells/mic/0/rose/")
+    table.note_heartbeat(ENDPOINT, "mic", beat_of(*foreign), 0.0)
+    assert not table.topics
+
+
 def test_named_values_are_printable_and_complete():
     """Names and flags of a daemon are texts without control characters; NaN goes as it is."""
     fields = values_fields(7, levels_frame("levels/mic/0/slm/", -20.5, np.nan))
@@ -172,6 +216,33 @@ def test_tones_have_their_tracks():
     tones = TonesFrame("tones/mic/0/t/", header, np.array([-60.0]), tracks=np.array([[1e3, -20.0]]))
     fields = values_fields(7, tones)
     assert (fields["columns"], fields["tracks"]) == (["frequency", "level"], [[1000.0, -20.0]])
+
+
+def test_transfer_functions_are_named_values_and_no_spectra():
+    """A page gets their values with units; coherence and phase are no levels, and are left out."""
+    frames = {"window": "hann", "win_length": 64, "nfft": 64, "hop": 32, "n_frames": 9}
+    bins = {"spectra": ("coherence",), "spectra_units": ("1",), "first_bin": 1, "n_bins": 2}
+    header = TransferHeader(
+        **INTERVAL,
+        **frames,
+        **bins,
+        band_hz=(0.0, 24e3),
+        reference="0",
+        quantities=("delay", "mean_coherence"),
+        units=("s", "1"),
+        shape=(2,),
+    )
+    frame = TransferFrame(
+        "transfer/mic/1/room/", header, np.array([0.01, 0.9]), spectra=np.array([[0.8, 0.7]])
+    )
+    table = TopicTable()
+    topic = table.note_frame(ENDPOINT, frame, 0.0)
+    assert (topic.kind, topic.unit, topic.has_rows) == ("transfer", "", False)
+    fields = values_fields(topic.id, frame)
+    assert (fields["names"], fields["units"]) == (["delay", "mean_coherence"], ["s", "1"])
+    assert fields["values"] == [0.01, 0.9]
+    assert fields["reference"] == "0"
+    assert not {"spectra", "tracks"} & set(fields)
 
 
 def test_the_newest_values_of_a_topic_are_sent():

@@ -4,22 +4,23 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from spectrod.endpoint import parse_remote
-from spectrod.errors import NotFoundError, SpectrodError
+from spectrod.errors import SpectrodError
+from spectrod.formats.pyramid.metadata import BATCH
 from spectrod.text import printable
 from spectrod.units import Float32Array
 from spectrod.web.history.axis import HistoryAxis
 from spectrod.web.history.budget import Budget, SpentError
 from spectrod.web.history.columns import ColumnSums, TimeGrid, to_wire
+from spectrod.web.history.lookup import Found, Topic, find_recordings, find_topic
 from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.request import HistoryRequest
 from spectrod.web.history.ring import CELL_NS, Ring
-from spectrod.web.history.source_folder import Place, Pyramid, StoredFile
+from spectrod.web.history.source_folder import Pyramid
 from spectrod.web.history.sources import HistoryPicture, add_pyramid, add_remembered, add_segments
 
 PYRAMID_BYTES_MAX: Final = 256 << 20
@@ -29,42 +30,6 @@ _CELLS_A_COLUMN: Final = 6
 _LEFT_OUT_MAX: Final = 20
 LAG_NS: Final = 60 * 10**9
 """Time after which recorders and live rows have told all of a cell [ns]."""
-
-
-class Topic(Protocol):
-    """What history needs to know of a topic."""
-
-    @property
-    def id(self) -> int:
-        """Number in this server."""
-
-    @property
-    def topic(self) -> str:
-        """The topic itself."""
-
-    @property
-    def kind(self) -> str:
-        """First word of the topic."""
-
-    @property
-    def endpoint(self) -> str:
-        """Endpoint of its daemon."""
-
-    @property
-    def source(self) -> str:
-        """Name of the source."""
-
-    @property
-    def channel(self) -> str:
-        """Name of the channel."""
-
-    @property
-    def product(self) -> str:
-        """Name of the product."""
-
-    @property
-    def unit(self) -> str:
-        """Unit of the values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,14 +64,6 @@ class HistoryAnswer:
         parts.append(self.effort_s.astype("<f4").tobytes())
         parts.extend(layer.astype("<u2").tobytes() for layer in self.layers)
         return b"".join(parts)
-
-
-@dataclass(slots=True)
-class Found:
-    """Recordings of one topic."""
-
-    pyramids: list[Pyramid] = field(default_factory=list)
-    files: dict[Place, list[StoredFile]] = field(default_factory=dict)
 
 
 def answer(
@@ -158,50 +115,14 @@ def answer(
         "left_out": left_out,
     }
     is_final = (
-        bool(filling.sources) and not left_out and grid.t1_ns + grid.column_ns + LAG_NS < now_ns
+        bool(filling.sources)
+        and not left_out
+        and grid.t1_ns + grid.column_ns + LAG_NS < now_ns
+        # The past of an archive changes when it is merged again.
+        and not any(BATCH in one.about.settings for one in found.pyramids)
     )
     codes = [to_wire(layers[name]()) for name in request.layers]
     return HistoryAnswer(header, columns.efforts(), codes, axis, is_final and bool(request.name))
-
-
-def find_topic(request: HistoryRequest, topics: Mapping[int, Topic]) -> Topic:
-    """Return the topic of a request; raises NotFoundError, see ``answer``."""
-    topic = topics.get(request.topic)
-    if topic is None:
-        raise NotFoundError(f"topic={request.topic}: this server has no topic of this number")
-    name = f"{topic.endpoint} {topic.topic}"
-    if request.name and request.name != name:
-        raise NotFoundError(f"topic={request.topic}: is {name} now; load the page again")
-    return topic
-
-
-def find_recordings(topic: Topic, topics: Mapping[int, Topic], index: RecordingIndex) -> Found:
-    """Find the recordings of a topic, which a daemon of this machine has written.
-
-    A recording does not say which daemon wrote it. So with several daemons, only those on this
-    machine have recordings.
-    """
-    found = Found()
-    endpoints = {one.endpoint for one in topics.values()}
-    if len(endpoints) > 1 and not parse_remote(topic.endpoint).is_local:
-        return found
-    found.pyramids = [
-        one
-        for one in index.pyramids(topic.source)
-        if topic.channel in one.about.signals and _is_of(topic, one.spec.product, one.spec.unit)
-    ]
-    for file in index.files(topic.source):
-        about = file.description
-        if topic.channel not in about.signals or about.spec.output == "complex":
-            continue
-        if _is_of(topic, about.spec.product, about.spec.unit):
-            found.files.setdefault(file.place, []).append(file)
-    return found
-
-
-def _is_of(topic: Topic, product: str, unit: str) -> bool:
-    """Return whether a recording is of the topic's product, in the unit that it has now."""
-    return product == topic.product and unit == topic.unit.removeprefix("dB re ")
 
 
 def _axis(request: HistoryRequest, topic: Topic, found: Found, ring: Ring) -> HistoryAxis:
@@ -290,9 +211,15 @@ class _Filling:
         grid = self.picture.columns.grid
         # Rows that are longer than columns reach into the picture from outside.
         span = topic_id, grid.t0_ns - CELL_NS, grid.t1_ns + CELL_NS
-        for found in (ring.rows(*span), ring.cells(*span)):
-            with self._noting("ring"):
-                add_remembered(self.picture, found)
+        for between in (ring.rows, ring.cells):
+            # One source: a column in which the replay ends and live rows begin has both.
+            self.picture.columns.begin_source()
+            ends = []
+            for name, is_replayed in (("replay", True), ("ring", False)):
+                with self._noting(name):
+                    found = between(*span, is_replayed=is_replayed)
+                    ends.append(add_remembered(self.picture, found))
+            self.picture.columns.end_source(max(ends))
 
     @contextmanager
     def _noting(self, name: str) -> Iterator[None]:

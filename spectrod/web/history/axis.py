@@ -62,7 +62,7 @@ class HistoryAxis:
         Raises
         ------
         ConfigError
-            If the edges are not those of its bands.
+            If the edges are not those of its bands, or do not ascend.
         """
         n_values = header.shape[0]
         if isinstance(header, SpectrumHeader):
@@ -72,6 +72,8 @@ class HistoryAxis:
         if edges_hz is None or any(len(edges) != n_values for edges in edges_hz):
             raise ConfigError(f"edges of bands {header.bands}: must be {n_values}")
         lower, upper = edges_hz
+        if not ((lower < upper).all() and (np.diff([lower, upper]) > 0.0).all()):
+            raise ConfigError(f"edges of bands {header.bands}: must ascend")
         return cls(lower, upper, is_bands=True)
 
     def same(self, other: "HistoryAxis") -> bool:

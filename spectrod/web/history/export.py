@@ -15,10 +15,11 @@ from spectrod.formats.picture.png import encode_png
 from spectrod.formats.segment.continuity import Continuity, Range
 from spectrod.formats.segment.writer import SegmentWriter
 from spectrod.types import SpectrumBatch
-from spectrod.web.history.answer import HistoryAnswer, Topic, find_recordings, find_topic
+from spectrod.web.history.answer import HistoryAnswer
 from spectrod.web.history.axis import NOTHING
 from spectrod.web.history.budget import Budget, SpentError
 from spectrod.web.history.columns import from_wire
+from spectrod.web.history.lookup import Topic, find_recordings, find_topic
 from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.request import HistoryRequest
 from spectrod.web.history.source_folder import StoredFile

@@ -54,6 +54,7 @@ class RecordingIndex:
         self._sources: dict[tuple[Path, str, str], SourceFolder] = {}
         self._scanned_s = -float("inf")
         self._troubles: list[str] = []
+        self._n_denied = 0
         self._logged: set[str] = set()
 
     def refresh(self) -> None:
@@ -75,7 +76,14 @@ class RecordingIndex:
         """Return what is not known of a source's recordings yet, for a person."""
         with self._lock:
             left = sum(one.n_unread for one in self._of(source))
-        return [f"{left} files of recordings are not indexed yet"] if left else []
+            n_denied = self._n_denied
+        texts = [f"{left} files of recordings are not indexed yet"] if left else []
+        if n_denied:  # without their names, which only the log has
+            texts.append(
+                f"recordings: {n_denied} of {len(self.folders)} folders cannot be read by this "
+                "server's user; its log names them"
+            )
+        return texts
 
     def files(self, source: str) -> list[StoredFile]:
         """Return the known segments of a source, the newest first."""
@@ -117,7 +125,7 @@ class RecordingIndex:
     def _scan(self) -> None:
         """Look for folders of sources, and read what is new in them, until the time is over."""
         end_s = self._clock() + SCAN_S
-        self._troubles = []
+        self._troubles, self._n_denied = [], 0
         found: dict[tuple[Path, str, str], SourceFolder] = {}
         for root in self.folders:
             try:
@@ -126,6 +134,7 @@ class RecordingIndex:
             except FileNotFoundError:
                 continue
             except OSError as error:
+                self._n_denied += isinstance(error, PermissionError)
                 self._troubles.append(f"{printable(root)}: {error.strerror or error}")
         self._sources = found
 

@@ -1,4 +1,6 @@
-"""The server's own memory of live rows: the newest minutes as rows, hours as cells of a second.
+"""The server's own memory of rows: the newest minutes as rows, hours as cells of a second.
+
+Live rows, and those of a daemon's replay, which are older than live ones but come after them.
 
 Bounded: 64 MiB of rows and 32 MiB of cells of all topics together; the oldest go first.
 """
@@ -31,6 +33,8 @@ _BLOCKS_MIN: Final = 16
 
 UInt16Array = NDArray[np.uint16]
 Edges = Float64Array | tuple[Float64Array, Float64Array]
+Stream = tuple[int, bool]
+"""A topic's number, and whether its rows are those of a replay."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,10 +67,10 @@ class _Block:
     """Memory for some rows. Written by one thread; readers see the first ``count`` rows."""
 
     def __init__(
-        self, topic_id: int, axis: HistoryAxis, length_ns: int, shape: tuple[int, int]
+        self, stream: Stream, axis: HistoryAxis, length_ns: int, shape: tuple[int, int]
     ) -> None:
         n_rows, layers = shape
-        self.topic_id, self.axis, self.length_ns = topic_id, axis, length_ns
+        self.stream, self.axis, self.length_ns = stream, axis, length_ns
         self.codes = np.empty((n_rows, layers, len(axis)), np.int16)
         self.middle_ns = np.empty(n_rows, np.int64)
         self.effort_s = np.empty(n_rows, np.float64)
@@ -104,32 +108,32 @@ class _Store:
     def __init__(self, bytes_max: int, layers: int) -> None:
         self._bytes_max, self._layers = bytes_max, layers
         self._blocks: deque[_Block] = deque()
-        self._newest: dict[int, _Block] = {}
+        self._newest: dict[Stream, _Block] = {}
         self._n_bytes = 0
         self._lock = threading.Lock()
 
-    def block(self, topic_id: int, axis: HistoryAxis, length_ns: int) -> _Block:
+    def block(self, stream: Stream, axis: HistoryAxis, length_ns: int) -> _Block:
         """Return a block with room; the oldest blocks are dropped for a new one."""
-        newest = self._newest.get(topic_id)
+        newest = self._newest.get(stream)
         if newest and newest.axis is axis and newest.length_ns == length_ns and not newest.is_full:
             return newest
         block_bytes = min(_BLOCK_BYTES, self._bytes_max // _BLOCKS_MIN)
         n_rows = max(1, min(_BLOCK_ROWS, block_bytes // (2 * self._layers * len(axis))))
-        made = _Block(topic_id, axis, length_ns, (n_rows, self._layers))
+        made = _Block(stream, axis, length_ns, (n_rows, self._layers))
         with self._lock:
             self._blocks.append(made)
-            self._newest[topic_id] = made
+            self._newest[stream] = made
             self._n_bytes += made.n_bytes
             while self._n_bytes > self._bytes_max and len(self._blocks) > 1:
                 dropped = self._blocks.popleft()
                 self._n_bytes -= dropped.n_bytes
-                if self._newest.get(dropped.topic_id) is dropped:
-                    del self._newest[dropped.topic_id]
+                if self._newest.get(dropped.stream) is dropped:
+                    del self._newest[dropped.stream]
         return made
 
-    def between(self, topic_id: int, t0_ns: int, t1_ns: int) -> Iterator[Remembered]:
+    def between(self, stream: Stream, t0_ns: int, t1_ns: int) -> Iterator[Remembered]:
         with self._lock:
-            blocks = [block for block in self._blocks if block.topic_id == topic_id]
+            blocks = [block for block in self._blocks if block.stream == stream]
         for block in blocks:
             found = block.between(t0_ns, t1_ns)
             if found is not None:
@@ -169,7 +173,7 @@ class Ring:
     ) -> None:
         self._rows = _Store(rows_bytes, layers=1)
         self._cells = _Store(cells_bytes, layers=2)
-        self._topics: dict[int, _Topic] = {}
+        self._topics: dict[Stream, _Topic] = {}
 
     @property
     def n_bytes(self) -> int:
@@ -182,8 +186,10 @@ class Ring:
         header: SpectrumHeader | BandsHeader,
         row: UInt16Array,
         edges_hz: Edges | None = None,
+        *,
+        is_replayed: bool = False,
     ) -> None:
-        """Add the newest row of a topic.
+        """Add the newest row of a topic, or the next one of its replay.
 
         Parameters
         ----------
@@ -195,49 +201,54 @@ class Ring:
             Levels of all bins or bands, codes of the page's protocol.
         edges_hz : (lower, upper), optional
             Edges of bands from the topic's description [Hz].
+        is_replayed : bool
+            Whether it is from a replay: older than the live rows, newer than earlier replayed ones.
 
         Raises
         ------
         ConfigError
             If the edges are not those of the bands.
         """
-        topic = self._topic(topic_id, header, edges_hz)
+        stream = topic_id, is_replayed
+        topic = self._topic(stream, header, edges_hz)
         middle_ns = header.t_utc_ns + topic.span_ns // 2
         codes = from_wire(row)
         effort_s = topic.length_ns / NS_PER_S
-        block = self._rows.block(topic_id, topic.axis, topic.length_ns)
+        block = self._rows.block(stream, topic.axis, topic.length_ns)
         block.append(middle_ns, effort_s, codes)
-        self._add_to_cell(topic_id, topic, middle_ns // CELL_NS, codes)
+        self._add_to_cell(stream, topic, middle_ns // CELL_NS, codes)
 
     def axis(self, topic_id: int) -> HistoryAxis | None:
         """Return the axis of the newest row of a topic; None if there was none."""
-        topic = self._topics.get(topic_id)
+        topic = self._topics.get((topic_id, False))
         return topic.axis if topic else None
 
-    def rows(self, topic_id: int, t0_ns: int, t1_ns: int) -> Iterator[Remembered]:
+    def rows(
+        self, topic_id: int, t0_ns: int, t1_ns: int, *, is_replayed: bool = False
+    ) -> Iterator[Remembered]:
         """Yield the rows of a topic whose middles are in a span of time."""
-        return self._rows.between(topic_id, t0_ns, t1_ns)
+        return self._rows.between((topic_id, is_replayed), t0_ns, t1_ns)
 
-    def cells(self, topic_id: int, t0_ns: int, t1_ns: int) -> Iterator[Remembered]:
+    def cells(
+        self, topic_id: int, t0_ns: int, t1_ns: int, *, is_replayed: bool = False
+    ) -> Iterator[Remembered]:
         """Yield the complete cells of a topic whose middles are in a span of time."""
-        return self._cells.between(topic_id, t0_ns, t1_ns)
+        return self._cells.between((topic_id, is_replayed), t0_ns, t1_ns)
 
     def _topic(
-        self, topic_id: int, header: SpectrumHeader | BandsHeader, edges_hz: Edges | None
+        self, stream: Stream, header: SpectrumHeader | BandsHeader, edges_hz: Edges | None
     ) -> _Topic:
         """Return the state of a topic; a new one if the analysis has changed."""
         analysis = _analysis(header)
-        topic = self._topics.get(topic_id)
+        topic = self._topics.get(stream)
         if topic is None or topic.analysis != analysis:
             axis = HistoryAxis.of_header(header, edges_hz)
-            topic = self._topics[topic_id] = _Topic(
-                axis, analysis, _row_ns(header), _span_ns(header)
-            )
+            topic = self._topics[stream] = _Topic(axis, analysis, _row_ns(header), _span_ns(header))
         return topic
 
-    def _add_to_cell(self, topic_id: int, topic: _Topic, cell: int, codes: Int16Array) -> None:
+    def _add_to_cell(self, stream: Stream, topic: _Topic, cell: int, codes: Int16Array) -> None:
         if topic.cell != cell:
-            self._finish_cell(topic_id, topic)
+            self._finish_cell(stream, topic)
             topic.cell, topic.n_rows = cell, 0
             topic.greatest = np.full(len(codes), NOTHING, np.int16)
             topic.power = np.zeros(len(codes))
@@ -245,13 +256,13 @@ class Ring:
         np.maximum(topic.greatest, codes, out=topic.greatest)
         topic.power += powers_of(codes)
 
-    def _finish_cell(self, topic_id: int, topic: _Topic) -> None:
+    def _finish_cell(self, stream: Stream, topic: _Topic) -> None:
         """Store a complete cell; rows longer than a cell need none."""
         if not topic.n_rows or topic.length_ns > CELL_NS:
             return
         effort_s = min(1.0, topic.n_rows * topic.length_ns / NS_PER_S)
         mean = codes_of(topic.power / topic.n_rows)
-        block = self._cells.block(topic_id, topic.axis, CELL_NS)
+        block = self._cells.block(stream, topic.axis, CELL_NS)
         block.append(topic.cell * CELL_NS + CELL_NS // 2, effort_s, topic.greatest, mean)
 
 

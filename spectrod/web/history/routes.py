@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -11,13 +11,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from spectrod.errors import BusyError, ConfigError, NotFoundError, StorageError
-from spectrod.web.history.answer import HistoryAnswer, Topic, answer
+from spectrod.web.history.answer import HistoryAnswer, answer
 from spectrod.web.history.budget import Budget
 from spectrod.web.history.cache import Answers, Encoded
 from spectrod.web.history.export import to_csv, to_png, to_segment
+from spectrod.web.history.lookup import Topic
 from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.request import HistoryRequest, parse_levels, parse_request
 from spectrod.web.history.ring import Ring
+from spectrod.web.sending import LongResponse, Sending
 
 _FOREVER: Final = "private, max-age=31536000, immutable"
 _NEVER: Final = "no-store"
@@ -33,8 +35,15 @@ EXPORTS_MAX: Final = 2
 _log = logging.getLogger(__name__)
 
 
+async def _is_settled(_topic_id: int) -> None:
+    """Return at once: no rows are on their way."""
+
+
 def history_routes(
-    index: RecordingIndex, ring: Ring, topics: Callable[[], Mapping[int, Topic]]
+    index: RecordingIndex,
+    ring: Ring,
+    topics: Callable[[], Mapping[int, Topic]],
+    settled: Callable[[int], Awaitable[None]] = _is_settled,
 ) -> list[Route]:
     """Return the routes of history.
 
@@ -46,6 +55,8 @@ def history_routes(
         Live rows of the server.
     topics : callable
         Returns all topics of the server by their numbers, which others do not change.
+    settled : callable, optional
+        Waits until older rows of a topic have come that are on their way.
 
     Returns
     -------
@@ -56,11 +67,13 @@ def history_routes(
     def compute(request: HistoryRequest, budget: Budget) -> HistoryAnswer:
         return answer(request, topics(), index, ring, budget, now_ns=time.time_ns())
 
-    answers = Answers(compute)
+    answers, sending = Answers(compute), Sending()
 
     async def history(request: Request) -> Response:
         asked = parse_request(request.query_params)
-        return _response(request, await _while_connected(request, answers, asked))
+        await settled(asked.topic)
+        encoded = await _while_connected(request, answers, asked)
+        return _response(request, encoded, sending)
 
     def make_file(request: HistoryRequest, query: Mapping[str, str], budget: Budget) -> bytes:
         budget.start()
@@ -77,13 +90,14 @@ def history_routes(
     async def export(request: Request) -> Response:
         query, budget = request.query_params, Budget()
         asked, media_type = parse_request(query), _media_type(query)
+        await settled(asked.topic)
         if exporting.locked():
             raise BusyError(f"{EXPORTS_MAX} files are being made: try again later")
         async with exporting:
             body = await asyncio.to_thread(make_file, asked, query, budget)
         name = f"spectrod-{asked.topic}-{round(asked.t0_ms)}.{query['format']}"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-        return Response(body, media_type=media_type, headers=headers | _UNCACHED)
+        return LongResponse(body, sending, headers | _UNCACHED, media_type)
 
     def route(path: str, handler: Callable[[Request], Coroutine[Any, Any, Response]]) -> Route:
         async def answered(request: Request) -> Response:
@@ -121,13 +135,13 @@ def _refusal(status: int, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, status, _UNCACHED)
 
 
-def _response(request: Request, encoded: Encoded | None) -> Response:
+def _response(request: Request, encoded: Encoded | None, sending: Sending) -> Response:
     if encoded is None:  # the client has gone
         return Response(status_code=499)
     headers = {"ETag": encoded.etag, "Cache-Control": _FOREVER if encoded.is_final else _NEVER}
     if encoded.is_final and request.headers.get("if-none-match") == encoded.etag:
         return Response(status_code=304, headers=headers)
-    return Response(encoded.body, media_type="application/octet-stream", headers=headers)
+    return LongResponse(encoded.body, sending, headers, "application/octet-stream")
 
 
 async def _while_connected(

@@ -237,10 +237,9 @@ def power_of(values: NDArray[np.float32], spec: SpectrumSpec) -> NDArray[np.floa
     return np.power(10.0, power / 10.0) if spec.scaling == "dbfs" else power
 
 
-def add_remembered(picture: HistoryPicture, found: Iterable[Remembered]) -> None:
-    """Add rows or cells of the server's own ring."""
+def add_remembered(picture: HistoryPicture, found: Iterable[Remembered]) -> int:
+    """Add rows or cells of the server's own memory to the present source; return their end [ns]."""
     columns = picture.columns
-    columns.begin_source()
     until_ns = columns.grid.t0_ns
     own: HistoryAxis | None = None
     pooling: Pooling | None = None
@@ -252,4 +251,4 @@ def add_remembered(picture: HistoryPicture, found: Iterable[Remembered]) -> None
         greatest = pooling.greatest(part.greatest[:, pooling.span])
         columns.add(SourceRows(part.middle_ns, part.length_ns, part.effort_s, greatest, mean))
         until_ns = max(until_ns, int(part.middle_ns.max()) + part.length_ns // 2)
-    columns.end_source(until_ns)
+    return until_ns

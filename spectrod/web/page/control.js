@@ -1,12 +1,10 @@
-/** Buttons that change the daemon; there only if the server was started with --control. */
+/** Requests that change a daemon: what each button asks for, and how it is asked. */
 
-import { element, setText } from "./dom.js";
-
-const ACTIONS = Object.freeze([
-  { label: "Pause the analysis", method: "pause", done: "the analysis is paused" },
-  { label: "Resume the analysis", method: "resume", done: "the analysis goes on" },
-  { label: "Start a recording", method: "record.start", done: "a recording has started" },
-  { label: "Stop recordings", method: "record.stop", done: "the recordings have stopped" },
+/** What a recording can be: endings of its name, and texts. */
+export const RECORDING_KINDS = Object.freeze([
+  ["png", "picture"],
+  ["spd", "spectra"],
+  ["wav", "sound"],
 ]);
 
 /**
@@ -27,39 +25,82 @@ export async function askDaemon({ method, params, endpoint }, base, fetch = glob
   return found;
 }
 
-/** The panel of control. */
-export class Control {
-  #answer;
-  #buttons;
-
-  /**
-   * @param {{buttons: HTMLElement, answer: HTMLElement}} places
-   * @param {{base: string, topic: () => object | null}} given `topic`: the one in the first panel
-   */
-  constructor({ buttons, answer }, { base, topic }) {
-    this.#answer = answer;
-    this.#buttons = ACTIONS.map((action) => {
-      const button = element("button", { type: "button" }, action.label);
-      button.addEventListener("click", () => this.#ask(action, base, topic()));
-      return button;
-    });
-    buttons.append(...this.#buttons);
+/** Sources of a list of topics, each with its products; the same source of two daemons is two. */
+export function sourcesOf(topics) {
+  const found = new Map();
+  for (const { endpoint, source, product } of topics) {
+    const key = `${source}@${endpoint}`;
+    if (!found.has(key)) found.set(key, { key, endpoint, source, products: [] });
+    const { products } = found.get(key);
+    if (!products.includes(product)) products.push(product);
   }
-
-  async #ask({ method, done }, base, topic) {
-    if (topic === null) return;
-    this.#busy(true);
-    const params = method === "record.stop" ? {} : { source: topic.source };
-    try {
-      await askDaemon({ method, params, endpoint: topic.endpoint }, base);
-      setText(this.#answer, done);
-    } catch (error) {
-      setText(this.#answer, `not done: ${error.message}`);
-    }
-    this.#busy(false);
-  }
-
-  #busy(isBusy) {
-    for (const button of this.#buttons) button.disabled = isBusy;
-  }
+  const sources = [...found.values()];
+  const isOnly = ({ source }) => sources.filter((one) => one.source === source).length === 1;
+  return sources.map((one) => ({ ...one, title: isOnly(one) ? one.source : one.key }));
 }
+
+/** A part of a key as the configuration writes it: quoted unless it is bare. */
+const quoted = (name) => (/^[A-Za-z0-9_-]+$/.test(name) ? name : JSON.stringify(name));
+
+/**
+ * Settings of a product that can be changed while the daemon runs.
+ *
+ * @param {object} config all that `get` tells
+ * @param {{source: string, product: string}} chosen
+ * @returns {Array<{key: string, name: string, value: string}>} the main product's are those of the source's analysis
+ */
+export function settingsOf(config, { source, product }) {
+  const own = config.sources?.[source]?.analysis;
+  const shared = own ?? config.analysis ?? {};
+  const place = own ? `sources.${quoted(source)}.analysis` : "analysis";
+  const named = config.products?.[product];
+  const prefix = named ? `products.${quoted(product)}` : place;
+  const values = named ? { ...shared, ...named } : shared;
+  return Object.entries(values).map(([name, value]) => ({
+    key: `${prefix}.${name}`,
+    name,
+    value: typeof value === "string" ? value : JSON.stringify(value),
+  }));
+}
+
+/** Name of a recording that begins now: the source, the UTC time, and what it is. */
+export function recordingName(source, kind, date) {
+  const time = date.toISOString().replace(/[-:]/g, "").replace(/\.\d+/, "");
+  return `${source.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 64)}-${time}.${kind}`;
+}
+
+/**
+ * The requests by the names of their buttons: functions of what is chosen and typed, which give a method, its
+ * parameters, and the text of success.
+ */
+export const REQUESTS = Object.freeze({
+  pause: ({ source }) => ({ method: "pause", params: { source }, done: () => "analysis paused" }),
+  resume: ({ source }) => ({ method: "resume", params: { source }, done: () => "analysis resumed" }),
+  reset: ({ source, product }) => ({
+    method: "reset",
+    params: { source, product },
+    done: () => "averages and holds reset",
+  }),
+  set: ({ key, value }) => ({ method: "set", params: { changes: { [key]: value } }, done: (lines) => lines.join("; ") }),
+  record: ({ source, product, kind, duration_s, date }) => ({
+    method: "record.start",
+    params: { source, product, name: recordingName(source, kind, date), ...(duration_s === null ? {} : { duration_s }) },
+    done: ({ name }) => `recording ${name}`,
+  }),
+  stop: () => ({
+    method: "record.stop",
+    params: {},
+    done: (found) => (found.length > 0 ? `recorded ${found.map(({ name }) => name).join(", ")}` : "no recording was running"),
+  }),
+  trigger: ({ source }) => ({
+    method: "record.trigger",
+    params: { name: "", source },
+    done: (found) => `triggered: ${found.join(", ")}`,
+  }),
+  learn: ({ source, product, mask, mask_s }) => ({
+    method: "learn.start",
+    params: { name: mask, source, product, ...(mask_s === null ? {} : { duration_s: mask_s }) },
+    done: ({ name }) => `learning mask ${name}; an event reports its end`,
+  }),
+  abort: ({ mask }) => ({ method: "learn.abort", params: { name: mask }, done: ({ name }) => `learning of mask ${name} aborted` }),
+});

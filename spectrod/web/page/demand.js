@@ -34,6 +34,12 @@ function measureOf(view) {
   return measure;
 }
 
+/** How a hold decays, or its time constant; defaults are left out. */
+function ballisticsOf(role, { decay, holdTime, timeConstant }) {
+  if (role === "mean") return timeConstant > 0 ? { time_constant_s: timeConstant } : {};
+  return decay > 0 ? { decay_db_s: decay, hold_s: holdTime } : {};
+}
+
 function streamOf(shown, role, { view, limits, isVisible }) {
   const isWaterfall = role === "waterfall";
   const isHold = !isWaterfall && role !== "trace";
@@ -50,6 +56,7 @@ function streamOf(shown, role, { view, limits, isVisible }) {
     rows_s: isVisible ? Math.min(rows, limits.rows_s) : HIDDEN_ROWS_S,
     bits: isWaterfall ? 8 : 16,
     ...(role === "trace" ? { measure: measureOf(view) } : {}),
+    ...(isHold ? ballisticsOf(role, view) : {}),
   };
 }
 

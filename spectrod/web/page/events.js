@@ -47,9 +47,9 @@ export class EventLog {
 }
 
 const BREAK_TEXTS = {
-  gap: (row) => `${Math.round(row.gapSamples)} samples are missing`,
-  epoch: () => "the daemon was started again",
-  dropped: () => "rows were dropped: this page or its connection was too slow",
+  gap: (row) => `${Math.round(row.gapSamples)} samples lost`,
+  epoch: () => "daemon restarted",
+  dropped: () => "rows dropped: this page or its connection was too slow",
 };
 
 /** Text of a break before a row. */

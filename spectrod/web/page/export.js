@@ -21,7 +21,7 @@ export function csvField(value) {
  */
 export function traceCsv({ title, time, row }) {
   const { description } = row;
-  const lines = [`# ${title}`, `# ${time}`, `# unit: ${description.unit}; greatest or mean value of the bins of a line`];
+  const lines = [`# ${title}`, `# ${time}`, `# unit: ${description.unit}; max or mean of the bins of each line`];
   lines.push("frequency_hz,bins,level");
   eachValue(row.values, description, (hz, level, bin, perValue) => {
     lines.push([hz, Math.min(perValue, description.n_bins - bin), level].map(csvField).join(","));

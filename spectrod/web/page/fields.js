@@ -3,6 +3,7 @@
 import { element, setText } from "./dom.js";
 import { palettes } from "./palette.js";
 import { THEMES, ZONES } from "./prefs.js";
+import { BOUNDS } from "./view.js";
 
 /** @typedef {{name: string, label: string, input: HTMLElement, show: (state: object) => void}} Field */
 
@@ -20,7 +21,7 @@ function select(label, options, read, write) {
   return { root: field(label, input), show };
 }
 
-/** A number that a person types; empty means by itself. While it has the focus nobody else writes it. */
+/** A number that a person types; empty is automatic. While it has the focus nobody else writes it. */
 function number(label, attributes, read, write) {
   const input = element("input", { type: "number", step: "any", ...attributes });
   input.addEventListener("change", () => {
@@ -47,8 +48,8 @@ function checkbox(label, read, write) {
   return { root: field(label, input), show: (state) => (input.checked = read(state)) };
 }
 
-const AXIS_TEXTS = [["log", "logarithmic"], ["linear", "linear"], ["mel", "mel"], ["octave", "octaves"]];
-const STATISTIC_TEXTS = [["max", "greatest"], ["mean", "mean of power"]];
+const AXIS_TEXTS = [["log", "logarithmic"], ["linear", "linear"], ["mel", "mel"], ["octave", "octave"]];
+const STATISTIC_TEXTS = [["max", "max"], ["mean", "mean (power)"]];
 
 /** Palettes for the list: viridis and cividis first, which everybody can read. */
 function paletteOptions() {
@@ -67,7 +68,7 @@ const withEnd = (range, end, value) => {
   return ends;
 };
 
-/** Fields of frequency, level, time and colours; `scene` gives what is on the screen where the view says "all". */
+/** Fields of frequency, level, time and colour map; `scene` gives what is on the screen where the view says "all". */
 function displayFields({ change, scene }) {
   const hertz = (end) => (value) => {
     const { axis } = scene();
@@ -80,20 +81,20 @@ function displayFields({ change, scene }) {
     change({ lo, hi });
   };
   return [
-    select("axis", AXIS_TEXTS, (state) => state.view.axis, (axis) => change({ axis })),
-    number("from, Hz", {}, ({ view }) => view.f0, hertz(0)),
-    number("to, Hz", {}, ({ view }) => view.f1, hertz(1)),
-    number("lowest, dB", { min: -1000, max: 1000 }, ({ view }) => view.lo, level(0)),
-    number("highest, dB", { min: -1000, max: 1000 }, ({ view }) => view.hi, level(1)),
-    checkbox("levels by themselves", ({ view }) => view.lo === null, (isAuto) => {
+    select("Frequency axis", AXIS_TEXTS, (state) => state.view.axis, (axis) => change({ axis })),
+    number("Min frequency, Hz", {}, ({ view }) => view.f0, hertz(0)),
+    number("Max frequency, Hz", {}, ({ view }) => view.f1, hertz(1)),
+    number("Min level, dB", { min: -1000, max: 1000 }, ({ view }) => view.lo, level(0)),
+    number("Max level, dB", { min: -1000, max: 1000 }, ({ view }) => view.hi, level(1)),
+    checkbox("Automatic range", ({ view }) => view.lo === null, (isAuto) => {
       const { lo, hi } = scene().levels;
       change(isAuto ? { lo: null, hi: null } : { lo: Math.round(lo), hi: Math.round(hi) });
     }),
-    select("of several bins", STATISTIC_TEXTS, ({ view }) => view.statistic, (statistic) => change({ statistic })),
-    select("colours", paletteOptions(), ({ view }) => view.map, (map) => change({ map })),
-    number("time shown, s", { min: 1, max: 366 * 86400, required: true }, ({ view }) => view.span, (span) => change({ span })),
-    slider("line spectrum", { min: 10, max: 90, "aria-label": "height of the line spectrum, percent" }, ({ view }) => view.split, (split) => change({ split })),
-    checkbox("peaks", ({ view }) => view.peaks, (peaks) => change({ peaks })),
+    select("Bins in a pixel", STATISTIC_TEXTS, ({ view }) => view.statistic, (statistic) => change({ statistic })),
+    select("Colour map", paletteOptions(), ({ view }) => view.map, (map) => change({ map })),
+    number("Time span, s", { min: 1, max: 366 * 86400, required: true }, ({ view }) => view.span, (span) => change({ span })),
+    slider("Spectrum height", { min: 10, max: 90, "aria-label": "Spectrum height, percent" }, ({ view }) => view.split, (split) => change({ split })),
+    checkbox("Peak list", ({ view }) => view.peaks, (peaks) => change({ peaks })),
   ];
 }
 
@@ -110,22 +111,31 @@ function cursorFields({ change, scene }) {
     change({ band: f0 === null ? null : [f0, f1] });
   };
   return [
-    number("cursor A, Hz", {}, ({ view }) => view.cursors[0], cursor(0)),
-    number("cursor B, Hz", {}, ({ view }) => view.cursors[1], cursor(1)),
-    number("band from, Hz", {}, ({ view }) => view.band?.[0], band(0)),
-    number("band to, Hz", {}, ({ view }) => view.band?.[1], band(1)),
+    number("Cursor A, Hz", {}, ({ view }) => view.cursors[0], cursor(0)),
+    number("Cursor B, Hz", {}, ({ view }) => view.cursors[1], cursor(1)),
+    number("Band min, Hz", {}, ({ view }) => view.band?.[0], band(0)),
+    number("Band max, Hz", {}, ({ view }) => view.band?.[1], band(1)),
   ];
 }
 
-const THEME_TEXTS = { auto: "as the system", light: "light", dark: "dark" };
-const ZONE_TEXTS = { local: "local time", UTC: "UTC" };
+function holdFields({ change }) {
+  const seconds = { min: 0, max: BOUNDS.ballisticsSeconds[1], required: true };
+  return [
+    number("Decay, dB/s", { min: 0, max: BOUNDS.decay[1], required: true }, ({ view }) => view.decay, (decay) => change({ decay })),
+    number("Hold time, s", seconds, ({ view }) => view.holdTime, (holdTime) => change({ holdTime })),
+    number("Average τ, s", seconds, ({ view }) => view.timeConstant, (timeConstant) => change({ timeConstant })),
+  ];
+}
+
+const THEME_TEXTS = { auto: "system", light: "light", dark: "dark" };
+const ZONE_TEXTS = { local: "local", UTC: "UTC" };
 
 function prefsFields({ changePrefs }) {
   const options = (names, texts) => names.map((name) => [name, texts[name]]);
   return [
-    select("colours", options(THEMES, THEME_TEXTS), ({ prefs }) => prefs.theme, (theme) => changePrefs({ theme })),
-    select("clock", options(ZONES, ZONE_TEXTS), ({ prefs }) => prefs.zone, (zone) => changePrefs({ zone })),
-    checkbox("keys everywhere", ({ prefs }) => prefs.keysEverywhere, (keysEverywhere) => changePrefs({ keysEverywhere })),
+    select("Theme", options(THEMES, THEME_TEXTS), ({ prefs }) => prefs.theme, (theme) => changePrefs({ theme })),
+    select("Time zone", options(ZONES, ZONE_TEXTS), ({ prefs }) => prefs.zone, (zone) => changePrefs({ zone })),
+    checkbox("Keys work everywhere", ({ prefs }) => prefs.keysEverywhere, (keysEverywhere) => changePrefs({ keysEverywhere })),
   ];
 }
 
@@ -134,12 +144,13 @@ export class Fields {
   #fields;
 
   /**
-   * @param {{display: HTMLElement, cursors: HTMLElement, prefs: HTMLElement}} places
+   * @param {{display: HTMLElement, holds: HTMLElement, cursors: HTMLElement, prefs: HTMLElement}} places
    * @param {{change: (part: object) => void, changePrefs: (part: object) => void, scene: () => object}} given
    */
   constructor(places, given) {
     const groups = [
       [places.display, displayFields(given)],
+      [places.holds, holdFields(given)],
       [places.cursors, cursorFields(given)],
       [places.prefs, prefsFields(given)],
     ];

@@ -2,6 +2,7 @@
 
 import { element, setAttribute, setText } from "./dom.js";
 import { channelFacts, connectionFact, endpointFact, sourceFacts } from "./status.js";
+import { TERMS } from "./terms.js";
 import { topicTitle } from "./topics.js";
 
 /**
@@ -39,6 +40,7 @@ function makeFact(list) {
 function showFact(item, { name, text, grade }) {
   const [term, detail] = item.children;
   setText(term, name);
+  setAttribute(term, "title", TERMS[name] ?? null);
   setText(detail, text);
   setAttribute(detail, "data-grade", grade === "good" ? null : grade);
 }

@@ -5,7 +5,7 @@
  * column is a row like those that are live, of 16 bits, whose values are equally wide bins or bands.
  */
 
-import { FLAG_GAP } from "./decode.js";
+import { decodeHistory, endOf, rowsOf } from "./answer.js";
 
 /** Lengths of columns [ms]; those of the cells of a pyramid, see docs/long-term.md. */
 export const LADDER_MS = Object.freeze([
@@ -21,10 +21,7 @@ const FRESH_MS = 3000;
 const FRESH_MAX_MS = 60_000;
 const RETRY_MS = 5000;
 const PARENTS = 3;
-const HEADER_BYTES_MAX = 1 << 20;
-const GAP = 65535;
 const EMPTY = Object.freeze({ isFinal: false, etag: null, endMs: -Infinity, bytes: 0, freshMs: RETRY_MS });
-const U16 = Object.freeze({ bits: 16, lo: -327.67, step: 0.01 });
 
 /** Return the length of the columns for a scale: the longest that is not longer than a pixel. */
 export function columnFor(msPerPx) {
@@ -52,75 +49,6 @@ export function frequenciesFor(view, all) {
     [f0, f1] = [begin, begin + width];
   }
   return { f0, f1 };
-}
-
-/**
- * Read an answer of `api/history`.
- *
- * @param {ArrayBuffer} buffer
- * @returns {{header: object, effort: Float32Array, layers: Uint16Array[]}}
- * @throws {Error} if it is not one
- */
-export function decodeHistory(buffer) {
-  const view = new DataView(buffer);
-  const length = buffer.byteLength < 4 ? 0 : view.getUint32(0, true);
-  if (length < 2 || length > HEADER_BYTES_MAX || 4 + length > buffer.byteLength) {
-    throw new Error(`history: a header of ${length} bytes in ${buffer.byteLength}`);
-  }
-  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
-  const { w, h, layers, cell_ms, t0, f0, f1 } = header;
-  const isSize = [w, h].every((n) => Number.isInteger(n) && n >= 1 && n <= VALUES);
-  const isPlace = [cell_ms, t0, f0, f1].every(Number.isFinite) && cell_ms > 0 && f1 > f0;
-  if (!isSize || !isPlace || !Array.isArray(layers)) throw new Error("history: a header without its numbers");
-  const begin = Math.ceil((4 + length) / 4) * 4;
-  const bytes = begin + 4 * w + 2 * w * h * layers.length;
-  if (bytes !== buffer.byteLength) throw new Error(`history: ${buffer.byteLength} bytes: must be ${bytes}`);
-  const valuesBegin = begin + 4 * w;
-  return {
-    header,
-    effort: new Float32Array(buffer, begin, w),
-    layers: layers.map((_, n) => new Uint16Array(buffer, valuesBegin + 2 * n * w * h, w * h)),
-  };
-}
-
-/** Return the description of an answer's columns, as one of a stream. */
-function describe({ kind, topic, unit, cell_ms, h, f0, f1, edges_hz }) {
-  const binHz = (f1 - f0) / h;
-  return Object.freeze({
-    ...U16,
-    kind,
-    topic,
-    unit,
-    row_s: cell_ms / 1000,
-    fs: 1,
-    first_hz: f0 + binHz / 2,
-    bin_hz: binHz,
-    edges_hz,
-    n_bins: h,
-    slices: [{ first: 0, per_value: 1, values: h }],
-  });
-}
-
-/**
- * Return the rows of an answer, the oldest first; columns without sound are left out, and the row
- * after them says so.
- */
-export function rowsOf({ header, effort, layers }) {
-  const description = describe(header);
-  const rows = [];
-  let isAfterGap = false;
-  for (let n = 0; n < header.w; n += 1) {
-    const values = layers[0].subarray(n * header.h, (n + 1) * header.h);
-    if (effort[n] === 0 || values.every((value) => value === GAP)) {
-      isAfterGap = true;
-      continue;
-    }
-    const tMs = header.t0 + (n + 0.5) * header.cell_ms;
-    const flags = isAfterGap ? FLAG_GAP : 0;
-    rows.push({ seq: 0, missed: 0, merged: 1, flags, tMs, gapSamples: 0, values, description });
-    isAfterGap = false;
-  }
-  return rows;
 }
 
 /**
@@ -290,13 +218,6 @@ export class History {
 /** Return whether a tile may have too little for a time: it was made before that was over. */
 function isBehind(tile, untilMs, columnMs) {
   return !tile.isFinal && tile.endMs < untilMs - columnMs;
-}
-
-/** Return the end of the last whole column of an answer that has sound [ms]. */
-function endOf({ header: { t0, cell_ms }, effort }) {
-  const last = effort.findLastIndex((seconds) => seconds > 0);
-  const isWhole = effort[last] >= 0.95e-3 * cell_ms;
-  return t0 + (last + (isWhole ? 1 : 0)) * cell_ms;
 }
 
 /**

@@ -1,12 +1,13 @@
 /** The page: one view, one connection, some panels. Everything else is in the modules that this joins. */
 
 import { Announcer } from "./announce.js";
-import { Control } from "./control.js";
+import { ControlPanel } from "./controlpanel.js";
 import { setAttribute, setText } from "./dom.js";
 import { Fields, TopicChoice } from "./fields.js";
 import { healthGroups, showHealth } from "./health.js";
-import { showHelp } from "./help.js";
+import { nameKeys, showHelp } from "./help.js";
 import { History } from "./history.js";
+import { Legend, toggleLegend } from "./legend.js";
 import { isTyping, pressKey } from "./input.js";
 import { Meters } from "./meter.js";
 import { readPrefs, writePrefs, makePrefs, zoneOf } from "./prefs.js";
@@ -67,10 +68,12 @@ const panels = new Panels(at("plots"), {
   forced: new URLSearchParams(location.search).get("renderer"),
 });
 const fields = new Fields(
-  { display: at("display"), cursors: at("cursor-fields"), prefs: at("prefs") },
+  { display: at("display"), holds: at("hold-fields"), cursors: at("cursor-fields"), prefs: at("prefs") },
   { change, changePrefs, scene: () => panels.scene() },
 );
 const choice = new TopicChoice(at("topics"), (topics) => change({ topics }));
+const control = new ControlPanel({ box: at("control"), form: at("control-form"), answer: at("control-answer") }, { base });
+const legend = new Legend(at("legend"));
 const meters = new Meters(at("meters"));
 const tables = new Tables({ peaks: at("peaks"), cursors: at("cursors"), band: at("band"), events: at("events") });
 const writeFragment = fragmentWriter((text) => history.replaceState(null, "", `#${text}`));
@@ -96,7 +99,7 @@ function ask() {
   const isVisible = document.visibilityState === "visible";
   const { text, left } = session.demand(view, (channel) => panels.shapeOf(channel), isVisible);
   connection.setView(text);
-  if (left.length > leftBefore) notice(`${left.length} lines are left out: the server sends ${session.limits.streams} streams to a page`);
+  if (left.length > leftBefore) notice(`${left.length} traces are not shown: the server sends a page at most ${session.limits.streams} streams`);
   leftBefore = left.length;
 }
 
@@ -125,15 +128,16 @@ function showTopics() {
     })),
   );
   const said = spectra.length > 0 ? "" : nothingText();
+  control.showTopics(spectra);
   at("nothing").hidden = said === "";
   setText(at("nothing"), said);
 }
 
 function nothingText() {
-  if (phase.phase !== "open") return "No connection to the server of this page yet.";
+  if (phase.phase !== "open") return "Not connected to the server.";
   const lost = session.endpoints.filter(({ connected }) => connected === false);
   if (lost.length > 0) return `Waiting for ${lost.map(({ endpoint, why }) => `${endpoint}: ${why}`).join("; ")}`;
-  return "Waiting for a daemon's list of what there is to show.";
+  return "Waiting for a daemon to list its channels.";
 }
 
 /** What the session has heard. */
@@ -148,7 +152,8 @@ function changed(what) {
     showTopics();
   }
   if (what === "descriptions") ask();
-  if (what === "descriptions" || what === "measured") panels.touch();
+  if (what === "descriptions") panels.touch();
+  if (what === "measured") panels.touchReadings();
 }
 
 function rowsCame(blocks) {
@@ -180,6 +185,7 @@ function notice(text) {
 
 const own = {
   help: showHelp,
+  legend: () => announcer.say("legend", toggleLegend() ? "Legend open, under Options" : "Legend closed"),
   resetHolds: () => {
     for (const channel of session.channels) {
       connection.reset(channel.info.id);
@@ -205,21 +211,27 @@ function changePrefs(part) {
   prefs = makePrefs({ ...prefs, ...part });
   writePrefs(storage, prefs);
   applyTheme(prefs.theme);
-  panels.restyle();
+  restyle();
   showControls();
+}
+
+/** Use the colours of the theme. */
+function restyle() {
+  panels.restyle();
+  legend.restyle(document.documentElement.dataset.theme);
 }
 
 /** Texts and tables, four times a second: nobody reads faster. */
 function showSlowly() {
   const groups = healthGroups(session, phase, now());
   showHealth(at("status"), groups);
-  meters.show(session.values, session.topics);
+  meters.show(session.values, session.topics, { nowMs: Date.now(), zone: zoneOf(prefs) });
   tables.show({ channels: session.channels, view, ...panels.readings(view) });
   if (at("events-box").open) tables.showEvents(session.events.entries, zoneOf(prefs));
   setText(at("events-count"), String(session.events.entries.length));
   for (const { title, facts } of groups) {
     const bad = facts.filter(({ grade }) => grade === "bad");
-    if (title !== "") announcer.say(title, bad.length > 0 ? `${title}: ${bad.map(({ name, text }) => `${name} ${text}`).join(", ")}` : `${title}: in order`);
+    if (title !== "") announcer.say(title, bad.length > 0 ? `${title}: ${bad.map(({ name, text }) => `${name} ${text}`).join(", ")}` : `${title}: OK`);
   }
 }
 
@@ -239,6 +251,7 @@ function frame(time) {
 }
 
 function listen() {
+  nameKeys(document.body);
   for (const button of document.querySelectorAll("[data-action]")) {
     button.addEventListener("click", () => act(button.dataset.action));
   }
@@ -270,8 +283,8 @@ function listen() {
 
 async function start() {
   applyTheme(prefs.theme);
-  watchTheme(() => panels.restyle());
-  new Control({ buttons: at("control-buttons"), answer: at("control-answer") }, { base, topic: () => session.channels[0]?.info ?? null });
+  restyle();
+  watchTheme(restyle);
   const failed = await useLinkToken(base);
   if (failed !== "") notice(failed);
   view = parseFragment(location.hash);

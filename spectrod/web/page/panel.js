@@ -2,27 +2,16 @@
 
 import { bannerText, legend, pointText } from "./captions.js";
 import { readCursors } from "./cursor.js";
-import { element, setText } from "./dom.js";
+import { setText } from "./dom.js";
 import { LevelFollower } from "./follow.js";
 import { layersOf } from "./hold.js";
+import { LINE_KINDS } from "./linekinds.js";
 import { Overlay } from "./overlay.js";
+import { makeParts, showLegend } from "./panelparts.js";
 import { axisOf, limitsOf } from "./range.js";
 import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "./ruler.js";
-import { Strip } from "./strip.js";
 import { formatHertz, formatLevel } from "./time.js";
-import { topicTitle } from "./topics.js";
 import { Trace } from "./trace.js";
-
-/** Lines: the newest row is the strongest; a shape besides a colour tells the others apart. */
-const LINES = Object.freeze({
-  now: { width: 1.5, dash: null },
-  max: { width: 1, dash: null },
-  min: { width: 1, dash: null },
-  mean: { width: 1, dash: [6, 3] },
-  reference: { width: 1, dash: [2, 3] },
-});
-
-const canvasOf = (name, attributes = {}) => element("canvas", { class: name, "aria-hidden": "true", ...attributes });
 
 /** One panel. Its elements are made once; `draw` brings them up to date. */
 export class Panel {
@@ -45,45 +34,11 @@ export class Panel {
     this.channels = channels;
     this.#session = session;
     this.#onResize = onResize;
-    this.#build(forced);
-    this.#observer = new ResizeObserver(() => this.#markResized());
-    for (const box of [this.traceBox, ...this.strips.map((strip) => strip.box)]) this.#observer.observe(box);
-  }
-
-  #build(forced) {
-    const titles = this.channels.map(({ info }) => topicTitle(info)).join(" + ");
-    this.grid = canvasOf("grid");
-    this.traceCanvas = element("canvas", { class: "trace-lines", role: "img", "aria-label": "Line spectrum" });
-    this.traceBox = element("div", { class: "trace" }, this.grid, this.traceCanvas);
-    this.levelRuler = canvasOf("level-ruler");
-    this.frequencyRuler = canvasOf("frequency-ruler");
-    const hasCaption = this.channels.length > 1;
-    this.strips = this.channels.map((channel) => new Strip(channel, { hasCaption, forced }));
-    this.surface = element("div", {
-      class: "surface",
-      tabindex: 0,
-      role: "group",
-      "aria-label": `Plots of ${titles}. Keys work here; question mark lists them.`,
-    });
-    this.unit = element("span", { class: "unit" });
-    this.readout = element("span", { class: "readout" });
-    this.legend = element("p", { class: "legend" });
-    this.banner = element("p", { class: "banner", hidden: true });
-    this.plot = element(
-      "div",
-      { class: "plot" },
-      this.levelRuler,
-      this.traceBox,
-      element("div", { class: "corner" }, this.unit),
-      this.frequencyRuler,
-      ...this.strips.flatMap((strip) => strip.elements),
-      this.surface,
-      this.banner,
-    );
-    const head = element("header", {}, element("h2", {}, titles), this.readout, this.legend);
-    this.root = element("section", { class: "panel", "aria-label": titles }, head, this.plot);
+    Object.assign(this, makeParts(channels, forced));
     this.trace = new Trace(this.traceCanvas);
     this.overlay = new Overlay(this.surface);
+    this.#observer = new ResizeObserver(() => this.#markResized());
+    for (const box of [this.traceBox, ...this.strips.map((strip) => strip.box)]) this.#observer.observe(box);
   }
 
   #markResized() {
@@ -98,9 +53,14 @@ export class Panel {
     this.plot.style.gridTemplateRows = `minmax(3rem, ${share}fr) 1.6rem ${rows}`;
   }
 
-  /** Say that something other than rows has changed: the view, the colours, a measurement. */
+  /** Say that something other than rows has changed: the view, the colours. */
   touch() {
     Object.assign(this.#stale, { trace: true, overlay: true, scales: true });
+  }
+
+  /** Say that something new was measured. */
+  touchReadings() {
+    this.#stale.overlay = true;
   }
 
   /** Take a row of one of the panel's channels. */
@@ -182,10 +142,9 @@ export class Panel {
     const [width, height] = size(this.traceBox);
     this.trace.resize(width, height);
     Object.assign(this.grid, { width, height });
-    const [gutter] = size(this.levelRuler.parentElement.querySelector(".corner"));
+    const [gutter, scaleHeight] = size(this.corner);
     Object.assign(this.levelRuler, { width: gutter, height });
-    const strip_ = size(this.plot.querySelector(".corner"));
-    Object.assign(this.frequencyRuler, { width, height: strip_[1] });
+    Object.assign(this.frequencyRuler, { width, height: scaleHeight });
     for (const strip of this.strips) strip.resize(width, size(strip.box)[1], gutter);
     this.#drawn = {};
     this.touch();
@@ -254,26 +213,14 @@ export class Panel {
       const styleOf = (name) => ({ ...this.#lineStyle(name, colour(name)), isFilled: isFilled && name === "now" });
       return layersOf(rows, view.holds, styleOf);
     });
-    this.#drawLegend(view, colours);
+    showLegend(this.legend, legend(this.channels, view), colours);
     this.trace.setLayers(layers);
     this.trace.draw();
     this.#stale.overlay = true;
   }
 
-  #drawLegend(view, colours) {
-    const entries = legend(this.channels, view);
-    const key = entries.map(({ text }) => text).join();
-    if (key !== this.#drawn.legend) {
-      this.#drawn.legend = key;
-      this.legend.replaceChildren(...entries.map(({ text, colour }) => element("span", { "data-line": colour }, text)));
-    }
-    entries.forEach(({ colour }, k) => {
-      if (colour !== null) this.legend.children[k].style.setProperty("--line", colours[colour]);
-    });
-  }
-
   #lineStyle(name, colour) {
-    const { width, dash } = LINES[name];
+    const { width, dash } = LINE_KINDS[name];
     const ratio = this.#ratio;
     return { colour, width: width * ratio, dash: dash && dash.map((px) => px * ratio) };
   }

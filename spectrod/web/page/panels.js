@@ -105,9 +105,14 @@ export class Panels {
     return this.#panels.find((panel) => panel.channels.includes(channel));
   }
 
-  /** Draw all again: view, colours or measurements have changed. */
+  /** Draw all again: view or colours have changed. */
   touch() {
     for (const panel of this.#panels) panel.touch();
+  }
+
+  /** Show new measurements. */
+  touchReadings() {
+    for (const panel of this.#panels) panel.touchReadings();
   }
 
   /** Read the colours of the style sheet again. */

@@ -35,7 +35,10 @@ export function writePrefs(storage, prefs) {
   }
 }
 
-/** Name of the time zone that is shown. */
+let local = null;
+
+/** Name of the time zone that is shown; the system's is read once, as each frame asks for it. */
 export function zoneOf({ zone }) {
-  return zone === "UTC" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  local ??= Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  return zone === "UTC" ? "UTC" : local;
 }

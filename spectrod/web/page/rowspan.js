@@ -40,11 +40,22 @@ export function rowSpan(row, description, previous) {
   const mark = isRestarted(previous, description) ? CODE_GAP : markOf(row);
   const before = previous !== null && previous.tMs < row.tMs ? previous.endMs : NaN;
   if (mark !== CODE_NONE) {
-    const missingMs = (row.gapSamples / description.fs) * 1000;
-    return { beginMs, endMs, holeMs: Number.isNaN(before) ? beginMs - missingMs : before, mark };
+    return { beginMs, endMs, holeMs: holeBegin(row, description, { before, beginMs, length, previous }), mark };
   }
   const isNext = Math.abs(before - beginMs) < length;
   return { beginMs: isNext ? before : beginMs, endMs, holeMs: beginMs, mark };
+}
+
+/**
+ * Where the hole before a row begins. Of a gap alone its length is known: what is missing before that, because
+ * nobody asked for it, is no loss. Frames that the gap cuts are lost with it, up to a window's length.
+ */
+function holeBegin({ gapSamples, flags, missed }, description, { before, beginMs, length, previous }) {
+  const { fs, win_length = 0 } = description;
+  const missingMs = (gapSamples / fs) * 1000;
+  if (Number.isNaN(before)) return beginMs - missingMs;
+  const isGapAlone = flags === FLAG_GAP && missed === 0 && gapSamples > 0 && !isRestarted(previous, description);
+  return isGapAlone ? Math.max(before, beginMs - missingMs - length - (win_length / fs) * 1000) : before;
 }
 
 /** Whether the daemon has restarted in between, as far as both epochs are known. */

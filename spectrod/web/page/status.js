@@ -38,14 +38,14 @@ export function connectionFact({ phase, wait_ms, why }) {
 export function endpointFact({ endpoint, connected, silence_s, missed, why }) {
   if (connected === false) return fact(endpoint, why || "no connection to the daemon", "bad");
   if (silence_s > SILENCE_S) {
-    return fact(endpoint, `no sign of life for ${durationText(silence_s)}; the daemon has ended or hangs`, "bad");
+    return fact(endpoint, `no heartbeat for ${durationText(silence_s)}: the daemon has stopped or hangs`, "bad");
   }
   return fact(endpoint, missed > 0 ? `connected, ${missed} messages missed` : "connected", missed > 0 ? "notice" : "good");
 }
 
 /** What a source is doing. */
 function sourceState({ state, waiting_for, restarts }) {
-  if (waiting_for) return fact("state", `waits for ${waiting_for}`, "bad");
+  if (waiting_for) return fact("state", `waiting for ${waiting_for}`, "bad");
   const known = state || "unknown";
   const isRunning = known === "running";
   const again = restarts > 0 ? `, restarted ${restarts} times` : "";
@@ -53,11 +53,11 @@ function sourceState({ state, waiting_for, restarts }) {
 }
 
 const CHECK_TEXTS = new Map([
-  ["silent", "digital silence: the samples come and are all zero"],
-  ["missing", "one channel is digital silence, others are not"],
-  ["stuck", "the samples do not change"],
+  ["silent", "digital silence: all samples are zero"],
+  ["missing", "digital silence on one channel only"],
+  ["stuck", "stuck: the samples do not change"],
   ["clipping", "clipping"],
-  ["dc", "offset of the samples"],
+  ["dc", "DC offset"],
 ]);
 
 /** Checks are a kind and a channel, such as `silent: 0` or `dc: 1 (-23.1 dBFS)`. */
@@ -106,7 +106,7 @@ function analysisFacts({ fs, nfft, window, unit, ref, cal_id, engine, weighting,
   facts.push(fact("unit", ref ? `${unit}, ${ref}` : unit));
   facts.push(fact("calibration", cal_id ?? "none", "good"));
   if (weighting && weighting !== "Z") facts.push(fact("weighting", weighting));
-  if (averaging && averaging !== "none") facts.push(fact("average", averaging));
+  if (averaging && averaging !== "none") facts.push(fact("averaging", averaging));
   facts.push(fact("engine", engine), fact("epoch", String(epoch)));
   return facts;
 }

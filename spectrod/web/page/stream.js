@@ -137,7 +137,7 @@ export class Connection {
       else this.#readRows(decodeMessage(data));
     } catch (error) {
       this.#drop(CLOSE_MALFORMED, "malformed");
-      this.#wait(`the server sent something malformed: ${error.message}`);
+      this.#wait(`the server sent a malformed message: ${error.message}`);
     }
   }
 
@@ -238,11 +238,11 @@ export class Connection {
 
 const CLOSE_TEXTS = new Map([
   [1000, "the server closed the connection"],
-  [1001, "the server stops"],
+  [1001, "the server is stopping"],
   [1006, "the connection was lost"],
   [1009, "the page's message was too long"],
-  [1012, "the server restarts"],
-  [1013, "the server gave up waiting for this page to draw"],
+  [1012, "the server is restarting"],
+  [1013, "this page drew nothing for 60 s"],
 ]);
 
 /** Why a socket closed, for a person. */

@@ -2,6 +2,7 @@
 
 import { difference } from "./cursor.js";
 import { element, fillTable } from "./dom.js";
+import { TERMS } from "./terms.js";
 import { formatHertz, formatLevel, formatTime, noteName } from "./time.js";
 import { topicTitle } from "./topics.js";
 
@@ -14,9 +15,11 @@ class Table {
   #empty;
   #table;
 
-  constructor(place, { caption, columns, empty }) {
-    const head = element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)));
-    this.#table = element("table", {}, element("caption", {}, caption), element("thead", {}, head), this.#body);
+  constructor(place, { caption, note = "", columns, empty }) {
+    const head = element("tr", {}, ...columns.map((name) => element("th", { scope: "col", title: TERMS[name] ?? null }, name)));
+    const title = TERMS[caption.toLowerCase()] ?? null;
+    const heading = element("caption", { title }, caption, element("span", { class: "aside" }, note));
+    this.#table = element("table", {}, heading, element("thead", {}, head), this.#body);
     this.#empty = element("p", { class: "empty" }, empty);
     place.append(this.#table, this.#empty);
   }
@@ -25,6 +28,13 @@ class Table {
     fillTable(this.#body, rows);
     this.#empty.hidden = rows.length > 0;
   }
+}
+
+/** Which of some channels one is, in as few words as tell them apart. */
+function channelText({ info }, channels) {
+  const isAlike = (name) => channels.every((other) => other.info[name] === info[name]);
+  if (!isAlike("product")) return topicTitle(info);
+  return isAlike("source") ? info.channel : `${info.source} · ${info.channel}`;
 }
 
 /** Rows of the table of peaks: of several channels each says whose it is. */
@@ -37,7 +47,7 @@ export function peakRows(channels) {
     formatHertz(hz, Math.max(hz_error ?? 0, Math.abs(hz) * 1e-5)),
     formatLevel(level, unit),
     noteName(hz),
-    channels.length > 1 ? topicTitle(channel.info) : channel.info.channel,
+    channelText(channel, channels),
   ]);
 }
 
@@ -51,7 +61,7 @@ export function cursorRows(readings, unit, binHz) {
   ]);
   if (readings.length < 2) return rows;
   const { hz, octaves, level } = difference(readings);
-  const interval = Number.isNaN(octaves) ? "" : `${octaves.toFixed(3)} octaves`;
+  const interval = Number.isNaN(octaves) ? "" : `${octaves.toFixed(3)} oct`;
   return [...rows, ["B − A", formatHertz(hz, binHz / 10), formatLevel(level, "dB"), interval]];
 }
 
@@ -83,23 +93,25 @@ export class Tables {
   constructor({ peaks, cursors, band, events }) {
     this.#peaks = new Table(peaks, {
       caption: "Peaks",
+      note: ", between the bins",
       columns: ["frequency", "level", "note", "channel"],
       empty: "no steady peak",
     });
     this.#cursors = new Table(cursors, {
       caption: "Cursors",
+      note: ", each on a bin",
       columns: ["cursor", "frequency", "level", "note"],
-      empty: "none; click a plot or press C in it",
+      empty: "none; click in a plot or press C",
     });
     this.#band = new Table(band, {
-      caption: "Band",
-      columns: ["channel", "from, to", "level"],
-      empty: "none; drag with Shift in a plot or press B in it",
+      caption: "Band power",
+      columns: ["channel", "band", "level"],
+      empty: "none; Shift and drag in a plot, or press B",
     });
     this.#events = new Table(events, {
       caption: "Events",
-      columns: ["time", "source", "kind", "what"],
-      empty: "none yet",
+      columns: ["time", "source", "kind", "event"],
+      empty: "none",
     });
   }
 

@@ -3,7 +3,8 @@
  *
  * A view is a frozen object. Every number is clamped when it comes in, so that no fragment, form or
  * gesture can ask the page for something that it cannot draw. `null` means "all" for frequencies,
- * "automatic" for levels and "live" for times.
+ * "automatic" for levels and "live" for times. `decay` [dB/s] 0 holds until a reset, after `holdTime` [s];
+ * `timeConstant` [s] 0 is the mean since the reset.
  */
 
 export const AXES = Object.freeze(["log", "linear", "mel", "octave"]);
@@ -23,6 +24,8 @@ export const BOUNDS = Object.freeze({
   topicLength: 512,
   fragment: 8192,
   cursors: 2,
+  decay: [0, 1000],
+  ballisticsSeconds: [0, 3600],
   timeMs: 8.64e15,
 });
 
@@ -40,6 +43,9 @@ export const DEFAULTS = Object.freeze({
   span: 30,
   split: 40,
   holds: Object.freeze([]),
+  decay: 0,
+  holdTime: 0,
+  timeConstant: 0,
   peaks: true,
   cursors: Object.freeze([]),
   band: null,
@@ -99,6 +105,9 @@ export function makeView(given = {}) {
     span: numberOr(wanted.span, ...BOUNDS.spanSeconds, DEFAULTS.span),
     split: Math.round(numberOr(wanted.split, ...BOUNDS.split, DEFAULTS.split)),
     holds: Object.freeze(HOLDS.filter((name) => Array.from(wanted.holds ?? []).includes(name))),
+    decay: numberOr(wanted.decay, ...BOUNDS.decay, DEFAULTS.decay),
+    holdTime: numberOr(wanted.holdTime, ...BOUNDS.ballisticsSeconds, DEFAULTS.holdTime),
+    timeConstant: numberOr(wanted.timeConstant, ...BOUNDS.ballisticsSeconds, DEFAULTS.timeConstant),
     peaks: wanted.peaks !== false,
     cursors: Object.freeze(cursors.map((hz) => clamp(hz, -BOUNDS.hertz, BOUNDS.hertz))),
     band: band[0] === null ? null : Object.freeze(band),
@@ -135,6 +144,9 @@ const reads = {
   span: (text) => ({ span: toNumber(text) }),
   split: (text) => ({ split: toNumber(text) }),
   hold: (text) => ({ holds: list(text) }),
+  decay: (text) => ({ decay: toNumber(text) }),
+  holdtime: (text) => ({ holdTime: toNumber(text) }),
+  tau: (text) => ({ timeConstant: toNumber(text) }),
   peaks: (text) => ({ peaks: text !== "0" }),
   c: (text) => ({ cursors: list(text).map(toNumber) }),
   band: (text) => ({ band: pair(text) }),
@@ -169,6 +181,9 @@ const writes = {
   span: (view) => short(view.span),
   split: (view) => short(view.split),
   hold: (view) => view.holds.join(","),
+  decay: (view) => short(view.decay),
+  holdtime: (view) => short(view.holdTime),
+  tau: (view) => short(view.timeConstant),
   peaks: (view) => (view.peaks ? "1" : "0"),
   c: (view) => view.cursors.map(short).join(","),
   band: (view) => (view.band === null ? null : view.band.map(short).join(":")),

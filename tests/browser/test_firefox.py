@@ -1,0 +1,69 @@
+"""The page in Debian's Firefox: what it draws, reads, and does not complain about."""
+
+import shutil
+from urllib.parse import urlsplit
+
+import pytest
+from programs import running_daemon, running_web
+from remote import FIREFOX, firefox_tab, until
+
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(shutil.which(FIREFOX) is None, reason="no firefox-esr here"),
+]
+
+NAME = "spec/mic/0/dbfs/"
+TONE = """(() => {
+  const canvas = document.querySelector(".waterfall canvas");
+  if (canvas === null || canvas.width === 0) return null;
+  const copy = new OffscreenCanvas(canvas.width, 1);
+  const context = copy.getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, 0, -10);
+  const { data } = context.getImageData(0, 0, canvas.width, 1);
+  const light = Array.from({ length: canvas.width }, (_, x) => data[4 * x + 1]);
+  const best = Math.max(...light);
+  const first = light.indexOf(best), last = light.lastIndexOf(best);
+  return last - first < canvas.width / 20 ? `${(first + last + 1) / 2} ${canvas.width}` : null;
+})()"""
+"""Middle of the brightest columns of a line, and the width [device px]; null while none is."""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with (
+        running_daemon(tmp_path_factory.mktemp("firefox")) as endpoint,
+        running_web(endpoint) as (link, _),
+    ):
+        yield link
+
+
+@pytest.fixture(scope="module")
+def tab(address, tmp_path_factory):  # the server ends after the browser
+    with firefox_tab(tmp_path_factory.mktemp("browser")) as tab:
+        yield tab
+        assert tab.problems == []
+        hosts = {urlsplit(one).netloc for one in tab.requests if one.startswith("http")}
+        assert hosts == {urlsplit(address).netloc}
+
+
+@pytest.mark.parametrize("kind", ["linear", "log"])
+def test_a_tone_is_in_its_column_and_reads_its_level(tab, address, kind):
+    """1 kHz of -20 dBFS is drawn within its bin, and a click there reads both."""
+    tab.open("about:blank")
+    tab.open(f"{address}#v=1&topic={NAME}&axis={kind}&f=500:1500")
+    column, width = (float(text) for text in tab.evaluate(until(TONE)).split())
+    places = tab.evaluate(
+        f"""import("./page/axis.js").then(({{ makeAxis }}) => {{
+          const axis = makeAxis({{ kind: "{kind}", f0: 500, f1: 1500, width: {width} }});
+          return [1000, 1010].map((hertz) => axis.toPixel(hertz)).join(" ");
+        }})"""
+    )
+    expected, next_bin = (float(text) for text in places.split())
+    assert abs(column - expected) <= (next_bin - expected) / 2
+    corner = "document.querySelector('.surface').getBoundingClientRect()"
+    left, top = (tab.evaluate(f"{corner}.{side}") for side in ("left", "top"))
+    tab.click(left + expected, top + 40)
+    cursors = "document.getElementById('cursors').textContent"
+    text = tab.evaluate(until(f"{cursors}.includes('-20.0 dBFS') && {cursors}"))
+    assert "1.000 kHz" in text
