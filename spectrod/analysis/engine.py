@@ -193,7 +193,9 @@ def fallback_for(engine: Engine, error: DeviceError) -> Engine:
     return engine.fallback
 
 
-def open_engine(kind: EngineKind = "auto", device: str = "", *, compiles: bool = True) -> Engine:
+def open_engine(
+    kind: EngineKind = "auto", device: str = "", *, compiles: bool = True, stores: bool = True
+) -> Engine:
     """Open an engine.
 
     Parameters
@@ -206,6 +208,9 @@ def open_engine(kind: EngineKind = "auto", device: str = "", *, compiles: bool =
         ``"0"``; "" for any. Not with "numpy".
     compiles : bool
         Whether the check of a driver's compiler may compile, for a second.
+    stores : bool
+        Whether compiled programs are stored for later processes, which has ended processes whose
+        driver's cache was removed meanwhile.
 
     Returns
     -------
@@ -231,7 +236,7 @@ def open_engine(kind: EngineKind = "auto", device: str = "", *, compiles: bool =
         return NumpyEngine()
     fallback = None if device or kind == "opencl" else NumpyEngine()
     try:
-        return _open_opencl(device, fallback, compiles=compiles)
+        return _open_opencl(device, fallback, compiles=compiles, stores=stores)
     except DeviceError as error:
         if fallback is None:
             raise
@@ -248,10 +253,12 @@ def preload_drivers(kind: EngineKind) -> None:
             load_drivers()
 
 
-def _open_opencl(device: str, fallback: NumpyEngine | None, *, compiles: bool) -> Engine:
+def _open_opencl(
+    device: str, fallback: NumpyEngine | None, *, compiles: bool, stores: bool
+) -> Engine:
     try:
         # Late import: pyopencl loads the drivers, which a NumPy engine must not need.
         from spectrod.analysis.opencl_engine import open_opencl  # noqa: PLC0415
     except ImportError as error:
         raise DeviceError(f"pyopencl cannot be loaded: {error}") from error
-    return open_opencl(device, fallback, compiles=compiles)
+    return open_opencl(device, fallback, compiles=compiles, stores=stores)

@@ -20,6 +20,7 @@ from spectrod.analysis.warm_up import (
     warm_up,
 )
 from spectrod.errors import DeviceError, NotCompiledError, SpectrodError
+from spectrod.opencl.cache import BinaryCache
 from spectrod.sample_layout import SampleLayout
 from spectrod.types import SampleFormat, SpectrumSpec
 from spectrod.worker import Worker
@@ -27,9 +28,13 @@ from spectrod.worker import Worker
 _LOAD_MAX = 0.25
 """Share of the time for which NumPy may compute a live source: machines differ, and the compiler
 runs beside it."""
-_STOP_S = 5.0
+_STOP_S = 0.2
+"""Time for a thread to end that loads kernels; one that the driver holds is left behind [s]."""
+_ATTEMPTS = 3
+"""How often kernels are compiled if they cannot be loaded: a cache may be removed meanwhile."""
 
 _log = logging.getLogger(__name__)
+_opened = partial(open_engine, stores=False)
 
 
 class Compiler(Protocol):
@@ -70,7 +75,7 @@ class LiveEngine:
         self,
         name: str,
         compiler: Compiler | None = None,
-        open_device: Callable[..., Engine] = open_engine,
+        open_device: Callable[..., Engine] = _opened,
     ) -> None:
         self._source_name = name
         self._compiler = compiler or CompilerProcess()
@@ -138,7 +143,9 @@ class LiveEngine:
             except DeviceError as error:
                 _report_failure(error)
                 return open_on(engine=NumpyEngine())
-        self._device = self._device or self._opened()
+            if self._is_closed:
+                return open_on(engine=NumpyEngine())
+        self._device = self._device or self._open_device()
         return open_on(engine=self._device)
 
     def close(self) -> None:
@@ -171,23 +178,32 @@ class LiveEngine:
 
     def _prepare(self, work: "_Preparation", limit_s: float = LIMIT_S) -> None:
         """Compile, and open the device if it is not open yet."""
-        job = CompilerJob.of(work.specs, work.layout, limit_s=limit_s)
-        if trouble := self._compiler.run(job):
-            if not self._is_closed:
-                _log.warning("cannot compile kernels: %s", trouble)
-            return
-        if self._device is None:
-            self._device = self._opened()
+        device = self._device.name.removeprefix("opencl:") if self._device else ""
+        job = CompilerJob.of(work.specs, work.layout, device, limit_s=limit_s)
+        trouble = ""
+        for _ in range(_ATTEMPTS):
+            if trouble := self._compiler.run(job):
+                break
+            if self._loaded(work):
+                return
+            trouble = "they cannot be loaded from the cache"
+        if not self._is_closed:
+            _log.warning("cannot compile kernels: %s", trouble)
+
+    def _loaded(self, work: "_Preparation") -> bool:
+        """Load compiled kernels; compile them again where they cannot be stored."""
+        stores = BinaryCache().is_writable()
+        try:
+            self._device = self._device or self._open_device(compiles=not stores)
+        except NotCompiledError:
+            return False
         if not self._is_ready(work):
+            if stores:
+                return False
             _log.debug("compiled kernels cannot be stored: compiling them in this process")
             warm_up(self._device, work.specs, work.layout)
         work.finish(self._device)
-
-    def _opened(self) -> Engine:
-        try:
-            return self._open_device(compiles=False)
-        except NotCompiledError:  # nothing can be stored
-            return self._open_device()
+        return True
 
 
 class _Preparation:

@@ -44,6 +44,8 @@ class OpenCLEngine:
         Engine that continues if the device fails.
     compiles : bool
         Whether the check of the driver's compiler may compile.
+    stores : bool
+        Whether compiled programs are stored for later processes.
 
     Raises
     ------
@@ -60,10 +62,11 @@ class OpenCLEngine:
         profiling: bool = False,
         fallback: NumpyEngine | None = None,
         compiles: bool = True,
+        stores: bool = True,
     ) -> None:
         self.name = f"opencl:{device.label}"
         self.fallback = fallback
-        self.context = Context(device, profiling=profiling, compiles=compiles)
+        self.context = Context(device, profiling=profiling, compiles=compiles, stores=stores)
         is_shared = device.shares_host_memory
         self.batch_bytes = _SHARED_BATCH_BYTES if is_shared else _MIRRORED_BATCH_BYTES
         self.block_batch_bytes = _SHARED_BLOCK_BATCH_BYTES if is_shared else 0
@@ -133,7 +136,11 @@ class OpenCLEngine:
 
 
 def open_opencl(
-    device: str, fallback: NumpyEngine | None = None, *, compiles: bool = True
+    device: str,
+    fallback: NumpyEngine | None = None,
+    *,
+    compiles: bool = True,
+    stores: bool = True,
 ) -> OpenCLEngine:
     """Open the best working device that matches a name.
 
@@ -145,6 +152,8 @@ def open_opencl(
         Engine that continues if the device fails later.
     compiles : bool
         Whether the check of a driver's compiler may compile.
+    stores : bool
+        Whether compiled programs are stored for later processes.
 
     Returns
     -------
@@ -161,7 +170,7 @@ def open_opencl(
     reasons = []
     for candidate in matching(device, list_devices()):
         try:
-            engine = OpenCLEngine(candidate, fallback=fallback, compiles=compiles)
+            engine = OpenCLEngine(candidate, fallback=fallback, compiles=compiles, stores=stores)
         except DeviceError as error:
             reasons.append(str(error))
         else:

@@ -8,6 +8,7 @@ import ctypes
 import fcntl
 import json
 import logging
+import math
 import os
 import signal
 import subprocess
@@ -15,7 +16,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
-from math import ceil
 from threading import Lock
 from typing import Any
 
@@ -25,6 +25,7 @@ from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
 from spectrod.errors import DeviceError, NotCompiledError, SpectrodError
 from spectrod.opencl.cache import default_folder
+from spectrod.opencl.notice import NOTICE
 from spectrod.sample_layout import SampleLayout
 from spectrod.text import printable
 from spectrod.types import SPEC_FIELDS, Block, SampleFormat, SpectrumSpec
@@ -261,6 +262,7 @@ def _alone() -> Iterator[bool]:
 
 
 def _compile(job: CompilerJob) -> None:
+    NOTICE.after_s = math.inf  # its parent reports the last line
     engine = open_engine("opencl", job.device)
     specs = [SpectrumSpec(**fields) for fields in job.specs]
     warm_up(engine, specs, SampleLayout(job.sample_format, specs[0].channels, job.interleaved))
@@ -270,7 +272,7 @@ def _compile(job: CompilerJob) -> None:
 def _main(text: str) -> None:
     job = CompilerJob(**json.loads(text))
     # Ends this process even within the driver, and even if the parent was killed.
-    signal.alarm(ceil(job.limit_s))
+    signal.alarm(math.ceil(job.limit_s))
     if not job.is_alone and sys.platform == "linux":  # end with the daemon, even if it is killed
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     with suppress(PermissionError):  # a confined service may not change priorities

@@ -24,9 +24,13 @@ from spectrod.errors import StorageError
 from spectrod.fft.stage import Key, Precision, Spec, TunedKind
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.source import kernel_dir
+from spectrod.regular_files import read_regular
 
 ANY_DRIVER = "*"
 """In a file that is shipped for a device whatever its driver's version."""
+
+FILE_BYTES_MAX = 1 << 20
+"""Largest file [bytes]: those of thousands of results."""
 
 SHIPPED = Path(__file__).with_name("wisdom")
 """Folder of the files that come with the package."""
@@ -245,7 +249,7 @@ def _known(platform: str, name: str, driver: str) -> Mapping[Key, Result]:
 
 def _valid_results(path: Path, platform: str, name: str, driver: str) -> dict[Key, Result]:
     try:
-        wisdom = msgspec.json.decode(path.read_bytes(), type=Wisdom)
+        wisdom = msgspec.json.decode(read_regular(path, FILE_BYTES_MAX), type=Wisdom)
         _check(wisdom, platform, name, driver)
     except FileNotFoundError:
         return {}

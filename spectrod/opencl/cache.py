@@ -77,6 +77,15 @@ class BinaryCache:
         except OSError as error:
             _log.debug("compiled programs are not stored: %s", error)
 
+    def is_writable(self) -> bool:
+        """Return whether a binary can be stored; makes the folder if it is missing."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):
+                return True
+        except OSError:
+            return False
+
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.bin"
 

@@ -45,6 +45,8 @@ class Context:
     compiles : bool
         Whether the check of the driver's compiler may compile; if not, NotCompiledError is raised
         unless the check is in the cache.
+    stores : bool
+        Whether compiled programs are stored in the cache, see ``Programs``.
 
     Attributes
     ----------
@@ -73,12 +75,13 @@ class Context:
         cache: BinaryCache | None = None,
         queue: Any = None,
         compiles: bool = True,
+        stores: bool = True,
     ) -> None:
         with self._translated(device, "cannot be opened"):
             # Intel's queues (2026.2) do not keep their context alive.
             self._context = queue.context if queue else cl.Context([device.handle])
             self.queue = queue or _open_queue(self._context, profiling=profiling)
-        self._programs = Programs(self._context, device, cache or BinaryCache())
+        self._programs = Programs(self._context, device, cache or BinaryCache(), stores=stores)
         with nullcontext() if compiles else self._programs.only_compiled():
             self._programs.check_compiler()
         self.device = device

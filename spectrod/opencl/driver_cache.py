@@ -7,11 +7,17 @@ the folder is checked before PoCL compiles or loads a program.
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 POCL: Final = "Portable Computing Language"
 """Name of PoCL's platform."""
+
+MIN_FREE_DESCRIPTORS: Final = 16
+"""Descriptors that PoCL may need: it opens folders within folders, files, and its linker."""
+
+_PROBE_BYTES = 1 << 20
 
 MIN_FREE_BYTES: Final = 32 << 20
 """Free space that PoCL needs [bytes]: its files of one analysis have up to 4 MB."""
@@ -43,8 +49,12 @@ def driver_cache_trouble(folder: Path) -> str:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryFile(dir=folder) as file, ExitStack() as spare:
+            for _ in range(MIN_FREE_DESCRIPTORS):
+                spare.callback(os.close, os.dup(file.fileno()))
             found = os.statvfs(folder)
+            # Free space that this process may not use: a quota, or a limit of the length of files.
+            os.posix_fallocate(file.fileno(), 0, _PROBE_BYTES)
     except OSError as error:
         return f"{folder}: PoCL's cache cannot be written: {error.strerror or error}"
     if found.f_flag & os.ST_NOEXEC:

@@ -1,12 +1,10 @@
 """Compiles OpenCL programs or loads them from the cache, with clear errors."""
 
-import ctypes
 import hashlib
 import logging
 import math
 import os
 import time
-import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -16,27 +14,27 @@ from typing import Any
 import pyopencl as cl
 
 from spectrod.errors import DeviceError, KernelBuildError, NotCompiledError
+from spectrod.opencl.binaries import (
+    BUILD_OPTIONS,
+    build_quietly,
+    has_program,
+    load_binary,
+    sound_binary_of,
+)
 from spectrod.opencl.cache import BinaryCache
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.driver_cache import POCL, driver_cache_folder, driver_cache_trouble
 from spectrod.opencl.notice import NOTICE
 from spectrod.opencl.source import Defines, program_source
 
-# No -cl-fast-relaxed-math or similar: results must be those of the float32 arithmetic in the
-# kernels.
-BUILD_OPTIONS = ("-cl-std=CL1.2",)
-
-# PoCL's compiler prints its number of warnings on standard error.
-_NO_WARNINGS = "-w"
 _NOTHING = nullcontext()
 
 _PROBE = "__kernel void probe(__global int *out) { out[get_global_id(0)] = 1; }"
+_COMPLAINT = "error"
+"""Start of a compiler's line about a program."""
 _REFUSED = b""
 """Content of the cache for a device whose compiler has refused the probe."""
 _PROGRAMS_MAX = 128
-
-# Functions of the loader that pyopencl is linked with, called without the GIL.
-_DRIVERS = ctypes.CDLL(cl._cl.__file__)  # noqa: SLF001
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +56,10 @@ class Programs:
         Cache to load from and store to.
     programs_max : int
         Maximum number of programs in memory.
+    stores : bool
+        Whether what is compiled is stored. Not by a process that must not end: PoCL frees memory
+        that it has not allocated if a file vanishes from its cache while it makes a binary (3.1,
+        ``serialize_file``).
     """
 
     def __init__(
@@ -66,7 +68,10 @@ class Programs:
         device: DeviceInfo,
         cache: BinaryCache,
         programs_max: int = _PROGRAMS_MAX,
+        *,
+        stores: bool = True,
     ) -> None:
+        self._stores = stores
         self._programs_max = programs_max
         self._context = context
         self._device = device
@@ -139,13 +144,23 @@ class Programs:
         if self._is_only_compiled and self._cache.load(key) == _REFUSED:
             raise DeviceError(f"{self._device.label}: its compiler refused every program before")
         try:
-            self._built(_PROBE)
+            self._built_in_two_attempts(_PROBE)
         except cl.Error as error:
-            self._cache.store(key, _REFUSED)
+            complaint = _first_complaint(str(error))
+            if complaint.startswith(_COMPLAINT):  # else the driver failed, not its compiler
+                self._cache.store(key, _REFUSED)
             raise DeviceError(
                 f"{self._device.label} (driver {self._device.driver}): its compiler refuses every "
-                f"program: {_first_complaint(str(error))}"
+                f"program: {complaint}"
             ) from error
+
+    def _built_in_two_attempts(self, source: str) -> Any:
+        """Build; once more if that fails, as it does where a driver's files vanish meanwhile."""
+        try:
+            return self._built(source)
+        except cl.Error as error:
+            _log.debug("%s: once more: %s", self._device.label, error)
+            return self._built(source)
 
     def first_use(self, *, is_last: bool = True) -> AbstractContextManager[None]:
         """Wrap a wait for the device: drivers may continue to compile at the first launch.
@@ -182,13 +197,15 @@ class Programs:
     def _built(self, source: str) -> Any:
         key = cache_key(self._device, source)
         binary = self._cache.load(key)
+        if binary and self._device.platform == POCL and not has_program(binary):
+            binary = None
         if binary is None and self._is_only_compiled:
             raise NotCompiledError(f"{self._device.label}: a kernel is not in {self._cache.folder}")
         if trouble := _driver_trouble(self._device):
             raise DeviceError(trouble)
         if binary:
             try:
-                return _load(self._context, self._device, binary)
+                return load_binary(self._context, self._device, binary)
             except cl.Error as error:
                 _log.debug("%s refuses a binary that it made: %s", self._device.label, error)
         if self._is_only_compiled:
@@ -196,8 +213,9 @@ class Programs:
         with NOTICE.during():
             program = _build(self._context, source)
         self._is_fresh = True
-        with self._lock:
-            self._keep(self._compiled, key, program)
+        if self._stores:
+            with self._lock:
+                self._keep(self._compiled, key, program)
         return program
 
     @property
@@ -232,64 +250,27 @@ def _store(
     """Store and drop programs until a time limit; not after a fork, where drivers hang."""
     end = time.monotonic() + (cache.store_s if limit_s is None else limit_s)
     # PoCL compiles again for a binary.
-    if compiled and cache.max_bytes > 0 and os.getpid() == pid and not _driver_trouble(device):
+    if compiled and cache.max_bytes > 0 and os.getpid() == pid:
         for key, program in list(compiled.items()):
-            if time.monotonic() < end:
-                _store_one(cache, key, program)
+            if time.monotonic() < end and not _driver_trouble(device):
+                _store_one(device, cache, key, program)
     compiled.clear()
 
 
-def _store_one(cache: BinaryCache, key: str, program: Any) -> None:
+def _store_one(device: DeviceInfo, cache: BinaryCache, key: str, program: Any) -> None:
     try:
-        binary = binary_of(program)
+        binary = sound_binary_of(device, program)
     except DeviceError as error:  # it is compiled again next time
         _log.debug("not stored: %s", error)
     else:
         cache.store(key, binary)
 
 
-def binary_of(program: Any) -> bytes:
-    """Return the binary of a program of one device, as ``program.get_info(BINARIES)`` does.
-
-    That method would hold the GIL, and block every thread, while PoCL compiles the whole binary:
-    for seconds, in a daemon that applies a change.
-
-    Raises
-    ------
-    DeviceError
-        If the driver returns none.
-    """
-    size, handle = ctypes.c_size_t(), ctypes.c_void_p(program.int_ptr)
-    _query(handle, cl.program_info.BINARY_SIZES, size)
-    binary = ctypes.create_string_buffer(size.value)
-    _query(handle, cl.program_info.BINARIES, ctypes.c_void_p(ctypes.addressof(binary)))
-    return binary.raw
-
-
-def _query(handle: ctypes.c_void_p, what: int, answer: "ctypes._SimpleCData[Any]") -> None:
-    code = _DRIVERS.clGetProgramInfo(
-        handle, what, ctypes.sizeof(answer), ctypes.byref(answer), None
-    )
-    if code:
-        raise DeviceError(f"the driver has no binary of a program: OpenCL error {code}")
-
-
-def _load(context: Any, device: DeviceInfo, binary: bytes) -> Any:
-    return _without_warnings(cl.Program(context, [device.handle], [binary]))
-
-
 def _build(context: Any, source: str) -> Any:
     # pyopencl's own cache waits for locks that killed processes leave behind.
-    return _without_warnings(cl.Program(context, source), cache_dir=False)
-
-
-def _without_warnings(program: Any, **keywords: Any) -> Any:
-    with warnings.catch_warnings():
-        # pyopencl warns about any compiler output, even a blank line.
-        warnings.simplefilter("ignore", cl.CompilerWarning)
-        return program.build([*BUILD_OPTIONS, _NO_WARNINGS], **keywords)
+    return build_quietly(cl.Program(context, source), cache_dir=False)
 
 
 def _first_complaint(log: str) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return next((line for line in lines if line.startswith("error")), lines[0])
+    return next((line for line in lines if line.startswith(_COMPLAINT)), lines[0])

@@ -22,7 +22,7 @@ from spectrod.fft.stage import Lines, TransformSpec
 from spectrod.fft.transpose import DeviceTranspose
 from spectrod.image.filtering import PlaneSpectra
 from spectrod.image.radial import RadialFilter, Radius
-from spectrod.opencl import program
+from spectrod.opencl import binaries, program
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import list_devices
 from spectrod.opencl.notice import NOTICE
@@ -167,6 +167,6 @@ CASES = {
 if __name__ == "__main__":
     NOTICE.after_s = math.inf  # on a slow machine it would count as a report of the simulator
     # Its LLVM does not know what becomes of these promises where a function is put in place.
-    program.BUILD_OPTIONS = (*program.BUILD_OPTIONS, "-Drestrict=")
+    program.BUILD_OPTIONS = binaries.BUILD_OPTIONS = (*program.BUILD_OPTIONS, "-Drestrict=")
     (device,) = (device for device in list_devices() if device.platform == "Oclgrind")
     CASES[sys.argv[1]](Context(device))

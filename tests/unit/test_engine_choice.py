@@ -25,7 +25,7 @@ def machine(monkeypatch):
     """Return a function that sets the list of devices and which of them work."""
 
     class FakeEngine:
-        def __init__(self, info, fallback=None, *, compiles=True):  # noqa: ARG002
+        def __init__(self, info, fallback=None, *, compiles=True, stores=True):  # noqa: ARG002
             self.fallback = fallback
             if "broken" in info.name:
                 raise DeviceError(f"{info.label}: its compiler refuses every program")
@@ -50,7 +50,8 @@ def test_the_best_device_is_taken(machine, caplog, kind):
 def test_a_device_that_was_never_checked_is_not_skipped(monkeypatch):
     """Without compiling, a device whose check is not in the cache is an error and not replaced."""
 
-    def unchecked(info, fallback, *, compiles):
+    def unchecked(info, fallback, *, compiles, stores):
+        assert stores
         assert fallback is not None
         raise NotCompiledError(f"{info.label}: {compiles}")
 

@@ -9,6 +9,7 @@ import pytest
 from spectrod.analysis import live_engine
 from spectrod.analysis.live_engine import LiveEngine
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
+from spectrod.cli.process_end import is_compiling
 from spectrod.errors import DeviceError, NotCompiledError
 from spectrod.types import Block, SpectrumSpec
 
@@ -58,7 +59,7 @@ def machine(monkeypatch):
     """Return a function that makes a live engine on a machine with a device, and its parts."""
     made = []
 
-    def make(trouble="", *, is_checked=True, stores=True):
+    def make(trouble="", *, is_checked=True, stores=True, keeps=True):
         device = Device()
         compiler = Compiler(device, trouble)
 
@@ -68,13 +69,18 @@ def machine(monkeypatch):
             return device
 
         def is_compiled(_, specs, __):
-            return stores and all(
-                {"win_length": spec.win_length}.items() <= fields.items()
-                for spec in specs
-                for fields in device.compiled[-1:] or [{}]
+            return (
+                stores
+                and keeps
+                and all(
+                    {"win_length": spec.win_length}.items() <= fields.items()
+                    for spec in specs
+                    for fields in device.compiled[-1:] or [{}]
+                )
             )
 
         warmed = []
+        monkeypatch.setattr(live_engine.BinaryCache, "is_writable", lambda _: stores)
         monkeypatch.setattr(live_engine, "is_compiled", is_compiled)
         monkeypatch.setattr(live_engine, "warm_up", lambda *arguments: warmed.append(arguments))
         engine = LiveEngine("mic", compiler, open_device)
@@ -157,6 +163,36 @@ def test_a_cache_that_stores_nothing_does_not_prevent_the_move(machine):
     push(stream)
     assert stream.engine is here.device
     assert here.warmed == [(here.device, (SPEC,), stream.layout)]
+
+
+def test_kernels_that_vanish_from_the_cache_are_compiled_again(machine, caplog):
+    """The process that compiles gets three attempts; this process does not compile."""
+    here = machine(keeps=False)
+    stream = here.engine.open_stream(SPEC)
+    finish(here)
+    assert {name for name, _ in push(stream)} == {"numpy"}
+    assert len(here.compiler.jobs) == 3
+    assert here.warmed == []
+    assert caplog.messages == ["cannot compile kernels: they cannot be loaded from the cache"]
+
+
+def test_a_thread_that_the_driver_holds_is_left_behind(machine, monkeypatch):
+    """Closing does not wait for a driver that compiles, and leaves it its device."""
+    here, held, may_end = machine(stores=False), threading.Event(), threading.Event()
+
+    def warm_up(*_):
+        held.set()
+        assert may_end.wait(WAIT_S)
+
+    monkeypatch.setattr(live_engine, "warm_up", warm_up)
+    here.engine.open_stream(SPEC)
+    here.compiler.may_end.set()
+    assert held.wait(WAIT_S)
+    here.engine.close()
+    assert is_compiling()
+    assert not here.device.is_closed
+    may_end.set()
+    finish(here)
 
 
 @pytest.mark.parametrize("trouble", ["it takes more than 120 s", "exit code -11"])

@@ -163,7 +163,7 @@ def test_a_binary_that_the_driver_refuses_is_compiled_again(opencl_device, cache
         raise cl.LogicError(cl._cl._ErrorRecord(msg="", code=-42, routine="clBuildProgram"))
 
     use_kernel(opencl_device, cache)
-    monkeypatch.setattr(program, "_load", load)
+    monkeypatch.setattr(program, "load_binary", load)
     use_kernel(opencl_device, cache)
 
 

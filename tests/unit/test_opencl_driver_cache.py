@@ -1,5 +1,6 @@
 """The check of PoCL's cache, which prevents PoCL from ending the process."""
 
+import errno
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -65,13 +66,30 @@ def test_a_full_disk_is_refused(tmp_path, monkeypatch, free_bytes, is_enough):
     assert is_enough or "has 0.0 MB of free space, but needs 33.6 MB" in trouble
 
 
+def test_a_process_without_free_descriptors_is_refused(tmp_path, monkeypatch):
+    """PoCL ends the process where it cannot open its files; what the check has opened is closed."""
+    opened, before = iter(range(15)), len(list(Path("/proc/self/fd").iterdir()))
+    real = os.dup
+
+    def dup(fd):
+        if next(opened, None) is None:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return real(fd)
+
+    monkeypatch.setattr(driver_cache.os, "dup", dup)
+    assert driver_cache_trouble(tmp_path) == (
+        f"{tmp_path}: PoCL's cache cannot be written: Too many open files"
+    )
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
 @pytest.fixture
 def driver(monkeypatch):
     """Count what reaches the driver."""
     calls = []
     monkeypatch.setattr(program, "_build", lambda *_: calls.append("build"))
-    monkeypatch.setattr(program, "_load", lambda *_: calls.append("load"))
-    monkeypatch.setattr(program, "binary_of", lambda _: calls.append("binary") or b"")
+    monkeypatch.setattr(program, "load_binary", lambda *_: calls.append("load"))
+    monkeypatch.setattr(program, "sound_binary_of", lambda *_: calls.append("binary") or b"")
     return calls
 
 
@@ -88,7 +106,7 @@ def test_the_driver_neither_compiles_nor_loads_without_its_cache(tmp_path, drive
     programs = Programs(None, DEVICE, cache)
     with pytest.raises(DeviceError, match="PoCL's cache cannot be written: Not a directory"):
         programs.check_compiler()
-    cache.store(program.cache_key(DEVICE, program._PROBE), b"binary")
+    cache.store(program.cache_key(DEVICE, program._PROBE), b"/program.bc\1\0\0\0.")
     with (
         programs.only_compiled(),
         pytest.raises(DeviceError, match="PoCL's cache cannot be written"),

@@ -92,7 +92,7 @@ def test_a_build_and_its_first_use_give_a_notice(notices, tmp_path, monkeypatch)
 
 def test_a_cached_program_gives_no_notice(notices, tmp_path, monkeypatch):
     """A program from the cache is loaded without a notice."""
-    monkeypatch.setattr(program, "_load", lambda *_: object())
+    monkeypatch.setattr(program, "load_binary", lambda *_: object())
     cache = BinaryCache(tmp_path)
     monkeypatch.setattr(cache, "load", lambda _: b"binary")
     programs = Programs(None, DEVICE, cache)

@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pyopencl as cl
@@ -40,6 +41,37 @@ def test_a_compiler_that_refuses_everything_is_one_line(cache):
         "Portable/EPYC (driver 3.0): its compiler refuses every program: "
         "error: unknown target CPU 'generic'"
     )
+
+
+@pytest.mark.parametrize(
+    ("logs", "is_refused", "is_stored"),
+    [
+        (["", None], False, True),
+        (["", ""], True, False),
+        (["error: no space", "error: unknown target"], True, True),
+    ],
+)
+def test_a_failure_of_the_driver_is_not_kept_as_a_refusal(
+    cache, monkeypatch, logs, is_refused, is_stored
+):
+    """A build is tried twice; only what a compiler complains of stops later processes."""
+    results = iter(logs)
+
+    def build(*_):
+        if (log := next(results)) is not None:
+            code = cl.status_code.BUILD_PROGRAM_FAILURE
+            raise cl.RuntimeError(
+                cl._cl._ErrorRecord(msg=f"failed\n{log}", code=code, routine="clBuildProgram")
+            )
+
+    monkeypatch.setattr(program, "_build", build)
+    monkeypatch.setattr(program, "sound_binary_of", lambda *_: b"binary")
+    programs = Programs(None, DEVICE, cache)
+    with pytest.raises(DeviceError, match="refuses every") if is_refused else nullcontext():
+        programs.check_compiler()
+    programs.store()
+    key = program.cache_key(DEVICE, program._PROBE)
+    assert (cache.load(key) is not None) == is_stored
 
 
 @pytest.mark.usefixtures("broken_compiler")
