@@ -311,13 +311,26 @@ def _millidecades(_: int, fs: float, nfft: int) -> Bands:
             f"bands='millidecade': bins are {fs / nfft:g} Hz wide, must be 1 Hz or less: "
             f"nfft={nfft} must be at least fs={fs:g}"
         )
+    lower, centre, upper = millidecade_limits(fs / 2.0)
+    lower[0] = 0.0
+    return _rectangles(lower, centre, upper, fs, nfft)
+
+
+def millidecade_limits(highest_hz: float) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return the lower edges, centres and upper edges of hybrid millidecades [Hz] [1]_.
+
+    They reach from -0.5 Hz to the first edge at or above ``highest_hz``, at least to 434.5 Hz.
+
+    References
+    ----------
+    .. [1] S. B. Martin et al., JASA Express Letters 1(1), 011203, 2021, and its published code.
+    """
     linear = np.arange(float(_LINEAR_BANDS))
     first = int(np.floor(1000.0 * np.log10(_LINEAR_BANDS)))
-    steps = np.arange(first, max(first, np.ceil(1000.0 * np.log10(fs / 2.0))) + 1.0)
+    steps = np.arange(first, max(first, np.ceil(1000.0 * np.log10(highest_hz))) + 1.0)
     centre = np.concatenate([linear, 10.0 ** ((steps[:-1] + 0.5) / 1000.0)])
-    edges = np.concatenate([[0.0], linear[1:] - 0.5, 10.0 ** (steps / 1000.0)])
-    lower, upper = edges[:-1], edges[1:]
-    return _rectangles(lower, centre, upper, fs, nfft)
+    edges = np.concatenate([linear - 0.5, 10.0 ** (steps / 1000.0)])
+    return edges[:-1].copy(), centre, edges[1:]
 
 
 def _rectangles(

@@ -29,6 +29,7 @@ from spectrod.config_layers import (
     SECTIONS,
     SOURCES,
     TONES,
+    TRANSFER,
     TRIGGERS,
     Layer,
     Mistakes,
@@ -39,7 +40,7 @@ from spectrod.config_layers import (
 )
 from spectrod.config_rules import Rules, endpoint_rules, merge
 from spectrod.errors import ConfigError
-from spectrod.meter_settings import FeaturesConfig, TonesConfig
+from spectrod.meter_settings import FeaturesConfig, TonesConfig, TransferConfig
 from spectrod.settings import (
     AnalysisConfig,
     Config,
@@ -83,6 +84,7 @@ __all__ = [
     "SourceConfig",
     "SourceTable",
     "TonesConfig",
+    "TransferConfig",
     "changed_keys",
     "check_file",
     "check_file_layers",
@@ -101,7 +103,7 @@ _FILE_VARIABLE = ENV_PREFIX + "CONFIG"
 
 _LIVE_KEY = re.compile(
     r"log\.level|publish\.on_demand|"
-    r"(source|analysis|sources|products|levels|features|tones|triggers|recordings)(\..+)?"
+    r"(source|analysis|sources|products|levels|features|tones|transfer|triggers|recordings)(\..+)?"
 )
 _OF_ALL = f"{SOURCES}.*."
 _KEY_PART = re.compile(r'"([^"]*)"|([^".]+)')
@@ -227,7 +229,7 @@ def _file_layers(file: Path, mistakes: Mistakes) -> list[Layer]:
     bytes_left, layers = config_files.TOTAL_BYTES_MAX, []
     for number, path in enumerate(paths):
         try:
-            content = config_files.read(path, bytes_left, is_drop_in=path != file)
+            content = config_files.read(path, bytes_left)
         except ConfigError as error:
             mistakes.add(str(error), (number,), lost=())
             continue
@@ -351,7 +353,7 @@ def _settings(config: Config) -> Settings:
         del settings["source"]
     settings[SOURCES] = {}
     for source in sources:
-        for section in (PRODUCTS, LEVELS, FEATURES, TONES, TRIGGERS):
+        for section in (PRODUCTS, LEVELS, FEATURES, TONES, TRANSFER, TRIGGERS):
             del source[section]  # follow from [products.*] and so on
         settings[SOURCES][source.pop("name")] = source
     for section in NAMED[1:]:
@@ -489,12 +491,13 @@ def is_live(key: str) -> bool:
 
 def _from_environment() -> Settings:
     settings: Settings = {}
-    for variable, text in os.environ.items():
-        if variable.startswith(ENV_PREFIX) and variable != _FILE_VARIABLE:
+    # The values of others are not read, which would take most of the time.
+    for variable in (name for name in os.environ if name.startswith(ENV_PREFIX)):
+        if variable != _FILE_VARIABLE:
             section, separator, key = variable.removeprefix(ENV_PREFIX).lower().partition("_")
             # Other variables may share the prefix; only SPECTROD_<section>_ is ours to judge.
             if separator and section in SECTIONS:
-                settings.setdefault(section, {})[key] = text
+                settings.setdefault(section, {})[key] = os.environ[variable]
     return settings
 
 

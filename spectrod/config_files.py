@@ -4,10 +4,10 @@ import errno
 import os
 import pwd
 import re
-import stat
 from pathlib import Path
 
 from spectrod.errors import ConfigError
+from spectrod.regular_files import read_regular
 from spectrod.toml_text import Mistake, Position, TomlText, parse_toml
 
 __all__ = [
@@ -116,8 +116,8 @@ def drop_ins(file: Path) -> list[Path]:
     return sorted(found)
 
 
-def read(path: Path, bytes_left: int = TOTAL_BYTES_MAX, *, is_drop_in: bool = False) -> bytes:
-    """Read a configuration file.
+def read(path: Path, bytes_left: int = TOTAL_BYTES_MAX) -> bytes:
+    """Read a configuration file; the null device is an empty one.
 
     Parameters
     ----------
@@ -125,8 +125,6 @@ def read(path: Path, bytes_left: int = TOTAL_BYTES_MAX, *, is_drop_in: bool = Fa
         The file.
     bytes_left : int
         Its largest size, where that is less than ``FILE_BYTES_MAX``: what others leave.
-    is_drop_in : bool
-        Whether it must be a regular file.
 
     Raises
     ------
@@ -134,15 +132,11 @@ def read(path: Path, bytes_left: int = TOTAL_BYTES_MAX, *, is_drop_in: bool = Fa
         If it cannot be read, is no file, or is too large.
     """
     try:
-        # A FIFO in the folder would keep the daemon waiting for a writer.
-        if is_drop_in and not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
-            raise ConfigError(f"{path}: must be a regular file")
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
+        content = (
+            b"" if os.path.realpath(path) == os.devnull else read_regular(path, FILE_BYTES_MAX)
+        )
     except OSError as error:
         raise ConfigError(f"{path}: {_reason(error)}") from error
-    if len(content) > FILE_BYTES_MAX:
-        raise ConfigError(f"{path}: must have at most {FILE_BYTES_MAX} bytes")
     if len(content) > bytes_left:
         raise ConfigError(
             f"{path}: it and the files before it must have at most {TOTAL_BYTES_MAX} bytes"
@@ -151,8 +145,6 @@ def read(path: Path, bytes_left: int = TOTAL_BYTES_MAX, *, is_drop_in: bool = Fa
 
 
 def _reason(error: OSError) -> str:
-    if error.errno == errno.EISDIR:
-        return "is a folder; must be a file"
     if error.errno == errno.EACCES:
         return f"{error.strerror}; must be readable by the user {_user()}"
     return str(error.strerror)

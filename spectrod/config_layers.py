@@ -9,7 +9,7 @@ from msgspec import UnsetType
 
 from spectrod.config_values import broken_rules, from_text, shown
 from spectrod.errors import ConfigError, SettingsError
-from spectrod.meter_settings import FeaturesConfig, TonesConfig
+from spectrod.meter_settings import FeaturesConfig, TonesConfig, TransferConfig
 from spectrod.names import check_name
 from spectrod.settings import Config, LevelsConfig, RecordingConfig
 from spectrod.suggestions import did_you_mean
@@ -25,6 +25,7 @@ __all__ = [
     "SECTIONS",
     "SOURCES",
     "TONES",
+    "TRANSFER",
     "TRIGGERS",
     "Layer",
     "Mistakes",
@@ -39,8 +40,9 @@ __all__ = [
 Settings = dict[str, dict[str, Any]]
 
 SOURCES, PRODUCTS, RECORDINGS = "sources", "products", "recordings"
-LEVELS, FEATURES, TONES, TRIGGERS = "levels", "features", "tones", "triggers"
-NAMED = (SOURCES, PRODUCTS, LEVELS, FEATURES, TONES, TRIGGERS, RECORDINGS)
+LEVELS, FEATURES, TONES, TRANSFER = "levels", "features", "tones", "transfer"
+TRIGGERS = "triggers"
+NAMED = (SOURCES, PRODUCTS, LEVELS, FEATURES, TONES, TRANSFER, TRIGGERS, RECORDINGS)
 """Sections of tables that have names of their own."""
 
 
@@ -69,6 +71,7 @@ KEYS = {
     LEVELS: _keys_of(LevelsConfig),
     FEATURES: _keys_of(FeaturesConfig),
     TONES: _keys_of(TonesConfig),
+    TRANSFER: _keys_of(TransferConfig),
     TRIGGERS: _keys_of(TriggerConfig),
     RECORDINGS: _keys_of(RecordingConfig),
 }

@@ -15,6 +15,7 @@ from spectrod.config_layers import (
     SECTIONS,
     SOURCES,
     TONES,
+    TRANSFER,
     TRIGGERS,
     Layer,
     Mistakes,
@@ -26,7 +27,7 @@ from spectrod.config_layers import (
 )
 from spectrod.endpoint import Endpoint, check_bindable, parse_endpoint, parse_listen, parse_raw32
 from spectrod.errors import ConfigError
-from spectrod.meter_settings import FeaturesConfig, TonesConfig
+from spectrod.meter_settings import FeaturesConfig, TonesConfig, TransferConfig
 from spectrod.names import check_channel_names, check_name, name_channels
 from spectrod.settings import (
     AnalysisConfig,
@@ -40,6 +41,8 @@ from spectrod.settings import (
 from spectrod.suggestions import did_you_mean
 from spectrod.toml_text import Path
 from spectrod.triggers.config import RECORDER_TRIGGERS, TRIGGERS_MAX, TriggerConfig
+
+_ValueConfig = LevelsConfig | FeaturesConfig | TonesConfig | TransferConfig
 
 __all__ = ["Rules", "endpoint_rules", "merge"]
 
@@ -148,10 +151,10 @@ class _Merger:
             source.name: self._check_source(config, source) for source in config.all_sources
         }
         self._add_shared(len(config.sources))
-        self._check_named_values(config, products)
+        values = self._check_named_values(config, products)
         self._check_triggers(config, products)
         for recording in config.recordings:
-            self._check_recording(recording, products)
+            self._check_recording(recording, products, values)
             self._check_triggers_of(recording, config.all_sources)
         listen, is_insecure = config.http.listen, config.http.insecure
         if listen:
@@ -263,10 +266,14 @@ class _Merger:
 
     def _check_named_values(
         self, config: Config, products: Mapping[str, tuple[str, ...] | None]
-    ) -> None:
-        """Check named values; of each source, no two products of any kind have one name."""
+    ) -> dict[str, list[_ValueConfig]]:
+        """Check named values, and return those of each source.
+
+        Of each source, no two products of any kind may have one name.
+        """
+        found: dict[str, list[_ValueConfig]] = {source: [] for source in products}
         taken = {source: set(names or ()) for source, names in products.items()}
-        for section in (LEVELS, FEATURES, TONES):
+        for section in (LEVELS, FEATURES, TONES, TRANSFER):
             for one in getattr(config, section):
                 prefix, path = f"{prefix_of(one.name, section)}: ", (section, one.name)
                 for source in config.all_sources:
@@ -278,6 +285,8 @@ class _Merger:
                         rule = "is the name of a product of the same source; must be another name"
                         self.add([path], f"{prefix}{rule}")
                     taken[source.name].add(one.name)
+                    found[source.name].append(one)
+        return found
 
     def _check_triggers(
         self, config: Config, products: Mapping[str, tuple[str, ...] | None]
@@ -325,7 +334,10 @@ class _Merger:
             self.add([(RECORDINGS, recording.name, "triggers", number)], text)
 
     def _check_recording(
-        self, recording: RecordingConfig, products: Mapping[str, tuple[str, ...] | None]
+        self,
+        recording: RecordingConfig,
+        products: Mapping[str, tuple[str, ...] | None],
+        values: Mapping[str, Sequence[_ValueConfig]],
     ) -> None:
         """Check a recording against the products of each source."""
         name = recording.name
@@ -333,7 +345,7 @@ class _Merger:
         self._check_table(path, prefix, lambda table: RecordingConfig(name, **table).check())
         for source in recording.sources or products:
             if (known := products.get(source)) is not None:
-                check = partial(_require_product, recording.product, source, known)
+                check = partial(_check_product, recording, source, known, values[source])
                 self._try_table(path, prefix, check)
 
     def _check_table(
@@ -346,7 +358,7 @@ class _Merger:
 
 
 def _check_meter(
-    kind: type[LevelsConfig | FeaturesConfig | TonesConfig],
+    kind: type[_ValueConfig],
     name: str,
     source: SourceTable,
     table: dict[str, Any],
@@ -354,6 +366,8 @@ def _check_meter(
     settings = kind(name, **table)
     if isinstance(settings, LevelsConfig):
         settings.check()
+    elif isinstance(settings, TransferConfig):
+        settings.check(source.known_fs, source.known_channels, iq=source.is_iq)
     else:
         channels = len(source.select) or source.channels or source.default_channels
         settings.check(source.known_fs, channels, iq=source.is_iq)
@@ -377,6 +391,18 @@ def _check_trigger(trigger: TriggerConfig, source: SourceTable, products: Sequen
         check_unit(trigger, spec)
     if source.known_fs is not None:
         open_detector(trigger, spec, None)
+
+
+def _check_product(
+    recording: RecordingConfig, source: str, known: Sequence[str], values: Sequence[_ValueConfig]
+) -> None:
+    """Check that a source has the product of a recording, and that its files can hold it."""
+    name = recording.product
+    _require_product(name, source, (*known, *(one.name for one in values)))
+    if recording.pyramid and any(one.name == name for one in values):
+        raise ConfigError(
+            f"pyramid=true: must be false with product={name!r}, which has named values"
+        )
 
 
 def _require_product(product: str, source: str, known: Sequence[str]) -> None:

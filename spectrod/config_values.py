@@ -97,6 +97,8 @@ def _described_nested(info: inspect.Type, bare: Any) -> str:
         return f"an array of {len(info.item_types)} {_plural(get_args(bare)[0])}"
     if isinstance(info, inspect.DictType):
         return f"a table of {_plural(get_args(bare)[1])}"
+    if isinstance(info, inspect.DateTimeType):
+        return "a date and time with a zone, as 2026-05-01T04:30:00Z"
     return "true or false" if bare is bool else "a string"
 
 

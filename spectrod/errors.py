@@ -46,6 +46,10 @@ class InputError(SpectrodError, ValueError):
     """A recording or a stream of samples is unusable: missing, empty, truncated, not finite."""
 
 
+class EmptyRecordingError(InputError):
+    """A recording ended before its first sample."""
+
+
 class UnavailableError(SpectrodError):
     """A requested device, driver, library or service is missing."""
 

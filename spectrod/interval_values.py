@@ -1,5 +1,7 @@
 """Rows of named values: one value of each quantity and channel in each interval of time."""
 
+import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntFlag
@@ -12,7 +14,11 @@ from spectrod.errors import ConfigError
 from spectrod.units import Float64Array
 
 QUANTITIES_MAX = 64
-"""Maximum number of quantities of a row."""
+"""Maximum number of quantities of a row, beside those in bands."""
+MESSAGE_VALUES_MAX = 1024
+"""Maximum number of values of a message, those in bands included."""
+MESSAGE_NAMES_MAX_BYTES = 60 * 1024
+"""Maximum size of the names and units of a message's values, as JSON [bytes]."""
 INTERVAL_MIN_S, INTERVAL_MAX_S = 0.01, 366 * 86400.0
 """Shortest and longest interval [s]."""
 FRAME_VALUES_MAX = 1 << 24
@@ -85,6 +91,11 @@ class IntervalRow:
     n_frames: int = 0
     tables: tuple[Float64Array, ...] = ()
 
+    @property
+    def message_values(self) -> Float64Array:
+        """The values of a message of each channel, (message's quantities, channels)."""
+        return self.values
+
 
 def check_interval(interval_s: float, win_length: int, fs: float) -> None:
     """Check that an interval holds a frame.
@@ -126,10 +137,39 @@ def check_row(names: Sequence[str], interval_s: float) -> None:
 
 def check_distinct(quantities: Sequence[NamedQuantity]) -> None:
     """Check that no two quantities have one name; raises ConfigError."""
-    names = [quantity.name for quantity in quantities]
-    for name in names:
-        if names.count(name) > 1:
+    for name, n in Counter(quantity.name for quantity in quantities).items():
+        if n > 1:
             raise ConfigError(f"quantities: {name} is given twice")
+
+
+def check_message(quantities: Sequence[NamedQuantity], units: Sequence[str] = ()) -> None:
+    """Check that one message can have these values.
+
+    Parameters
+    ----------
+    quantities : sequence of NamedQuantity
+        Those in bands included.
+    units : sequence of str
+        Unit of each, if known.
+
+    Raises
+    ------
+    ConfigError
+        If there are more than ``MESSAGE_VALUES_MAX``, or their names and units are too long.
+    """
+    n_values = len(quantities)
+    if n_values > MESSAGE_VALUES_MAX:
+        raise ConfigError(
+            f"{n_values} values: a message has at most {MESSAGE_VALUES_MAX}; choose fewer bands or "
+            "quantities"
+        )
+    texts = [[one.name for one in quantities], list(units)]
+    n_bytes = len(json.dumps(texts, ensure_ascii=False).encode())
+    if n_bytes > MESSAGE_NAMES_MAX_BYTES:
+        raise ConfigError(
+            f"{n_values} values: their names and units have {n_bytes} bytes, a message at most "
+            f"{MESSAGE_NAMES_MAX_BYTES}; choose fewer bands or quantities, or a shorter unit"
+        )
 
 
 def check_frame_size(n_signals: int, n_bins: int) -> None:

@@ -15,9 +15,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from spectrod.bands import check_name as check_bands
 from spectrod.calibration import ChannelCalibration, calibration_of, load_calibration
 from spectrod.errors import ConfigError
+from spectrod.interval_values import check_message
 from spectrod.levels.intervals import LevelAlign
 from spectrod.levels.quantities import QUANTITIES_DEFAULT
-from spectrod.meter_settings import FeaturesConfig, TonesConfig
+from spectrod.meter_settings import FeaturesConfig, TonesConfig, TransferConfig
 from spectrod.names import check_name, name_channels
 from spectrod.output_formats import continuous
 from spectrod.schedule import Schedule
@@ -322,24 +323,22 @@ class LevelsConfig(Struct, frozen=True):
         """
         # Most configurations have no levels.
         from spectrod.levels import LevelMeter  # noqa: PLC0415
-        from spectrod.levels.flat import FlatLevelMeter  # noqa: PLC0415
 
         check_name("name of levels", self.name)
-        FlatLevelMeter(
-            LevelMeter(
-                RATE_DEFAULT_HZ,
-                max(1, len(self.channel_weights)),
-                quantities=self.quantities,
-                interval_s=self.interval_s,
-                align=self.align,
-                time_zone=self.time_zone,
-                channel_weights=self.channel_weights or None,
-                lower_limit_db=self.lower_limit_db,
-                bands=self.bands,
-                band_quantities=self.band_quantities,
-                band_range_hz=self.band_range_hz,
-            )
+        meter = LevelMeter(
+            RATE_DEFAULT_HZ,
+            max(1, len(self.channel_weights)),
+            quantities=self.quantities,
+            interval_s=self.interval_s,
+            align=self.align,
+            time_zone=self.time_zone,
+            channel_weights=self.channel_weights or None,
+            lower_limit_db=self.lower_limit_db,
+            bands=self.bands,
+            band_quantities=self.band_quantities,
+            band_range_hz=self.band_range_hz,
         )
+        check_message(meter.message_quantities)
 
 
 class SourceTable(SourceConfig, frozen=True):
@@ -356,23 +355,37 @@ class SourceTable(SourceConfig, frozen=True):
     """Features; filled in by ``Config.all_sources``."""
     tones: tuple[TonesConfig, ...] = ()
     """Tones; filled in by ``Config.all_sources``."""
+    transfer: tuple[TransferConfig, ...] = ()
+    """Transfer functions; filled in by ``Config.all_sources``."""
 
     @property
     def known_fs(self) -> float | None:
         """Sample rate that it will have, if that is known before it is opened [Hz]."""
-        takes_rate = self.uri.partition(":")[0] in ("signal", "pcm", "-")
-        return float(self.samplerate or RATE_DEFAULT_HZ) if self.samplerate or takes_rate else None
+        is_known = self.samplerate or self._is_of_settings
+        return float(self.samplerate or RATE_DEFAULT_HZ) if is_known else None
+
+    @property
+    def known_channels(self) -> int | None:
+        """Channels that it will have, if that is known before it is opened."""
+        default = self.default_channels if self._is_of_settings else None
+        return len(self.select) or self.channels or default
+
+    @property
+    def _is_of_settings(self) -> bool:
+        """Whether rate and channels are those of the settings, or their defaults."""
+        return self.uri.partition(":")[0] in ("signal", "pcm", "-")
 
     @property
     def unchecked(self) -> tuple[str, ...]:
-        """Settings of its analyses that only its sample rate, not known yet, can prove wrong."""
+        """Settings that only its sample rate or its channels, not known yet, can prove wrong."""
+        transfers = tuple(f"transfer.{one.name}" for one in self.transfer)
         if self.known_fs is not None:
-            return ()
+            return transfers if self.known_channels is None else ()
         own = {f"products.{one.name}: ": one.analysis for one in self.products}
         analyses = {"": self.analysis, **own}
         found = [f"{name}{one}" for name in analyses for one in analyses[name].depends_on_fs]
         found += [f"features.{one.name}" for one in self.features]
-        return (*found, *(f"tones.{one.name}" for one in self.tones))
+        return (*found, *(f"tones.{one.name}" for one in self.tones), *transfers)
 
     def specs(
         self,
@@ -464,6 +477,8 @@ class RecordingConfig(Struct, frozen=True):
     must_be_mounted: str = ""
     file_name: str = "%Y%m%dT%H%M%SZ"
     spectra: bool = True
+    values: str = "csv"
+    """Suffix of the files, without its point, if the product is of named values."""
     samples: str = ""
     pyramid: bool = False
     fsync_s: Annotated[float, Meta(ge=0.1, le=3600)] = 5.0
@@ -512,6 +527,9 @@ class RecordingConfig(Struct, frozen=True):
         known = [suffix.lstrip(".") for suffix in continuous("samples")]
         if self.samples and self.samples not in known:
             raise ConfigError(f"samples={self.samples!r}: must be '', {' or '.join(known)}")
+        formats = [suffix.lstrip(".") for suffix in continuous("values")]
+        if self.values not in formats:
+            raise ConfigError(f"values={self.values!r}: must be {' or '.join(formats)}")
         if not (self.spectra or self.samples or self.pyramid):
             raise ConfigError("spectra=false: must be true where neither samples nor pyramid is")
         rolls = {"pre_roll_s": self.pre_roll_s, "post_roll_s": self.post_roll_s}
@@ -646,6 +664,7 @@ class Config(Struct, frozen=True):
     triggers: tuple[TriggerConfig, ...] = ()
     features: tuple[FeaturesConfig, ...] = ()
     tones: tuple[TonesConfig, ...] = ()
+    transfer: tuple[TransferConfig, ...] = ()
     recordings: tuple[RecordingConfig, ...] = ()
 
     @property
@@ -670,6 +689,6 @@ class Config(Struct, frozen=True):
                 for one in getattr(self, section)
                 if not one.sources or table.name in one.sources
             )
-            for section in ("levels", "features", "tones", "triggers")
+            for section in ("levels", "features", "tones", "transfer", "triggers")
         }
         return msgspec.structs.replace(table, products=tuple(products), **named)

@@ -53,7 +53,7 @@ class SharedSamples:
         self.layout, self.block_samples = layout, block_samples
         self.capacity = max(capacity, _MIN_BLOCKS * block_samples)
         self.selected = _as_slice(selected)
-        self.memory_fd = _anonymous_memory()
+        self.memory_fd = anonymous_memory("spectrod-capture")
         try:
             self.samples = _shared_memory(self.memory_fd, layout, self.capacity)
             self._progress = Wakeup()
@@ -124,7 +124,7 @@ def _shared_memory(fd: int, layout: SampleLayout, capacity: int) -> NDArray[Any]
         # The system checks at once whether it may ever have this much private memory, but of shared
         # memory it would first use up all.
         mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
-        _allocate(fd, n_bytes)
+        allocate(fd, n_bytes)
         flags = mmap.MAP_SHARED | _MAP_POPULATE
         memory = mmap.mmap(fd, n_bytes, flags=flags, prot=mmap.PROT_READ)
     except (OSError, OverflowError):
@@ -132,7 +132,8 @@ def _shared_memory(fd: int, layout: SampleLayout, capacity: int) -> NDArray[Any]
     return layout.arranged(np.frombuffer(memory, np.uint8), capacity)
 
 
-def _allocate(fd: int, n_bytes: int) -> None:
+def allocate(fd: int, n_bytes: int) -> None:
+    """Give the memory of a descriptor its size; raises OSError if the system has less."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(fd, 0, n_bytes)
     else:
@@ -148,8 +149,9 @@ def no_memory(layout: SampleLayout, capacity: int) -> ConfigError:
     )
 
 
-def _anonymous_memory() -> int:
+def anonymous_memory(name: str) -> int:
+    """Return a descriptor of empty memory that other processes can map; raises OSError."""
     if hasattr(os, "memfd_create"):
-        return os.memfd_create("spectrod-capture")
+        return os.memfd_create(name)
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())

@@ -4,7 +4,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,8 +25,9 @@ from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.events import EventLog
 from spectrod.interval_values import IntervalRow
 from spectrod.latency import LatencyCounts
-from spectrod.live_meters import LiveMeter, MeteredSource
+from spectrod.live_meters import LiveMeter
 from spectrod.live_triggers import LiveTriggers
+from spectrod.metered_source import MeteredSource
 from spectrod.pipeline import Pipeline
 from spectrod.source import Source, open_source, specs_of
 from spectrod.source.checks import ContentChecks
@@ -221,10 +222,7 @@ class SourceRunner:
         if self.pipeline and stream:
             self.pipeline.change_to(stream)
         if self.pipeline and has_changed:
-            for meter in self._meters:
-                self.pipeline.untap(meter)
-            self._meters = self._open_meters(table, self.pipeline.source)
-            self._tap(self.pipeline)
+            self._change_meters(self._open_meters(table, self.pipeline.source), self.pipeline)
         if self.pipeline and has_new_triggers:
             found = self.triggers.open(table, self.pipeline.coming_specs)
             self.triggers.run(self.pipeline, found)
@@ -233,12 +231,27 @@ class SourceRunner:
 
     # ---- named values
 
+    @property
+    def meters(self) -> tuple[LiveMeter, ...]:
+        """The products of named values; empty until the source was opened."""
+        return self._meters
+
     def _open_meters(self, table: SourceTable, source: Source) -> tuple[LiveMeter, ...]:
         """Create the meters of a table; raises ConfigError."""
         return MeteredSource(source, table, self.demand, self._submit_interval).meters()
 
-    def _tap(self, pipeline: Pipeline) -> None:
-        for meter in self._meters:
+    def _change_meters(self, coming: tuple[LiveMeter, ...], pipeline: Pipeline) -> None:
+        """Run these meters; one with unchanged settings goes on in the middle of its interval."""
+        before = {meter.settings: meter for meter in self._meters}
+        coming = tuple(before.get(meter.settings, meter) for meter in coming)
+        for meter in set(self._meters).difference(coming):
+            pipeline.untap(meter)
+        new = [meter for meter in coming if meter not in self._meters]
+        self._meters = coming
+        self._tap(pipeline, new)
+
+    def _tap(self, pipeline: Pipeline, meters: Iterable[LiveMeter]) -> None:
+        for meter in meters:
             pipeline.tap(meter, partial(self._meter_failed, meter.name))
 
     def _meter_failed(self, name: str, error: SpectrodError) -> None:
@@ -412,7 +425,7 @@ class SourceRunner:
                 note=self._note,
             )
             self._meters = self._open_meters(self.table, source)
-            self._tap(pipeline)
+            self._tap(pipeline, self._meters)
             self.triggers.run(pipeline, triggers)
             undo.pop_all()
         return pipeline
@@ -553,12 +566,13 @@ def _source(table: SourceTable) -> SourceTable:
         levels=(),
         features=(),
         tones=(),
+        transfer=(),
         triggers=(),
     )
 
 
 def _named_values(table: SourceTable) -> tuple[object, ...]:
-    return table.levels, table.features, table.tones
+    return table.levels, table.features, table.tones, table.transfer
 
 
 def _analyses(table: SourceTable) -> tuple[object, ...]:

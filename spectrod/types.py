@@ -124,6 +124,11 @@ class Block(Chunk):
         return int(self.samples.shape[1])
 
     @property
+    def missing_samples(self) -> int | None:
+        """Samples missing directly before it; None if some are, and nobody knows how many."""
+        return None if self.discontinuity and not self.lost_samples else self.lost_samples
+
+    @property
     def length(self) -> int:
         """See ``Chunk``."""
         return self.n_samples

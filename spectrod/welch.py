@@ -59,3 +59,30 @@ def effective_averages(window: Window, hop: int, n_frames: int) -> float:
     squared = frame_correlation(window, hop)[: n_frames - 1] ** 2
     weights = 1.0 - np.arange(1, len(squared) + 1) / n_frames
     return float(n_frames / (1.0 + 2.0 * weights @ squared))
+
+
+def decaying_averages(window: Window, hop: int, n_frames: int, decay: float) -> float:
+    """Return the number of independent frames with the variance of an exponential average.
+
+    Parameters
+    ----------
+    window, hop, n_frames
+        See ``effective_averages``.
+    decay : float
+        Weight of a frame over that of the next one, above 0 and below 1.
+
+    Returns
+    -------
+    n : float
+        1 to n_frames, and with many frames at most (1 + decay) / (1 - decay).
+
+    Notes
+    -----
+    With weights w, which sum to 1, the variance is that of one frame times the sum of w[i] w[j]
+    rho[j - i]^2; Welch's formula is the case of equal weights.
+    """
+    squared = frame_correlation(window, hop)[: n_frames - 1] ** 2
+    lags = np.arange(len(squared) + 1)
+    total = (1.0 - decay**n_frames) / (1.0 - decay)
+    products = decay**lags * (1.0 - decay ** (2.0 * (n_frames - lags))) / (1.0 - decay**2)
+    return float(total**2 / (products[0] + 2.0 * products[1:] @ squared))

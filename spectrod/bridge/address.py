@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from spectrod.errors import ConfigError
+from spectrod.regular_files import open_regular
 
 _PORTS = {"mqtt": 1883, "mqtts": 8883}
 _RULE = "must be mqtt://[USER@]HOST[:PORT] or mqtts://..."
@@ -77,7 +78,7 @@ def read_password(path: Path) -> str:
         If it cannot be read, is too long, or others may read it.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             info = os.fstat(file.fileno())
             allowed = _FOR_OTHERS if info.st_uid else _FOR_ROOTS_GROUP
             if stat.S_IMODE(info.st_mode) & allowed:

@@ -16,6 +16,7 @@ from spectrod.bridge.address import BrokerAddress
 from spectrod.bridge.topics import Publication
 from spectrod.drop_oldest_queue import DropOldestQueue
 from spectrod.errors import ConfigError
+from spectrod.regular_files import open_regular
 
 _KEEPALIVE_S = 20
 _CONNECT_TIMEOUT_S = 5.0
@@ -227,6 +228,8 @@ class Broker:
 
 def _tls_context(ca_file: str | None) -> ssl.SSLContext:
     try:
+        if ca_file is not None:
+            open_regular(ca_file).close()  # of a FIFO OpenSSL would wait for a writer
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:
         raise ConfigError(f"{ca_file}: {error.strerror}") from error

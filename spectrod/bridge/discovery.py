@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ _MISSED_INTERVALS = 3
 _EXPIRES_AT_LEAST_S = 30
 BANDS_MAX = 64
 """Maximum number of bands of a topic with sensors; a topic with more has none."""
+SENSORS_MAX = 64
+"""Maximum number of sensors of a message of sound levels."""
 
 
 class Discovery:
@@ -72,9 +75,9 @@ class Discovery:
             )
 
     def quantity_sensors(self, frame: LevelsFrame) -> Iterator[Publication]:
-        """Describe each quantity of a message of sound levels."""
+        """Describe the first ``SENSORS_MAX`` quantities of a message of sound levels."""
         h = frame.header
-        for name, unit in zip(h.quantities, h.units, strict=True):
+        for name, unit in islice(zip(h.quantities, h.units, strict=True), SENSORS_MAX):
             if is_name(name):
                 yield self._value(
                     frame.topic,

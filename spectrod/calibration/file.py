@@ -25,6 +25,7 @@ from spectrod.calibration.response import FREQUENCY_MAX_HZ, Response, make_respo
 from spectrod.calibration.response_text import parse_response
 from spectrod.calibration.sensitivity import parse_sensitivity
 from spectrod.errors import ConfigError
+from spectrod.regular_files import read_regular
 from spectrod.text import printable
 
 FILE_BYTES_MAX = 1 << 18
@@ -370,16 +371,9 @@ def _response(table: ResponseTable, folder: Path) -> Response:
 def _read(path: Path, bytes_max: int) -> bytes:
     """Read a regular file of bounded size."""
     try:
-        # Opening a FIFO would wait; a name with a zero byte is a ValueError.
-        content = None
-        if path.is_file():
-            with path.open("rb") as file:
-                content = file.read(bytes_max + 1)
+        return read_regular(path, bytes_max)
+    except FileNotFoundError:
+        raise ConfigError(f"{printable(path)}: there is no such file") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"{printable(path)}: {reason}") from error
-    if content is None:
-        raise ConfigError(f"{printable(path)}: there is no such file")
-    if len(content) > bytes_max:
-        raise ConfigError(f"{printable(path)}: must be at most {bytes_max} bytes")
-    return content

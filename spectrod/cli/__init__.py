@@ -27,6 +27,7 @@ _COMMANDS = {
     "record": "turn sound or stored spectra into pictures, data files and sound files",
     "levels": "measure sound levels, loudness and peaks of intervals",
     "features": "measure spectral features and acoustic indices of intervals",
+    "batch": "compute an archive of many recordings, in units of a day or an hour",
     "convert": "turn a recording of spectra into other formats and pictures",
     "view": "watch a running daemon's spectrum and waterfall in the terminal",
     "web": "serve a page with live spectra, waterfalls and levels to browsers",
@@ -61,7 +62,8 @@ class _Parser(argparse.ArgumentParser):
     """Reports argument errors in one line, like all other errors."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        # "--for" is no "--format": a wrong option is named, not the value that it did not mean.
+        super().__init__(*args, **{"allow_abbrev": False} | kwargs)
         # No option starts with a digit: "-100,-20", "-1:30" and "-90s" are values, like "-5".
         self._negative_number_matcher = _NEGATIVE_VALUE
 
@@ -120,11 +122,18 @@ def command() -> int:
 
     Nearly all objects that the imports create live to the end of the process, which frees them
     anyway: repeated searches for cycles among them would take a tenth of the time of a short
-    command.
+    command. The daemon ends at once, see ``end_process``, and so does a command whose compiler is
+    still at work.
     """
     gc.set_threshold(_GARBAGE_THRESHOLD)
+    arguments = sys.argv[1:]
     try:
-        return main()
+        code = main(arguments)
+        from spectrod.cli.process_end import end_process, is_compiling  # noqa: PLC0415 - at the end
+
+        if _command_in(arguments) == "run" or is_compiling():
+            end_process(code)
+        return code
     finally:
         # Ignore one more Ctrl-C: nothing is left to interrupt.
         with contextlib.suppress(KeyboardInterrupt):
@@ -163,7 +172,7 @@ def _run(arguments: list[str]) -> int:
     # PoCL would compile each kernel twice: for the size of its work-groups at the first launch, and
     # for any size when the binary is stored. Kernels for any size are as fast.
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
-    command = next((argument for argument in arguments if not argument.startswith("-")), None)
+    command = _command_in(arguments)
     try:
         # A parser with --help ends with SystemExit, and its output must be flushed as well.
         try:
@@ -177,6 +186,10 @@ def _run(arguments: list[str]) -> int:
             raise
         _discard_output()
         raise StorageError(f"{error.filename or 'standard output'}: {error.strerror}") from error
+
+
+def _command_in(arguments: Sequence[str]) -> str | None:
+    return next((argument for argument in arguments if not argument.startswith("-")), None)
 
 
 def _discard_output() -> None:

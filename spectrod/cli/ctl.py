@@ -14,8 +14,7 @@ from spectrod.cli import ctl_text
 from spectrod.cli.numbers import count, seconds
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.replaced_file import replace_text
-from spectrod.client import Control
-from spectrod.client.rpc_codec import messages_of
+from spectrod.client.control import Control
 from spectrod.endpoint import parse_endpoint
 from spectrod.errors import (
     BusyError,
@@ -35,7 +34,6 @@ from spectrod.wire.endpoint_discovery import (
     check_none_closed,
     find_endpoints,
 )
-from spectrod.wire.schema import BandFrame, Frame, IntervalFrame, decode
 
 _READS = ("status", "learn", "metrics", "get", "events", "replay")
 _READ_TIMEOUT_S = 10.0
@@ -43,7 +41,6 @@ _CHANGE_TIMEOUT_S = 60.0  # kernels are compiled for some, and pictures drawn, u
 _FOLLOW_S = 0.5
 _PATIENCE_S = 1.0
 _COMPILES = ("set", "reload", "source")
-_REPLAY_MAX = 1000
 _UNAVAILABLE = UnavailableError.exit_code
 _BAD_STATES = ("waiting", "failed")
 _UNWRITABLE_STATES = ("full", "failed")
@@ -482,21 +479,10 @@ def _unseen(
 
 
 def _replay(control: Control, args: argparse.Namespace) -> int:
-    """List messages, with repeated requests while there are more."""
-    n_left, first_seq, more = args.limit, args.first_seq, True
-    while more and n_left:
-        result, parts = control.call_parts(
-            "replay", topic=args.topic, first_seq=first_seq, limit=min(n_left, _REPLAY_MAX)
-        )
-        messages, more = messages_of(result, parts)
-        for message in messages:
-            frame = decode(message)
-            if not isinstance(frame, (Frame, BandFrame, IntervalFrame)):
-                raise WireError(f"{frame.topic}: must be a message with values")
-            text = printable(ctl_text.frame_text(frame))
-            print(json_text(json.loads(message[1])) if args.json else text)
-            first_seq = frame.header.seq + 1
-        n_left -= len(messages)
+    from spectrod.cli.ctl_replay import message_lines  # noqa: PLC0415 - messages load NumPy
+
+    for line in message_lines(control, args.topic, args.first_seq, args.limit, as_json=args.json):
+        print(line)
     return 0
 
 

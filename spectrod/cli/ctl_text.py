@@ -6,8 +6,6 @@ from typing import Any
 
 from spectrod.errors import WireError
 from spectrod.text import printable
-from spectrod.units import NS_PER_S
-from spectrod.wire.schema import BandFrame, Frame, IntervalFrame
 
 Json = Mapping[str, Any]
 
@@ -215,21 +213,6 @@ def event_text(event: Json) -> str:
     return f"{time_text(event['t_utc_ns'])}  {event['kind']}  {source}{event['text']}{who}"
 
 
-def frame_text(frame: Frame | BandFrame | IntervalFrame) -> str:
-    """Format a message as a line: number, time, and the maximum of values, or all named values."""
-    if isinstance(frame, IntervalFrame):
-        named = zip(frame.header.quantities, frame.values, frame.header.units, strict=True)
-        values = ", ".join(f"{name} {value:.2f} {unit}" for name, value, unit in named)
-        return f"{frame.header.seq}  {time_text(frame.header.t_utc_ns)}  {values}"
-    header = frame.header
-    peak = int(frame.values.argmax())
-    where = f"at {frame.f[peak]:.1f} Hz" if isinstance(frame, Frame) else f"in band {peak}"
-    largest = f"{frame.values[peak]:.2f} {header.unit} {where}"
-    return (
-        f"{header.seq}  {time_text(header.t_utc_ns)}  {len(frame.values)} values, largest {largest}"
-    )
-
-
 def time_text(t_utc_ns: int) -> str:
     """Format UTC with milliseconds, as ISO 8601.
 
@@ -240,9 +223,9 @@ def time_text(t_utc_ns: int) -> str:
     """
     if not (isinstance(t_utc_ns, int) and abs(t_utc_ns) < 1 << 63):
         raise WireError(f"t_utc_ns={t_utc_ns!r}: must be an integer of 64 bits")
-    seconds, rest_ns = divmod(t_utc_ns, NS_PER_S)
+    seconds, rest_ms = divmod(t_utc_ns // 1_000_000, 1000)
     when = dt.datetime.fromtimestamp(seconds, dt.UTC)
-    return f"{when:%Y-%m-%dT%H:%M:%S}.{rest_ns // 1_000_000:03d}Z"
+    return f"{when:%Y-%m-%dT%H:%M:%S}.{rest_ms:03d}Z"
 
 
 def duration_text(seconds: float) -> str:

@@ -20,6 +20,17 @@ def daemon_rules(config: Config) -> Iterator[tuple[SettingPath, str]]:
             yield _path(config, table, "uri"), f"{source_name(config, table)}{error}"
 
 
+def start_rules(config: Config) -> Iterator[tuple[SettingPath, str]]:
+    """Check what a daemon needs at its start: also the calibrations, which it reads first."""
+    yield from daemon_rules(config)
+    for table in config.all_sources:
+        try:
+            table.check_calibration()
+        except ConfigError as error:
+            text = f"{source_name(config, table)}calibration {error}"
+            yield _path(config, table, "calibration"), text
+
+
 def client_key_rules(config: Config) -> Iterator[tuple[SettingPath, str]]:
     """Read the keys of clients, which a reload reads as well."""
     from spectrod.wire.keys import read_folder  # noqa: PLC0415 - loads ZeroMQ
@@ -75,13 +86,13 @@ def _bad_folders(config: Config) -> Iterator[tuple[SettingPath, str]]:
 
 
 def unchecked(config: Config) -> Iterator[str]:
-    """Yield a line for each source whose settings can be checked only with its sample rate."""
+    """Yield a line for each source whose settings depend on its unknown rate or channels."""
     for table in config.all_sources:
         if table.unchecked:
             name, settings = source_name(config, table), ", ".join(table.unchecked)
             yield (
-                f"{name}not checked, because only the source knows its sample rate: {settings} "
-                "(set samplerate, or use --deep)"
+                f"{name}not checked, because only the source knows its sample rate or channels: "
+                f"{settings} (set them, or use --deep)"
             )
 
 

@@ -2,9 +2,6 @@
 
 import argparse
 
-import numpy as np
-
-import spectrod
 from spectrod.cli import interval_rows
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, open_rows
@@ -12,13 +9,10 @@ from spectrod.cli.level_table import LevelTable
 from spectrod.cli.numbers import count, frequency
 from spectrod.cli.times import parse_seconds
 from spectrod.features.quantities import FORMS, SPECTRA
-from spectrod.features.tally import FeatureTally
-from spectrod.formats.levels.description import LevelDescription
 from spectrod.meter_settings import FEATURES_DEFAULT, FeaturesConfig
 from spectrod.meters.features import feature_meter
 from spectrod.meters.frame_meter import FrameMeter
-from spectrod.types import WIN_LENGTH_DEFAULT, SpectrumSpec
-from spectrod.units import Float64Array
+from spectrod.types import WIN_LENGTH_DEFAULT
 
 _ALIGNS = ("start", "utc")
 
@@ -74,16 +68,14 @@ def run(args: argparse.Namespace) -> int:
     with signals_as_interrupts():
         paths = check_paths(args)
         measured = open_rows(args)
-        settings, spec, meter = _meter(args, measured)
-        about = _describe(measured, settings, spec, meter)
+        settings, meter = _meter(args, measured)
+        about = measured.signals.frames("Spectral features", meter, settings)
         is_live = measured.source.is_live or args.pace == "realtime"
         table = LevelTable(about, is_live=is_live)
         return measure_rows(args, measured, meter, about, paths, table)
 
 
-def _meter(
-    args: argparse.Namespace, measured: RowSource
-) -> tuple[FeaturesConfig, SpectrumSpec, FrameMeter]:
+def _meter(args: argparse.Namespace, measured: RowSource) -> tuple[FeaturesConfig, FrameMeter]:
     source = measured.source
     low_hz, high_hz = args.band or (0.0, 0.0)
     settings = FeaturesConfig(
@@ -113,42 +105,4 @@ def _meter(
         band_hz=settings.band_hz(spec),
         spectra=settings.spectra,
     )
-    return settings, spec, meter
-
-
-def _describe(
-    measured: RowSource, settings: FeaturesConfig, spec: SpectrumSpec, meter: FrameMeter
-) -> LevelDescription:
-    low_hz, high_hz = settings.limits_hz(spec)
-    return LevelDescription(
-        source=measured.source.description,
-        channels=measured.names,
-        quantities=meter.quantities,
-        calibrations=measured.calibrations,
-        fs=spec.fs,
-        interval_s=meter.interval_s,
-        align=meter.align,
-        time_zone="",
-        has_utc=measured.has_utc,
-        software=f"spectrod {spectrod.__version__}",
-        title="Spectral features",
-        extra={
-            "window": spec.window,
-            "win_length": spec.win_length,
-            "hop": spec.hop,
-            "nfft": spec.nfft,
-            "low_hz": low_hz,
-            "high_hz": high_hz,
-        },
-        spectra=settings.spectra,
-        frequencies=_frequencies(settings, spec),
-    )
-
-
-def _frequencies(settings: FeaturesConfig, spec: SpectrumSpec) -> Float64Array:
-    """Return the frequencies of values of bins [Hz]; none without any."""
-    if not settings.spectra:
-        return np.empty(0)
-    tally = FeatureTally((), spec, settings.band_hz(spec), settings.spectra)
-    first = tally.first_bin + (spec.nfft // 2 if spec.iq else 0)
-    return spec.bin_frequencies[first : first + tally.n_bins]
+    return settings, meter

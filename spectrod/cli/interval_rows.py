@@ -19,6 +19,7 @@ from spectrod.cli.sample_blocks import blocks_of, report_left_out
 from spectrod.cli.sample_range import SampleRange, sample_range
 from spectrod.cli.times import parse_utc_ns, wait_for_start
 from spectrod.errors import ConfigError, InputError
+from spectrod.formats.levels.describe import MeasuredSignals
 from spectrod.formats.levels.description import LevelDescription
 from spectrod.formats.levels.writer import LevelWriter, check_suffix, open_writer
 from spectrod.formats.outputs import check_outputs
@@ -29,6 +30,7 @@ from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
 from spectrod.source.base import SelectableSource
 from spectrod.source.kinds import forms
+from spectrod.text import printable
 
 _INTERRUPTED = 130
 
@@ -37,7 +39,7 @@ class RowMeter(Protocol):
     """Measures rows of named values in samples."""
 
     def feed(
-        self, samples: ArrayLike, missing_samples: int = 0, utc_ns: int | None = None
+        self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
     ) -> Sequence[IntervalRow]:
         """Measure the next samples; return the intervals that are complete."""
 
@@ -94,6 +96,12 @@ class RowSource:
     names: tuple[str, ...]
     calibrations: tuple[ChannelCalibration | None, ...]
     has_utc: bool
+
+    @property
+    def signals(self) -> MeasuredSignals:
+        """The signals, for descriptions."""
+        description = self.source.description
+        return MeasuredSignals(description, self.names, self.calibrations, self.has_utc)
 
     def align(self, given: LevelAlign | None) -> LevelAlign:
         """Return the bounds of intervals, UTC by default where it is known.
@@ -155,6 +163,8 @@ def measure_rows(
 ) -> int:
     """Read the source to its end, and write the rows, or print them; return the exit code.
 
+    Of each file it prints how many intervals it has.
+
     Parameters
     ----------
     args : argparse.Namespace
@@ -176,7 +186,11 @@ def measure_rows(
             with interrupts_held():
                 writers.append(open_writer(path, about))
 
+        n_rows = 0
+
         def take(rows: Sequence[IntervalRow]) -> None:
+            nonlocal n_rows
+            n_rows += len(rows)
             for row in rows:
                 for writer in writers:
                     writer.submit(row)
@@ -188,13 +202,20 @@ def measure_rows(
         exit_code = _read(source, measured.span, meter, take, has_utc=about.has_utc)
         with interrupts_held():
             take(meter.finish())
-            for writer in writers:
+            for path, writer in zip(paths, writers, strict=True):
                 writer.finish()
+                print(f"# {printable(path)}: {_count(n_rows, about)}")
     finally:
         with interrupts_held():
             for writer in writers:
                 writer.abort()  # finished files stay
     return exit_code or report_left_out(source)
+
+
+def _count(n_rows: int, about: LevelDescription) -> str:
+    n = len(about.channels)
+    channels = f" of {n} channels" if n > 1 else ""
+    return f"{n_rows} interval{'' if n_rows == 1 else 's'}{channels}"
 
 
 def _read(
@@ -215,7 +236,9 @@ def _read(
                 for block in blocks_of(source, reader, span, bar):
                     with interrupts_held():
                         rows = meter.feed(
-                            block.samples, block.lost_samples, block.t_utc_ns if has_utc else None
+                            block.samples,
+                            block.missing_samples,
+                            block.t_utc_ns if has_utc else None,
                         )
                         take(rows)
             except KeyboardInterrupt:

@@ -9,7 +9,7 @@ from spectrod.interval_values import IntervalRow, NamedQuantity
 from spectrod.levels import LevelRow
 
 _TIME_WIDTH = 23
-_DIGITS = {"FS": 6, "1": 4}
+_DIGITS = {"FS": 6, "s": 6, "1": 4}
 
 
 class LevelTable:

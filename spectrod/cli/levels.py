@@ -3,7 +3,6 @@
 import argparse
 import logging
 
-import spectrod
 from spectrod.cli import interval_rows
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, open_rows
@@ -11,9 +10,7 @@ from spectrod.cli.level_table import LevelTable
 from spectrod.cli.numbers import frequency
 from spectrod.cli.times import parse_seconds
 from spectrod.errors import ConfigError
-from spectrod.formats.levels.description import LevelDescription
 from spectrod.levels import LevelMeter
-from spectrod.levels.equalizer import response_notes
 from spectrod.levels.intervals import LEVEL_ALIGNS
 from spectrod.levels.octave_levels import BAND_FORMS, BAND_QUANTITIES_DEFAULT, BAND_RANGE_HZ
 from spectrod.levels.quantities import FORMS, QUANTITIES_DEFAULT
@@ -86,7 +83,7 @@ def _run(args: argparse.Namespace) -> int:
     if source.is_iq:
         raise ConfigError(f"{args.source}: has pairs of I and Q, which have no sound levels")
     meter = _meter(args, measured)
-    about = _describe(args, measured, meter)
+    about = measured.signals.levels(meter, args.time_zone)
     for note in about.notes:
         _log.warning("%s", note)
     table = LevelTable(about, is_live=source.is_live or args.pace == "realtime")
@@ -120,22 +117,4 @@ def _meter(args: argparse.Namespace, measured: RowSource) -> LevelMeter:
         band_quantities=args.band_quantity.split(",") if args.band_quantity else (),
         band_range_hz=tuple(args.band_range) if args.band_range else BAND_RANGE_HZ,
         responses=[one.response if one else None for one in measured.calibrations],
-    )
-
-
-def _describe(args: argparse.Namespace, measured: RowSource, meter: LevelMeter) -> LevelDescription:
-    responses = [one.response if one else None for one in measured.calibrations]
-    return LevelDescription(
-        source=measured.source.description,
-        channels=measured.names,
-        quantities=meter.quantities,
-        calibrations=measured.calibrations,
-        fs=measured.source.fs,
-        interval_s=meter.interval_s,
-        align=meter.align,
-        time_zone=args.time_zone,
-        has_utc=measured.has_utc,
-        software=f"spectrod {spectrod.__version__}",
-        notes=tuple(response_notes(responses, measured.source.fs)),
-        bands=meter.bands,
     )

@@ -72,7 +72,18 @@ class ProgressBar(_Line):
             self._show(partial(render, n_done, self._n_samples, self._fs))
 
 
-class FileProgress(_Line):
+class _LoggedLine(_Line):
+    """A line that lines of a log may come before."""
+
+    def print(self, text: str) -> None:
+        """Write lines of a log; the next update shows the progress below them."""
+        if text and sys.stderr is not None:
+            self.__exit__()
+            sys.stderr.write(text)
+            self._due_s = self._start_s
+
+
+class FileProgress(_LoggedLine):
     """Shows how many of n_files files are done, and the time left."""
 
     def __init__(self, n_files: int) -> None:
@@ -92,12 +103,34 @@ class FileProgress(_Line):
 
         self._show(line)
 
-    def print(self, text: str) -> None:
-        """Write lines of a log; the next update shows the progress below them."""
-        if text and sys.stderr is not None:
-            self.__exit__()
-            sys.stderr.write(text)
-            self._due_s = self._start_s
+
+class UnitProgress(_LoggedLine):
+    """Shows how many units are done, how fast, and the time left, by the sound in them.
+
+    Parameters
+    ----------
+    n_units : int
+        Number of units.
+    sound_s : float
+        Duration of their sound [s].
+    """
+
+    def __init__(self, n_units: int, sound_s: float) -> None:
+        super().__init__()
+        self._n_units, self._sound_s = n_units, sound_s
+
+    def update(self, n_done: int, done_s: float, n_failed: int = 0) -> None:
+        """Show the progress, by the units that are done and their sound [s]."""
+
+        def line(elapsed_s: float, columns: int) -> str:
+            share = done_s / self._sound_s if self._sound_s else 1.0
+            speed = done_s / elapsed_s if elapsed_s > 0.0 else 0.0
+            failed = f", {n_failed} failed" if n_failed else ""
+            left = f", {_clock((self._sound_s - done_s) / speed)} left" if speed else ""
+            text = f"{n_done} of {self._n_units} units{failed}, {speed:.0f} x real time{left}"
+            return f"{share:4.0%} {_bar(share, columns - len(text) - 9)}{text}"
+
+        self._show(line)
 
 
 def render(n_done: int, n_samples: int | None, fs: float, elapsed_s: float, columns: int) -> str:

@@ -41,7 +41,7 @@ from spectrod.cli.times import parse_utc_ns, wait_for_start
 from spectrod.config import AnalysisConfig, Config, EngineConfig
 from spectrod.constant_q import is_constant_q
 from spectrod.errors import ConfigError, InputError, SpectrodError
-from spectrod.formats.export.minutes import frames_of_a_second
+from spectrod.formats.export.minutes import minute_frames
 from spectrod.formats.longterm.presets import averaged
 from spectrod.formats.outputs import Plan
 from spectrod.formats.picture.framing import (
@@ -442,8 +442,11 @@ def _framed(
 
 
 def _of_profile(args: argparse.Namespace, analysis: AnalysisConfig, fs: float) -> AnalysisConfig:
-    """Return the frames of daily millidecade files, unless flags set them."""
-    chosen = {key: value for key, value in frames_of_a_second(fs).items() if not getattr(args, key)}
+    """Return the rows of daily millidecade files, unless flags set them."""
+    minutes = minute_frames(fs)
+    if args.averaging == "none":  # of a rate, there would be one frame a row
+        minutes |= {"rate_hz": 0.0, "align": "start"}
+    chosen = {key: value for key, value in minutes.items() if not getattr(args, key)}
     return msgspec.structs.replace(analysis, **chosen)
 
 

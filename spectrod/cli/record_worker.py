@@ -85,6 +85,7 @@ def work(link: Connection, job: bytes) -> None:
     engines = KeptEngines(n_tasks)
     gc.set_threshold(_GARBAGE_THRESHOLD)
     gc.enable()
+    is_first = True
     try:
         while True:
             task: Task = link.recv()
@@ -92,8 +93,9 @@ def work(link: Connection, job: bytes) -> None:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
             # The next task uses the memory of cycles, which are few but have large arrays.
             gc.collect()
-            if not gc.get_freeze_count():  # what the first task has imported is not searched again
+            if is_first:  # what the first task has imported is not searched again
                 gc.freeze()
+                is_first = False
     except (EOFError, OSError, _GivenUpError):
         engines.close()
 

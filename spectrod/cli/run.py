@@ -5,11 +5,18 @@ import faulthandler
 from contextlib import AbstractContextManager, nullcontext, suppress
 
 from spectrod import config
+from spectrod.allocator import share_arenas
 from spectrod.cli import options
-from spectrod.cli.daemon_rules import daemon_rules
+from spectrod.cli.daemon_rules import daemon_rules, start_rules
 from spectrod.descriptors import raise_limit
 from spectrod.errors import DeviceError
-from spectrod.service import Signals, caught_signals, configure_logging
+from spectrod.service import (
+    Notifier,
+    Signals,
+    caught_signals,
+    configure_logging,
+    watched_start,
+)
 from spectrod.source.kinds import forms
 
 
@@ -69,12 +76,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace, signals: Signals) -> int:
     raise_limit()
+    share_arenas()
     # Standard error may be closed (RuntimeError), or no file of the system (OSError).
     with suppress(OSError, RuntimeError):
         faulthandler.enable()  # tracebacks of all threads if the watchdog or a driver aborts
     flags = options.flags(args)
     notes: list[str] = []
-    settings = config.load(args.config, flags, notes.append, daemon_rules)
+    settings = config.load(args.config, flags, notes.append, start_rules)
     configure_logging(settings.log.level, settings.log.style)
     with _page(args.web, settings):
         return _run_daemon(args, settings, signals, notes)
@@ -91,11 +99,12 @@ def _page(address: str | None, settings: config.Config) -> AbstractContextManage
 def _run_daemon(
     args: argparse.Namespace, settings: config.Config, signals: Signals, notes: list[str]
 ) -> int:
-    # Drivers load while the rest is imported.
-    from spectrod.analysis.engine import preload_drivers  # noqa: PLC0415
+    with watched_start(Notifier(), signals):  # a busy machine takes seconds
+        # Drivers load while the rest is imported.
+        from spectrod.analysis.engine import preload_drivers  # noqa: PLC0415
 
-    preload_drivers(settings.engine.engine)
-    from spectrod.cli.run_daemon import run_daemon  # noqa: PLC0415
+        preload_drivers(settings.engine.engine)
+        from spectrod.cli.run_daemon import run_daemon  # noqa: PLC0415
 
     flags = options.flags(args)
     load = lambda: config.load(args.config, flags, rules=daemon_rules)  # noqa: E731

@@ -2,9 +2,11 @@
 
 import argparse
 
+from spectrod.ballistics import BALLISTICS_MAX_S, DECAY_MAX_DB_S, Ballistics
 from spectrod.cli import options
 from spectrod.cli.numbers import seconds
 from spectrod.errors import ConfigError
+from spectrod.quantities import TIME_RULE, parse_time
 from spectrod.view.axes import LevelRange
 from spectrod.view.controls import Look, check_levels
 from spectrod.view.live import ViewOptions, view
@@ -36,6 +38,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BOTTOM,TOP",
         help="levels from the bottom of the picture to its top [dB], as --levels=-100,-20, or auto",
     )
+    picture.add_argument(
+        "--decay",
+        type=_decay,
+        default=0.0,
+        metavar="DB_S",
+        help="rate at which max hold falls and min hold rises [dB/s]; 0 holds until a reset (0)",
+    )
+    picture.add_argument(
+        "--hold-time",
+        type=_ballistics_s,
+        default=0.0,
+        metavar="TIME",
+        help="time from a peak until its decay (0 s)",
+    )
+    picture.add_argument(
+        "--time-constant",
+        type=_ballistics_s,
+        default=0.0,
+        metavar="TIME",
+        help="of the average, as 125ms (F) or 1s (S); 0 averages since the reset (0 s)",
+    )
     picture.add_argument("--peaks", action="store_true", help="list peaks: level, frequency, note")
     picture.add_argument(
         "--ascii",
@@ -66,7 +89,12 @@ def run(args: argparse.Namespace) -> int:
     """Show spectra until q or Ctrl-C (? lists the keys); without a terminal, a line per second."""
     if args.duration is not None and not args.once:
         raise ConfigError("--duration: is the time of a single picture, and needs --once")
-    look = Look(axis=args.axis, is_listing=args.peaks, is_pixels=not args.no_graphics)
+    look = Look(
+        axis=args.axis,
+        ballistics=Ballistics(args.decay, args.hold_time, args.time_constant),
+        is_listing=args.peaks,
+        is_pixels=not args.no_graphics,
+    )
     if args.levels == "auto":
         look.is_fitting = True
     else:
@@ -84,6 +112,27 @@ def run(args: argparse.Namespace) -> int:
         ),
     )
     return 0
+
+
+def _decay(text: str) -> float:
+    """Parse a rate [dB/s]."""
+    try:
+        rate_db_s = float(text)
+    except ValueError:
+        rate_db_s = -1.0
+    if not 0.0 <= rate_db_s <= DECAY_MAX_DB_S:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be 0 to {DECAY_MAX_DB_S:g} dB/s")
+    return rate_db_s
+
+
+def _ballistics_s(text: str) -> float:
+    """Parse a hold time or a time constant [s]."""
+    value = parse_time(text)
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: {TIME_RULE}")
+    if not 0.0 <= value <= BALLISTICS_MAX_S:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be 0 to {BALLISTICS_MAX_S:g} s")
+    return value
 
 
 def _levels(text: str) -> LevelRange | str:

@@ -30,6 +30,7 @@ from spectrod.web.invitation import is_local, page_link, qr_code
 from spectrod.web.limits import Limits
 from spectrod.web.listen import load_certificate, open_listener, parse_address
 from spectrod.web.origin import server_names
+from spectrod.web.replay import ReplayClient, ReplayedRows
 from spectrod.web.server import Server
 from spectrod.web.token import new_token, read_token
 
@@ -127,8 +128,12 @@ async def _serve(
     )
     ring = Ring()
     hub.add_listener(ring.push)
-    history = history_routes(RecordingIndex(settings.recordings), ring, lambda: dict(hub.topics))
-    with _control(settings) as control:
+    ask = ReplayClient(settings.server_key, settings.key_file).ask
+    replayed = ReplayedRows(lambda: hub.topics, ring.push, ask)
+    hub.add_listener(replayed.note)
+    index = RecordingIndex(settings.recordings)
+    history = history_routes(index, ring, lambda: dict(hub.topics), replayed.settled)
+    with _control(settings) as control, contextlib.closing(replayed):
         services = Services(read_page(), hub, control.answer if control else None, history)
         guard = make_app(services, gate, GuardLimits(clients=settings.clients))
         if settings.inherited is None:

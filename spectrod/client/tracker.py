@@ -40,6 +40,7 @@ _KINDS = (
     b"levels/",
     b"features/",
     b"tones/",
+    b"transfer/",
     b"last/",
     b"meta/",
     b"hb/",

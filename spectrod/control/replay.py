@@ -15,7 +15,7 @@ REPLY_MAX_BYTES: Final = 4 << 20
 _LISTED_MAX = 20
 """Maximum of topics that an error lists."""
 
-_WORDS = ("spec", "bands", "levels", "features", "tones")
+_WORDS = ("spec", "bands", "levels", "features", "tones", "transfer")
 
 
 class Lending(Protocol):
@@ -97,7 +97,7 @@ def _source_and_product(topic: str, known: Iterable[str]) -> tuple[str, str]:
             return source, product
     raise ConfigError(
         f"topic={topic!r}: must be spec/SOURCE/CHANNEL/PRODUCT/, bands/..., levels/..., "
-        f"features/... or tones/..., one whole topic; there are: {_listed(known)}"
+        f"features/..., tones/... or transfer/..., one whole topic; there are: {_listed(known)}"
     )
 
 

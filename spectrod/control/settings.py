@@ -293,6 +293,7 @@ def _with_live_parts(old: Config, new: Config) -> Config:
         triggers=new.triggers,
         features=new.features,
         tones=new.tones,
+        transfer=new.transfer,
         recordings=new.recordings,
         publish=msgspec.structs.replace(old.publish, on_demand=new.publish.on_demand),
         log=msgspec.structs.replace(old.log, level=new.log.level),

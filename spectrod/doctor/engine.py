@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from spectrod.config import EngineConfig
 from spectrod.doctor.finding import Finding, fail, ok, warn
-from spectrod.opencl.driver_cache import driver_cache_folder, driver_cache_trouble
+from spectrod.opencl.driver_cache import POCL, driver_cache_folder, driver_cache_trouble
 
 _CHILD: Final = "spectrod.doctor.engine_child"
 _CHILD_LIMIT_S: Final = 60.0
@@ -42,8 +42,17 @@ def probe_engine(config: EngineConfig, command: list[str] | None = None) -> Iter
 
 
 def _findings(lines: dict[str, Any], error: str, *, is_required: bool) -> Iterator[Finding]:
-    for device in lines.get("devices", ()):
+    devices = lines.get("devices", ())
+    for device in devices:
         yield ok("OpenCL device", f"{device['name']}, driver {device['driver']}")
+    copies = [one["driver"] for one in devices if one["name"].startswith(POCL)]
+    if len(copies) > 1:
+        yield warn(
+            "OpenCL drivers",
+            f"{len(copies)} copies of PoCL are loaded, of which one computes: {', '.join(copies)}",
+            "each takes 25 MB or more in each process",
+            "ls /etc/OpenCL/vendors; and OCL_ICD_VENDORS=FILE in the service's environment",
+        )
     if "engine" in lines and not error:
         yield ok(_PART, f"{lines['engine']} computes, within {lines['error']:.1e} of float64")
         return

@@ -1,16 +1,15 @@
 """Opening of recordings, independent of their format."""
 
-import errno
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from spectrod.errors import InputError, StorageError
+from spectrod.errors import InputError, storage_error
 from spectrod.formats.description import RowReader
 from spectrod.formats.segment.header import row_samples
 from spectrod.formats.segment.reader import SegmentReader
 from spectrod.formats.segment.series import is_segment_name
 from spectrod.output_formats import OutputFormat, format_named, load, readable_suffixes
+from spectrod.regular_files import open_regular
 from spectrod.types import SpectrumBatch
 
 
@@ -39,8 +38,11 @@ def open_recording(path: Path) -> RowReader:
     found = _readable(path)
     if found is None:
         return SegmentReader(path)
-    if not path.exists():  # shorter than the errors of the libraries
-        raise StorageError(f"{path}: {os.strerror(errno.ENOENT)}")
+    try:
+        if not path.is_dir():  # shorter than the errors of the libraries, which wait for FIFOs
+            open_regular(path).close()
+    except OSError as error:
+        raise storage_error(path, error) from error
     reader: RowReader = load(found.reader)(path)
     return reader
 

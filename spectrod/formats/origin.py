@@ -11,7 +11,7 @@ import msgspec
 from spectrod.formats.segment.frame import HEAD_BYTES, Kind, parse_head
 from spectrod.formats.sound.notes import NO_RECORDING
 from spectrod.formats.sound.wav_header import HEADER_BYTES
-from spectrod.output_formats import format_named, load
+from spectrod.output_formats import load, recorded_format
 
 _HEADER_BYTES_MAX: Final = 1 << 24
 """Limit of a segment's header; a longer one is not read."""
@@ -19,6 +19,10 @@ _RECORDS_MAX: Final = 8
 """Limit of records before the first rows: two headers and some engines."""
 _FLAC_BYTES: Final = 1 << 16
 """Bytes to read of a FLAC file, which include its comment."""
+VALUES_ORIGIN: Final = "# spectrod_origin: "
+"""Begin of the first line of a file of named values that the daemon records; JSON follows."""
+_HDF5: Final = b"\x89HDF"
+_VALUES_BYTES: Final = 4096
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 _COMMENT: Final = re.compile(
@@ -65,8 +69,7 @@ def read_origin(descriptor: int, suffix: str) -> Origin | None:
     OSError
         If the file cannot be read.
     """
-    how = format_named(suffix)
-    assert how is not None
+    how = recorded_format(suffix)
     found: Origin | None = load(how.origin)(descriptor)
     return found
 
@@ -77,6 +80,14 @@ class _OriginFields(msgspec.Struct):
     source: str
     recording_name: str | None = None
     file_name: str = ""
+
+
+class _ValuesOrigin(msgspec.Struct):
+    """The first line of a CSV file of named values."""
+
+    recording: str
+    source: str
+    file_name: str
 
 
 def of_segment(descriptor: int) -> Origin | None:
@@ -117,6 +128,25 @@ def of_wav(descriptor: int) -> Origin | None:
     known = "" if recording == NO_RECORDING else recording
     name = _guano(page, "Original Filename") or ""
     return Origin(source, known, name, _utc_ns(_guano(page, "Timestamp") or ""))
+
+
+def of_values(descriptor: int) -> Origin | None:
+    """Read the origin of a file of named values, see ``read_origin``.
+
+    It is the first line of a file of lines, and the last one behind the content of NetCDF.
+    """
+    page, start = os.pread(descriptor, _VALUES_BYTES, 0), VALUES_ORIGIN.encode()
+    if page.startswith(_HDF5):
+        size = os.fstat(descriptor).st_size
+        page = os.pread(descriptor, _VALUES_BYTES, max(0, size - _VALUES_BYTES))
+        page = page[page.rfind(start) :]
+    line = page.partition(b"\n")[0]
+    try:
+        found = msgspec.json.decode(line.removeprefix(start), type=_ValuesOrigin)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    is_ours = line.startswith(start)
+    return Origin(found.source, found.recording, found.file_name, None) if is_ours else None
 
 
 def _guano(page: bytes, key: str) -> str | None:

@@ -114,6 +114,17 @@ class PartFile:
         if name != self._name:
             self._name, self.path = name, self.path.with_name(name)
 
+    @property
+    def directory(self) -> Directory:
+        """The directory of the file."""
+        return self._directory
+
+    def replace_with(self, name: str) -> None:
+        """Put another file of the directory in the place of the unfinished one."""
+        found = os.stat(name, dir_fd=self._directory.fileno(), follow_symlinks=False)
+        self._directory.rename(name, self._part)
+        self._identity = found.st_dev, found.st_ino
+
     def remove(self) -> None:
         """Delete the unfinished file if possible and if it is still the one that was made."""
         with contextlib.suppress(OSError):

@@ -64,6 +64,13 @@ class LevelRow(IntervalRow):
 
     band_values: Float64Array = field(default_factory=lambda: np.empty((0, 0, 0)))
 
+    @property
+    def message_values(self) -> Float64Array:
+        """The values in the order of ``LevelMeter.message_quantities``."""
+        if not self.band_values.size:
+            return self.values
+        return np.concatenate((self.values, self.band_values.reshape(-1, self.values.shape[1])))
+
 
 class LevelMeter:
     """Measures levels of several channels in intervals.
@@ -188,6 +195,11 @@ class LevelMeter:
         """Names of the quantities."""
         return tuple(one.name for one in self.quantities)
 
+    @property
+    def message_quantities(self) -> tuple[LevelQuantity, ...]:
+        """The values of a message: the quantities, then each quantity in bands, named by band."""
+        return (*self.quantities, *self.bands.named_quantities)
+
     def _check(self, time_zone: str) -> None:
         n_histograms = len(self._needs.percentiles)
         n_histograms += len(self.bands.percentiles) * len(self.bands.filters)
@@ -206,10 +218,10 @@ class LevelMeter:
 
     def take(self, block: Block) -> list[LevelRow]:
         """Measure a block of samples with its times and gaps; see ``feed``."""
-        return self.feed(block.samples, block.lost_samples, block.t_utc_ns)
+        return self.feed(block.samples, block.missing_samples, block.t_utc_ns)
 
     def feed(
-        self, samples: ArrayLike, missing_samples: int = 0, utc_ns: int | None = None
+        self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
     ) -> list[LevelRow]:
         """Measure the next samples.
 
@@ -217,8 +229,9 @@ class LevelMeter:
         ----------
         samples : (channels, n) or (n,) array_like
             Finite samples, floating-point [FS].
-        missing_samples : int
-            Samples that are missing before them. The filters then start again.
+        missing_samples : int or None
+            Samples that are missing before them; None if it is unknown how many. The filters then
+            start again.
         utc_ns : int, optional
             UTC of the first sample [ns]. Where it differs by more than 10 ms from the time by
             count, the next interval uses it.
@@ -238,8 +251,8 @@ class LevelMeter:
         position = self._chunks.position + self._n_pending
         given = checked_samples(samples, self.channels, position)
         rows: list[LevelRow] = []
-        if missing_samples > 0:
-            rows += self._skip(missing_samples)
+        if missing_samples != 0:
+            rows += self._skip(missing_samples or 0)
         self._set_clock(utc_ns)
         for part in [given] if self.equalizer is None else self.equalizer.push(given):
             for _ in self._chunks.fill(part):

@@ -11,10 +11,10 @@ from spectrod.service.loop import EXTENSION_S, START_LIMIT_S, Signals
 from spectrod.service.notify import Notifier
 from spectrod.worker import Worker
 
-_TICK_S = 0.5
+_TICK_S = 0.1
 _REPORT_AFTER_S = 5.0
 _REPORT_PERIOD_S = 5.0
-_END_LIMIT_S = 2.0
+_END_LIMIT_S = 0.25
 _WORK = "opening sources and compiling kernels"
 
 _log = logging.getLogger(__name__)
@@ -32,9 +32,9 @@ def watched_start(
     From the fifth second on, every 5 s for at most 10 min, the manager is asked to wait for another
     30 s, and the status says how long the start has taken.
 
-    SIGTERM and SIGINT stay in ``signals`` for the caller. If the start has not ended 2 s after one
-    of them, the process ends at once: no driver can be interrupted while it compiles, and nothing
-    has been published or recorded yet that a stop would have to finish.
+    SIGTERM and SIGINT stay in ``signals`` for the caller. If the start has not ended 0.25 s
+    after one of them, the process ends at once: no driver can be interrupted while it compiles, and
+    nothing has been published or recorded yet that a stop would have to finish.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def watched_start(
 
 
 class _StartWatch:
-    """Looks after a start; ``look`` is called twice a second."""
+    """Looks after a start; ``look`` is called ten times a second."""
 
     def __init__(
         self,
@@ -99,6 +99,6 @@ class _StartWatch:
         if self._end_s is None:
             self._end_s = now_s + _END_LIMIT_S
         elif now_s >= self._end_s:
-            _log.warning("stopped during the start, which did not end within %.0f s", _END_LIMIT_S)
+            _log.warning("stopped during the start, which did not end within %g s", _END_LIMIT_S)
             self._notifier.stopping()
             self._end(code)

@@ -3,7 +3,7 @@
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -14,10 +14,10 @@ from spectrod.config import Pace
 from spectrod.errors import SpectrodError
 from spectrod.ring import SampleRing
 from spectrod.sample_layout import SampleLayout
+from spectrod.source.direct import DirectReader
 from spectrod.source.left_out import LeftOut
 from spectrod.stats import CaptureStats
-from spectrod.types import Block
-from spectrod.units import Float32Array
+from spectrod.types import Block, SampleFormat
 from spectrod.wakeup import Wakeup
 from spectrod.worker import Worker
 
@@ -27,6 +27,8 @@ SPAN_MAX_S = 60 * YEAR_S
 
 _BLOCK_SECONDS = 0.01
 _FULL_SPEED_BLOCK = 1 << 15
+_DIRECT_BLOCK = 1 << 18
+_DIRECT_BLOCK_BYTES = 1 << 22
 
 
 class Source(Protocol):
@@ -177,9 +179,16 @@ class PulledSource(SelectableSource, ABC):
     room in the ring, so no sample is lost; at ``realtime`` pace it writes a block when the last
     sample of the block is due. It does not wait for missing samples.
 
+    At full speed a subclass may be read without that thread: see ``is_direct``.
+
     Times: sample 0 is at ``start_utc_ns`` or, if that is not set, at the moment of the start;
     all others follow by index / fs, missing samples included.
     """
+
+    is_direct = False
+    """True if the analysis makes a block when it needs one. Blocks then have memory of their own,
+    in which the samples of all channels alternate."""
+    _sample_format: SampleFormat = "float32"
 
     def __init__(self, pace: Pace) -> None:
         super().__init__()
@@ -190,29 +199,51 @@ class PulledSource(SelectableSource, ABC):
 
     @property
     def layout(self) -> SampleLayout:
-        """Layout of the samples written to the ring."""
-        return SampleLayout(channels=self.channels)
+        """Layout of the samples written to the ring, or of the blocks."""
+        is_interleaved = self.is_direct and self._selected is None and self.channels > 1
+        return SampleLayout(self._sample_format, self.channels, interleaved=is_interleaved)
 
     @abstractmethod
-    def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity]:
-        """Yield (channels, n) float32 arrays, 1 <= n <= n_max, until the end [FS].
+    def blocks(self, n_max: int) -> Iterator[NDArray[Any] | Discontinuity]:
+        """Yield (channels, n) arrays of the layout's dtype, 1 <= n <= n_max, until the end [FS].
 
         Blocks hold all channels, whatever the selection, from sample ``_first`` on; a subclass that
-        supports random access sets it in ``start_at``. The arrays are copied at once, so the same
-        memory may be yielded again. A ``Discontinuity`` precedes a block that does not follow the
-        one before it.
+        supports random access sets it in ``start_at``. The arrays are copied at once, unless
+        ``is_direct``, so the same memory may be yielded again. A ``Discontinuity`` precedes a block
+        that does not follow the one before it.
         """
 
     def interrupt(self) -> None:
         """Make a ``blocks`` that waits for samples return soon; ``stop`` calls it."""
 
-    def open_reader(self) -> SampleRing:
-        """Create the ring that ``start`` fills."""
-        return SampleRing(self.fs, self.layout)
+    def open_reader(self) -> SampleRing | DirectReader:
+        """Create the ring that ``start`` fills, or what makes the blocks."""
+        if not self.is_direct:
+            return SampleRing(self.fs, self.layout)
+        times_at = _Times(self.fs, self.start_utc_ns).at
+        samples = self._indexed(block_length(self.layout))
+        return DirectReader(self.fs, self.layout, samples, self._first, times_at, self._fail)
 
-    def start(self, reader: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
+    def _fail(self, failure: SpectrodError) -> None:
+        self.failure = failure
+
+    def _indexed(self, n_max: int) -> Generator[tuple[int, NDArray[Any]], None, None]:
+        """Yield the selected channels of all blocks, with the index of their first sample."""
+        index = self._first
+        for item in self.blocks(n_max):
+            if isinstance(item, Discontinuity):
+                index += item.lost_samples
+                continue
+            yield index, item if self._selected is None else item[self._selected]
+            index += item.shape[1]
+
+    def start(
+        self, reader: SampleRing | DirectReader, on_change: Callable[[], None] = lambda: None
+    ) -> None:
         """Start to fill the ring; see ``Source``."""
         self._on_change = on_change
+        if isinstance(reader, DirectReader):
+            return
 
         def end(failure: SpectrodError | None) -> None:
             self.failure = failure
@@ -254,6 +285,11 @@ class PulledSource(SelectableSource, ABC):
             if self._stopping.is_set():
                 return False
         return True
+
+
+def block_length(layout: SampleLayout) -> int:
+    """Return how many samples per channel are read at a time: up to 2^18, and to 4 MiB."""
+    return max(1, min(_DIRECT_BLOCK, _DIRECT_BLOCK_BYTES // layout.step_bytes))
 
 
 class _Times:

@@ -17,6 +17,9 @@ from spectrod.units import Float32Array
 
 _log = logging.getLogger(__name__)
 
+_HAND_OVER_S = 0.1
+"""Time from one writer to the next that is not reported as waiting."""
+
 
 class FifoSource(StreamSource):
     """Raw interleaved samples from a FIFO, without end: after each writer it waits for the next.
@@ -108,29 +111,34 @@ class FifoSource(StreamSource):
     def _wait_for_writer(self) -> bool:
         """Wait until data is readable; False if stopped."""
         while not self._stopping.is_set():
-            self._reopen()
+            reason = self._reopen()
+            # A writer may be there already: it waits in its own open for a reader.
+            if not reason and self._wait_for_input(self._fd, _HAND_OVER_S):
+                return True
+            if not self._stopping.is_set():
+                self._set_waiting_for(reason or f"no program writes to {self._path}")
             if self._wait_for_input(self._fd, LOOK_AGAIN_S):
                 return True
         return False
 
-    def _reopen(self) -> None:
+    def _reopen(self) -> str:
         """Reopen the FIFO: after its last writer has gone, the old descriptor only reports the end.
 
         The new descriptor is opened before the old one is closed, so the FIFO keeps data that a
-        writer has already written.
+        writer has already written. Returns why it cannot be opened; "" if it is.
         """
-        fd = -1
+        fd, reason = -1, ""
         self._attempts += 1
         try:
             _check_fifo(self._path)
             fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            self._set_waiting_for(f"no program writes to {self._path}")
         except InputError as error:
-            self._set_waiting_for(str(error))
+            reason = str(error)
         except OSError as error:
-            self._set_waiting_for(f"{self._path}: {error.strerror}")
+            reason = f"{self._path}: {error.strerror}"
         self._close()
         self._fd = fd
+        return reason
 
     def _close(self) -> None:
         if self._fd >= 0:

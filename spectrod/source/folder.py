@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.config import Pace
 from spectrod.errors import InputError
 from spectrod.source.base import SPAN_MAX_S, YEAR_S, Discontinuity, PulledSource
+from spectrod.source.filesamples import FileSamples, plain_format_of
 from spectrod.source.left_out import LeftOut
 from spectrod.source.listing import list_sound_files
 from spectrod.source.naming import topic_name
@@ -19,7 +21,6 @@ from spectrod.source.placing import Member, place
 from spectrod.source.recorded_at import recorded_at
 from spectrod.source.soundfile import SoundFile
 from spectrod.text import printable
-from spectrod.units import Float32Array
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,8 @@ class FolderSource(PulledSource):
     or number of channels differs from that of most files (in a tie, that of the earliest file
     counts). ``left_out`` lists these files.
 
-    The source reads all headers at the start and keeps one file open at a time.
+    The source reads all headers at the start and keeps one file open at a time. At full speed the
+    analysis reads the files itself; plain WAV files of one sample format are then not converted.
 
     Parameters
     ----------
@@ -73,6 +75,7 @@ class FolderSource(PulledSource):
     ) -> None:
         super().__init__(pace)
         self._path, self._loop = path, loop
+        self.is_direct = pace == "full" and not loop
         self.left_out = LeftOut(strict=strict)
         files = self._listed(recursive=recursive)
         members = self._alike(self._in_order(self._with_headers(files)))
@@ -80,7 +83,9 @@ class FolderSource(PulledSource):
         first, last = self._members[0], self._members[-1]
         self.name = topic_name(Path(path).absolute().name)
         self.fs, self.channels = first.fs, first.channels
-        self._n_channels = first.channels
+        formats = {member.sample_format for member in self._members}
+        self._plain_format = first.sample_format if len(formats) == 1 else ""
+        self._sample_format = self._plain_format or "float32"
         self.description = f"{printable(path)} ({len(self._members)} files)"
         if last.end > SPAN_MAX_S * self.fs:
             raise InputError(
@@ -98,16 +103,15 @@ class FolderSource(PulledSource):
         if not self._loop:
             self._first = sample_index
 
-    def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity]:
+    def blocks(self, n_max: int) -> Iterator[NDArray[Any] | Discontinuity]:
         """Yield the samples of each file in turn, with a ``Discontinuity`` for each gap."""
-        interleaved = np.empty((n_max, self._n_channels), np.float32)
         while True:
             end, n_read = self._first, 0
             for member in self._members:
                 begin = max(end, member.begin)
                 if begin >= member.end:
                     continue
-                for first, samples in self._samples(member, interleaved, begin - member.origin):
+                for first, samples in self._samples(member, begin - member.origin, n_max):
                     if member.origin + first > end:
                         yield Discontinuity(member.origin + first - end)
                     yield samples
@@ -120,32 +124,26 @@ class FolderSource(PulledSource):
                 return
 
     def _samples(
-        self, member: Member, interleaved: Float32Array, first: int
-    ) -> Iterator[tuple[int, Float32Array]]:
+        self, member: Member, first: int, n_max: int
+    ) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield the readable samples of a file from one of them on, with their indices."""
-        n_bad = 0
         try:
-            file = SoundFile(str(member.path))
+            file = FileSamples(str(member.path), self._plain_format)
             try:
                 _require_unchanged(file, member)
                 file.skip(first)
-                while n := file.read(interleaved):
-                    n_bad += n
-                    for run in _finite_runs(interleaved[:n]) if file.is_float else [slice(0, n)]:
-                        yield first + run.start, interleaved[run].T
-                        n_bad -= run.stop - run.start
-                    first += n
+                yield from file.runs(member.n_samples, n_max)
             finally:
                 file.close()
         except InputError as error:
             self.left_out.add(member.path, str(error))
             return
         self._note_damage(member.path, file)
-        if n_bad:
-            problem = f"{member.path}: {n_bad} of its samples are not finite"
+        if file.n_not_finite:
+            problem = f"{member.path}: {file.n_not_finite} of its samples are not finite"
             self.left_out.add(member.path, problem, "these are left out")
 
-    def _note_damage(self, path: Path, file: SoundFile) -> None:
+    def _note_damage(self, path: Path, file: SoundFile | FileSamples) -> None:
         if file.damage:
             self.left_out.add(path, f"{path}: {file.damage}", "read up to there")
 
@@ -185,12 +183,21 @@ class FolderSource(PulledSource):
         file = SoundFile(str(path))
         try:
             found = recorded_at(str(path), file.fs, file.comment)
+            sample_format = plain_format_of(str(path), file) if self.is_direct else ""
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
         finally:
             file.close()
         self._note_damage(path, file)
-        return Member(path, file.fs, file.channels, file.n_samples, file.n_announced, found)
+        return Member(
+            path,
+            file.fs,
+            file.channels,
+            file.n_samples,
+            file.n_announced,
+            found,
+            sample_format=sample_format,
+        )
 
     def _warn_of_a_long_gap(self) -> None:
         pairs = pairwise(self._members)
@@ -237,7 +244,7 @@ class FolderSource(PulledSource):
         return [member for member in members if _format(member) == chosen]
 
 
-def _format(file: Member | SoundFile) -> tuple[float, int]:
+def _format(file: Member | FileSamples) -> tuple[float, int]:
     """Return sample rate [Hz] and number of channels."""
     return file.fs, file.channels
 
@@ -246,13 +253,6 @@ def _text(format_: tuple[float, int]) -> str:
     return "{:g} Hz x {}".format(*format_)
 
 
-def _finite_runs(samples: Float32Array) -> list[slice]:
-    """Find the runs of (n, channels) samples that are neither infinite nor NaN in any channel."""
-    is_finite = np.isfinite(samples).all(axis=1)
-    edges = np.flatnonzero(np.diff(is_finite, prepend=False, append=False)).tolist()
-    return [slice(begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
-
-
-def _require_unchanged(file: SoundFile, member: Member) -> None:
+def _require_unchanged(file: FileSamples, member: Member) -> None:
     if (_format(file), file.n_samples) != (_format(member), member.n_samples):
         raise InputError(f"{member.path}: has changed since the folder was read")

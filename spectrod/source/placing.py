@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from spectrod.source.recorded_at import RecordedAt
+from spectrod.types import SampleFormat
 
 TOLERANCE_S = 2.0
 """Differences below this between a file's end and the next file's start are neither gaps nor
@@ -40,6 +42,8 @@ class Member:
         Index of its sample 0 in the stream.
     first : int
         Its first sample that belongs to the stream; earlier ones overlap the preceding file.
+    sample_format : SampleFormat or ""
+        Format in which it can be read as it is; empty: it is decoded.
     """
 
     path: Path
@@ -50,6 +54,7 @@ class Member:
     recorded: RecordedAt | None
     origin: int = 0
     first: int = 0
+    sample_format: SampleFormat | Literal[""] = ""
 
     @property
     def begin(self) -> int:

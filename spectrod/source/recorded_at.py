@@ -19,9 +19,9 @@ import logging
 import re
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 
 from spectrod.source.riff import read_chunks
+from spectrod.source.store.urls import file_name
 from spectrod.text import printable
 
 _log = logging.getLogger(__name__)
@@ -118,7 +118,7 @@ def recorded_at(path: str, fs: float = 0.0, comment: str = "") -> RecordedAt | N
         if text and time is None:
             rule = "must be a time from %d to %d: it is ignored"
             _log.warning(f"%s: %s: {rule}", printable(path), text, _YEAR_FIRST, _YEAR_LAST)
-    candidates = [time for _, time in stated] + [recorded_at_name(Path(path).name)]
+    candidates = [time for _, time in stated] + [recorded_at_name(file_name(path))]
     found = [candidate for candidate in candidates if candidate is not None]
     return next((candidate for candidate in found if candidate.has_zone), next(iter(found), None))
 

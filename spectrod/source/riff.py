@@ -1,11 +1,11 @@
 """WAV file chunks that libsndfile's Python interface does not provide."""
 
-import os
 import struct
 from collections.abc import Container
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
+
+from spectrod.source.opening import length_of, open_binary
 
 _CHUNK_BYTES_MAX = 1 << 20
 _HEAD_BYTES = {b"ds64": 16, b"fmt ": 40}
@@ -66,11 +66,11 @@ def find_samples(path: str) -> PcmLayout | None:
     OSError
         If the file cannot be read.
     """
-    with Path(path).open("rb") as file:
+    with open_binary(path) as file:
         if not _is_wave(file.read(12)):
             return None
         found, samples = _walk(file, (b"fmt ",))
-        n_bytes = os.fstat(file.fileno()).st_size
+        n_bytes = length_of(file)
     if samples is None or len(format_ := found.get(b"fmt ", b"")) < 16:
         return None
     begin, size = samples
@@ -109,7 +109,7 @@ def read_chunks(path: str, wanted: Container[bytes]) -> dict[bytes, bytes]:
     ----------
     .. [1] EBU Tech 3306, RF64: ``ds64`` holds the 64-bit size of the chunk of samples.
     """
-    with Path(path).open("rb") as file:
+    with open_binary(path) as file:
         return _walk(file, wanted)[0] if _is_wave(file.read(12)) else {}
 
 
@@ -126,10 +126,10 @@ def samples_bytes(path: str) -> tuple[int, int]:
     OSError
         If the file cannot be read.
     """
-    with Path(path).open("rb") as file:
+    with open_binary(path) as file:
         samples = _walk(file, ())[1] if _is_wave(file.read(12)) else None
         begin, size = samples or (0, 0)
-        return size, min(size, os.fstat(file.fileno()).st_size - begin)
+        return size, min(size, length_of(file) - begin)
 
 
 def _is_wave(form: bytes) -> bool:
@@ -143,7 +143,7 @@ def _walk(
     found: dict[bytes, bytes] = {}
     samples = None
     data_size = 0
-    n_bytes = os.fstat(file.fileno()).st_size
+    n_bytes = length_of(file)
     for _ in range(_CHUNKS_MAX):
         header = file.read(8)
         if len(header) < 8:

@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Meta
 
 from spectrod.errors import InputError
+from spectrod.regular_files import read_regular
 from spectrod.source.base import SPAN_MAX_S, YEAR_S
 from spectrod.source.pcm import U8_IQ_MIDDLE, Coding
 from spectrod.text import printable
@@ -254,12 +255,9 @@ def read_sigmf(path: str, samplerate: int = 0) -> SigmfRecording:
 
 def _decode(meta: Path) -> _MetadataFields:
     try:
-        with meta.open("rb") as file:
-            content = file.read(META_BYTES_MAX + 1)
+        content = read_regular(meta, META_BYTES_MAX)
     except OSError as error:
         raise InputError(f"{meta}: {error.strerror}") from error
-    if len(content) > META_BYTES_MAX:
-        raise InputError(f"{meta}: must have at most {META_BYTES_MAX} bytes")
     try:
         return _decoder.decode(content)
     # RecursionError: skipped fields may be nested to any depth.

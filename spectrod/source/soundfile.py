@@ -4,21 +4,26 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, get_args
+from typing import TYPE_CHECKING, BinaryIO, cast, get_args
 
 import numpy as np
 import soundfile
 
 from spectrod.config import Pace
-from spectrod.errors import InputError
+from spectrod.errors import InputError, UnavailableError
 from spectrod.settings import IqFormat
 from spectrod.source.base import PulledSource
 from spectrod.source.left_out import LeftOut
 from spectrod.source.naming import topic_name
+from spectrod.source.opening import length_of
 from spectrod.source.recorded_at import find_start
 from spectrod.source.riff import samples_bytes
+from spectrod.source.store.urls import is_url
 from spectrod.text import printable
 from spectrod.units import Float32Array
+
+if TYPE_CHECKING:
+    from spectrod.source.store.remote_file import CallbackStream
 
 # Programs that write to a pipe state sizes near 2^31 and 2^32: the length is unknown.
 _UNKNOWN_SIZE = 0x7FFF0000
@@ -96,7 +101,10 @@ class SoundFile:
         self.comment = str(self._file.comment)
         self._n_read = 0
         self._is_decoded = self._file.format in (*_CODED_STREAMS, "FLAC")
-        self._is_estimate = self._stream is not None and not _states_length(self._stream)
+        self._is_coded = self._file.format in _CODED_STREAMS
+        self._is_estimate = (
+            self._is_coded and self._stream is not None and not _states_length(self._stream)
+        )
         if self.n_samples == 0:
             raise InputError(f"{path}: holds no samples")
         if self.n_samples == _LENGTH_UNKNOWN:
@@ -127,6 +135,7 @@ class SoundFile:
             # Samples decoded before the error are in place; libsndfile does not return their
             # number.
             n = _n_filled(out) if self._is_decoded else 0
+        _raise_error(self._path, self._stream)
         self._n_read += n
         if n < len(out):
             self._check_end()
@@ -137,7 +146,8 @@ class SoundFile:
             self._note_damage(
                 f"truncated: {self.n_samples} samples announced, {self._n_read} found"
             )
-        if self._stream and (n_bytes := _unread_bytes(self._stream)) > _MP3_FRAME_MAX:
+        n_bytes = _unread_bytes(self._stream) if self._is_coded and self._stream else 0
+        if n_bytes > _MP3_FRAME_MAX:
             self._note_damage(
                 f"{self._n_read} samples announced, but {n_bytes} bytes follow them, "
                 "as where files were joined or the bit rate varies; decode it to a WAV file first"
@@ -156,7 +166,9 @@ class SoundFile:
         """
         try:
             self._file.seek(sample_index)
+            _raise_error(self._path, self._stream)
         except soundfile.LibsndfileError as error:
+            _raise_error(self._path, self._stream)
             raise InputError(f"{self._path}: damaged: {error.error_string}") from error
         self._n_read = sample_index
 
@@ -196,7 +208,7 @@ class SoundFile:
     @property
     def seeks_exactly(self) -> bool:
         """True if ``seek`` yields the same samples as reading up to the position."""
-        return self._stream is None
+        return not self._is_coded
 
     def close(self) -> None:
         """Close the file."""
@@ -232,6 +244,7 @@ class SoundFileSource(PulledSource):
         self._path = path
         self._file = SoundFile(path)
         self._loop = loop
+        self.is_direct = pace == "full" and not loop
         self.left_out = LeftOut(strict=strict)
         self._note_damage()
         self.name = topic_name(Path(path).stem)
@@ -254,6 +267,8 @@ class SoundFileSource(PulledSource):
                 self._file.seek(self._first)
             while n := self._read_into(interleaved):
                 yield interleaved[:n].T
+                if self.is_direct:
+                    interleaved = np.empty_like(interleaved)
                 self._note_damage()
             self._note_damage()
         finally:
@@ -277,7 +292,12 @@ class SoundFileSource(PulledSource):
 
 
 def _open(path: str) -> tuple[soundfile.SoundFile, BinaryIO | None]:
-    """Open a file; for a coded stream also its byte stream, whose position shows the progress."""
+    """Open a file; for a coded stream also its byte stream, whose position shows the progress.
+
+    A file of a store has a byte stream, too, which keeps the errors of the store.
+    """
+    if is_url(path):
+        return _open_remote(path)
     # libsndfile has one text for all system errors, so the system's own error is raised first.
     try:
         _refuse_unreadable(Path(path))
@@ -292,6 +312,31 @@ def _open(path: str) -> tuple[soundfile.SoundFile, BinaryIO | None]:
         return soundfile.SoundFile(stream), stream
     except soundfile.LibsndfileError as error:
         raise InputError(f"{path}: not a sound file: {error.error_string}") from error
+
+
+def _open_remote(path: str) -> tuple[soundfile.SoundFile, BinaryIO]:
+    from spectrod.source.store.remote_file import CallbackStream, RemoteFile  # noqa: PLC0415
+
+    try:
+        stream = CallbackStream(RemoteFile(path))
+        try:
+            file = soundfile.SoundFile(stream)
+        finally:
+            stream.raise_error()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except soundfile.LibsndfileError as error:
+        raise InputError(f"{path}: not a sound file: {error.error_string}") from error
+    return file, cast("BinaryIO", stream)
+
+
+def _raise_error(path: str, stream: BinaryIO | None) -> None:
+    """Raise what libsndfile met when it read from a store: other than damage, it may pass."""
+    if is_url(path):
+        try:
+            cast("CallbackStream", stream).raise_error()
+        except OSError as error:
+            raise UnavailableError(f"{path}: {error.strerror}") from error
 
 
 def _refuse_unreadable(path: Path) -> None:
@@ -323,7 +368,7 @@ def _states_length(stream: BinaryIO) -> bool:
 def _unread_bytes(stream: BinaryIO) -> int:
     """Count the unread bytes of a coded stream, excluding tags at its end."""
     position = stream.tell()
-    n_bytes = os.fstat(stream.fileno()).st_size - position
+    n_bytes = length_of(stream) - position
     if n_bytes > _TAGS_BYTES_MAX:
         return n_bytes
     rest = stream.read()

@@ -16,13 +16,15 @@ from spectrod.errors import InputError
 from spectrod.sample_layout import SampleLayout
 from spectrod.source.base import SelectableSource
 from spectrod.source.naming import topic_name
+from spectrod.source.opening import open_binary
 from spectrod.source.recorded_at import find_start
 from spectrod.source.riff import PcmLayout, find_samples, read_chunks
+from spectrod.source.store.urls import is_url
 from spectrod.text import printable
 from spectrod.types import Block, SampleFormat
 from spectrod.wakeup import Wakeup
 
-_FORMATS: dict[tuple[bool, int], SampleFormat] = {
+SAMPLE_FORMATS: dict[tuple[bool, int], SampleFormat] = {
     (False, 16): "int16",
     (False, 24): "int24",
     (False, 32): "int32",
@@ -51,11 +53,8 @@ class WavFileSource(SelectableSource):
 
     def __init__(self, path: str, layout: PcmLayout) -> None:
         super().__init__()
-        self._path, self._file_layout = path, layout
-        sample_format = _FORMATS[layout.is_float, layout.bits]
-        self._in_file = SampleLayout(sample_format, layout.channels, interleaved=True)
+        self._file_layout, self._file = layout, PlainFile(path, layout)
         self._ended = threading.Event()
-        self._file: BinaryIO | None = None
         self.name = topic_name(Path(path).stem)
         self.fs, self.channels = layout.fs, layout.channels
         self.n_samples = layout.n_samples
@@ -67,7 +66,7 @@ class WavFileSource(SelectableSource):
     def layout(self) -> SampleLayout:
         """Layout of blocks: as in the file, if all channels are read."""
         is_as_in_file = self._selected is None and self.channels > 1
-        return SampleLayout(self._in_file.sample_format, self.channels, interleaved=is_as_in_file)
+        return SampleLayout(self._file.sample_format, self.channels, interleaved=is_as_in_file)
 
     def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``SelectableSource``."""
@@ -121,35 +120,15 @@ class WavFileSource(SelectableSource):
             return None
         first, layout = self._taken, self._file_layout
         n = min(max_samples, layout.n_samples - first)
-        memory = self._in_order(into) if into is not None else None
-        if memory is None:
-            memory = np.empty(n * self._in_file.step_bytes, np.uint8)
-        n = min(n, len(memory) // self._in_file.step_bytes)
-        memory = memory[: n * self._in_file.step_bytes]
-        _fill(self._path, self._opened(), memory)
-        samples = self._in_file.arranged(memory, n)
+        if self._selected is not None:
+            into = None
+        samples = self._file.read(first, n, into)
         if self._selected is not None:
             samples = samples[list(self._selected)]
-        self._taken += n
+        self._taken += samples.shape[1]
         since_ns = duration_ns(first, layout.fs)
         t_mono_ns, t_utc_ns = self._t_mono_ns + since_ns, self._t_utc_ns + since_ns
         return Block(samples, first, t_mono_ns, t_utc_ns, fs=layout.fs)
-
-    def _in_order(self, samples: NDArray[Any]) -> NDArray[np.uint8] | None:
-        """View samples as bytes in the order of the file; None if their order differs."""
-        ordered = samples.swapaxes(0, 1)
-        if self._selected is not None or not ordered.flags.c_contiguous:
-            return None
-        return ordered.reshape(-1).view(np.uint8)
-
-    def _opened(self) -> BinaryIO:
-        if self._file is None:
-            try:
-                self._file = Path(self._path).open("rb", buffering=0)  # noqa: SIM115 - see release
-            except OSError as error:
-                raise InputError(f"{self._path}: {error.strerror}") from error
-            self._file.seek(self._file_layout.begin + self._taken * self._in_file.step_bytes)
-        return self._file
 
     def close(self) -> None:
         """End after the samples read so far; any thread may call it."""
@@ -158,9 +137,89 @@ class WavFileSource(SelectableSource):
 
     def release(self) -> None:
         """Close the file."""
+        self._file.close()
+        self.data.close()
+
+
+class PlainFile:
+    """Reads the samples of a WAV or RF64 file as they are; it is opened when it is first read.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    layout : PcmLayout
+        From ``plain_layout``.
+
+    Attributes
+    ----------
+    sample_format : SampleFormat
+        Format of the samples.
+    """
+
+    def __init__(self, path: str, layout: PcmLayout) -> None:
+        self.sample_format = plain_format(layout)
+        self._path, self._begin = path, layout.begin
+        self._in_file = SampleLayout(self.sample_format, layout.channels, interleaved=True)
+        self._file: BinaryIO | None = None
+        self._position = 0
+
+    def read(self, first: int, n: int, into: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read n samples of all channels from one of them on, all of which the file must have.
+
+        Parameters
+        ----------
+        first, n : int
+            Samples per channel; n >= 1.
+        into : (channels, n_max) or (channels, n_max, 3) array, optional
+            Destination of the dtype of ``sample_format``; at most n_max samples are read then. It
+            is not used if its samples are in another order than those of the file.
+
+        Returns
+        -------
+        samples : (channels, n) or (channels, n, 3) array
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, or ends before.
+        """
+        memory = _in_order(into) if into is not None else None
+        if memory is None:
+            memory = np.empty(n * self._in_file.step_bytes, np.uint8)
+        n = min(n, len(memory) // self._in_file.step_bytes)
+        memory = memory[: n * self._in_file.step_bytes]
+        _fill(self._path, self._opened(first), memory)
+        self._position = first + n
+        return self._in_file.arranged(memory, n)
+
+    def _opened(self, first: int) -> BinaryIO:
+        """Return the file at a sample."""
+        try:
+            if self._file is None:
+                self._file = open_binary(self._path)
+                self._position = -1
+            if first != self._position:
+                self._file.seek(self._begin + first * self._in_file.step_bytes)
+        except OSError as error:
+            raise InputError(f"{self._path}: {error.strerror}") from error
+        return self._file
+
+    def close(self) -> None:
+        """Close the file. Idempotent."""
         if self._file is not None:
             self._file.close()
-        self.data.close()
+
+
+def _in_order(samples: NDArray[Any]) -> NDArray[np.uint8] | None:
+    """View samples as bytes in the order of the file; None if their order differs."""
+    ordered = samples.swapaxes(0, 1)
+    return ordered.reshape(-1).view(np.uint8) if ordered.flags.c_contiguous else None
+
+
+def plain_format(layout: PcmLayout) -> SampleFormat:
+    """Return the format of the samples of a plain file."""
+    return SAMPLE_FORMATS[layout.is_float, layout.bits]
 
 
 def plain_layout(path: str) -> PcmLayout | None:
@@ -169,10 +228,11 @@ def plain_layout(path: str) -> PcmLayout | None:
     libsndfile handles all damaged or unusual files, and their errors.
     """
     try:
-        layout = find_samples(path) if os.path.isfile(path) else None  # noqa: PTH113 - "\0" is none
+        is_file = is_url(path) or os.path.isfile(path)  # noqa: PTH113 - "\0" is none
+        layout = find_samples(path) if is_file else None
     except (OSError, struct.error):
         return None
-    if layout is None or (layout.is_float, layout.bits) not in _FORMATS:
+    if layout is None or (layout.is_float, layout.bits) not in SAMPLE_FORMATS:
         return None
     return layout
 

@@ -1,7 +1,5 @@
 """Masks: a level at each frequency, by points; learned masks in files."""
 
-import os
-import stat
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError
+from spectrod.regular_files import read_regular
 from spectrod.triggers.config import LEARNED_POINTS_MAX, check_mask_name, check_points
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float64Array
@@ -127,28 +126,14 @@ def read_mask(folder: Path, name: str) -> Mask:
 
 
 def _read(path: Path, name: str) -> bytes:
-    # O_NONBLOCK: a FIFO in the place of the file must not block.
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        descriptor = os.open(path, flags)
+        return read_regular(path, FILE_MAX_BYTES, follow=False)
     except FileNotFoundError:
         raise ConfigError(
             f"mask={name!r}: {path} does not exist; spectrod ctl learn makes it"
         ) from None
     except OSError as error:
         raise ConfigError(f"mask={name!r}: {path}: {error.strerror}") from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ConfigError(f"mask={name!r}: {path}: must be a regular file")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(FILE_MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"mask={name!r}: {path}: {error.strerror}") from error
-    finally:
-        os.close(descriptor)
-    if len(data) > FILE_MAX_BYTES:
-        raise ConfigError(f"mask={name!r}: {path}: must have at most {FILE_MAX_BYTES >> 10} KiB")
-    return data
 
 
 def mask_toml(mask: Mask) -> str:

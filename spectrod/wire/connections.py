@@ -110,8 +110,8 @@ class _Side:
 class Connections:
     """Counts connections, and closes and opens the endpoints accordingly.
 
-    Any thread may call ``add``, ``note_flood``, ``hold_new_connections`` and ``facts``; the other
-    methods belong to the thread that reads the monitors.
+    Any thread may call ``add``, ``tell``, ``note_flood``, ``hold_new_connections`` and ``facts``;
+    the other methods belong to the thread that reads the monitors.
 
     Parameters
     ----------
@@ -149,6 +149,7 @@ class Connections:
         self._moment = 0
         self._freed: dict[int, int] = {}
         self._counts = Counter[_Place]()
+        self._on_accepted: tuple[Callable[[], None], ...] = ()
         self._lock = threading.Lock()
         self._is_reported = threading.Condition(self._lock)
         self._no_wait_until_s = -math.inf
@@ -158,6 +159,11 @@ class Connections:
         with self._lock:
             side = self._sides[transport]
             side.doors = (*side.doors, door)
+
+    def tell(self, on_accepted: Callable[[], None]) -> None:
+        """Have a function called after each new connection, before its admission; any thread."""
+        with self._lock:
+            self._on_accepted = (*self._on_accepted, on_accepted)
 
     def note_flood(self, transport: Transport) -> None:
         """Record that a connection was cut because it sent too much; any thread.
@@ -246,6 +252,8 @@ class Connections:
         side.bucket.spend(now_s)
         if fd >= self._short_fd:
             self._short_until_s = now_s + _SHORT_S
+        for call in self._on_accepted:
+            call()
 
     def ended(self, monitor: Hashable, fd: int) -> None:
         """Record the end of a connection."""

@@ -224,6 +224,7 @@ class ControlServer:
             worker.start()
         judge = Unfinished(self._n_messages)
         self._watch = FloodWatch(self.endpoints, judge, self._access.note_flood)
+        self._access.connections.tell(self._watch.wake)
         self._watch.start()
 
     def stop(self) -> None:

@@ -58,6 +58,9 @@ for long."""
 _PER_THREAD = 0b110  # a thread's time of the processor, linux/posix-timers.h
 _PERIOD_S = 0.025
 _SHARE = 0.02  # of one processor that the thread may use
+_QUIET_LOOKS = 40
+"""Successive samples without a connection and a stall, after which it sleeps: the backlog of
+connections that have ended may still stall the reading thread."""
 _WAITING_PERIOD_S = 0.005
 _WAITING_SHARE = 0.1
 _JOIN_S = 5.0
@@ -224,7 +227,8 @@ class Judge(Protocol):
 class FloodWatch:
     """A thread that samples the traffic of all connections to endpoints 40 times a second.
 
-    It samples less often where that would take more than 2 % of a processor.
+    It samples less often where that would take more than 2 % of a processor. After a second without
+    a connection it sleeps until ``wake``.
 
     Parameters
     ----------
@@ -253,6 +257,7 @@ class FloodWatch:
         self._stall = stall
         self._on_cut, self._on_stall = on_cut, on_stall
         self._stopping = threading.Event()
+        self._awake = threading.Event()
         self._worker = Worker("flood watch", self._run)
 
     def start(self) -> None:
@@ -262,12 +267,19 @@ class FloodWatch:
     def stop(self) -> None:
         """End the thread; idempotent."""
         self._stopping.set()
+        self._awake.set()
         self._worker.wait(_JOIN_S)
+
+    def wake(self) -> None:
+        """Sample again, because there is a new connection; any thread."""
+        self._awake.set()
 
     def _run(self) -> None:
         wait_s = _PERIOD_S
+        n_quiet = 0
         while not self._stopping.wait(wait_s):
             start_s = time.thread_time()
+            self._awake.clear()  # before the search, or a connection made after it would be missed
             try:
                 found = self._links.find()
             except OSError as error:
@@ -289,3 +301,7 @@ class FloodWatch:
                 (_WAITING_PERIOD_S, _WAITING_SHARE) if is_waiting else (_PERIOD_S, _SHARE)
             )
             wait_s = max(period_s, (time.thread_time() - start_s) / share)
+            n_quiet = 0 if there or stall_s >= STALL_S else n_quiet + 1
+            if n_quiet == _QUIET_LOOKS:
+                n_quiet = 0
+                self._awake.wait()

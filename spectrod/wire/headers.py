@@ -23,8 +23,10 @@ LENGTH_MAX: Final = 1 << 20
 """Upper bound on ``nfft``, ``win_length``, ``n_bands`` and the number of values in a message."""
 CHANNELS_MAX: Final = 4096
 """Upper bound on ``channels`` and on the number of names in ``channel_names``."""
-QUANTITIES_MAX: Final = 64
+QUANTITIES_MAX: Final = 1024
 """Upper bound on the number of values in a message of an interval."""
+COLUMNS_MAX: Final = 64
+"""Upper bound on the number of columns of tracks, and on the rows of values of bins."""
 TRACKS_MAX: Final = 1024
 """Upper bound on the number of tracks in a message of tones."""
 NAME_MAX_CHARS: Final = 64
@@ -59,8 +61,14 @@ _Channels = Annotated[int, Rule(ge=1, le=CHANNELS_MAX)]
 _ChannelName = Annotated[str, Rule(max_length=NAME_MAX_CHARS)]
 _ChannelNames = Annotated[tuple[_ChannelName, ...], Rule(max_length=CHANNELS_MAX)]
 _QuantityNames = Annotated[tuple[_ChannelName, ...], Rule(max_length=QUANTITIES_MAX)]
+_ColumnNames = Annotated[tuple[_ChannelName, ...], Rule(max_length=COLUMNS_MAX)]
 _TrackCount = Annotated[int, Rule(ge=0, le=TRACKS_MAX)]
-_Columns = Annotated[tuple[_ChannelName, ...], Rule(min_length=1, max_length=QUANTITIES_MAX)]
+_Columns = Annotated[tuple[_ChannelName, ...], Rule(min_length=1, max_length=COLUMNS_MAX)]
+_Delay = Annotated[int, Rule(ge=-LENGTH_MAX, le=LENGTH_MAX)]
+INTERVAL_TOPICS_MAX: Final = 1024
+"""Topics of intervals that a heartbeat lists."""
+# Python's $ also matches before a final newline.
+_Topic = Annotated[str, Rule(pattern=r"^([A-Za-z0-9._-]{1,64}/){4}$(?!\n)")]
 _Checks = Annotated[tuple[str, ...], Rule(max_length=CHECKS_MAX)]
 
 
@@ -216,20 +224,41 @@ class _FramesHeader(_IntervalHeader, frozen=True, kw_only=True):
     """Lowest and highest frequency that counts [Hz]."""
 
 
-class FeaturesHeader(_FramesHeader, frozen=True, kw_only=True):
-    """Features of one channel in one interval: one named value a quantity."""
+class _BinsHeader(_FramesHeader, frozen=True, kw_only=True):
+    """Fields of every message that may have values of bins as one more part."""
 
-    schema: Literal["spectrod.features"] = "spectrod.features"
-    spectra: _QuantityNames = ()
+    spectra: _ColumnNames = ()
     """Name of each row of the part with values of bins, for example ``kurtosis``; empty: no such
     part."""
-    spectra_units: _QuantityNames = ()
+    spectra_units: _ColumnNames = ()
     """Unit of each of these rows."""
     first_bin: _AnyBin = 0
     """Number of the first bin of these rows."""
     n_bins: _BinCount = 0
     """Bins of these rows; 0 without any."""
     center_frequency_hz: _CenterFrequency = 0.0
+
+
+class FeaturesHeader(_BinsHeader, frozen=True, kw_only=True):
+    """Features of one channel in one interval: one named value a quantity."""
+
+    schema: Literal["spectrod.features"] = "spectrod.features"
+
+
+class TransferHeader(_BinsHeader, frozen=True, kw_only=True):
+    """Transfer function from a reference to one channel, its response, in one interval."""
+
+    schema: Literal["spectrod.transfer"] = "spectrod.transfer"
+    reference: _ChannelName
+    """The CHANNEL of the reference; that of the topic is the response."""
+    reference_cal_id: str | None = None
+    """Identity of the reference's calibration; null if there is none."""
+    averaging: str = "mean"
+    """Of the cross spectra: ``mean`` of the interval, or ``exponential`` over all frames."""
+    averaging_s: _Seconds | None = None
+    """Time constant of an exponential average [s]; else null."""
+    delay_samples: _Delay = 0
+    """Delay of the response that was removed before the frames [samples]."""
 
 
 class TonesHeader(_FramesHeader, frozen=True, kw_only=True):
@@ -293,6 +322,17 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
     absent without a response. Values beyond have the stated sensitivity alone."""
 
 
+class IntervalTopic(msgspec.Struct, frozen=True):
+    """A topic of named values of intervals, which may be long before its first message."""
+
+    topic: _Topic
+    interval_s: _Seconds
+    """Length of an interval [s]."""
+
+
+_IntervalTopics = Annotated[tuple[IntervalTopic, ...], Rule(max_length=INTERVAL_TOPICS_MAX)]
+
+
 class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Periodic state of a source, also while it sends no spectra."""
 
@@ -328,6 +368,8 @@ class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Current findings of the content checks, for a person."""
     clipped_samples: _Count = 0
     """Samples at full scale in runs of three or more since the epoch began, over all channels."""
+    interval_topics: _IntervalTopics = ()
+    """Topics of intervals that the source offers; of more than 1024 the first ones."""
 
 
 class TriggerFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -395,5 +437,5 @@ class EventHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ValuesHeader = SpectrumHeader | BandsHeader
-IntervalHeader = LevelsHeader | FeaturesHeader | TonesHeader
+IntervalHeader = LevelsHeader | FeaturesHeader | TonesHeader | TransferHeader
 Header = ValuesHeader | IntervalHeader | MetaHeader | HeartbeatHeader | EventHeader

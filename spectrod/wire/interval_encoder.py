@@ -8,17 +8,24 @@ import numpy as np
 
 from spectrod.calibration import ChannelCalibration
 from spectrod.drop_oldest_queue import DropOldestQueue
-from spectrod.interval_values import IntervalFlag, IntervalRow, NamedQuantity
+from spectrod.interval_values import IntervalFlag, IntervalRow, NamedQuantity, check_message
 from spectrod.levels.units import unit_of
 from spectrod.names import name_channels
 from spectrod.units import REFERENCES
-from spectrod.wire.headers import FeaturesHeader, IntervalHeader, LevelsHeader, TonesHeader
+from spectrod.wire.headers import (
+    FeaturesHeader,
+    IntervalHeader,
+    LevelsHeader,
+    TonesHeader,
+    TransferHeader,
+)
 from spectrod.wire.schema import encode_header, topic
 
 _WORDS: dict[type[IntervalHeader], str] = {
     LevelsHeader: "levels",
     FeaturesHeader: "features",
     TonesHeader: "tones",
+    TransferHeader: "transfer",
 }
 
 
@@ -53,11 +60,13 @@ class IntervalEncoder:
     product : str
     topics : list of str
         One per channel.
+    interval_s : float
+        Length of an interval [s].
 
     Raises
     ------
     ConfigError
-        If a name cannot stand in a topic.
+        If a name cannot stand in a topic, or the values do not fit into a message.
     """
 
     def __init__(  # noqa: PLR0913 - all that is constant in its messages
@@ -74,24 +83,27 @@ class IntervalEncoder:
         columns: Sequence[NamedQuantity] = (),
         constants: Mapping[str, Any] | None = None,
     ) -> None:
-        self.product = product
+        self.product, self.interval_s = product, interval_s
         names = name_channels(channel_names, len(calibrations))
         kind = _WORDS[header]
         self.topics = [topic(source_name, name, product, kind=kind) for name in names]
         self._header, self._columns = header, tuple(columns)
+        units = [tuple(unit_of(value, one) for value in quantities) for one in calibrations]
+        for one in set(units):
+            check_message(quantities, one)
         self._fields: list[dict[str, Any]] = [
             {
                 "fs": fs,
                 "interval_s": interval_s,
                 "quantities": tuple(one.name for one in quantities),
-                "units": tuple(unit_of(one, calibration) for one in quantities),
+                "units": units_of_channel,
                 "shape": (len(quantities),),
                 "ref": reference_of(calibration),
                 "cal_id": None if calibration is None else calibration.cal_id,
                 **(constants or {}),
                 **self._of_columns(calibration),
             }
-            for calibration in calibrations
+            for calibration, units_of_channel in zip(calibrations, units, strict=True)
         ]
 
     def _of_columns(self, calibration: ChannelCalibration | None) -> dict[str, Any]:
@@ -107,7 +119,7 @@ class IntervalEncoder:
     ) -> Iterator[tuple[str, tuple[bytes, ...]]]:
         """Yield the topic and the parts of each channel's message; raises WireError."""
         row = queued.row
-        values = np.ascontiguousarray(row.values.T, dtype="<f8")
+        values = np.ascontiguousarray(row.message_values.T, dtype="<f8")
         for k, (name, fields) in enumerate(zip(self.topics, self._fields, strict=True)):
             header = self._header(
                 seq=queued.seq,
@@ -153,19 +165,23 @@ class QueuedInterval(NamedTuple):
     """Rows of its product dropped before it."""
 
 
+ROW_BYTES = 1 << 16
+"""Tables of a row that count as another row in a queue [bytes]."""
+
+
 class IntervalQueue(DropOldestQueue[QueuedInterval]):
-    """Queue of rows, bounded in number; a dropped row keeps its sequence number.
+    """Queue of rows, bounded in number and in memory; a dropped row keeps its sequence number.
 
     Parameters
     ----------
     limit : int
-        Length of the queue [rows].
+        Length of the queue [rows]; a row with tables counts once more for each ``ROW_BYTES``.
     next_seq : Counter
         Number of each product's next row; updated in place.
     """
 
     def __init__(self, limit: int, next_seq: Counter[str]) -> None:
-        super().__init__(limit)
+        super().__init__(limit, _size_of)
         self._next_seq = next_seq
         self._dropped_of = Counter[str]()
 
@@ -180,3 +196,7 @@ class IntervalQueue(DropOldestQueue[QueuedInterval]):
 
     def _pass_on(self, item: QueuedInterval) -> QueuedInterval:
         return item._replace(dropped=self._dropped_of[item.encoder.product])
+
+
+def _size_of(queued: QueuedInterval) -> int:
+    return 1 + sum(table.nbytes for table in queued.row.tables) // ROW_BYTES

@@ -18,6 +18,7 @@ _HEADERS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "levels": headers.LevelsHeader,
     "features": headers.FeaturesHeader,
     "tones": headers.TonesHeader,
+    "transfer": headers.TransferHeader,
     "meta": headers.MetaHeader,
     "heartbeat": headers.HeartbeatHeader,
     "event": headers.EventHeader,
@@ -49,6 +50,8 @@ def _schema(header: type[msgspec.Struct]) -> dict[str, Any]:
 
 def _describe(defined: dict[str, Any], struct: type[msgspec.Struct]) -> None:
     """Add the texts of its fields to the schema of a struct."""
+    # Python 3.13 removes the indentation of docstrings, earlier ones keep it.
+    defined["description"] = inspect.cleandoc(defined["description"])
     texts = _field_texts(headers.SpectrumHeader) | _field_texts(struct)
     for name, prop in defined["properties"].items():
         if name in texts:

@@ -20,6 +20,7 @@ from zmq.utils import z85
 
 from spectrod.errors import ConfigError, StorageError
 from spectrod.names import check_name
+from spectrod.regular_files import open_regular
 from spectrod.wire.requests import Right
 
 PUBLIC_SUFFIX = ".pub"
@@ -246,12 +247,9 @@ def _read(
 ) -> dict[str, Any]:
     """Read a key's file of bounded size, if ``check`` accepts the status of the open file."""
     try:
-        with open(path, "rb", opener=_open_at_once) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise ConfigError(f"{path}: must be a regular file")
+        with open_regular(path) as file:
             if check is not None:
-                check(path, status)
+                check(path, os.fstat(file.fileno()))
             data = file.read(_FILE_MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
@@ -263,10 +261,6 @@ def _read(
         raise ConfigError(f"{path}: not a key's file: {error}") from error
     except RecursionError:
         raise ConfigError(f"{path}: not a key's file: tables or arrays too deep") from None
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # the open of a FIFO would wait for a writer
 
 
 def _check_owner(path: Path, status: os.stat_result) -> None:

@@ -241,6 +241,7 @@ class Publisher:
             stall=stall,
             on_stall=access.hold_new_connections,
         )
+        access.connections.tell(self._watch.wake)
         self._watch.start()
 
     def stop(self) -> None:

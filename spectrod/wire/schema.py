@@ -31,6 +31,7 @@ from spectrod.wire.headers import (
     MetaHeader,
     SpectrumHeader,
     TonesHeader,
+    TransferHeader,
     ValuesHeader,
 )
 
@@ -40,6 +41,7 @@ __all__ = [
     "VERSION",
     "BandFrame",
     "BandsHeader",
+    "BinsFrame",
     "EventHeader",
     "EventMessage",
     "FeaturesFrame",
@@ -57,6 +59,8 @@ __all__ = [
     "SpectrumHeader",
     "TonesFrame",
     "TonesHeader",
+    "TransferFrame",
+    "TransferHeader",
     "decode",
     "encode",
     "encode_header",
@@ -70,7 +74,7 @@ HEARTBEAT_PERIOD_S = 1.0
 META_PERIOD_S = 10.0
 
 _TOPIC = re.compile(
-    rf"(spec|bands|levels|features|tones|meta|last)/{NAME_PATTERN}/{NAME_PATTERN}/{NAME_PATTERN}/"
+    rf"(spec|bands|levels|features|tones|transfer|meta|last)/{NAME_PATTERN}/{NAME_PATTERN}/{NAME_PATTERN}/"
     rf"|(hb|event)/{NAME_PATTERN}/"
 )
 _EXCERPT_CHARS = 60
@@ -186,8 +190,8 @@ class LevelsFrame(IntervalFrame):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FeaturesFrame(IntervalFrame):
-    """Features of one channel in one interval; see ``IntervalFrame``.
+class BinsFrame(IntervalFrame):
+    """Named values of one channel in one interval, and values of bins; see ``IntervalFrame``.
 
     Attributes
     ----------
@@ -195,7 +199,7 @@ class FeaturesFrame(IntervalFrame):
         Read-only; values of bins, a row for each name of ``header.spectra``.
     """
 
-    header: FeaturesHeader
+    header: FeaturesHeader | TransferHeader
     spectra: Float64Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     @property
@@ -210,6 +214,20 @@ class FeaturesFrame(IntervalFrame):
         if name not in self.header.spectra:
             raise KeyError(name)
         return np.asarray(self.spectra[self.header.spectra.index(name)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeaturesFrame(BinsFrame):
+    """Features of one channel in one interval; see ``BinsFrame``."""
+
+    header: FeaturesHeader
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TransferFrame(BinsFrame):
+    """Transfer function to one channel, the response, in one interval; see ``BinsFrame``."""
+
+    header: TransferHeader
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,6 +294,7 @@ class EventMessage:
 
 Message = Frame | BandFrame | IntervalFrame | Meta | Heartbeat | EventMessage
 _I = TypeVar("_I", bound=IntervalFrame)
+_B = TypeVar("_B", bound=BinsFrame)
 _H = TypeVar("_H")
 
 
@@ -288,6 +307,7 @@ class _Kind(msgspec.Struct):
         "spectrod.levels",
         "spectrod.features",
         "spectrod.tones",
+        "spectrod.transfer",
     ]
 
 
@@ -297,6 +317,7 @@ _WORDS = {
     "spectrod.levels": "levels",
     "spectrod.features": "features",
     "spectrod.tones": "tones",
+    "spectrod.transfer": "transfer",
 }
 
 _encoder = msgspec.json.Encoder()
@@ -306,6 +327,7 @@ _bands_decoder = msgspec.json.Decoder(BandsHeader)
 _levels_decoder = msgspec.json.Decoder(LevelsHeader)
 _features_decoder = msgspec.json.Decoder(FeaturesHeader)
 _tones_decoder = msgspec.json.Decoder(TonesHeader)
+_transfer_decoder = msgspec.json.Decoder(TransferHeader)
 _meta_decoder = msgspec.json.Decoder(MetaHeader)
 _heartbeat_decoder = msgspec.json.Decoder(HeartbeatHeader)
 _event_decoder = msgspec.json.Decoder(EventHeader)
@@ -361,7 +383,7 @@ def encode(message: Message) -> list[bytes]:
     parts = [message.topic.encode("ascii"), encode_header(message.header)]
     if isinstance(message, Frame | BandFrame | IntervalFrame):
         parts.append(message.values.astype(message.header.dtype, copy=False).tobytes())
-        if isinstance(message, FeaturesFrame) and message.header.spectra:
+        if isinstance(message, BinsFrame) and message.header.spectra:
             parts.append(message.spectra.astype(message.header.dtype, copy=False).tobytes())
         if isinstance(message, TonesFrame):
             parts.append(message.tracks.astype(message.header.dtype, copy=False).tobytes())
@@ -428,8 +450,16 @@ def _decode_levels(name: str, parts: Sequence[bytes]) -> LevelsFrame:
 
 
 def _decode_features(name: str, parts: Sequence[bytes]) -> FeaturesFrame:
-    frame = _decode_interval(name, parts, _features_decoder, FeaturesFrame)
-    header = frame.header
+    return _with_bins(parts, _decode_interval(name, parts, _features_decoder, FeaturesFrame))
+
+
+def _decode_transfer(name: str, parts: Sequence[bytes]) -> TransferFrame:
+    return _with_bins(parts, _decode_interval(name, parts, _transfer_decoder, TransferFrame))
+
+
+def _with_bins(parts: Sequence[bytes], frame: _B) -> _B:
+    """Add the part of values of bins, where the header says that there is one."""
+    name, header = frame.topic, frame.header
     if not header.spectra:
         return frame
     n = len(header.spectra)
@@ -497,6 +527,7 @@ _READERS: Mapping[str, Callable[[str, Sequence[bytes]], Message]] = {
     "levels": _decode_levels,
     "features": _decode_features,
     "tones": _decode_tones,
+    "transfer": _decode_transfer,
     "meta": _decode_meta,
     "hb": _decode_heartbeat,
     "event": _decode_event,
@@ -509,7 +540,8 @@ def _decode_topic(part: bytes) -> str:
     if len(part) > _EXCERPT_CHARS * 4 or not _TOPIC.fullmatch(name):
         raise WireError(
             f"topic={name[:_EXCERPT_CHARS]!r}: must be WORD/SOURCE/CHANNEL/PRODUCT/ with the word "
-            "spec, bands, levels, features, tones, meta or last, or hb/SOURCE/ or event/SOURCE/"
+            "spec, bands, levels, features, tones, transfer, meta or last, or hb/SOURCE/ or "
+            "event/SOURCE/"
         )
     return name
 

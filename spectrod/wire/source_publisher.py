@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from spectrod.latency import LatencyHistogram
 from spectrod.names import check_channel_names, check_name, name_channels
 from spectrod.stats import CaptureStats, State, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.wire.headers import INTERVAL_TOPICS_MAX, IntervalTopic
 from spectrod.wire.interval_encoder import IntervalEncoder, IntervalQueue
 from spectrod.wire.queue import FrameQueue, QueuedFrame
 from spectrod.wire.schema import Heartbeat, HeartbeatHeader, encode, heartbeat_topic
@@ -124,6 +125,7 @@ class SourcePublisher:
         self._has_changed = False
         self._offered: Mapping[str, tuple[bytes, ...]] | None = None
         self._topics: frozenset[str] = frozenset()
+        self._interval_topics: tuple[IntervalTopic, ...] = ()
         self._encoders: dict[str, TopicEncoder] = {}
         self._has_offer = False
         self._reported: tuple[object, frozenset[str]] | None = None
@@ -196,6 +198,8 @@ class SourcePublisher:
             for spec in specs
         }
         topics |= {one.product: sorted(one.topics) for one in intervals}
+        listed = (IntervalTopic(name, one.interval_s) for one in intervals for name in one.topics)
+        self._interval_topics = tuple(islice(listed, INTERVAL_TOPICS_MAX))
         self._topics = frozenset(chain.from_iterable(topics.values()))
         self._offered = {
             product: tuple(topic.encode() for topic in several)
@@ -317,6 +321,7 @@ class SourcePublisher:
             epoch=self._epoch,
             t_utc_ns=time.time_ns(),
             t_mono_ns=time.monotonic_ns(),
+            interval_topics=self._interval_topics,
             **(_shared(stats.capture) | _shared(stats) | own),
         )
         return encode(Heartbeat(name, header))

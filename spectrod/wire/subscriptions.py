@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 PREFIXES_MAX = 1024
 
-_WORDS = (b"spec/", b"bands/", b"levels/", b"features/", b"tones/")
+_WORDS = (b"spec/", b"bands/", b"levels/", b"features/", b"tones/", b"transfer/")
 _TOPIC_MAX_BYTES = len("features/") + 3 * 65
 
 

@@ -14,8 +14,6 @@ _LEAST_DB = 1.0
 """Smallest range between given percentiles, however flat the picture [dB]."""
 _SAMPLE_STEP = 61
 """One of this many values is in the sample; a prime, so that pixels of all columns are in it."""
-_DEVIATIONS = 5.0
-"""Standard deviations of a rank in the sample that are searched."""
 
 
 def colour_range(
@@ -42,89 +40,96 @@ def colour_range(
     """
     if options.levels is not None:
         return options.levels
-    audible = _audible(values, scale)
+    levels = _RankedLevels(values, scale)
     span = options.dynamic_range_db
-    if audible.size == 0:
+    if levels.n == 0:
         lo, hi = _SILENT_RANGE_DB
     elif options.percentiles is not None:
-        lo, hi = _rounded(audible, options.percentiles, 1.0, scale)
+        lo, hi = levels.range(options.percentiles, 1.0)
         lo = min(lo, hi - _LEAST_DB)
     else:
-        lo, hi = _rounded(audible, _PERCENTILES, _STEP_DB, scale)
+        lo, hi = levels.range(_PERCENTILES, _STEP_DB)
         lo = min(max(lo, hi - _MAX_DB), hi - _MIN_DB)
     return (lo if span is None else hi - span), hi
 
 
-def _audible(values: Float32Array, scale: PeakLevels | None) -> Float32Array:
-    """Return the values that are not missing and not digital silence, (n,) float32."""
-    silent_db = FLOOR_DBFS + 1.0
-    is_audible = values > silent_db if scale is None else values >= scale.least(silent_db)
-    return values.reshape(-1) if is_audible.all() else values[is_audible]
-
-
-def _rounded(
-    audible: Float32Array,
-    percentiles: tuple[float, float],
-    step_db: float,
-    scale: PeakLevels | None,
-) -> tuple[float, float]:
-    """Return two percentiles, the lower one rounded down, the higher one up."""
-    quiet, loud = _percentiles(audible, percentiles, scale)
-    return (
-        step_db * float(np.floor(quiet / step_db)),
-        step_db * float(np.ceil(loud / step_db)),
-    )
-
-
-def _percentiles(
-    values: Float32Array, percentiles: tuple[float, float], scale: PeakLevels | None
-) -> list[float]:
-    """Return percentiles of levels like ``numpy.percentile``, which imports for 10 ms."""
-    between, sample = [], np.sort(values[::_SAMPLE_STEP])
-    for percentile in percentiles:
-        place = percentile / 100.0 * (values.size - 1)
-        below = int(place)
-        pair = neighbours(values, below, sample)
-        low, high = (pair if scale is None else scale(pair)).astype(np.float64)
-        between.append(float(low + (place - below) * (high - low)))
-    return between
-
-
-def neighbours(
-    values: Float32Array, place: int, sample: Float32Array | None = None
-) -> Float32Array:
-    """Return the values at an index, and at the next one, as if all values were sorted.
-
-    A sorted sample shows between which values they are, and only the values there are sorted: a
-    fifth of the time of ``numpy.partition``, which takes over where the sample is wrong.
+class _RankedLevels:
+    """Levels of the values that are not missing and not digital silence, by their rank.
 
     Parameters
     ----------
-    values : (n,) float32
-        Without NaN.
-    place : int
-        Index, 0 to n - 1; the next one is at most n - 1.
-    sample : (samples,) float32, optional
-        Sorted sample of the values, evenly spaced; by default it is taken here.
-
-    Returns
-    -------
-    pair : (2,) float32
+    values : (...) float32
+        Levels, or powers if there is a scale; NaN for missing ones.
+    scale : PeakLevels or None
+        Levels of powers.
     """
-    if sample is None:
-        sample = np.sort(values[::_SAMPLE_STEP])
-    middle = place / values.size * sample.size
-    margin = 2.0 + _DEVIATIONS * np.sqrt(middle * (1.0 - middle / sample.size))
-    first, last = int(middle - margin), int(middle + margin) + 1
-    least = sample[first] if first >= 0 else -np.inf
-    most = sample[last] if last < sample.size else np.inf
-    is_near = values >= least
-    n_below = values.size - int(np.count_nonzero(is_near))
-    if most < np.inf:
-        is_near &= values <= most
-    near, rank = values[is_near], place - n_below
-    if not 0 <= rank <= near.size - 2:
-        near, rank = values.copy(), place
-    both = [rank, min(rank + 1, near.size - 1)]
-    near.partition(both)
-    return near[both]
+
+    def __init__(self, values: Float32Array, scale: PeakLevels | None) -> None:
+        self._values, self._scale = values.reshape(-1), scale
+        self._silent = self._greatest(FLOOR_DBFS + 1.0)
+        self._n_silent, self.n = 0, self._values.size
+        if not self._values.min(initial=np.inf) > self._silent:  # also for NaN
+            self._n_silent = int(np.count_nonzero(self._values <= self._silent))
+            self.n = int(np.count_nonzero(self._values > self._silent))
+
+    def _greatest(self, level: float) -> np.float32:
+        """Return the greatest value whose level is not above the given one."""
+        if self._scale is None:
+            return np.float32(level)
+        return np.float32(np.nextafter(self._scale.least(level), np.float32(0.0)))
+
+    def _count(self, level: float) -> int:
+        """Return the number of levels that are not above the given one."""
+        value = self._greatest(level)
+        if value <= self._silent:
+            return 0
+        return int(np.count_nonzero(self._values <= value)) - self._n_silent
+
+    def range(self, percentiles: tuple[float, float], step_db: float) -> tuple[float, float]:
+        """Return two percentiles, the lower one rounded down, the higher one up."""
+        quiet, loud = percentiles
+        return self.rounded(quiet, step_db, up=False), self.rounded(loud, step_db, up=True)
+
+    def rounded(self, percentile: float, step_db: float, *, up: bool) -> float:
+        """Return a percentile, as ``numpy.percentile``'s, rounded to a multiple of a step.
+
+        Counts show between which multiples it is, without sorting the values. A sample suggests
+        the multiples; where it misleads, or a multiple is next to the percentile, the values are
+        sorted.
+        """
+        place = percentile / 100.0 * (self.n - 1)
+        sample = self._values[::_SAMPLE_STEP]
+        sample = np.sort(sample[sample > self._silent])
+        if sample.size:
+            guess = sample[int(percentile / 100.0 * (sample.size - 1))]
+            least = int(np.floor(self._level(guess) / step_db))
+            # What is rounded up to a multiple may be equal to it, what is rounded down is below.
+            for low in (least, least - 1, least + 1):
+                low_db, high_db = (
+                    multiple * step_db if up else _next_below(multiple * step_db)
+                    for multiple in (low, low + 1)
+                )
+                if self._are_between(int(place), low_db, high_db):
+                    return step_db * (low + up)
+        level = self._percentile(place) / step_db
+        return step_db * float(np.ceil(level) if up else np.floor(level))
+
+    def _are_between(self, rank: int, low_db: float, high_db: float) -> bool:
+        """Return whether the levels of a rank and of the next are above one, not above another."""
+        return self._count(low_db) <= rank and self._count(high_db) >= min(rank + 2, self.n)
+
+    def _percentile(self, place: float) -> float:
+        """Return the level at a place between two ranks."""
+        audible = self._values[self._values > self._silent]
+        both = [int(place), min(int(place) + 1, self.n - 1)]
+        audible.partition(both)
+        low, high = (float(self._level(value)) for value in audible[both])
+        return low + (place - both[0]) * (high - low)
+
+    def _level(self, value: np.float32) -> np.float32:
+        return value if self._scale is None else self._scale(np.array([value]))[0]
+
+
+def _next_below(level: float) -> float:
+    """Return the greatest level below the given one."""
+    return float(np.nextafter(np.float32(level), np.float32(-np.inf)))

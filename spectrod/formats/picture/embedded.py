@@ -9,6 +9,7 @@ from PIL import Image
 
 from spectrod.errors import InputError
 from spectrod.formats.picture.pillow import reading
+from spectrod.regular_files import open_regular
 
 METADATA_KEY = "spectrod"
 """Name of the text entry in PNG, SVG and PGM."""
@@ -39,7 +40,7 @@ def embedded_text(path: Path) -> str:
         If the file cannot be read, or has no such text.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(_END_BYTES)
             if head.startswith(_PDF):
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.bands import Bands
 from spectrod.constant_q import is_constant_q
 from spectrod.formats.picture.axes import FrequencyAxis
 from spectrod.formats.picture.painter import Painter
@@ -80,20 +81,19 @@ def pixel_values(
             power = pool.power(signal, lo, hi, slice(first, stop))
             part = spans[:, rows] - first
             values[signal, rows] = (
-                painter.levels(power, part, full_scale, offset_db)
+                painter.levels(np.ascontiguousarray(power), part, full_scale, offset_db)
                 if host is None
                 else host.peaks(power, part, full_scale)
             )
-    values[:, :, is_beyond] = np.nan
-    values[:, _without_band(spec, axis.edges(height))] = np.nan
+    if is_beyond.any():
+        values[:, :, is_beyond] = np.nan
+    if spec.band_table is not None:
+        values[:, _without_band(spec.band_table, axis.edges(height))] = np.nan
     return values, scale
 
 
-def _without_band(spec: SpectrumSpec, edges_hz: Float64Array) -> NDArray[np.bool_]:
+def _without_band(bands: Bands, edges_hz: Float64Array) -> NDArray[np.bool_]:
     """Return which rows of pixels lie below the first band or above the last, shape (rows,)."""
-    bands = spec.band_table
-    if bands is None:
-        return np.zeros(len(edges_hz) - 1, np.bool_)
     is_without: NDArray[np.bool_] = edges_hz[1:] <= bands.lower[0]
     is_without |= edges_hz[:-1] >= bands.upper[-1]
     return is_without

@@ -100,7 +100,7 @@ def peak_entries(power: Float32Array, scale: PeakLevels, lo: float, hi: float) -
     return entries
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _least_power(scale: PeakLevels, level: float) -> np.float32:
     bits = _least_bits(lambda powers: scale(powers) > level, 1)
     return np.float32(bits.view(np.float32)[0])

@@ -64,6 +64,8 @@ class ColumnPool:
         self._join, self._empty = _JOINS[pooling]
         self._table: NDArray[Any] = np.zeros((0, 0, 0))
         self._counts: Int64Array = np.zeros(max_columns, np.int64)
+        self._n_clear = 0
+        """Columns of the table that have values, or were cleared; the others have anything."""
 
     @property
     def n_slots(self) -> int:
@@ -117,24 +119,42 @@ class ColumnPool:
         used: Int64Array | slice = columns[starts]
         if columns[-1] - columns[0] + 1 == len(starts):
             used = slice(int(columns[0]), int(columns[-1]) + 1)
-        self._table[used] = self._join(self._table[used], joined)
+        self._combine(used, int(columns[0]), int(columns[-1]) + 1, joined)
         self._counts[used] += n_each * np.diff(starts, append=batch.n_frames)
         self.n_frames += batch.n_frames
 
+    def _combine(
+        self, used: Int64Array | slice, first: int, stop: int, joined: NDArray[Any]
+    ) -> None:
+        """Combine columns with those of the table, from the first up to the last; clear new ones.
+
+        Columns are cleared when they come into use: a short recording does not fill the table.
+        """
+        if isinstance(used, slice) and first >= self._n_clear:
+            self._table[self._n_clear : first] = self._empty
+            self._table[used] = joined
+        else:
+            self._table[self._n_clear : stop] = self._empty
+            self._table[used] = self._join(self._table[used], joined)
+        self._n_clear = max(self._n_clear, stop)
+
     def _begin(self, batch: SpectrumBatch) -> None:
         self.first_sample = self.last_sample = int(batch.sample_index[0])
-        self._table = np.zeros((self.max_columns, *batch.values.shape[1:]), np.float32)
-        if self._empty:
-            self._table[:] = self._empty
+        self._table = np.empty((self.max_columns, *batch.values.shape[1:]), np.float32)
 
     def _make_room(self) -> None:
         """Halve the number of columns until the last row fits."""
         last_slot = self._slot(self.last_sample)
         while last_slot // self.rows_per_column >= self.max_columns:
+            n_clear = self._n_clear
             if self.pooling == "mean" and self.rows_per_column == _FLOAT32_ROWS:
-                self._table = self._table.astype(np.float64)
-            _merge(self._table, self._join, self._empty)
-            _merge(self._counts, np.add, 0)
+                sums = np.empty(self._table.shape)
+                sums[:n_clear] = self._table[:n_clear]
+                self._table = sums
+            _merge(self._table[:n_clear], self._join)
+            self._n_clear = n_clear - n_clear // 2
+            _merge(self._counts, np.add)
+            self._counts[len(self._counts) - len(self._counts) // 2 :] = 0
             self.rows_per_column *= 2
 
     def power(
@@ -155,14 +175,24 @@ class ColumnPool:
         Returns
         -------
         power : (spans, bins) float32
-            NaN where a span has no row.
+            NaN where a span has no row. It may be the pool's own memory: do not write to it.
         """
         table = self._table[:, channel, bins]
+        if self._are_rows(lo, hi):
+            return table[_in_a_row(lo.astype(np.int64))]
         power = np.empty((len(lo), table.shape[1]), np.float32)
         for begin in range(0, len(lo), _SPANS_AT_ONCE):
             part = slice(begin, begin + _SPANS_AT_ONCE)
             power[part] = self._power(table, lo[part], hi[part])
         return power
+
+    def _are_rows(self, lo: Float64Array, hi: Float64Array) -> bool:
+        """Return whether each span is a single row, as in short recordings."""
+        columns = lo.astype(np.int64)
+        are_columns = (lo == columns).all() and (hi == columns + 1).all()
+        return bool(
+            are_columns and self._table.dtype == np.float32 and (self._counts[columns] == 1).all()
+        )
 
     def _power(self, table: NDArray[Any], lo: Float64Array, hi: Float64Array) -> NDArray[Any]:
         first = lo.astype(np.int64)
@@ -221,11 +251,10 @@ def _in_a_row(column: Int64Array) -> Int64Array | slice:
     return slice(first, stop) if (np.diff(column) == 1).all() else column
 
 
-def _merge(table: NDArray[Any], join: np.ufunc, empty: float) -> None:
-    """Merge each odd row into the even one before it, close the gaps, and clear the rest."""
+def _merge(table: NDArray[Any], join: np.ufunc) -> None:
+    """Merge each odd row into the even one before it, and close the gaps."""
     n_pairs = len(table) // 2
     n_kept = len(table) - n_pairs
     pairs = table[0 : 2 * n_pairs : 2]
     join(pairs, table[1::2], out=pairs)
     table[:n_kept] = table[::2]
-    table[n_kept:] = empty

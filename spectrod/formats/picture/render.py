@@ -56,8 +56,8 @@ def render(
     size = options.width, options.height_for(spec.n_signals)
     f_axis, (begin, n_samples) = options.frequency_axis(spec), span
     values, scale = pixel_values(pool, spec, f_axis, size, painter, span=span)
-    values = values[:, ::-1]
     limits = colour_range(values, options, scale)
+    values = values[:, ::-1]
     return Plots(
         entries=np.stack([_entries(signal, scale, painter, limits) for signal in values]),
         values=values,

@@ -15,6 +15,7 @@ from spectrod.formats.segment.index import StoredIndex, index_length
 from spectrod.formats.segment.rows import RowDecoder
 from spectrod.formats.segment.walk import Damage, Walk
 from spectrod.output_formats import PART_SUFFIX
+from spectrod.regular_files import open_regular
 from spectrod.types import SpectrumBatch
 
 _log = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ class Segment:
             path = path.with_suffix("")
         try:
             if self._descriptor is None:
-                opened = path.open("rb", buffering=_BUFFER_BYTES)
+                opened: BinaryIO = open_regular(path, buffer_bytes=_BUFFER_BYTES)
             else:
                 opened = os.fdopen(os.dup(self._descriptor), "rb", _BUFFER_BYTES)
             with opened as file:
