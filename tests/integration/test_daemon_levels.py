@@ -131,8 +131,8 @@ def test_levels_are_measured_on_demand_and_changed_by_reload(tmp_path):
         ),
         ('[levels.a]\nbands = "mel:40"', r"levels.a: bands='mel:40': must be octave, third-octave"),
         (
-            '[levels.a]\nbands = "octave/12"',
-            r"levels.a: bands: 1\d\d bands make 1\d\d values; a message has at most 64",
+            "[levels.a]\nbands='octave/24'\nband_quantities=['LZeq', 'LZE', 'LZF', 'LZF9', 'LZS']",
+            r"levels.a: 12\d\d values: a message has at most 1024; choose fewer bands",
         ),
         (
             "[levels.a]\nlower_limit_db = inf",
@@ -205,3 +205,39 @@ def test_live_bands_have_a_value_each(tmp_path):
     for name in ("LZeq", "LZFmax"):
         assert frame[f"{name}_1kHz"] == pytest.approx(-20.0, abs=0.05)
         assert frame[f"{name}_500Hz"] < -50.0
+
+
+@pytest.mark.slow
+def test_live_bands_of_a_24th_octave_are_those_of_the_file(tmp_path):
+    """Messages of more than 64 values, in 1/12 and 1/24 octaves, have the bits of the meter."""
+    x = np.random.default_rng(5).uniform(-0.3, 0.3, (1, 2 * FS)).astype(np.float32)
+    soundfile.write(tmp_path / "a.wav", x.T, FS, subtype="FLOAT")
+    fractions = {"twelfths": "octave/12", "finest": "octave/24"}
+    daemon = daemon_of(
+        tmp_path,
+        f'uri = "{tmp_path}/a.wav"\npace = "realtime"\nloop = true',
+        "".join(
+            f'[levels.{name}]\nbands = "{bands}"\ninterval_s = 0.25\nalign = "start"\n'
+            for name, bands in fractions.items()
+        ),
+    )
+    daemon.start()
+    found = {name: [] for name in fractions}
+    try:
+        for frame in subscribe(daemon.publisher.endpoints[0], "levels/", timeout_s=60):
+            found[frame.product].append(frame)
+            if min(map(len, found.values())) == 2:
+                break
+    finally:
+        daemon.stop()
+    looped = np.concatenate([x] * 20, axis=1)
+    for (name, bands), n_values in zip(fractions.items(), (93, 184), strict=True):
+        begin = found[name][0].header.sample_index
+        meter = LevelMeter(FS, 1, interval_s=0.25, first_sample=begin, bands=bands)
+        rows = meter.feed(looped[:, begin : begin + 2 * FS])
+        names = [one.name for one in meter.message_quantities]
+        for frame, row in zip(found[name], rows, strict=False):
+            assert len(frame.values) == n_values
+            assert list(frame.header.quantities) == names
+            np.testing.assert_array_equal(frame.values, row.message_values[:, 0])
+            np.testing.assert_array_equal(frame.values[2:], row.band_values[0, :, 0])

@@ -541,7 +541,9 @@ def make_certificates(folder):
     """Make a certificate authority, and a broker's certificate signed by it."""
     authority = ["-CA", folder / "ca.crt", "-CAkey", folder / "ca.key"]
     extensions = ["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"]
-    for name, options in (("ca", []), ("broker", [*authority, *extensions])):
+    # Python 3.13 refuses an authority that does not say what its key is for.
+    usage = ["-addext", "keyUsage=critical,keyCertSign"]
+    for name, options in (("ca", usage), ("broker", [*authority, *extensions])):
         subprocess.run(
             [
                 *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),

@@ -792,6 +792,14 @@ def test_the_page_runs_confined(machine, service, free_port):
         file = machine.path("/var/lib/private/spectrod-web/token")
         assert file.stat().st_mode & 0o777 == 0o600
         tokens.append(file.read_text().strip())
+        pid = machine.run("systemctl", "show", "--value", "--property=MainPID", unit).stdout.strip()
+        # Its group may read recordings; what else the group may do is out of its sight.
+        inside = ("nsenter", f"--target={pid}", "--mount")
+        mode = machine.run(*inside, "stat", "--format=%a %G", "/run/spectrod").stdout.strip()
+        assert mode == "0 root"
+        group = machine.run("getent", "group", "spectrod").stdout.split(":")[2]
+        groups = machine.run("grep", "^Groups:", f"/proc/{pid}/status").stdout.split()[1:]
+        assert group in groups
         headers = {"Authorization": f"Bearer {tokens[0]}"}
         url = f"ws://127.0.0.1:{port}/api/stream"
         with connect(url, additional_headers=headers, compression=None) as stream:

@@ -43,7 +43,49 @@ def test_arrays_get_the_memory_of_freed_ones():
     assert new_pages("default") > 100 * N_ROUNDS
 
 
+HEAPS = """
+import sys, threading
+from spectrod.allocator import share_arenas
+if sys.argv[1] == "share":
+    share_arenas()
+N_THREADS = 6
+began, over = threading.Barrier(N_THREADS + 1), threading.Barrier(N_THREADS + 1)
+def work():
+    import ctypes
+    ctypes.CDLL(None).malloc(1000)
+    began.wait()
+    over.wait()
+threads = [threading.Thread(target=work) for _ in range(N_THREADS)]
+for one in threads:
+    one.start()
+began.wait()
+from ctypes import CDLL, c_char_p, c_size_t, c_void_p, byref, string_at
+libc = CDLL(None)
+libc.open_memstream.restype = c_void_p
+text, n_bytes = c_char_p(), c_size_t()
+stream = c_void_p(libc.open_memstream(byref(text), byref(n_bytes)))
+libc.malloc_info(0, stream)
+libc.fclose(stream)
+print(text.value.count(b"<heap nr"))
+over.wait()
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="no GNU C library")
+def test_threads_share_two_heaps():
+    """Six threads have two heaps, and more by default."""
+
+    def heaps(mode):
+        command = [sys.executable, "-c", HEAPS, mode]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+        return int(done.stdout)
+
+    assert heaps("share") == 2
+    assert heaps("default") > 2
+
+
 def test_another_c_library_is_left_alone(monkeypatch):
     """Without ``mallopt`` nothing happens."""
     monkeypatch.setattr(allocator.ctypes, "CDLL", lambda _name: object())
     allocator.keep_freed_memory()
+    allocator.share_arenas()

@@ -1,3 +1,4 @@
+import subprocess
 import time
 
 import numpy as np
@@ -8,7 +9,14 @@ from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod_bench import memory
 from spectrod_bench.live import LatencySink
 from spectrod_bench.noise_sources import FullSpeedSource, PacedSource
-from spectrod_bench.usage import CpuMeter, peak_resident_bytes, resident_bytes
+from spectrod_bench.usage import (
+    CpuMeter,
+    peak_resident_bytes,
+    process_tree,
+    proportional_bytes,
+    resident_bytes,
+    wake_ups,
+)
 
 FS = 48_000.0
 SPEC = SpectrumSpec(FS, win_length=64, hop=48)
@@ -91,3 +99,20 @@ def test_a_block_is_ten_milliseconds(fs):
     source = PacedSource(fs, 1, 0.1)
     assert source.block_samples == round(fs / 100)
     assert source.n_samples == 10 * source.block_samples
+
+
+def test_usage_of_a_process_and_its_children():
+    """A pipe of cats: the tree has the shell and both; each line wakes both; they share pages."""
+    command = ["sh", "-c", "cat | cat; exit"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
+        for n_lines in range(1, 4):
+            shell.stdin.write(b"a line\n")
+            shell.stdin.flush()
+            assert shell.stdout.readline() == b"a line\n"
+            tree = list(process_tree(shell.pid))
+            assert tree[0] == shell.pid
+            assert len(tree) == 3
+            assert sum(map(wake_ups, tree)) >= n_lines
+        for pid in tree:
+            assert 0 < proportional_bytes(pid) <= resident_bytes(pid)
+        shell.stdin.close()

@@ -306,6 +306,16 @@ def test_each_sound_level_is_a_sensor():
     assert len({config["unique_id"] for config in found}) == len(names)
 
 
+def test_a_message_of_bands_has_64_sensors():
+    """All values of a long message are sent; the first 64 are sensors."""
+    names = ("LAeq", *(f"LZeq_{k}Hz" for k in range(240)))
+    frame = levels_frame(names, ("dBFS",) * 241, [1.0] * 241)
+    discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
+    found = [json.loads(one.payload)["name"] for one in discovery.quantity_sensors(frame)]
+    assert found == [f"mic1 0 meter {name}" for name in names[:64]]
+    assert len(list(TOPICS.quantities(frame))) == 241
+
+
 def test_names_that_are_no_part_of_a_topic_are_left_out():
     """A quantity whose name would change the topic is neither sent nor described."""
     frame = levels_frame(("LAeq", "a/b", "#", "+", ""), ("dB",) * 5, [1.0] * 5)

@@ -116,8 +116,8 @@ def test_the_plain_check_reports_skipped_checks(tmp_path, capsys):
     assert main(["config", "check", str(tmp_path / "c.toml")]) == 0
     first, last = capsys.readouterr().out.splitlines()
     assert first == (
-        "source: not checked, because only the source knows its sample rate: "
-        'bands = "millidecade" (set samplerate, or use --deep)'
+        "source: not checked, because only the source knows its sample rate or channels: "
+        'bands = "millidecade" (set them, or use --deep)'
     )
     assert last.endswith(": right")
     (tmp_path / "c.toml").write_text(text.replace("[analysis]", "samplerate = 48000\n[analysis]"))

@@ -82,7 +82,11 @@ def test_csv_has_the_values_of_the_library(capsys):
     }
     assert about["calibration"] == "none: of digital full scale"
     assert about["align"] == "utc"
-    assert "levels in dBFS" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert said.splitlines()[0] == "# a.csv: 3 intervals of 2 channels"
+    assert "levels in dBFS" in said
+    assert main(["levels", "mono.wav", "-o", "b.csv", "-o", "b.nc", "--interval", "10s"]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == ["# b.csv: 1 interval", "# b.nc: 1 interval"]
 
 
 def test_netcdf_has_the_values_of_csv():

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from spectrod.cli.progress import FileProgress, ProgressBar, render
+from spectrod.cli.progress import FileProgress, ProgressBar, UnitProgress, render
 
 FS = 48000
 HOUR = 3600 * FS
@@ -85,3 +85,20 @@ def test_files_without_a_standard_error(monkeypatch):
     with FileProgress(1) as progress:
         progress.print("a.wav: too short\n")
         progress.update(1)
+
+
+def test_units_are_counted_with_their_speed(monkeypatch):
+    """The line has the share of the sound, failures, the speed and the time left."""
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    terminal.fileno = lambda: 2
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((100, 24)))
+    clock = iter([0.0, 0.0, 36.0])
+    monkeypatch.setattr("spectrod.cli.progress.time.monotonic", lambda: next(clock))
+    with UnitProgress(4, 4 * 3600.0) as progress:
+        progress.update(0, 0.0)
+        progress.update(1, 3600.0, n_failed=1)
+    first, line, _ = terminal.getvalue().split("\r\x1b[K")[1:]
+    assert first == f"  0% [{'':30}] 0 of 4 units, 0 x real time"
+    assert line == f" 25% [{'#' * 8:30}] 1 of 4 units, 1 failed, 100 x real time, 1:48 left"

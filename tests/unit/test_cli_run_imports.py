@@ -1,4 +1,4 @@
-"""What the start of the daemon imports."""
+"""What commands import at their start."""
 
 import subprocess
 import sys
@@ -21,6 +21,16 @@ def test_the_daemon_starts_without_pictures():
     imported = set(done.stdout.split())
     assert imported.issuperset(DAEMON)
     assert imported.isdisjoint(PICTURES)
+
+
+def test_requests_to_a_daemon_need_no_numpy():
+    """``spectrod ctl`` loads NumPy for stored messages only: operators run it every minute."""
+    program = "import sys, spectrod.cli.ctl; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "zmq" in done.stdout.split()
+    assert "numpy" not in done.stdout.split()
 
 
 def test_the_options_of_run_need_no_daemon():

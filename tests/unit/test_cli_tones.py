@@ -4,11 +4,14 @@ import csv
 import json
 from pathlib import Path
 
+import h5netcdf
 import numpy as np
 import pytest
 import soundfile
 
 from spectrod.cli import main
+from spectrod.meter_settings import TRANSFER_DEFAULT, TransferConfig
+from spectrod.meters.configured_transfer import ConfiguredTransfer
 from spectrod.two_channel.transfer import measure_transfer
 
 FS = 48000
@@ -255,6 +258,13 @@ def test_transfer_in_the_unit_of_the_calibration(capsys, tmp_path):
         (["--win-length", "4096"], "1 frames of 4096 samples: coherence needs 2 or more"),
         (["--delay"], "delay: no frequency has power in both channels"),
         (["-o", "t.txt"], "t.txt: must end in .csv"),
+        (["-o", "t.nc"], "t.nc: must end in .csv, or --interval must be given"),
+        (["--spectra", "h1"], "--spectra h1: must be with --interval"),
+        (["--interval", "1s", "--delay"], "--delay: must be without --interval"),
+        (["--interval", "1s", "--response", "2"], "--response 2: must be a channel from 0 to 1"),
+        (["--interval", "1s", "--quantity", "lag"], "quantity='lag': must be one of delay, "),
+        (["--interval", "1ms"], "interval_s=0.001: must be 0.01 s to 366 days"),
+        (["--interval", "1s", "--spectra", "h1", "-o", "t.csv"], "t.csv: h1 has a value for each"),
         (["-o", "b.wav"], "b.wav: must end in .csv"),
     ],
 )
@@ -276,6 +286,39 @@ def test_transfer_of_iq_and_to_a_missing_folder(capsys):
     write("b.wav", noise(5000), noise(5000))
     assert main(["transfer", "b.wav", "-o", "missing/t.csv"]) == 74
     assert "missing/t.csv: No such file or directory" in capsys.readouterr().err
+
+
+def test_transfer_of_intervals(capsys):
+    """Rows of intervals are those of the meter, in a table, a CSV file and NetCDF."""
+    x = 0.2 * noise()
+    y = 0.5 * np.roll(x, 7) + 0.01 * noise(seed=2)
+    write("b.wav", y, x)
+    arguments = ["transfer", "b.wav", "--reference", "1", "--response", "0", "--interval", "500ms"]
+    arguments += ["--win-length", "1024"]
+    assert main([*arguments, "--quantity", "delay,level_difference"]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[0] == "# b.wav (WAV, FLOAT); transfer functions"
+    assert main([*arguments, "-o", "t.csv"]) == 0
+    assert main([*arguments, "-o", "t.nc", "--spectra", "coherence,h1_phase"]) == 0
+    config = TransferConfig(
+        "t", reference=1, responses=(0,), interval_s=0.5, align="start", win_length=1024,
+        spectra=("coherence", "h1_phase"),
+    )  # fmt: skip
+    meter = ConfiguredTransfer(config, FS, ("0", "1"), (None, None), iq=False).open(0)
+    samples = soundfile.read("b.wav", dtype="float32", always_2d=True)[0].T
+    rows = [*meter.feed(samples), *meter.finish()]
+    about, found = read_csv(Path("t.csv").read_text("utf-8"))
+    assert (about["reference_channel"], about["responses"]) == ("1", '"0"')
+    assert len(table) == 2 + len(rows) == 2 + len(found)
+    with h5netcdf.File("t.nc") as file:
+        for n, name in enumerate(TRANSFER_DEFAULT):
+            expected = [row.values[n, 0] for row in rows]
+            np.testing.assert_array_equal([float(row[name]) for row in found], expected)
+            np.testing.assert_array_equal(file[name][:, 0], expected)
+        np.testing.assert_array_equal(file["h1_phase"][0, 0], rows[0].tables[0][1])
+        assert file["h1_phase"].attrs["units"] == "degree"
+        assert file["frequency"][0] == FS / 1024
+    assert rows[0].values[0, 0] * FS == pytest.approx(7.0, abs=0.05)
 
 
 @pytest.mark.parametrize("flags", [[], ["--delay"]])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import zmq
 
+from spectrod import client
 from spectrod.client import aio, subscribe
 from spectrod.errors import ConfigError, UnavailableError, WireError
 from spectrod.wire.schema import (
@@ -357,11 +358,19 @@ def test_an_endpoint_that_cannot_be_connected_to_is_refused():
         subscribe("tcp://*:5556")
 
 
+def test_every_name_is_there():
+    """The package has exactly the names that it lists."""
+    for name in dir(client):
+        assert getattr(client, name) is not None
+    with pytest.raises(AttributeError, match=r"module 'spectrod.client' has no attribute 'take'"):
+        client.take  # noqa: B018 - asking is the test
+
+
 @pytest.mark.slow
 def test_the_client_loads_nothing_heavy():
     """The client imports neither OpenCL nor PortAudio nor Pillow."""
     code = (
-        "import sys, spectrod.client; "
+        "import sys; from spectrod.client import *; "
         "print({'pyopencl', 'sounddevice', 'soundfile', 'PIL', 'scipy'} & set(sys.modules))"
     )
     result = subprocess.run(

@@ -10,8 +10,9 @@ from typing import Annotated, Literal, get_args, get_origin
 import pytest
 from msgspec import inspect
 
-from spectrod import config
+from spectrod import config, config_files
 from spectrod.cli import main
+from spectrod.cli.daemon_rules import daemon_rules, start_rules
 from spectrod.config_layers import KEYS, NAMED, SECTIONS
 from spectrod.config_values import shown
 from spectrod.errors import ConfigError, SettingsError
@@ -307,7 +308,7 @@ def test_an_unreadable_file_names_the_user(monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     Path("c.toml").touch()
-    monkeypatch.setattr(Path, "open", denied)
+    monkeypatch.setattr(config_files, "read_regular", denied)
     with pytest.raises(ConfigError, match=r"^c\.toml: Permission denied; must be readable by the "):
         config.check_file("c.toml")
 
@@ -345,6 +346,21 @@ def test_missing_sources_and_folders_are_warnings(capsys):
         "spectrod: warning: c.toml:5:1: sources.b: calibration mic.toml: there is no such file",
         "spectrod: warning: c.toml:9:1: recordings.r.folder='plain/x': plain is not a folder",
     ]
+
+
+def test_calibrations_are_read_at_the_start_and_named_with_their_place():
+    """A daemon that begins says at which key a calibration is missing or malformed."""
+    Path("x.toml").write_text("x = 1\n")
+    Path("c.toml").write_text(
+        "[sources.a]\nuri = 'none.wav'\n  calibration = 'mic.toml'\n"
+        "[sources.b]\nuri = 'pcm:none'\ncalibration = 'x.toml'\n"
+    )
+    with pytest.raises(SettingsError) as caught:
+        config.load("c.toml", rules=start_rules)
+    missing, malformed = caught.value.lines
+    assert missing == "c.toml:3:3: sources.a: calibration mic.toml: there is no such file"
+    assert malformed.startswith("c.toml:6:1: sources.b: calibration x.toml: ")
+    config.load("c.toml", rules=daemon_rules)  # a reload leaves running sources alone
 
 
 # ---- values

@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -96,7 +97,7 @@ def started(tmp_path):
 
 @pytest.fixture
 def disk(monkeypatch):
-    """A disk on which directories can be opened while ``answers`` is set."""
+    """A disk on which directories can be opened once it is ``set``."""
     answers, opened = threading.Event(), Directory.open.__func__
 
     def wait(cls, path):
@@ -105,7 +106,13 @@ def disk(monkeypatch):
 
     monkeypatch.setattr(Directory, "open", classmethod(wait))
     monkeypatch.setattr(recordings, "START_MAX_S", 0.05)
-    yield answers
+
+    def answer():
+        # From now on a start may take as long as a busy machine needs.
+        monkeypatch.setattr(recordings, "START_MAX_S", 30.0)
+        answers.set()
+
+    yield SimpleNamespace(set=answer)
     answers.set()
 
 

@@ -129,8 +129,8 @@ def test_a_topic_of_an_absent_source_is_waited_for(history, monkeypatch):
 )
 def test_a_prefix_is_refused_with_the_known_topics(history, topic):
     """A prefix is refused because one whole topic is needed; the error lists at most 20 topics."""
-    words = "spec/SOURCE/CHANNEL/PRODUCT/, bands/..., levels/..., features/... or tones/..."
-    rule = f"must be {words}, one whole topic"
+    words = "bands/..., levels/..., features/..., tones/... or transfer/..."
+    rule = f"must be spec/SOURCE/CHANNEL/PRODUCT/, {words}, one whole topic"
     with pytest.raises(ConfigError) as refused:
         latest(history, lambda _: Source(), LatestParams(topic=topic))
     assert str(refused.value) == f"topic={topic!r}: {rule}; there are: {TOPIC}"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from spectrod.cli import ctl_text
+from spectrod.cli.ctl_replay import frame_text
 from spectrod.errors import WireError
 from spectrod.stats import CaptureStats, Stats
 from spectrod.wire.schema import BandFrame, BandsHeader, Frame, SpectrumHeader
@@ -222,13 +223,13 @@ def test_events_and_messages_are_a_line_each():
     )  # fmt: skip
     values = np.full(33, -200, np.float32)
     values[8] = -20
-    line = ctl_text.frame_text(Frame("spec/a/0/dbfs/", header, values))
+    line = frame_text(Frame("spec/a/0/dbfs/", header, values))
     assert line == f"7  {at}  33 values, largest -20.00 dBFS at 6000.0 Hz"
     fields = {"seq": 8, "epoch": 1, "t_utc_ns": event["t_utc_ns"], "t_mono_ns": 0}
     fields |= {"sample_index": 0, "fs": 48000.0, "win_length": 64, "nfft": 64, "hop": 32}
     fields |= {"window": "hann", "enbw_hz": 1125.0, "shape": (33,), "unit": "dBFS", "ref": ""}
     bands = BandsHeader(**fields, engine="numpy", bands="octave", n_bands=33)
-    line = ctl_text.frame_text(BandFrame("bands/a/0/octaves/", bands, values))
+    line = frame_text(BandFrame("bands/a/0/octaves/", bands, values))
     assert line == f"8  {at}  33 values, largest -20.00 dBFS in band 8"
 
 

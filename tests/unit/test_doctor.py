@@ -1,5 +1,6 @@
 """Probes of the machine: each state that they can find, of files and programs made here."""
 
+import json
 import os
 import resource
 import socket
@@ -114,6 +115,17 @@ print('[1]'); print('{{"engine": "opencl:GPU", "error": 1.5e-7}}')"""
     found = list(probe_engine(AUTO, child(tmp_path, program)))
     assert states(found) == [("OpenCL device", "ok", 0), ("OpenCL", "ok", 0)]
     assert found[1].text == "opencl:GPU computes, within 1.5e-07 of float64"
+
+
+def test_a_driver_that_is_loaded_twice_is_a_warning(tmp_path):
+    """Two copies of PoCL, such as Debian's and the wheel's, cost memory; other drivers differ."""
+    names = ("Portable Computing Language/a", "GPU", "Portable Computing Language/b")
+    devices = [{"name": name, "driver": f"3.{n}"} for n, name in enumerate(names)]
+    lines = [{"devices": devices}, {"engine": "opencl:GPU", "error": 1.5e-7}]
+    program = "".join(f"print({json.dumps(line)!r});" for line in lines)
+    found = list(probe_engine(AUTO, child(tmp_path, program)))
+    assert [one.state for one in found] == ["ok", "ok", "ok", "warn", "ok"]
+    assert found[3].text == "2 copies of PoCL are loaded, of which one computes: 3.0, 3.2"
 
 
 @pytest.mark.parametrize(

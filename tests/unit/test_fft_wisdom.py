@@ -129,7 +129,7 @@ def test_an_unreadable_file_is_ignored(caplog):
     """An unreadable file, such as a folder of that name, is a warning and no result."""
     wisdom.file_for(device()).mkdir(parents=True)
     assert wisdom.lookup(device(), SPEC) is None
-    assert "Is a directory" in caplog.text
+    assert "is a folder; must be a file" in caplog.text
 
 
 def test_shipped_results_come_after_the_users_own(tmp_path):

@@ -235,7 +235,7 @@ def test_a_key_of_another_user_is_refused(tmp_path, monkeypatch, what):
         read_folder(folder)
 
 
-@pytest.mark.parametrize(("kind", "rule"), [("fifo", "must be a regular"), ("folder", "Is a dir")])
+@pytest.mark.parametrize(("kind", "rule"), [("fifo", "must be a regular"), ("folder", "is a fold")])
 def test_only_a_regular_file_is_accepted(tmp_path, kind, rule):
     """Only a regular file is read: a FIFO would block, and a folder is a mistake."""
     for name in ("x.pub", "x.key"):

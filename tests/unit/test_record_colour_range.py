@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spectrod.formats.picture.colour_range import colour_range, neighbours
+from spectrod.formats.picture.colour_range import colour_range
 from spectrod.formats.picture.options import PictureOptions
 
 
@@ -66,25 +66,44 @@ def test_a_dynamic_range_counts_from_a_percentile():
     assert ranged([np.nan], **options) == (-60.0, -20.0)
 
 
+def rounded_percentiles(levels, percentiles):
+    """Return percentiles of all sorted levels, rounded outwards to whole dB."""
+    audible = levels[levels > -199.0].astype(np.float64)
+    low, high = np.percentile(audible, percentiles)
+    low, high = np.floor(low), np.ceil(high)
+    return min(low, high - 1.0), high
+
+
 @pytest.mark.parametrize(
-    "values",
+    "levels",
     [
         np.random.default_rng(1).normal(-60.0, 10.0, 20_000),
         np.random.default_rng(2).normal(0.0, 1.0, 61),
-        np.sort(np.random.default_rng(3).exponential(size=5_001)),
-        np.tile(np.arange(61.0), 100),  # all values of the sample are the same
-        np.repeat([-1.0, 2.0], [700, 800]),
+        np.sort(-80.0 * np.random.default_rng(3).exponential(size=5_001)),
+        np.tile(np.arange(61.0) - 70.0, 100),  # all values of the sample are the same
+        np.tile([-20.0, *[-90.0] * 60], 100),  # the sample misleads
+        np.repeat([-10.0, 20.0], [700, 800]),
         np.full(1000, -50.0),
+        [*[-200.0] * 500, *[np.nan] * 61, *np.linspace(-70.0, -60.0, 300)],
         [0.0, -3.0],
         [-7.0],
+        [np.nan, -7.25, np.nan],
     ],
 )
-def test_neighbours_are_those_of_the_sorted_values(values):
-    """The two values from an index on are exact, also where a sample of the values misleads."""
-    values = np.array(values, np.float32)
-    ordered = np.sort(values)
-    before = values.copy()
-    for place in np.unique(np.linspace(0, values.size - 1, 29).astype(int)).tolist():
-        after = min(place + 1, values.size - 1)
-        assert neighbours(values, place).tolist() == [ordered[place], ordered[after]]
-    np.testing.assert_array_equal(values, before)
+def test_percentiles_are_those_of_the_sorted_levels(levels):
+    """Percentiles by counts are exact, also where a sample misleads, and change no level."""
+    levels = np.array(levels, np.float32)
+    before = levels.copy()
+    for percentiles in ((0.0, 100.0), (5.0, 99.95), (33.3, 66.7), (49.9, 50.0), (50.0, 50.1)):
+        expected = rounded_percentiles(levels, percentiles)
+        assert colour_range(levels, PictureOptions(percentiles=percentiles)) == expected
+    np.testing.assert_array_equal(levels, before)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_percentiles_next_to_a_multiple_are_exact(share):
+    """A percentile between two levels on both sides of whole dB is interpolated."""
+    levels = np.repeat(np.float32([-80.0, -40.25, -39.5, -20.0]), [499, 1, 1, 499])
+    place = 100.0 * (499.0 + share) / 999.0
+    expected = rounded_percentiles(levels, (place, 100.0))
+    assert colour_range(levels, PictureOptions(percentiles=(place, 100.0))) == expected

@@ -168,3 +168,36 @@ def test_rows_weigh_by_their_frames():
     expected = np.average(values[:, 0], axis=0, weights=[5, 5, 2])
     np.testing.assert_allclose(whole_of(pool), expected, rtol=1e-6)
     assert pool.end_sample == 11 * HOP + SPEC.win_length
+
+
+@pytest.mark.parametrize("max_columns", [2, 5, 64])
+@pytest.mark.parametrize("pooling", ["mean", "max", "min"])
+@pytest.mark.parametrize("n_each", [1, 4, 7])
+def test_columns_are_cleared_before_use(monkeypatch, pooling, max_columns, n_each):
+    """What was in the memory of the table before shows in no column, whatever gaps there are."""
+    values = noise(28)
+    index = np.arange(28) * HOP
+    index[9:] += 3 * HOP
+    index[16:] += 90 * HOP
+    expected = batches_pooled(values, index, n_each, max_columns, pooling)
+    empty = np.empty
+
+    def dirty(*args, **kwargs):
+        made = empty(*args, **kwargs)
+        made[...] = 77.0
+        return made
+
+    monkeypatch.setattr(np, "empty", dirty)
+    found = batches_pooled(values, index, n_each, max_columns, pooling)
+    np.testing.assert_array_equal(found, expected)
+    assert np.nanmax(found) < 77.0
+
+
+def batches_pooled(values, index, n_each, max_columns, pooling):
+    """Return the columns, and wide spans of them, of rows in batches."""
+    pool = ColumnPool(HOP, max_columns, pooling)
+    for first in range(0, len(values), n_each):
+        part = slice(first, first + n_each)
+        pool.add(batch_of(values[part], index[part]))
+    lo = np.linspace(0.0, pool.n_columns, 8)
+    return np.concatenate([columns_of(pool), pool.power(0, lo[:-1], lo[1:])])

@@ -1,11 +1,13 @@
 """The folder of a pyramid: sizes, ages, damage, and exclusive writing."""
 
+import errno
 import json
 import os
 import subprocess
 import sys
 import textwrap
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -374,3 +376,22 @@ def test_a_description_that_makes_no_sense_is_refused(tmp_path, field, value, te
     path.write_text(json.dumps(document).replace('"nested"', nested))
     with pytest.raises(StorageError, match=rf"pyramid\.json: .*{text}"):
         PyramidReader(tmp_path)
+
+
+def test_a_writer_that_cannot_begin_leaves_no_file_open(tmp_path, monkeypatch):
+    """A disk that fails while coarser cells are made up is tried again and again."""
+    writer = PyramidWriter(tmp_path / "p", about_of())
+    writer.submit(batch_of(np.full(40, 1e-6), DAY * DAY_NS))
+    writer.finish()
+    real = os.pwrite
+
+    def failing(fd, data, offset):
+        if offset:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(fd, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", failing)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(StorageError, match=r"Input/output error$"):
+        PyramidWriter(tmp_path / "p", about_of())
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

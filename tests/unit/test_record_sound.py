@@ -12,9 +12,9 @@ import pytest
 import soundfile
 
 from spectrod.cli import main
-from spectrod.errors import ConfigError, InputError, StorageError
+from spectrod.errors import ConfigError, EmptyRecordingError, InputError, StorageError
 from spectrod.formats.directory import Directory
-from spectrod.formats.sound import SoundOptions, SoundWriter, recover
+from spectrod.formats.sound import SoundOptions, SoundWriter, recover, recover_or_remove
 from spectrod.formats.sound.notes import Gaps
 from spectrod.formats.sound.wav_header import HEADER_BYTES, RF64_FROM
 from spectrod.source.recorded_at import recorded_at
@@ -247,6 +247,37 @@ def test_an_aborted_recording_can_be_recovered(tmp_path, suffix, capsys):
     assert f"{path}.wav: must be {path}, which x{suffix}.part becomes" in capsys.readouterr().err
     assert main(["convert", f"{path}.part", str(path)]) == 0
     assert np.array_equal(samples_in(path), samples)
+
+
+@pytest.mark.parametrize("suffix", [".wav", ".flac"])
+def test_a_file_without_samples_is_not_converted(tmp_path, suffix, capsys):
+    """A file that ended before its first sample stays; the daemon alone removes its own."""
+    writer = SoundWriter(tmp_path / f"x{suffix}", FS, 1, "s16")
+    writer.take(block_of(integers_of(16, 1, 4095)))
+    part = tmp_path / f"y{suffix}.part"
+    part.write_bytes(writer.part.read_bytes()[:4096])
+    writer.abort()
+    before = part.read_bytes()
+    assert main(["convert", str(part), str(tmp_path / f"y{suffix}")]) == 2
+    assert capsys.readouterr().err == f"spectrod: {part}: holds no samples\n"
+    assert part.read_bytes() == before
+    assert recover_or_remove(part).path is None
+    assert not part.exists()
+
+
+def test_damaged_blocks_are_not_taken_for_an_empty_file(tmp_path):
+    """Where more than one block follows the metadata, a file without an intact one stays."""
+    writer = SoundWriter(tmp_path / "x.flac", FS, 1, "s16")
+    writer.take(block_of(integers_of(16, 1, 3 * 4096)))
+    part = tmp_path / "y.flac.part"
+    content = writer.part.read_bytes()
+    begin = content.index(b"\xff\xf8")
+    for n_bytes, error in ((len(content) - begin, InputError), (4096, EmptyRecordingError)):
+        part.write_bytes(content[:begin] + bytes(n_bytes))
+        with pytest.raises(error, match=r"holds no samples$") as caught:
+            recover(part)
+        assert type(caught.value) is error
+    writer.abort()
 
 
 @pytest.mark.parametrize("is_copy", [True, False])

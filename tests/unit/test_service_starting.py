@@ -43,7 +43,7 @@ def start():
         def run(seconds):
             end_s = clock.now_s + seconds
             while clock.now_s < end_s:
-                clock.now_s += 0.5
+                clock.now_s += 0.25
                 watch.look()
 
         yield run, manager, ends, signals
@@ -85,12 +85,12 @@ def test_a_start_that_hangs_gets_ten_minutes(start):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_start_that_does_not_end(start, number, code):
-    """Two seconds after SIGTERM or SIGINT the process ends, and the signal stays unread."""
+    """0.25 s after SIGTERM or SIGINT the process ends, and the signal stays unread."""
     run, manager, ends, signals = start
     signal.raise_signal(number)
-    run(2.0)
+    run(0.25)
     assert ends == []
-    run(0.5)
+    run(0.25)
     assert ends == [code]
     assert manager.received == ["STOPPING=1"]
     assert signals.exit_code() == code

@@ -66,7 +66,7 @@ def test_samples_before_a_gap_wait_for_a_slow_reader(folder):
     folder(0, 3000)
     folder(3600, 3000)
     source = open_folder(folder)
-    ring = SampleRing(source.fs, 1, 4096)
+    ring = SampleRing(source.fs, source.layout, 4096)
     source.start(ring)
     assert not threading.Event().wait(0.2)  # time for the writer to overwrite
     blocks = []
@@ -595,3 +595,116 @@ def test_channels_of_a_folder_can_be_selected(folder, collect):
     parts = [folder(after_s, 100, channels=3) for after_s in (0, 1)]
     ((_, samples, *_),) = collect(open_folder(folder, select=(2, 0)))
     np.testing.assert_array_equal(samples, np.concatenate(parts, axis=1)[[2, 0]])
+
+
+# ---- samples as they are in the files
+
+
+def put_noise(folder, second, subtype="PCM_16", channels=1, n=1001, suffix="wav"):
+    """Write a file, and return its samples as libsndfile reads them."""
+    path = folder.path / f"20260501_0430{second:02}.{suffix}"
+    x = np.random.default_rng(second).uniform(-1.0, 1.0, (n, channels))
+    soundfile.write(path, x, FS, subtype=subtype)
+    return soundfile.read(path, dtype="float32", always_2d=True)[0].T
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("subtype", "sample_format"),
+    [("PCM_16", "int16"), ("PCM_24", "int24"), ("PCM_32", "int32"), ("FLOAT", "float32")],
+)
+def test_plain_files_are_not_converted(folder, collect, subtype, sample_format, channels):
+    """Plain WAV files of one format come as they are; their values are those of libsndfile."""
+    expected = [put_noise(folder, second, subtype, channels) for second in (0, 10)]
+    source = open_folder(folder)
+    assert (source.layout.sample_format, source.layout.interleaved) == (sample_format, channels > 1)
+    ((index, samples, *_),) = collect(source)
+    assert index == 0
+    np.testing.assert_array_equal(samples, np.concatenate(expected, axis=1))
+
+
+@pytest.mark.parametrize(
+    ("subtype", "suffix"), [("PCM_24", "wav"), ("PCM_16", "flac"), ("PCM_16", "aiff")]
+)
+def test_files_of_several_formats_are_decoded(folder, collect, subtype, suffix):
+    """One file of another format, and all are float32."""
+    expected = [put_noise(folder, 0), put_noise(folder, 10, subtype, suffix=suffix)]
+    source = open_folder(folder)
+    assert source.layout.sample_format == "float32"
+    ((_, samples, *_),) = collect(source)
+    np.testing.assert_array_equal(samples, np.concatenate(expected, axis=1))
+
+
+@pytest.mark.parametrize("settings", [{"loop": True}, {}])
+def test_files_that_are_played_are_decoded(folder, settings):
+    """In real time or in a loop a thread decodes, and fills a ring."""
+    put_noise(folder, 0, channels=2)
+    uri = str(folder.path)
+    source = open_source(SourceConfig(uri=uri, **settings), "full" if settings else "realtime")
+    assert (source.layout.sample_format, source.layout.interleaved) == ("float32", False)
+    ring = source.open_reader()
+    assert isinstance(ring, SampleRing)
+    ring.release()
+
+
+@pytest.mark.parametrize("suffix", ["wav", "flac"])
+def test_selected_channels_and_pieces_are_those_of_the_files(folder, suffix):
+    """Blocks of any length, after skipped samples, with selected channels, at exact times."""
+    expected = np.concatenate(
+        [put_noise(folder, second, channels=3, suffix=suffix) for second in (0, 20)], axis=1
+    )
+    source = open_folder(folder, select=(2, 0))
+    source.start_at(500)
+    assert not source.layout.interleaved
+    reader = source.open_reader()
+    source.start(reader)
+    found = []
+    while block := reader.read(301):
+        assert (block.t_utc_ns - START_NS) * FS == block.sample_index * 10**9
+        found.append((block.sample_index, block.n_samples, block.lost_samples))
+        place = block.sample_index - (999 if block.sample_index >= 2000 else 0)
+        scale = np.float32(2.0**-15 if block.samples.dtype == np.int16 else 1.0)
+        there = expected[[2, 0], place : place + block.n_samples]
+        np.testing.assert_array_equal(block.samples * scale, there)
+    assert found == [
+        (500, 301, 0),
+        (801, 200, 0),
+        (2000, 301, 999),
+        (2301, 301, 0),
+        (2602, 301, 0),
+        (2903, 98, 0),
+    ]
+    assert reader.exhausted
+    assert reader.data.wait(0.0)
+    source.stop()
+    reader.release()
+
+
+def test_a_closed_reader_ends(folder):
+    """After ``close`` nothing more is read, and the file is closed."""
+    put_noise(folder, 0)
+    source = open_folder(folder)
+    reader = source.open_reader()
+    source.start(reader)
+    assert reader.read(10).n_samples == 10
+    reader.close()
+    assert reader.exhausted
+    assert reader.read(10) is None
+    assert reader.taken == 10
+    source.stop()
+    reader.release()
+    assert source.failure is None
+
+
+def test_a_file_that_became_shorter_is_a_gap(folder, collect):
+    """A plain file that is cut after its header was read is left out; the others are read."""
+    put_noise(folder, 0)
+    expected = put_noise(folder, 20)
+    source = open_folder(folder)
+    os.truncate(folder.path / "20260501_043000.wav", 1000)
+    ((index, samples, *_),) = collect(source)
+    assert index == 2000
+    np.testing.assert_array_equal(samples, expected)
+    assert re.search(
+        r"043000\.wav: has changed since its header was read: left out", source.left_out.lines[0]
+    )

@@ -454,6 +454,33 @@ def test_a_fifo_that_is_made_again(fifo, listener):
     assert listener.read(1)[0].n_samples == 1
 
 
+def test_a_writer_that_comes_with_the_fifo_is_not_reported_as_missing(fifo, monkeypatch, caplog):
+    """A FIFO that is made again is reported once: as missing, not as one without a writer."""
+    monkeypatch.setattr("spectrod.source.fifo._HAND_OVER_S", 30.0)
+    monkeypatch.setattr("spectrod.source.fifo.LOOK_AGAIN_S", 0.01)
+    listener = Listener(fifo)
+    with fifo.open("wb", buffering=0) as writer:
+        writer.write(b"\x01\x00")
+        assert listener.read(1)[0].n_samples == 1
+        fifo.unlink()
+    listener.wait_until(waits)
+    os.mkfifo(fifo)
+    fifo.write_bytes(b"\x01\x00")
+    assert listener.read(1)[0].discontinuity
+    listener.close()
+    assert caplog.messages == [f"waiting: {fifo}: No such file or directory"]
+
+
+def test_a_stop_is_not_reported_as_waiting(fifo, monkeypatch, caplog):
+    """A source that is stopped before it has waited long enough for a writer reports nothing."""
+    monkeypatch.setattr("spectrod.source.fifo._HAND_OVER_S", 30.0)
+    listener = Listener(fifo)
+    while not listener.source.capture().attempts:
+        select.select([], [], [], 0.001)
+    listener.close()
+    assert caplog.messages == []
+
+
 def test_a_slow_reader_holds_the_writer_back(fifo):
     """Data beyond ring and pipe wait in the writer, and none are lost."""
     listener = Listener(fifo, channels=2, select=(1,))

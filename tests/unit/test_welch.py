@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spectrod.welch import effective_averages, frame_correlation
+from spectrod.welch import decaying_averages, effective_averages, frame_correlation
 from spectrod.windows import get_window
 
 # K_eff / K of long averages at overlaps of 50, 66.7 and 75 %.
@@ -40,3 +40,19 @@ def test_correlation_is_that_of_the_shifted_window():
     w = get_window("hamming", 101).samples
     expected = [w[h:] @ w[:-h] / (w @ w) for h in (30, 60, 90)]
     np.testing.assert_allclose(frame_correlation(get_window("hamming", 101), 30), expected)
+
+
+@pytest.mark.parametrize(("hop", "n_frames"), [(64, 1), (32, 9), (16, 200), (100, 40)])
+def test_averages_of_an_exponential_mean(hop, n_frames):
+    """The closed form is the sum over all pairs of frames."""
+    window, decay = get_window("hann", 64), 0.9
+    weights = decay ** np.arange(n_frames)
+    weights /= weights.sum()
+    squared = np.zeros(n_frames)
+    known = frame_correlation(window, hop)[: n_frames - 1] ** 2
+    squared[1 : 1 + len(known)] = known
+    squared[0] = 1.0
+    lags = np.abs(np.subtract.outer(np.arange(n_frames), np.arange(n_frames)))
+    expected = 1.0 / (weights @ squared[lags] @ weights)
+    found = decaying_averages(window, hop, n_frames, decay)
+    assert found == pytest.approx(expected, rel=1e-9)

@@ -249,6 +249,16 @@ def test_a_descriptor_stands_for_the_connection_that_was_admitted_with_it():
     assert connections.link_of(5, second) is None
 
 
+def test_those_who_watch_connections_are_told_of_each_new_one():
+    """After it is counted."""
+    connections, counts = Connections(100, 10_000, inode_of={5: 50, 6: 60}.get), []
+    connections.tell(lambda: counts.append(connections.count_of(TCP)))
+    connections.accepted("m", TCP, 5)
+    connections.accepted("m", TCP, 6)
+    connections.ended("m", 5)
+    assert counts == [1, 2]
+
+
 def test_a_report_that_comes_after_the_first_message_is_awaited():
     """A connection whose message is read before libzmq reports it is found all the same."""
     asked = threading.Event()

@@ -1,10 +1,13 @@
 """Connections that are cut because of the bytes that they have sent."""
 
+import queue
+import socket
 import threading
 import time
 
 import pytest
 
+from spectrod.wire import flood
 from spectrod.wire.flood import (
     BUSY_BYTES,
     BUSY_LOOKS,
@@ -17,6 +20,7 @@ from spectrod.wire.flood import (
     UNFINISHED_BYTES,
     UNFINISHED_LOOKS,
     UNFINISHED_TOTAL_BYTES,
+    FloodWatch,
     Inbound,
     Stall,
     Unfinished,
@@ -204,3 +208,45 @@ def test_a_thread_that_waits_or_makes_steps_is_not_held_up():
     deadline_s = time.monotonic() + 10.0
     while stall.look():  # of a thread that the kernel knows no more, 0
         assert time.monotonic() < deadline_s
+
+
+class _Bell(threading.Event):
+    """Says when its waiter sleeps."""
+
+    def __init__(self):
+        super().__init__()
+        self.has_sleeper = threading.Event()
+
+    def wait(self, timeout=None):
+        self.has_sleeper.set()
+        return super().wait(timeout)
+
+
+class _Looks(queue.Queue):
+    """A judge that cuts nobody, and keeps the number of connections at each sample."""
+
+    def look(self, found, _now_s, _stall_s=0.0):
+        self.put(len(found))
+        return NOBODY
+
+
+def test_without_connections_nothing_is_sampled_until_there_is_one(monkeypatch):
+    """The watch sleeps, and samples as before once it is woken."""
+    monkeypatch.setattr(flood, "_PERIOD_S", 0.0)
+    monkeypatch.setattr(flood, "_SHARE", 1.0)
+    looks, bell = _Looks(), _Bell()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        endpoint = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        watch = FloodWatch([endpoint], looks, on_cut=pytest.fail)
+        monkeypatch.setattr(watch, "_awake", bell)
+        watch.start()
+        try:
+            assert bell.has_sleeper.wait(10.0)
+            before = [looks.get_nowait() for _ in range(looks.qsize())]
+            assert before == [0] * len(before)
+            with socket.create_connection(server.getsockname()), server.accept()[0]:
+                watch.wake()
+                while not looks.get(timeout=10.0):
+                    pass
+        finally:
+            watch.stop()

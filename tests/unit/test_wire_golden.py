@@ -55,6 +55,7 @@ def test_fields_that_came_later_have_defaults():
     assert (meta.first_bin, meta.channel_names) == (0, ())
     assert (spectrum.center_frequency_hz, meta.center_frequency_hz) == (0.0, 0.0)
     assert (heartbeat.waiting_for, heartbeat.checks, heartbeat.rate_error_ppm) == ("", (), None)
+    assert heartbeat.interval_topics == ()
 
 
 def test_the_golden_spectrum_is_read_as_its_sine(messages):

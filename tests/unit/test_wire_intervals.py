@@ -11,16 +11,40 @@ import numpy as np
 import pytest
 
 from spectrod.calibration import ChannelCalibration, parse_reference
-from spectrod.cli.ctl_text import frame_text
+from spectrod.cli.ctl_replay import frame_text
 from spectrod.client.tracker import Tracker
 from spectrod.errors import ConfigError, WireError
 from spectrod.features.quantities import parse_features
 from spectrod.formats.levels.description import LevelDescription
+from spectrod.interval_values import MESSAGE_VALUES_MAX
 from spectrod.levels import LevelRow, parse_quantity
+from spectrod.meter_settings import TransferConfig
+from spectrod.meters.configured_transfer import ConfiguredTransfer
+from spectrod.stats import Stats
 from spectrod.tones.quantities import TRACK_COLUMNS, TRACK_QUANTITIES, parse_tones
-from spectrod.wire.headers import FeaturesHeader, LevelsHeader, TonesHeader
-from spectrod.wire.interval_encoder import IntervalEncoder, IntervalQueue, QueuedInterval
-from spectrod.wire.schema import FeaturesFrame, LevelsFrame, TonesFrame, decode, encode
+from spectrod.wire.headers import (
+    HEADER_MAX_BYTES,
+    INTERVAL_TOPICS_MAX,
+    QUANTITIES_MAX,
+    FeaturesHeader,
+    LevelsHeader,
+    TonesHeader,
+    TransferHeader,
+)
+from spectrod.wire.interval_encoder import (
+    ROW_BYTES,
+    IntervalEncoder,
+    IntervalQueue,
+    QueuedInterval,
+)
+from spectrod.wire.schema import (
+    FeaturesFrame,
+    LevelsFrame,
+    TonesFrame,
+    TransferFrame,
+    decode,
+    encode,
+)
 from spectrod.wire.source_publisher import SourcePublisher
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +73,26 @@ def messages(n=1, limit=8):
     return [one.parts for one in publisher.queued_intervals()]
 
 
+def test_a_message_is_bounded():
+    """1024 values are sent; more, or names and units over 60 KiB, are refused."""
+    fields = {"fs": 8000.0, "interval_s": 1.0, "calibrations": (None,)}
+
+    def named(n, chars):
+        one = parse_quantity("LAeq")
+        return [replace(one, name=f"{k:0{chars}d}") for k in range(n)]
+
+    values = LevelRow(0, 1, 1, 0, 1.0, np.zeros((1024, 1)), np.zeros(1, np.uint8))
+    largest = IntervalEncoder("mic", (), "meter", named(1024, 40), **fields)
+    ((_, parts),) = largest.messages(QueuedInterval(largest, values, 0, 0), 7)
+    assert len(parts[1]) <= HEADER_MAX_BYTES
+    assert len(decode(parts).values) == MESSAGE_VALUES_MAX == QUANTITIES_MAX
+    with pytest.raises(ConfigError, match=r"^1025 values: a message has at most 1024; choose"):
+        IntervalEncoder("mic", (), "meter", named(1025, 8), **fields)
+    rule = r"^1024 values: their names and units have \d+ bytes, a message at most 61440; choose"
+    with pytest.raises(ConfigError, match=rule):
+        IntervalEncoder("mic", (), "meter", named(1024, 64), **fields)
+
+
 def test_levels_survive_the_wire():
     """A message has topic, named values of float64, units, flags and times; encoding is stable."""
     first, second = (decode(parts) for parts in messages())
@@ -73,7 +117,7 @@ def test_levels_survive_the_wire():
     [
         ({"shape": [2]}, r"shape=\[2\] and 3 units: must be those of 3 quantities"),
         ({"units": ["dBFS"]}, r"and 1 units: must be those of 3 quantities"),
-        ({"quantities": ["L"] * 65}, "length <= 64"),
+        ({"quantities": ["L"] * 1025}, "length <= 1024"),
         ({"quantities": ["L" * 65] * 3}, "length <= 64"),
         ({"interval_s": 0}, "> 0"),
         ({"dtype": "<c8"}, "Invalid enum value"),
@@ -176,6 +220,67 @@ def test_values_of_bins_that_break_a_rule_are_refused(fields, rule):
         decode(kurtosis_parts()[:3])
 
 
+H1 = np.array([[0.5, 0.75], [-6.0, np.nan], [90.0, -180.0]])
+
+
+def transfer_parts():
+    """Return the parts of a message of a transfer function to one channel."""
+    config = TransferConfig(
+        "room",
+        interval_s=1.0,
+        win_length=512,
+        low_hz=10.0,
+        high_hz=31.25,
+        quantities=("delay", "mean_coherence"),
+    )
+    known = ConfiguredTransfer(config, 8000.0, ["mic", "ear"], (None, None), iq=False)
+    encoder = IntervalEncoder(
+        "mic",
+        known.names,
+        "room",
+        known.open(0).message_quantities,
+        fs=8000.0,
+        interval_s=1.0,
+        calibrations=known.calibrations,
+        header=TransferHeader,
+        constants={"window": "hann", "win_length": 512, "nfft": 512, "hop": 256}
+        | {"band_hz": config.limits_hz(known.spec)}
+        | known.constants,
+    )
+    one = replace(
+        row(),
+        values=np.array([[0.001], [0.7]]),
+        flags=np.zeros(1, "u1"),
+        n_frames=30,
+        tables=(H1,),
+    )
+    ((_, parts),) = encoder.messages(QueuedInterval(encoder, one, 0, 0), 1)
+    return parts
+
+
+def test_transfer_functions_survive_the_wire():
+    """A message of a response has its reference, its averages and values of bins with units."""
+    frame = decode(transfer_parts())
+    assert isinstance(frame, TransferFrame)
+    assert frame.topic == "transfer/mic/ear/room/"
+    header = frame.header
+    assert (header.reference, header.averaging, header.averaging_s) == ("mic", "mean", None)
+    assert (header.units, header.spectra_units) == (("s", "1"), ("1", "dB", "deg"))
+    np.testing.assert_array_equal(frame.spectra, H1)
+    np.testing.assert_array_equal(frame.spectrum("h1_phase"), [90.0, -180.0])
+    np.testing.assert_array_equal(frame.f, [15.625, 31.25])
+    assert frame["mean_coherence"] == 0.7
+    assert encode(frame) == list(transfer_parts())
+    tracker = Tracker("test")
+    tracker.feed(transfer_parts())
+    np.testing.assert_array_equal(tracker.step().spectra, H1)
+    again = decode([b"last/mic/ear/room/", *transfer_parts()[1:]])
+    assert isinstance(again, TransferFrame)
+    topic, header, *payloads = transfer_parts()
+    with pytest.raises(WireError, match=r"payload of 48 bytes: shape=\[3, 3\] of <f8 must have 72"):
+        decode([topic, json.dumps(json.loads(header) | {"n_bins": 3}).encode(), *payloads])
+
+
 TRACKS = np.array([[7.0, 440.5, 1e-3, -20.0, 0.01, 3.0], [9.0, 900.0, 2e-3, -40.0, 0.02, 0.0]])
 
 
@@ -260,6 +365,7 @@ def test_tones_without_the_part_of_tracks_are_refused():
         ("levels", "## Header of sound levels", lambda: messages()[0], LevelsHeader),
         ("features", "## Header of features", feature_parts, FeaturesHeader),
         ("tones", "## Header of tones", tone_parts, TonesHeader),
+        ("transfer", "## Header of transfer functions", transfer_parts, TransferHeader),
     ],
 )
 def test_json_schema_and_documentation(name, section, parts, header):
@@ -296,6 +402,17 @@ def test_a_full_queue_drops_the_oldest_rows():
         numbers.append((queued.seq, queued.dropped, queued.row.first_sample))
     assert numbers == [(3, 3, 3), (4, 3, 4)]
     assert queue.dropped == 3
+
+
+def test_large_tables_count_as_many_rows():
+    """The queue is bounded in memory too, and a row that is larger than all of it fits alone."""
+    queue = IntervalQueue(4, Counter())
+    large = np.zeros((1, 2 * ROW_BYTES // 8))
+    for k in range(4):
+        queue.put_row(encoder(), replace(row(k), tables=(large,)), k)
+    assert (len(queue), queue.dropped) == (1, 3)
+    queue.put_row(encoder(), replace(row(9), tables=(large,) * 9), 9)
+    assert (len(queue), queue.dropped) == (1, 4)
 
 
 def test_names_that_would_break_a_topic_are_refused():
@@ -342,3 +459,34 @@ def test_the_unit_of_an_exposure_is_a_square_times_a_second(reference, unit):
     )  # fmt: skip
     assert json.loads(parts[1])["units"] == [unit]
     assert about.unit(quantity) == unit
+
+
+def offering(*encoders):
+    """Return a publisher that offers products of named values."""
+    stats = Stats("running", "test signal", "numpy", 8000.0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+    publisher = SourcePublisher("mic", lambda: stats, epoch=7, wake=lambda: None, queue_frames=1)
+    publisher.offer([], encoders)
+    return publisher
+
+
+def test_a_heartbeat_lists_the_topics_of_intervals():
+    """Each topic is there with its interval, up to 1024 of them, while it is offered."""
+    publisher = offering(encoder())
+    listed = decode(publisher.heartbeat()).header.interval_topics
+    names = ["levels/mic/0/meter/", "levels/mic/1/meter/"]
+    assert [(one.topic, one.interval_s) for one in listed] == [(name, 1.0) for name in names]
+    publisher.offer([], [encoder(f"meter{k}") for k in range(600)])
+    assert len(decode(publisher.heartbeat()).header.interval_topics) == INTERVAL_TOPICS_MAX
+    publisher.offer([])
+    assert decode(publisher.heartbeat()).header.interval_topics == ()
+
+
+@pytest.mark.parametrize("topic", ["levels/mic/0/slm", "levels/mic/0/slm/\n", "levels//0/slm/"])
+def test_a_heartbeat_with_a_topic_that_is_none_is_refused(topic):
+    """Readers part the topic at its slashes, and may rely on them."""
+    publisher = offering(encoder())
+    name, header = publisher.heartbeat()
+    broken = json.loads(header)
+    broken["interval_topics"][0]["topic"] = topic
+    with pytest.raises(WireError, match="matching regex"):
+        decode([name, json.dumps(broken).encode()])
