@@ -23,17 +23,17 @@ BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 # What the tests need of the system: PortAudio and sound servers for it to record from (pulseaudio,
-# and jackd2, which says what it loses), a wall clock that can be set (faketime), recordings
+# and jackd2, which says what it loses; from Debian 13 on its tools are apart), a wall clock that can be set (faketime), recordings
 # (alsa-utils, espeak-ng), the tool that generates and measures others (sox), and an OpenCL for
 # processors that are too new for the compiler in pyopencl's wheel (pocl-opencl-icd), a device that
 # looks for races in kernels (oclgrind, not in Debian 13), what the examples in C are made of, an MQTT broker, another
-# loudness meter (libebur128), a browser ...
+# loudness meter (libebur128), browsers ...
 TEST_PACKAGES = libportaudio2 pulseaudio pulseaudio-utils libasound2-plugins jackd2 faketime \
-    alsa-utils espeak-ng sox pocl-opencl-icd 'oclgrind?' \
-    gcc libc6-dev pkg-config libzmq3-dev libjansson-dev mosquitto libebur128-1 chromium
+    'jack_lsp=jack-example-tools?' alsa-utils espeak-ng sox pocl-opencl-icd 'oclgrind?' \
+    gcc libc6-dev pkg-config libzmq3-dev libjansson-dev mosquitto libebur128-1 chromium 'firefox-esr?'
 # ... and, for the tests under a real systemd, what builds and boots a container, a package
 # for it, and an image of one.
-SYSTEMD_PACKAGES = debootstrap systemd-container debhelper dpkg-dev fakeroot lintian buildah
+SYSTEMD_PACKAGES = debootstrap systemd-container build-essential debhelper dpkg-dev fakeroot lintian buildah
 ROOT := $(filter 0,$(shell id -u))
 
 .DELETE_ON_ERROR:
@@ -63,9 +63,9 @@ help:
 # --- the virtual environment: stamps say what is in it
 
 $(VENV)/.pip:
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || scripts/packages python3-venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "PYTHON=$(PYTHON): must be Python 3.11 or later" >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || scripts/packages python3-venv
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade 'pip>=25.1'
 	@touch $@
@@ -245,7 +245,7 @@ lock: $(VENV)/.pip
 
 # Into dist/. dpkg-buildpackage wants a folder of its own, with debian/ at its top.
 deb:
-	@scripts/packages debhelper dpkg-dev fakeroot python3-venv systemd
+	@scripts/packages build-essential debhelper dpkg-dev fakeroot python3-venv systemd
 	rm -rf build/deb && mkdir -p build/deb dist
 	git ls-files -z | xargs -0 cp --parents --target-directory build/deb
 	mv build/deb/packaging/debian build/deb/debian
