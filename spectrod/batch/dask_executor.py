@@ -275,8 +275,8 @@ def _compute_on_worker(task: tuple[Compute, Job, Unit, str]) -> UnitRecord:
 def _unprofiled(worker: Any) -> Iterator[None]:
     """Hide this thread from Dask's profiler.
 
-    It holds the frames of a thread for a while, and so the handles of files. HDF5 lays out a file by
-    when handles are closed: the same content would have other bytes.
+    It holds the frames of a thread for a while, and so the handles of files. HDF5 lays out a file
+    by when handles are closed: the same content would have other bytes.
     """
     thread = threading.get_ident()
     with worker.active_threads_lock:
