@@ -1,5 +1,6 @@
 """All errors that spectrod raises on purpose, each with the exit code of a command."""
 
+import os
 from collections.abc import Sequence
 from os import PathLike, fspath
 
@@ -108,3 +109,15 @@ class InternalError(SpectrodError):
     """A broken invariant in spectrod: a defect; please report it."""
 
     exit_code = 70
+
+
+def bug_error(error: Exception) -> InternalError:
+    """Return the error of an exception that only a defect of spectrod raises.
+
+    With ``SPECTROD_DEBUG`` in the environment, the traceback goes to standard error.
+    """
+    if os.environ.get("SPECTROD_DEBUG"):
+        import traceback  # noqa: PLC0415
+
+        traceback.print_exception(error)
+    return InternalError(f"{error!r}: a bug; please report it (SPECTROD_DEBUG=1 shows where)")

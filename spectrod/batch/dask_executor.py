@@ -14,12 +14,12 @@ from multiprocessing import resource_tracker
 from typing import Any
 
 import spectrod
-from spectrod.batch.executor import Compute, limit_s
+from spectrod.batch.executor import Compute, attempt, limit_s
 from spectrod.batch.job import Job
 from spectrod.batch.plan import Unit
 from spectrod.batch.results import UnitRecord
 from spectrod.batch.unit import compute_unit, failed
-from spectrod.errors import InternalError, SpectrodError, UnavailableError
+from spectrod.errors import InternalError, UnavailableError, bug_error
 from spectrod.formats.export.needs import need
 from spectrod.text import printable
 
@@ -235,8 +235,7 @@ class _SubmittedUnits:
         if isinstance(error, self._distributed.KilledWorker):
             reason = f"each of {error.allowed_failures + 1} workers was lost while it computed this"
             return failed(self._job, one.unit, InternalError(reason))
-        reason = f"{error!r}: a bug; please report it"
-        return failed(self._job, one.unit, InternalError(reason))
+        return failed(self._job, one.unit, bug_error(error))
 
     def _give_up(self, one: _Submitted) -> UnitRecord:
         """End the worker of a unit that takes too long."""
@@ -264,11 +263,8 @@ def _compute_on_worker(task: tuple[Compute, Job, Unit, str]) -> UnitRecord:
         raise _UnfitWorkerError(f"{where}: has {worker.state.nthreads} threads, must have 1")
     key = worker.get_current_task()
     worker.log_event(_STARTS, {"key": str(key), "worker": worker.address})
-    try:
-        with _unprofiled(worker):
-            return compute(job, unit)
-    except SpectrodError as error:
-        return failed(job, unit, error)
+    with _unprofiled(worker):
+        return attempt(compute, job, unit)
 
 
 @contextmanager

@@ -6,6 +6,8 @@ from typing import Protocol
 from spectrod.batch.job import Job
 from spectrod.batch.plan import Unit
 from spectrod.batch.results import UnitRecord
+from spectrod.batch.unit import failed
+from spectrod.errors import SpectrodError, bug_error
 
 Compute = Callable[[Job, Unit], UnitRecord]
 """``spectrod.batch.unit.compute_unit``, or a function of a module with its signature."""
@@ -17,6 +19,17 @@ LIMIT_FACTOR = 100.0
 def limit_s(unit: Unit) -> float:
     """Return how long a unit may take [s]: an hour, or 100 times what is expected."""
     return max(LIMIT_MIN_S, LIMIT_FACTOR * unit.cost_s)
+
+
+def attempt(compute: Compute, job: Job, unit: Unit) -> UnitRecord:
+    """Compute a unit in this process; an exception is the failure of the unit."""
+    try:
+        return compute(job, unit)
+    except SpectrodError as error:
+        return failed(job, unit, error)
+    except Exception as error:  # noqa: BLE001
+        # Last line of defence: one unit must not end the others.
+        return failed(job, unit, bug_error(error))
 
 
 class Executor(Protocol):

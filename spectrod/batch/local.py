@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 
 from spectrod.allocator import keep_freed_memory
-from spectrod.batch.executor import Compute, limit_s
+from spectrod.batch.executor import Compute, attempt, limit_s
 from spectrod.batch.job import Job
 from spectrod.batch.plan import Unit
 from spectrod.batch.results import UnitRecord
@@ -171,12 +171,4 @@ def _work(link: Connection, parent: int, job: Job, compute: Compute, n_threads: 
     with suppress(EOFError, OSError):
         while True:
             unit: Unit = link.recv()
-            link.send(_computed(job, unit, compute))
-
-
-def _computed(job: Job, unit: Unit, compute: Compute) -> UnitRecord:
-    try:
-        return compute(job, unit)
-    except Exception as error:  # noqa: BLE001
-        # Last line of defence: one unit must not end the others.
-        return failed(job, unit, InternalError(f"{error!r}: a bug; please report it"))
+            link.send(attempt(compute, job, unit))

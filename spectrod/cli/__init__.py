@@ -17,7 +17,7 @@ from io import TextIOWrapper
 from typing import Any, NoReturn
 
 import spectrod
-from spectrod.errors import ConfigError, SpectrodError, StorageError
+from spectrod.errors import ConfigError, SpectrodError, StorageError, bug_error
 from spectrod.suggestions import did_you_mean
 from spectrod.text import printable
 
@@ -55,7 +55,6 @@ _GARBAGE_THRESHOLD = 20_000
 
 _NEGATIVE_VALUE = re.compile(r"-\.?\d")
 _INTERRUPTED = 130
-_INTERNAL = 70
 
 
 class _Parser(argparse.ArgumentParser):
@@ -156,13 +155,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of the output (head, less) has ended: there is nobody to report to.
         _discard_output()
         return 0
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         # Last resort: users see one line, developers the traceback.
-        if os.environ.get("SPECTROD_DEBUG"):
-            raise
-        return _fail(
-            [f"{error!r}: a bug; please report it (SPECTROD_DEBUG=1 shows where)"], _INTERNAL
-        )
+        bug = bug_error(error)
+        return _fail(bug.lines, bug.exit_code)
 
 
 def _run(arguments: list[str]) -> int:

@@ -4,7 +4,6 @@ import argparse
 import copy
 import gc
 import io
-import logging
 import pickle
 import signal
 from collections.abc import Callable
@@ -14,13 +13,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from spectrod.allocator import keep_freed_memory
-from spectrod.errors import SpectrodError
+from spectrod.errors import SpectrodError, bug_error
 from spectrod.formats.files import WrittenFile, unpublished
 
 if TYPE_CHECKING:
     from spectrod.analysis.engine_pool import KeptEngines
-
-_log = logging.getLogger(__name__)
 
 Record = Callable[[argparse.Namespace, "KeptEngines"], int]
 """Records one source with an engine that is kept for others."""
@@ -126,8 +123,7 @@ def _result(
             code, reason = error.exit_code, str(error)
         except Exception as error:  # noqa: BLE001
             # Last line of defence: one file must not end the recording of the others.
-            _log.debug("%s: failed", task.source, exc_info=True)
-            code, reason = CRASHED, f"{error!r}: a bug; please report it"
+            code, reason = CRASHED, str(bug_error(error))
         # Whoever gets the result owns the files: SIGTERM waits until it is sent.
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
     return TaskResult(code, reason, log.getvalue()[:LOG_MAX_CHARS], tuple(files))

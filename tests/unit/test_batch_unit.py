@@ -13,6 +13,7 @@ import pytest
 import soundfile
 
 from spectrod.batch import unit as batch_unit
+from spectrod.batch.executor import attempt
 from spectrod.batch.local import LocalExecutor
 from spectrod.batch.merge import collect, summarise
 from spectrod.batch.planner import plan_job
@@ -266,6 +267,24 @@ def _killed_once(job, unit):
     if unit.name == "20260501":
         os.kill(os.getpid(), 9)
     return compute_unit(job, unit)
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_a_bug_is_the_failure_of_its_unit(tmp_path, monkeypatch, capsys, debug):
+    """Its record says that it is one; the traceback is printed for who asks for it."""
+    monkeypatch.setenv("SPECTROD_DEBUG", debug)
+    write(tmp_path / "card", sound(10 * FS))
+    job, (unit,) = planned(tmp_path, tmp_path / "card", products=("flags",))
+    record = attempt(_divide, job, unit)
+    reason = "a bug; please report it (SPECTROD_DEBUG=1 shows where)"
+    assert (record.state, record.exit_code) == ("failed", 70)
+    assert record.reason == f"ZeroDivisionError('integer division or modulo by zero'): {reason}"
+    assert read_record(tmp_path / "results", unit) == record
+    assert ("in _divide" in capsys.readouterr().err) == bool(debug)
+
+
+def _divide(_job, unit):
+    return unit.n_samples // 0
 
 
 @pytest.mark.slow
