@@ -18,6 +18,12 @@ from spectrod.text import printable
 DeviceKind = Literal["gpu", "accelerator", "cpu", "other"]
 _CPUINFO_BYTES_MAX = 1 << 14
 """Bytes to read of the list of processors: the first one is enough."""
+_AVX512_TARGETS = (
+    *("-skylake-avx512", "-cascadelake", "-cooperlake", "-cannonlake", "-icelake-client"),
+    *("-icelake-server", "-tigerlake", "-rocketlake", "-sapphirerapids", "-emeraldrapids"),
+    *("-graniterapids", "-znver4", "-znver5", "-x86-64-v4"),
+)
+"""LLVM's names of processors for which its code may use AVX-512."""
 _PREFERENCE: tuple[DeviceKind, ...] = ("gpu", "accelerator", "cpu", "other")
 
 
@@ -224,21 +230,29 @@ def _describe(device: Any, platform: Any, index: tuple[int, int]) -> DeviceInfo:
         has_fp64=bool(device.double_fp_config),
         handle=device,
         shares_host_memory=_kind(device.type) == "cpu",
-        vector_bytes=vector_bytes(),
+        vector_bytes=vector_bytes(device.version),
     )
 
 
 @cache
-def vector_bytes(cpuinfo: Path = Path("/proc/cpuinfo")) -> int:
-    """Return the width of the vectors that suit this machine's processor [bytes].
+def vector_bytes(version: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> int:
+    """Return the width of the vectors that suit a driver on this machine's processor [bytes].
 
-    Drivers cannot be asked: PoCL reports a width that was set when it was built.
+    PoCL reports widths of the processor, whatever its compiler targets. LLVM 14, for example, takes
+    an AMD of family 25 with AVX-512 for one without: there vectors of 64 bytes crash the compiler,
+    or make kernels that take minutes.
 
     Parameters
     ----------
+    version : str
+        Version of the device, which names PoCL's target, as ``PoCL HSTR: TRIPLE-znver3``. Drivers
+        that name none are taken to know the processor.
     cpuinfo : Path
         List of the processors and their features; without it, the width is 32.
     """
+    _, names_target, target = version.partition("HSTR: ")
+    if names_target and not target.rstrip().endswith(_AVX512_TARGETS):
+        return 32
     try:
         with cpuinfo.open("rb") as file:
             features = file.read(_CPUINFO_BYTES_MAX).partition(b"\nflags")[2].partition(b"\n")[0]
