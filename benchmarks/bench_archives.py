@@ -6,11 +6,12 @@ All read the same files of an hour, 16-bit, 48 kHz, mono, noise with a tone, mad
 write minutes of all bands to NetCDF. VENV is an environment with pbp and PyPAM, which
 docs/benchmarks.md says how to make; without it spectrod runs alone. Each program is a process of
 its own, and all it takes counts, imports too: processor time, wall time, and the memory of its
-largest process; of ``spectrod batch``, plan and run. spectrod runs once before, so that its kernels
-are compiled. pbp reads FLAC too, PyPAM WAV alone. An hour is made once; more hours are hard links.
+largest process; of ``spectrod batch``, plan and run. ``spectrod batch`` runs once before, on an
+hour, so that its kernels are compiled. pbp reads FLAC too, PyPAM WAV alone. An hour is made once;
+more hours are hard links.
 
 ``compare``: all programs on ``--hours``, factors of processor time, and differences of bands.
-``workers``: ``--units`` units of an hour by one process and by two, of one thread of PoCL each.
+``workers``: ``--units`` units of an hour by one process on one processor, and by two on two.
 ``files``: ``--days`` days as files of a minute and as files of a day, sparse: all samples are 0.
 ``day``: 24 hours by ``spectrod batch``, WAV and FLAC.
 
@@ -71,6 +72,7 @@ def main() -> None:
         folder = Path(name)
         _write_hours(folder)
         report["load_before"] = os.getloadavg()
+        _compile(folder, args)
         for section in args.sections:
             place = folder / section
             place.mkdir()
@@ -94,7 +96,6 @@ def _compare(folder: Path, args: argparse.Namespace) -> list[Result]:
     for suffix in _FORMATS:
         place = folder / suffix
         sound = _linked_hours(place / "sound", suffix, args.hours)
-        _record(place / "compile.nc", sound, args, "--duration", "2min")
         found = {"batch": _batch(place, sound, args, args.hours)}
         found["batch"] |= _shares(place, sound)
         found["record"] = _record(place / "ours.nc", sound, args) | {"hours": args.hours}
@@ -121,10 +122,13 @@ def _compare(folder: Path, args: argparse.Namespace) -> list[Result]:
 def _workers(folder: Path, args: argparse.Namespace) -> list[Result]:
     sound = _linked_hours(folder / "sound", "wav", args.units)
     results = []
+    processors = sorted(os.sched_getaffinity(0))
     for jobs in (1, 2):
         place = folder / str(jobs)
         place.mkdir()
+        os.sched_setaffinity(0, processors[:jobs])  # of the program too, which inherits it
         result = _batch(place, sound, args, args.units, jobs=jobs)
+        os.sched_setaffinity(0, processors)
         records = _records(place)
         begins = [one["finished_utc_ns"] - round(1e9 * one["costs"]["wall_s"]) for one in records]
         ends = [one["finished_utc_ns"] for one in records]
@@ -190,6 +194,12 @@ def _write_hours(folder: Path) -> None:
         file.close()
 
 
+def _compile(folder: Path, args: argparse.Namespace) -> None:
+    """Compute an hour, with the kernels that all sections use."""
+    place = folder / "compile"
+    _batch(place, _linked_hours(place / "sound", "wav", 1), args, 1)
+
+
 def _linked_hours(folder: Path, suffix: str, n_hours: int) -> Path:
     """Make a folder of consecutive hours."""
     folder.mkdir(parents=True)
@@ -225,9 +235,9 @@ def _date(day: int) -> str:
 # ---- programs
 
 
-def _record(path: Path, sound: Path, args: argparse.Namespace, *more: str) -> Result:
+def _record(path: Path, sound: Path, args: argparse.Namespace) -> Result:
     command = [sys.executable, "-m", "spectrod", "record", str(sound), "--engine", args.engine]
-    command += ["--profile", "millidecade", "-o", str(path), *more]
+    command += ["--profile", "millidecade", "-o", str(path)]
     return _run("spectrod record", command, args.limit)
 
 
@@ -241,7 +251,7 @@ def _batch(
 ) -> Result:
     """Plan and run a job of the minutes of a folder; return what both took.
 
-    With ``jobs``, units are hours, and a worker is a core: PoCL would use all cores for each.
+    With ``jobs``, units are hours, and PoCL has one thread in each process.
     """
     job = folder / "job.toml"
     lines = ["[job]", 'name = "bench"', 'output = "results"', 'products = ["millidecade"]']

@@ -120,4 +120,6 @@ def bug_error(error: Exception) -> InternalError:
         import traceback  # noqa: PLC0415
 
         traceback.print_exception(error)
-    return InternalError(f"{error!r}: a bug; please report it (SPECTROD_DEBUG=1 shows where)")
+    # Not repr(): that of pyopencl's errors holds no text.
+    what = f"{type(error).__name__}({str(error)!r})"
+    return InternalError(f"{what}: a bug; please report it (SPECTROD_DEBUG=1 shows where)")
