@@ -10,7 +10,7 @@ from statistics import median
 
 import numpy as np
 
-from spectrod.batch.job import UNIT_NS, Deployment, Job
+from spectrod.batch.job import UNIT_NS, Deployment, Job, ProductName
 from spectrod.batch.plan import InputFinding, Piece, Unit, unit_name
 from spectrod.batch.scan import ScannedFile, finding
 from spectrod.source.base import YEAR_S
@@ -21,12 +21,18 @@ from spectrod.units import NS_PER_S
 OVERLAP_MAX = 0.1
 """Share of a unit's sound that may overlap; of more, files are of two recorders or their times are
 wrong, and nobody knows which are right."""
-SAMPLES_PER_S = 1e8
-"""Samples that a core analyses in a second, roughly; times the channels."""
 PERIODS_MAX = 1.5
 """Longest time between starts that belongs to a schedule [periods]."""
 _UNIT_COST_S = 0.3
 _FILE_COST_S = 5e-4
+_SAMPLE_COSTS_S: dict[ProductName, float] = {
+    "millidecade": 5e-9,
+    "picture": 5e-9,
+    "flags": 1e-8,
+    "levels": 4e-8,
+    "spectra": 1.7e-7,
+}
+"""Processor time of a sample of a channel with the default settings, on a core of 2023."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +196,7 @@ def _unit(
         fs=fs,
         channels=members[0].channels,
         n_samples=n_samples,
-        cost_s=round(_cost_s(n_samples * members[0].channels, len(pieces)), 3),
+        cost_s=round(_cost_s(job, n_samples * members[0].channels, len(pieces)), 3),
         refused=_refusal(overlap, parts),
         n_pieces=len(pieces),
         pieces=tuple(pieces),
@@ -256,8 +262,9 @@ def _refusal(overlap: float, parts: Sequence[_FilePart]) -> str:
     )
 
 
-def _cost_s(n_values: int, n_pieces: int) -> float:
-    return _UNIT_COST_S + _FILE_COST_S * n_pieces + n_values / SAMPLES_PER_S
+def _cost_s(job: Job, n_values: int, n_pieces: int) -> float:
+    sample_s = sum(_SAMPLE_COSTS_S[product] for product in job.products)
+    return _UNIT_COST_S + _FILE_COST_S * n_pieces + sample_s * n_values
 
 
 def _gaps(deployment: Deployment, units: Sequence[Unit]) -> Iterator[InputFinding]:

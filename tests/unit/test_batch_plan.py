@@ -39,6 +39,19 @@ def test_a_file_is_cut_at_midnight(tmp_path):
     assert not plan.is_incomplete
 
 
+def test_costs_are_those_of_the_products(tmp_path):
+    """Sound levels take longer than minutes, and both together as long as each by itself."""
+    write(tmp_path / "card", sound(300 * FS))
+    write(tmp_path / "card", sound(3 * FS), 300)
+    chosen = (("millidecade",), ("levels",), ("millidecade", "levels"))
+    jobs = [job_of(tmp_path, tmp_path / "card", products=products) for products in chosen]
+    costs_s = [plan_job(job).units[0].cost_s for job in jobs]
+    seconds = 303 * FS / 1e9
+    assert costs_s == pytest.approx(
+        [0.301 + 5 * seconds, 0.301 + 40 * seconds, 0.301 + 45 * seconds], abs=1e-3
+    )
+
+
 def test_overlapping_sound_counts_once(tmp_path):
     """The file that begins first counts; the other from its end on, also after midnight."""
     write(tmp_path / "card", sound(700 * FS))
