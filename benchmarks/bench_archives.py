@@ -12,7 +12,8 @@ more hours are hard links.
 
 ``compare``: all programs on ``--hours``, factors of processor time, and differences of bands.
 ``workers``: ``--units`` units of an hour by one process on one processor, and by two on two.
-``files``: ``--days`` days as files of a minute and as files of a day, sparse: all samples are 0.
+``files``: ``--days`` days as files of a minute and as files of a day, sparse: all samples are 0;
+the faster of two turns.
 ``day``: 24 hours by ``spectrod batch``, WAV and FLAC.
 
 A program that fails, or takes over ``--limit`` seconds, is a line of the report; the rest goes on.
@@ -41,6 +42,7 @@ _ERROR_MAX_DB = 1e-5
 _READ_BYTES = 1 << 22
 _HEADER_BYTES = 80
 _FILES_S = 60, 86400
+_FILES_TURNS = 2
 _FORMATS = ("wav", "flac")
 _PEERS = {"pbp", "PyPAM"}
 
@@ -141,21 +143,28 @@ def _workers(folder: Path, args: argparse.Namespace) -> list[Result]:
 
 
 def _files(folder: Path, args: argparse.Namespace) -> list[Result]:
-    results = []
-    for n_seconds in _FILES_S:
-        place = folder / str(n_seconds)
-        sound = place / "sound"
+    hours = args.days * _HOURS_A_DAY
+    sounds = {n_seconds: folder / f"{n_seconds}" / "sound" for n_seconds in _FILES_S}
+    for n_seconds, sound in sounds.items():
         sound.mkdir(parents=True)
-        n_files = int(args.days * 86400) // n_seconds
-        for k in range(n_files):
+        for k in range(args.days * 86400 // n_seconds):
             begin = _FIRST_DAY.astype("M8[s]") + k * n_seconds
             name = str(begin).replace("-", "").replace(":", "").replace("T", "_")
             # Links to one file would stay in the page cache, and a day's file would not.
             _write_silence(sound / f"{name}.wav", n_seconds)
-        hours = args.days * _HOURS_A_DAY
-        result = _batch(place, sound, args, hours)
-        result["cpu_s_per_hour"] = round(result["cpu_s"] / hours, 4)
-        results.append({"program": "batch", "files": n_files, "of_s": n_seconds} | result)
+    # In turns: the first use of memory for the page cache is slow in a virtual machine.
+    found: dict[int, list[Result]] = {n_seconds: [] for n_seconds in _FILES_S}
+    for turn in range(_FILES_TURNS):
+        for n_seconds, sound in sounds.items():
+            place = sound.parent / str(turn)
+            place.mkdir()
+            found[n_seconds].append(_batch(place, sound, args, hours))
+    results = []
+    for n_seconds, turns in found.items():
+        best = min(turns, key=lambda result: result["cpu_s"])
+        best["cpu_s_per_hour"] = round(best["cpu_s"] / hours, 4)
+        n_files = args.days * 86400 // n_seconds
+        results.append({"program": "batch", "files": n_files, "of_s": n_seconds} | best)
     minutes, days = results
     minutes["over_files_of_a_day"] = round(minutes["cpu_s"] / days["cpu_s"], 3)
     return results
