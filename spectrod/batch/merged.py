@@ -5,6 +5,7 @@ from pathlib import Path
 
 from spectrod.batch.job import Job
 from spectrod.batch.pyramids import pyramid_problems, write_pyramids
+from spectrod.batch.results import HISTORY_FOLDER, STORE_FOLDER
 from spectrod.batch.run import UnitStatus
 from spectrod.batch.series import series_of
 from spectrod.batch.staging import merging
@@ -33,6 +34,13 @@ def write_merged(job: Job, statuses: Sequence[UnitStatus]) -> Iterator[Merged]:
     with merging(Path(job.output)):
         for name in job.merged:
             yield _WRITERS[name](job, series)
+
+
+def left_over(job: Job) -> list[Path]:
+    """Return the folders of earlier merges that ``job.merged`` no longer names."""
+    folders = {"zarr": STORE_FOLDER, "pyramid": HISTORY_FOLDER}
+    unnamed = [folder for name, folder in folders.items() if name not in job.merged]
+    return [path for folder in unnamed if (path := Path(job.output) / folder).exists()]
 
 
 def merged_problems(job: Job, statuses: Sequence[UnitStatus]) -> Iterator[str]:

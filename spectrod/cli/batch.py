@@ -193,13 +193,15 @@ def _merge(args: argparse.Namespace, job: Job) -> int:
 
 
 def _write_merged(job: Job, statuses: Sequence[UnitStatus]) -> None:
-    from spectrod.batch.merged import write_merged  # noqa: PLC0415 - optional, and slow
+    from spectrod.batch.merged import left_over, write_merged  # noqa: PLC0415 - optional, and slow
 
     for one in write_merged(job, statuses):
         print(
             f"{printable(one.path)}: units: {one.n_written} written, {one.n_kept} unchanged, "
             f"{one.n_missing} not computed"
         )
+    for path in left_over(job):
+        print(f"{printable(path)}: is of an earlier merge: merged= names it no longer")
 
 
 def _report(_: argparse.Namespace, job: Job) -> int:

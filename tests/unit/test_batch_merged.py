@@ -532,11 +532,15 @@ def test_the_commands_merge_and_verify(copied, tmp_path, archive, capsys):
     (results / "archive.zarr/north/psd/c/1/0/0").unlink()
     assert main(["batch", "verify", str(path)]) == 74
     assert "north/20260502: is not what was computed; merge again" in capsys.readouterr().out
+    path.write_text(path.read_text().replace(', "pyramid"', ""))
+    assert main(["batch", "merge", str(path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        f"{results / 'archive.zarr'}: units: 1 written, 3 unchanged, 0 not computed",
+        f"{results / 'history'}: is of an earlier merge: merged= names it no longer",
+    ]
     path.write_text(path.read_text().replace("engine", 'products = ["levels"]\nengine'))
     assert main(["batch", "merge", str(path)]) == 2
-    assert "merged=['zarr', 'pyramid']: needs 'millidecade' among the products" in (
-        capsys.readouterr().err
-    )
+    assert "merged=['zarr']: needs 'millidecade' among the products" in (capsys.readouterr().err)
     assert len(units) == 4
 
 
