@@ -12,6 +12,7 @@ def fake_device(name, kind, units):
     return SimpleNamespace(
         name=f" {name} ",
         type=kind,
+        version="OpenCL 3.0 Acme",
         driver_version="1.0",
         max_compute_units=units,
         max_work_group_size=256,
