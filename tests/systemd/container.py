@@ -5,6 +5,7 @@ machine runs on a copy of its own.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import platform
@@ -57,12 +58,15 @@ def debian_root():
     suite = platform.freedesktop_os_release()["VERSION_CODENAME"]
     key = hashlib.sha256(" ".join(_PACKAGES).encode()).hexdigest()[:12]
     root = cache_folder() / f"root-{suite}-{key}"
-    if not root.exists():
-        part = Path(tempfile.mkdtemp(prefix="part-", dir=cache_folder()))
-        include = "--include=" + ",".join(_PACKAGES)
-        _checked("debootstrap", "--variant=minbase", include, suite, str(part))
-        part.chmod(0o755)
-        part.rename(root)
+    # Several processes run tests: one makes the root, the others wait for it.
+    with (cache_folder() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not root.exists():
+            part = Path(tempfile.mkdtemp(prefix="part-", dir=cache_folder()))
+            include = "--include=" + ",".join(_PACKAGES)
+            _checked("debootstrap", "--variant=minbase", include, suite, str(part))
+            part.chmod(0o755)
+            part.rename(root)
     return root
 
 
