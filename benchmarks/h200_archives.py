@@ -4,8 +4,8 @@ Run it from a checkout with pyopencl, pyzmq, soundfile and h5netcdf installed:
 ``python benchmarks/h200_archives.py OUT.json``. It writes the report after each run of ``spectrod
 batch run``, so that an interrupted one leaves what it has. Sound is noise with a tone, 16 bit,
 48 kHz, mono, in files of an hour that are links to the same two: the file cache holds it all. The
-files of all runs must be the same for the same engine. ``--quick`` shows on any machine that the
-script works.
+files of all runs must be the same for the same engine. ``--gpus 2`` instead measures one GPU beside
+half of the processors, and two beside all. ``--quick`` shows on any machine that the script works.
 """
 
 import argparse
@@ -34,7 +34,10 @@ FIRST_DAY = np.datetime64("2026-05-01", "D")
 
 @dataclass(frozen=True)
 class Run:
-    """A run: format of the files, units and hours of each, processes, decoders, what computes."""
+    """A run: format of the files, units and hours of each, processes, decoders, what computes.
+
+    With ``gpus``, all GPUs of the best one's name may compute, and ``processors`` do.
+    """
 
     suffix: str
     days: int
@@ -43,6 +46,8 @@ class Run:
     decoders: int = 0
     engine: str = "opencl"
     device: str = ""
+    gpus: int = 0
+    processors: int = 0
 
 
 RUNS = (
@@ -61,6 +66,13 @@ RUNS = (
     Run("wav", 16, 4, jobs=16, device="portable"),
     Run("flac", 16, 4, jobs=16, device="portable"),
 )
+_ONE = {"gpus": 1, "processors": (os.cpu_count() or 2) // 2}
+_TWO = {"gpus": 2, "processors": os.cpu_count() or 2}
+TWO_GPUS = (
+    Run("wav", 4, 1, jobs=4, **_TWO),  # compiles
+    *(Run("wav", 16, jobs=8, **_ONE), Run("wav", 32, jobs=16, **_TWO)) * 3,
+    *(Run("flac", 8, jobs=4, decoders=3, **_ONE), Run("flac", 16, jobs=8, decoders=3, **_TWO)) * 2,
+)
 QUICK = (Run("wav", 2, 4), Run("flac", 1, 4), Run("flac", 1, 4, decoders=2))
 
 
@@ -69,6 +81,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", default="", help="of the runs that name none")
+    parser.add_argument("--gpus", type=int, choices=(1, 2), default=1)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", help="pattern of the runs' names")
     args = parser.parse_args()
@@ -80,7 +93,7 @@ def main() -> None:
         for suffix in ("wav", "flac"):
             _write_sound(folder / suffix, suffix, minutes)
         seen: dict[str, Any] = {}
-        for run in QUICK if args.quick else RUNS:
+        for run in QUICK if args.quick else TWO_GPUS if args.gpus == 2 else RUNS:
             if args.only and not re.search(args.only, str(run)):
                 continue
             result = _measure(folder, run, best, minutes / 60 * run.hours * run.days, seen)
@@ -99,6 +112,8 @@ def _measure(
     environment = dict(os.environ)
     if run.device == "portable":
         environment["POCL_MAX_PTHREAD_COUNT"] = "1"
+    if run.gpus:
+        command = ["taskset", "--cpu-list", f"0-{run.processors - 1}", *command]
     start_s = time.perf_counter()
     with _Usage() as usage:
         flags = ["--jobs", str(run.jobs), "--decoders", str(run.decoders)]
@@ -118,6 +133,7 @@ def _measure(
     _check(["rm", "-r", str(output)])
     return {
         **{key: getattr(run, key) for key in ("suffix", "days", "jobs", "decoders")},
+        **({"gpus": run.gpus, "processors": run.processors} if run.gpus else {}),
         "engine": records[0]["engine"],
         "hours": hours,
         "wall_s": round(wall_s, 2),
@@ -168,7 +184,8 @@ def _check(command: list[str], environment: dict[str, str] | None = None) -> Non
 def _write_job(folder: Path, run: Run, output: Path, best: DeviceInfo) -> Path:
     files = "*" if run.hours == HOURS else f"*_0[0-{run.hours - 1}]*"
     days = [str(folder / run.suffix / _date(day) / files) for day in range(run.days)]
-    device = (run.device or best.number) if run.engine == "opencl" else ""
+    best_name = best.label if run.gpus > 1 else best.number
+    device = (run.device or best_name) if run.engine == "opencl" else ""
     path = folder / "job.toml"
     path.write_text(
         f'[job]\nname = "archive"\noutput = "{output}"\nproducts = ["millidecade"]\n'
@@ -192,7 +209,7 @@ def _write_sound(folder: Path, suffix: str, minutes: int) -> None:
             for _ in range(minutes):
                 noise = np.fft.irfft(shape * np.fft.rfft(rng.standard_normal(n)), n)
                 file.write(tone + rng.uniform(0.02, 0.1) * noise)
-    for day in range(max(run.days for run in RUNS)):
+    for day in range(max(run.days for run in (*RUNS, *TWO_GPUS))):
         (folder / _date(day)).mkdir()
         for hour in range(HOURS):
             source = folder / f"{(day + hour) % 2}.{suffix}"
