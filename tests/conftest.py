@@ -158,6 +158,12 @@ def _logging_as_at_the_start():
     logging.captureWarnings(capture=False)
 
 
+@pytest.fixture(scope="session")
+def working_devices():
+    """Return all OpenCL devices whose compiler works."""
+    return _devices()[0]
+
+
 @pytest.fixture(scope="module")
 def opencl_device(request):
     """Return each working OpenCL device in turn."""

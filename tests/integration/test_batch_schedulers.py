@@ -130,7 +130,7 @@ def test_the_manifest_for_kubernetes(archive):
     mounted = container["volumeMounts"][0]["mountPath"]
     command = [word.replace(mounted, str(archive)) for word in container["command"]]
     for index in range(spec["completions"]):
-        environment = {"PATH": path_with(), "JOB_COMPLETION_INDEX": str(index)}
+        environment = os.environ | {"PATH": path_with(), "JOB_COMPLETION_INDEX": str(index)}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert ("1 done of 1;" in done.stdout) == (index < 4)

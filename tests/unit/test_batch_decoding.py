@@ -322,10 +322,10 @@ def test_the_number_of_decoders_is_bounded(tmp_path, n):
 
 
 @pytest.mark.extended
-def test_each_process_has_a_device(tmp_path):
+def test_each_process_has_a_device(tmp_path, working_devices):
     """Of processes on several devices, each computes on its own; decoders change no bit."""
     flacs(tmp_path, 700)
-    names = [one.number for one in list_devices()]
+    names = [one.number for one in working_devices]
     records = []
     for n in (0, 3):
         job = job_of(tmp_path / str(n), tmp_path / "card", engine="opencl")
