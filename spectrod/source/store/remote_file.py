@@ -75,9 +75,9 @@ class RemoteFile(io.RawIOBase):
 
     def __init__(self, url: str) -> None:
         super().__init__()
+        self._ahead: deque[_Asked] = deque()  # close() needs it, also if the address is refused
         check_url(url)
         self._url, self._store = url, store_of(url)
-        self._ahead: deque[_Asked] = deque()
         self._position = self._begin = 0
         self._n_next = SMALL_BYTES
         self._version: tuple[int, int, str] | None = None
