@@ -166,6 +166,7 @@ def lost(headers):
     return headers[-1].seq - headers[0].seq + 1 - len(headers)
 
 
+@pytest.mark.usefixtures("_socket_filters")
 @pytest.mark.parametrize("with_keys", [False, True], ids=["without keys", "with keys"])
 def test_silent_connections_end_nothing(start, with_keys):
     """Requests, rows, recordings and reloads continue, and new clients can connect afterwards."""

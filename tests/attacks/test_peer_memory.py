@@ -273,6 +273,7 @@ def test_one_that_sends_requests_on_and_on_is_cut_off(daemon):
     assert daemon.wait_for_floods() == 1
 
 
+@pytest.mark.usefixtures("_socket_filters")
 def test_a_bystander_is_not_sent_descriptions_again_and_again(daemon):
     """Repeated subscriptions to an unused topic make the daemon send others no descriptions."""
     with subscribe(daemon.endpoint) as frames:

@@ -110,6 +110,7 @@ def connect(text):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_socket_filters")
 @pytest.mark.parametrize("transport", ["tcp", "ipc"])
 def test_an_endpoint_that_is_closed_to_new_connections_keeps_its_connections(
     publish, tmp_path, transport
