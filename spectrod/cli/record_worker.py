@@ -81,6 +81,7 @@ def work(link: Connection, job: bytes) -> None:
 
     args, record, n_tasks = pickle.loads(job)  # noqa: S301 - by the process that started this one
     engines = KeptEngines(n_tasks)
+    gc.freeze()  # nor is what they leave searched after each task
     gc.set_threshold(_GARBAGE_THRESHOLD)
     gc.enable()
     is_first, folders = True, set[Path]()
@@ -91,7 +92,7 @@ def work(link: Connection, job: bytes) -> None:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
             # The next task uses the memory of cycles, which are few but have large arrays.
             gc.collect()
-            if is_first:  # what the first task has imported is not searched again
+            if is_first:  # nor what the first task has imported
                 gc.freeze()
                 is_first = False
     except (EOFError, OSError, _GivenUpError):
