@@ -234,6 +234,16 @@ class Pipeline:
         self._worker.start()
         self.source.start(self.ring, self._on_change)
 
+    def run(self) -> None:
+        """Start the source, and analyse it to its end in this thread, instead of ``start``.
+
+        It saves the start of a thread, and waiting for it: as long as a short source takes. Raises
+        the SpectrodError of a source that cannot start.
+        """
+        self._state = "running"
+        self.source.start(self.ring, self._on_change)
+        self._worker.run()
+
     def stop(self) -> None:
         """Stop source and analysis; samples already read still go to the sinks. Idempotent."""
         if self._done:

@@ -50,8 +50,11 @@ _COMMANDS = {
 _MODULES = {"bench": "spectrod_bench.command"}
 """Commands whose modules are outside this package."""
 
-_GARBAGE_THRESHOLD = 20_000
-"""New objects before a garbage collection; Python's default is 700."""
+_GARBAGE_THRESHOLD = 200_000
+"""New objects before a garbage collection: more than the 90 000 that the imports of a command and
+an hour's picture make; Python's default is 700."""
+_DAEMON_GARBAGE_THRESHOLD = 20_000
+"""The same of the daemon, which frees for months what it does not use any more."""
 
 _NEGATIVE_VALUE = re.compile(r"-\.?\d")
 _INTERRUPTED = 130
@@ -124,13 +127,14 @@ def command() -> int:
     command. The daemon ends at once, see ``end_process``, and so does a command whose compiler is
     still at work.
     """
-    gc.set_threshold(_GARBAGE_THRESHOLD)
     arguments = sys.argv[1:]
+    is_daemon = _command_in(arguments) == "run"
+    gc.set_threshold(_DAEMON_GARBAGE_THRESHOLD if is_daemon else _GARBAGE_THRESHOLD)
     try:
         code = main(arguments)
         from spectrod.cli.process_end import end_process, is_compiling  # noqa: PLC0415 - at the end
 
-        if _command_in(arguments) == "run" or is_compiling():
+        if is_daemon or is_compiling():
             end_process(code)
         return code
     finally:

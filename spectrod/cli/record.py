@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.picture_options import add_picture, repeat
@@ -16,6 +18,7 @@ from spectrod.source.kinds import forms
 
 if TYPE_CHECKING:
     from spectrod.analysis.engine_pool import KeptEngines
+    from spectrod.config import Config
 
 _ENDPOINTS = ("tcp://", "ipc://")
 _PRELOAD_MIN_BYTES = 12 << 20
@@ -73,15 +76,27 @@ def record(args: argparse.Namespace, kept: "KeptEngines | None" = None) -> int:
         configure_logging(args.log_level)
         return record_rows(args)
     repeat(args)
-    from spectrod import config  # noqa: PLC0415
     from spectrod.analysis.engine import preload_drivers  # noqa: PLC0415
 
-    settings = config.load(args.config, options.flags(args))
+    settings = _settings(args)
     if not _is_small(args.source):
         preload_drivers(settings.engine.engine)
     from spectrod.cli.record_samples import record_samples  # noqa: PLC0415 - beside the drivers
 
     return record_samples(args, settings, kept)
+
+
+def _settings(args: argparse.Namespace) -> "Config":
+    """Return the configuration; of one of many files, that of the first, with its own name.
+
+    No rule of the configuration depends on the name of a file.
+    """
+    first: Config | None = getattr(args, "settings_of_first", None)
+    if first is None or args.like is not None:  # which sets flags
+        from spectrod import config  # noqa: PLC0415
+
+        return config.load(args.config, options.flags(args))
+    return replace(first, source=replace(first.source, uri=args.source))
 
 
 def _is_for_many(args: argparse.Namespace) -> bool:

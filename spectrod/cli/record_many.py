@@ -23,7 +23,7 @@ from spectrod.cli.picture_options import picture_options, repeat
 from spectrod.cli.progress import FileProgress
 from spectrod.cli.record_plan import asked
 from spectrod.cli.record_worker import CRASHED, Record, Task, TaskResult, of_task, work
-from spectrod.config import load
+from spectrod.config import Config, load
 from spectrod.errors import ConfigError, StorageError, UnavailableError
 from spectrod.output_formats import format_of
 from spectrod.service import configure_logging
@@ -88,7 +88,7 @@ def record_many(args: argparse.Namespace, record: Record) -> int:
         If the folder of the outputs does not exist.
     """
     tasks = plan(args)
-    _apply_settings(of_task(args, tasks[0]))
+    args.settings_of_first = _apply_settings(of_task(args, tasks[0]))
     jobs = min(args.jobs or default_jobs(), len(tasks))
     # Each process starts afresh: drivers do not survive a fork.
     context = get_context("spawn")
@@ -196,8 +196,14 @@ def _check_names(tasks: Sequence[Task]) -> None:
             made[path] = task.source
 
 
-def _apply_settings(args: argparse.Namespace) -> None:
-    """Check the flags that do not depend on the source, and set up the log; raises ConfigError."""
+def _apply_settings(args: argparse.Namespace) -> Config:
+    """Check the flags that do not depend on the source, and set up the log; return the settings.
+
+    Raises
+    ------
+    ConfigError
+        If a flag is wrong.
+    """
     found = asked(args)
     data_options(args, found.paths)
     settings = load(args.config, flags(args))
@@ -205,6 +211,7 @@ def _apply_settings(args: argparse.Namespace) -> None:
     if "picture" in found.contents:
         repeat(args)
         picture_options(args)
+    return settings
 
 
 # ---- the processes

@@ -14,7 +14,7 @@ import msgspec
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.engine_pool import KeptEngines
 from spectrod.analysis.live_engine import LiveEngine
-from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
 from spectrod.bands import REASSIGNED
 from spectrod.cli.absence import STILL_ABSENT, Absence
 from spectrod.cli.csv_size import large_csv_hint
@@ -75,6 +75,8 @@ _log = logging.getLogger(__name__)
 _INCOMPLETE = 65
 _NOTES = (frames_leave_out, bands_left_out, bands_blurred)
 _INTERRUPTED = 130
+_SHORT_S = 0.2
+"""Time for which a source is analysed without progress, as long as interrupts may wait [s]."""
 _PAINTED_VALUES = 1 << 22
 """Values of columns and bins that NumPy paints in 40 ms."""
 
@@ -185,7 +187,10 @@ def _record(
             _warn_of_no_date(args, found)
         if args.start is not None and pipeline.source.is_live:
             wait_for_start(args.start, args.source)
-        exit_code = _run_to_the_end(pipeline, outputs, span)
+        if args.pace in (None, "full") and _is_short(pipeline, span):
+            exit_code = _run_here(pipeline)
+        else:
+            exit_code = _run_to_the_end(pipeline, outputs, span)
         _report_left_out(pipeline, outputs, plan)
         files_code = _report_files(pipeline)
         failure = finish_all(outputs.all, interrupts_held)
@@ -217,6 +222,27 @@ def _connect(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
             pipeline.tap(StripSamples(picture), partial(give_up, picture))
     if not outputs.pictures and not outputs.rows:
         pipeline.demand.want(frozenset())
+
+
+def _is_short(pipeline: Pipeline, span: SampleRange) -> bool:
+    """Return whether the analysis takes so short that nobody waits for progress or Ctrl-C."""
+    if not pipeline.source.is_stored or span.n_samples is None:
+        return False
+    return sum(numpy_duration_s(spec, span.n_samples) for spec in pipeline.specs) < _SHORT_S
+
+
+def _run_here(pipeline: Pipeline) -> int:
+    """Analyse a short source in this thread; files are finished after Ctrl-C too."""
+    exit_code = 0
+    _log.info("recording %s", pipeline.source.description)
+    try:
+        # Held: an interrupt in the middle of a block would leave files that are neither.
+        with interrupts_held():
+            pipeline.run()
+    except KeyboardInterrupt:
+        exit_code = _INTERRUPTED
+    pipeline.raise_failure()
+    return exit_code
 
 
 def _run_to_the_end(pipeline: Pipeline, outputs: Outputs, span: SampleRange) -> int:

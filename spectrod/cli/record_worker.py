@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -80,17 +81,18 @@ def work(link: Connection, job: bytes) -> None:
 
     args, record, n_tasks = pickle.loads(job)  # noqa: S301 - by the process that started this one
     engines = KeptEngines(n_tasks)
+    gc.freeze()  # nor is what they leave searched after each task
     gc.set_threshold(_GARBAGE_THRESHOLD)
     gc.enable()
-    is_first = True
+    is_first, folders = True, set[Path]()
     try:
         while True:
             task: Task = link.recv()
-            _send(link, _result(task, args, lambda one: record(one, engines)))
+            _send(link, _result(task, args, lambda one: record(one, engines), folders))
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
             # The next task uses the memory of cycles, which are few but have large arrays.
             gc.collect()
-            if is_first:  # what the first task has imported is not searched again
+            if is_first:  # nor what the first task has imported
                 gc.freeze()
                 is_first = False
     except (EOFError, OSError, _GivenUpError):
@@ -113,10 +115,13 @@ def _give_up(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _result(
-    task: Task, args: argparse.Namespace, record: Callable[[argparse.Namespace], int]
+    task: Task,
+    args: argparse.Namespace,
+    record: Callable[[argparse.Namespace], int],
+    folders: set[Path],
 ) -> TaskResult:
     one = of_task(args, task)
-    with redirect_stderr(io.StringIO()) as log, unpublished() as files:
+    with redirect_stderr(io.StringIO()) as log, unpublished(folders) as files:
         try:
             code, reason = record(one), ""
         except SpectrodError as error:

@@ -60,14 +60,27 @@ class WrittenFile(NamedTuple):
             self.part.unlink()
 
 
-_UNPUBLISHED: ContextVar[list[WrittenFile] | None] = ContextVar("_UNPUBLISHED", default=None)
+class _Unpublished(NamedTuple):
+    """See ``unpublished``."""
+
+    files: list[WrittenFile]
+    folders: set[Path]
+
+
+_UNPUBLISHED: ContextVar[_Unpublished | None] = ContextVar("_UNPUBLISHED", default=None)
 
 
 @contextlib.contextmanager
-def unpublished() -> Iterator[list[WrittenFile]]:
+def unpublished(folders: set[Path] | None = None) -> Iterator[list[WrittenFile]]:
     """Leave it to the caller to publish the files that this thread completes in the block.
 
     So another process can wait for the disk. If the block raises, the files are removed.
+
+    Parameters
+    ----------
+    folders : set of Path, optional
+        Folders in which ``check_writable`` has made files in earlier blocks. It makes none there
+        again, and adds others.
 
     Yields
     ------
@@ -75,7 +88,7 @@ def unpublished() -> Iterator[list[WrittenFile]]:
         The files completed by ``whole_file`` so far.
     """
     files: list[WrittenFile] = []
-    token = _UNPUBLISHED.set(files)
+    token = _UNPUBLISHED.set(_Unpublished(files, set() if folders is None else folders))
     try:
         yield files
     except BaseException:
@@ -125,15 +138,22 @@ def check_writable(path: Path) -> None:
     StorageError
         If it cannot: missing folder, no permission, no space, or a folder or device of that name.
     """
-    probe = _temporary(_target(path))
+    probe, within = _temporary(_target(path)), _UNPUBLISHED.get()
+    folders = set() if within is None else within.folders
     try:
         check_replaceable(path)
-        try:
-            probe.touch(exist_ok=False)
-        finally:
-            probe.unlink(missing_ok=True)
+        if probe.parent not in folders:
+            _make_and_remove(probe)
+            folders.add(probe.parent)
     except OSError as error:
         raise storage_error(path, error) from error
+
+
+def _make_and_remove(probe: Path) -> None:
+    try:
+        probe.touch(exist_ok=False)
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -167,7 +187,7 @@ def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
     part = _temporary(target)
     if replaces is None:
         replaces = is_there(path)
-    file, files = WrittenFile(path, part, target, replaces), _UNPUBLISHED.get()
+    file, within = WrittenFile(path, part, target, replaces), _UNPUBLISHED.get()
     try:
         yield part
     except OSError as error:
@@ -176,10 +196,10 @@ def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
     except BaseException:
         file.discard()
         raise
-    if files is None:
+    if within is None:
         file.publish()
     else:
-        files.append(file)
+        within.files.append(file)
 
 
 def is_there(path: Path) -> bool:

@@ -66,6 +66,30 @@ def attached(pipeline, sink):
     return pipeline
 
 
+def test_a_pipeline_runs_in_a_thread_that_waits_for_it():
+    """What a pipeline of its own thread passes on, one in the caller's thread does, and its end."""
+    samples = RNG.standard_normal((2, 5000))
+    with_thread, without = Collect(), Collect()
+    run(make(samples, sink=with_thread))
+    pipeline = make(samples, sink=without)
+    pipeline.run()
+    pipeline.stop()
+    assert pipeline.finished
+    assert pipeline.stats().state == "finished"
+    assert pipeline.read_samples == 5000
+    rows = [np.concatenate([b.values for b in sink.batches]) for sink in (with_thread, without)]
+    np.testing.assert_array_equal(*rows)
+
+
+def test_a_pipeline_in_the_thread_of_its_caller_keeps_the_failure():
+    """A sink that fails ends the pipeline, and the failure is that of the sink."""
+    pipeline = make(RNG.standard_normal((1, 5000)), sink=Collect(StorageError("full")))
+    pipeline.run()
+    pipeline.stop()
+    with pytest.raises(StorageError, match="full"):
+        pipeline.raise_failure()
+
+
 def run(pipeline):
     pipeline.start()
     try:

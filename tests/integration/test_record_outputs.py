@@ -58,6 +58,23 @@ def names(tmp_path):
     return sorted(path.name for path in tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("short_s", [0.0, 60.0])
+def test_ctrl_c_while_a_file_is_analysed_finishes_its_outputs(short_s, tmp_path, monkeypatch):
+    """An interrupt ends the recording of a file, short or long, with whole files and code 130."""
+    write("x.wav", seconds=1.0)
+    monkeypatch.setattr("spectrod.cli.record_samples._SHORT_S", short_s)
+    submit = PictureSink.submit
+
+    def interrupted(sink, batch):
+        signal.raise_signal(signal.SIGINT)
+        submit(sink, batch)
+
+    monkeypatch.setattr(PictureSink, "submit", interrupted)
+    assert main(["record", "x.wav", "-o", "a.png", *SMALL, *DATA]) == 130
+    assert names(tmp_path) == ["a.png", "x.wav"]
+    assert read_pixel_map("a.png").plots
+
+
 @pytest.mark.parametrize("how", ["flag", "configuration"])
 def test_channels_have_their_names_in_pictures_and_in_data(tmp_path, how):
     """Channel names are those of --channel-names or else of the configuration."""

@@ -164,6 +164,19 @@ def test_a_file_that_is_published_late_replaces_none_that_came_meanwhile(tmp_pat
     assert "x.png: another file has this name; the new one is x_1.png" in caplog.text
 
 
+def test_a_folder_of_many_files_is_tried_once(tmp_path, monkeypatch):
+    """A folder in which a file could be made is not tried again for the next file of a block."""
+    tried, folders = [], set()
+    monkeypatch.setattr(files, "_make_and_remove", tried.append)
+    for name in ("x.png", "y.png"):
+        with unpublished(folders):
+            check_writable(tmp_path / name)
+    with unpublished(folders), pytest.raises(StorageError, match="is a folder"):
+        check_writable(tmp_path)
+    check_writable(tmp_path / "z.png")
+    assert [probe.parent for probe in tried] == [tmp_path, tmp_path]
+
+
 def test_unpublished_files_are_removed_if_their_block_fails(tmp_path):
     """What raises out of the block leaves no complete file that nobody knows of."""
 

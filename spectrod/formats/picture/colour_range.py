@@ -1,5 +1,7 @@
 """Range of levels of a picture's colour map."""
 
+from functools import cached_property
+
 import numpy as np
 
 from spectrod.formats.picture.options import PictureOptions
@@ -72,6 +74,12 @@ class _RankedLevels:
             self._n_silent = int(np.count_nonzero(self._values <= self._silent))
             self.n = int(np.count_nonzero(self._values > self._silent))
 
+    @cached_property
+    def _sample(self) -> Float32Array:
+        """Some of the values, sorted."""
+        sample = self._values[::_SAMPLE_STEP]
+        return np.sort(sample[sample > self._silent])
+
     def _greatest(self, level: float) -> np.float32:
         """Return the greatest value whose level is not above the given one."""
         if self._scale is None:
@@ -97,9 +105,7 @@ class _RankedLevels:
         the multiples; where it misleads, or a multiple is next to the percentile, the values are
         sorted.
         """
-        place = percentile / 100.0 * (self.n - 1)
-        sample = self._values[::_SAMPLE_STEP]
-        sample = np.sort(sample[sample > self._silent])
+        place, sample = percentile / 100.0 * (self.n - 1), self._sample
         if sample.size:
             guess = sample[int(percentile / 100.0 * (sample.size - 1))]
             least = int(np.floor(self._level(guess) / step_db))
