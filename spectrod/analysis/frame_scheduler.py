@@ -389,12 +389,12 @@ class FrameScheduler:
         self.in_flight.append(batch)
         self._launch(batch)
 
-    def finds_finite(self, block: SampleBuffer, n_first: int, n_max: int) -> bool:
-        """Return whether the frames in a block show that all of its samples are finite.
+    def launch_ahead(self, block: SampleBuffer, n_first: int, n_max: int) -> bool:
+        """Launch the frames in a block that may still be refused; return whether it has.
 
-        The rows are kept for ``submit``, until ``forget_ahead``. Nothing else changes, so that the
-        block may still be refused. The frames that start before the block are launched last, since
-        all threads of the device wait for such a short launch.
+        The rows are kept for ``submit``, until ``forget_ahead``; nothing else changes. The frames
+        that start before the block are launched last: they are few, and the other ones keep the
+        device busy meanwhile.
 
         Parameters
         ----------
@@ -406,17 +406,23 @@ class FrameScheduler:
         n_max : int
             Maximum number of frames of a batch of the block.
         """
-        grid, buffer = self._cursor.grid, self._buffer
+        buffer = self._buffer
         n_before = self._cursor.count(buffer.end + n_first)
         first = self._cursor.place(n_before) - buffer.end
-        n_frames = grid.count(block.fill - first)
+        n_frames = self._cursor.grid.count(block.fill - first)
         if not (self._shows_finite and self.is_wanted and 0 < n_frames <= n_max):
             return False
         self._ahead = [self._launched_ahead(block, first, n_frames)]
-        if n_before:
+        if 0 < n_before <= n_max:
             self._ahead.append(self._launched_ahead(buffer, buffer.place(self.next), n_before))
-        return is_finite_around(block.data, first, first + grid.row_span(n_frames)) and are_finite(
-            self._ahead[0].rows.collect()
+        return True
+
+    def shows_finite_ahead(self) -> bool:
+        """Return whether the rows launched ahead show that all samples of the block are finite."""
+        ahead = self._ahead[0]
+        end = ahead.place + self._cursor.grid.row_span(ahead.n_frames)
+        return is_finite_around(ahead.source.data, ahead.place, end) and are_finite(
+            ahead.rows.collect()
         )
 
     def _launched_ahead(self, source: SampleBuffer, place: int, n_frames: int) -> AheadRows:
@@ -424,7 +430,7 @@ class FrameScheduler:
         return AheadRows(source, place, n_frames, rows)
 
     def forget_ahead(self) -> None:
-        """Drop rows that ``finds_finite`` has kept, when they are complete, and their block."""
+        """Drop rows that were launched ahead, when they are complete, and their block."""
         self._ahead = []
 
     def wait_in_flight(self) -> None:

@@ -306,23 +306,29 @@ class FrameStream:
     def _interrupts(self, block: Block) -> bool:
         return block.discontinuity or self.next_index not in (None, block.sample_index)
 
-    def _is_finite(self, block: Block, own: "SampleBuffer | None") -> bool:
-        """Return whether all samples of a block are finite.
+    def _launch_ahead(self, block: Block, own: "SampleBuffer | None") -> list[FrameScheduler]:
+        """Launch the frames of a long block before it is admitted; return the schedulers that did.
 
-        The frames of a long block are computed first, if they show it: to read all samples once
-        more takes half as long as the frames.
+        Samples that its first frames need lie after the buffer's end then, where the next ones go.
         """
         head = None if own is None or self._interrupts(block) else self.reserve(self._n_first)
-        if own is not None and head is not None and head.shape[1] == self._n_first:
-            head[...] = block.samples[:, : self._n_first]
-            try:
-                if any(
-                    scheduler.finds_finite(own, self._n_first, sizes.block)
-                    for scheduler, sizes in zip(self.schedulers, self._sizes, strict=True)
-                ):
-                    return True
-            except DeviceError as error:
-                self._fall_back(error)
+        if own is None or head is None or head.shape[1] < self._n_first:
+            return []
+        head[...] = block.samples[:, : self._n_first]
+        return [
+            scheduler
+            for scheduler, sizes in zip(self.schedulers, self._sizes, strict=True)
+            if scheduler.launch_ahead(own, self._n_first, sizes.block)
+        ]
+
+    def _is_finite(self, block: Block, own: "SampleBuffer | None") -> bool:
+        """Return whether all samples of a block are finite, by its rows or by its samples."""
+        try:
+            launched = self._launch_ahead(block, own)
+            if launched and launched[0].shows_finite_ahead():
+                return True
+        except DeviceError as error:
+            self._fall_back(error)
         return is_finite(block.samples)
 
     def _lost_before(self, block: Block) -> int:
