@@ -9,6 +9,7 @@ import numpy as np
 from spectrod.analysis.calibrated_rows import CalibratedRows
 from spectrod.analysis.cursor import Cursor, Timing
 from spectrod.analysis.engine import Engine, FramePlan, PendingRows
+from spectrod.analysis.finite_rows import are_finite, is_finite_around, shows_finite
 from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
 from spectrod.analysis.percentile_plan import PercentilePlan, make_plan
 from spectrod.analysis.response_plan import ResponsePlan
@@ -81,6 +82,33 @@ def _name_of(spec: SpectrumSpec, engine: Engine) -> str:
     return NumpyEngine.name if is_host_only(spec.bands) else engine.name
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AheadRows:
+    """Rows of frames that are not submitted yet.
+
+    Attributes
+    ----------
+    source : SampleBuffer
+        Buffer with the samples.
+    place, n_frames : int
+        Index of the first frame in its data, and the number of frames.
+    rows : PendingRows
+        The rows.
+    """
+
+    source: SampleBuffer
+    place: int
+    n_frames: int
+    rows: PendingRows
+
+    def are_of(self, batch: Submitted) -> bool:
+        """Return whether a batch has exactly these frames."""
+        return batch.source is self.source and (batch.place, batch.n_frames) == (
+            self.place,
+            self.n_frames,
+        )
+
+
 _NO_ROWS = Computed(np.empty((0, 0, 0), np.float32))
 """Rows of frames that are not launched yet."""
 
@@ -146,6 +174,8 @@ class FrameScheduler:
         self._counts_skipped = self._averages
         self._buffer = buffer
         self._restart = False
+        self._shows_finite = shows_finite(spec) and not self._averages
+        self._ahead: list[AheadRows] = []
         self._plan: FramePlan
         self._engine_name: str
         self._use(engine)
@@ -359,6 +389,50 @@ class FrameScheduler:
         self.in_flight.append(batch)
         self._launch(batch)
 
+    def launch_ahead(self, block: SampleBuffer, n_first: int, n_max: int) -> bool:
+        """Launch the frames in a block that may still be refused; return whether it has.
+
+        The rows are kept for ``submit``, until ``forget_ahead``; nothing else changes. The frames
+        that start before the block are launched last: they are few, and the other ones keep the
+        device busy meanwhile.
+
+        Parameters
+        ----------
+        block : SampleBuffer
+            Samples that directly follow those of the buffer.
+        n_first : int
+            Number of its first samples whose frames are the buffer's; they are there already, after
+            the buffer's end.
+        n_max : int
+            Maximum number of frames of a batch of the block.
+        """
+        buffer = self._buffer
+        n_before = self._cursor.count(buffer.end + n_first)
+        first = self._cursor.place(n_before) - buffer.end
+        n_frames = self._cursor.grid.count(block.fill - first)
+        if not (self._shows_finite and self.is_wanted and 0 < n_frames <= n_max):
+            return False
+        self._ahead = [self._launched_ahead(block, first, n_frames)]
+        if 0 < n_before <= n_max:
+            self._ahead.append(self._launched_ahead(buffer, buffer.place(self.next), n_before))
+        return True
+
+    def shows_finite_ahead(self) -> bool:
+        """Return whether the rows launched ahead show that all samples of the block are finite."""
+        ahead = self._ahead[0]
+        end = ahead.place + self._cursor.grid.row_span(ahead.n_frames)
+        return is_finite_around(ahead.source.data, ahead.place, end) and are_finite(
+            ahead.rows.collect()
+        )
+
+    def _launched_ahead(self, source: SampleBuffer, place: int, n_frames: int) -> AheadRows:
+        rows = self._plan.submit(place, n_frames, source=source)
+        return AheadRows(source, place, n_frames, rows)
+
+    def forget_ahead(self) -> None:
+        """Drop rows that were launched ahead, when they are complete, and their block."""
+        self._ahead = []
+
     def wait_in_flight(self) -> None:
         """Wait for batches launched before the buffer was moved, or from another one.
 
@@ -502,6 +576,7 @@ class FrameScheduler:
         self.in_flight.remove(batch)
 
     def _use(self, engine: Engine) -> None:
+        self._ahead = []
         self._plan = make_plan(engine, self.spec, self._buffer, self._max_frames)
         self._engine_name = _name_of(self.spec, engine)
 
@@ -514,6 +589,10 @@ class FrameScheduler:
         batch.engine = self._engine_name
         if batch.is_cut:
             count.cut(batch.n_frames)
+        for ahead in self._ahead:
+            if ahead.are_of(batch):
+                batch.rows = ahead.rows
+                return
         batch.rows = self._plan.submit(
             batch.place, batch.n_frames, phase=batch.phase, source=batch.source
         )

@@ -11,6 +11,7 @@ from spectrod.analysis.buffer_pool import BufferPool, PooledBuffer
 from spectrod.analysis.calibrated_rows import CalibratedRows
 from spectrod.analysis.engine import Engine, fallback_for
 from spectrod.analysis.engine_pool import ENGINE_POOL
+from spectrod.analysis.finite_rows import are_finite, shows_finite
 from spectrod.analysis.iq import as_channels
 from spectrod.analysis.parallel import copy
 from spectrod.analysis.parameters import require_known, showing
@@ -21,6 +22,7 @@ from spectrod.analysis.samples import (
     as_array,
     as_rows,
     as_samples,
+    is_finite,
     memory_of,
     native_format,
     of_full_scale,
@@ -30,6 +32,7 @@ from spectrod.analysis.stream import FrameStream
 from spectrod.bands import is_host_only
 from spectrod.calibration import CalibrationLike, calibration_of
 from spectrod.errors import DeviceError, InputError
+from spectrod.sample_layout import SampleLayout
 from spectrod.types import Block, SpectrumParameters, SpectrumSpec, taper_for, without_broadband
 from spectrod.units import Float64Array
 from spectrod.windows import WindowLike
@@ -210,10 +213,12 @@ def _compute(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> tuple[ND
     n_rows = -(-spec.n_frames(rows.shape[1]) // spec.averaging_frames)
     values = _results((n_rows, spec.n_signals, spec.n_computed), np.dtype(dtype))
     try:
-        buffer = _buffer_over(engine, rows)
+        buffer = _buffer_over(engine, spec, rows)
         if buffer is None:
             return values, _streamed(engine, spec, rows, values)
         _in_place(engine, spec, buffer, values, spec.n_frames(rows.shape[1]))
+        if _n_tested_by_rows(spec, buffer.layout, rows.shape[1]) and not are_finite(values):
+            require_finite(rows)
         values = CalibratedRows(spec).apply(values)
     except DeviceError as error:
         # A stream falls back by itself: this error is of the launch in place, or has no fallback.
@@ -234,14 +239,25 @@ def _results(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     return _RESULTS.lend(shape, dtype).array()
 
 
-def _buffer_over(engine: Engine, rows: NDArray[Any]) -> SampleBuffer | None:
+def _buffer_over(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> SampleBuffer | None:
+    """Return a buffer over the samples, if a kernel can read them; test those in no frame."""
     found = memory_of(rows)
     if found is None:
         return None
     memory, layout = found
+    buffer = engine.sample_buffer_over(layout, memory)
     if layout.sample_format == "float32":
-        require_finite(rows)
-    return engine.sample_buffer_over(layout, memory)
+        n_tested = 0 if buffer is None else _n_tested_by_rows(spec, layout, rows.shape[1])
+        if not is_finite(rows[:, n_tested:]):
+            require_finite(rows)
+    return buffer
+
+
+def _n_tested_by_rows(spec: SpectrumSpec, layout: SampleLayout, n_samples: int) -> int:
+    """Count the samples, from the first on, that the rows show to be finite or not."""
+    if layout.sample_format != "float32" or not shows_finite(spec):
+        return 0
+    return spec.grid.row_span(spec.n_frames(n_samples))
 
 
 def _in_place(

@@ -120,6 +120,7 @@ class FrameStream:
         self._raises = on_nonfinite == "raise"
         self._layout = SampleLayout(sample_format, self.spec.channels, interleaved)
         self._wait_samples = max_latency_s * self.spec.fs
+        self._n_first = max(map(_n_first, self.specs))
         # Absolute index of a sample minus its position in the buffer.
         self._offset: int | None = None
         self._clock: Block | None = None
@@ -248,9 +249,14 @@ class FrameStream:
         out: list[SpectrumBatch] = []
         if engine := self._next_engine():
             self._move_to(engine, out)
-        if self._admit(block, out):
-            self._clock = block
-            self._append(block.samples, out)
+        own = self._buffer_over(block.samples)
+        try:
+            if self._admit(block, own, out):
+                self._clock = block
+                self._append(block.samples, own, out)
+        finally:
+            for scheduler in self.schedulers:
+                scheduler.forget_ahead()
         self._advance(self._wait_samples, out)
         return out
 
@@ -283,19 +289,47 @@ class FrameStream:
 
     # ---- gaps
 
-    def _admit(self, block: Block, out: list[SpectrumBatch]) -> bool:
+    def _admit(self, block: Block, own: "SampleBuffer | None", out: list[SpectrumBatch]) -> bool:
         """Count the losses of a block; return whether to use its samples."""
         lost_samples = self._lost_before(block)
-        if self._layout.sample_format == "float32" and not is_finite(block.samples):
+        if self._layout.sample_format == "float32" and not self._is_finite(block, own):
             if self._raises:
                 require_finite(block.samples, block.sample_index)
             self._lose(lost_samples + block.n_samples, out)
             self._offset = block.sample_index + block.n_samples - self._buffer.end
             return False
-        if block.discontinuity or self.next_index not in (None, block.sample_index):
+        if self._interrupts(block):
             self._lose(lost_samples, out)
         self._offset = block.sample_index - self._buffer.end
         return True
+
+    def _interrupts(self, block: Block) -> bool:
+        return block.discontinuity or self.next_index not in (None, block.sample_index)
+
+    def _launch_ahead(self, block: Block, own: "SampleBuffer | None") -> list[FrameScheduler]:
+        """Launch the frames of a long block before it is admitted; return the schedulers that did.
+
+        Samples that its first frames need lie after the buffer's end then, where the next ones go.
+        """
+        head = None if own is None or self._interrupts(block) else self.reserve(self._n_first)
+        if own is None or head is None or head.shape[1] < self._n_first:
+            return []
+        head[...] = block.samples[:, : self._n_first]
+        return [
+            scheduler
+            for scheduler, sizes in zip(self.schedulers, self._sizes, strict=True)
+            if scheduler.launch_ahead(own, self._n_first, sizes.block)
+        ]
+
+    def _is_finite(self, block: Block, own: "SampleBuffer | None") -> bool:
+        """Return whether all samples of a block are finite, by its rows or by its samples."""
+        try:
+            launched = self._launch_ahead(block, own)
+            if launched and launched[0].shows_finite_ahead():
+                return True
+        except DeviceError as error:
+            self._fall_back(error)
+        return is_finite(block.samples)
 
     def _lost_before(self, block: Block) -> int:
         """Count the samples missing before a block, at least those that its index skips."""
@@ -338,14 +372,14 @@ class FrameStream:
         room = (half if buffer.fill < half else buffer.capacity) - buffer.fill
         return buffer.data[:, buffer.fill : buffer.fill + min(room, n_max)]
 
-    def _append(self, samples: NDArray[Any], out: list[SpectrumBatch]) -> None:
-        block = self._buffer_over(samples)
+    def _append(
+        self, samples: NDArray[Any], block: "SampleBuffer | None", out: list[SpectrumBatch]
+    ) -> None:
         if block is None:
             self._copy(samples, out)
             return
         # The frames that start before the block end in these samples.
-        n_first = self._n_first
-        self._copy(samples[:, :n_first], out)
+        self._copy(samples[:, : self._n_first], out)
         self._submit_due(0.0, out)
         assert self._offset is not None
         assert self._clock is not None
@@ -353,17 +387,7 @@ class FrameStream:
         if all(scheduler.next >= block.start for scheduler in self.schedulers):
             self._compute_in_place(block, out)
         else:
-            self._copy(samples[:, n_first:], out)
-
-    @property
-    def _n_first(self) -> int:
-        """Number of samples in which all frames end that start before them and may be submitted.
-
-        The newest frame of an average may have to wait for the next one.
-        """
-        return max(
-            spec.win_length + (spec.hop if spec.averaging_frames > 1 else 0) for spec in self.specs
-        )
+            self._copy(samples[:, self._n_first :], out)
 
     def _buffer_over(self, samples: NDArray[Any]) -> "SampleBuffer | None":
         """Return a buffer over a long block's own memory; None if its samples are to be copied."""
@@ -568,6 +592,14 @@ def _check_batching(max_latency_s: Any, batch_frames: Any) -> None:
     whole = isinstance(batch_frames, (int, np.integer))
     if batch_frames is not None and not (whole and batch_frames >= 1):
         raise ConfigError(f"batch_frames={batch_frames!r}: must be at least 1, a whole number")
+
+
+def _n_first(spec: SpectrumSpec) -> int:
+    """Return in how many samples all frames end that start before them and may be submitted.
+
+    The newest frame of an average may have to wait for the next one.
+    """
+    return spec.win_length + (spec.hop if spec.averaging_frames > 1 else -1)
 
 
 def _beyond(spec: SpectrumSpec) -> int:

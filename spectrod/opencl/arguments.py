@@ -20,6 +20,14 @@ class Arguments:
         # For a number, pyopencl's set_arg catches an exception of each type that it could have,
         # which takes 10 us. The method that pyopencl's own invokers call takes 0.1 us.
         self._set_number = getattr(kernel, "_set_arg_buf", kernel.set_arg)
+        self._counts: dict[int, int] = {}
+
+    def set_counts(self, first: int, counts: Iterable[int]) -> None:
+        """Set arguments of 64 bits from an index on, those that differ from the last call's."""
+        for index, count in enumerate(counts, first):
+            if self._counts.get(index) != count:
+                self._set_number(index, np.uint64(count))
+                self._counts[index] = count
 
     def set(self, first: int, values: Iterable[Any]) -> None:
         """Set arguments from an index on.

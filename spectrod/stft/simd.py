@@ -133,7 +133,7 @@ class SimdStftStage:
             chunk,
             *(places or NO_PLACES).arguments,
         )
-        self._arguments.set(11, map(np.uint64, counts))
+        self._arguments.set_counts(11, counts)
         return self._context.launch(self._kernel, (-(-tasks // chunk),), (1,))
 
     def _tasks(self, n_frames: int, average: Average | None) -> int:

@@ -21,3 +21,17 @@ def test_numbers_take_the_fast_method(has_fast):
     others = [(3, buffer), (5, None)]
     assert fast == (numbers if has_fast else [])
     assert slow == (others if has_fast else [*others[:1], numbers[0], others[1], numbers[1]])
+
+
+def test_counts_that_are_the_same_are_not_set_again():
+    """Counts are set as 64 bits where they differ from those that the kernel has."""
+    done = []
+    arguments = Arguments(
+        SimpleNamespace(_set_arg_buf=lambda *given: done.append(given), set_arg=None)
+    )
+    arguments.set_counts(5, [1, 2, 3])
+    assert [(index, int(count)) for index, count in done] == [(5, 1), (6, 2), (7, 3)]
+    assert all(isinstance(count, np.uint64) for _, count in done)
+    done.clear()
+    arguments.set_counts(5, [1, 9, 3])
+    assert done == [(6, 9)]

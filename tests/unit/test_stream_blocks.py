@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from spectrod.analysis import stream
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.errors import DeviceError
+from spectrod.errors import DeviceError, InputError
 from spectrod.types import Block, SpectrumSpec
 
 FS = 1e6
 N = 12_000
+ONE_BATCH = 1 << 20
+"""Size of a batch that holds all frames of a block [bytes]."""
 NOISE = np.random.default_rng(20_261_122).uniform(-1, 1, (2, N)).astype(np.float32)
 
 SPECS = [
@@ -30,9 +32,10 @@ SPECS = [
 class CountingEngine(NumpyEngine):
     """NumPy that counts the blocks it reads in place, and may fail at one submission."""
 
-    batch_bytes = block_batch_bytes = 1 << 14
+    batch_bytes = 1 << 14
 
-    def __init__(self, fails_at=None, error=DeviceError, fallback=None):
+    def __init__(self, fails_at=None, error=DeviceError, fallback=None, block_bytes=1 << 14):
+        self.block_batch_bytes = block_bytes
         self.n_blocks = self.n_submitted = 0
         self.fails_at, self.error, self.fallback = fails_at, error, fallback
 
@@ -101,12 +104,16 @@ def copied(chosen, edges, **settings_):
     chosen=st.lists(st.sampled_from(SPECS), min_size=1, max_size=3, unique=True),
     interleaved=st.booleans(),
     max_latency_s=st.sampled_from([0.0, 0.001, np.inf]),
+    block_bytes=st.sampled_from([1 << 14, ONE_BATCH]),
 )
-def test_long_blocks_give_the_same_rows(cuts, chosen, interleaved, max_latency_s):
+def test_long_blocks_give_the_same_rows(cuts, chosen, interleaved, max_latency_s, block_bytes):
     """Rows of long blocks read in place are those of copies, though the memory changes later."""
     edges = sorted({0, N, *cuts})
     frames = FrameStream(
-        chosen, CountingEngine(), interleaved=interleaved, max_latency_s=max_latency_s
+        chosen,
+        CountingEngine(block_bytes=block_bytes),
+        interleaved=interleaved,
+        max_latency_s=max_latency_s,
     )
     batches = pushed(frames, edges, interleaved=interleaved)
     right = copied(chosen, edges, max_latency_s=max_latency_s)
@@ -133,11 +140,14 @@ def test_long_blocks_are_read_in_place_and_others_copied():
         assert engine.n_blocks == n, (settings_, order)
 
 
-@pytest.mark.parametrize("fails_at", [1, 2, 3, 4, 5])
-def test_a_failure_in_a_long_block(fails_at):
+@pytest.mark.parametrize(
+    ("fails_at", "block_bytes"),
+    [*((at, 1 << 14) for at in range(1, 6)), *((at, ONE_BATCH) for at in range(1, 5))],
+)
+def test_a_failure_in_a_long_block(fails_at, block_bytes):
     """If the engine fails in a long block, its fallback computes every frame once."""
     edges = [0, 500, 6000, N]
-    engine = CountingEngine(fails_at, fallback=NumpyEngine())
+    engine = CountingEngine(fails_at, fallback=NumpyEngine(), block_bytes=block_bytes)
     frames = FrameStream(SPECS[0], engine, max_latency_s=np.inf)
     batches = pushed(frames, edges)
     for actual, expected in zip(
@@ -177,3 +187,46 @@ def test_a_sample_that_is_not_finite_in_a_long_block():
     values, index, _ = rows(frames.push(block(6000, N)), SPECS[0])
     assert index[0] == 6000
     assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize("spec", SPECS[:2])
+def test_frames_that_test_a_block_are_not_computed_again(spec):
+    """Where the rows of a long block show that it is finite, they are those that are returned."""
+    engine = CountingEngine(block_bytes=ONE_BATCH)
+    frames = FrameStream(spec, engine, max_latency_s=np.inf)
+    batches = [frames.push(block(first, last)) for first, last in pairwise([0, 4000, 8000, N])]
+    assert engine.n_submitted == sum(map(len, batches))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", [0, 60, 127, 2000, 4998, 4999])
+@pytest.mark.parametrize("on_nonfinite", ["raise", "gap"])
+def test_a_sample_that_rows_show_not_to_be_finite(bad, where, on_nonfinite):
+    """A block with such a sample anywhere is refused or a gap; nothing else changes."""
+    damaged = NOISE.copy()
+    damaged[1, 3000 + where] = bad
+    frames = FrameStream(SPECS[0], CountingEngine(block_bytes=ONE_BATCH), on_nonfinite)
+    batches = frames.push(block(0, 3000))
+    if on_nonfinite == "raise":
+        message = f"sample {3000 + where} of channel 1 is {bad}: must be finite"
+        with pytest.raises(InputError, match=message):
+            frames.push(block(3000, 8000, samples=damaged))
+        assert (frames.gaps, frames.next_index) == (0, 3000)
+        batches += pushed(frames, [3000, 8000, N])
+        right = copied(SPECS[0], [0, 3000, 8000, N])
+    else:
+        assert frames.push(block(3000, 8000, samples=damaged)) == []
+        assert (frames.gaps, frames.gap_samples, frames.next_index) == (1, 5000, 8000)
+        batches += pushed(frames, [8000, N])
+        right = copied(SPECS[0], [0, 3000]) + copied(SPECS[0], [8000, N])
+    for actual, expected in zip(rows(batches, SPECS[0]), rows(right, SPECS[0]), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_a_long_block_of_huge_samples_is_finite():
+    """Finite samples of infinite power are no error, and their rows the same as those of copies."""
+    huge = NOISE * np.float32(1e30)
+    frames = FrameStream(SPECS[0], CountingEngine(block_bytes=ONE_BATCH))
+    (batch,) = frames.push(block(0, 6000, samples=huge))
+    assert np.isinf(batch.values).all()
