@@ -203,6 +203,16 @@ def test_inputs_without_sound_are_refused(tmp_path):
             plan_job(job_of(tmp_path, tmp_path / name))
 
 
+def test_links_that_lead_to_themselves_are_passed_over(tmp_path):
+    """A link that leads to itself is no sound, and as a sound file it is a finding."""
+    write(tmp_path / "card", sound(20 * FS))
+    (tmp_path / "card" / "loop").symlink_to("loop")
+    (tmp_path / "card" / "20260501_120000.wav").symlink_to("20260501_120000.wav")
+    plan = plan_job(job_of(tmp_path, tmp_path / "card"))
+    assert (len(plan.units), kinds(plan)) == (1, ["unreadable"])
+    assert "Too many levels of symbolic links" in plan.findings[0].text
+
+
 def test_files_of_two_deployments_are_one_finding(tmp_path):
     """Files that two deployments have are in both results, and counted in one line."""
     for k in range(3):
