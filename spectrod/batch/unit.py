@@ -284,7 +284,8 @@ def _publish(
             moves.append((path, target / name))
             outputs.append(_output_file(product, path, relative))
     try:
-        record_path(folder, unit).unlink(missing_ok=True)
+        if before is None or before.is_computed:  # that of a failure counts the attempts
+            record_path(folder, unit).unlink(missing_ok=True)
         for path, final in moves:
             path.replace(final)
         sync(target)

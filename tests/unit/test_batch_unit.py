@@ -148,6 +148,18 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
     assert list(file_problems(job, read_record(Path(job.output), unit))) == []
 
 
+def test_attempts_count_where_files_cannot_have_their_names(tmp_path):
+    """A unit that fails as its files get their names is set aside, too."""
+    write(tmp_path / "card", sound(70 * FS))
+    job, (unit,) = planned(tmp_path, tmp_path / "card", products=("flags",))
+    (Path(job.output) / "north" / "north_20260501_flags.csv").mkdir(parents=True)
+    records = [compute_unit(job, unit) for _ in range(job.attempts)]
+    assert [record.attempts for record in records] == [1, 2, 3]
+    found = status_of(job, unit)
+    assert (found.state, found.exit_code) == ("failed", 74)
+    assert found.reason.endswith("north: Is a directory")
+
+
 class Failing:
     """An executor whose units fail a number of times."""
 
