@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -81,6 +82,25 @@ class UnitSamples:
             except OSError as error:
                 raise InputError(f"{path}: {error.strerror}") from error
             if found != (piece.size, piece.mtime_ns, piece.digest):
+                raise _changed(piece)
+
+    def check_again(self) -> None:
+        """Check that local files have not been written to since ``check``.
+
+        Of files of stores each part is checked as it is read.
+
+        Raises
+        ------
+        InputError
+            If one has changed, or is gone.
+        """
+        local = {one.path: one for one in self._unit.pieces if not is_url(one.path)}
+        for path, piece in local.items():
+            try:
+                found = Path(path).stat()
+            except OSError as error:
+                raise InputError(f"{path}: {error.strerror}") from error
+            if (found.st_size, found.st_mtime_ns) != (piece.size, piece.mtime_ns):
                 raise _changed(piece)
 
     def blocks(self) -> Generator[Block, None, None]:

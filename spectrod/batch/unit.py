@@ -163,6 +163,7 @@ def _compute(
         with closing(samples.blocks()) as blocks:
             for block in blocks:
                 products.take(block)
+        samples.check_again()
         end_s = time.perf_counter()
         made = products.finish()
     except BaseException:

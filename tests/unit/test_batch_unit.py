@@ -130,6 +130,31 @@ def test_torn_and_broken_sound_makes_a_partial_unit(tmp_path):
     assert 80 * FS < record.read_samples < 110 * FS
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()), "has changed since the plan"),
+        (Path.unlink, "No such file or directory"),
+    ],
+)
+def test_a_file_that_changes_while_it_is_read_fails(tmp_path, monkeypatch, change, reason):
+    """What was read may be neither the old sound nor the new one: it is no result."""
+    path = write(tmp_path / "card", sound(70 * FS))
+    job, (unit,) = planned(tmp_path, tmp_path / "card", products=("flags",))
+    take_block = batch_unit.UnitProducts.take
+
+    def take(self, block):
+        if path.exists() and path.stat().st_mtime == MTIME_S:
+            change(path)
+        take_block(self, block)
+
+    monkeypatch.setattr(batch_unit.UnitProducts, "take", take)
+    record = compute_unit(job, unit)
+    assert (record.state, record.exit_code) == ("failed", 2)
+    assert reason in record.reason
+    assert list((Path(job.output) / "north").iterdir()) == []
+
+
 def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
     """A unit that cannot be written fails with its reason; the next attempt is whole."""
     write(tmp_path / "card", sound(70 * FS))
