@@ -90,6 +90,18 @@ def test_gaps_of_a_schedule_are_one_finding(tmp_path):
     assert not plan.is_incomplete
 
 
+def test_a_gap_between_two_files_is_no_schedule(tmp_path):
+    """Years without sound are reported as such, with their time."""
+    write(tmp_path / "card", sound(20 * FS), -86400 * 800)
+    write(tmp_path / "card", sound(20 * FS, 1))
+    plan = plan_job(job_of(tmp_path, tmp_path / "card"))
+    assert kinds(plan) == ["clock", "gap"]
+    assert (
+        plan.findings[1].text
+        == "2024-02-21T23:50:20Z: 6.912e+07 s without sound after 20240221_235000.wav"
+    )
+
+
 def test_schedule_has_the_starts_of_files_also_over_midnight(tmp_path):
     """A file that is cut at midnight counts once in the period of a schedule."""
     for k in range(4):
