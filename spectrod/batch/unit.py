@@ -235,7 +235,7 @@ def _claimed(folder: Path, unit: Unit) -> Iterator[Path]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise BusyError(f"{unit.key}: another process computes it") from error
+            raise BusyError("another process computes it") from error
         try:
             shutil.rmtree(parts, ignore_errors=True)
             parts.mkdir()

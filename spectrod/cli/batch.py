@@ -22,6 +22,7 @@ from spectrod.units import NS_PER_S
 LISTED_MAX = 20
 """Most findings and failed units that are printed without ``--all``."""
 
+_A_UNIT = {"day": "a day", "hour": "an hour"}
 _INCOMPLETE, _INTERRUPTED, _WAITING = 65, 130, 75
 _RECOMPUTED_MAX = 10_000
 _RECENT_NS = 3600 * NS_PER_S
@@ -101,7 +102,7 @@ def _plan(args: argparse.Namespace, job: Job) -> int:
     _print_some(lines, args)
     head = plan.head
     print(
-        f"{printable(path)}: {head.n_units} units of a {head.unit}, {head.n_pieces} pieces, "
+        f"{printable(path)}: {head.n_units} units of {_A_UNIT[head.unit]}, {head.n_pieces} pieces, "
         f"{_hours(head.sound_s)} of sound, about {_hours(head.cost_s)} of processor time"
     )
     return _INCOMPLETE if plan.is_incomplete else 0
