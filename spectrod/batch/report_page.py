@@ -18,6 +18,8 @@ _STRIP_MAX = 4000
 """Most days of a strip; of more the page states the coverage alone."""
 _STRIP_HEIGHT, _LEFT, _BOTTOM = 14, 70, 24
 _TIME_LABELS = 6
+_FAINTEST = 0.25
+"""Opacity of a day with hardly any sound."""
 _MIB = 1 << 20
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -67,18 +69,21 @@ def _deployment(one: DeploymentReport, averages: Sequence[SignalAverage]) -> Ite
         yield "<h3>Findings of the plan</h3><ul>"
         yield from (f"<li>{_text(line)}</li>" for line in one.notes[:LISTED_MAX])
         yield "</ul>"
+        yield from _more(sum(one.findings.values()) - LISTED_MAX, "plan.jsonl")
     yield "</section>"
 
 
 def _facts(one: DeploymentReport) -> Iterator[tuple[str, str]]:
     units = ", ".join(f"{n} {state}" for state, n in sorted(one.n_units.items()))
     found = ", ".join(f"{n} {kind}" for kind, n in sorted(one.findings.items()))
-    yield "units", units
+    yield "units", units or "none"
+    yield "findings of the plan", found or "none"
+    if not one.n_units:
+        return
     yield "time (UTC)", f"{_iso(one.begin_utc_ns)} to {_iso(one.end_utc_ns)}"
     yield "sound", f"{one.computed_s / 3600:.2f} h computed of {one.sound_s / 3600:.2f} h"
     yield "coverage", f"{100 * one.coverage:.1f} % of the time"
     yield "within units", f"{one.gaps} gaps, {one.missing_s:.1f} s missing"
-    yield "findings of the plan", found or "none"
     if one.flagged_minutes or one.clipped_samples:
         flags = ", ".join(f"{name}: {n} min" for name, n in one.flagged_minutes.items())
         clipped = f"{one.clipped_samples} clipped samples"
@@ -99,12 +104,21 @@ def _set_aside(one: DeploymentReport) -> Iterator[str]:
         cells = (unit.unit, unit.state, unit.reason)
         yield "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in cells) + "</tr>"
     yield "</table>"
-    if (n_more := len(one.set_aside) - LISTED_MAX) > 0:
-        yield f"<p>and {n_more} more in report.json</p>"
+    yield from _more(len(one.set_aside) - LISTED_MAX, "report.json")
+
+
+def _more(n_more: int, file_name: str) -> Iterator[str]:
+    if n_more > 0:
+        yield f"<p>and {n_more} more in {file_name}</p>"
 
 
 def _strip(one: DeploymentReport) -> Iterator[str]:
-    """Yield a strip of days: the darker, the more of the day has been computed."""
+    """Yield a strip of days: the darker, the more of the day has been computed.
+
+    A recorder that sleeps most of the time has days that can be told from days without sound.
+    """
+    if not one.days:
+        return
     days = [np.datetime64(day.day, "D").astype(np.int64) for day in one.days]
     n_days = int(days[-1] - days[0]) + 1
     if n_days > _STRIP_MAX:
@@ -120,12 +134,16 @@ def _strip(one: DeploymentReport) -> Iterator[str]:
         x = _LEFT + (number - days[0]) * width
         yield (
             f'<rect x="{x:.2f}" y="0" width="{width:.2f}" height="{_STRIP_HEIGHT}" '
-            f'fill="#14508c" fill-opacity="{day.share:.3f}">'
+            f'fill="#14508c" fill-opacity="{_opacity(day.share):.3f}">'
             f"<title>{day.day}: {100 * day.share:.1f} %</title></rect>"
         )
     y = _STRIP_HEIGHT + 16
     yield f'<text x="{_LEFT}" y="{y}">{first}</text>'
     yield f'<text x="{_LEFT + WIDTH}" y="{y}" text-anchor="end">{last}</text></svg>'
+
+
+def _opacity(share: float) -> float:
+    return _FAINTEST + (1.0 - _FAINTEST) * share if share else 0.0
 
 
 def _picture(average: LongTermAverage, name: str) -> str:
