@@ -17,7 +17,7 @@ from spectrod.chunks import duration_ns
 from spectrod.errors import InputError
 from spectrod.sample_layout import SampleLayout
 from spectrod.source.base import block_length
-from spectrod.source.filesamples import FileSamples
+from spectrod.source.filesamples import UNUSABLE, FileSamples
 from spectrod.source.store.remote_file import small_parts_kept
 from spectrod.source.store.urls import is_url
 from spectrod.types import Block, SampleFormat
@@ -206,8 +206,8 @@ class UnitSamples:
             if not self._skipped(file, piece):
                 return
             yield from file.runs(piece.end, self._n_block)
-            if file.n_not_finite and not self._is_known(piece.path):
-                self.problems.append(f"{piece.path}: some of its samples are not finite")
+            if file.n_unusable and not self._is_known(piece.path):
+                self.problems.append(f"{piece.path}: some of its samples are {UNUSABLE}")
             if file.damage and file.position < piece.end:
                 self.problems.append(f"{piece.path}: {file.damage}: read up to there")
         finally:

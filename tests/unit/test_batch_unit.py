@@ -112,10 +112,11 @@ def test_a_result_stands_until_something_changes(tmp_path, monkeypatch):
 
 
 def test_torn_and_broken_sound_makes_a_partial_unit(tmp_path):
-    """Samples that are not finite, or cannot be decoded, are gaps with a line in the record."""
+    """Samples that no recorder makes, or that cannot be decoded, are gaps with a line."""
     card = tmp_path / "card"
     x = sound(60 * FS)[:, 0] / 2.0**15
     x[30_000:30_010] = np.nan
+    x[40_000] = 1e25
     path = write(card, sound(60 * FS))
     soundfile.write(path, x, FS, subtype="FLOAT")
     flac = write(card, sound(60 * FS), 60, suffix=".flac")
@@ -125,7 +126,7 @@ def test_torn_and_broken_sound_makes_a_partial_unit(tmp_path):
     job, (unit,) = planned(tmp_path, card)
     record = compute_unit(job, unit)
     assert (record.state, record.exit_code) == ("partial", 65)
-    assert record.problems[0] == f"{path}: some of its samples are not finite"
+    assert record.problems[0] == f"{path}: some of its samples are beyond 1e+12, or not finite"
     assert f"{flac}: " in record.problems[1]
     assert 80 * FS < record.read_samples < 110 * FS
 
