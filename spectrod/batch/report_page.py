@@ -7,6 +7,7 @@ from html import escape
 
 import numpy as np
 
+from spectrod.batch.job import UNIT_NS
 from spectrod.batch.ltsa import HEIGHT, WIDTH, LongTermAverage
 from spectrod.batch.report import DeploymentReport, JobReport, SignalAverage
 from spectrod.text import printable
@@ -18,6 +19,10 @@ _STRIP_MAX = 4000
 """Most days of a strip; of more the page states the coverage alone."""
 _STRIP_HEIGHT, _LEFT, _BOTTOM = 14, 70, 24
 _TIME_LABELS = 6
+_STEPS_MIN = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
+"""Times between labels [min]; longer ones are whole days."""
+_DAY_NS = UNIT_NS["day"]
+_HALF_LABEL = 60
 _FAINTEST = 0.25
 """Opacity of a day with hardly any sound."""
 _MIB = 1 << 20
@@ -179,13 +184,24 @@ def _frequency_labels(average: LongTermAverage) -> Iterator[str]:
 
 
 def _time_labels(average: LongTermAverage) -> Iterator[str]:
-    span_ns = average.end_utc_ns - average.begin_utc_ns
-    for number in range(_TIME_LABELS):
-        x = _LEFT + WIDTH * number / (_TIME_LABELS - 1)
-        text = _iso(average.begin_utc_ns + span_ns * number // (_TIME_LABELS - 1))[:16]
-        anchor = "start" if not number else "end" if number == _TIME_LABELS - 1 else "middle"
+    """Yield labels at whole minutes, hours or days of UTC."""
+    begin_ns, end_ns = average.begin_utc_ns, average.end_utc_ns
+    step_ns = _step_ns(end_ns - begin_ns)
+    round_ns = range(-(-begin_ns // step_ns) * step_ns, end_ns + 1, step_ns)
+    for t_ns in round_ns or (begin_ns,):
+        x = _LEFT + WIDTH * (t_ns - begin_ns) / max(1, end_ns - begin_ns)
+        is_end = x > _LEFT + WIDTH - _HALF_LABEL
+        anchor = "end" if is_end else "start" if x < _HALF_LABEL else "middle"
+        text = _iso(t_ns)[: 10 if step_ns % _DAY_NS == 0 else 16]
         yield f'<text x="{x:.1f}" y="{HEIGHT + 18}" text-anchor="{anchor}">{text}</text>'
         yield f'<path d="M{x:.1f} {HEIGHT}v5" stroke="#181a20"/>'
+
+
+def _step_ns(span_ns: int) -> int:
+    """Return the time between labels of a span [ns]: the least step of which there are few."""
+    steps = [minutes * 60 * NS_PER_S for minutes in _STEPS_MIN]
+    days = max(1, -(-span_ns // (_TIME_LABELS * _DAY_NS)))
+    return next((one for one in steps if span_ns <= _TIME_LABELS * one), days * _DAY_NS)
 
 
 def _iso(t_utc_ns: int) -> str:

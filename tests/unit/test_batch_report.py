@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod.batch.ltsa import HEIGHT, pool_days
+from spectrod.batch.ltsa import HEIGHT, LongTermAverage, pool_days
 from spectrod.batch.plan import write_plan
 from spectrod.batch.planner import plan_job
 from spectrod.batch.report import make_report, write_report
-from spectrod.batch.report_page import html_page
+from spectrod.batch.report_page import _picture, html_page
 from spectrod.batch.results import write_record
 from spectrod.batch.run import status_of
 from spectrod.batch.unit import compute_unit
@@ -95,6 +95,25 @@ def test_a_day_with_little_sound_is_seen(computed):
     assert [(float(shade) > 0.2, day) for shade, day in shades] == [
         (True, "2026-05-01"), (False, "2026-05-02"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("span_s", "labels"),
+    [
+        (20, ["2026-05-01 23:55"]),
+        (960, ["2026-05-01 23:55", "2026-05-02 00:00", "2026-05-02 00:05"]),
+        (3 * 86400, ["2026-05-02 00:00", "2026-05-02 12:00", "2026-05-03 00:00"]),
+        (99 * 86400, ["2026-05-14", "2026-05-31", "2026-06-17"]),
+    ],
+)
+def test_times_of_the_picture_are_round(span_s, labels):
+    """Labels are at whole minutes, hours or days, of any length of a deployment."""
+    begin_ns = 1777679700 * S_NS  # 2026-05-01 23:55
+    level = np.zeros((HEIGHT, 2), np.float32)
+    average = LongTermAverage(level, begin_ns, begin_ns + span_s * S_NS, 10.0, 500.0, "dB", ())
+    found = re.findall(r">(2[-0-9: ]+)</text>", _picture(average, "north"))
+    assert found[: len(labels)] == labels
+    assert len(found) <= 7
 
 
 @pytest.mark.parametrize("n_minutes", [3, 2400])
