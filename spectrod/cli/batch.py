@@ -99,6 +99,12 @@ def _plan(args: argparse.Namespace, job: Job) -> int:
     write_plan(path, plan)
     lines = [f"{one.deployment}: {one.kind}: {one.text}" for one in plan.findings]
     lines += [f"{unit.key}: refused: {unit.refused}" for unit in plan.units if unit.refused]
+    with_units = {unit.deployment for unit in plan.units}
+    lines += [
+        f"{one.name}: no units: none of its files has sound that counts, from begin to end"
+        for one in job.deployments
+        if one.name not in with_units
+    ]
     _print_some(lines, args)
     head = plan.head
     print(

@@ -10,6 +10,7 @@ import pytest
 
 from spectrod.batch.plan import read_plan, write_plan
 from spectrod.batch.planner import plan_job
+from spectrod.cli import main
 from spectrod.errors import ConfigError, InputError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
@@ -179,6 +180,19 @@ def test_begin_and_end_bound_the_sound(tmp_path):
     bounds = {"begin_utc_ns": begin_ns + 10**10, "end_utc_ns": begin_ns + 3 * 10**10}
     plan = plan_job(job_of(tmp_path, tmp_path / "card", **bounds))
     assert pieces(plan.units[0]) == [(10 * FS, 30 * FS, 0)]
+
+
+def test_a_deployment_without_units_is_named(tmp_path, capsys):
+    """A wrong year of begin is seen at once, not by what is missing in the end."""
+    write(tmp_path / "card", sound(100 * FS))
+    (tmp_path / "job.toml").write_text(
+        '[job]\nname = "a"\noutput = "results"\n[deployments.north]\ninputs = ["card"]\n'
+        "begin = 2027-05-01T00:00:00Z\n"
+    )
+    assert main(["batch", "plan", str(tmp_path / "job.toml")]) == 0
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("north: no units: none of its files has sound that counts")
+    assert "0 units of a day, 0 pieces" in last
 
 
 def test_a_plan_is_read_back(tmp_path):
