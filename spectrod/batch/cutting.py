@@ -23,6 +23,8 @@ OVERLAP_MAX = 0.1
 wrong, and nobody knows which are right."""
 PERIODS_MAX = 1.5
 """Longest time between starts that belongs to a schedule [periods]."""
+SCHEDULED_MIN = 2
+"""Fewest gaps of a schedule: between two files alone any gap is one period."""
 _UNIT_COST_S = 0.3
 _FILE_COST_S = 5e-4
 _SAMPLE_COSTS_S: dict[ProductName, float] = {
@@ -280,18 +282,22 @@ def _gaps(deployment: Deployment, units: Sequence[Unit]) -> Iterator[InputFindin
     begins_ns = [spans[0].begin_ns]
     begins_ns += [after.begin_ns for before, after in pairs if after.path != before.path]
     period_ns = median([after - before for before, after in pairwise(begins_ns)] or [0])
-    scheduled_s = []
-    for before, after in pairs:
-        gap_s = (after.begin_ns - before.end_ns) / NS_PER_S
-        if gap_s < TOLERANCE_S:
+    gaps = [(before, after) for before, after in pairs if _gap_s(before, after) >= TOLERANCE_S]
+    far_ns = PERIODS_MAX * period_ns
+    scheduled_s = [
+        _gap_s(before, after)
+        for before, after in gaps
+        if after.begin_ns - before.begin_ns <= far_ns
+    ]
+    has_schedule = len(scheduled_s) >= SCHEDULED_MIN
+    for before, after in gaps:
+        if has_schedule and after.begin_ns - before.begin_ns <= far_ns:
             continue
-        if after.begin_ns - before.begin_ns <= PERIODS_MAX * period_ns:
-            scheduled_s.append(gap_s)
-            continue
+        gap_s = _gap_s(before, after)
         when = f"{np.datetime64(before.end_ns // NS_PER_S, 's')}Z"
         text = f"{when}: {gap_s:.6g} s without sound after {Path(before.path).name}"
         yield finding(deployment, "gap", after.path, text, before.end_ns, gap_s)
-    if scheduled_s:
+    if has_schedule:
         text = (
             f"{len(scheduled_s)} gaps of {median(scheduled_s):.6g} s, of a schedule of "
             f"{period_ns / NS_PER_S:.6g} s"
@@ -299,3 +305,7 @@ def _gaps(deployment: Deployment, units: Sequence[Unit]) -> Iterator[InputFindin
         first = spans[0]
         duration_s = sum(scheduled_s)
         yield finding(deployment, "gap", first.path, text, first.begin_ns, duration_s)
+
+
+def _gap_s(before: _PieceSpan, after: _PieceSpan) -> float:
+    return (after.begin_ns - before.end_ns) / NS_PER_S

@@ -133,6 +133,9 @@ class DaskExecutor:
                 dashboard_address=dashboard,
                 resources=self._resources or None,
             )
+        except (OSError, RuntimeError, TimeoutError) as error:
+            text = printable(str(error)) or "they do not answer"
+            raise UnavailableError(f"workers of this machine: cannot be started: {text}") from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         with cluster, self._connected(cluster) as client:

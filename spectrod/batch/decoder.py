@@ -19,6 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from spectrod.errors import InputError
+from spectrod.source.filesamples import are_usable
 from spectrod.source.soundfile import SoundFile
 from spectrod.units import Float32Array
 
@@ -66,7 +67,7 @@ class Decoded(Struct, frozen=True, array_like=True):
     ----------
     is_whole : bool
         Whether all of its samples were decoded from an undamaged file of the stated format, and are
-        finite; where not, nothing of it is used.
+        usable; where not, nothing of it is used.
     processor_s : float
         Processor time that it took [s].
     """
@@ -97,8 +98,8 @@ def decode(chunk: SoundChunk, out: Float32Array) -> bool:
             if n == 0:
                 return False
             n_done += n
-        is_finite = not file.is_float or bool(np.isfinite(out).all())
-        return n_done == len(out) and is_finite and not file.damage
+        is_usable = not file.is_float or bool(are_usable(out).all())
+        return n_done == len(out) and is_usable and not file.damage
     except InputError:
         return False
     finally:

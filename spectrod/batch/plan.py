@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from spectrod.batch.job import UNIT_NS, Job, UnitLength, digest
-from spectrod.errors import ConfigError, StorageError, storage_error
+from spectrod.errors import ConfigError, InputError, StorageError, storage_error
 from spectrod.formats.files import whole_file
 from spectrod.names import NAME_PATTERN
 from spectrod.regular_files import open_regular
@@ -39,8 +39,12 @@ LEFT_OUT_KINDS: frozenset[FindingKind] = frozenset(
 Count = Annotated[int, Meta(ge=0, lt=1 << 62)]
 UTC_NS_MAX = 9_000_000_000 * NS_PER_S
 """Furthest time before or after 1970 [ns]: times of 64 bits end in 2262."""
+FS_MIN, FS_MAX = 1e-3, 1e9
+"""Least and greatest sample rate [Hz]."""
+MTIME_NS_MAX = (1 << 63) - 1
+"""Furthest time of change before or after 1970 [ns]; file systems have further ones."""
 UtcNs = Annotated[int, Meta(ge=-UTC_NS_MAX, le=UTC_NS_MAX)]
-_Fs = Annotated[float, Meta(ge=1e-3, le=1e9)]
+_Fs = Annotated[float, Meta(ge=FS_MIN, le=FS_MAX)]
 _Name = Annotated[str, Meta(pattern=f"^{NAME_PATTERN}$")]
 _UnitName = Annotated[str, Meta(pattern=r"^[0-9]{8}(T[0-9]{2})?\Z")]
 
@@ -69,7 +73,7 @@ class Piece(Struct, frozen=True, tag_field="record", tag="piece", kw_only=True):
 
     path: Annotated[str, Meta(pattern=r"^[^\x00]+\Z")]
     size: Count
-    mtime_ns: Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+    mtime_ns: Annotated[int, Meta(ge=-MTIME_NS_MAX, le=MTIME_NS_MAX)]
     digest: str
     sample_format: SampleFormat | Literal[""]
     first: Count
@@ -238,7 +242,16 @@ def unit_name(begin_utc_ns: int, unit: UnitLength) -> str:
 def make_plan(
     job: Job, software: str, units: Sequence[Unit], findings: Sequence[InputFinding]
 ) -> BatchPlan:
-    """Return the plan of units and findings, with their totals."""
+    """Return the plan of units and findings, with their totals.
+
+    Raises
+    ------
+    InputError
+        If it has more pieces than are read again.
+    """
+    n_pieces = sum(len(unit.pieces) for unit in units)
+    if n_pieces > PIECES_MAX:
+        raise InputError(f"{job.name}: {n_pieces} pieces of files: must be at most {PIECES_MAX}")
     head = PlanHead(
         v=VERSION,
         software=software,
@@ -246,7 +259,7 @@ def make_plan(
         unit=job.unit,
         job_digest=job.plan_digest,
         n_units=len(units),
-        n_pieces=sum(len(unit.pieces) for unit in units),
+        n_pieces=n_pieces,
         n_findings=len(findings),
         sound_s=round(sum(unit.sound_s for unit in units), 3),
         cost_s=round(sum(unit.cost_s for unit in units), 3),

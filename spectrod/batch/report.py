@@ -55,7 +55,7 @@ class DeploymentReport(Struct, frozen=True, kw_only=True):
     name : str
         Of the deployment.
     begin_utc_ns, end_utc_ns : int
-        From the first to behind the last sample of the plan [ns].
+        From the first to behind the last sample of the plan [ns]; 0 without units.
     n_units : dict of int
         Units of each state.
     sound_s, computed_s, missing_s : float
@@ -136,12 +136,10 @@ def make_report(
     reports, averages = [], []
     for one in job.deployments:
         of_it = [status for status in statuses if status.unit.deployment == one.name]
-        if not of_it:
-            continue
         drawn = _averages(job, one.name, of_it)
         averages += drawn
         findings = [found for found in plan.findings if found.deployment == one.name]
-        reports.append(_deployment(job, of_it, findings, drawn))
+        reports.append(_deployment(job, one.name, of_it, findings, drawn))
     report = JobReport(
         job=job.name, software=plan.head.software, unit=job.unit, deployments=tuple(reports)
     )
@@ -159,6 +157,7 @@ def write_report(job: Job, report: JobReport, page: str) -> Path:
 
 def _deployment(
     job: Job,
+    name: str,
     statuses: Sequence[UnitStatus],
     findings: Sequence[InputFinding],
     averages: Sequence[SignalAverage],
@@ -170,7 +169,7 @@ def _deployment(
     flags = _flags(job, records)
     unreadable = [name for one in averages for name in one.average.unreadable]
     return DeploymentReport(
-        name=statuses[0].unit.deployment,
+        name=name,
         begin_utc_ns=begin_ns,
         end_utc_ns=end_ns,
         n_units=dict(Counter(one.state for one in statuses)),
@@ -206,7 +205,9 @@ def _computed(statuses: Sequence[UnitStatus]) -> list[UnitRecord]:
 
 
 def _span(statuses: Sequence[UnitStatus]) -> tuple[int, int]:
-    """Return when the first sample begins and the last one ends, by the plan."""
+    """Return when the first sample begins and the last one ends, by the plan; 0, 0 without."""
+    if not statuses:
+        return 0, 0
     ends = []
     for one in statuses:
         last = one.unit.pieces[-1] if one.unit.pieces else None

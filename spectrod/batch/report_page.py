@@ -7,6 +7,7 @@ from html import escape
 
 import numpy as np
 
+from spectrod.batch.job import UNIT_NS
 from spectrod.batch.ltsa import HEIGHT, WIDTH, LongTermAverage
 from spectrod.batch.report import DeploymentReport, JobReport, SignalAverage
 from spectrod.text import printable
@@ -18,6 +19,12 @@ _STRIP_MAX = 4000
 """Most days of a strip; of more the page states the coverage alone."""
 _STRIP_HEIGHT, _LEFT, _BOTTOM = 14, 70, 24
 _TIME_LABELS = 6
+_STEPS_MIN = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
+"""Times between labels [min]; longer ones are whole days."""
+_DAY_NS = UNIT_NS["day"]
+_HALF_LABEL = 60
+_FAINTEST = 0.25
+"""Opacity of a day with hardly any sound."""
 _MIB = 1 << 20
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -67,18 +74,21 @@ def _deployment(one: DeploymentReport, averages: Sequence[SignalAverage]) -> Ite
         yield "<h3>Findings of the plan</h3><ul>"
         yield from (f"<li>{_text(line)}</li>" for line in one.notes[:LISTED_MAX])
         yield "</ul>"
+        yield from _more(sum(one.findings.values()) - LISTED_MAX, "plan.jsonl")
     yield "</section>"
 
 
 def _facts(one: DeploymentReport) -> Iterator[tuple[str, str]]:
     units = ", ".join(f"{n} {state}" for state, n in sorted(one.n_units.items()))
     found = ", ".join(f"{n} {kind}" for kind, n in sorted(one.findings.items()))
-    yield "units", units
+    yield "units", units or "none"
+    yield "findings of the plan", found or "none"
+    if not one.n_units:
+        return
     yield "time (UTC)", f"{_iso(one.begin_utc_ns)} to {_iso(one.end_utc_ns)}"
     yield "sound", f"{one.computed_s / 3600:.2f} h computed of {one.sound_s / 3600:.2f} h"
     yield "coverage", f"{100 * one.coverage:.1f} % of the time"
     yield "within units", f"{one.gaps} gaps, {one.missing_s:.1f} s missing"
-    yield "findings of the plan", found or "none"
     if one.flagged_minutes or one.clipped_samples:
         flags = ", ".join(f"{name}: {n} min" for name, n in one.flagged_minutes.items())
         clipped = f"{one.clipped_samples} clipped samples"
@@ -99,12 +109,21 @@ def _set_aside(one: DeploymentReport) -> Iterator[str]:
         cells = (unit.unit, unit.state, unit.reason)
         yield "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in cells) + "</tr>"
     yield "</table>"
-    if (n_more := len(one.set_aside) - LISTED_MAX) > 0:
-        yield f"<p>and {n_more} more in report.json</p>"
+    yield from _more(len(one.set_aside) - LISTED_MAX, "report.json")
+
+
+def _more(n_more: int, file_name: str) -> Iterator[str]:
+    if n_more > 0:
+        yield f"<p>and {n_more} more in {file_name}</p>"
 
 
 def _strip(one: DeploymentReport) -> Iterator[str]:
-    """Yield a strip of days: the darker, the more of the day has been computed."""
+    """Yield a strip of days: the darker, the more of the day has been computed.
+
+    A recorder that sleeps most of the time has days that can be told from days without sound.
+    """
+    if not one.days:
+        return
     days = [np.datetime64(day.day, "D").astype(np.int64) for day in one.days]
     n_days = int(days[-1] - days[0]) + 1
     if n_days > _STRIP_MAX:
@@ -120,12 +139,16 @@ def _strip(one: DeploymentReport) -> Iterator[str]:
         x = _LEFT + (number - days[0]) * width
         yield (
             f'<rect x="{x:.2f}" y="0" width="{width:.2f}" height="{_STRIP_HEIGHT}" '
-            f'fill="#14508c" fill-opacity="{day.share:.3f}">'
+            f'fill="#14508c" fill-opacity="{_opacity(day.share):.3f}">'
             f"<title>{day.day}: {100 * day.share:.1f} %</title></rect>"
         )
     y = _STRIP_HEIGHT + 16
     yield f'<text x="{_LEFT}" y="{y}">{first}</text>'
     yield f'<text x="{_LEFT + WIDTH}" y="{y}" text-anchor="end">{last}</text></svg>'
+
+
+def _opacity(share: float) -> float:
+    return _FAINTEST + (1.0 - _FAINTEST) * share if share else 0.0
 
 
 def _picture(average: LongTermAverage, name: str) -> str:
@@ -161,13 +184,24 @@ def _frequency_labels(average: LongTermAverage) -> Iterator[str]:
 
 
 def _time_labels(average: LongTermAverage) -> Iterator[str]:
-    span_ns = average.end_utc_ns - average.begin_utc_ns
-    for number in range(_TIME_LABELS):
-        x = _LEFT + WIDTH * number / (_TIME_LABELS - 1)
-        text = _iso(average.begin_utc_ns + span_ns * number // (_TIME_LABELS - 1))[:16]
-        anchor = "start" if not number else "end" if number == _TIME_LABELS - 1 else "middle"
+    """Yield labels at whole minutes, hours or days of UTC."""
+    begin_ns, end_ns = average.begin_utc_ns, average.end_utc_ns
+    step_ns = _step_ns(end_ns - begin_ns)
+    round_ns = range(-(-begin_ns // step_ns) * step_ns, end_ns + 1, step_ns)
+    for t_ns in round_ns or (begin_ns,):
+        x = _LEFT + WIDTH * (t_ns - begin_ns) / max(1, end_ns - begin_ns)
+        is_end = x > _LEFT + WIDTH - _HALF_LABEL
+        anchor = "end" if is_end else "start" if x < _HALF_LABEL else "middle"
+        text = _iso(t_ns)[: 10 if step_ns % _DAY_NS == 0 else 16]
         yield f'<text x="{x:.1f}" y="{HEIGHT + 18}" text-anchor="{anchor}">{text}</text>'
         yield f'<path d="M{x:.1f} {HEIGHT}v5" stroke="#181a20"/>'
+
+
+def _step_ns(span_ns: int) -> int:
+    """Return the time between labels of a span [ns]: the least step of which there are few."""
+    steps = [minutes * 60 * NS_PER_S for minutes in _STEPS_MIN]
+    days = max(1, -(-span_ns // (_TIME_LABELS * _DAY_NS)))
+    return next((one for one in steps if span_ns <= _TIME_LABELS * one), days * _DAY_NS)
 
 
 def _iso(t_utc_ns: int) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from spectrod.batch.plan import Count, Unit, UtcNs
+from spectrod.batch.plan import FS_MAX, FS_MIN, Count, Unit, UtcNs
 from spectrod.errors import StorageError, storage_error
 from spectrod.formats.files import write_whole
 from spectrod.regular_files import open_regular
@@ -123,7 +123,7 @@ class UnitRecord(Struct, frozen=True, kw_only=True):
     digest: str
     state: UnitState
     begin_utc_ns: UtcNs
-    fs: Annotated[float, Meta(ge=1e-3, le=1e9)]
+    fs: Annotated[float, Meta(ge=FS_MIN, le=FS_MAX)]
     exit_code: Annotated[int, Meta(ge=0, le=255)] = 0
     reason: str = ""
     attempts: Count = 0

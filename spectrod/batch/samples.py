@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from spectrod.chunks import duration_ns
 from spectrod.errors import InputError
 from spectrod.sample_layout import SampleLayout
 from spectrod.source.base import block_length
-from spectrod.source.filesamples import FileSamples
+from spectrod.source.filesamples import UNUSABLE, FileSamples
 from spectrod.source.store.remote_file import small_parts_kept
 from spectrod.source.store.urls import is_url
 from spectrod.types import Block, SampleFormat
@@ -81,6 +82,25 @@ class UnitSamples:
             except OSError as error:
                 raise InputError(f"{path}: {error.strerror}") from error
             if found != (piece.size, piece.mtime_ns, piece.digest):
+                raise _changed(piece)
+
+    def check_again(self) -> None:
+        """Check that local files have not been written to since ``check``.
+
+        Of files of stores each part is checked as it is read.
+
+        Raises
+        ------
+        InputError
+            If one has changed, or is gone.
+        """
+        local = {one.path: one for one in self._unit.pieces if not is_url(one.path)}
+        for path, piece in local.items():
+            try:
+                found = Path(path).stat()
+            except OSError as error:
+                raise InputError(f"{path}: {error.strerror}") from error
+            if (found.st_size, found.st_mtime_ns) != (piece.size, piece.mtime_ns):
                 raise _changed(piece)
 
     def blocks(self) -> Generator[Block, None, None]:
@@ -186,8 +206,8 @@ class UnitSamples:
             if not self._skipped(file, piece):
                 return
             yield from file.runs(piece.end, self._n_block)
-            if file.n_not_finite and not self._is_known(piece.path):
-                self.problems.append(f"{piece.path}: some of its samples are not finite")
+            if file.n_unusable and not self._is_known(piece.path):
+                self.problems.append(f"{piece.path}: some of its samples are {UNUSABLE}")
             if file.damage and file.position < piece.end:
                 self.problems.append(f"{piece.path}: {file.damage}: read up to there")
         finally:

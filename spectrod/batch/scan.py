@@ -14,9 +14,17 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from spectrod.batch.fingerprint import Fingerprint, fingerprint
-from spectrod.batch.job import Deployment
-from spectrod.batch.plan import UTC_NS_MAX, FindingKind, InputFinding
+from spectrod.batch.job import UNIT_NS, Deployment
+from spectrod.batch.plan import (
+    FS_MAX,
+    FS_MIN,
+    MTIME_NS_MAX,
+    UTC_NS_MAX,
+    FindingKind,
+    InputFinding,
+)
 from spectrod.errors import InputError
+from spectrod.source.base import YEAR_S
 from spectrod.source.filesamples import plain_format_of
 from spectrod.source.listing import FILES_MAX, SUFFIXES, list_sound_files
 from spectrod.source.recorded_at import RecordedAt, recorded_at, recorded_at_name
@@ -31,6 +39,10 @@ from spectrod.units import NS_PER_S
 THREADS = 8
 """Files whose headers are read at a time."""
 _AT_A_TIME = 1024
+YEARS_MAX = 1
+"""Longest file: a header that states more is wrong."""
+_BEGIN_NS_MIN = UNIT_NS["day"] - UTC_NS_MAX
+"""Earliest begin of a file [ns]: its day begins within the times of a plan."""
 
 _PATTERN = re.compile(r"[*?\[]")
 _OF_NAME = "its name"
@@ -188,7 +200,7 @@ def _described(deployment: Deployment, path: str) -> tuple[ScannedFile | None, l
     if file is None:
         text = f"{path}: its {_places(deployment)} states no start time"
         return None, [finding(deployment, "undated", path, text)]
-    if abs(file.recorded.utc_ns) >= UTC_NS_MAX:
+    if not _BEGIN_NS_MIN <= file.recorded.utc_ns <= file.end_utc_ns <= UTC_NS_MAX:
         text = f"{path}: its start time, with clock_offset_s, must be from 1685 to 2255"
         return None, [finding(deployment, "undated", path, text)]
     if not file.damage:
@@ -207,6 +219,23 @@ def _check_utf8(path: str) -> None:
         raise InputError(f"{path}: its path is not UTF-8: rename it") from error
 
 
+def _check_bounds(path: str, file: SoundFile, print_: Fingerprint) -> None:
+    """Check that a plan can have a file, whose header anybody may have written.
+
+    Raises
+    ------
+    InputError
+        If its rate, its length or its time of change is beyond those of a plan.
+    """
+    if not FS_MIN <= file.fs <= FS_MAX:
+        raise InputError(f"{path}: its rate of {file.fs:g} Hz must be {FS_MIN:g} to {FS_MAX:g} Hz")
+    years = file.n_samples / file.fs / YEAR_S
+    if years > YEARS_MAX:
+        raise InputError(f"{path}: lasts {years:.3g} years: must be at most {YEARS_MAX}")
+    if abs(print_.mtime_ns) > MTIME_NS_MAX:
+        raise InputError(f"{path}: its time of change is beyond 1677 to 2262: touch it")
+
+
 def _places(deployment: Deployment) -> str:
     return "header or name" if deployment.time == "auto" else deployment.time
 
@@ -223,9 +252,11 @@ def _read_parts(deployment: Deployment, path: str) -> ScannedFile | None:
         recorded = _recorded_at(deployment, path, file)
         if recorded is None:
             return None
+        print_ = fingerprint(path)
+        _check_bounds(path, file, print_)
         return ScannedFile(
             path,
-            fingerprint(path),
+            print_,
             file.fs,
             file.channels,
             file.n_samples,

@@ -149,7 +149,8 @@ class Series:
 def series_of(job: Job, statuses: Sequence[UnitStatus]) -> Iterator[Series]:
     """Yield the series of a job in the order of deployments, rates and channels.
 
-    Units that no setting fits are in none, as none of them can be computed.
+    Units that no setting fits, or that no daily files can describe, are in none, as none of them
+    can be computed.
 
     Raises
     ------
@@ -179,10 +180,12 @@ def _series(job: Job, statuses: Sequence[UnitStatus], label: str) -> Series | No
     try:
         settings = settings_of(job, statuses[0].unit)
         names = file_names(Path(settings.deployment.name), settings.signals)
+        ordered = sorted(statuses, key=lambda one: one.unit.begin_utc_ns)
+        series = Series(job, settings, tuple(_unit(one, names) for one in ordered), label)
+        series.describe_bands()
     except ConfigError:
         return None
-    ordered = sorted(statuses, key=lambda one: one.unit.begin_utc_ns)
-    return Series(job, settings, tuple(_unit(one, names) for one in ordered), label)
+    return series
 
 
 def _unit(status: UnitStatus, names: Sequence[str]) -> SeriesUnit:

@@ -163,6 +163,7 @@ def _compute(
         with closing(samples.blocks()) as blocks:
             for block in blocks:
                 products.take(block)
+        samples.check_again()
         end_s = time.perf_counter()
         made = products.finish()
     except BaseException:
@@ -234,7 +235,7 @@ def _claimed(folder: Path, unit: Unit) -> Iterator[Path]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise BusyError(f"{unit.key}: another process computes it") from error
+            raise BusyError("another process computes it") from error
         try:
             shutil.rmtree(parts, ignore_errors=True)
             parts.mkdir()
@@ -284,7 +285,8 @@ def _publish(
             moves.append((path, target / name))
             outputs.append(_output_file(product, path, relative))
     try:
-        record_path(folder, unit).unlink(missing_ok=True)
+        if before is None or before.is_computed:  # that of a failure counts the attempts
+            record_path(folder, unit).unlink(missing_ok=True)
         for path, final in moves:
             path.replace(final)
         sync(target)

@@ -22,6 +22,7 @@ from spectrod.units import NS_PER_S
 LISTED_MAX = 20
 """Most findings and failed units that are printed without ``--all``."""
 
+_A_UNIT = {"day": "a day", "hour": "an hour"}
 _INCOMPLETE, _INTERRUPTED, _WAITING = 65, 130, 75
 _RECOMPUTED_MAX = 10_000
 _RECENT_NS = 3600 * NS_PER_S
@@ -98,10 +99,16 @@ def _plan(args: argparse.Namespace, job: Job) -> int:
     write_plan(path, plan)
     lines = [f"{one.deployment}: {one.kind}: {one.text}" for one in plan.findings]
     lines += [f"{unit.key}: refused: {unit.refused}" for unit in plan.units if unit.refused]
+    with_units = {unit.deployment for unit in plan.units}
+    lines += [
+        f"{one.name}: no units: none of its files has sound that counts, from begin to end"
+        for one in job.deployments
+        if one.name not in with_units
+    ]
     _print_some(lines, args)
     head = plan.head
     print(
-        f"{printable(path)}: {head.n_units} units of a {head.unit}, {head.n_pieces} pieces, "
+        f"{printable(path)}: {head.n_units} units of {_A_UNIT[head.unit]}, {head.n_pieces} pieces, "
         f"{_hours(head.sound_s)} of sound, about {_hours(head.cost_s)} of processor time"
     )
     return _INCOMPLETE if plan.is_incomplete else 0

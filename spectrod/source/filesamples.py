@@ -13,9 +13,15 @@ from spectrod.source.wavfile import PlainFile, plain_format, plain_layout
 from spectrod.types import SampleFormat
 from spectrod.units import Float32Array
 
+SAMPLE_MAX = 1e12
+"""Largest sample that is used [FS]: the power of a frame of greater ones is beyond float32, and no
+recorder makes them, but flipped bits do."""
+UNUSABLE = f"beyond {SAMPLE_MAX:g}, or not finite"
+"""What is wrong with the samples that are left out."""
+
 
 class FileSamples:
-    """Reads the samples of a sound file, and leaves out those that are infinite or NaN.
+    """Reads the samples of a sound file; leaves out infinity, NaN, and those beyond a limit.
 
     Parameters
     ----------
@@ -35,7 +41,7 @@ class FileSamples:
         Samples per channel.
     position : int
         Index after the last sample read.
-    n_not_finite : int
+    n_unusable : int
         Samples left out so far.
 
     Raises
@@ -48,7 +54,7 @@ class FileSamples:
         self._path = path
         self._decoded: SoundFile | None = None
         self._plain: PlainFile | None = None
-        self._may_be_infinite = sample_format == "float32"
+        self._is_float = sample_format == "float32"
         if sample_format:
             layout = plain_layout(path)
             if layout is None or plain_format(layout) != sample_format:
@@ -57,9 +63,9 @@ class FileSamples:
             self.fs, self.channels, self.n_samples = layout.fs, layout.channels, layout.n_samples
         else:
             self._decoded = file = SoundFile(path)
-            self._may_be_infinite = file.is_float
+            self._is_float = file.is_float
             self.fs, self.channels, self.n_samples = file.fs, file.channels, file.n_samples
-        self.position = self.n_not_finite = 0
+        self.position = self.n_unusable = 0
 
     @property
     def damage(self) -> str:
@@ -100,7 +106,7 @@ class FileSamples:
                 return
             first = self.position
             self.position += samples.shape[1]
-            for run in self._finite_runs(samples):
+            for run in self._usable_runs(samples):
                 yield first + run.start, samples[:, run]
 
     def _read(self, n: int) -> NDArray[Any]:
@@ -111,11 +117,11 @@ class FileSamples:
         memory = np.empty((n, self.channels), np.float32)
         return memory[: self._decoded.read(memory)].T
 
-    def _finite_runs(self, samples: NDArray[Any]) -> list[slice]:
-        if not self._may_be_infinite or np.isfinite(samples).all():
+    def _usable_runs(self, samples: NDArray[Any]) -> list[slice]:
+        if not self._is_float or are_usable(samples).all():
             return [slice(0, samples.shape[1])]
-        runs = finite_runs(samples.T)
-        self.n_not_finite += samples.shape[1] - sum(run.stop - run.start for run in runs)
+        runs = usable_runs(samples.T)
+        self.n_unusable += samples.shape[1] - sum(run.stop - run.start for run in runs)
         return runs
 
     def close(self) -> None:
@@ -155,8 +161,14 @@ def plain_format_of(path: str, file: SoundFile) -> SampleFormat | Literal[""]:
     return plain_format(layout) if found == (file.n_samples, file.channels, file.fs) else ""
 
 
-def finite_runs(samples: Float32Array) -> list[slice]:
-    """Find the runs of (n, channels) samples that are neither infinite nor NaN in any channel."""
-    is_finite = np.isfinite(samples).all(axis=1)
-    edges = np.flatnonzero(np.diff(is_finite, prepend=False, append=False)).tolist()
+def are_usable(samples: Float32Array) -> NDArray[np.bool_]:
+    """Return which samples are numbers of at most ``SAMPLE_MAX``."""
+    with np.errstate(invalid="ignore"):  # of NaN
+        return np.abs(samples) <= SAMPLE_MAX
+
+
+def usable_runs(samples: Float32Array) -> list[slice]:
+    """Find the runs of (n, channels) samples that are usable in all channels."""
+    is_usable = are_usable(samples).all(axis=1)
+    edges = np.flatnonzero(np.diff(is_usable, prepend=False, append=False)).tolist()
     return [slice(begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True)]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spectrod.config import Pace
 from spectrod.errors import InputError
 from spectrod.source.base import SPAN_MAX_S, YEAR_S, Discontinuity, PulledSource
-from spectrod.source.filesamples import FileSamples, plain_format_of
+from spectrod.source.filesamples import UNUSABLE, FileSamples, plain_format_of
 from spectrod.source.left_out import LeftOut
 from spectrod.source.listing import list_sound_files
 from spectrod.source.naming import topic_name
@@ -139,8 +139,8 @@ class FolderSource(PulledSource):
             self.left_out.add(member.path, str(error))
             return
         self._note_damage(member.path, file)
-        if file.n_not_finite:
-            problem = f"{member.path}: {file.n_not_finite} of its samples are not finite"
+        if file.n_unusable:
+            problem = f"{member.path}: {file.n_unusable} of its samples are {UNUSABLE}"
             self.left_out.add(member.path, problem, "these are left out")
 
     def _note_damage(self, path: Path, file: SoundFile | FileSamples) -> None:

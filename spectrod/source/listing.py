@@ -101,8 +101,16 @@ def _search(folder: Path, found: Listing, *, recursive: bool) -> list[Path]:
                     break
             elif is_sound and len(found.files) <= FILES_MAX:
                 found.files.append(path)
-            elif recursive and entry.is_symlink() and entry.is_dir():
+            elif recursive and _is_link_to_folder(entry):
                 _log.warning("%s: a link to a folder: it is not followed", printable(path))
             elif not is_sound and entry.is_dir(follow_symlinks=False):
                 found.n_folders += 1
     return inner
+
+
+def _is_link_to_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a link to a folder; one that leads to itself is none."""
+    try:
+        return entry.is_symlink() and entry.is_dir()
+    except OSError:
+        return False

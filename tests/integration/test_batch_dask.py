@@ -119,6 +119,18 @@ def test_its_own_cluster_ends_with_it(archive):
     assert {record.state for record in records} == {"done"}
 
 
+def test_a_cluster_that_cannot_be_started_is_named(archive, monkeypatch):
+    """A worker that is killed as it starts, as by a lack of memory, is no bug of the program."""
+
+    def start(**_):
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr(distributed, "LocalCluster", start)
+    rule = r"^workers of this machine: cannot be started: Nanny failed to start\.$"
+    with pytest.raises(UnavailableError, match=rule):
+        next(DaskExecutor(n_workers=1).run(archive.job, archive.units))
+
+
 def test_workers_must_have_one_thread(archive):
     """An engine serves one thread."""
     two = distributed.LocalCluster(1, threads_per_worker=2, processes=False, dashboard_address=None)

@@ -126,11 +126,11 @@ def test_samples_that_are_not_finite_are_gaps(tmp_path, make_decoders):
     """Floats beside files of another format are decoded; NaN is where it was."""
     flacs(tmp_path, 30)
     x = sound(30 * FS)[:, 0] / 2.0**15
-    x[[7, 7000, 12_345]] = np.nan
+    x[[7, 7000, 12_345]] = np.nan, 1e25, np.inf
     soundfile.write(write(tmp_path / "card", sound(FS), 40), x, FS, subtype="FLOAT")
     _, (unit,) = units_of(tmp_path)
     found = blocks(unit, (), make_decoders(2))
-    assert found[1][0].endswith("some of its samples are not finite")
+    assert found[1][0].endswith("some of its samples are beyond 1e+12, or not finite")
     assert_same(found, blocks(unit))
 
 

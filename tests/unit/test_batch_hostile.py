@@ -10,16 +10,18 @@ import pytest
 
 from spectrod.batch.fingerprint import fingerprint
 from spectrod.batch.job_file import read_job
-from spectrod.batch.plan import Piece, Unit, make_plan, read_plan, write_plan
+from spectrod.batch.plan import UTC_NS_MAX, Piece, Unit, make_plan, read_plan, write_plan
+from spectrod.batch.planner import plan_job
 from spectrod.batch.results import OutputFile, UnitRecord, read_record, record_path, write_record
 from spectrod.batch.scan import scan
 from spectrod.batch.unit import file_digest
-from spectrod.errors import SettingsError, StorageError
+from spectrod.errors import InputError, SettingsError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 
 from small_archives import FS, job_of, sound, write
 
+HOUR_NS = 3600 * 10**9
 UNIT = Unit(
     deployment="north", name="19700101", begin_utc_ns=0, start_utc_ns=0, fs=FS, channels=1,
     n_samples=FS, cost_s=1.0,
@@ -100,6 +102,68 @@ def test_names_that_are_not_utf_8_and_impossible_times_are_findings(tmp_path):
     files, findings = scan(job_of(tmp_path, card, clock_offset_s=1e10).deployments[0])
     assert files == []
     assert "must be from 1685 to 2255" in " ".join(one.text for one in findings)
+
+
+def rated(path, fs):
+    """Write another sample rate into the header of a WAV file."""
+    content = bytearray(path.read_bytes())
+    content[24:28] = fs.to_bytes(4, "little")
+    path.write_bytes(content)
+
+
+def long_flac(path, fs, n_samples):
+    """Write another sample rate and length into the header of a FLAC file of 16 bits."""
+    content = bytearray(path.read_bytes())
+    content[18:26] = (fs << 44 | 15 << 36 | n_samples).to_bytes(8, "big")
+    path.write_bytes(content)
+
+
+def changed_in_2286(path):
+    """Give a file a time of change beyond 64 bits of nanoseconds."""
+    os.utime(path, (0, 10**10))
+    if path.stat().st_mtime_ns != 10**19:
+        pytest.skip("the file system has no such times")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "change", "rule"),
+    [
+        (".wav", lambda path: rated(path, 2 * 10**9), "its rate of 2e+09 Hz must be 0.001 to"),
+        (".flac", lambda path: long_flac(path, 1, (1 << 36) - 1), "lasts 2.18e+03 years"),
+        (".wav", changed_in_2286, "its time of change is beyond"),
+    ],
+)
+def test_headers_beyond_those_of_a_plan_are_findings(tmp_path, suffix, change, rule):
+    """One header costs its file alone: the plan of the others is read again."""
+    bad = write(tmp_path / "card", sound(FS), suffix=suffix)
+    good = write(tmp_path / "card", sound(FS), 86400)
+    change(bad)
+    job = job_of(tmp_path, tmp_path / "card")
+    plan = plan_job(job)
+    write_plan(tmp_path / "plan.jsonl", plan)
+    (unit,) = read_plan(tmp_path / "plan.jsonl", job).units
+    assert [piece.path for piece in unit.pieces] == [str(good)]
+    (one,) = plan.findings
+    assert (one.kind, one.path) == ("unreadable", str(bad))
+    assert rule in one.text
+
+
+@pytest.mark.parametrize("utc_ns", [HOUR_NS - UTC_NS_MAX, UTC_NS_MAX - HOUR_NS // 100])
+def test_days_at_the_ends_of_time_are_read_again(tmp_path, utc_ns):
+    """A file is left out if its day begins, or its sound ends, beyond the times of a plan."""
+    path = write(tmp_path / "card", sound(60 * FS))
+    (file,), _ = scan(job_of(tmp_path, tmp_path / "card").deployments[0])
+    offset_s = (utc_ns - file.recorded.utc_ns) / 1e9
+    _, (one,) = scan(job_of(tmp_path, path.parent, clock_offset_s=offset_s).deployments[0])
+    assert (one.kind, one.path) == ("undated", str(path))
+
+
+def test_a_plan_that_would_not_be_read_is_not_made(tmp_path, monkeypatch):
+    """More pieces than a plan may have end in an error."""
+    monkeypatch.setattr("spectrod.batch.plan.PIECES_MAX", 1)
+    unit = msgspec.structs.replace(UNIT, pieces=(PIECE, PIECE))
+    with pytest.raises(InputError, match="2 pieces of files: must be at most 1"):
+        make_plan(job_of(tmp_path, tmp_path), "test", [unit], [])
 
 
 @pytest.mark.parametrize(

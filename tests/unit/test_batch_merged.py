@@ -388,6 +388,33 @@ def test_rates_and_channels_have_groups_of_their_own(tmp_path):
     assert problems(job, units) == []
 
 
+def test_units_that_cannot_be_computed_cost_no_others(tmp_path):
+    """A rate too low for minutes has no group; all else is merged."""
+    write(tmp_path / "card", sound(70 * FS), 300)
+    write(tmp_path / "card", sound(70 * 4), 86400, fs=4)
+    job = job_of(tmp_path, tmp_path / "card", products=("millidecade",), merged=("zarr", "pyramid"))
+    units = plan_job(job).units
+    assert [compute_unit(job, unit).state for unit in units] == ["done", "failed"]
+    assert merge(job, units) == [(1, 0, 0), (1, 0, 0)]
+    assert problems(job, units) == []
+
+
+def test_channels_of_two_units_cost_no_others(tmp_path):
+    """A deployment with one of two channels calibrated is set aside, and no part of a store."""
+    write(tmp_path / "card", sound(70 * FS, channels=2), 300)
+    path = tmp_path / "one.toml"
+    path.write_text(
+        'reference = "1 uPa"\n[channels.1]\nfull_scale_db = 170.0\nfull_scale = "rms"\n'
+    )
+    job = job_of(
+        tmp_path, tmp_path / "card", products=("millidecade",), merged=("zarr",),
+        calibration=str(path),
+    )  # fmt: skip
+    units = plan_job(job).units
+    assert [compute_unit(job, unit).state for unit in units] == ["failed"]
+    assert merge(job, units) == [(0, 0, 0)]
+
+
 def test_too_many_units_are_refused(copied, monkeypatch):
     """A deployment with more units than a store may have is named."""
     job, units = copied

@@ -10,6 +10,7 @@ import pytest
 
 from spectrod.batch.plan import read_plan, write_plan
 from spectrod.batch.planner import plan_job
+from spectrod.cli import main
 from spectrod.errors import ConfigError, InputError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
@@ -88,6 +89,18 @@ def test_gaps_of_a_schedule_are_one_finding(tmp_path):
     )
     assert plan.findings[1].text == "4 gaps of 10 s, of a schedule of 30 s"
     assert not plan.is_incomplete
+
+
+def test_a_gap_between_two_files_is_no_schedule(tmp_path):
+    """Years without sound are reported as such, with their time."""
+    write(tmp_path / "card", sound(20 * FS), -86400 * 800)
+    write(tmp_path / "card", sound(20 * FS, 1))
+    plan = plan_job(job_of(tmp_path, tmp_path / "card"))
+    assert kinds(plan) == ["clock", "gap"]
+    assert (
+        plan.findings[1].text
+        == "2024-02-21T23:50:20Z: 6.912e+07 s without sound after 20240221_235000.wav"
+    )
 
 
 def test_schedule_has_the_starts_of_files_also_over_midnight(tmp_path):
@@ -169,6 +182,19 @@ def test_begin_and_end_bound_the_sound(tmp_path):
     assert pieces(plan.units[0]) == [(10 * FS, 30 * FS, 0)]
 
 
+def test_a_deployment_without_units_is_named(tmp_path, capsys):
+    """A wrong year of begin is seen at once, not by what is missing in the end."""
+    write(tmp_path / "card", sound(100 * FS))
+    (tmp_path / "job.toml").write_text(
+        '[job]\nname = "a"\noutput = "results"\n[deployments.north]\ninputs = ["card"]\n'
+        "begin = 2027-05-01T00:00:00Z\n"
+    )
+    assert main(["batch", "plan", str(tmp_path / "job.toml")]) == 0
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("north: no units: none of its files has sound that counts")
+    assert "0 units of a day, 0 pieces" in last
+
+
 def test_a_plan_is_read_back(tmp_path):
     """Equal bytes each time, equal plans; a changed job and cut-off lines are refused."""
     write(tmp_path / "card", sound(900 * FS))
@@ -201,6 +227,16 @@ def test_inputs_without_sound_are_refused(tmp_path):
     for name in ("missing", "empty", "empty/*.wav"):
         with pytest.raises(InputError, match=r"deployments.north: .*: (No such|has no sound)"):
             plan_job(job_of(tmp_path, tmp_path / name))
+
+
+def test_links_that_lead_to_themselves_are_passed_over(tmp_path):
+    """A link that leads to itself is no sound, and as a sound file it is a finding."""
+    write(tmp_path / "card", sound(20 * FS))
+    (tmp_path / "card" / "loop").symlink_to("loop")
+    (tmp_path / "card" / "20260501_120000.wav").symlink_to("20260501_120000.wav")
+    plan = plan_job(job_of(tmp_path, tmp_path / "card"))
+    assert (len(plan.units), kinds(plan)) == (1, ["unreadable"])
+    assert "Too many levels of symbolic links" in plan.findings[0].text
 
 
 def test_files_of_two_deployments_are_one_finding(tmp_path):

@@ -1,6 +1,7 @@
 """The report of a job: numbers from records, the average from daily files, escaped names."""
 
 import json
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,11 +11,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod.batch.ltsa import HEIGHT, pool_days
+from spectrod.batch.ltsa import HEIGHT, LongTermAverage, pool_days
 from spectrod.batch.plan import write_plan
 from spectrod.batch.planner import plan_job
 from spectrod.batch.report import make_report, write_report
-from spectrod.batch.report_page import html_page
+from spectrod.batch.report_page import _picture, html_page
 from spectrod.batch.results import write_record
 from spectrod.batch.run import status_of
 from spectrod.batch.unit import compute_unit
@@ -69,6 +70,50 @@ def test_numbers_are_those_of_the_records(computed):
     ]
     assert one.findings["unreadable"] == 1
     assert [(found.deployment, found.signal) for found in averages] == [("north", "")]
+
+
+def test_a_deployment_without_units_has_its_findings(tmp_path):
+    """Files of which none can be used are in the report, with the number that is not listed."""
+    for k in range(203):
+        write(tmp_path / "card", sound(1), k).write_bytes(b"")
+    job = job_of(tmp_path, tmp_path / "card")
+    report, averages = make_report(job, plan_job(job), [])
+    (one,) = report.deployments
+    assert (one.name, one.n_units, one.findings) == ("north", {}, {"unreadable": 203})
+    page = html_page(report, averages)
+    assert "north</h2>" in page
+    assert "20260501_235000.wav: empty file" in page
+    assert "and 3 more in plan.jsonl" in page
+    assert "1970" not in page
+
+
+def test_a_day_with_little_sound_is_seen(computed):
+    """The strip tells a day of two minutes from a day without sound."""
+    report, averages = make_report(*computed)
+    page = html_page(report, averages)
+    shades = re.findall(r'fill-opacity="([0-9.]+)"><title>(\S+):', page)
+    assert [(float(shade) > 0.2, day) for shade, day in shades] == [
+        (True, "2026-05-01"), (False, "2026-05-02"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("span_s", "labels"),
+    [
+        (20, ["2026-05-01 23:55"]),
+        (960, ["2026-05-01 23:55", "2026-05-02 00:00", "2026-05-02 00:05"]),
+        (3 * 86400, ["2026-05-02 00:00", "2026-05-02 12:00", "2026-05-03 00:00"]),
+        (99 * 86400, ["2026-05-14", "2026-05-31", "2026-06-17"]),
+    ],
+)
+def test_times_of_the_picture_are_round(span_s, labels):
+    """Labels are at whole minutes, hours or days, of any length of a deployment."""
+    begin_ns = 1777679700 * S_NS  # 2026-05-01 23:55
+    level = np.zeros((HEIGHT, 2), np.float32)
+    average = LongTermAverage(level, begin_ns, begin_ns + span_s * S_NS, 10.0, 500.0, "dB", ())
+    found = re.findall(r">(2[-0-9: ]+)</text>", _picture(average, "north"))
+    assert found[: len(labels)] == labels
+    assert len(found) <= 7
 
 
 @pytest.mark.parametrize("n_minutes", [3, 2400])

@@ -112,10 +112,11 @@ def test_a_result_stands_until_something_changes(tmp_path, monkeypatch):
 
 
 def test_torn_and_broken_sound_makes_a_partial_unit(tmp_path):
-    """Samples that are not finite, or cannot be decoded, are gaps with a line in the record."""
+    """Samples that no recorder makes, or that cannot be decoded, are gaps with a line."""
     card = tmp_path / "card"
     x = sound(60 * FS)[:, 0] / 2.0**15
     x[30_000:30_010] = np.nan
+    x[40_000] = 1e25
     path = write(card, sound(60 * FS))
     soundfile.write(path, x, FS, subtype="FLOAT")
     flac = write(card, sound(60 * FS), 60, suffix=".flac")
@@ -125,9 +126,34 @@ def test_torn_and_broken_sound_makes_a_partial_unit(tmp_path):
     job, (unit,) = planned(tmp_path, card)
     record = compute_unit(job, unit)
     assert (record.state, record.exit_code) == ("partial", 65)
-    assert record.problems[0] == f"{path}: some of its samples are not finite"
+    assert record.problems[0] == f"{path}: some of its samples are beyond 1e+12, or not finite"
     assert f"{flac}: " in record.problems[1]
     assert 80 * FS < record.read_samples < 110 * FS
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()), "has changed since the plan"),
+        (Path.unlink, "No such file or directory"),
+    ],
+)
+def test_a_file_that_changes_while_it_is_read_fails(tmp_path, monkeypatch, change, reason):
+    """What was read may be neither the old sound nor the new one: it is no result."""
+    path = write(tmp_path / "card", sound(70 * FS))
+    job, (unit,) = planned(tmp_path, tmp_path / "card", products=("flags",))
+    take_block = batch_unit.UnitProducts.take
+
+    def take(self, block):
+        if path.exists() and path.stat().st_mtime == MTIME_S:
+            change(path)
+        take_block(self, block)
+
+    monkeypatch.setattr(batch_unit.UnitProducts, "take", take)
+    record = compute_unit(job, unit)
+    assert (record.state, record.exit_code) == ("failed", 2)
+    assert reason in record.reason
+    assert list((Path(job.output) / "north").iterdir()) == []
 
 
 def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
@@ -146,6 +172,18 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
     assert status_of(job, unit).state == "waiting"
     assert compute_unit(job, unit).state == "done"
     assert list(file_problems(job, read_record(Path(job.output), unit))) == []
+
+
+def test_attempts_count_where_files_cannot_have_their_names(tmp_path):
+    """A unit that fails as its files get their names is set aside, too."""
+    write(tmp_path / "card", sound(70 * FS))
+    job, (unit,) = planned(tmp_path, tmp_path / "card", products=("flags",))
+    (Path(job.output) / "north" / "north_20260501_flags.csv").mkdir(parents=True)
+    records = [compute_unit(job, unit) for _ in range(job.attempts)]
+    assert [record.attempts for record in records] == [1, 2, 3]
+    found = status_of(job, unit)
+    assert (found.state, found.exit_code) == ("failed", 74)
+    assert found.reason.endswith("north: Is a directory")
 
 
 class Failing:
@@ -191,7 +229,7 @@ def test_a_unit_is_of_one_process(tmp_path):
     assert not batch_unit.is_claimed(Path(job.output), unit)
     assert (record.exit_code, record.reason) == (
         75,
-        "north/20260501: another process computes it",
+        "another process computes it",
     )
     assert not record_path(Path(job.output), unit).exists()
 
