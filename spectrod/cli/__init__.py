@@ -53,8 +53,9 @@ _MODULES = {"bench": "spectrod_bench.command"}
 _GARBAGE_THRESHOLD = 200_000
 """New objects before a garbage collection: more than the 90 000 that the imports of a command and
 an hour's picture make; Python's default is 700."""
-_DAEMON_GARBAGE_THRESHOLD = 20_000
-"""The same of the daemon, which frees for months what it does not use any more."""
+_LONG_GARBAGE_THRESHOLD = 20_000
+"""The same of the commands that run for months, which free what they do not use any more."""
+_LONG_COMMANDS = {"run", "view", "web", "mqtt"}
 
 _NEGATIVE_VALUE = re.compile(r"-\.?\d")
 _INTERRUPTED = 130
@@ -128,13 +129,13 @@ def command() -> int:
     still at work.
     """
     arguments = sys.argv[1:]
-    is_daemon = _command_in(arguments) == "run"
-    gc.set_threshold(_DAEMON_GARBAGE_THRESHOLD if is_daemon else _GARBAGE_THRESHOLD)
+    name = _command_in(arguments)
+    gc.set_threshold(_LONG_GARBAGE_THRESHOLD if name in _LONG_COMMANDS else _GARBAGE_THRESHOLD)
     try:
         code = main(arguments)
         from spectrod.cli.process_end import end_process, is_compiling  # noqa: PLC0415 - at the end
 
-        if is_daemon or is_compiling():
+        if name == "run" or is_compiling():
             end_process(code)
         return code
     finally:
