@@ -76,6 +76,26 @@ def test_levels_and_powers_in_python(folder, bands):
     assert np.array_equal(np.concatenate(rows)[:, 0], level.values.T)
 
 
+@pytest.mark.parametrize(
+    ("text", "dbfs", "expected"),
+    [
+        # GeoSpectrum M8Q-01-16-v2, a converter of 2 V, and a pistonphone of 160 dB re 1 uPa.
+        ('sensitivity = "-165 dB re 1 V/uPa"\nfull_scale_v = 2.0\n', -8.01, 160.0),
+        # SoundTrap ST400 User Guide, September 2021, 3.8: -70 dB are 103.0 dB re 1 uPa.
+        ('full_scale_db = 176.0\nfull_scale = "rms"\n', -70.0, 102.99),
+    ],
+)
+def test_published_hydrophones(folder, text, dbfs, expected):
+    """Levels behind hydrophones are those of their data sheets and manuals."""
+    (folder / "water.toml").write_text('reference = "1 uPa"\n' + text)
+    found = spectrogram(
+        sine(250.0, rms=10 ** (dbfs / 20) / np.sqrt(2)), FS, win_length=4800, nfft=4800,
+        window="flattop", scaling="dbfs", engine="numpy", calibration="water.toml",
+    )  # fmt: skip
+    assert found.unit == "dB re 1 uPa"
+    assert found.values.max() == pytest.approx(expected, abs=0.01)
+
+
 @pytest.mark.parametrize("bands", ["cqt:12", "reassigned"])
 def test_transforms_are_calibrated(folder, bands):
     """A constant-Q transform and reassigned power have the sensitivity and the response."""
