@@ -115,7 +115,7 @@ test: test-needs
 
 # Exactly the tests that `test` leaves out; without root, less those that need it. In order of their files:
 # those with the fewest tests, which pytest-xdist would run last, take the longest here.
-test-rest: test-needs $(BIN)/promtool tests/browser/node_modules/.installed
+test-rest: test-needs $(VENV)/.group-reference $(BIN)/promtool tests/browser/node_modules/.installed
 	@$(if $(ROOT),,echo "not root: the tests under a real systemd are left out")
 	$(PYTEST) $(PARALLEL) --no-loadscope-reorder -m "($(REST)) and not alone$(if $(ROOT),, and not systemd)"
 	$(PYTEST) -m "alone$(if $(ROOT),, and not systemd)"

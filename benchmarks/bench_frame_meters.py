@@ -1,11 +1,13 @@
-"""Processor time that features and tones take for a frame.
+"""Processor time that features, tones and products take for a frame.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/bench_frame_meters.py [--channels 1 8] [--seconds 20]
 
 Noise with a tone at 48 kHz goes in blocks of 10 ms through meters of intervals of 5 s, with frames
 of 4096 samples and a hop of 2048. "frames alone" computes no value; the others are what is added to
-it. All are measured in turn in one process, several times; the figure is the median. The tone's
-frequency is checked before figures count.
+it. Products are spectra by NumPy, which computes constant-Q and reassigned ones whatever the
+engine; their figures are of whole frames, and the name says window and hop. All are measured in
+turn in one process, several times; the figure is the median. The tone's frequency, and the level
+of products, are checked before figures count.
 """
 
 import argparse
@@ -15,10 +17,12 @@ import time
 import numpy as np
 from _report import new_report, write_report
 
+from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.stream import FrameStream
 from spectrod.meters.features import feature_meter
 from spectrod.meters.frame_meter import FrameMeter
 from spectrod.meters.tones import tone_meter
-from spectrod.types import SpectrumSpec
+from spectrod.types import Block, SpectrumSpec
 
 FS, BLOCK, INTERVAL_S, TONE_HZ, TURNS = 48_000, 480, 5.0, 1000.3, 5
 FEATURES = {
@@ -27,6 +31,15 @@ FEATURES = {
     "ACI": ["ACI"],
     "NDSI": ["NDSI"],
     "ADI": ["ADI"],
+}
+PRODUCTS = {
+    "bins 4096/2048": ("", 4096, 2048),
+    "thirds 4096/2048": ("third-octave", 4096, 2048),
+    "Bark 4096/2048": ("bark", 4096, 2048),
+    "ERB 4096/2048": ("erb", 4096, 2048),
+    "cqt:12 32768/2048": ("cqt:12", 32768, 2048),
+    "vqt:12 32768/2048": ("vqt:12", 32768, 2048),
+    "reassigned 1024/256": ("reassigned", 1024, 256),
 }
 
 
@@ -83,9 +96,36 @@ def _measure(samples: np.ndarray) -> dict[str, float]:
     for _ in range(TURNS):
         for name in ("frames alone", *FEATURES, "tones and tracks", "tracks alone"):
             found.setdefault(name, []).append(_frame_us(name, samples))
+        for name in PRODUCTS:
+            found.setdefault(name, []).append(_product_us(name, samples))
     medians = {name: statistics.median(times) for name, times in found.items()}
     alone = medians["frames alone"]
-    return {name: us if name == "frames alone" else us - alone for name, us in medians.items()}
+    whole = {"frames alone", *PRODUCTS}
+    return {name: us if name in whole else us - alone for name, us in medians.items()}
+
+
+def _product_us(name: str, samples: np.ndarray) -> float:
+    bands, win_length, hop = PRODUCTS[name]
+    spec = SpectrumSpec(
+        FS, len(samples), win_length=win_length, hop=hop, bands=bands, scaling="spectrum",
+        broadband=bool(bands),
+    )  # fmt: skip
+    stream = FrameStream(spec, NumpyEngine())
+    # The first frames make tables and filters.
+    before = (win_length + hop) // BLOCK * BLOCK + BLOCK
+    stream.push(Block(samples[:, :before], 0, 0, 0, fs=FS))
+    batches = []
+    begin_s = time.process_time()
+    for first in range(before, samples.shape[1], BLOCK):
+        part = samples[:, first : first + BLOCK]
+        batches += stream.push(Block(part, first, 0, 0, fs=FS))
+    batches += stream.finish()
+    used_s = time.process_time() - begin_s
+    if bands:
+        power = np.mean([batch.broadband.mean() for batch in batches])
+        if abs(10.0 * np.log10(power / np.mean(np.square(samples)))) > 0.1:
+            raise SystemExit(f"{name}: mean square {power:g} instead of that of the samples")
+    return 1e6 * used_s / sum(len(batch.values) for batch in batches) / len(samples)
 
 
 def _frame_us(name: str, samples: np.ndarray) -> float:

@@ -22,11 +22,12 @@ from spectrod.names import name_channels
 from spectrod.source import Source
 from spectrod.source.kinds import forms
 from spectrod.text import json_text, printable_all
-from spectrod.tones.channel import occupied_bandwidth
+from spectrod.tones.channel import adjacent_channel_ratio, channel_power, occupied_bandwidth
 from spectrod.tones.distortion import HARMONICS_DEFAULT, measure_distortion
 from spectrod.tones.intermodulation import IntermodulationKind, measure_intermodulation
 from spectrod.tones.mean import MeanRow
 from spectrod.tones.peaks import Peaks, find_peaks
+from spectrod.tones.rows import tone_level
 from spectrod.types import SpectrumSpec, taper_for
 from spectrod.units import FULL_SCALE, Float64Array
 
@@ -74,6 +75,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=get_args(IntermodulationKind),
         help="also the intermodulation of the two strongest tones",
     )
+    parser.add_argument(
+        "--channel",
+        action="append",
+        default=[],
+        type=_channel_power,
+        metavar="HZ,WIDTH[,SPACING]",
+        help="also the power of a channel, as 433.92M,25k, and with the spacing of channels that "
+        "of the adjacent ones over it; repeatable",
+    )
     parser.add_argument("--json", action="store_true", help="machine-readable")
     group = parser.add_argument_group("frames")
     group.add_argument(
@@ -84,6 +94,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_source(parser)
     options.add_iq(parser)
+
+
+def _channel_power(text: str) -> tuple[float, ...]:
+    """Parse the middle, the width and optionally the spacing of channels [Hz]."""
+    found = tuple(frequency(part) for part in text.split(","))
+    if len(found) not in (2, 3):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: must be HZ,WIDTH or HZ,WIDTH,SPACING, such as 433.92M,25k"
+        )
+    return found
 
 
 def run(args: argparse.Namespace) -> int:
@@ -181,6 +201,26 @@ def _channel(args: argparse.Namespace, row: Float64Array, spec: SpectrumSpec) ->
         found["not_measured"] = str(error)
     if args.imd:
         found["intermodulation"] = dataclasses.asdict(measure_intermodulation(row, spec, args.imd))
+    if args.channel:
+        found["channel_powers"] = [_power(row, spec, *channel) for channel in args.channel]
+    return found
+
+
+def _power(
+    row: Float64Array, spec: SpectrumSpec, middle_hz: float, width_hz: float, *spacing_hz: float
+) -> dict[str, Any]:
+    """Return the power of a channel as a level, and the ratios of adjacent ones."""
+    edges_hz = (middle_hz - width_hz / 2.0, middle_hz + width_hz / 2.0)
+    power = channel_power(row, spec, *edges_hz)
+    found: dict[str, Any] = {
+        "low_hz": edges_hz[0],
+        "high_hz": edges_hz[1],
+        "level_db": float(tone_level(power, spec)[0, 0]),
+    }
+    for spacing in spacing_hz:
+        ratios = adjacent_channel_ratio(row, spec, middle_hz, width_hz, spacing)
+        lower_db, upper_db = (float(one[0, 0]) for one in ratios)
+        found |= {"spacing_hz": spacing, "lower_db": lower_db, "upper_db": upper_db}
     return found
 
 
@@ -224,6 +264,8 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
             yield from _distortion_lines(one["distortion"])
         if "intermodulation" in one:
             yield from _intermodulation_lines(one["intermodulation"])
+        for power in one.get("channel_powers", ()):
+            yield _power_line(power, one["unit"])
 
 
 def _distortion_lines(found: dict[str, Any]) -> Iterator[str]:
@@ -254,6 +296,17 @@ def _intermodulation_lines(found: dict[str, Any]) -> Iterator[str]:
     )
     for one in found["products"]:
         yield f"{one['name']}: {one['frequency_hz']:.2f} Hz, {_level(one)}"
+
+
+def _power_line(found: dict[str, Any], unit: str) -> str:
+    text = f"channel {found['low_hz']:.9g} to {found['high_hz']:.9g} Hz: "
+    text += f"{found['level_db']:.3f} {unit}"
+    if "spacing_hz" in found:
+        text += (
+            f", adjacent ones {found['spacing_hz']:.6g} Hz apart: "
+            f"lower {found['lower_db']:.2f} dB, upper {found['upper_db']:.2f} dB"
+        )
+    return text
 
 
 def _ratio(level_db: float) -> str:

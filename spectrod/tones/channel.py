@@ -71,8 +71,10 @@ def occupied_bandwidth(
     require_bins(spec, "bandwidths")
     if not 0.0 < share < 1.0:
         raise ConfigError(f"share={share:g}: must be above 0 and below 1")
-    edges, energy = _cumulated(values, spec)
-    shape = energy.shape[:2]
+    edges, each = _energies(values, spec)
+    shape = each.shape[:2]
+    energy = np.zeros((*shape, spec.n_bins + 1))
+    np.cumsum(each, axis=-1, out=energy[..., 1:])
     ends = np.full((2, *shape), np.nan)
     for index in np.ndindex(shape):
         total = energy[index][-1]
@@ -110,7 +112,7 @@ def channel_power(
         If an edge, the spec or the shape breaks a rule.
     """
     require_bins(spec, "channels")
-    edges, energy = _cumulated(values, spec)
+    edges, energy = _energies(values, spec)
     return _between(edges, energy, low_hz, high_hz)
 
 
@@ -149,7 +151,7 @@ def adjacent_channel_ratio(
             f"bandwidth_hz={bandwidth_hz:g}: must be above 0 and at most spacing_hz={spacing_hz:g}"
         )
     require_bins(spec, "channels")
-    edges, energy = _cumulated(values, spec)
+    edges, energy = _energies(values, spec)
 
     def at(middle_hz: float) -> Float64Array:
         half = bandwidth_hz / 2.0
@@ -160,14 +162,12 @@ def adjacent_channel_ratio(
         return 10.0 * np.log10(lower / own), 10.0 * np.log10(upper / own)
 
 
-def _cumulated(values: ArrayLike, spec: SpectrumSpec) -> tuple[Float64Array, Float64Array]:
-    """Return the edges of bins, (bins + 1,), and the energy below each, (rows, signals, bins + 1).
+def _energies(values: ArrayLike, spec: SpectrumSpec) -> tuple[Float64Array, Float64Array]:
+    """Return the edges of bins, (bins + 1,), and the energy of each, (rows, signals, bins).
 
     The first and, for an even transform length, the last bin of a one-sided row are half as wide.
     """
-    rows = as_rows(values, spec)
-    energy = np.zeros((*rows.shape[:2], spec.n_bins + 1))
-    np.cumsum(to_density(rows, spec) * spec.delta_f, axis=-1, out=energy[..., 1:])
+    energy = to_density(as_rows(values, spec), spec) * spec.delta_f
     middles = spec.bin_frequencies
     edges = np.append(middles - spec.delta_f / 2.0, middles[-1] + spec.delta_f / 2.0)
     if not spec.iq:
@@ -184,7 +184,7 @@ def _between(
             f"channel of {low_hz:g} to {high_hz:g} Hz: must be ascending and within "
             f"{edges[0]:g} to {edges[-1]:g} Hz"
         )
-    place = np.interp([low_hz, high_hz], edges, np.arange(len(edges)))
-    whole = np.minimum(place.astype(np.int64), len(edges) - 2)
-    below = energy[..., whole] + (place - whole) * (energy[..., whole + 1] - energy[..., whole])
-    return np.asarray(below[..., 1] - below[..., 0])
+    inside = np.minimum(edges[1:], high_hz) - np.maximum(edges[:-1], low_hz)
+    touched = np.flatnonzero(inside > 0.0)
+    # A difference of cumulated energies would lose weak channels beside strong ones to rounding.
+    return np.asarray(energy[..., touched] @ (inside[touched] / np.diff(edges)[touched]))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from spectrod.errors import ConfigError
 from spectrod.interval_values import check_distinct, check_row
 from spectrod.suggestions import did_you_mean
+from spectrod.tones.intermodulation import IntermodulationKind
 
 DISTORTIONS = {
     "fundamental": "frequency_hz",
@@ -20,6 +21,9 @@ DISTORTIONS = {
 }
 """Quantities of the strongest tone, and the fields of ``Distortion`` that they are."""
 
+INTERMODULATIONS: dict[str, IntermodulationKind] = {"IMD_smpte": "smpte", "IMD_ccif": "ccif"}
+"""Quantities of the two strongest tones: root-sum-square of their products over the reference."""
+
 _UNITS = {
     **dict.fromkeys(DISTORTIONS, "dB"),
     "fundamental": "Hz",
@@ -27,6 +31,7 @@ _UNITS = {
     "SFDR": "dBc",
     "spur": "Hz",
     "ENOB": "bit",
+    **dict.fromkeys(INTERMODULATIONS, "dB"),
     "OBW": "Hz",
     "tracks": "1",
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import log10
 
 import numpy as np
 
@@ -9,9 +10,15 @@ from spectrod.errors import ConfigError, InputError
 from spectrod.interval_values import check_frame_size
 from spectrod.tones.channel import occupied_bandwidth
 from spectrod.tones.distortion import HARMONICS_DEFAULT, HARMONICS_MAX, measure_distortion
+from spectrod.tones.intermodulation import IntermodulationKind, measure_intermodulation
 from spectrod.tones.kernel import window_kernel
 from spectrod.tones.peaks import THRESHOLD_DB, Peaks, find_peaks
-from spectrod.tones.quantities import DISTORTIONS, TRACK_COLUMNS, ToneQuantity
+from spectrod.tones.quantities import (
+    DISTORTIONS,
+    INTERMODULATIONS,
+    TRACK_COLUMNS,
+    ToneQuantity,
+)
 from spectrod.tones.rows import require_bins
 from spectrod.tones.tracker import NO_TRACK, PeakTracker
 from spectrod.types import SpectrumSpec
@@ -99,7 +106,8 @@ class ToneTally:
         spec, settings = self._spec, self._settings
         of_signal = _of_signal(spec, 0)
         require_bins(of_signal, "tones", unweighted=True)
-        wanted = [one.name for one in self.quantities if one.name in DISTORTIONS]
+        of_real = DISTORTIONS | INTERMODULATIONS
+        wanted = [one.name for one in self.quantities if one.name in of_real]
         if spec.iq and wanted:
             raise ConfigError(f"{wanted[0]}: is of real signals, not of I/Q")
         check_frame_size(spec.n_signals, spec.n_bins)
@@ -156,6 +164,8 @@ class ToneTally:
             found["OBW"] = float(occupied_bandwidth(row, spec).width_hz[0, 0])
         if any(name in DISTORTIONS for name in names):
             found |= self._distortion(row, spec)
+        for name in filter(INTERMODULATIONS.__contains__, names):
+            found[name] = _intermodulation_db(row, spec, INTERMODULATIONS[name])
         return [found.get(name, np.nan) for name in names]
 
     def _distortion(self, row: Float64Array, spec: SpectrumSpec) -> dict[str, float]:
@@ -205,6 +215,15 @@ class ToneTally:
             return peaks
         low_hz, high_hz = settings.band_hz
         return peaks.where((peaks.frequency_hz >= low_hz) & (peaks.frequency_hz <= high_hz))
+
+
+def _intermodulation_db(row: Float64Array, spec: SpectrumSpec, kind: IntermodulationKind) -> float:
+    """Return the intermodulation of the two strongest tones; NaN without such a pair [dB]."""
+    try:
+        ratio = measure_intermodulation(row, spec, kind).rss
+    except InputError:
+        return np.nan
+    return 20.0 * log10(ratio) if ratio > 0.0 else -np.inf
 
 
 def _of_signal(spec: SpectrumSpec, signal: int) -> SpectrumSpec:

@@ -5,6 +5,7 @@ import itertools
 import json
 import logging
 import os
+import re
 from dataclasses import replace
 
 import h5py
@@ -73,6 +74,26 @@ def test_levels_and_powers_in_python(folder, bands):
     with Stft(FS, scaling="dbfs", **given, **common) as stft:
         rows = [batch.values for batch in [*stft.push(sine()), *stft.finish()]]
     assert np.array_equal(np.concatenate(rows)[:, 0], level.values.T)
+
+
+@pytest.mark.parametrize(
+    ("text", "dbfs", "expected"),
+    [
+        # GeoSpectrum M8Q-01-16-v2, a converter of 2 V, and a pistonphone of 160 dB re 1 uPa.
+        ('sensitivity = "-165 dB re 1 V/uPa"\nfull_scale_v = 2.0\n', -8.01, 160.0),
+        # SoundTrap ST400 User Guide, September 2021, 3.8: -70 dB are 103.0 dB re 1 uPa.
+        ('full_scale_db = 176.0\nfull_scale = "rms"\n', -70.0, 102.99),
+    ],
+)
+def test_published_hydrophones(folder, text, dbfs, expected):
+    """Levels behind hydrophones are those of their data sheets and manuals."""
+    (folder / "water.toml").write_text('reference = "1 uPa"\n' + text)
+    found = spectrogram(
+        sine(250.0, rms=10 ** (dbfs / 20) / np.sqrt(2)), FS, win_length=4800, nfft=4800,
+        window="flattop", scaling="dbfs", engine="numpy", calibration="water.toml",
+    )  # fmt: skip
+    assert found.unit == "dB re 1 uPa"
+    assert found.values.max() == pytest.approx(expected, abs=0.01)
 
 
 @pytest.mark.parametrize("bands", ["cqt:12", "reassigned"])
@@ -433,6 +454,68 @@ def test_messages_status_and_recordings_of_a_daemon(folder, monkeypatch, capsys)
     finally:
         daemon.stop()
         logging.getLogger().setLevel(level)
+
+
+@pytest.mark.slow
+def test_ctl_shows_the_level_of_the_chain(folder, monkeypatch, capsys):
+    """``ctl replay`` and ``ctl metrics`` have 94.00 dB SPL of spectra, bands and sound levels."""
+    monkeypatch.setenv("RUNTIME_DIRECTORY", "run")
+    monkeypatch.setenv("STATE_DIRECTORY", "state")
+    monkeypatch.setattr(endpoint_discovery, "SYSTEM_FOLDER", folder / "system")
+    log_level = logging.getLogger().level
+    flags = {
+        "source": {
+            "uri": f"signal:sine,1000,{DBFS_OF_94:.6f}",
+            "name": "tone",
+            "calibration": "mic.toml",
+        },
+        "analysis": {"win_length": 4800, "nfft": 4800, "hop": 4800, "window": "flattop"},
+        "products": {"thirds": {"bands": "third-octave"}},
+        "levels": {"meter": {"quantities": ["LAeq", "LAFmax", "LZeq"], "interval_s": 0.5}},
+        "engine": {"engine": "numpy"},
+        "publish": {"endpoints": ["tcp://127.0.0.1:*"]},
+    }
+
+    def load():
+        return config.load(os.devnull, flags)
+
+    def ctl(*arguments):
+        assert main(["ctl", *arguments]) == 0
+        return capsys.readouterr().out
+
+    daemon = ControlledDaemon(build_daemon(load()), load(), load)
+    try:
+        daemon.start()
+        (endpoint,) = daemon._daemon.publisher.endpoints
+        topics = {
+            f"{kind}/tone/0/{name}/"
+            for kind, name in (("spec", "dbfs"), ("bands", "thirds"), ("levels", "meter"))
+        }
+        with subscribe(endpoint, "") as frames:
+            waiting = set(topics)
+            while waiting:
+                frame = frames.receive(60.0)
+                # F settles within 0.01 dB in 0.8 s, and a level is nothing before.
+                if frame.topic != "levels/tone/0/meter/" or "settling" not in frame.header.flags:
+                    waiting.discard(frame.topic)
+            replayed = {topic: ctl("replay", topic, "0").splitlines()[-1] for topic in topics}
+            text = ctl("metrics", "--format", "prometheus")
+    finally:
+        daemon.stop()
+        logging.getLogger().setLevel(log_level)
+    for topic, quantities in (
+        ("spec/tone/0/dbfs/", ["largest"]),
+        ("bands/tone/0/thirds/", ["largest"]),
+        ("levels/tone/0/meter/", ["LAeq", "LAFmax", "LZeq"]),
+    ):
+        found = re.findall(r"(\w+) ([\d.-]+) dB SPL", replayed[topic])
+        assert [name for name, _ in found] == quantities
+        np.testing.assert_allclose([float(level) for _, level in found], 94.0, atol=0.01)
+    assert replayed["spec/tone/0/dbfs/"].endswith(" at 1000.0 Hz")
+    pattern = r'spectrod_product_level_db\{.*quantity="(\w+)",unit="dB SPL"\} ([\d.]+)'
+    levels = dict(re.findall(pattern, text))
+    assert set(levels) == {"broadband", "LAeq", "LAFmax", "LZeq"}
+    np.testing.assert_allclose([float(level) for level in levels.values()], 94.0, atol=0.01)
 
 
 def test_only_a_deep_check_reads_the_calibration_file(folder, capsys):

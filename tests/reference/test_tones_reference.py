@@ -338,6 +338,15 @@ def test_channels_of_iq():
     assert tone.low_hz[0, 0] == pytest.approx(1e8, abs=20.0)
 
 
+def test_a_weak_channel_beside_a_strong_one():
+    """The ratio to a channel 200 dB below its neighbour is not lost to rounding."""
+    spec = SpectrumSpec(FS, win_length=4096)
+    row = np.full(spec.n_bins, 1e-20)
+    row[np.abs(spec.bin_frequencies - 5000.0) < 500.0] = 1.0
+    lower, upper = adjacent_channel_ratio(row, spec, 5000.0, 800.0, 3000.0)
+    assert [lower[0, 0], upper[0, 0]] == pytest.approx([-200.0, -200.0], abs=1e-9)
+
+
 def test_silence_occupies_nothing():
     """Without any power there is no bandwidth, and a ratio is not a number."""
     row, spec = np.zeros(2049), SpectrumSpec(FS)

@@ -94,6 +94,36 @@ def test_intermodulation(capsys):
     assert "IMD ccif, 19000.3 and 20000.1 Hz, re the sum of both" in capsys.readouterr().out
 
 
+def test_power_of_channels(capsys):
+    """--channel gives the power of a channel, and with a spacing that of the adjacent ones."""
+    write("a.wav", sines((1000.0, 0.5), (1100.0, 0.05), (4000.0, 0.005)))
+    given = ["--channel", "1050,300", "--channel", "4k,1k,3k"]
+    first, second = tones(capsys, "a.wav", *given)["channels"][0]["channel_powers"]
+    assert (first["low_hz"], first["high_hz"], "spacing_hz" in first) == (900.0, 1200.0, False)
+    assert first["level_db"] == pytest.approx(-6.0206 + 10.0 * np.log10(1.01), abs=0.001)
+    assert second["level_db"] == pytest.approx(-46.0206, abs=0.001)
+    assert second["lower_db"] == pytest.approx(40.0 + 10.0 * np.log10(1.01), abs=0.001)
+    assert second["upper_db"] < -80.0
+    assert main(["tones", "a.wav", "--channel", "4k,1k,3k"]) == 0
+    text = capsys.readouterr().out
+    assert (
+        "\nchannel 3500 to 4500 Hz: -46.021 dBFS, adjacent ones 3000 Hz apart: lower 40.04" in text
+    )
+
+
+def test_power_of_channels_of_iq(capsys):
+    """Channels of I/Q are in the receiver's frequencies, also below the middle."""
+    n = np.arange(60_000)
+    x = 0.5 * np.exp(-2j * np.pi * 5000.0 / FS * n) + 0.05 * np.exp(2j * np.pi * 5000.0 / FS * n)
+    write("a.wav", x.real, x.imag)
+    given = ["--iq", "--center-frequency", "433.92M", "--channel", "433.915M,4k,10k"]
+    (found,) = tones(capsys, "a.wav", *given)["channels"][0]["channel_powers"]
+    assert found["level_db"] == pytest.approx(-6.0206, abs=0.001)
+    assert found["upper_db"] == pytest.approx(-20.0, abs=0.001)
+    (found,) = tones(capsys, "a.wav", "--iq", "--channel=-5k,4k")["channels"][0]["channel_powers"]
+    assert found["level_db"] == pytest.approx(-6.0206, abs=0.001)
+
+
 def test_levels_have_the_unit_of_the_calibration(capsys, tmp_path):
     """With a calibration the levels are in dB SPL."""
     (tmp_path / "mic.toml").write_text(MICROPHONE)
@@ -175,6 +205,12 @@ def test_harmonics_of_one_tone_are_no_pair_of_tones(capsys, kind):
         (["--band", "30k", "40k"], "band_hz=(30000, 40000): has no bin"),
         (["--harmonics", "1"], "harmonics=1: must be 2 to 100"),
         (["--imd", "smpte"], "0 tones found: intermodulation needs two"),
+        (["--channel", "1k"], "'1k': must be HZ,WIDTH or HZ,WIDTH,SPACING, such as 433.92M,25k"),
+        (["--channel", "1k,x"], "'x': must be a frequency"),
+        (["--channel", "1k,0"], "channel of 1000 to 1000 Hz: must be ascending and within 0 to"),
+        (["--channel", "1k,4k"], "channel of -1000 to 3000 Hz: must be ascending"),
+        (["--channel", "1k,200,100"], "bandwidth_hz=200: must be above 0 and at most spacing_hz"),
+        (["--channel", "1k,1k,1k"], "channel of -500 to 500 Hz: must be ascending"),
         (["--peaks", "2000"], "max_peaks=2000: must be 1 to 1024"),
         (["--win-length", "8192"], "a.wav (WAV, FLOAT): too short: must be 8192 samples or more"),
         (["--win-length", "2^21"], "win_length=2097152: must be 2 to 1048576"),

@@ -58,6 +58,20 @@ def test_values_are_those_of_the_mean_spectrum():
             assert row.values[2, k] == pytest.approx(-40.0, abs=0.05)  # THD of 1 %
 
 
+def test_intermodulation_is_that_of_the_two_strongest_tones():
+    """IMD is 20 lg of the root-sum-square of the library, and NaN without such a pair."""
+    t = np.arange(N) / FS
+    x = 0.4 * (np.sin(2 * np.pi * 3000.3 * t) + np.sin(2 * np.pi * 3500.1 * t))
+    x = np.stack([x + 0.01 * x**2, 0.4 * np.sin(2 * np.pi * 3000.3 * t)])
+    (row,) = meter_of(("IMD_ccif", "tracks", "IMD_smpte"), channels=2).feed(x.astype(np.float32))
+    # f2 - f1 has the amplitude 0.01 * 0.4^2, the reference is 0.8.
+    assert row.values[0, 0] == pytest.approx(20.0 * np.log10(0.002), abs=0.05)
+    assert np.isnan(row.values[[0, 2, 2], [1, 0, 1]]).all()
+    assert [one.unit for one in parse_tones(["IMD_ccif"], 1.0)] == ["dB"]
+    with pytest.raises(ConfigError, match="IMD_smpte: is of real signals, not of I/Q"):
+        tone_meter(spec_of(2, iq=True), ["IMD_smpte"], interval_s=0.5)
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_results_do_not_depend_on_the_cut_into_blocks(seed):
     """Values and tracks are the same to the bit however samples come."""

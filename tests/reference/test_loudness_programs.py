@@ -1,4 +1,4 @@
-"""Loudness, its range and true peak against libebur128, on the test signals of EBU and on noise."""
+"""Loudness, its range and true peak against other programs, on the signals of EBU and on noise."""
 
 import ctypes
 from itertools import pairwise
@@ -152,3 +152,28 @@ def test_noise(library, fs, channels):
     for name in NAMES:
         tolerance = 0.1 if name == "true_peak" else 0.02
         assert found[name] == pytest.approx(expected[name], abs=tolerance), name
+
+
+def check_pyloudnorm(x, fs):
+    """Compare the integrated loudness of (channels, n) samples with pyloudnorm's.
+
+    Its filters "DeMan" are those of BS.1770; the high-pass of its default ones has a gain of 1,
+    where that of BS.1770 has 0.04 dB more.
+    """
+    pyloudnorm = pytest.importorskip("pyloudnorm", reason="is of the group reference")
+    found = measured(x, fs)["LUFS_I"]
+    for filters, tolerance in (("DeMan", 0.002), ("K-weighting", 0.15)):
+        expected = pyloudnorm.Meter(fs, filter_class=filters).integrated_loudness(x.T)
+        assert found == pytest.approx(expected, abs=tolerance), filters
+
+
+@pytest.mark.parametrize("case", [name for name in CASES if CASES[name].shape[1] > 10 * FS])
+def test_signals_of_ebu_by_pyloudnorm(case):
+    """On the test signals of EBU, pyloudnorm reads the same integrated loudness."""
+    check_pyloudnorm(CASES[case], FS)
+
+
+@pytest.mark.parametrize(("fs", "channels"), [(44100, 1), (48000, 2), (96000, 1), (22050, 2)])
+def test_noise_by_pyloudnorm(fs, channels):
+    """On gated noise of changing level, pyloudnorm reads the same at any rate."""
+    check_pyloudnorm(programme(fs, channels, seed=channels), fs)
