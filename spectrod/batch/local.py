@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import cycle, islice
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 
@@ -18,7 +18,8 @@ from spectrod.batch.job import Job
 from spectrod.batch.plan import Unit
 from spectrod.batch.results import UnitRecord
 from spectrod.batch.unit import compute_unit, failed
-from spectrod.errors import InternalError, UnavailableError
+from spectrod.errors import InternalError
+from spectrod.processes import start_process
 
 PROCESSES_MAX = 256
 
@@ -105,18 +106,10 @@ class _UnitProcess:
     def _start(self) -> None:
         self.link, theirs = self._context.Pipe()
         arguments = theirs, os.getpid(), self._job, self._compute, self._n_threads
-        process = self._context.Process(target=_work, args=arguments, daemon=True)
-        resource_tracker.ensure_running()  # it would unblock SIGINT when it is started
-        # Terminals and schedulers send these to all processes, and only this one handles them.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_HERE)
         try:
-            process.start()
-        except OSError as error:
-            raise UnavailableError(f"process: cannot be started: {error.strerror}") from error
+            self._process = start_process(self._context, _work, arguments, _HANDLED_HERE)
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             theirs.close()
-        self._process = process
 
     @property
     def is_over_limit(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_any
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import get_context
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
@@ -24,8 +24,9 @@ from spectrod.cli.progress import FileProgress
 from spectrod.cli.record_plan import asked
 from spectrod.cli.record_worker import CRASHED, Record, Task, TaskResult, of_task, work
 from spectrod.config import Config, load
-from spectrod.errors import ConfigError, StorageError, UnavailableError
+from spectrod.errors import ConfigError, StorageError
 from spectrod.output_formats import format_of
+from spectrod.processes import start_process
 from spectrod.service import configure_logging
 from spectrod.source.kinds import FILES, find_kind
 from spectrod.source.listing import FILES_MAX, list_sound_files
@@ -239,19 +240,12 @@ class _Worker:
 
     def _start(self) -> None:
         self.link, theirs = self._context.Pipe()
-        process = self._context.Process(target=work, args=(theirs, self._job))
-        process.daemon = True
-        resource_tracker.ensure_running()  # it would unblock SIGINT when it is started
-        # A terminal sends these to all processes, and only this one handles them.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
         try:
-            process.start()
-        except OSError as error:
-            raise UnavailableError(f"process: cannot be started: {error.strerror}") from error
+            self._process = start_process(
+                self._context, work, (theirs, self._job), (signal.SIGINT, signal.SIGHUP)
+            )
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             theirs.close()
-        self._process = process
 
     def take(self) -> TaskResult:
         """Return the result of the task; a process that has ended is a failure of the task."""
