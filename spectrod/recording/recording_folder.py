@@ -173,20 +173,24 @@ class RecordingFolder:
         return directory
 
     def _require_mounted(self) -> None:
-        """Raise StorageError if ``must_be_mounted`` is no mount point of another file system.
+        """Raise StorageError if the disk that must be mounted is not."""
+        if not self._is_mounted():
+            mount_point = self._config.must_be_mounted
+            raise StorageError(f"{mount_point}: no disk is mounted there (must_be_mounted)")
+
+    def _is_mounted(self) -> bool:
+        """Return whether ``must_be_mounted`` is a mount point of another file system, or empty.
 
         A bind mount does not count: under ``ReadWritePaths=``, systemd makes one of an empty mount
         point.
         """
         if not self._config.must_be_mounted:
-            return
+            return True
         mount_point = Path(self._config.must_be_mounted)
         try:
-            is_mounted = mount_point.stat().st_dev != mount_point.parent.stat().st_dev
+            return mount_point.stat().st_dev != mount_point.parent.stat().st_dev
         except FileNotFoundError:
-            is_mounted = False
-        if not is_mounted:
-            raise StorageError(f"{mount_point}: no disk is mounted there (must_be_mounted)")
+            return False
 
     def _take(self, found: Directory) -> Directory:
         try:
@@ -279,6 +283,11 @@ class RecordingFolder:
                 return _free_bytes(self.claimed.statvfs())
             except OSError:
                 return None
+        try:
+            if not self._is_mounted():
+                return None  # the folders above it are of another disk
+        except OSError:
+            return None
         for folder in (self.path, *self.path.parents):
             try:
                 return _free_bytes(os.statvfs(folder))
