@@ -5,6 +5,7 @@ import heapq
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -278,23 +279,16 @@ class RecordingFolder:
 
     def free_bytes(self) -> int | None:
         """Return the free space of the disk [bytes]; None if it cannot be determined."""
-        if self.claimed is not None:
-            try:
-                return _free_bytes(self.claimed.statvfs())
-            except OSError:
-                return None
         try:
-            if not self._is_mounted():
-                return None  # the folders above it are of another disk
-        except OSError:
-            return None
-        for folder in (self.path, *self.path.parents):
-            try:
-                return _free_bytes(os.statvfs(folder))
-            except FileNotFoundError:
-                continue
-            except OSError:
+            if self.claimed is not None:
+                return _free_bytes(self.claimed.statvfs())
+            if not self._is_mounted():  # the folders above are of another disk
                 return None
+            for folder in (self.path, *self.path.parents):
+                with suppress(FileNotFoundError):
+                    return _free_bytes(os.statvfs(folder))
+        except OSError:
+            pass
         return None
 
     def has_room(self, *, had_room: bool) -> bool:

@@ -26,7 +26,7 @@ def main(owned, system):
     answers = {
         "user": str(os.getuid()),
         "status": _status(),
-        "processes": sorted({_owner(one) for one in os.listdir("/proc") if one.isdigit()}),
+        "processes": sorted({_owner(one) for one in Path("/proc").iterdir() if one.name.isdigit()}),
         "written": {one: _try(_write, one) for one in owned},
         "executed": {one: _try(_execute, one) for one in owned},
         "read_only": [one for one in system if os.statvfs(one).f_flag & os.ST_RDONLY],
@@ -35,7 +35,7 @@ def main(owned, system):
         # Last: a user namespace makes it another user.
         "calls": {name: _try(call, owned[-1]) for name, call in _CALLS.items()},
     }
-    print(json.dumps(answers))
+    sys.stdout.write(json.dumps(answers))
 
 
 def _try(function, *arguments):
@@ -53,7 +53,7 @@ def _status():
 
 def _owner(process):
     try:
-        return str(Path("/proc", process).stat().st_uid)
+        return str(process.stat().st_uid)
     except FileNotFoundError:
         return str(os.getuid())
 
@@ -75,7 +75,7 @@ def _execute(folder):
 
 
 def _families():
-    """Return the name of each address family that Python knows; AF_ROUTE is another of netlink's."""
+    """Return the names of address families; AF_ROUTE is another one of netlink's."""
     names = {name for name in dir(socket) if name.startswith("AF_")}
     return sorted(names - {"AF_UNSPEC", "AF_ROUTE"})
 
