@@ -177,9 +177,13 @@ pictures: $(VENV)/.group-test
 # --- the service
 
 install: $(if $(DESTDIR),,install-program) install-files
-	@$(if $(DESTDIR),,$(SYSTEMD_RUNS) || exit 0; $(MAKE_USER); systemctl daemon-reload)
+	@$(if $(DESTDIR),,$(SYSTEMD_RUNS) || exit 0; $(MAKE_USER); systemctl daemon-reload; $(NAME_RUNNING))
 
 SYSTEMD_RUNS = [ -d /run/systemd/system ]
+# A restart ends recordings and streams: the operator chooses its time.
+NAME_RUNNING = units=$$(systemctl list-units --plain --no-legend --full --state=active \
+    'spectrod.service' 'spectrod@*.service' spectrod-mqtt.service spectrod-web.service | cut -d' ' -f1 | xargs); \
+    [ -z "$$units" ] || echo "what ran before goes on until: systemctl restart $$units"
 # A running service of an earlier version has a dynamic user of this name, which must not count.
 MAKE_USER = SYSTEMD_NSS_DYNAMIC_BYPASS=1 systemd-sysusers spectrod.conf
 # RestartSteps= is of this version.

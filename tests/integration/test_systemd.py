@@ -1,11 +1,14 @@
 import contextlib
 import json
+import os
 import queue
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from collections import deque
@@ -20,6 +23,7 @@ from websockets.sync.client import connect
 
 from spectrod import client
 from spectrod.errors import DeniedError
+from spectrod_bench.usage import processor_seconds
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "systemd"))
 from container import Machine, MissingToolError, require_tools
@@ -211,6 +215,67 @@ StandardOutput=truncate:{answers}
     assert set(free["calls"].values()) == {"done"}
     assert set(free["executed"].values()) <= {"done", "ENOENT"}
     assert "/etc" not in free["read_only"]
+
+
+@contextlib.contextmanager
+def _throttled(machine, share):
+    """Let the unit's processes run for a share of the time only; yield what they have taken [s].
+
+    The container's systemd has no processor controller on some hosts, and CPUQuota= no effect.
+    """
+    paths = [
+        machine.path(f"/sys/fs/cgroup/{hierarchy}system.slice/{UNIT}/cgroup.procs")
+        for hierarchy in ("systemd/", "")
+    ]
+    taken, end = {}, threading.Event()
+
+    def processes():
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                return [int(line) for line in path.read_text().splitlines()]
+        return []
+
+    def send(sign):
+        for pid in processes():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                taken[pid] = processor_seconds(pid)
+                os.kill(pid, sign)
+
+    def throttle():
+        while not end.is_set():
+            send(signal.SIGCONT)
+            end.wait(0.1 * share)
+            send(signal.SIGSTOP)
+            end.wait(0.1 * (1.0 - share))
+        send(signal.SIGCONT)
+
+    thread = threading.Thread(target=throttle)
+    thread.start()
+    try:
+        yield lambda: sum(taken.copy().values())
+    finally:
+        end.set()
+        thread.join()
+
+
+@pytest.mark.extended
+def test_a_fifth_of_a_core_and_empty_caches_are_enough_to_start(machine, service, headers):
+    """With empty caches and 20 % of a core it is active at the first try, and then streams."""
+    service("stop")
+    machine.run("find", "/var/cache/spectrod", "-mindepth", "1", "-delete")
+    slow = "[Service]\nCPUAffinity=0\n"
+    with _drop_in(machine, "slow", slow), _throttled(machine, 0.2) as taken_s:
+        start_s = time.monotonic()
+        service("start")
+        state = _show(service, "ActiveState", "NRestarts")
+        assert state == {"ActiveState": "active", "NRestarts": "0"}
+        share = taken_s() / (time.monotonic() - start_s)
+        assert share < 0.25, f"the premise fails: {share:.0%} of a core"
+        first = headers()
+        while headers()["sample_index"] - first["sample_index"] < 5 * 48_000:  # it compiles kernels
+            pass
+        assert _show(service, "NRestarts") == {"NRestarts": "0"}
+    service("stop")
 
 
 def test_active_means_that_messages_are_out(service):
@@ -867,6 +932,20 @@ def test_the_users_unit_is_sound(machine):
     environ = {"XDG_RUNTIME_DIR": "/run/user/0", "HOME": "/root"}
     done = machine.run("systemd-analyze", "--user", "verify", path, environ=environ)
     assert done.stderr == ""
+
+
+def test_an_install_says_what_must_be_restarted(machine, service, instances):
+    """Installing over running services restarts none, and names them; without any it is silent."""
+    # The program alone takes most of the time, and is installed already.
+    install = ("make", "--directory=/src", "--no-print-directory", "--silent")
+    install += ("--old-file=install-program", "install")
+    before = _show(service, "MainPID")
+    said = machine.run(*install).stdout
+    units = "spectrod.service spectrod@pond.service spectrod@roof.service"
+    assert said == f"what ran before goes on until: systemctl restart {units}\n"
+    assert _show(service, "MainPID") == before
+    machine.run("systemctl", "stop", *units.split())
+    assert machine.run(*install).stdout == ""
 
 
 @pytest.fixture
