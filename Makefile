@@ -193,6 +193,9 @@ IS_LINKED = [ "$$(readlink $(LINK))" = $(PREFIX)/bin/spectrod ]
 RESTART_STEPS = $(addprefix $(UNITDIR)/,$(addsuffix .service.d/50-restart.conf,spectrod spectrod@))
 PLACES = sed 's|/opt/spectrod|$(PREFIX)|g; s|/etc/spectrod|$(CONFDIR)|g'
 
+# Where it computes, the copy of PoCL in pyopencl's wheel would only take memory beside it.
+SYSTEM_POCL = /etc/OpenCL/vendors/pocl.icd
+
 .PHONY: install-program install-files
 install-program:
 	@[ -e $(PREFIX)/pyvenv.cfg ] || [ -z "$$(ls -A $(PREFIX) 2>/dev/null)" ] \
@@ -205,6 +208,8 @@ install-program:
 	$(PREFIX)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade --no-deps .
 	@$(PREFIX)/bin/$(OPENS_OPENCL) >/dev/null 2>&1 || scripts/packages pocl-opencl-icd \
 	    || echo "without an OpenCL driver that works, NumPy computes" >&2
+	@[ ! -e $(SYSTEM_POCL) ] || ! OCL_ICD_VENDORS=$(SYSTEM_POCL) $(PREFIX)/bin/$(OPENS_OPENCL) >/dev/null 2>&1 \
+	    || $(PREFIX)/bin/python -m pip --quiet --disable-pip-version-check uninstall --yes pocl-binary-distribution
 	@[ ! -d $(COMPLETIONDIR) ] \
 	    || $(PREFIX)/bin/spectrod completion bash >$(COMPLETIONDIR)/spectrod
 

@@ -575,6 +575,11 @@ def test_confinement_leaves_opencl_working(service, machine, headers):
     """PoCL compiles and runs under the unit's rules, and caches in the unit's cache folder."""
     while not headers()["engine"].startswith("opencl:"):  # NumPy's while kernels are compiled
         pass
+    # Debian's copy alone: that of pyopencl's wheel would be loaded beside it.
+    pid = _show(service, "MainPID")["MainPID"]
+    maps = machine.path(f"/proc/{pid}/maps").read_text()
+    assert re.search(r"/usr/lib/\S*/libpocl\.so", maps)
+    assert not re.search(r"/opt/\S*pocl", maps)
     assert list(machine.path("/var/cache/spectrod/pocl").iterdir())
 
 
