@@ -177,9 +177,13 @@ pictures: $(VENV)/.group-test
 # --- the service
 
 install: $(if $(DESTDIR),,install-program) install-files
-	@$(if $(DESTDIR),,$(SYSTEMD_RUNS) || exit 0; $(MAKE_USER); systemctl daemon-reload)
+	@$(if $(DESTDIR),,$(SYSTEMD_RUNS) || exit 0; $(MAKE_USER); systemctl daemon-reload; $(NAME_RUNNING))
 
 SYSTEMD_RUNS = [ -d /run/systemd/system ]
+# A restart ends recordings and streams: the operator chooses its time.
+NAME_RUNNING = units=$$(systemctl list-units --plain --no-legend --full --state=active \
+    'spectrod.service' 'spectrod@*.service' spectrod-mqtt.service spectrod-web.service | cut -d' ' -f1 | xargs); \
+    [ -z "$$units" ] || echo "what ran before goes on until: systemctl restart $$units"
 # A running service of an earlier version has a dynamic user of this name, which must not count.
 MAKE_USER = SYSTEMD_NSS_DYNAMIC_BYPASS=1 systemd-sysusers spectrod.conf
 # RestartSteps= is of this version.
@@ -188,6 +192,9 @@ LINK = $(DESTDIR)$(BINDIR)/spectrod
 IS_LINKED = [ "$$(readlink $(LINK))" = $(PREFIX)/bin/spectrod ]
 RESTART_STEPS = $(addprefix $(UNITDIR)/,$(addsuffix .service.d/50-restart.conf,spectrod spectrod@))
 PLACES = sed 's|/opt/spectrod|$(PREFIX)|g; s|/etc/spectrod|$(CONFDIR)|g'
+
+# Where it computes, the copy of PoCL in pyopencl's wheel would only take memory beside it.
+SYSTEM_POCL = /etc/OpenCL/vendors/pocl.icd
 
 .PHONY: install-program install-files
 install-program:
@@ -201,6 +208,8 @@ install-program:
 	$(PREFIX)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade --no-deps .
 	@$(PREFIX)/bin/$(OPENS_OPENCL) >/dev/null 2>&1 || scripts/packages pocl-opencl-icd \
 	    || echo "without an OpenCL driver that works, NumPy computes" >&2
+	@[ ! -e $(SYSTEM_POCL) ] || ! OCL_ICD_VENDORS=$(SYSTEM_POCL) $(PREFIX)/bin/$(OPENS_OPENCL) >/dev/null 2>&1 \
+	    || $(PREFIX)/bin/python -m pip --quiet --disable-pip-version-check uninstall --yes pocl-binary-distribution
 	@[ ! -d $(COMPLETIONDIR) ] \
 	    || $(PREFIX)/bin/spectrod completion bash >$(COMPLETIONDIR)/spectrod
 

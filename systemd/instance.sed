@@ -3,6 +3,6 @@
 s|^Description=.*|& (%i)|
 s|/etc/spectrod/spectrod\.toml|/etc/spectrod/%i.toml|
 s|^\([A-Za-z]*Directory=\)spectrod$|\1spectrod-%i|
-s|%C/spectrod|%C/spectrod-%i|g
+s|%[CLSt]/spectrod|&-%i|g
 s|each /spectrod\.|each /spectrod-NAME.|
 1s|.*|# An instance of spectrod, spectrod@NAME: /etc/spectrod/NAME.toml. docs/service.md explains it.|

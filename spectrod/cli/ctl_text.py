@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import spectrod
 from spectrod.errors import WireError
 from spectrod.text import printable
 
@@ -83,6 +84,11 @@ def _daemon_lines(daemon: Json) -> Iterator[str]:
     subscribers = f"{n_subscribers} subscription{'' if n_subscribers == 1 else 's'}"
     up = duration_text(daemon["uptime_s"])
     yield f"spectrod {daemon['version']}, process {daemon['pid']}, up {up}, {subscribers}"
+    if daemon["version"] != spectrod.__version__:
+        yield (
+            f"this program is spectrod {spectrod.__version__}; an upgraded daemon keeps its "
+            "version until it is restarted"
+        )
     yield f"publishes at {', '.join(daemon['publish'])}"
     yield f"computes with {', '.join(daemon['engines']) or 'nothing yet'}"
     refused = {kind: n for kind, n in daemon["security"].items() if n}

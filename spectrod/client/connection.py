@@ -34,6 +34,7 @@ _SILENCE_LATER_S = 3.0  # of a connected publisher, which sends heartbeats every
 _SILENCE_AGAIN_S = 60.0
 _GREETING_S = 0.5
 _RENEWED_S = 60.0  # minimum time between two reconnects
+_UNANSWERED = "a daemon is there, but does not answer; is the server key its server.pub?"
 _OVERHEAD_BYTES = 64  # of a part in a message of CURVE
 
 KeyFile = str | os.PathLike[str]
@@ -98,6 +99,12 @@ class Connection:
         A shared context; None makes one for the lifetime of the connection.
     options : mapping of zmq.SocketOption to int
         More socket options.
+
+    Attributes
+    ----------
+    hint : str
+        Why there may be no connection: a daemon with another key drops a client without a word.
+        Empty if unknown, and once there is one.
     """
 
     def __init__(
@@ -132,6 +139,7 @@ class Connection:
         self._reconnect_at_s = self._ask_at_s = math.inf
         self._was_connected, self._may_renew_s = False, 0.0
         self._is_mismatched = False
+        self.hint = ""
         self._connect()
 
     def __del__(self) -> None:
@@ -210,8 +218,7 @@ class Connection:
                 return True
             if until_s == deadline_s:
                 return False
-            if self._is_silent():
-                self._compare(read_mechanism(self.endpoint, _GREETING_S))
+            self.look()
         return True
 
     async def wait_async(self, deadline_s: float | None) -> bool:
@@ -230,6 +237,14 @@ class Connection:
                 self._compare(await greeting)
         return True
 
+    def look(self) -> None:
+        """Do what ``wait`` does in a long silence, for callers that wait only briefly.
+
+        It does nothing most times, and takes up to half a second at most once a minute.
+        """
+        if self._is_silent():
+            self._compare(read_mechanism(self.endpoint, _GREETING_S))
+
     def close(self) -> None:
         """Close the socket, and the context unless it is shared; idempotent."""
         self.socket.close()
@@ -243,7 +258,7 @@ class Connection:
         self._ask_at_s = time.monotonic() + _SILENCE_S
 
     def _note_connected(self) -> None:
-        self._was_connected = True
+        self._was_connected, self.hint = True, ""
         self._ask_at_s = time.monotonic() + self._silence_s
 
     def _check_monitor(self) -> None:
@@ -282,6 +297,8 @@ class Connection:
     def _compare(self, mechanism: str | None) -> None:
         self._is_mismatched = mechanism not in (None, self._mechanism)
         if mechanism == self._mechanism:
+            if mechanism == "CURVE" and not self._was_connected:
+                self.hint = _UNANSWERED
             self._renew()
 
     def _renew(self) -> None:

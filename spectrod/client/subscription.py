@@ -211,7 +211,10 @@ class Follower:
             raise error
 
     def _on_timeout(self) -> UnavailableError:
-        return UnavailableError(self._tracker.why_nothing(self._timeout_s or 0.0))
+        why = self._tracker.why_nothing(self._timeout_s or 0.0)
+        if hint := self._connection.hint:
+            why = f"{self._connection.endpoint.text}: {hint}"
+        return UnavailableError(why)
 
 
 class Subscription(Follower):
@@ -261,6 +264,15 @@ class Subscription(Follower):
             if frame is None:
                 return
             yield frame
+
+    def silence_hint(self) -> str:
+        """Return why nothing has ever come, as far as the endpoint tells; empty if unknown.
+
+        For programs that call ``receive`` with short times. Once a minute it may take half a
+        second.
+        """
+        self._connection.look()
+        return self._connection.hint
 
     def latest(self, timeout_s: float | None = None) -> dict[str, AnyFrame]:
         """Return the newest frame of each topic, for displays that need not show every frame.

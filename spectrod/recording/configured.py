@@ -431,9 +431,10 @@ class ConfiguredRecording:
     def facts(self) -> dict[str, Any]:
         """Return the status in built-in types; any thread."""
         rows, samples = self._rows or self._values, self._samples
-        errors = [writer.error for writer in self._writers if writer.error]
-        if self._tidy_error:
-            errors.append(self._tidy_error)
+        # One fault of the disk is the same for spectra and samples.
+        errors = dict.fromkeys(writer.error for writer in self._writers)
+        errors[self._tidy_error] = None
+        errors.pop("", None)
         paths = [writer.path for writer in self._writers]
         return {
             "name": self.config.name,

@@ -5,6 +5,7 @@ import heapq
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -173,20 +174,24 @@ class RecordingFolder:
         return directory
 
     def _require_mounted(self) -> None:
-        """Raise StorageError if ``must_be_mounted`` is no mount point of another file system.
+        """Raise StorageError if the disk that must be mounted is not."""
+        if not self._is_mounted():
+            mount_point = self._config.must_be_mounted
+            raise StorageError(f"{mount_point}: no disk is mounted there (must_be_mounted)")
+
+    def _is_mounted(self) -> bool:
+        """Return whether ``must_be_mounted`` is a mount point of another file system, or empty.
 
         A bind mount does not count: under ``ReadWritePaths=``, systemd makes one of an empty mount
         point.
         """
         if not self._config.must_be_mounted:
-            return
+            return True
         mount_point = Path(self._config.must_be_mounted)
         try:
-            is_mounted = mount_point.stat().st_dev != mount_point.parent.stat().st_dev
+            return mount_point.stat().st_dev != mount_point.parent.stat().st_dev
         except FileNotFoundError:
-            is_mounted = False
-        if not is_mounted:
-            raise StorageError(f"{mount_point}: no disk is mounted there (must_be_mounted)")
+            return False
 
     def _take(self, found: Directory) -> Directory:
         try:
@@ -274,18 +279,16 @@ class RecordingFolder:
 
     def free_bytes(self) -> int | None:
         """Return the free space of the disk [bytes]; None if it cannot be determined."""
-        if self.claimed is not None:
-            try:
+        try:
+            if self.claimed is not None:
                 return _free_bytes(self.claimed.statvfs())
-            except OSError:
+            if not self._is_mounted():  # the folders above are of another disk
                 return None
-        for folder in (self.path, *self.path.parents):
-            try:
-                return _free_bytes(os.statvfs(folder))
-            except FileNotFoundError:
-                continue
-            except OSError:
-                return None
+            for folder in (self.path, *self.path.parents):
+                with suppress(FileNotFoundError):
+                    return _free_bytes(os.statvfs(folder))
+        except OSError:
+            pass
         return None
 
     def has_room(self, *, had_room: bool) -> bool:

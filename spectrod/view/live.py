@@ -218,7 +218,8 @@ def _show_once(
         if had_none and scene.frame is not None:
             end_s = time.monotonic() + duration_s
     if scene.frame is None:
-        reason = f" ({first_text(scene)})" if scene.alive or scene.n_invalid else ""
+        is_told = scene.alive or scene.n_invalid or scene.hint
+        reason = f" ({first_text(scene)})" if is_told else ""
         raise UnavailableError(
             f"{scene.endpoint}: no spectrum within {FIRST_TIMEOUT_S:g} s{reason}; is the daemon "
             "running there?"

@@ -65,6 +65,7 @@ class Player:
                     self._meters.hear(frame, scene.now_s)
             scene.meters = self._meters.lines(self._channels.shown, scene.now_s)
         scene.alive = subscription.alive
+        scene.hint = "" if scene.alive else subscription.silence_hint()
         scene.silence_s = subscription.silence_s
         scene.missed = subscription.missed
         beat = self._heartbeat()

@@ -27,6 +27,8 @@ class Scene:
     silence_s: float = 0.0
     """Time since the last message [s]."""
     alive: bool = False
+    hint: str = ""
+    """Why nothing may come; empty if unknown."""
     frame: Frame | None = None
     levels: Float64Array | None = None
     """Levels of ``frame``, shape (n_bins,) [dB]."""
@@ -80,7 +82,7 @@ def first_text(scene: Scene) -> str:
         if scene.waiting_for:
             return f"{text}: {waiting_text(scene)}"
         return f"{text}: the daemon is {plain(scene.daemon_state)}, no spectrum yet"
-    return text
+    return f"{text}: {scene.hint}" if scene.hint else text
 
 
 def invalid_text(scene: Scene) -> str:

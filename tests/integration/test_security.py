@@ -1,7 +1,9 @@
 """A daemon with keys and its clients in this process: rights, and changes of keys."""
 
 import asyncio
+import io
 import os
+import re
 import signal
 import time
 
@@ -9,6 +11,7 @@ import pytest
 
 from spectrod.client import Control, aio, latest, subscribe
 from spectrod.errors import ConfigError, DeniedError, UnavailableError
+from spectrod.view.live import view
 from spectrod.wire.keys import make_keys
 
 TIMEOUT_S = 60.0
@@ -101,6 +104,36 @@ def test_refused_clients_are_counted_by_reason(site):
         kinds = {event["kind"] for event in control.call("events")}
     assert refused["no_key"] + refused["other"] >= 1
     assert {"security.unknown_key", "security.wrong_server_key"} <= kinds
+
+
+def test_a_wrong_server_key_is_hinted_at(site, tmp_path):
+    """A daemon drops a client with a wrong server key in silence; the client says what it may be.
+
+    The view does after a second, and `subscribe` when its time is over. With the right key there is
+    no hint.
+    """
+    wrong = site.keys("alice") | {"server_key": site.folder / "eve" / "eve.pub"}
+    hint = "a daemon is there, but does not answer; is the server key its server.pub?"
+    endpoint = site.daemon.endpoint
+    with (
+        subscribe(endpoint, timeout_s=2.0, **wrong) as frames,
+        pytest.raises(UnavailableError, match=re.escape(f"{endpoint}: {hint}")),
+    ):
+        next(frames)
+    shown, keys = tmp_path / "shown", {name: str(path) for name, path in wrong.items()}
+    deadline_s = time.monotonic() + TIMEOUT_S
+
+    def is_over():
+        return hint in shown.read_text() or time.monotonic() > deadline_s
+
+    with shown.open("w") as out:
+        view(endpoint, out=out, keys=io.StringIO(), stop=is_over, **keys)
+    first, *_, last = shown.read_text().splitlines()
+    assert first == f"waiting for {endpoint}"
+    assert last == f"waiting for {endpoint}: {hint}"
+    with site.subscribe("alice") as frames:
+        next(frames)
+        assert frames.silence_hint() == ""
 
 
 def wait_for_refusals(control, **least):

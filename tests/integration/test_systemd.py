@@ -1,11 +1,14 @@
 import contextlib
 import json
+import os
 import queue
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from collections import deque
@@ -20,6 +23,7 @@ from websockets.sync.client import connect
 
 from spectrod import client
 from spectrod.errors import DeniedError
+from spectrod_bench.usage import processor_seconds
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "systemd"))
 from container import Machine, MissingToolError, require_tools
@@ -31,6 +35,7 @@ ROOT = Path(__file__).parents[2]
 UNIT = "spectrod.service"
 CONFIG = "/etc/spectrod/spectrod.toml"
 IPC = "/run/spectrod/spectrum.ipc"
+SPECTROD = "/opt/spectrod/bin/spectrod"
 RECEIVE_LIMIT_MS = 30_000
 
 
@@ -160,6 +165,117 @@ def test_the_unit_is_sound_and_confined(machine):
     unit = f"/etc/systemd/system/{UNIT}"
     assert machine.run("systemd-analyze", "verify", unit).stderr == ""
     machine.run("systemd-analyze", "security", "--offline=true", "--threshold=15", unit)
+
+
+OWNED = ("/var/lib/spectrod", "/var/log/spectrod", "/run/spectrod", "/var/cache/spectrod")
+SYSTEM = ("/", "/etc", "/usr", "/opt", "/srv", "/var", "/sys", "/proc/sys", "/sys/fs/cgroup")
+ALLOWED_SOCKETS = {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}
+
+
+def test_the_confinement_holds_from_inside(machine, config, service):
+    """A program in the daemon's place has its folders, its sockets, and nothing else.
+
+    The same program as the same user outside of the unit may do the most of it.
+    """
+    probe = ["/opt/spectrod/bin/python", "-I", "/src/tests/systemd/probe.py"]
+    probe += [",".join(OWNED), ",".join(SYSTEM)]
+    as_user = ("setpriv", "--reuid=spectrod", "--regid=spectrod", "--init-groups")
+    free = json.loads(machine.run(*as_user, *probe).stdout)
+    service("stop")
+    answers = "/run/probe.json"
+    in_its_place = f"""
+[Service]
+Type=oneshot
+WatchdogSec=0
+Restart=no
+ExecStart=
+ExecStart={" ".join(probe)}
+StandardOutput=truncate:{answers}
+"""
+    with _drop_in(machine, "probe", in_its_place):
+        service("start")
+        found = json.loads(machine.path(answers).read_text())
+    assert found["user"] == machine.run("id", "-u", "spectrod").stdout.strip()
+    assert found["written"] == dict.fromkeys(OWNED, "done")
+    assert found["read_only"] == list(SYSTEM)
+    assert set(found["hidden"].values()) == {"EACCES"}
+    # Kernels that PoCL has compiled are programs; nothing else is.
+    *others, cache = OWNED
+    assert found["executed"] == dict.fromkeys(others, "EACCES") | {cache: "done"}
+    assert found["processes"] == [found["user"]]
+    status = found["status"]
+    sets = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+    assert {int(status[name], 16) for name in sets} == {0}
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    sockets = found["sockets"]
+    assert {name for name, answer in sockets.items() if answer == "done"} == ALLOWED_SOCKETS
+    refused = {answer for name, answer in sockets.items() if name not in ALLOWED_SOCKETS}
+    assert refused == {"EAFNOSUPPORT"}
+    assert set(found["calls"].values()) == {"EPERM"}
+    assert set(free["calls"].values()) == {"done"}
+    assert set(free["executed"].values()) <= {"done", "ENOENT"}
+    assert "/etc" not in free["read_only"]
+
+
+@contextlib.contextmanager
+def _throttled(machine, share):
+    """Let the unit's processes run for a share of the time only; yield what they have taken [s].
+
+    The container's systemd has no processor controller on some hosts, and CPUQuota= no effect.
+    """
+    paths = [
+        machine.path(f"/sys/fs/cgroup/{hierarchy}system.slice/{UNIT}/cgroup.procs")
+        for hierarchy in ("systemd/", "")
+    ]
+    taken, end = {}, threading.Event()
+
+    def processes():
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                return [int(line) for line in path.read_text().splitlines()]
+        return []
+
+    def send(sign):
+        for pid in processes():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                taken[pid] = processor_seconds(pid)
+                os.kill(pid, sign)
+
+    def throttle():
+        while not end.is_set():
+            send(signal.SIGCONT)
+            end.wait(0.1 * share)
+            send(signal.SIGSTOP)
+            end.wait(0.1 * (1.0 - share))
+        send(signal.SIGCONT)
+
+    thread = threading.Thread(target=throttle)
+    thread.start()
+    try:
+        yield lambda: sum(taken.copy().values())
+    finally:
+        end.set()
+        thread.join()
+
+
+@pytest.mark.extended
+def test_a_fifth_of_a_core_and_empty_caches_are_enough_to_start(machine, service, headers):
+    """With empty caches and 20 % of a core it is active at the first try, and then streams."""
+    service("stop")
+    machine.run("find", "/var/cache/spectrod", "-mindepth", "1", "-delete")
+    slow = "[Service]\nCPUAffinity=0\n"
+    with _drop_in(machine, "slow", slow), _throttled(machine, 0.2) as taken_s:
+        start_s = time.monotonic()
+        service("start")
+        state = _show(service, "ActiveState", "NRestarts")
+        assert state == {"ActiveState": "active", "NRestarts": "0"}
+        share = taken_s() / (time.monotonic() - start_s)
+        assert share < 0.25, f"the premise fails: {share:.0%} of a core"
+        first = headers()
+        while headers()["sample_index"] - first["sample_index"] < 5 * 48_000:  # it compiles kernels
+            pass
+        assert _show(service, "NRestarts") == {"NRestarts": "0"}
+    service("stop")
 
 
 def test_active_means_that_messages_are_out(service):
@@ -304,6 +420,115 @@ def test_a_disk_that_is_mounted_later_is_recorded_to_from_then_on(
         machine.run("systemctl", "daemon-reload")
 
 
+@contextlib.contextmanager
+def _drop_in(machine, name, text):
+    """Add a drop-in to the unit meanwhile; a restart is the caller's."""
+    file = machine.path(f"/run/systemd/system/{UNIT}.d/{name}.conf")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    machine.run("systemctl", "daemon-reload")
+    try:
+        yield
+    finally:
+        file.unlink()
+        machine.run("systemctl", "daemon-reload")
+
+
+DISK = "/srv/recordings"
+
+
+@pytest.fixture
+def mount_disk(machine, config, service):
+    """Record to a disk of 3 MB, with the drop-in; return a function that mounts another one."""
+    mount_point = machine.path(DISK)
+    mount_point.mkdir()
+
+    def mount(options="size=3m"):
+        options += ",uid=spectrod,gid=spectrod,mode=2750"
+        machine.run("mount", "-t", "tmpfs", "-o", options, "tmpfs", DISK)
+
+    mount()
+    table = f"[recordings.there]\nfolder = '{DISK}'\nmust_be_mounted = '{DISK}'\n"
+    config(("# [recordings.night]", f"{table}samples = 'wav'\nmin_free_mb = 0\n"))
+    text = machine.path("/opt/spectrod/share/spectrod/40-recordings.conf").read_text()
+    with _drop_in(machine, "40-recordings", text):
+        service("restart")
+        yield mount
+        service("stop")
+    machine.run("umount", DISK, check=False)
+    mount_point.rmdir()  # which fails if something was recorded below the disk
+
+
+def _wait_for_recorder(machine, state):
+    deadline_s = time.monotonic() + 60.0
+    while (one := _recorders(machine)[0])["state"] != state:
+        assert time.monotonic() < deadline_s, one
+    return one
+
+
+def _wait_for_status(service, pattern):
+    deadline_s = time.monotonic() + 30.0
+    while not re.match(pattern, text := _show(service, "StatusText")["StatusText"]):
+        assert time.monotonic() < deadline_s, text
+
+
+def _check_stream(headers):
+    """Check that one spectrum follows the other for a second."""
+    first = headers()
+    for i in range(1, 47):
+        header = headers()
+        assert (header["seq"], header["gap_samples"]) == (first["seq"] + i, 0)
+
+
+def test_a_full_disk_stops_the_recording_alone(machine, service, mount_disk, headers):
+    """On a full disk the stream goes on, the status has the reason, and room is enough to resume.
+
+    Nothing of it goes to another disk.
+    """
+    epoch = headers()["epoch"]
+    one = _wait_for_recorder(machine, "failed")
+    assert re.search(rf"{DISK}/there/signal/\S+: No space left on device", one["error"])
+    assert one["free_bytes"] < 100_000
+    reason = r"recording there of signal: failed: \S+: No space left on device.* \| running: "
+    _wait_for_status(service, reason)
+    asked = machine.run(SPECTROD, "ctl", "status", check=False)
+    assert asked.returncode == 74
+    assert "No space left on device" in asked.stdout
+    _check_stream(headers)
+    machine.run("mount", "-o", "remount,size=64m", DISK)
+    one = _wait_for_recorder(machine, "recording")
+    assert one["lost_rows"] > 0
+    assert one["lost_samples"] > 0
+    _wait_for_status(service, "running: ")
+    assert headers()["epoch"] == epoch
+    assert machine.run(SPECTROD, "ctl", "status").returncode == 0
+
+
+def test_a_disk_that_vanishes_is_not_replaced_by_the_root_disk(
+    machine, service, mount_disk, headers
+):
+    """A disk that is taken away under a recording ends it, until there is a disk again."""
+    epoch = headers()["epoch"]
+    machine.run("mount", "-o", "remount,size=64m", DISK)
+    _wait_for_recorder(machine, "recording")
+    machine.run("umount", "--lazy", DISK)
+    one = _wait_for_recorder(machine, "failed")
+    assert one["error"] == f"{DISK}: no disk is mounted there (must_be_mounted)"
+    assert one["free_bytes"] is None
+    _wait_for_status(service, f"recording there of signal: failed: {DISK}: no disk is mounted")
+    _check_stream(headers)
+    assert not list(machine.path(DISK).iterdir())
+    mount_disk("size=64m")
+    one = _wait_for_recorder(machine, "recording")
+    assert one["lost_rows"] > 0
+    assert headers()["epoch"] == epoch
+    service("stop")
+    assert {file.suffix for file in machine.path(f"{DISK}/there/signal").iterdir()} == {
+        ".spd",
+        ".wav",
+    }
+
+
 def test_an_upgrade_from_a_dynamic_user_loses_nothing(machine, service):
     """What a service with a dynamic user left becomes that of the static user, in its place."""
     drop_in = machine.path(f"/etc/systemd/system/{UNIT}.d/dynamic.conf")
@@ -350,6 +575,11 @@ def test_confinement_leaves_opencl_working(service, machine, headers):
     """PoCL compiles and runs under the unit's rules, and caches in the unit's cache folder."""
     while not headers()["engine"].startswith("opencl:"):  # NumPy's while kernels are compiled
         pass
+    # Debian's copy alone: that of pyopencl's wheel would be loaded beside it.
+    pid = _show(service, "MainPID")["MainPID"]
+    maps = machine.path(f"/proc/{pid}/maps").read_text()
+    assert re.search(r"/usr/lib/\S*/libpocl\.so", maps)
+    assert not re.search(r"/opt/\S*pocl", maps)
     assert list(machine.path("/var/cache/spectrod/pocl").iterdir())
 
 
@@ -441,7 +671,8 @@ def test_a_unit_without_subscribers_continues(service, machine, subscribe, free_
         machine.run("systemctl", "daemon-reload")
 
 
-TONE = 'uri = "signal:sine,1000,-20"'
+TONE_URI = "signal:sine,1000,-20"
+TONE = f'uri = "{TONE_URI}"'
 
 
 def _heartbeats(subscribe, port):
@@ -638,9 +869,6 @@ def test_a_bad_configuration_is_not_retried(service, machine, config):
     assert re.fullmatch(rf"spectrod: {CONFIG}:\d+:1: hop=0: must be at least 1 sample", mistake[1])
 
 
-SPECTROD = "/opt/spectrod/bin/spectrod"
-
-
 @pytest.fixture
 def instances(machine):
     """Start two instances on test tones; return their names and their control sockets."""
@@ -669,7 +897,9 @@ def test_instances_run_beside_the_main_service(machine, service, instances):
     """Two instances and the main service run at once, and a restart of one harms no other."""
     unit = "/etc/systemd/system/spectrod@.service"
     assert machine.run("systemd-analyze", "verify", "spectrod@roof.service").stderr == ""
-    assert "RuntimeDirectory=spectrod-%i" in machine.path(unit).read_text()
+    text = machine.path(unit).read_text()
+    assert "RuntimeDirectory=spectrod-%i" in text
+    assert "NoExecPaths=%S/spectrod-%i %L/spectrod-%i %t/spectrod-%i\n" in text
     before = {name: _status(machine, control) for name, control in instances.items()}
     assert [one["sources"][0]["name"] for one in before.values()] == ["roof", "pond"]
     service("restart")
@@ -707,6 +937,72 @@ def test_the_users_unit_is_sound(machine):
     environ = {"XDG_RUNTIME_DIR": "/run/user/0", "HOME": "/root"}
     done = machine.run("systemd-analyze", "--user", "verify", path, environ=environ)
     assert done.stderr == ""
+
+
+def test_an_install_says_what_must_be_restarted(machine, service, instances):
+    """Installing over running services restarts none, and names them; without any it is silent."""
+    # The program alone takes most of the time, and is installed already.
+    install = ("make", "--directory=/src", "--no-print-directory", "--silent")
+    install += ("--old-file=install-program", "install")
+    before = _show(service, "MainPID")
+    said = machine.run(*install).stdout
+    units = "spectrod.service spectrod@pond.service spectrod@roof.service"
+    assert said == f"what ran before goes on until: systemctl restart {units}\n"
+    assert _show(service, "MainPID") == before
+    machine.run("systemctl", "stop", *units.split())
+    assert machine.run(*install).stdout == ""
+
+
+@pytest.fixture
+def alice(machine):
+    """Make a user whose manager runs without a session; return a function that runs as they do."""
+    machine.run("useradd", "--create-home", "alice")
+    machine.run("loginctl", "enable-linger", "alice")
+    uid = machine.run("id", "-u", "alice").stdout.strip()
+    machine.run("systemctl", "start", f"user@{uid}")  # it may just be starting
+    environ = {"HOME": "/home/alice", "XDG_RUNTIME_DIR": f"/run/user/{uid}"}
+    as_user = ("setpriv", "--reuid=alice", "--regid=alice", "--init-groups")
+    yield lambda *command: machine.run(*as_user, *command, environ=environ).stdout
+    machine.run("loginctl", "disable-linger", "alice")
+    machine.run("systemctl", "stop", f"user@{uid}")
+    machine.run("userdel", "--remove", "alice")
+
+
+def test_a_user_runs_it_without_a_session(machine, alice):
+    """Enabled by a user it is ready, recorded, asked, reloaded and stopped, in their folders."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    alice("mkdir", "-p", "/home/alice/.config/spectrod")
+    machine.path("/home/alice/.config/spectrod/spectrod.toml").write_text(
+        f'[source]\nuri = "{TONE_URI}"\n[publish]\nendpoints = ["tcp://127.0.0.1:{port}"]\n'
+        "[recordings.all]\n"
+    )
+
+    def user_show(*names):
+        shown = alice("systemctl", "--user", "show", f"--property={','.join(names)}", "spectrod")
+        return dict(line.split("=", 1) for line in shown.splitlines())
+
+    alice("systemctl", "--user", "enable", "--now", "spectrod")
+    state = user_show("ActiveState", "UnitFileState", "StatusText")
+    assert (state["ActiveState"], state["UnitFileState"]) == ("active", "enabled")
+    assert state["StatusText"].startswith("running: test signal sine,1000,-20, 48000 Hz x 1")
+    status = json.loads(alice(SPECTROD, "ctl", "status", "--json"))
+    assert status["sources"][0]["state"] == "running"
+    runtime = alice("sh", "-c", "echo $XDG_RUNTIME_DIR").strip()
+    assert status["daemon"]["control"] == [f"ipc://{runtime}/spectrod/control-{port}.ipc"]
+    alice("systemctl", "--user", "reload", "spectrod")
+    # Root reaches it through the manager.
+    machine.run("systemctl", "--user", "--machine=alice@", "is-active", "spectrod")
+    alice("systemctl", "--user", "restart", "spectrod")
+    alice("systemctl", "--user", "stop", "spectrod")
+    assert user_show("ActiveState", "Result") == {"ActiveState": "inactive", "Result": "success"}
+    recorded = machine.path("/home/alice/.local/state/spectrod/recordings/all/signal")
+    assert len(list(recorded.glob("*.spd"))) == 2
+    # With lingering it is there after a boot, which begins with the user's manager.
+    machine.run("systemctl", "restart", "user@" + alice("id", "-u").strip())
+    deadline_s = time.monotonic() + 30.0
+    while user_show("ActiveState")["ActiveState"] != "active":
+        assert time.monotonic() < deadline_s
 
 
 def test_uninstall_leaves_the_configuration(machine, config):

@@ -19,6 +19,8 @@ from pathlib import Path
 
 _PACKAGES = (
     *("systemd", "systemd-sysv", "dbus"),
+    # A user's manager: logind, PAM, and the bus of a session.
+    *("libpam-systemd", "dbus-user-session"),
     # Packages that `make install` would otherwise download.
     *("make", "python3", "python3-venv", "libportaudio2"),
     # An OpenCL for processors that are too new for the wheel's.

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
+import spectrod
 from spectrod.cli import ctl_text
 from spectrod.cli.ctl_replay import frame_text
 from spectrod.errors import WireError
@@ -13,7 +14,7 @@ from spectrod.stats import CaptureStats, Stats
 from spectrod.wire.schema import BandFrame, BandsHeader, Frame, SpectrumHeader
 
 DAEMON = {
-    "version": "1.2.3",
+    "version": spectrod.__version__,
     "pid": 77,
     "uptime_s": 93784.5,
     "publish": ["tcp://127.0.0.1:5556"],
@@ -58,6 +59,18 @@ def status(*stats, recordings=(), recorders=()):
     return {"daemon": DAEMON, "sources": sources, **written}
 
 
+def test_a_daemon_of_another_version_is_named():
+    """A client of another version than the daemon says so in one line, and what ends it."""
+    of_other = status(STATS) | {"daemon": DAEMON | {"version": "0.0.9"}}
+    first, second, third, *_ = ctl_text.status_text(of_other).splitlines()
+    assert first.startswith("spectrod 0.0.9, process 77")
+    assert second == (
+        f"this program is spectrod {spectrod.__version__}; an upgraded daemon keeps its version "
+        "until it is restarted"
+    )
+    assert third.startswith("publishes at")
+
+
 LOST = "1 overflow, 20.5 k drops, 2 gaps (0.1 s)"
 
 
@@ -72,7 +85,7 @@ def test_a_status_is_a_table_with_further_lines():
         "error": "disk full",
     }
     assert ctl_text.status_text(status(STATS, recordings=[recording])).splitlines() == [
-        "spectrod 1.2.3, process 77, up 1 d 2:03 h, 1 subscription",
+        f"spectrod {spectrod.__version__}, process 77, up 1 d 2:03 h, 1 subscription",
         "publishes at tcp://127.0.0.1:5556",
         "computes with opencl:PoCL",
         "refused connections: 3 unknown key",

@@ -483,11 +483,12 @@ def test_nothing_is_recorded_while_the_disk_is_away(machine, monkeypatch, tmp_pa
     facts = site.recording.facts()
     assert (facts["state"], facts["rows"], facts["lost_rows"]) == ("failed", 0, 300)
     assert facts["error"] == f"{place}: no disk is mounted there (must_be_mounted)"
+    assert facts["free_bytes"] is None  # that of the root disk says nothing
     (failed,) = site.reported("record.failed")
     assert failed == f"night: {facts['error']}; it is tried again"
     assert not place.exists()
     assert not site.files() if is_left else not site.folder.exists()
-    monkeypatch.setattr(recording_folder.RecordingFolder, "_require_mounted", lambda _: None)
+    monkeypatch.setattr(recording_folder.RecordingFolder, "_is_mounted", lambda _: True)
     site.play(60.0)  # the last attempt may have been just now, and the next one 37.5 s away
     site.recording.finish()
     facts = site.recording.facts()
@@ -512,6 +513,7 @@ def test_a_disk_that_does_not_answer_is_reported(machine, monkeypatch):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(recording_folder.Path, "stat", stat)
+    assert site.recording._folder.free_bytes() is None
     with pytest.raises(StorageError, match=r"site: Input/output error$"):
         site.recording._folder.made()
 

@@ -40,6 +40,9 @@ class FakeSubscription:
         self.heartbeats = {}
         self.arrived = deque()
 
+    def silence_hint(self):
+        return ""
+
     def receive(self, _wait_s):
         if not self.arrived:
             return None
