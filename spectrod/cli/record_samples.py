@@ -250,8 +250,9 @@ def _run_to_the_end(pipeline: Pipeline, outputs: Outputs, span: SampleRange) -> 
     exit_code = 0
     with ProgressBar(pipeline.source.fs, span.n_samples) as bar:
         watch = _Watch(pipeline, span, bar)
-        pipeline.start()
         try:
+            with interrupts_held():  # what has begun is finished
+                pipeline.start()
             watch.wait_to_the_end()
         except KeyboardInterrupt:
             exit_code = _INTERRUPTED
