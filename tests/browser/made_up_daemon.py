@@ -48,7 +48,7 @@ class MadeUpDaemon:
     live : callable or None
         Returns the levels of the next row (n_values,); called from the daemon's thread.
     n_rows : int
-        Rows that were given so far; the next one has this number.
+        Rows that were sent so far; the next one has this number.
     """
 
     def __init__(self, folder, begin_ns=None):
@@ -60,7 +60,6 @@ class MadeUpDaemon:
         self.sent = []
         self._begin_ns = time.time_ns() if begin_ns is None else begin_ns
         self._waiting = queue.SimpleQueue()
-        self._lock = threading.Lock()
         self._beats = 0
         self._is_ending = threading.Event()
         self._threads = []
@@ -94,32 +93,21 @@ class MadeUpDaemon:
 
     def send(self, *parts):
         """Send a message of any bytes."""
-        self._waiting.put(list(parts))
+        self._waiting.put(lambda: list(parts))
 
     def give(self, values, **fields):
         """Send a row; ``fields`` are those of its header that differ."""
-        self.send(*self.row(values, **fields))
+        self._waiting.put(lambda: self._row(values, fields))
 
-    def row(self, values, **fields):
+    def _row(self, values, fields=None):
         """Return the parts of the next row."""
-        with self._lock:
-            seq = self.n_rows
-            self.n_rows += 1
-            header = SpectrumHeader(
-                **{
-                    **_DESCRIBED,
-                    "seq": seq,
-                    "epoch": self.epoch,
-                    "t_utc_ns": self.begins_ns(seq),
-                    "t_mono_ns": 0,
-                    "sample_index": seq * SPEC.hop,
-                    "shape": (len(values),),
-                    **fields,
-                }
-            )
-            parts = encode(Frame(TOPIC, header, np.asarray(values, np.float32)))
-            self.sent.append(parts)
-            return parts
+        seq = self.n_rows
+        times = {"t_utc_ns": self.begins_ns(seq), "t_mono_ns": 0, "sample_index": seq * SPEC.hop}
+        about = {"seq": seq, "epoch": self.epoch, "shape": (len(values),)}
+        header = SpectrumHeader(**(_DESCRIBED | times | about | (fields or {})))
+        self.sent.append(encode(Frame(TOPIC, header, np.asarray(values, np.float32))))
+        self.n_rows += 1
+        return self.sent[-1]
 
     def begins_ns(self, seq):
         """Return the time of a row's first sample."""
@@ -133,12 +121,12 @@ class MadeUpDaemon:
         self._beat(socket)
         for _ in range(round(BEATS_S / LIVE_S)):
             if self.live is not None:
-                socket.send_multipart(self.row(self.live()))
+                socket.send_multipart(self._row(self.live()))
             with contextlib.suppress(queue.Empty):
-                parts = self._waiting.get(timeout=LIVE_S)
+                make = self._waiting.get(timeout=LIVE_S)
                 while True:
-                    socket.send_multipart(parts)
-                    parts = self._waiting.get_nowait()
+                    socket.send_multipart(make())
+                    make = self._waiting.get_nowait()
 
     def _beat(self, socket):
         now = {"epoch": self.epoch, "seq": self._beats, "t_utc_ns": time.time_ns()}

@@ -90,9 +90,11 @@ export class Panel {
     return [...new Set([...this.channels, ...alike])].map(({ description }) => description).filter(Boolean);
   }
 
-  /** What actions look at. */
+  /** What actions look at: axis and levels of the view, which may not be drawn yet. */
   scene(view) {
-    const { axis, limits, levels } = this;
+    const limits = limitsOf(this.#descriptions(), view.axis);
+    const axis = axisOf(view, limits, this.grid.width);
+    const levels = view.lo === null ? this.levels : { lo: view.lo, hi: view.hi };
     const peaks = this.channels.flatMap((channel) => channel.peaks.list());
     peaks.sort((a, b) => b.level - a.level);
     return { view, axis, limits, levels, peaks, newestMs: this.newestMs(), row: this.channels[0].newest };
