@@ -52,6 +52,7 @@ class MadeUpDaemon:
     """
 
     def __init__(self, folder, begin_ns=None):
+        self.folder = folder
         self.name = secrets.token_hex(6)
         self.endpoint = f"ipc://{folder}/{self.name}.ipc"
         self.live = None
@@ -111,7 +112,7 @@ class MadeUpDaemon:
 
     def begins_ns(self, seq):
         """Return the time of a row's first sample."""
-        return self._begin_ns + seq * 100_000_000
+        return self._begin_ns + round(seq * 100_000_000)
 
     def middle_ms(self, seq):
         """Return the time of a row's middle."""
@@ -148,7 +149,8 @@ class MadeUpDaemon:
         params = asked["params"]
         rows = self.sent[params["first_seq"] :]
         found = rows[: params["limit"]]
-        result = {"parts": [len(one) for one in found], "more": len(rows) > len(found)}
+        about = {"epoch": self.epoch, "more": len(rows) > len(found)}
+        result = {"parts": [len(one) for one in found], **about}
         reply = {"v": 1, "id": asked["id"], "ok": True, "result": result}
         flat = [part for one in found for part in one]
         socket.send_multipart([peer, json.dumps(reply).encode(), *flat])

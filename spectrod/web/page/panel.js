@@ -13,6 +13,14 @@ import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "./ruler.js";
 import { formatHertz, formatLevel } from "./time.js";
 import { Trace } from "./trace.js";
 
+/** Sources may be that far apart at the same time of day. */
+const NEAR_MS = 1000;
+
+/** How far from a time the row may be that is shown for it; beyond, nothing is known of that time. */
+export function reachMs({ merged, description }, secondsPerPx) {
+  return Math.max(NEAR_MS, 2000 * merged * description.row_s, 1000 * secondsPerPx);
+}
+
 /** One panel. Its elements are made once; `draw` brings them up to date. */
 export class Panel {
   axis = axisOf({ f0: null, f1: null }, limitsOf([], "linear"), 1);
@@ -195,12 +203,13 @@ export class Panel {
     setText(this.unit, [...units].join(", "));
   }
 
-  /** Row of the line spectrum: the newest one; in the past the waterfall's of that time. */
+  /** Row of the line spectrum: the newest one; in the past the waterfall's of that time, or null if it has none. */
   #rowOf(channel, view) {
     const { trace } = channel;
+    if (view.t1 === null) return channel.newest;
     const strip = this.strips.find((one) => one.channel === channel);
-    const row = view.t1 === null ? null : strip.rowAt(view.t1);
-    if (row === null) return channel.newest;
+    const row = strip.rowAt(view.t1);
+    if (row === null || Math.abs(row.tMs - view.t1) > reachMs(row, view.span / strip.heightPx)) return null;
     return trace !== null && Math.abs(trace.tMs - row.tMs) < 50 ? trace : row;
   }
 
