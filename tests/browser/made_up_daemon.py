@@ -47,6 +47,8 @@ class MadeUpDaemon:
     ----------
     live : callable or None
         Returns the levels of the next row (n_values,); called from the daemon's thread.
+    fields, beat_fields : dict
+        Fields of the headers of live rows and of heartbeats that differ from usual ones.
     n_rows : int
         Rows that were sent so far; the next one has this number.
     """
@@ -62,6 +64,7 @@ class MadeUpDaemon:
         self._begin_ns = time.time_ns() if begin_ns is None else begin_ns
         self._waiting = queue.SimpleQueue()
         self._beats = 0
+        self.fields, self.beat_fields = {}, {}
         self._is_ending = threading.Event()
         self._threads = []
 
@@ -122,7 +125,7 @@ class MadeUpDaemon:
         self._beat(socket)
         for _ in range(round(BEATS_S / LIVE_S)):
             if self.live is not None:
-                socket.send_multipart(self._row(self.live()))
+                socket.send_multipart(self._row(self.live(), self.fields))
             with contextlib.suppress(queue.Empty):
                 make = self._waiting.get(timeout=LIVE_S)
                 while True:
@@ -132,7 +135,8 @@ class MadeUpDaemon:
     def _beat(self, socket):
         now = {"epoch": self.epoch, "seq": self._beats, "t_utc_ns": time.time_ns()}
         self._beats += 1
-        beat = HeartbeatHeader(**now, t_mono_ns=0, state="running", frames=self.n_rows)
+        usual = {"t_mono_ns": 0, "state": "running", "frames": self.n_rows}
+        beat = HeartbeatHeader(**(now | usual | self.beat_fields))
         about = {"device": "made up", "channels": 1, "channel_names": ("0",)}
         shape = {"shape": (SPEC.n_values,)}
         meta = MetaHeader(**now, **_DESCRIBED, **about, **shape)
