@@ -122,3 +122,17 @@ def test_torn_recordings_are_told_and_whole_ones_shown(open_context, daemon, tmp
         tab.page.locator("#cursors td", has_text="-40.0 dBFS").first.wait_for()
         assert "/etc/passwd" not in tab.page.content()
         assert tab.problems == []
+
+
+def test_before_the_first_row_no_waterfall_is_drawn(open_context, daemon):
+    """The page waits for data on an empty plot, not on a canvas that is black until it is drawn."""
+    daemon.live = None
+    with running_web(daemon.endpoint) as (link, _):
+        tab = opened(open_context, link, f"v=1&topic={TOPIC}", waits=False)
+        tab.page.locator(".banner", has_text="waiting for data").wait_for()
+        canvas = tab.page.locator(".waterfall canvas")
+        canvas.wait_for(state="hidden")
+        daemon.live = lambda: tone(-20.0)
+        canvas.wait_for()
+        wait_for_rows(tab, 10)
+        assert tab.problems == []
