@@ -19,7 +19,8 @@ SPEC = SpectrumSpec(fs=48000.0, win_length=4800, nfft=4800, hop=4800, scaling="d
 TOPIC = "spec/mic/0/dbfs/"
 FLOOR = -90.0
 BEATS_S = 0.25
-LIVE_S = 0.05
+LIVE_S = 0.025
+"""Time from one live row to the next: a page takes 50 a second, and merges more."""
 _DESCRIBED = {
     "fs": SPEC.fs,
     "win_length": SPEC.win_length,
