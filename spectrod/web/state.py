@@ -50,6 +50,7 @@ def _of_endpoint(feed: Feed) -> dict[str, Any]:
         "connected": feed.connected,
         "silence_s": feed.silence_s if math.isfinite(feed.silence_s) else None,
         "missed": feed.missed,
+        "broken": feed.broken,
         "why": feed.why,
     }
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from spectrod.errors import WireError
 from spectrod.grid import row_period_s
+from spectrod.text import printable
 from spectrod.units import Float64Array
 from spectrod.web.slicing import TopicAxis
 from spectrod.web.view import TOPICS_MAX
@@ -23,6 +24,7 @@ TIME_MAX_NS: Final = 1 << 62
 """Time of a row from 1970 [ns]: 146 years."""
 ROW_MAX_S: Final = 366 * 86400.0
 """Duration of a row, and time from one to the next [s]."""
+_TEXT_MAX: Final = 300
 _KINDS_OF_ROWS = ("spec", "bands")
 VALUES_PREFIXES = ("levels/", "features/", "tones/", "transfer/")
 """Beginnings of topics of named values of intervals."""
@@ -133,7 +135,7 @@ class TopicTable:
     def listed(self) -> list[dict[str, Any]]:
         """Return the topics for a page, by endpoint and name."""
         by_name = sorted(self.topics.values(), key=lambda topic: (topic.endpoint, topic.topic))
-        return [asdict(topic) for topic in by_name]
+        return [asdict(topic) | {"unit": _shown(topic.unit)} for topic in by_name]
 
     def _remove(self, topic: TopicInfo) -> None:
         del self.topics[topic.id]
@@ -177,6 +179,11 @@ def level_unit(unit: str) -> str:
     return unit if unit.startswith("dB") else f"dB re {unit}"
 
 
+def _shown(value: Any) -> Any:
+    """Return a field of a header for pages; its texts may come from a hostile daemon."""
+    return printable(value, _TEXT_MAX) if isinstance(value, str) else value
+
+
 @dataclass(frozen=True, eq=False)
 class RowFacts:
     """What is constant of a topic's rows, until a message of it differs.
@@ -213,13 +220,13 @@ class RowFacts:
             "endpoint": topic.endpoint,
             "epoch": str(h.epoch),
             "frame_hop": h.frame_hop or h.hop,
-            "unit": level_unit(h.unit),
+            "unit": _shown(level_unit(h.unit)),
             "row_s": self.row_s,
             "first_hz": axis.first_hz,
             "bin_hz": axis.bin_hz,
             "edges_hz": edges,
             "n_bins": axis.n_bins,
-            **{name: getattr(h, name) for name in (*names, *more)},
+            **{name: _shown(getattr(h, name)) for name in (*names, *more)},
         }
 
 

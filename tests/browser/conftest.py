@@ -1,14 +1,20 @@
-"""Debian's Chromium, driven by Playwright."""
+"""Debian's Chromium, driven by Playwright, and a picture of each page that a test leaves."""
 
+import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Error, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 CHROMIUM = "/usr/bin/chromium"
+PICTURES = os.environ.get("SPECTROD_TEST_PICTURES", "")
+"""Folder for pictures, else they are in pytest's temporary one; tests run without SPECTROD_*."""
+# Names of no site: the tests' strangers, and names that the server has or has not been given.
+RESOLVER = "--host-resolver-rules=MAP *.test 127.0.0.1"
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +25,47 @@ def chromium():
     other tests would fail.
     """
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        options = ["--no-sandbox", RESOLVER]
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def open_context(chromium):
+    """Return a function that makes a context, which is closed after the test and its picture."""
+    contexts = []
+
+    def opened(**options):
+        contexts.append(chromium.new_context(**options))
+        return contexts[-1]
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Keep pictures of the pages that are open when a test ends, above all when it fails."""
+    try:
+        return (yield)
+    finally:
+        browser = item.funcargs.get("chromium")
+        if browser is not None and browser.is_connected():
+            keep_pictures(item, browser)
+
+
+def keep_pictures(item, browser):
+    """Store a PNG of each page of a browser, named after the test."""
+    own = item.config._tmp_path_factory.getbasetemp() / "pictures"
+    folder = Path(PICTURES) if PICTURES else own
+    folder.mkdir(parents=True, exist_ok=True)
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{item.path.stem}-{item.name}")[:150].strip("-")
+    pages = [page for context in browser.contexts for page in context.pages]
+    for number, page in enumerate(pages):
+        suffix = f"-{number}" if number else ""
+        try:
+            page.screenshot(path=folder / f"{name}{suffix}.png", timeout=10_000)
+        except Error as error:  # a page that hangs or has crashed is the test's to report
+            item.add_report_section("call", "picture", f"none of {page.url}: {error}")

@@ -8,14 +8,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
+from tabs import MIC, READ_KINDS, Tab, wait_for_rows
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 
 HERE = Path(__file__).parent
-TIMEOUT_MS = 20_000
 START_MS = 90_000  # a daemon's start, beside other tests on few cores
 
 # Bins of 10 Hz: a tone of 1 kHz lies on one, and reads exactly.
@@ -43,18 +42,7 @@ endpoints = ["{endpoint}"]
 [engine]
 engine = "numpy"
 """
-MIC, LEFT, RIGHT = "spec/mic/0/dbfs/", "spec/pair/left/dbfs/", "spec/pair/right/dbfs/"
-
-
-# A copy is read: reading a canvas again and again makes the browser draw it in another way.
-READ_LINE = """y => {
-  const canvas = document.querySelector(".waterfall canvas");
-  const copy = new OffscreenCanvas(canvas.width, 1);
-  const context = copy.getContext("2d", { willReadFrequently: true });
-  context.drawImage(canvas, 0, -Math.round(y * devicePixelRatio));
-  return context.getImageData(0, 0, canvas.width, 1).data;
-}"""
-
+LEFT, RIGHT = "spec/pair/left/dbfs/", "spec/pair/right/dbfs/"
 
 # Conditions to wait for are functions: a bare expression would be evaluated in the page, whose
 # Content-Security-Policy forbids that.
@@ -113,78 +101,6 @@ def address(tmp_path_factory):
         daemon.kill()
 
 
-class Tab:
-    """The page in a tab, which notes errors and requests to elsewhere."""
-
-    def __init__(self, context, address):
-        self.page = context.new_page()
-        self.page.set_default_timeout(TIMEOUT_MS)
-        self._address = address
-        self.problems = []
-        host = urlsplit(address).netloc
-        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on(
-            "console",
-            lambda said: (
-                self.problems.append(said.text) if said.type in {"error", "warning"} else None
-            ),
-        )
-        self.page.on(
-            "request",
-            lambda asked: (
-                None
-                if urlsplit(asked.url).netloc == host or asked.url.startswith(("data:", "blob:"))
-                else self.problems.append(f"request to {asked.url}")
-            ),
-        )
-
-    def open(self, fragment=f"v=1&topic={MIC}", *, waits=True):
-        self.page.goto("about:blank")
-        self.page.goto(f"{self._address}#{fragment}")
-        if waits:
-            self.page.locator(".panel").first.wait_for()
-            self.page.wait_for_function("() => document.querySelector('.banner').hidden")
-
-    def row_of(self, table, text):
-        """Return the texts of the first row of a table that has a text in it."""
-        row = self.page.locator(f"#{table} tbody tr", has_text=text).first
-        row.wait_for()
-        return row.locator("td").all_inner_texts()
-
-    def fragment(self):
-        return self.page.evaluate("location.hash")
-
-    def focus_plot(self):
-        self.page.locator(".surface").first.focus()
-
-    def brightest_column(self, y_css):
-        """Return the brightest column of the waterfall at a height, and its width [device px].
-
-        Waits until rows are drawn there: until then all columns are alike.
-        """
-        return self.page.wait_for_function(
-            f"""y => {{
-              const data = ({READ_LINE})(y);
-              const light = Array.from({{ length: data.length / 4 }}, (_, x) => data[4 * x + 1]);
-              const best = Math.max(...light);
-              const first = light.indexOf(best), last = light.lastIndexOf(best);
-              return last - first < light.length / 20 && [(first + last) / 2, light.length];
-            }}""",
-            arg=y_css,
-        ).json_value()
-
-    def pixel_of(self, hertz, kind, f0, f1):
-        """Return where the axis module puts a frequency [device px]."""
-        return self.page.evaluate(
-            """async ([hertz, kind, f0, f1]) => {
-              const { makeAxis } = await import("./page/axis.js");
-              const { width } = document.querySelector(".waterfall canvas");
-              return makeAxis({ kind, f0, f1, width }).toPixel(hertz);
-            }""",
-            [hertz, kind, f0, f1],
-        )
-
-
 @pytest.fixture
 def tab(chromium, address):
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
@@ -192,11 +108,6 @@ def tab(chromium, address):
     yield tab
     context.close()
     assert tab.problems == []
-
-
-def wait_for_rows(tab, y_css):
-    """Wait until the waterfall has scrolled to a height."""
-    tab.page.wait_for_function(f"y => new Set(({READ_LINE})(y)).size > 8", arg=y_css)
 
 
 @pytest.mark.parametrize(("kind", "f0"), [("linear", 0), ("log", 10)])
@@ -368,14 +279,14 @@ def test_what_is_saved(tab, tmp_path):
     assert (tmp_path / "plots.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
-def test_a_daemon_that_dies_is_told_and_its_return_is_drawn(chromium, tmp_path_factory):
-    """A killed daemon is said to be gone; started again its rows come, the break is an event."""
+def test_a_daemon_that_dies_is_told_and_its_return_is_drawn(open_context, tmp_path_factory):
+    """A killed daemon is said to be gone; started again its rows come, the break is hatched."""
     daemon = Daemon(tmp_path_factory.mktemp("page"))
     daemon.start()
     try:
         with served(daemon.endpoint) as address:
-            tab = Tab(chromium.new_context(), address)
-            tab.open()
+            tab = Tab(open_context(viewport={"width": 1280, "height": 800}), address)
+            tab.open(f"v=1&topic={MIC}&span=60")
             wait_for_rows(tab, 10)
             daemon.kill()
             tab.page.locator(".banner", has_text="no data from mic · 0 · dbfs for").wait_for()
@@ -387,6 +298,19 @@ def test_a_daemon_that_dies_is_told_and_its_return_is_drawn(chromium, tmp_path_f
             tab.page.locator("#events-box summary").click()
             tab.page.locator("#events td", has_text="daemon restarted").wait_for()
             tab.page.locator("#status dd[data-grade=bad]").first.wait_for(state="detached")
+            kinds = f"({READ_KINDS})()"
+            # Two seconds of rows are above the break, so they go on.
+            tab.page.wait_for_function(
+                f"""async () => {{
+                  const runs = await {kinds};
+                  const height = runs.reduce((sum, [, lines]) => sum + lines, 0);
+                  return runs[0][0] === "rows" && runs[0][1] / height >= 2 / 60;
+                }}"""
+            )
+            runs = tab.page.evaluate(kinds)
+            assert [kind for kind, _ in runs[:3]] == ["rows", "gap", "rows"]
+            # The page says that rows are late after three seconds.
+            assert runs[1][1] / sum(lines for _, lines in runs) >= 3 / 60
             assert tab.problems == []
     finally:
         daemon.kill()
@@ -400,12 +324,20 @@ def axe():
     return path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390, 320])
-def test_nobody_is_shut_out(chromium, address, axe, scheme, width):
+@pytest.mark.parametrize(
+    ("width", "look"),
+    [
+        *((width, look) for width in (1280, 390, 320) for look in ("light", "dark")),
+        *((1280, "forced"), (320, "forced dark")),
+    ],
+)
+def test_nobody_is_shut_out(open_context, address, axe, width, look):
     """axe-core finds nothing serious, and nothing is wider than a screen of 320 px."""
-    context = chromium.new_context(
-        viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
+    context = open_context(
+        viewport={"width": width, "height": 800},
+        color_scheme="dark" if "dark" in look else "light",
+        forced_colors="active" if "forced" in look else "none",
+        reduced_motion="reduce",
     )
     tab = Tab(context, address)
     tab.open(f"v=1&topic={MIC}&topic={LEFT}&hold=max&c=1000,2000&band=900:1100")
@@ -417,12 +349,15 @@ def test_nobody_is_shut_out(chromium, address, axe, scheme, width):
         for one in found["violations"]
         if one["impact"] in {"serious", "critical"}
     ]
-    wide = tab.page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    problems = tab.problems
-    context.close()
     assert serious == []
-    assert not wide
-    assert problems == []
+    assert not tab.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    surface = tab.page.locator(".surface").first
+    plot = surface.bounding_box()
+    for label in surface.locator(".cursor-label").all():
+        box = label.bounding_box()
+        assert plot["x"] <= box["x"]
+        assert box["x"] + box["width"] <= plot["x"] + plot["width"] + 1
+    assert tab.problems == []
 
 
 def test_the_plot_works_by_keys_alone(tab):
@@ -461,10 +396,9 @@ def test_a_key_opens_the_legend(tab):
     tab.page.locator("#legend li", has_text="no data").wait_for(state="hidden")
 
 
-def test_on_a_phone_what_is_read_comes_before_the_options(chromium, address):
+def test_on_a_phone_what_is_read_comes_before_the_options(open_context, address):
     """Plots, peaks and cursors, levels, options, in the order of the tab key, too."""
-    context = chromium.new_context(viewport={"width": 390, "height": 844})
-    tab = Tab(context, address)
+    tab = Tab(open_context(viewport={"width": 390, "height": 844}), address)
     tab.open()
     tab.page.locator("#meters dd").first.wait_for()
     places = ("main", "#peaks", "#cursors", "#meters", "#topics", "#display", "#status")
@@ -476,10 +410,8 @@ def test_on_a_phone_what_is_read_comes_before_the_options(chromium, address):
             all[k - 1].compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING)""",
         places,
     )
-    problems = tab.problems
-    context.close()
     assert order
-    assert problems == []
+    assert tab.problems == []
 
 
 def test_words_of_the_page_are_explained(tab):

@@ -31,6 +31,8 @@ test("silence, a daemon that is gone, and a page without its server look like th
 test("a daemon in order is good, one that lost messages is not", () => {
   assert.equal(status.endpointFact(endpoint()).grade, "good");
   assert.deepEqual(status.endpointFact(endpoint({ missed: 3 })).text, "connected, 3 messages missed");
+  const { grade, text } = status.endpointFact(endpoint({ missed: 1, broken: 2 }));
+  assert.deepEqual([grade, text], ["notice", "connected, 1 messages missed, 2 messages left out: they break the protocol"]);
   assert.equal(status.endpointFact(endpoint({ connected: false, why: "keys refused" })).text, "keys refused");
 });
 

@@ -39,7 +39,7 @@ test("ticks are at most three times as far apart as they need to be", () => {
 });
 
 test("labels say what differs from tick to tick", () => {
-  assert.deepEqual(labels(NOON, NOON + 49, "UTC", 200), [".040", ".030", ".020", ".010", ".000"].map((s) => `12:00:00${s}`));
+  assert.deepEqual(labels(NOON, NOON + 49, "UTC", 200), [".040", ".030", ".020", ".010", "12:00:00"]);
   assert.deepEqual(labels(NOON, NOON + 50e3), ["50", "45", "40", "35", "30", "25", "20", "15", "10", "05", "00"].map((s) => `12:00:${s}`));
   assert.deepEqual(labels(NOON, NOON + 4 * HOUR, "UTC", 200), ["16:00", "15:00", "14:00", "13:00", "12:00"]);
   assert.deepEqual(labels(NOON, NOON + DAY, "UTC", 200), ["12:00", "06:00", "2026-11-24", "18:00", "12:00"]);

@@ -218,6 +218,27 @@ def test_unreadable_files_are_left_out(tmp_path):
     assert sorted(file.name for file in index.files("pond")) == ["good.spd", "\udcff\n.spd"]
 
 
+def test_damaged_files_are_counted_while_they_are_there(tmp_path, clock):
+    """Finished files and a pyramid that cannot be read; not a file that is only beginning."""
+    folder = place(tmp_path)
+    segment(folder / "whole.spd")
+    (folder / "torn.spd").write_bytes((folder / "whole.spd").read_bytes()[:100])
+    (folder / "new.spd.part").write_bytes(b"SPD")
+    (folder / "pyramid").mkdir()
+    (folder / "pyramid" / "pyramid.json").write_text("{")
+    index = found(tmp_path, clock)
+    two = ["2 files of recordings cannot be read: damaged, or of another kind"]
+    assert index.damaged("pond") == two
+    assert index.damaged("lake") == []
+    clock.now_s += RESCAN_S
+    index.refresh()
+    assert index.damaged("pond") == two
+    (folder / "torn.spd").unlink()
+    clock.now_s += RESCAN_S
+    index.refresh()
+    assert index.damaged("pond") == [two[0].replace("2 files", "1 file")]
+
+
 def test_numbers_of_names_are_bounded(tmp_path, monkeypatch, caplog):
     """Beyond the limits the newest files, and the first folders, are indexed; the rest is said."""
     for name in ("a", "b", "c"):

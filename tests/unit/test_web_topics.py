@@ -267,7 +267,7 @@ def test_the_state_says_what_is_known_of_daemons():
         waiting_for="the device\n" + "x" * 5000,
         checks=tuple(f"silent: {k}" for k in range(100)),
     )
-    about = {"missed": 2, "why": "", "clock_offset_s": {"mic": 0.5}}
+    about = {"missed": 2, "broken": 1, "why": "", "clock_offset_s": {"mic": 0.5}}
     known = SimpleNamespace(endpoint="a", connected=True, silence_s=0.1, heartbeats={"mic": beat})
     known.__dict__.update(about)
     lost = SimpleNamespace(endpoint="b", connected=False, silence_s=float("inf"), heartbeats={})

@@ -109,10 +109,11 @@ def answer(
     filling.fill(topic.id, found, ring)
     layers = {"max": columns.greatest, "mean": columns.mean}
     left_out = [*filling.left_out, *index.left_out(topic.source)][:_LEFT_OUT_MAX]
+    damaged = index.damaged(topic.source)  # as long as they are there: answers are final
     header = _header(topic, grid, axis) | {
         "layers": list(request.layers),
         "sources": filling.sources,
-        "left_out": left_out,
+        "left_out": [*damaged, *left_out],
     }
     is_final = (
         bool(filling.sources)

@@ -85,6 +85,15 @@ class RecordingIndex:
             )
         return texts
 
+    def damaged(self, source: str) -> list[str]:
+        """Return what of a source's recordings cannot be read at all, for a person."""
+        with self._lock:
+            n_damaged = sum(one.n_damaged for one in self._of(source))
+        if not n_damaged:
+            return []
+        files = "1 file" if n_damaged == 1 else f"{n_damaged} files"
+        return [f"{files} of recordings cannot be read: damaged, or of another kind"]
+
     def files(self, source: str) -> list[StoredFile]:
         """Return the known segments of a source, the newest first."""
         with self._lock:

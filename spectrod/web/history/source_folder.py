@@ -86,15 +86,19 @@ class SourceFolder:
         The pyramid, if there is one that can be read.
     n_unread : int
         Files whose headers the last scan had no time to read.
+    n_damaged : int
+        Finished segments and pyramids that cannot be read.
     """
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self.files: list[StoredFile] = []
         self.pyramid: Pyramid | None = None
-        self.n_unread = 0
+        self.n_unread = self.n_damaged = 0
+        self._damaged: set[_Identity] = set()
         self._known: dict[_Identity, StoredFile | None] = {}
         self._pyramid_id: _Identity | None = None
+        self._is_pyramid_damaged = False
         self._newest_description: Description | None = None
 
     def scan(self, folder: Directory, has_time: Callable[[], bool]) -> None:
@@ -116,17 +120,22 @@ class SourceFolder:
             elif identity in self._known:
                 known[identity] = self._known[identity]
             elif has_time():
-                file = self._read(folder, name)
+                file = self._read(folder, name, identity)
                 # The header of a growing file is fixed; without rows it is read again.
                 is_fixed = file is not None and file.is_part
                 known[growing if is_fixed else identity] = file
             else:
                 unread += 1
         self._known, self.n_unread = known, unread
+        self._damaged &= known.keys()
+        self.n_damaged = len(self._damaged)
         self.files = [file for file in known.values() if file is not None]
-        self._scan_pyramid(folder)
+        try:
+            self._scan_pyramid(folder)
+        finally:
+            self.n_damaged += self._is_pyramid_damaged
 
-    def _read(self, folder: Directory, name: str) -> StoredFile | None:
+    def _read(self, folder: Directory, name: str, identity: _Identity) -> StoredFile | None:
         """Read what a file's start and end say; None if it is no readable segment with rows."""
         path, budget = folder.path / name, Budget(n_bytes=_INDEXED_BYTES)
         try:
@@ -137,7 +146,11 @@ class SourceFolder:
                 about = self._shared(start.header.description)
                 end = None if name.endswith(PART_SUFFIX) else _end_utc_ns(path, file, start)
                 return StoredFile(self._place, name, about, start.first.t_utc_ns, end)
-        except (OSError, SpectrodError, SpentError):
+        except OSError:  # it has vanished, or is not for this user
+            return None
+        except (SpectrodError, SpentError):
+            if not name.endswith(PART_SUFFIX):  # whose start may not be written yet
+                self._damaged.add(identity)
             return None
 
     def _shared(self, about: Description) -> Description:
@@ -150,15 +163,16 @@ class SourceFolder:
         try:
             child = folder.child(_PYRAMID)
         except OSError:
-            self.pyramid = None
+            self.pyramid, self._pyramid_id, self._is_pyramid_damaged = None, None, False
             return
         with child:
             found = child.find(PYRAMID_JSON)
             identity = _identity(PYRAMID_JSON, found) if found else None
             if identity != self._pyramid_id:
                 self.pyramid = None
-                self._pyramid_id = identity
+                self._pyramid_id, self._is_pyramid_damaged = identity, True
                 self.pyramid = self._read_pyramid(child)
+                self._is_pyramid_damaged = False
 
     def _read_pyramid(self, folder: Directory) -> Pyramid | None:
         about = load(folder)

@@ -12,6 +12,7 @@ const ZOOM_PER_PX = 1.0025;
 const PINCH_ZOOM_PER_PX = 1.01;
 const TAP_PX = 6;
 const DOUBLE_TAP_MS = 350;
+const DOUBLE_TAP_PX = 24;
 const LONG_PRESS_MS = 500;
 
 /** Factor of a wheel's turn; trackpad pinches come as a wheel with the control key, in smaller steps. */
@@ -46,7 +47,7 @@ export class SurfaceInput {
   #start = null;
   #pinch = null;
   #longPress = null;
-  #lastTapAt = -Infinity;
+  #lastTap = null;
 
   /**
    * @param {HTMLElement} surface
@@ -72,10 +73,12 @@ export class SurfaceInput {
 
   #wheel(event) {
     event.preventDefault();
-    const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
-    if (event.shiftKey && !sideways) this.#gestures.zoomTime(wheelFactor(event));
-    else if (sideways && !event.shiftKey) this.#gestures.drag(-event.deltaX, 0, 0);
-    else this.#gestures.zoom(wheelFactor(sideways ? { ...wheelParts(event), deltaY: event.deltaX } : event), this.#place(event).x);
+    const { deltaX, deltaY, deltaMode, ctrlKey } = event;
+    const sideways = Math.abs(deltaX) > Math.abs(deltaY);
+    // Some browsers and systems turn a wheel sideways with Shift.
+    if (event.shiftKey) this.#gestures.zoomTime(wheelFactor({ deltaY: sideways ? deltaX : deltaY, deltaMode, ctrlKey }));
+    else if (sideways) this.#gestures.drag(-deltaX, 0, 0);
+    else this.#gestures.zoom(wheelFactor(event), this.#place(event).x);
   }
 
   #down(event) {
@@ -129,7 +132,8 @@ export class SurfaceInput {
 
   #movePinch() {
     const now = this.#spread();
-    this.#gestures.zoom(now.distance / this.#pinch.distance, now.x);
+    // In this order the frequency stays between the fingers, also at the full span, which cannot be moved.
+    this.#gestures.zoom(now.distance / this.#pinch.distance, this.#pinch.x);
     this.#gestures.drag(now.x - this.#pinch.x, 0, 0);
     this.#pinch = now;
   }
@@ -138,10 +142,13 @@ export class SurfaceInput {
     const start = this.#start;
     this.#forget(event);
     if (start === null || start.isMoved) return;
-    const isDouble = event.timeStamp - this.#lastTapAt < DOUBLE_TAP_MS;
-    this.#lastTapAt = isDouble ? -Infinity : event.timeStamp;
+    const { x, y } = start;
+    const last = this.#lastTap;
+    const isNear = last !== null && Math.hypot(x - last.x, y - last.y) < DOUBLE_TAP_PX;
+    const isDouble = isNear && event.timeStamp - last.at < DOUBLE_TAP_MS;
+    this.#lastTap = isDouble ? null : { x, y, at: event.timeStamp };
     if (isDouble) this.#gestures.doubleTap();
-    else this.#gestures.tap(start.x, start.y, start.isNew);
+    else this.#gestures.tap(x, y, start.isNew);
   }
 
   #forget(event) {
@@ -151,8 +158,6 @@ export class SurfaceInput {
     if (this.#pointers.size < 2) this.#pinch = null;
   }
 }
-
-const wheelParts = ({ deltaMode, ctrlKey }) => ({ deltaMode, ctrlKey });
 
 /** Do what a key means, and keep the browser from doing its own; keys without a meaning are left alone. */
 export function pressKey(event, act) {

@@ -26,6 +26,7 @@ const SLOW_MS = 250;
 const SPOKEN_MS = 1000;
 const REDUCED_MS = 1000;
 const NOTICE_MS = 10_000;
+const NOTICES_MAX = 4;
 
 const at = (id) => document.getElementById(id);
 const base = document.baseURI;
@@ -38,6 +39,7 @@ let view = makeView();
 let prefs = readPrefs(storage);
 let phase = { phase: "connecting", wait_ms: 0, why: "", needsToken: false };
 let noticeTimer = null;
+let noticed = [];
 let leftBefore = 0;
 
 const now = () => performance.now();
@@ -136,7 +138,8 @@ function showTopics() {
 function nothingText() {
   if (phase.phase !== "open") return "Not connected to the server.";
   const lost = session.endpoints.filter(({ connected }) => connected === false);
-  if (lost.length > 0) return `Waiting for ${lost.map(({ endpoint, why }) => `${endpoint}: ${why}`).join("; ")}`;
+  const away = ({ endpoint, why }) => `${endpoint}: ${why || "no connection to the daemon"}`;
+  if (lost.length > 0) return `Waiting for ${lost.map(away).join("; ")}`;
   return "Waiting for a daemon to list its channels.";
 }
 
@@ -151,6 +154,8 @@ function changed(what) {
     showView();
     showTopics();
   }
+  // Without channels the state is what there is to say: why a daemon is waited for.
+  if (what === "state" && spectraOf(session.topics).length === 0) showTopics();
   if (what === "descriptions") ask();
   if (what === "descriptions") panels.touch();
   if (what === "measured") panels.touchReadings();
@@ -176,8 +181,11 @@ function phaseChanged(next) {
   showTopics();
 }
 
+/** Show a text for a while, beside others that are still shown. */
 function notice(text) {
-  setText(at("notice"), text);
+  if (at("notice").hidden) noticed = [];
+  noticed = [...noticed.filter((one) => one !== text), text].slice(-NOTICES_MAX);
+  setText(at("notice"), noticed.join("; "));
   at("notice").hidden = false;
   clearTimeout(noticeTimer);
   noticeTimer = setTimeout(() => (at("notice").hidden = true), NOTICE_MS);

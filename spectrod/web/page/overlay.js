@@ -3,12 +3,23 @@
 import { element, setText } from "./dom.js";
 
 const CURSORS = ["A", "B"];
+const LABEL_GAP_PX = 6;
+
+/**
+ * Place of a cursor's label [CSS px from the cursor]: beside it, on the side with more room, and whole where
+ * the plot is wide enough for it.
+ */
+export function labelOffset(px, width, labelWidth) {
+  const beside = px > width / 2 ? px - LABEL_GAP_PX - labelWidth : px + LABEL_GAP_PX;
+  return Math.max(0, Math.min(width - labelWidth, beside)) - px;
+}
 
 /** The lines over a panel. */
 export class Overlay {
   #cursors;
   #band = element("div", { class: "band", hidden: true });
   #pointer = element("div", { class: "pointer", hidden: true });
+  #labelWidths = new Map(); // by number of characters: asking the browser lays the page out
 
   /** @param {HTMLElement} surface covers the plots of a panel */
   constructor(surface) {
@@ -35,8 +46,10 @@ export class Overlay {
       line.hidden = !(px >= 0 && px <= width);
       if (line.hidden) return;
       line.style.transform = `translateX(${px}px)`;
-      line.classList.toggle("flipped", px > width / 2);
-      setText(label, `${name} ${reading.text}`);
+      const text = `${name} ${reading.text}`;
+      setText(label, text);
+      if (!this.#labelWidths.has(text.length)) this.#labelWidths.set(text.length, label.offsetWidth);
+      label.style.transform = `translateX(${labelOffset(px, width, this.#labelWidths.get(text.length))}px)`;
     });
     this.#placeBand(toCssPx, width, band);
   }

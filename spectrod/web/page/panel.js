@@ -13,6 +13,14 @@ import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "./ruler.js";
 import { formatHertz, formatLevel } from "./time.js";
 import { Trace } from "./trace.js";
 
+/** Sources may be that far apart at the same time of day. */
+const NEAR_MS = 1000;
+
+/** How far from a time the row may be that is shown for it; beyond, nothing is known of that time. */
+export function reachMs({ merged, description }, secondsPerPx) {
+  return Math.max(NEAR_MS, 2000 * merged * description.row_s, 1000 * secondsPerPx);
+}
+
 /** One panel. Its elements are made once; `draw` brings them up to date. */
 export class Panel {
   axis = axisOf({ f0: null, f1: null }, limitsOf([], "linear"), 1);
@@ -90,9 +98,11 @@ export class Panel {
     return [...new Set([...this.channels, ...alike])].map(({ description }) => description).filter(Boolean);
   }
 
-  /** What actions look at. */
+  /** What actions look at: axis and levels of the view, which may not be drawn yet. */
   scene(view) {
-    const { axis, limits, levels } = this;
+    const limits = limitsOf(this.#descriptions(), view.axis);
+    const axis = axisOf(view, limits, this.grid.width);
+    const levels = view.lo === null ? this.levels : { lo: view.lo, hi: view.hi };
     const peaks = this.channels.flatMap((channel) => channel.peaks.list());
     peaks.sort((a, b) => b.level - a.level);
     return { view, axis, limits, levels, peaks, newestMs: this.newestMs(), row: this.channels[0].newest };
@@ -193,12 +203,13 @@ export class Panel {
     setText(this.unit, [...units].join(", "));
   }
 
-  /** Row of the line spectrum: the newest one; in the past the waterfall's of that time. */
+  /** Row of the line spectrum: the newest one; in the past the waterfall's of that time, or null if it has none. */
   #rowOf(channel, view) {
     const { trace } = channel;
+    if (view.t1 === null) return channel.newest;
     const strip = this.strips.find((one) => one.channel === channel);
-    const row = view.t1 === null ? null : strip.rowAt(view.t1);
-    if (row === null) return channel.newest;
+    const row = strip.rowAt(view.t1);
+    if (row === null || Math.abs(row.tMs - view.t1) > reachMs(row, view.span / strip.heightPx)) return null;
     return trace !== null && Math.abs(trace.tMs - row.tMs) < 50 ? trace : row;
   }
 

@@ -53,6 +53,7 @@ export class Panels {
     const { change, view } = this.#given;
     const scene = () => panel.scene(view());
     const hertz = (x) => panel.axis.toHertz(x * panel.ratio);
+    let cursorsBefore = null;
     return {
       zoom: (factor, x) => change(zoomed(scene(), factor, x * panel.ratio)),
       zoomTime: (factor) => change({ span: view().span / factor }),
@@ -60,9 +61,11 @@ export class Panels {
       tap: (x, y, isNew) => {
         const { row } = scene();
         const hz = row === null ? hertz(x) : snapToBin(hertz(x), row.description);
+        cursorsBefore = view().cursors;
         change({ cursors: placeCursor(view().cursors, hz, isNew) });
       },
-      doubleTap: () => change({ f0: null, f1: null }),
+      // Its first tap was taken for a cursor's.
+      doubleTap: () => change({ f0: null, f1: null, cursors: cursorsBefore ?? view().cursors }),
       select: (x0, x1) => change({ band: [hertz(Math.min(x0, x1)), hertz(Math.max(x0, x1))] }),
       point: (at) => panel.point(at, view(), this.#given.zone()),
       act: (name) => {

@@ -39,15 +39,35 @@ export function drawFrequencyRuler(canvas, axis, colours, ratio) {
   const context = begin(canvas, colours, ratio);
   const measure = measurer(context);
   context.textBaseline = "middle";
-  for (const { px, label, major } of frequencyTicks(axis, measure)) {
-    line(context, px, 0, px, (major ? 1 : 0.6) * TICK_PX * ratio);
-    if (label !== "") fitted(context, label, px, canvas.height / 2 + 2 * ratio, measure(label), canvas.width);
+  const ticks = frequencyTicks(axis, measure);
+  for (const { px, major } of ticks) line(context, px, 0, px, (major ? 1 : 0.6) * TICK_PX * ratio);
+  for (const { label, x } of placeLabels(ticks, measure, canvas.width, GAP_PX * ratio)) {
+    context.fillText(label, x, canvas.height / 2 + 2 * ratio);
   }
 }
 
-/** Draw a label centred at a place, moved to stay whole within the canvas. */
-function fitted(context, label, px, y, width, widthMax) {
-  context.fillText(label, Math.max(0, Math.min(widthMax - width, px - width / 2)), y);
+/**
+ * Where labels of a frequency scale begin: centred at their ticks, moved to stay whole within the canvas; one
+ * that would then touch the one before it is left out.
+ *
+ * @param {Array<{px: number, label: string}>} ticks in ascending order
+ * @param {(text: string) => number} measure
+ * @param {number} width of the canvas
+ * @param {number} gap least distance of two labels
+ * @returns {Array<{label: string, x: number}>}
+ */
+export function placeLabels(ticks, measure, width, gap) {
+  const placed = [];
+  let free = 0;
+  for (const { px, label } of ticks) {
+    if (label === "") continue;
+    const length = measure(label);
+    const x = Math.max(0, Math.min(width - length, px - length / 2));
+    if (x < free) continue;
+    placed.push({ label, x });
+    free = x + length + gap;
+  }
+  return placed;
 }
 
 function line(context, x0, y0, x1, y1) {

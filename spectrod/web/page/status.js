@@ -35,12 +35,14 @@ export function connectionFact({ phase, wait_ms, why }) {
 }
 
 /** A daemon, of a `state` text's `endpoints`. */
-export function endpointFact({ endpoint, connected, silence_s, missed, why }) {
+export function endpointFact({ endpoint, connected, silence_s, missed, broken = 0, why }) {
   if (connected === false) return fact(endpoint, why || "no connection to the daemon", "bad");
   if (silence_s > SILENCE_S) {
     return fact(endpoint, `no heartbeat for ${durationText(silence_s)}: the daemon has stopped or hangs`, "bad");
   }
-  return fact(endpoint, missed > 0 ? `connected, ${missed} messages missed` : "connected", missed > 0 ? "notice" : "good");
+  const losses = [[missed, "messages missed"], [broken, "messages left out: they break the protocol"]];
+  const texts = losses.filter(([count]) => count > 0).map(([count, text]) => `, ${count} ${text}`);
+  return fact(endpoint, `connected${texts.join("")}`, texts.length > 0 ? "notice" : "good");
 }
 
 /** What a source is doing. */

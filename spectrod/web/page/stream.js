@@ -37,7 +37,8 @@ export function streamAddress(base) {
  * @param {object} options
  * @param {string} options.base address of the page
  * @param {object} options.handlers `text(message)`, `rows(blocks)`, and
- *   `phase({phase, wait_ms, why, needsToken})` with phase `connecting`, `open`, `waiting`, `stopped`
+ *   `phase({phase, wait_ms, why, needsToken})` with phase `connecting`, `open`, `waiting`, `stopped`;
+ *   `needsToken` stays between attempts, as a person may be typing the token
  * @param {Function} [options.open] makes a WebSocket of an address
  * @param {Function} [options.fetch]
  * @param {object} [options.clock] `setTimeout`, `clearTimeout`, `now` [ms]
@@ -62,6 +63,7 @@ export class Connection {
   #received = null;
   #acknowledged = null;
   #isWanted = false;
+  #needsToken = false;
 
   constructor({ base, handlers, open, fetch, clock, random }) {
     this.#base = base;
@@ -86,7 +88,7 @@ export class Connection {
     this.#isWanted = true;
     if (this.#socket !== null) return;
     this.#clock.clearTimeout(this.#retry);
-    this.#handlers.phase({ phase: "connecting", wait_ms: 0, why: "", needsToken: false });
+    this.#tell("connecting");
     this.#connect();
   }
 
@@ -95,7 +97,7 @@ export class Connection {
     this.#isWanted = false;
     this.#clock.clearTimeout(this.#retry);
     this.#drop(1000, "");
-    this.#handlers.phase({ phase: "stopped", wait_ms: 0, why: "", needsToken: false });
+    this.#tell("stopped");
   }
 
   /** Ask for `{visible, streams, values}`; at most 10/s are sent, the last one always, none twice. */
@@ -156,7 +158,8 @@ export class Connection {
     this.#openedAt = this.#clock.now();
     this.#viewSentAt = -Infinity;
     this.#viewSent = "";
-    this.#handlers.phase({ phase: "open", wait_ms: 0, why: "", needsToken: false });
+    this.#needsToken = false;
+    this.#tell("open");
     this.#scheduleView();
   }
 
@@ -214,25 +217,28 @@ export class Connection {
   /** A refused WebSocket says nothing to a page (1006): ask over HTTP. */
   async #askWhy() {
     let why = "the server does not answer";
-    let needsToken = false;
     try {
       const answer = await this.#fetch(new URL("api/hello", this.#base).href, { cache: "no-store" });
       const hello = answer.ok ? await answer.json() : {};
       why = hello.refused || (answer.ok ? "the server closed the connection" : `HTTP status ${answer.status}`);
-      needsToken = hello.needs_token === true;
+      this.#needsToken = hello.needs_token === true;
     } catch {
       // No answer is the usual reason: the server restarts.
     }
-    if (this.#socket === null) this.#wait(why, needsToken);
+    if (this.#socket === null) this.#wait(why);
   }
 
-  #wait(why, needsToken = false) {
+  #wait(why) {
     if (!this.#isWanted) return;
     const wait = reconnectDelay(this.#attempt, this.#random());
     this.#attempt += 1;
     this.#clock.clearTimeout(this.#retry);
     this.#retry = this.#clock.setTimeout(() => this.start(), wait);
-    this.#handlers.phase({ phase: "waiting", wait_ms: wait, why, needsToken });
+    this.#tell("waiting", wait, why);
+  }
+
+  #tell(phase, wait_ms = 0, why = "") {
+    this.#handlers.phase({ phase, wait_ms, why, needsToken: this.#needsToken });
   }
 }
 

@@ -1,7 +1,7 @@
 /** One topic's waterfall and its time scale. */
 
 import { extentOf } from "./bins.js";
-import { element, setText } from "./dom.js";
+import { element, setAttribute, setText } from "./dom.js";
 import { columnFor, frequenciesFor } from "./history.js";
 import { JoinedRows, seamOf } from "./past.js";
 import { MARKS } from "./palette.js";
@@ -20,7 +20,7 @@ export class Strip {
   #axis = null;
   #past = null;
   #drawnTimes = "";
-  #canvasHome = element("div", { class: "waterfall" });
+  #canvasHome = element("div", { class: "waterfall", "data-empty": true });
   #times = element("canvas", { class: "times", "aria-hidden": "true" });
   #caption = element("p", { class: "caption" });
   #waterfall;
@@ -102,7 +102,7 @@ export class Strip {
     const msPerPx = scene.spanMs / this.#heightPx;
     this.#waterfall.setMarks(MARKS[document.documentElement.dataset.theme] ?? MARKS.light);
     this.#waterfall.setScroll({ newestMs: scene.newestMs, msPerPx, paused: scene.isPaused });
-    this.#waterfall.draw();
+    if (this.#waterfall.draw()) setAttribute(this.#canvasHome, "data-empty", null);
     this.#drawTimes(scene);
     return isJoined;
   }

@@ -77,7 +77,7 @@ export function zoneName(tMs, zone) {
  * @typedef {object} TimeTick
  * @property {number} px place, 0 at t1Ms (the newest, at the top)
  * @property {number} tMs
- * @property {string} label time of day, or the date where a day begins
+ * @property {string} label time of day, or the date where a day begins; between seconds `.200`
  * @property {boolean} major where a day begins; of days a month, of months a year
  */
 
@@ -145,15 +145,17 @@ function tickLabel(tMs, step, zone) {
   const local = isoLocal(tMs, zone);
   if (step >= DAY) return { label: local.date, major: step >= MONTH ? local.isYear : local.isMonth };
   if (local.isMidnight) return { label: local.date, major: true };
-  const length = step >= MINUTE ? 5 : step >= SECOND ? 8 : 12;
-  return { label: local.time.slice(0, length), major: false };
+  // Fractions alone between whole seconds: all of it is wider than the gutter.
+  if (step < SECOND && !local.isSecond) return { label: local.time.slice(8, 12), major: false };
+  return { label: local.time.slice(0, step >= MINUTE ? 5 : 8), major: false };
 }
 
 function isoLocal(tMs, zone) {
   const iso = new Date(tMs + zoneOffset(tMs, zone)).toISOString();
   const [date, time] = iso.slice(0, -1).split("T");
   const isMonth = date.endsWith("-01");
-  return { date, time, isMidnight: time === "00:00:00.000", isMonth, isYear: date.endsWith("-01-01") };
+  const isSecond = time.endsWith(".000");
+  return { date, time, isSecond, isMidnight: time === "00:00:00.000", isMonth, isYear: date.endsWith("-01-01") };
 }
 
 /**

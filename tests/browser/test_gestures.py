@@ -1,0 +1,216 @@
+"""Fingers, the wheel and drags on the plots in Chromium, and holds of a sweep as they are drawn."""
+
+import math
+import time
+
+import pytest
+from made_up_daemon import MadeUpDaemon, tone
+from programs import running_web
+from tabs import MIC, Tab, wait_for_rows, wait_until
+
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
+
+NUMBERS = """name => {
+  const found = new URLSearchParams(location.hash.slice(1)).get(name);
+  return found === null ? [] : found.split(/[:,]/).map(Number);
+}"""
+LEVEL = """([x, colour, low, high]) => {
+  const canvas = document.querySelector(".trace-lines");
+  const copy = new OffscreenCanvas(1, canvas.height);
+  const context = copy.getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, -Math.round(x), 0);
+  const { data } = context.getImageData(0, 0, 1, canvas.height);
+  const hex = getComputedStyle(document.documentElement).getPropertyValue(`--${colour}`).trim();
+  const wanted = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  const isWanted = (y) => data[4 * y + 3] > 64
+    && wanted.every((value, part) => Math.abs(value - data[4 * y + part]) < 24);
+  const found = Array.from({ length: canvas.height }, (_, y) => y).filter(isWanted);
+  const middle = found.reduce((sum, y) => sum + y + 0.5, 0) / found.length;
+  return high - (middle / canvas.height) * (high - low);
+}"""
+"""Level at which a column of the line spectrum has the colour of a line; NaN where it has none."""
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    daemon = MadeUpDaemon(tmp_path_factory.mktemp("gestures"))
+    daemon.live = lambda: tone(-20.0)
+    with daemon.running():
+        yield daemon
+
+
+@pytest.fixture(scope="module")
+def address(daemon):
+    with running_web(daemon.endpoint) as (link, _):
+        yield link.partition("#")[0]
+
+
+@pytest.fixture
+def tab(open_context, address):
+    """Yield a tab on a screen that is touched."""
+    tab = Tab(open_context(viewport={"width": 1280, "height": 800}, has_touch=True), address)
+    yield tab
+    assert tab.problems == []
+
+
+class Fingers:
+    """Touches the plots at shares of their width and height; the times of the events are given."""
+
+    def __init__(self, tab):
+        self._devtools = tab.page.context.new_cdp_session(tab.page)
+        self.box = tab.page.locator(".surface").bounding_box()
+        self._now_s = time.time()
+
+    def send(self, kind, *places, after_s=0.02):
+        self._now_s += after_s
+        points = [
+            {"x": self.box["x"] + x, "y": self.box["y"] + y, "id": number}
+            for number, (x, y) in enumerate(places)
+        ]
+        event = {"type": f"touch{kind}", "touchPoints": points, "timestamp": self._now_s}
+        self._devtools.send("Input.dispatchTouchEvent", event)
+
+    def tap(self, x, y, after_s=1.0):
+        self.send("Start", (x, y), after_s=after_s)
+        self.send("End")
+
+
+def numbers(tab, name):
+    return tab.page.evaluate(NUMBERS, name)
+
+
+def wait_for_numbers(tab, name, count):
+    """Wait until the address has so many numbers of a name; return them."""
+    tab.page.wait_for_function(f"([name, n]) => ({NUMBERS})(name).length === n", arg=[name, count])
+    return numbers(tab, name)
+
+
+def test_a_pinch_zooms_about_its_middle(tab):
+    """Fingers twice as far apart show half of the span, with the frequency between them there."""
+    tab.open(f"v=1&topic={MIC}&axis=linear")
+    fingers = Fingers(tab)
+    quarter = fingers.box["width"] / 4
+    fingers.send("Start", (quarter - 50, 60))
+    fingers.send("Start", (quarter - 50, 60), (quarter + 50, 60))
+    for far in range(55, 105, 5):
+        fingers.send("Move", (quarter - far, 60), (quarter + far, 60))
+    fingers.send("End", (quarter - 100, 60))
+    fingers.send("End")
+    wait_for_numbers(tab, "f", 2)
+    tab.page.wait_for_function(
+        f"() => {{ const [low, high] = ({NUMBERS})('f'); return high - low < 12100; }}"
+    )
+    low, high = numbers(tab, "f")
+    assert high - low == pytest.approx(12000, rel=0.01)
+    assert low + (high - low) / 4 == pytest.approx(6000, abs=60)
+    assert numbers(tab, "c") == []
+
+
+def test_a_tap_sets_a_cursor_a_long_press_another_and_a_double_tap_shows_all(tab):
+    """Two quick taps at different places are two taps; a double tap leaves the cursors alone."""
+    tab.open(f"v=1&topic={MIC}&axis=linear&f=0:12000")
+    fingers = Fingers(tab)
+    width = fingers.box["width"]
+    fingers.tap(width * 1000 / 12000, 60)
+    assert wait_for_numbers(tab, "c", 1) == pytest.approx([1000], abs=11)
+    fingers.send("Start", (width * 3000 / 12000, 60), after_s=1.0)
+    assert wait_for_numbers(tab, "c", 2) == pytest.approx([1000, 3000], abs=11)
+    fingers.send("End")
+    fingers.tap(width * 900 / 12000, 60)
+    fingers.tap(width * 4000 / 12000, 60, after_s=0.1)
+    tab.page.wait_for_function(f"() => Math.abs(({NUMBERS})('c')[1] - 4000) < 11")
+    before = numbers(tab, "c")
+    assert before == pytest.approx([900, 4000], abs=11)
+    assert numbers(tab, "f") == [0, 12000]
+    fingers.tap(width * 8000 / 12000, 60)
+    fingers.tap(width * 8000 / 12000 + 3, 62, after_s=0.1)
+    wait_for_numbers(tab, "f", 0)
+    assert numbers(tab, "c") == before
+
+
+def test_a_finger_drags_the_waterfall_into_the_past_and_back(tab, daemon):
+    """Up shows what is older, by the time that the way is long; down beyond the newest is live."""
+    tab.open(f"v=1&topic={MIC}&axis=linear&span=20")
+    wait_for_rows(tab, 10)
+    fingers = Fingers(tab)
+    strip = tab.page.locator(".waterfall").bounding_box()
+    x, y = 300, strip["y"] - fingers.box["y"] + strip["height"] * 0.8
+    way = strip["height"] / 2
+    began_ms = daemon.middle_ms(daemon.n_rows)
+    fingers.send("Start", (x, y))
+    for step in range(1, 11):
+        fingers.send("Move", (x, y - way * step / 10))
+    fingers.send("End")
+    (t_ms,) = wait_for_numbers(tab, "t", 1)
+    tab.page.wait_for_function(
+        f"t => ({NUMBERS})('t')[0] <= t", arg=daemon.middle_ms(daemon.n_rows) - 9_500
+    )
+    (t_ms,) = numbers(tab, "t")
+    assert began_ms - 12_500 <= t_ms <= daemon.middle_ms(daemon.n_rows) - 9_500
+    tab.page.locator(".banner", has_text="paused").wait_for()
+    assert numbers(tab, "f") == numbers(tab, "c") == []
+    y -= way
+    fingers.send("Start", (x, y), after_s=1.0)
+    height = fingers.box["height"]
+    for step in range(1, 11):
+        fingers.send("Move", (x, y + (height - y - 2) * step / 10))
+    fingers.send("End")
+    wait_for_numbers(tab, "t", 0)
+    tab.page.locator(".banner", has_text="paused").wait_for(state="hidden")
+
+
+@pytest.mark.parametrize("turn", [(0, -200), (-200, 0)], ids=["as it is", "as Shift turns it"])
+def test_shift_and_the_wheel_change_the_time_span(tab, turn):
+    """Also where browser or system make Shift and the wheel a sideways turn."""
+    tab.open(f"v=1&topic={MIC}&axis=linear&span=40&f=0:12000")
+    box = tab.page.locator(".surface").bounding_box()
+    tab.page.mouse.move(box["x"] + 100, box["y"] + 40)
+    tab.page.keyboard.down("Shift")
+    tab.page.mouse.wheel(*turn)
+    tab.page.keyboard.up("Shift")
+    tab.page.wait_for_function(f"() => ({NUMBERS})('span')[0] !== 40")
+    assert numbers(tab, "span") == pytest.approx([40 * 1.0025**-200], rel=1e-3)
+    assert numbers(tab, "f") == [0, 12000]
+
+
+def test_holds_keep_the_levels_of_a_sweep_until_the_reset(tab, daemon):
+    """Where the sweep passed, max hold reads its level, min hold that of the dip behind it."""
+    low, high = -125.0, -20.0
+    tab.open(
+        f"v=1&topic={MIC}&axis=linear&f=500:1500&db={low}:{high}&split=90&hold=max,min&peaks=0"
+    )
+    columns = {hertz: tab.pixel_of(hertz, "linear", 500, 1500) for hertz in (800, 1200)}
+
+    def is_drawn(hertz, line, level):
+        """Whether a line is at a level; it is two pixels wide, a pixel a quarter of a decibel."""
+        given = [columns[hertz], line, low, high]
+        return abs((tab.page.evaluate(LEVEL, given) or math.inf) - level) < 0.6
+
+    for place in range(40, 161):
+        row = tone(-20.0)
+        row[place - 3] = -100.0 - place / 10
+        row[place] = -40.0 + place / 10
+        daemon.give(row)
+    swept = [
+        (hertz, *held)
+        for hertz in columns
+        for held in (("max", -40.0 + hertz / 100), ("min", -100.3 - hertz / 100))
+    ]
+    wait_until(tab.page, lambda: all(is_drawn(*one) for one in swept))
+    n_rows = daemon.n_rows
+    wait_until(tab.page, lambda: daemon.n_rows > n_rows + 10)
+    assert all(is_drawn(*one) for one in swept)
+    tab.focus_plot()
+    tab.page.keyboard.press("r")
+    wait_until(tab.page, lambda: not any(is_drawn(*one) for one in swept))
+    # From now on they hold what comes after the reset.
+    louder, softer = tone(-20.0), tone(-20.0)
+    louder[75:126], softer[75:126] = -55.0, -98.0
+
+    def hold_again():
+        daemon.give(louder)
+        daemon.give(softer)
+        held = (("max", -55.0), ("min", -98.0))
+        return all(is_drawn(hertz, *one) for hertz in columns for one in held)
+
+    wait_until(tab.page, hold_again)

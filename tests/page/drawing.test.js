@@ -1,0 +1,94 @@
+// What is drawn and saved, as far as it is reckoned: levels that follow, labels, health, names, lines.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Channel } from "../../spectrod/web/page/channel.js";
+import { fileName, traceCsv } from "../../spectrod/web/page/export.js";
+import { LevelFollower } from "../../spectrod/web/page/follow.js";
+import { healthGroups } from "../../spectrod/web/page/health.js";
+import { labelOffset } from "../../spectrod/web/page/overlay.js";
+import { reachMs } from "../../spectrod/web/page/panel.js";
+import { placeLabels } from "../../spectrod/web/page/ruler.js";
+import { savePast } from "../../spectrod/web/page/saving.js";
+import { makeView } from "../../spectrod/web/page/view.js";
+
+const INFO = { id: 3, topic: "spec/mic/0/dbfs/", endpoint: "ipc://a", source: "mic", channel: "0", product: "dbfs" };
+const DESCRIPTION = { bits: 8, lo: -120, step: 0.5, first_hz: 0, bin_hz: 10, n_bins: 100, row_s: 0.1, epoch: "1", edges_hz: null, slices: [{ first: 0, per_value: 1, values: 100 }] };
+const AXIS = { f0: 0, f1: 1000 };
+
+/** A channel with a row whose values have one level, and another one in its upper half. */
+function channelOf(low, high) {
+  const channel = new Channel(INFO, 0, 8);
+  channel.describe("waterfall", DESCRIPTION);
+  const byte = (level) => 1 + (level + 120) * 2;
+  const values = Uint8Array.from({ length: 100 }, (_, k) => byte(k < 50 ? low : high));
+  const row = { seq: 0, missed: 0, merged: 1, flags: 0, tMs: 1000, gapSamples: 0, values };
+  channel.take("waterfall", row, DESCRIPTION, 0, () => {});
+  return channel;
+}
+
+test("levels by themselves follow slowly, by hand at once, and stand still while paused", () => {
+  const follower = new LevelFollower();
+  const levels = (view, now, channel) => follower.levels(makeView(view), now, [channel], AXIS);
+  assert.deepEqual(new LevelFollower().levels(makeView(), 0, [], AXIS), { lo: -120, hi: 0 });
+  const first = levels({}, 0, channelOf(-100, -20));
+  assert.ok(Math.abs(first.lo + 103) <= 0.5 && Math.abs(first.hi + 17) <= 0.5, `${first.lo} ${first.hi}`);
+  const louder = channelOf(-60, -20);
+  assert.deepEqual(levels({}, 100, louder), first);
+  const later = levels({}, 1000, louder);
+  assert.ok(later.lo > first.lo && later.lo <= first.lo + 3.01, `${later.lo}`);
+  assert.deepEqual(levels({ t1: 5 }, 9000, louder), later);
+  assert.deepEqual(levels({ lo: -50, hi: 10 }, 9001, louder), { lo: -50, hi: 10 });
+});
+
+test("labels of a scale stay whole within it and never touch", () => {
+  const measure = (text) => 10 * text.length;
+  const ticks = [0, 20, 100, 185, 200].map((px, k) => ({ px, label: k === 2 ? "" : `${k}abc` }));
+  assert.deepEqual(placeLabels(ticks, measure, 200, 4), [{ label: "0abc", x: 0 }, { label: "3abc", x: 160 }]);
+  assert.deepEqual(placeLabels(ticks.slice(1, 2), measure, 200, 4), [{ label: "1abc", x: 0 }]);
+});
+
+test("a cursor's label is on the side with more room, and whole within the plot", () => {
+  assert.equal(labelOffset(10, 500, 100), 6);
+  assert.equal(labelOffset(400, 500, 100), -106);
+  assert.equal(labelOffset(90, 200, 130), -20);
+  assert.equal(labelOffset(110, 200, 130), -110);
+  assert.equal(labelOffset(20, 100, 130), -20);
+});
+
+test("a row stands for a time within a second, two of its lengths or a line, whichever is most", () => {
+  const row = (merged, row_s) => ({ merged, description: { row_s } });
+  assert.deepEqual([reachMs(row(1, 0.1), 0.01), reachMs(row(4, 10), 0.01), reachMs(row(1, 0.1), 3600)], [1000, 80_000, 3_600_000]);
+});
+
+test("the foot names daemons, then sources and channels that are shown, and no others", () => {
+  const channel = channelOf(-100, -20);
+  const sources = [{ endpoint: "ipc://a", source: "mic", state: "running" }, { endpoint: "ipc://a", source: "pond", state: "running" }];
+  const session = { channels: [channel], sources, endpoints: [{ endpoint: "ipc://a", connected: false, why: "keys refused" }], sourceOf: () => sources[0] };
+  const groups = healthGroups(session, { phase: "open" }, 10_000);
+  assert.deepEqual(groups.map(({ title }) => title), ["", "mic", "mic · 0 · dbfs"]);
+  assert.deepEqual(groups[0].facts.map(({ text }) => text), ["connected", "keys refused"]);
+  assert.match(groups[2].facts[0].text, /none for 10 s/);
+});
+
+test("a refused export is an error with the server's reason, and one without is its status", async (t) => {
+  const session = { channels: [{ info: INFO }] };
+  const scene = { view: makeView({ span: 10 }), axis: AXIS, newestMs: 20_000.5 };
+  const asked = [];
+  const answers = [{ ok: false, json: async () => ({ error: "no recorded rows" }) }, { ok: false, status: 500, json: () => Promise.reject(new SyntaxError("x")) }];
+  t.mock.method(globalThis, "fetch", async (address) => {
+    asked.push(new URL(address).searchParams);
+    return answers[asked.length - 1];
+  });
+  await assert.rejects(savePast("spd", "http://here/", session, scene), /^Error: no recorded rows$/);
+  await assert.rejects(savePast("spd", "http://here/", session, scene), /^Error: status 500$/);
+  assert.deepEqual(["t0", "t1", "f0", "f1", "format", "name"].map((key) => asked[0].get(key)), ["10001", "20001", "0", "1000", "spd", "ipc://a spec/mic/0/dbfs/"]);
+});
+
+test("names of files have only signs that every system takes, and levels are saved as they are read", () => {
+  assert.match(fileName("mic · 0 · dbfs 2026-11-25 22:00:00.000 UTC/../x", "csv"), /^[\w.-]+\.csv$/);
+  const row = channelOf(-100, -20).newest;
+  const lines = traceCsv({ title: "a", time: "b", row }).trim().split("\n");
+  assert.ok(lines.at(-1).startsWith("990"), lines.at(-1));
+  assert.ok(lines.at(-1).includes("-20"), lines.at(-1));
+});

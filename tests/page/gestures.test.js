@@ -1,0 +1,69 @@
+// Fingers and wheels become gestures; a surface is made up, so that each event is known.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { SurfaceInput } from "../../spectrod/web/page/input.js";
+
+function surface() {
+  const listeners = new Map();
+  const heard = [];
+  const note = (name) => (...given) => heard.push([name, ...given]);
+  const names = ["zoom", "zoomTime", "drag", "tap", "doubleTap", "select", "point", "act"];
+  const made = {
+    addEventListener: (name, listener) => listeners.set(name, listener),
+    getBoundingClientRect: () => ({ left: 100, top: 10 }),
+    setPointerCapture: () => {},
+  };
+  new SurfaceInput(made, Object.fromEntries(names.map((name) => [name, note(name)])));
+  const send = (name, event) => listeners.get(name)({ button: 0, pointerId: 1, pointerType: "mouse", preventDefault: () => {}, ...event });
+  const at = (x, y = 50, more = {}) => ({ clientX: 100 + x, clientY: 10 + y, timeStamp: 0, ...more });
+  const told = (name) => heard.filter(([one]) => one === name).map(([, ...given]) => given);
+  return { send, at, heard, told };
+}
+
+test("a pinch zooms about where its middle was, then moves with it", () => {
+  const { send, at, heard, told } = surface();
+  send("pointerdown", at(100));
+  send("pointerdown", at(200, 50, { pointerId: 2 }));
+  send("pointermove", at(300, 50, { pointerId: 2 }));
+  assert.deepEqual(heard, [["zoom", 2, 150], ["drag", 50, 0, 0]]);
+  send("pointerup", at(300, 50, { pointerId: 2 }));
+  send("pointermove", at(180));
+  send("pointerup", at(180));
+  assert.deepEqual([told("zoom").length, told("tap").length, told("drag").length], [1, 0, 1]);
+});
+
+test("two taps near each other within 350 ms are one double tap, a third is a tap", () => {
+  const { send, at, told } = surface();
+  const tap = (x, timeStamp) => {
+    send("pointerdown", at(x));
+    send("pointerup", at(x, 50, { timeStamp }));
+  };
+  for (const [x, timeStamp] of [[50, 1000], [55, 1200], [55, 1300], [300, 1400], [300, 2000]]) tap(x, timeStamp);
+  assert.equal(told("doubleTap").length, 1);
+  assert.deepEqual(told("tap").map(([x]) => x), [50, 55, 300, 300]);
+});
+
+test("the wheel zooms, sideways it pans, and with Shift it changes the time span in either direction", () => {
+  const { send, at, heard } = surface();
+  const turn = (more) => send("wheel", at(40, 50, { deltaX: 0, deltaY: 0, deltaMode: 0, ctrlKey: false, shiftKey: false, ...more }));
+  turn({ deltaY: -100 });
+  turn({ deltaX: 30 });
+  turn({ deltaY: -100, shiftKey: true });
+  turn({ deltaX: -100, shiftKey: true });
+  const factor = 1.0025 ** 100;
+  assert.deepEqual(heard, [["zoom", factor, 40], ["drag", -30, 0, 0], ["zoomTime", factor], ["zoomTime", factor]]);
+});
+
+test("a drag begins after 6 px and leaves none of its way out; with Shift it selects a band", () => {
+  const { send, at, told } = surface();
+  send("pointerdown", at(50));
+  for (const x of [54, 60, 75]) send("pointermove", at(x));
+  send("pointerup", at(75));
+  assert.deepEqual(told("drag"), [[10, 0, 50], [15, 0, 50]]);
+  send("pointerdown", at(50, 50, { shiftKey: true }));
+  send("pointermove", at(90));
+  send("pointerup", at(90));
+  assert.deepEqual(told("select"), [[50, 90]]);
+  assert.equal(told("tap").length, 0);
+});
