@@ -297,7 +297,7 @@ STATUS = {
 EVENT = {"number": 0, "t_utc_ns": 0, "kind": EVIL, "text": EVIL, "source": EVIL, "who": EVIL}
 PICTURE = {"path": EVIL, "state": EVIL, "frames": 1, "error": EVIL}
 REPLIES = {
-    ("status",): (STATUS, 19),
+    ("status",): (STATUS, 20),
     ("metrics",): ([{"name": EVIL, "labels": {EVIL: EVIL}, "value": 1.0, "unit": EVIL}], 1),
     ("get",): ({EVIL: {EVIL: [EVIL]}}, 1),
     ("get", "source.uri"): (EVIL, 1),

@@ -54,7 +54,7 @@ def test_an_instance_shares_nothing_with_the_main_service(tmp_path):
     assert [before.partition("=")[0] for before, _ in own["Unit"]] == ["Description"]
     names = [before.partition("=")[0] for before, _ in own["Service"]]
     directories = [f"{kind}Directory" for kind in ("Runtime", "State", "Cache", "Logs")]
-    assert names == ["ExecStart", "ExecReload", *directories, "Environment"]
+    assert names == ["ExecStart", "ExecReload", *directories, "Environment", "NoExecPaths"]
     assert all("%i" in after for changes in own.values() for _, after in changes)
     text = "\n".join(instance["Service"])
     assert "/etc/spectrod/%i.toml" in text
