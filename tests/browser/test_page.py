@@ -175,24 +175,32 @@ def test_pause_stops_the_picture_and_live_goes_on(tab):
 
 def test_holds_are_asked_for_and_reset(tab):
     """M asks the server for the maxima, R starts them again, and the legend says what is drawn."""
-    sent = []
+    sockets, sent = [], []
 
     def watch(socket):
+        sockets.append(socket)
         # Playwright wraps what it calls, which a built-in method does not take.
         socket.on("framesent", lambda data: sent.append(data))  # noqa: PLW0108
+
+    def streams(data):
+        text = json.loads(data) if isinstance(data, str) else {}
+        return [stream["of"] for stream in text.get("streams", ())]
 
     tab.page.on("websocket", watch)
     tab.open(f"v=1&topic={LEFT}")
     tab.focus_plot()
-    tab.page.keyboard.press("m")
+    holds = ["rows", "rows", "max"]
+    with sockets[-1].expect_event("framesent", lambda data: streams(data) == holds) as asked:
+        tab.page.keyboard.press("m")
     tab.page.locator(".legend", has_text="max hold").wait_for()
-    tab.page.keyboard.press("r")
+    topic_id = json.loads(asked.value)["streams"][0]["topic_id"]
+    reset = {"op": "reset", "topic_id": topic_id}
+    assert reset not in [json.loads(text) for text in sent if isinstance(text, str)]
+    with sockets[-1].expect_event(
+        "framesent", lambda data: isinstance(data, str) and json.loads(data) == reset
+    ):
+        tab.page.keyboard.press("r")
     tab.page.wait_for_function("() => location.hash.includes('hold=max')")
-    texts = [json.loads(text) for text in sent if isinstance(text, str)]
-    asked = [text for text in texts if text["op"] == "view"][-1]
-    assert [stream["of"] for stream in asked["streams"]] == ["rows", "rows", "max"]
-    topic_id = asked["streams"][0]["topic_id"]
-    assert {"op": "reset", "topic_id": topic_id} in texts
     tab.page.keyboard.press("m")
     tab.page.locator(".legend", has_text="max hold").wait_for(state="hidden")
 
