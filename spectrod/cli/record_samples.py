@@ -251,7 +251,8 @@ def _run_to_the_end(pipeline: Pipeline, outputs: Outputs, span: SampleRange) -> 
     with ProgressBar(pipeline.source.fs, span.n_samples) as bar:
         watch = _Watch(pipeline, span, bar)
         try:
-            with interrupts_held():  # what has begun is finished
+            # Held: an interrupt between the start and the wait would leave nothing of the outputs.
+            with interrupts_held():
                 pipeline.start()
             watch.wait_to_the_end()
         except KeyboardInterrupt:

@@ -81,7 +81,7 @@ def work(link: Connection, job: bytes) -> None:
 
     args, record, n_tasks = pickle.loads(job)  # noqa: S301 - by the process that started this one
     engines = KeptEngines(n_tasks)
-    gc.freeze()  # nor is what they leave searched after each task
+    gc.freeze()  # so that what is imported is not searched for garbage after each task
     gc.set_threshold(_GARBAGE_THRESHOLD)
     gc.enable()
     is_first, folders = True, set[Path]()
@@ -92,7 +92,7 @@ def work(link: Connection, job: bytes) -> None:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
             # The next task uses the memory of cycles, which are few but have large arrays.
             gc.collect()
-            if is_first:  # nor what the first task has imported
+            if is_first:  # the same of what the first task has imported
                 gc.freeze()
                 is_first = False
     except (EOFError, OSError, _GivenUpError):

@@ -99,7 +99,7 @@ class SimdKernel:
             chunk,
         )
         self._arguments.set(0, (out.buffer, source.buffer))
-        self._arguments.set(5, map(np.uint64, counts))
+        self._arguments.set_counts(5, counts)
         self._arguments.set(12, (self._real(scale), scratch if self._own_bytes else None))
         return self._context.launch(self._arguments.kernel, (items,), (1,))
 

@@ -14,8 +14,8 @@ from spectrod.types import SampleFormat
 from spectrod.units import Float32Array
 
 SAMPLE_MAX = 1e12
-"""Largest sample that is used [FS]: the power of a frame of greater ones is beyond float32, and no
-recorder makes them, but flipped bits do."""
+"""Largest sample that is used [FS]: up to it the sum of the longest frame, squared, (2^20 1e12)^2,
+is within float32. No recorder makes greater ones, but flipped bits do."""
 UNUSABLE = f"beyond {SAMPLE_MAX:g}, or not finite"
 """What is wrong with the samples that are left out."""
 
