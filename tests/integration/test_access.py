@@ -100,12 +100,15 @@ def serve():
         yield start
 
 
+CUTS = zmq.Event.DISCONNECTED | zmq.Event.CONNECTED
+
+
 @pytest.fixture
 def connect():
     """Connect DEALER sockets, each with a monitor of its handshakes."""
     with zmq.Context() as context, ExitStack() as cleanup:
 
-        def open_(endpoint, own=None, server_key=None):
+        def open_(endpoint, own=None, server_key=None, events=CUTS):
             sock = context.socket(zmq.DEALER)
             cleanup.callback(sock.close)
             sock.setsockopt(zmq.LINGER, 0)
@@ -114,9 +117,7 @@ def connect():
                 sock.setsockopt(zmq.CURVE_SERVERKEY, server_key)
                 sock.setsockopt(zmq.CURVE_PUBLICKEY, own.key)
                 sock.setsockopt(zmq.CURVE_SECRETKEY, own.secret)
-            monitor = sock.get_monitor_socket(
-                zmq.Event.DISCONNECTED | zmq.Event.CONNECTED | zmq.Event.HANDSHAKE_SUCCEEDED
-            )
+            monitor = sock.get_monitor_socket(events)
             cleanup.callback(monitor.close)
             sock.connect(endpoint)
             sock.send(b"hello")
@@ -392,8 +393,9 @@ def test_a_revoked_key_is_cut_off_and_no_other(keys, serve, connect, wait_for_re
 def test_a_connection_whose_messages_were_not_read_yet_is_cut_by_a_revocation(keys, serve, connect):
     """A revocation cuts connections with unread messages, which may be the key's."""
     server = serve(keys.security)
-    _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
-    bob, bobs = connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
+    (endpoint,), events = server.endpoints, CUTS | zmq.Event.HANDSHAKE_SUCCEEDED
+    _alice, alices = connect(endpoint, keys.pair("alice"), server_key(keys), events)
+    bob, bobs = connect(endpoint, keys.pair("bob"), server_key(keys), events)
     # Both are let in; a connection that is let in after the revocation is not cut.
     next_event(alices, zmq.Event.HANDSHAKE_SUCCEEDED, server)
     next_event(bobs, zmq.Event.HANDSHAKE_SUCCEEDED, server)
