@@ -34,6 +34,8 @@ from spectrod.units import NS_PER_S, Scaling
 from spectrod.weighting import Weighting
 
 Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
+PathText = Annotated[str, Meta(extra={"is_path": True})]
+"""A path, or what may be one: the file of the configuration may change it, a peer may not."""
 RealFormat = Literal["u8", "s8", "s16le", "s24le", "s32le", "f32le", "f64le"]
 IqFormat = Literal["cu8", "cs8", "cs16", "cs32", "cf32", "cf64"]
 """Pairs of I and Q, little-endian."""
@@ -50,13 +52,13 @@ RATE_DEFAULT_HZ = 48_000
 class SourceConfig(Struct, frozen=True):
     """A source of samples; ``default.toml`` describes each key."""
 
-    uri: str = "auto"
+    uri: PathText = "auto"
     name: str = ""
     samplerate: Annotated[int, Meta(ge=0, le=100_000_000)] = 0
     channels: Annotated[int, Meta(ge=0, le=CHANNELS_MAX)] = 0
     select: tuple[Annotated[int, Meta(ge=0, lt=CHANNELS_MAX)], ...] = ()
     channel_names: tuple[str, ...] = ()
-    calibration: str = ""
+    calibration: PathText = ""
     iq: bool = False
     center_frequency_hz: Annotated[
         float, Meta(ge=-CENTER_FREQUENCY_MAX_HZ, le=CENTER_FREQUENCY_MAX_HZ)
@@ -128,6 +130,11 @@ class SourceConfig(Struct, frozen=True):
                 f"channels={self.channels}: must be even with format={format_!r}, "
                 "whose I and Q count as a channel each"
             )
+
+
+def path_keys(table: type[Struct]) -> tuple[str, ...]:
+    """Return the keys of a table that are paths."""
+    return tuple(key.name for key in msgspec.structs.fields(table) if key.type == PathText)
 
 
 def _flag(metavar: str, help_: str) -> Meta:
@@ -473,8 +480,8 @@ class RecordingConfig(Struct, frozen=True):
     sources: tuple[str, ...] = ()
     """Which are recorded; none named: all."""
     product: str = ""
-    folder: str = ""
-    must_be_mounted: str = ""
+    folder: PathText = ""
+    must_be_mounted: PathText = ""
     file_name: str = "%Y%m%dT%H%M%SZ"
     spectra: bool = True
     values: str = "csv"
@@ -619,14 +626,14 @@ class ControlConfig(Struct, frozen=True):
 
     endpoints: tuple[str, ...] = ("auto",)
     requests_per_s: Annotated[float, Meta(gt=0, le=100_000)] = 100.0
-    state_folder: str = ""
+    state_folder: PathText = ""
 
 
 class SecurityConfig(Struct, frozen=True):
     """Keys and limits of connections."""
 
-    server_key: str = ""
-    client_keys: str = ""
+    server_key: PathText = ""
+    client_keys: PathText = ""
     require: Literal["remote", "always"] = "remote"
     max_connections: Annotated[int, Meta(ge=1, le=1_000_000)] = 4096
 

@@ -15,12 +15,18 @@ from spectrod.config import Config, RecordingConfig, SourceTable
 from spectrod.control.journal import Journal
 from spectrod.errors import ConfigError, NotFoundError, SpectrodError
 from spectrod.names import check_name
+from spectrod.settings import path_keys
 from spectrod.source.kinds import find_kind, forms
 from spectrod.suggestions import did_you_mean
 
 _SIGNAL: Final = "SIGHUP"
 _DEFAULTS: Final[Any] = msgspec.json.decode(msgspec.json.encode(SourceTable()))
 _OF_RECORDING: Final[Any] = msgspec.json.decode(msgspec.json.encode(RecordingConfig("")))
+_OF_NEW: Final[Mapping[type, msgspec.Struct]] = {
+    SourceTable: SourceTable(),
+    RecordingConfig: RecordingConfig(""),
+}
+"""What a table that a peer adds begins with."""
 
 
 class Named(Protocol):
@@ -238,8 +244,8 @@ class LiveSettings:
         for key in changed:
             if not config.is_live(key):
                 raise ConfigError(f"{key}: needs a restart: change it in the file")
-        _check_uris(old, new)
         _check_folders(old, new)
+        _check_paths(old, new)
         self._apply(new)
         lines = _differences(old, new, changed)
         for line in lines:
@@ -300,15 +306,38 @@ def _with_live_parts(old: Config, new: Config) -> Config:
     )
 
 
-def _check_uris(old: Config, new: Config) -> None:
-    """Refuse sources that would make the daemon open files named by a peer."""
-    known = {source.uri for source in old.all_sources}
-    for source in new.all_sources:
-        if source.uri not in known and not find_kind(source.uri)[0].is_safe_over_control:
-            raise ConfigError(
-                f"uri={source.uri!r}: no file paths from peers outside the state folder; "
-                f"must be {forms(safe_only=True)}"
-            )
+def _check_paths(old: Config, new: Config) -> None:
+    """Refuse changes of paths by peers, who would have the daemon open files of their choice."""
+    before = dict(_tables_with_paths(old))
+    before.setdefault(f"sources.{old.source.name}", old.source)  # it may become one of several
+    for name, table in _tables_with_paths(new):
+        was = before.get(name, _OF_NEW.get(type(table), table))
+        for key in path_keys(type(table)):
+            value = getattr(table, key)
+            if value != getattr(was, key):
+                _refuse_path(name, key, value)
+
+
+def _refuse_path(table: str, key: str, value: str) -> None:
+    """Raise ConfigError, unless the value is the URI of a source that can name no file."""
+    if key != "uri":
+        raise ConfigError(
+            f"{table}.{key}={value!r}: peers change no paths; change it in the file and reload"
+        )
+    if not find_kind(value)[0].is_safe_over_control:
+        raise ConfigError(
+            f"uri={value!r}: no file paths from peers outside the state folder; "
+            f"must be {forms(safe_only=True)}"
+        )
+
+
+def _tables_with_paths(settings: Config) -> Iterator[tuple[str, msgspec.Struct]]:
+    """Yield the name and the values of each table that may hold paths."""
+    yield from (("control", settings.control), ("security", settings.security))
+    if not settings.sources:
+        yield "source", settings.source
+    yield from ((f"sources.{source.name}", source) for source in settings.sources)
+    yield from ((f"recordings.{recording.name}", recording) for recording in settings.recordings)
 
 
 def _check_folders(old: Config, new: Config) -> None:

@@ -2,16 +2,32 @@
 
 import logging
 from types import SimpleNamespace
+from typing import Annotated, Union, get_args, get_origin
 
 import msgspec
 import pytest
 
 from spectrod import config
-from spectrod.config import AnalysisConfig, Config, RecordingConfig, SourceConfig, SourceTable
+from spectrod.config import (
+    AnalysisConfig,
+    Config,
+    ControlConfig,
+    FeaturesConfig,
+    LevelsConfig,
+    ProductConfig,
+    RecordingConfig,
+    SecurityConfig,
+    SourceConfig,
+    SourceTable,
+    TonesConfig,
+    TransferConfig,
+)
 from spectrod.control.journal import Journal
 from spectrod.control.settings import LiveSettings
 from spectrod.errors import ConfigError, DeviceError, NotFoundError
 from spectrod.events import EventLog
+from spectrod.settings import path_keys
+from spectrod.triggers.config import TriggerConfig
 
 
 class RunningDaemon:
@@ -316,6 +332,107 @@ def test_a_peer_cannot_name_a_file(uri):
         with pytest.raises(ConfigError, match="no file paths from peers outside the state folder"):
             attempt()
     assert [asked.sources for asked in daemon.asked if asked.sources != (table("mic"),)] == []
+
+
+NAMED_TABLES = {
+    "products": ProductConfig("a"),
+    "levels": LevelsConfig("b"),
+    "features": FeaturesConfig("c"),
+    "tones": TonesConfig("d"),
+    "triggers": TriggerConfig("e", threshold=0.0, unit="dBFS"),
+    "recordings": RecordingConfig("f"),
+}
+
+
+def text_keys():
+    """Yield the prefix, the name and a path as value of each key that is text or has texts."""
+    tables = {f"{section}.{one.name}": type(one) for section, one in NAMED_TABLES.items()}
+    tables |= {"source": SourceConfig, "sources.mic": SourceConfig, "transfer.g": TransferConfig}
+    tables |= {
+        key.name: key.type
+        for key in msgspec.structs.fields(Config)
+        if isinstance(key.type, type) and issubclass(key.type, msgspec.Struct)
+    }
+    for prefix, table in tables.items():
+        for key in msgspec.structs.fields(table):
+            is_of_table = key.name == "name" and "." in prefix
+            texts = {str: "/etc/passwd", tuple: ["/etc/passwd"], dict: {"a": "/etc/passwd"}}
+            of = key.type
+            while get_origin(of) is Annotated or get_origin(of) is Union:
+                of = get_args(of)[0]
+            kind = get_origin(of) or of
+            if kind in texts and not is_of_table and (kind is str or str in get_args(of)):
+                yield prefix, key.name, texts[kind]
+
+
+HARMLESS = {"recordings.f.attributes"}
+"""Texts that are written into files and nothing else."""
+
+
+@pytest.mark.parametrize(("prefix", "key", "value"), list(text_keys()))
+def test_no_text_of_the_configuration_lets_a_peer_name_a_file(prefix, key, value):
+    """Each text of every table, set to a path by a peer, is refused before anything is opened."""
+    sources = (table("mic"),) if prefix.startswith("sources.") else ()
+    tables = {section: (one,) for section, one in NAMED_TABLES.items()}
+    if prefix.startswith("transfer"):
+        tables["transfer"] = (TransferConfig("g"),)
+    channels = 2 if "transfer" in tables else 1
+    source = SourceConfig(name="mic", uri="signal:white,-20", channels=channels)
+    before = Config(source=source, sources=sources, **tables)
+    settings, daemon, _ = live(before)
+    changes = {f"{prefix}.{key}": value}
+    if f"{prefix}.{key}" in HARMLESS:
+        settings.set(changes, "eve")
+        return
+    with pytest.raises(ConfigError, match=r"/etc/passwd|needs a restart"):
+        settings.set(changes, "eve")
+    assert (daemon.asked, settings.current) == ([], before)
+
+
+def test_every_path_of_the_configuration_is_marked():
+    """The keys that hold paths are marked as such, and a key of that kind cannot be forgotten."""
+    of = {kind: path_keys(kind) for kind in (SourceConfig, RecordingConfig, ControlConfig)}
+    assert of == {
+        SourceConfig: ("uri", "calibration"),
+        RecordingConfig: ("folder", "must_be_mounted"),
+        ControlConfig: ("state_folder",),
+    }
+    assert path_keys(SecurityConfig) == ("server_key", "client_keys")
+
+
+@pytest.mark.parametrize(
+    "calibration", ["/etc/passwd", "other.toml", "~root/x", "/proc/self/environ", "", "-"]
+)
+def test_a_peer_changes_no_calibration(calibration):
+    """A peer neither gives a source a calibration nor takes it away, however it goes about it."""
+    mic = msgspec.structs.replace(table("mic"), calibration="mic.toml")
+    settings, daemon, _ = live(Config(sources=(mic, table("pond"))))
+    of_new = {"uri": "signal:white,-20", "calibration": calibration}
+    attempts = [
+        {"sources.mic.calibration": calibration},
+        {"sources.*.calibration": calibration},
+        {"sources.mic": of_new},
+    ]
+    if calibration:
+        attempts += [{"sources.new": of_new}, {"sources.pond.calibration": calibration}]
+        with pytest.raises(ConfigError, match=r"sources\.new\.calibration='.*': peers change no"):
+            settings.add_source("new", of_new, "eve")
+    for changes in attempts:
+        with pytest.raises(ConfigError, match="peers change no paths; change it in the file"):
+            settings.set(changes, "eve")
+    assert daemon.asked == []
+
+
+def test_a_source_keeps_its_paths_where_others_of_its_keys_change():
+    """Peers rename a single source, add others and change its analysis; its paths stay."""
+    source = SourceConfig(name="mic", uri="/x.wav", calibration="mic.toml")
+    settings, _, _ = live(Config(source=source))
+    settings.set({"source.name": "roof"}, "ann")
+    settings.set({"sources.b": {"uri": "signal:white,-20"}}, "ann")
+    settings.set({"sources.roof.analysis.hop": 77}, "ann")
+    roof, b = settings.current.sources
+    assert (roof.uri, roof.calibration, roof.analysis.hop) == ("/x.wav", "mic.toml", 77)
+    assert (b.uri, b.calibration) == ("signal:white,-20", "")
 
 
 def test_peers_can_change_the_analysis_of_a_configured_file():
