@@ -19,8 +19,8 @@ from spectrod.web.guard import Guard, GuardLimits
 PROTOCOL_VERSION: Final = 1
 TOKEN_MAX_BYTES: Final = 256
 CONTROL_MAX_BYTES: Final = 16384
-BODY_S: Final = 10.0
-"""Time in which the body of a request must arrive [s]."""
+BODY_S: Final = 2.0
+"""Time in which the body of a request must arrive [s]: its packets follow that of the head."""
 _COOKIE_S = 30 * 86400
 
 

@@ -1,6 +1,8 @@
 """uvicorn's protocols with bounds on what a peer that is silent, slow or endless can take."""
 
 import asyncio
+import enum
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import h11
@@ -10,18 +12,24 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 from websockets.frames import CloseCode, Frame
 
+from spectrod.rate_limit import TokenBucket
 from spectrod.web.listen import UNSENT_MAX_BYTES
-from spectrod.web.origin import is_loopback
+from spectrod.web.origin import is_loopback, network_of
 
-SPARE_CONNECTIONS: Final = 96
+SPARE_CONNECTIONS: Final = 112
 """Connections beside those of all clients' WebSockets: for files and questions."""
-CONNECTIONS_OF_ADDRESS: Final = 24
-"""Of an address that is not this machine's: a browser opens 6, and one for each WebSocket."""
+NEWCOMER_CONNECTIONS: Final = 16
+"""Of all connections, those kept for networks that have none; an eighth of few connections."""
+CONNECTIONS_OF_NETWORK: Final = 24
+"""Of an IPv4 address or a /64 of IPv6, this machine aside: a browser opens 6, and one for each
+WebSocket."""
 HEAD_MAX_BYTES: Final = 16384
 HEAD_S = 10.0
 """Time for the whole head of a request, from the connection or the last answer on [s]."""
+BODY_S = 4.0
+"""Time for the body of a request, from its head on [s]; the application answers 408 before."""
 ANSWER_S = 60.0
-"""Time from the head of a request to the end of its answer, which the peer must read [s]."""
+"""Time from a whole request to the end of its answer, which the peer must read [s]."""
 MESSAGES_UNREAD_MAX: Final = 256
 """Messages of a WebSocket that its client's task has not read."""
 FRAGMENTS_MAX: Final = 64
@@ -29,6 +37,34 @@ FRAGMENTS_MAX: Final = 64
 REPLIES_MAX_BYTES: Final = 1 << 22
 """Bytes that wait for a peer that does not read; more than a message can only be replies to pings,
 which no flow control stops."""
+FRAMES_S: Final = 100.0
+"""Frames that the peer of a WebSocket may send, pings, pongs and fragments included [1/s].
+
+Each costs some 10 us, and 40 000 empty ones fit into what asyncio reads at once."""
+FRAMES_BURST: Final = 300.0
+"""Frames that it may send at once."""
+SLICE_BYTES: Final = 1024
+"""Bytes that are parsed before the frames in them are counted: at most 170 frames."""
+
+
+class Stage(enum.Enum):
+    """What a connection waits for."""
+
+    HEAD = enum.auto()
+    BODY = enum.auto()
+    ANSWER = enum.auto()
+    UPGRADED = enum.auto()
+    """Nothing: it is a WebSocket's."""
+
+
+def _seconds(stage: Stage) -> float | None:
+    """Return the time that a stage may take [s]; None without a limit."""
+    limits: Mapping[Stage, float] = {
+        Stage.HEAD: HEAD_S,
+        Stage.BODY: BODY_S,
+        Stage.ANSWER: ANSWER_S,
+    }
+    return limits.get(stage)
 
 
 class BoundedState(ServerState):
@@ -47,13 +83,12 @@ class BoundedState(ServerState):
 class BoundedHttp(H11Protocol):
     """An HTTP connection with deadlines, and a place among a bounded number of them.
 
-    A new connection takes the place of the one that has waited longest for a request; if all have
-    one, it is closed.
+    A new connection takes the place of the one that has waited longest for a request or its body;
+    if all have one, it is closed.
     """
 
     _deadline: asyncio.TimerHandle | None = None
-    _is_answering = False
-    _is_upgraded = False
+    _stage = Stage.HEAD
     waiting_since_s = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -76,8 +111,8 @@ class BoundedHttp(H11Protocol):
         self._update()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, or begin to answer one that came meanwhile."""
-        self._is_answering = False
+        """Wait for the next request, or answer one that came meanwhile."""
+        self._stage = Stage.HEAD
         super().on_response_complete()
         # The deadline of an answer that is still being read stays.
         if not self.flow.write_paused:
@@ -87,7 +122,7 @@ class BoundedHttp(H11Protocol):
     def resume_writing(self) -> None:
         """Go on to write; wait for the next request if all of the answer is written."""
         super().resume_writing()
-        if not self._is_answering:
+        if self._stage is Stage.HEAD:
             self._wait()
 
     def send_400_response(self, msg: str) -> None:
@@ -106,23 +141,23 @@ class BoundedHttp(H11Protocol):
     def handle_websocket_upgrade(self, event: Any) -> None:
         """Hand the connection over to ``BoundedWebSocket``."""
         self._stop_deadline()
-        self._is_upgraded = True
+        self._stage = Stage.UPGRADED
         super().handle_websocket_upgrade(event)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the peer has sent no whole head of a request."""
-        return not (self._is_answering or self._is_upgraded)
+        """Whether the peer has sent no whole request."""
+        return self._stage in (Stage.HEAD, Stage.BODY)
 
     def _has_place(self) -> bool:
-        others = [one for one in self.connections if one is not self]
-        address = self.client[0] if self.client else ""
-        if not is_loopback(address):
-            peers = [getattr(one, "client", None) for one in others]
-            if sum(peer[0] == address for peer in peers if peer) >= CONNECTIONS_OF_ADDRESS:
-                return False
         assert isinstance(self.server_state, BoundedState)
-        if len(others) < self.server_state.connections_max:
+        most = self.server_state.connections_max
+        others = [one for one in self.connections if one is not self]
+        n_own = sum(_network(one) == _network(self) for one in others)
+        if n_own >= CONNECTIONS_OF_NETWORK and not is_loopback(_address(self)):
+            return False
+        kept = min(NEWCOMER_CONNECTIONS, most // 8) if n_own else 0
+        if len(others) < most - kept:
             return True
         waiting = [one for one in others if isinstance(one, BoundedHttp) and one.is_waiting]
         if not waiting:
@@ -134,18 +169,21 @@ class BoundedHttp(H11Protocol):
         return True
 
     def _update(self) -> None:
-        is_answering = self.cycle is not None and not self.cycle.response_complete
-        if is_answering and not self._is_answering:
-            self._is_answering = True
-            self._start_deadline(ANSWER_S)
+        if self.cycle is None or self.cycle.response_complete:
+            return
+        stage = Stage.BODY if self.cycle.more_body else Stage.ANSWER
+        if stage is not self._stage and self._stage is not Stage.UPGRADED:
+            self._stage = stage
+            self._start_deadline()
 
     def _wait(self) -> None:
         self.waiting_since_s = self.loop.time()
-        self._start_deadline(HEAD_S)
+        self._start_deadline()
 
-    def _start_deadline(self, seconds: float) -> None:
+    def _start_deadline(self) -> None:
         self._stop_deadline()
-        if not self._is_upgraded:
+        seconds = _seconds(self._stage)
+        if seconds is not None:
             self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
     def _stop_deadline(self) -> None:
@@ -154,11 +192,25 @@ class BoundedHttp(H11Protocol):
             self._deadline = None
 
 
+def _address(connection: Any) -> str:
+    """Return the address of a connection's peer; empty if it has none."""
+    client = connection.client
+    return client[0] if client else ""
+
+
+def _network(connection: Any) -> str:
+    return network_of(_address(connection))
+
+
 class BoundedWebSocket(WebSocketsSansIOProtocol):
-    """A WebSocket whose peer cannot make the server keep, or log, more than a bounded amount."""
+    """A WebSocket whose peer cannot make the server keep, log or do more than a bounded amount."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._frames_allowed = TokenBucket(FRAMES_S, FRAMES_BURST, self.loop.time())
 
     def data_received(self, data: bytes) -> None:
-        """Parse data; end the connection if the replies to it are not read.
+        """Parse data; end the connection if it has too many frames, or replies are not read.
 
         A client waits for the answer to its handshake (RFC 6455, 4.1): frames before it end the
         connection, since the parser can neither take nor refuse them yet.
@@ -166,9 +218,24 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         if self.handshake_initiated and not self.handshake_complete:
             self.transport.abort()
             return
-        super().data_received(data)
+        for start in range(0, len(data), SLICE_BYTES):
+            super().data_received(data[start : start + SLICE_BYTES])
+            if self.transport.is_closing():
+                return
         if self.transport.get_write_buffer_size() > REPLIES_MAX_BYTES:
             self.transport.abort()
+
+    def handle_events(self) -> None:
+        """Process frames; end the connection with 1008 if there are too many."""
+        n_frames = sum(isinstance(event, Frame) for event in self.conn.events)
+        if self._frames_allowed.take(self.loop.time(), n_frames):
+            super().handle_events()
+        elif self.close_sent:
+            self.transport.abort()
+        else:
+            self.conn.data_to_send()  # the replies to these frames, which are not sent
+            self.conn.fail(CloseCode.POLICY_VIOLATION, "too many frames")
+            self.handle_parser_exception()
 
     async def send(self, message: Any) -> None:
         """Send a message; a refusal is complete with its body, which uvicorn logs as an error.

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spectrod.rate_limit import TokenBucket
 from spectrod.web.gate import Gate, Refusal, Visitor
-from spectrod.web.origin import is_loopback
+from spectrod.web.origin import is_loopback, network_of
 
 ADDRESSES_MAX: Final = 256
 """Addresses whose last refusal is remembered."""
@@ -37,7 +37,7 @@ class GuardLimits:
     clients: int = 32
     """WebSockets of all clients."""
     clients_of_address: int = 4
-    """WebSockets of an address; those of this machine share ``clients`` alone."""
+    """WebSockets of an IPv4 address or a /64 of IPv6; those of this machine share ``clients``."""
     bytes_s: float = 32e6
     """Bytes to all clients together [bytes/s]."""
 
@@ -102,17 +102,18 @@ class Guard:
             await _answer(send, refusal, prefix="websocket.")
             return
         self._refused.pop(visitor.address, None)
-        self._clients[visitor.address] += 1
+        network = network_of(visitor.address)
+        self._clients[network] += 1
         try:
             await self.app(scope, receive, send)
         finally:
-            self._clients -= Counter({visitor.address: 1})
+            self._clients -= Counter({network: 1})
 
     def _refuse_client(self, visitor: Visitor) -> Refusal | None:
         if self.n_clients >= self.limits.clients:
             return Refusal(503, f"clients: {self.limits.clients} are connected, the most allowed")
         most = self.limits.clients_of_address
-        if self._clients[visitor.address] >= most and not is_loopback(visitor.address):
+        if self._clients[network_of(visitor.address)] >= most and not is_loopback(visitor.address):
             return Refusal(429, f"clients: {most} of this address are connected, the most allowed")
         return None
 

@@ -10,6 +10,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from spectrod.endpoint import Endpoint
 from spectrod.errors import ConfigError
@@ -42,6 +43,23 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return (mapped or address).is_loopback
+
+
+@lru_cache(1024)
+def network_of(host: str) -> str:
+    """Return whom a peer's address belongs to: an IPv4 address, or the /64 of an IPv6 address.
+
+    Whoever has one address of a /64 has all of them (RFC 6177). Text that is no address is its own.
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is None:
+            return str(ipaddress.IPv6Network((int(address), 64), strict=False))
+        address = address.ipv4_mapped
+    return str(address)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ OPEN = (
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
 MASK = b"\0\0\0\0"
-TEXT, PING, PART = 0x81, 0x89, 0x00
+TEXT, PING, PONG, PART = 0x81, 0x89, 0x8A, 0x00
 pytestmark = pytest.mark.slow
 
 
@@ -63,6 +63,10 @@ class Server:
     def resident_bytes(self):
         pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def processor_s(self):
+        user, system = Path(f"/proc/{self.process.pid}/stat").read_text().split()[13:15]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def end(self):
         """End it, and return its log."""
@@ -148,6 +152,29 @@ def test_silent_connections_do_not_keep_others_out(server):
         for _ in range(300):
             silent.enter_context(server.raw())
         assert server.hello() == 200
+
+
+def test_bodies_that_do_not_come_do_not_keep_others_out(server):
+    """More than the server keeps, each with one byte of its body."""
+    head = "POST /api/token HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 200\r\n\r\na"
+    with contextlib.ExitStack() as slow:
+        for _ in range(300):
+            sock = slow.enter_context(server.raw())
+            sock.sendall(head.encode())
+        for _ in range(20):
+            assert server.hello() == 200
+
+
+@pytest.mark.parametrize("kind", [PING, PONG])
+def test_floods_of_control_frames_cost_little_and_end_their_connections(server, kind):
+    """Each of 25 connections is closed long before it has sent a megabyte."""
+    data = frame(kind) * 40_000
+    before_s = server.processor_s()
+    for _ in range(25):
+        with server.upgraded() as sock:
+            assert send_until_closed(sock, data, 64 << 20) < 64 << 20
+    # Processing all that one connection had sent took 0.3 s; a handshake takes some milliseconds.
+    assert server.processor_s() - before_s < 25 * 0.1
 
 
 def test_a_burst_of_connections_waits_while_the_server_is_busy(server):

@@ -10,6 +10,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from spectrod.web.connection import (
     FRAGMENTS_MAX,
+    FRAMES_BURST,
     MESSAGES_UNREAD_MAX,
     REPLIES_MAX_BYTES,
     BoundedState,
@@ -21,7 +22,7 @@ HEAD = (
     b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
-FINAL, CONT, TEXT, RESERVED, CLOSE, PING = 0x80, 0, 1, 3, 8, 9
+FINAL, CONT, TEXT, RESERVED, CLOSE, PING, PONG = 0x80, 0, 1, 3, 8, 9, 10
 
 
 class Transport(asyncio.Transport):
@@ -227,5 +228,49 @@ def test_what_a_peer_may_leave_unread_and_unfinished_is_bounded():
         assert peer.transport.end == ""
         peer.socket.data_received(frame(TEXT, b"{}"))
         assert peer.transport.end == "aborted"
+
+    run(work)
+
+
+@pytest.mark.parametrize("kind", [PING, PONG])
+def test_a_read_full_of_control_frames_is_not_processed_to_its_end(kind):
+    """1008 after a bounded number; what follows, also in later reads, gets no reply."""
+
+    async def work():
+        peer = await Peer().accepted()
+        peer.socket.data_received(frame(kind) * 40_000)
+        *replies, end = peer.transport.written
+        assert len(replies) <= FRAMES_BURST
+        assert end[:4] == struct.pack("!BBH", FINAL | CLOSE, len(end) - 2, 1008)
+        assert b"too many frames" in end
+        peer.socket.data_received(frame(kind) * 1000)
+        assert peer.transport.written[-1] is end
+        assert isinstance(await peer.sent(), ClientDisconnected)
+
+    run(work)
+
+
+def test_control_frames_after_the_servers_own_close_end_the_connection():
+    """The peer has ten seconds for its reply to a close, which it may not fill with pings."""
+
+    async def work():
+        peer = await Peer().accepted()
+        await peer.socket.send({"type": "websocket.close", "code": 1001})
+        peer.socket.data_received(frame(PING) * 40_000)
+        assert peer.transport.end == "aborted"
+        assert len(peer.transport.written) <= 1 + FRAMES_BURST
+
+    run(work)
+
+
+def test_a_burst_of_frames_within_the_bound_is_answered():
+    """Each ping of a burst has its reply, and the connection goes on."""
+
+    async def work():
+        peer = await Peer().accepted()
+        n_pings = int(FRAMES_BURST) - 1
+        peer.socket.data_received(frame(PING, b"a") * n_pings)
+        assert b"".join(peer.transport.written) == (bytes((FINAL | PONG, 1)) + b"a") * n_pings
+        assert peer.transport.end == ""
 
     run(work)

@@ -4,7 +4,7 @@ import pytest
 
 from spectrod.errors import ConfigError
 from spectrod.web.listen import parse_address
-from spectrod.web.origin import is_loopback, parse_host, server_names
+from spectrod.web.origin import is_loopback, network_of, parse_host, server_names
 
 
 def names(listen="127.0.0.1:8765", allow_hosts=(), machine="box"):
@@ -123,3 +123,20 @@ def test_a_further_name_has_no_port(name):
 def test_loopback_is_this_machine_in_all_notations(address, is_local):
     """A socket for both families gives IPv4 peers a mapped address."""
     assert is_loopback(address) == is_local
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("unknown", "unknown"),
+        ("", ""),
+    ],
+)
+def test_the_addresses_of_a_host_count_as_one(address, network):
+    """A host has all addresses of its /64, and each of its IPv4 addresses in two notations."""
+    assert network_of(address) == network

@@ -492,10 +492,50 @@ def test_waiting_connections_make_room_for_new_ones(start):
         assert stream.recv(TIMEOUT_S) == "a"
 
 
+def test_requests_whose_bodies_do_not_come_make_room_for_new_ones(start):
+    """Who sends a head and the beginning of its body holds a place no better than who is silent."""
+    server = start(connections_max=4)
+    head = f"POST /api/token HTTP/1.1\r\nHost: {server.host}\r\nContent-Length: 200\r\n\r\n"
+    with contextlib.ExitStack() as opened:
+        slow = [opened.enter_context(server.raw()) for _ in range(4)]
+        for sock in slow:
+            sock.sendall(f"{head}a".encode())
+        for _ in range(8):
+            assert server.get("/api/hello")[0] == 200
+
+
+def test_a_body_has_a_deadline_of_its_own(start, monkeypatch):
+    """A body that comes byte by byte does not renew it."""
+    monkeypatch.setattr(connection, "BODY_S", 0.2)
+    server = start()
+    head = f"POST /api/token HTTP/1.1\r\nHost: {server.host}\r\nContent-Length: 200000\r\n\r\n"
+    with server.raw() as sock, pytest.raises(ConnectionError):
+        sock.sendall(head.encode())
+        while True:  # until the server has closed the connection
+            sock.sendall(b"a")
+
+
+def test_some_places_are_kept_for_networks_that_have_none(start):
+    """Who holds all other places with streams keeps nobody out who has no connection."""
+    server = start(connections_max=16)
+    with contextlib.ExitStack() as opened:
+        for _ in range(14):
+            opened.enter_context(server.stream())
+        with server.raw() as refused, contextlib.suppress(ConnectionError):
+            assert read_all(refused) == b""
+        newcomer = socket.create_connection(
+            ("127.0.0.1", server.port), timeout=TIMEOUT_S, source_address=("127.0.0.2", 0)
+        )
+        with newcomer:
+            request = f"GET /api/hello HTTP/1.1\r\nHost: {server.host}\r\n\r\n"
+            newcomer.sendall(request.encode())
+            assert newcomer.recv(65536).startswith(b"HTTP/1.1 200")
+
+
 def test_an_address_elsewhere_has_few_connections(server, monkeypatch):
     """The bound is for peers that are not this machine, which loopback stands for here."""
     monkeypatch.setattr(connection, "is_loopback", lambda _: False)
-    monkeypatch.setattr(connection, "CONNECTIONS_OF_ADDRESS", 2)
+    monkeypatch.setattr(connection, "CONNECTIONS_OF_NETWORK", 2)
     with server.raw() as first, server.raw() as second, server.raw() as third:
         read_all(third)
         request = f"GET /api/hello HTTP/1.1\r\nHost: {server.host}\r\n\r\n".encode()
