@@ -3,6 +3,8 @@
 import asyncio
 import json
 import threading
+import time
+import tracemalloc
 from urllib.parse import urlencode
 
 import numpy as np
@@ -17,7 +19,7 @@ from spectrod.web.history.axis import HistoryAxis
 from spectrod.web.history.budget import AbandonedError
 from spectrod.web.history.cache import FRESH_S, Answers
 from spectrod.web.history.recordings import RecordingIndex
-from spectrod.web.history.request import HistoryRequest
+from spectrod.web.history.request import LAYERS, HistoryRequest
 from spectrod.web.history.ring import Ring
 
 QUERY = {"topic": 7, "t0": 0, "t1": 1000, "f0": 0, "f1": 100, "w": 4, "h": 5}
@@ -174,15 +176,101 @@ def test_kept_answers_take_bounded_memory():
 
     def compute(request, _budget):
         calls.append(request.topic)
-        return made(request, size=500)  # 4 kB
+        return made(request, size=500)  # 4 kB, and 1 kB beside it
 
     async def ask():
-        answers = Answers(compute, cache_bytes=18_000)
+        answers = Answers(compute, cache_bytes=22_000)
         for topic in (1, 2, 3, 4, 1, 5, 1, 2):
             await answers.get(asked(topic))
 
     asyncio.run(ask())
     assert calls == [1, 2, 3, 4, 5, 2]
+
+
+@pytest.mark.parametrize("name", ["", "n" * 1024])
+def test_small_answers_count_with_what_is_kept_beside_them(name):
+    """The limit is that of all memory, which thousands of answers of 100 bytes take."""
+    kept = cache._KeptAnswer(bytes_max=1 << 20, clock=time.monotonic)
+    tracemalloc.start()
+    try:
+        for k in range(2500):
+            names = {"layers": (*LAYERS,), "name": f"{name}{k}"}
+            request = HistoryRequest(k, k + 0.1, k + 0.2, k + 0.3, k + 0.4, 4, 5, **names)
+            kept.put(request, cache.Encoded(bytes(100 + k % 2), f'"{k:032x}"', is_final=True))
+        n_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.6 < n_bytes / (1 << 20) < 1.2
+
+
+def test_askers_get_the_threads_in_turn():
+    """One with many requests does not make another wait for all of them."""
+    order, gate = [], threading.Event()
+
+    def compute(request, _budget):
+        assert gate.wait(SOON_S)
+        order.append(request.topic)
+        return made(request)
+
+    async def ask():
+        answers = Answers(compute)
+        greedy = [asyncio.ensure_future(answers.get(asked(n), "a")) for n in range(24)]
+        await asyncio.sleep(0)
+        other = [asyncio.ensure_future(answers.get(asked(n), "b")) for n in (100, 101)]
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(*greedy, *other)
+
+    asyncio.run(ask())
+    # Two are computed when the other comes, two at a time from then on.
+    assert order.index(100) <= 4
+    assert order.index(101) <= 7
+
+
+def test_requests_that_nobody_waits_for_any_more_are_not_computed():
+    """Those that have no thread yet are forgotten."""
+    calls, gate = [], threading.Event()
+
+    def compute(request, _budget):
+        calls.append(request.topic)
+        assert gate.wait(SOON_S)
+        return made(request)
+
+    async def ask():
+        answers = Answers(compute)
+        tasks = [asyncio.ensure_future(answers.get(asked(n), "a")) for n in range(6)]
+        await asyncio.sleep(0)
+        for task in tasks[2:5]:
+            task.cancel()
+        await asyncio.gather(*tasks[2:5], return_exceptions=True)
+        gate.set()
+        await asyncio.gather(tasks[0], tasks[1], tasks[5])
+
+    asyncio.run(ask())
+    assert sorted(calls) == [0, 1, 5]
+
+
+def test_whoever_asks_after_an_error_gets_a_new_computation():
+    """Also in the same turn of the loop in which those who waited learn of the error."""
+    calls = []
+
+    def compute(request, _budget):
+        calls.append(request)
+        raise BusyError("once")
+
+    async def ask():
+        answers = Answers(compute)
+
+        async def twice():
+            with pytest.raises(BusyError):
+                await answers.get(asked())
+            with pytest.raises(BusyError):
+                await answers.get(asked())
+
+        await asyncio.gather(*(twice() for _ in range(5)))
+
+    asyncio.run(ask())
+    assert len(calls) == 2
 
 
 def test_too_many_requests_are_refused(monkeypatch):

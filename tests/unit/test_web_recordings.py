@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import time
 
 import numpy as np
 import pytest
@@ -153,7 +154,7 @@ def test_a_scan_ends_in_time_and_says_what_is_left(tmp_path, monkeypatch):
     folder = place(tmp_path)
     for n in range(5):
         segment(folder / f"{n}.spd", begin_ns=BEGIN_NS + n * 10**10)
-    times = iter([*[0.0] * 4, *[1.0] * 100])
+    times = iter([*[0.0] * 6, *[1.0] * 100])
     index = RecordingIndex([tmp_path], lambda: next(times))
     index.refresh()
     left = 5 - len(index.files("pond"))
@@ -164,6 +165,75 @@ def test_a_scan_ends_in_time_and_says_what_is_left(tmp_path, monkeypatch):
     index.refresh()
     assert len(index.files("pond")) == 5
     assert index.left_out("pond") == []
+
+
+def settle(folder):
+    """Let the last change of a folder have been an hour ago."""
+    then_s = time.time() - 3600.0
+    os.utime(folder, (then_s, then_s))
+
+
+def test_files_of_an_unchanged_folder_are_not_looked_at_again(tmp_path, clock, monkeypatch):
+    """A file that grows is; all are after a minute, and as soon as a name comes or goes."""
+    folder, looked = place(tmp_path), []
+    status = source_folder._status
+    monkeypatch.setattr(
+        source_folder, "_status", lambda entry: looked.append(entry.name) or status(entry)
+    )
+    segment(folder / "one.spd")
+    segment(folder / "two.spd")
+    (folder / "three.spd.part").write_bytes(b"")
+    settle(folder)
+    index = found(tmp_path, clock)
+    assert sorted(looked) == ["one.spd", "three.spd.part", "two.spd"]
+    looked.clear()
+    segment(tmp_path / "three.spd", begin_ns=BEGIN_NS + 10**12)
+    (folder / "three.spd.part").write_bytes((tmp_path / "three.spd").read_bytes())
+    clock.now_s += RESCAN_S
+    index.refresh()
+    assert (looked, len(index.files("pond"))) == ([], 3)
+    clock.now_s += source_folder.FULL_SCAN_S
+    index.refresh()
+    assert len(looked) == 3
+    looked.clear()
+    (folder / "one.spd").unlink()
+    clock.now_s += RESCAN_S
+    index.refresh()
+    assert (len(looked), len(index.files("pond"))) == (2, 2)
+
+
+def test_a_change_in_the_tick_of_a_scan_is_found(tmp_path, clock):
+    """The time of a folder's change tells nothing while it is that of the clock."""
+    folder = place(tmp_path)
+    segment(folder / "one.spd")
+    index = found(tmp_path, clock)
+    changed_ns = folder.stat().st_mtime_ns
+    segment(folder / "two.spd")
+    os.utime(folder, ns=(changed_ns, changed_ns))
+    clock.now_s += RESCAN_S
+    index.refresh()
+    assert len(index.files("pond")) == 2
+
+
+def test_folders_for_which_a_scan_had_no_time_are_said_and_scanned_later(tmp_path, monkeypatch):
+    """However many names those before it have."""
+    for name in ("a", "b", "c"):
+        segment(place(tmp_path, name) / "one.spd")
+        settle(tmp_path / name / "pond")
+    clock = Clock()
+    status = source_folder._status
+
+    def slow(entry):
+        clock.now_s += recordings.SCAN_S
+        return status(entry)
+
+    monkeypatch.setattr(source_folder, "_status", slow)
+    index = found(tmp_path, clock)
+    assert "2 folders of recordings are not indexed yet" in index.left_out("pond")
+    for _ in range(5):
+        clock.now_s += RESCAN_S
+        index.refresh()
+    assert (index.left_out("pond"), len(index.files("pond"))) == ([], 3)
 
 
 def test_links_and_other_kinds_of_files_are_not_followed(tmp_path):

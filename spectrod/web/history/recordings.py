@@ -76,8 +76,11 @@ class RecordingIndex:
         """Return what is not known of a source's recordings yet, for a person."""
         with self._lock:
             left = sum(one.n_unread for one in self._of(source))
+            n_folders = sum(not one.is_listed for one in self._of(source))
             n_denied = self._n_denied
         texts = [f"{left} files of recordings are not indexed yet"] if left else []
+        if n_folders:
+            texts.append(f"{n_folders} folders of recordings are not indexed yet")
         if n_denied:  # without their names, which only the log has
             texts.append(
                 f"recordings: {n_denied} of {len(self.folders)} folders cannot be read by this "
@@ -169,7 +172,8 @@ class RecordingIndex:
 
     def _scan_source(self, one: SourceFolder, folder: Directory, end_s: float) -> None:
         try:
-            one.scan(folder, lambda: self._clock() < end_s)
+            now_s = self._clock()
+            one.scan(folder, lambda: self._clock() < end_s, now_s)
         except (OSError, SpectrodError, SpentError) as error:
             self._troubles.append(printable(str(error)))
 

@@ -19,6 +19,7 @@ from spectrod.web.history.lookup import Topic
 from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.request import HistoryRequest, parse_levels, parse_request
 from spectrod.web.history.ring import Ring
+from spectrod.web.origin import network_of
 from spectrod.web.sending import LongResponse, Sending
 
 _FOREVER: Final = "private, max-age=31536000, immutable"
@@ -148,7 +149,7 @@ async def _while_connected(
     request: Request, answers: Answers, asked: HistoryRequest
 ) -> Encoded | None:
     """Wait for an answer; None if the client has gone before."""
-    work = asyncio.ensure_future(answers.get(asked))
+    work = asyncio.ensure_future(answers.get(asked, _asker(request)))
     gone = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -156,6 +157,10 @@ async def _while_connected(
     finally:
         gone.cancel()
         work.cancel()
+
+
+def _asker(request: Request) -> str:
+    return network_of(request.client.host) if request.client else ""
 
 
 async def _disconnected(request: Request) -> None:

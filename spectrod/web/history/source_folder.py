@@ -1,7 +1,9 @@
 """Index of one folder of recordings, that of one source: its segments and its pyramid."""
 
+import math
 import os
 import stat
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,11 @@ ENTRIES_MAX: Final = 100_000
 """Names that are looked at in one folder."""
 CELL_VALUES_MAX: Final = 1 << 15
 """Largest number of signals times values of a pyramid that is read: its cells have 200 kB."""
+SETTLED_S: Final = 2.0
+"""Age from which the time of a change tells that there was none since: clocks of file systems tick
+some hundred times a second [s]."""
+FULL_SCAN_S: Final = 60.0
+"""Time from one look at every file of an unchanged folder to the next [s]."""
 _INDEXED_BYTES: Final = 32 << 20
 """Bytes of one file that indexing reads at most."""
 _PYRAMID: Final = "pyramid"
@@ -100,9 +107,29 @@ class SourceFolder:
         self._pyramid_id: _Identity | None = None
         self._is_pyramid_damaged = False
         self._newest_description: Description | None = None
+        self._segments: list[tuple[str, _Identity]] = []
+        self._listed_s = -math.inf
+        self._settled: tuple[int, int] | None = None
 
-    def scan(self, folder: Directory, has_time: Callable[[], bool]) -> None:
+    @property
+    def is_listed(self) -> bool:
+        """Whether the names in the folder were read."""
+        return self._listed_s > -math.inf
+
+    def scan(self, folder: Directory, has_time: Callable[[], bool], now_s: float) -> None:
         """Read the headers of new files, the newest first, while there is time.
+
+        The files themselves are looked at if the folder has changed since the last time, and each
+        ``FULL_SCAN_S``; else growing ones alone.
+
+        Parameters
+        ----------
+        folder : Directory
+            The folder.
+        has_time : callable
+            Whether more files may be read.
+        now_s : float
+            Monotonic time [s].
 
         Raises
         ------
@@ -111,9 +138,12 @@ class SourceFolder:
         StorageError
             If the pyramid cannot be read; the segments are indexed all the same.
         """
+        if not has_time():  # a later scan has: those of unchanged folders take little
+            return
+        self._list(folder, now_s)
         known: dict[_Identity, StoredFile | None] = {}
         unread = 0
-        for name, identity in _segments(folder):
+        for name, identity in self._segments:
             growing = (name, identity[1], 0, 0)
             if growing in self._known:
                 known[growing] = self._known[growing]
@@ -134,6 +164,17 @@ class SourceFolder:
             self._scan_pyramid(folder)
         finally:
             self.n_damaged += self._is_pyramid_damaged
+
+    def _list(self, folder: Directory, now_s: float) -> None:
+        """Find the segments, or what has changed of those that were found."""
+        status = os.stat(folder.fileno())
+        version = status.st_ino, status.st_mtime_ns
+        if version == self._settled and now_s - self._listed_s < FULL_SCAN_S:
+            self._segments = [_again(folder, *one) for one in self._segments]
+            return
+        is_settled = time.time_ns() - status.st_mtime_ns > SETTLED_S * NS_PER_S
+        self._settled = version if is_settled else None
+        self._segments, self._listed_s = _segments(folder), now_s
 
     def _read(self, folder: Directory, name: str, identity: _Identity) -> StoredFile | None:
         """Read what a file's start and end say; None if it is no readable segment with rows."""
@@ -206,6 +247,14 @@ def _segments(folder: Directory) -> list[tuple[str, _Identity]]:
                     found.append((status.st_mtime_ns, _identity(entry.name, status)))
     found.sort(reverse=True)
     return [(identity[0], identity) for _, identity in found[:FILES_MAX]]
+
+
+def _again(folder: Directory, name: str, identity: _Identity) -> tuple[str, _Identity]:
+    """Return a segment as it is now, if it grows."""
+    if not name.endswith(PART_SUFFIX):
+        return name, identity
+    status = folder.find(name)
+    return name, identity if status is None else _identity(name, status)
 
 
 def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
