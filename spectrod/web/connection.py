@@ -2,7 +2,6 @@
 
 import asyncio
 import enum
-from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import h11
@@ -59,12 +58,7 @@ class Stage(enum.Enum):
 
 def _seconds(stage: Stage) -> float | None:
     """Return the time that a stage may take [s]; None without a limit."""
-    limits: Mapping[Stage, float] = {
-        Stage.HEAD: HEAD_S,
-        Stage.BODY: BODY_S,
-        Stage.ANSWER: ANSWER_S,
-    }
-    return limits.get(stage)
+    return {Stage.HEAD: HEAD_S, Stage.BODY: BODY_S, Stage.ANSWER: ANSWER_S}.get(stage)
 
 
 class BoundedState(ServerState):

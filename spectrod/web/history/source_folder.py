@@ -167,7 +167,7 @@ class SourceFolder:
 
     def _list(self, folder: Directory, now_s: float) -> None:
         """Find the segments, or what has changed of those that were found."""
-        status = os.stat(folder.fileno())
+        status = os.fstat(folder.fileno())
         version = status.st_ino, status.st_mtime_ns
         if version == self._settled and now_s - self._listed_s < FULL_SCAN_S:
             self._segments = [_again(folder, *one) for one in self._segments]
