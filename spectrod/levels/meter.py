@@ -28,7 +28,8 @@ from spectrod.levels.octave_levels import (
     band_values,
 )
 from spectrod.levels.quantities import QUANTITIES_DEFAULT, LevelQuantity, parse_quantities
-from spectrod.levels.signals import Needs, SignalChain
+from spectrod.levels.recursive import CHUNK_SAMPLES
+from spectrod.levels.signals import ChunkSignals, Needs, SignalChain
 from spectrod.levels.tally import Part, Tally
 from spectrod.levels.time_weighting import SETTLE_S
 from spectrod.levels.values import UNCALIBRATED_DB, Scale, values_of
@@ -187,6 +188,7 @@ class LevelMeter:
         self._run_first = first_sample
         self._period, self._period_end = 0, 0
         self._span: _LevelSpan | None = None
+        self._closing: list[_LevelSpan] = []
         self._total: _LevelSpan | None = None
         self._follows_gap = False
 
@@ -265,12 +267,26 @@ class LevelMeter:
         return 0 if self.equalizer is None else self.equalizer.pending
 
     def _measure_the_rest(self) -> list[LevelRow]:
-        """Measure all samples before a gap or the end."""
+        """Measure all samples before a gap or the end, after which samples count as 0."""
         rows = []
         for part in [] if self.equalizer is None else self.equalizer.finish():
             for _ in self._chunks.fill(part):
                 rows += self._measure()
-        return rows + self._measure()
+        rows += self._measure()
+        return rows + self._measure_silence()
+
+    def _measure_silence(self) -> list[LevelRow]:
+        """Add what lies between the last samples and those after them, which count as 0."""
+        end = self._chunks.position
+        n_chunks = -((self._run_first - end) // CHUNK_SAMPLES)
+        base = self._run_first + n_chunks * CHUNK_SAMPLES
+        if not n_chunks or end + self._needs.samples_ahead <= base:
+            return []
+        silence, _, _ = self._chunks.take()
+        signals = self._chain.run(silence[: self.channels], silence[-self.channels :])
+        if self._span is not None:
+            self._span.tally.add_between(signals, self._between(self._span, base, end))
+        return self._close(signals, base)
 
     def finish(self) -> list[LevelRow]:
         """Measure the samples that are left; the last row is of a partial interval."""
@@ -278,6 +294,7 @@ class LevelMeter:
         self._restart()
         if self._span is not None:
             rows.append(self._take_row(self._span))
+            self._span = None
         return rows
 
     def summary(self) -> LevelRow:
@@ -309,6 +326,7 @@ class LevelMeter:
             self._span.has_gap = self._span.is_settling = True
             if self._chunks.position >= self._span.end:
                 rows.append(self._take_row(self._span))
+                self._span = None
         return rows
 
     def _restart(self) -> None:
@@ -331,20 +349,42 @@ class LevelMeter:
         settled = {
             name: first_settled + round(seconds * self.fs) for name, seconds in SETTLE_S.items()
         }
-        rows, first = [], 0
+        rows, first = self._close(signals, base), 0
         while first < n:
             span = self._span or self._open(base + first)
             stop = min(n, span.end - base)
             if self._needs.periods:
                 stop = min(stop, self._end_of_period(base + first) - base)
             begin = base - self._run_first
-            part = Part(first, stop, begin, settled, self._period)
+            between = self._between(span, base, base + stop)
+            part = Part(first, stop, begin, settled, self._period, between)
             span.tally.add(signals, part)
             span.bands.add(band_steps, part)
             span.last = base + stop - 1
             first = stop
             if base + stop == span.end:
-                rows.append(self._take_row(span))
+                self._span = None
+                if stop + self._needs.samples_ahead <= CHUNK_SAMPLES:
+                    rows.append(self._take_row(span))
+                else:
+                    self._closing.append(span)
+        return rows
+
+    def _between(self, span: "_LevelSpan", base: int, stop: int) -> slice:
+        """Return the values between samples of a chunk that belong to an interval up to ``stop``.
+
+        They reach from the sample before its first one to the sample after its last one, so those
+        between two intervals count in both. Those before the chunk's first sample came late.
+        """
+        ahead = self._needs.samples_ahead
+        return slice(max(0, span.first - 1 - base + ahead), min(CHUNK_SAMPLES, stop - base + ahead))
+
+    def _close(self, signals: ChunkSignals, base: int) -> list[LevelRow]:
+        """Return the rows of intervals that ended in the last samples of the chunk before."""
+        for span in self._closing:
+            span.tally.add_between(signals, self._between(span, base, span.end))
+        rows = [self._take_row(span) for span in self._closing]
+        self._closing.clear()
         return rows
 
     def _end_of_period(self, index: int) -> int:
@@ -371,7 +411,6 @@ class LevelMeter:
 
     def _take_row(self, span: "_LevelSpan") -> LevelRow:
         """Return the row of an interval that has ended, and add it to the total."""
-        self._span = None
         row = self._row(span)
         if self._total is None:
             tally, bands = self._tallies()

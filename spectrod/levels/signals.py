@@ -11,7 +11,7 @@ from spectrod.levels.loudness import LoudnessMeter, LoudnessSteps
 from spectrod.levels.quantities import LevelQuantity
 from spectrod.levels.recursive import RecursiveFilter
 from spectrod.levels.time_weighting import TimeWeightedSquare, TimeWeighting
-from spectrod.levels.true_peak import TruePeak
+from spectrod.levels.true_peak import AHEAD, BetweenSamples
 from spectrod.units import Float64Array
 from spectrod.weighting import Weighting
 
@@ -54,6 +54,11 @@ class Needs:
     sum: bool
     energy: bool
 
+    @property
+    def samples_ahead(self) -> int:
+        """Samples after an interval that its values need: peaks lie between samples."""
+        return AHEAD if self.true_peak or self.peaks else 0
+
     @classmethod
     def of(cls, quantities: Sequence[LevelQuantity]) -> "Needs":
         """Return what quantities need."""
@@ -91,8 +96,10 @@ class ChunkSignals:
         Squares of the weighted samples, by frequency weighting [FS^2].
     averages : dict
         Averages of the squares, by frequency and time weighting [FS^2].
-    true_peaks : (channels, CHUNK_SAMPLES // PEAK_STEP) array or None
-        See ``TruePeak.run``.
+    between : (channels, CHUNK_SAMPLES, 3) array or None
+        Magnitudes between the samples, see ``BetweenSamples.run`` [FS].
+    weighted_between : dict
+        Magnitudes between the weighted samples, by frequency weighting [FS].
     steps : LoudnessSteps or None
         Steps of loudness that end in the chunk.
     """
@@ -100,7 +107,8 @@ class ChunkSignals:
     samples: Float64Array
     squares: dict[Weighting, Float64Array]
     averages: dict[Averaged, Float64Array]
-    true_peaks: Float64Array | None
+    between: Float64Array | None
+    weighted_between: dict[Weighting, Float64Array]
     steps: LoudnessSteps | None
 
 
@@ -134,7 +142,8 @@ class SignalChain:
         self._averages = {
             both: TimeWeightedSquare(both[1], fs, channels) for both in needs.averages
         }
-        self._true_peak = TruePeak(channels) if needs.true_peak else None
+        self._between = BetweenSamples(channels) if needs.true_peak else None
+        self._weighted_between = {weighting: BetweenSamples(channels) for weighting in needs.peaks}
         self._loudness = LoudnessMeter(fs, weights) if needs.loudness else None
 
     def reset(self) -> None:
@@ -143,8 +152,10 @@ class SignalChain:
             stage.reset()
         for average in self._averages.values():
             average.reset()
-        if self._true_peak is not None:
-            self._true_peak.reset()
+        for between in self._weighted_between.values():
+            between.reset()
+        if self._between is not None:
+            self._between.reset()
         if self._loudness is not None:
             self._loudness.reset()
 
@@ -159,14 +170,19 @@ class SignalChain:
             Samples of which levels are made: the same without a frequency response [FS].
         """
         squares: dict[Weighting, Float64Array] = {}
+        weighted_between: dict[Weighting, Float64Array] = {}
         for weighting in self._needs.weightings:
             stage = self._filters.get(weighting)  # type: ignore[arg-type]  # Z has none
-            squares[weighting] = np.square(corrected if stage is None else stage.run(corrected))
+            weighted = corrected if stage is None else stage.run(corrected)
+            if weighting in self._weighted_between:
+                weighted_between[weighting] = self._weighted_between[weighting].run(weighted)
+            squares[weighting] = np.square(weighted)
         averages = {both: stage.run(squares[both[0]]) for both, stage in self._averages.items()}
         return ChunkSignals(
             samples,
             squares,
             averages,
-            None if self._true_peak is None else self._true_peak.run(samples),
+            None if self._between is None else self._between.run(samples),
+            weighted_between,
             None if self._loudness is None else self._loudness.run(samples),
         )

@@ -11,7 +11,6 @@ from spectrod.levels.loudness import LoudnessTally
 from spectrod.levels.quantities import PERIODS
 from spectrod.levels.signals import ChunkSignals, Needs
 from spectrod.levels.time_weighting import TimeWeighting
-from spectrod.levels.true_peak import PEAK_STEP
 from spectrod.units import FULL_SCALE, Float64Array
 
 _PERCENTILE_RATE_HZ = 500.0
@@ -39,6 +38,8 @@ class Part:
         By time weighting: the first sample in the chunk whose average has settled.
     period : int
         Part of the day; 0 without.
+    between : slice
+        Which values of ``BetweenSamples.run`` belong to the interval.
     """
 
     first: int
@@ -46,6 +47,7 @@ class Part:
     begin: int
     settled: Mapping[TimeWeighting, int]
     period: int
+    between: slice
 
 
 class Tally:
@@ -79,7 +81,7 @@ class Tally:
     n_full_scale : (channels,) int64
         Samples at full scale.
     peaks : dict of (channels,) float64
-        Largest squares, by frequency weighting [FS^2].
+        Largest squares, also between samples, by frequency weighting [FS^2].
     maxima, minima, last : dict of (channels,) float64
         Of the averages [FS^2]; minima leave out the time of settling. NaN before there are any.
     histograms : dict of LevelHistogram
@@ -116,10 +118,20 @@ class Tally:
                 self.period_samples[part.period] += part.stop - part.first
             if name in self.peaks:
                 np.maximum(self.peaks[name], squares[:, span].max(axis=1), out=self.peaks[name])
+        self.add_between(signals, part.between)
         self._add_averages(signals, part)
         if signals.steps is not None:
             steps = signals.steps.ending_in(part.begin + part.first, part.begin + part.stop)
             self.loudness.add(steps)
+
+    def add_between(self, signals: ChunkSignals, chosen: slice) -> None:
+        """Add what lies between samples; see ``Part.between``."""
+        for name, magnitudes in signals.weighted_between.items():
+            largest = _largest(magnitudes[:, chosen])
+            np.maximum(self.peaks[name], np.square(largest), out=self.peaks[name])
+        if signals.between is not None:
+            largest = _largest(signals.between[:, chosen])
+            np.maximum(self.true_peak, largest, out=self.true_peak)
 
     def _add_samples(self, signals: ChunkSignals, part: Part) -> None:
         magnitudes = np.abs(signals.samples[:, part.first : part.stop])
@@ -131,12 +143,6 @@ class Tally:
             self.square_total += np.square(signals.samples[:, part.first : part.stop]).sum(axis=1)
         if self._needs.sum:
             self.total += signals.samples[:, part.first : part.stop].sum(axis=1)
-        if signals.true_peaks is not None:
-            # A value belongs to the span that holds the last of its samples.
-            first, stop = part.first // PEAK_STEP, part.stop // PEAK_STEP
-            if first < stop:
-                peaks = signals.true_peaks[:, first:stop].max(axis=1)
-                np.maximum(self.true_peak, peaks, out=self.true_peak)
 
     def _add_averages(self, signals: ChunkSignals, part: Part) -> None:
         for both, averages in signals.averages.items():
@@ -177,6 +183,12 @@ class Tally:
         for both, histogram in later.histograms.items():
             self.histograms[both].merge(histogram)
         self.loudness.merge(later.loudness)
+
+
+def _largest(magnitudes: Float64Array) -> Float64Array:
+    """Return the largest magnitude of each channel, (channels,); 0 of none."""
+    found: Float64Array = magnitudes.reshape(len(magnitudes), -1).max(axis=1, initial=0.0)
+    return found
 
 
 def mean(total: Float64Array, n: int) -> Float64Array:

@@ -1,4 +1,4 @@
-"""True peak of ITU-R BS.1770: the largest magnitude between the samples."""
+"""Values between samples: the true peak of ITU-R BS.1770, and peaks of weighted samples."""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -37,8 +37,12 @@ def interpolator() -> Float64Array:
     return taps
 
 
-class TruePeak:
-    """Finds the largest magnitude between samples, chunk by chunk.
+AHEAD = TAPS // 2
+"""Samples after a place between two samples that its values need."""
+
+
+class BetweenSamples:
+    """Interpolates the magnitudes between samples, chunk by chunk.
 
     Parameters
     ----------
@@ -66,19 +70,17 @@ class TruePeak:
 
         Returns
         -------
-        peaks : (channels, CHUNK_SAMPLES // 8) float64
-            Largest magnitude of the interpolated values that each eight samples complete: those 6
-            samples before. The samples themselves are not included.
+        magnitudes : (channels, CHUNK_SAMPLES, OVERSAMPLING - 1) float64
+            Those that sample n of the chunk completes, between the samples n - AHEAD and
+            n - AHEAD + 1. Samples before the first one since the start are 0.
         """
         extended = np.concatenate((self._before, samples), axis=1)
         self._before = samples[:, 1 - TAPS :].copy()
         windows = sliding_window_view(extended, _BLOCK + TAPS - 1, axis=1)[:, ::_BLOCK]
         values = np.matmul(np.ascontiguousarray(windows), self._matrix)
-        peaks: Float64Array = np.abs(values, out=values).max(axis=2)
-        return peaks
+        np.abs(values, out=values)
+        magnitudes: Float64Array = values.reshape(len(samples), CHUNK_SAMPLES, -1)
+        return magnitudes
 
 
-PEAK_STEP = _BLOCK
-"""Samples per value of ``TruePeak.run``."""
-
-assert CHUNK_SAMPLES % PEAK_STEP == 0
+assert CHUNK_SAMPLES % _BLOCK == 0

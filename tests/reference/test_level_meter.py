@@ -44,10 +44,10 @@ def level(power):
     return 10.0 * np.log10(np.asarray(power) / 0.5)
 
 
-def a_weighted(x, fs):
+def weighted_by(weighting, x, fs):
     """Filter by SciPy with sections of the same coefficients."""
     sos = []
-    for one in weighting_cascade("A", fs):
+    for one in weighting_cascade(weighting, fs):
         pad = [0.0] * (3 - len(one.b))
         sos.append([*one.b, *pad, *one.a, *pad])
     return signal.sosfilt(sos, x)
@@ -60,7 +60,7 @@ def test_against_scipy():
     names = ["LAeq", "LAE", "LAFmax", "LAFmin", "LAF", "L10", "L50", "L95.5", "LZeq", "LZpeak"]
     meter = LevelMeter(fs, 2, quantities=[*names, "rms", "crest", "dc", "peak"], interval_s=3600)
     (row,) = rows_of(meter, x)
-    weighted = a_weighted(x.astype(np.float64), fs)
+    weighted = weighted_by("A", x.astype(np.float64), fs)
     a = -np.expm1(-1.0 / (fs * 0.125))
     fast = signal.lfilter([a], [1.0, a - 1.0], np.square(weighted))
     settled = fast[:, int(fs / 2) :]
@@ -89,7 +89,7 @@ def test_an_hour_against_scipy():
     x = noise(1, n)
     meter = LevelMeter(fs, quantities=["LAeq", "LAFmax", "L10", "L90"], interval_s=3600)
     (row,) = rows_of(meter, x, range(100_003, n, 100_003))
-    weighted = a_weighted(x[0].astype(np.float64), fs)
+    weighted = weighted_by("A", x[0].astype(np.float64), fs)
     a = -np.expm1(-1.0 / (fs * 0.125))
     fast = signal.lfilter([a], [1.0, a - 1.0], np.square(weighted))
     expected = [level(np.square(weighted).mean()), level(fast.max())]
@@ -164,6 +164,73 @@ def test_peak_c(hz, cycles, expected, limit):
     steady = 20.0 * math.log10(high * f2 / ((f2 + low) * (f2 + high))) + 0.0619
     error_db = row.values[0, 0] - steady - expected
     assert abs(error_db) <= min(limit, 0.15)
+
+
+@pytest.mark.parametrize("fs", [44100.0, 48000.0, 96000.0])
+def test_peak_c_between_samples(fs):
+    """Peak C of a cycle of 8 kHz is within 0.15 dB wherever between two samples it starts.
+
+    The true peak is that of the same weighting at 16 times the rate.
+    """
+    cycle = np.sin(2.0 * np.pi * 8000.0 / (16 * fs) * np.arange(round(16 * fs / 8000.0)))
+    true = np.abs(weighted_by("C", np.pad(cycle, (0, 999)), 16 * fs)).max()
+    found = []
+    for start in np.linspace(0.0, 1.0, 21):
+        t = (np.arange(500) - 100 - start) / fs
+        x = np.where((t >= 0.0) & (t < 1.0 / 8000.0), np.sin(2.0 * np.pi * 8000.0 * t), 0.0)
+        (row,) = rows_of(LevelMeter(fs, quantities=["LCpeak"]), x[np.newaxis])
+        found.append(row.values[0, 0])
+    np.testing.assert_allclose(found, level(true**2), rtol=0, atol=0.15)
+
+
+TRANSIENT = np.array([0.0, 0.6, 0.6, 0.0])
+"""Its largest value, 0.6 * 4 / pi, lies between the middle samples."""
+
+
+def transient_at(place, n, name):
+    x = np.zeros(n)
+    x[place : place + 4] = TRANSIENT[: n - place]
+    meter = LevelMeter(48000.0, quantities=[name])
+    rows_of(meter, x[np.newaxis])
+    return float(meter.summary().values[0, 0])
+
+
+@pytest.mark.parametrize("n", [20, 1201, 4095, 4096, 4097, 4100, 8190, 8192])
+@pytest.mark.parametrize(("name", "of_one_db"), [("true_peak", 0.0), ("LZpeak", 3.01)])
+def test_peak_at_both_ends(n, name, of_one_db):
+    """A transient in the first or the last samples reads what it reads in the middle.
+
+    A signal that is cut in it has the value half a sample beyond its last sample.
+    """
+    middle_db = transient_at(n // 2, n, name)
+    assert middle_db == pytest.approx(20 * math.log10(0.6 * 4 / math.pi) + of_one_db, abs=0.5)
+    assert transient_at(0, n, name) == pytest.approx(middle_db, abs=1e-9)
+    assert transient_at(n - 4, n, name) == pytest.approx(middle_db, abs=1e-9)
+    assert transient_at(n - 3, n, name) == pytest.approx(middle_db, abs=1e-9)
+    x = np.where(np.arange(n) % 2, 0.5, -0.5)
+    beyond = 2.0 / np.pi * 0.5 * np.sum(1.0 / np.arange(1, 12, 2))
+    meter = LevelMeter(48000.0, quantities=[name])
+    rows_of(meter, x[np.newaxis])
+    found = float(meter.summary().values[0, 0])
+    assert found == pytest.approx(20 * math.log10(beyond) + of_one_db, abs=0.5)
+
+
+@pytest.mark.parametrize("length", [1000, 4090, 4091, 4095, 4096, 4097])
+@pytest.mark.parametrize("name", ["true_peak", "LZpeak"])
+def test_peaks_between_samples_belong_to_their_interval(length, name):
+    """A transient in the last samples of an interval reads there what it reads elsewhere.
+
+    Of the next interval only the place before its first sample is near it.
+    """
+    fs = 48000.0
+    x = np.zeros(4 * length)
+    x[length - 4 : length] = TRANSIENT
+    rows = rows_of(LevelMeter(fs, quantities=[name], interval_s=length / fs), x[np.newaxis])
+    values = np.array([row.values[0, 0] for row in rows])
+    assert [row.first_sample for row in rows] == [0, length, 2 * length, 3 * length]
+    assert values[0] == pytest.approx(transient_at(length // 2, length, name), abs=1e-9)
+    assert values[1] < values[0] - 12.0
+    assert (values[2:] < -190.0).all()
 
 
 def test_calibration_shifts_levels_only():

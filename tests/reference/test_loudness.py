@@ -16,7 +16,7 @@ from spectrod.levels.loudness import (
     loudness,
 )
 from spectrod.levels.recursive import CHUNK_SAMPLES
-from spectrod.levels.true_peak import TruePeak
+from spectrod.levels.true_peak import BetweenSamples
 
 FS = 48000
 STEREO = (2.0,)
@@ -189,7 +189,7 @@ def test_weights_of_channels():
 
 
 def true_peak_db(x):
-    meter = TruePeak(1)
+    meter = BetweenSamples(1)
     padded = np.pad(x, (0, -len(x) % CHUNK_SAMPLES + CHUNK_SAMPLES))
     peaks = [meter.run(part[np.newaxis]).max() for part in np.split(padded, len(padded) // 4096)]
     return 20.0 * np.log10(max(*peaks, np.abs(x).max()))
