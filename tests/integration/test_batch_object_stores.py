@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from spectrod.source.store.remote_file import RemoteFile
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 
+from range_server import serving
 from small_archives import job_of, sound, write
 
 boto3 = pytest.importorskip("boto3")
@@ -192,3 +194,53 @@ def test_results_of_google_are_those_of_local_files(tmp_path, gcs_url, monkeypat
     same_results(tmp_path, card, "gs://north/2026")
     with pytest.raises(OSError, match="No such file"):
         RemoteFile("gs://north/2026/missing.wav")
+
+
+XML_ANSWERS = [
+    b"",
+    b"<",
+    b"<a/>",
+    b"\xff\xfe<a/>",
+    b"<ListBucketResult><Contents/></ListBucketResult>",
+    b"<ListBucketResult><Contents><Key/><LastModified>x</LastModified></Contents></ListBucketResult>",
+    b"<ListBucketResult><Contents><Key>a</Key><Size>x</Size></Contents></ListBucketResult>",
+    b"<a>" * 100_000,
+    b"<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>",
+]
+JSON_ANSWERS = [
+    b"",
+    b"[]",
+    b"null",
+    b'{"items": 1}',
+    b'{"items": [1]}',
+    b'{"items": [{}]}',
+    b'{"items": [{"name": 1}]}',
+    b'{"nextPageToken": {}}',
+    b'{"size": "x", "name": "a.wav"}',
+    b'{"size": -1, "name": "a.wav", "updated": "2026-01-01T00:00:00Z"}',
+    b'{"size": 1, "name": "a.wav", "updated": "x"}',
+    b"[" * 100_000,
+    b"\xff",
+]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer"),
+    [("s3", one) for one in XML_ANSWERS] + [("gs", one) for one in JSON_ANSWERS],
+)
+def test_what_a_store_invents_is_one_error(scheme, answer, monkeypatch, tmp_path):
+    """Answers that no store of the protocol gives are an empty list or an error of one line."""
+    monkeypatch.setattr(stores, "_stores", {})
+    monkeypatch.setattr(stores, "BACKOFF_FIRST_S", 0.01)
+    with serving({}) as server:
+        server.mode = lambda handler: handler.answer(answer, status=200)
+        for name, value in {
+            "AWS_ENDPOINT_URL": server.url, "STORAGE_EMULATOR_HOST": server.url,
+            "AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_CONFIG_FILE": str(tmp_path / "none"), "FSSPEC_GS_TOKEN": "anon",
+        }.items():  # fmt: skip
+            monkeypatch.setenv(name, value)
+        with suppress(InputError, UnavailableError):
+            assert list_urls(f"{scheme}://bucket/") == []
+        with pytest.raises((OSError, UnavailableError), match=r"^[^\n]+$"):
+            RemoteFile(f"{scheme}://bucket/a.wav")

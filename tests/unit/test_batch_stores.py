@@ -24,6 +24,7 @@ from spectrod.errors import ConfigError, InputError, SettingsError, UnavailableE
 from spectrod.source.store import http as http_store
 from spectrod.source.store import listing, remote_file, stores
 from spectrod.source.store.listing import list_urls
+from spectrod.source.store.objects import KeyPage
 from spectrod.source.store.remote_file import RemoteFile
 from spectrod.source.store.urls import check_url, file_name
 
@@ -337,6 +338,57 @@ def test_pages_of_links_are_searched_below_the_folder(server, monkeypatch):
     monkeypatch.setattr(http_store, "PAGE_BYTES_MAX", 99)
     with pytest.raises(InputError, match="/a/: its page has more than 99 bytes"):
         list_urls(f"{url}/a/")
+
+
+class EndlessBucket:
+    """A store whose list of a bucket never ends, by some numbers of keys and tokens."""
+
+    def __init__(self, n_keys, token):
+        self.n_keys, self.token, self.n_pages = n_keys, token, 0
+
+    async def page(self, *_, **__):
+        self.n_pages += 1
+        keys = [f"{self.n_pages}-{k}.wav" for k in range(self.n_keys)]
+        return KeyPage(keys, self.token(self.n_pages))
+
+
+@pytest.mark.parametrize(
+    ("n_keys", "token", "pages_max", "text"),
+    [
+        (0, lambda _: "same", 2, "its store sends a list without end"),
+        (0, str, 101, "its store sends a list without end"),
+        (3, lambda _: "same", 2, "its store sends a list without end"),
+        (1, str, 201, "has more than 20000 files of any kind"),
+    ],
+)
+def test_the_list_of_a_bucket_ends(n_keys, token, pages_max, text, monkeypatch):
+    """Pages that repeat their token, empty ones and small ones are bounded by requests, too."""
+    monkeypatch.setattr(listing, "KEYS_MAX", 20_000)
+    bucket = EndlessBucket(n_keys, token)
+    monkeypatch.setattr(stores, "_stores", {"s3": bucket})
+    with pytest.raises(InputError, match=rf"^s3://b: {text}$"):
+        list_urls("s3://b")
+    assert 2 <= bucket.n_pages <= pages_max
+
+
+def test_folders_of_pages_are_bounded(server, monkeypatch):
+    """A server that makes up folders is asked for a bounded number of them."""
+    monkeypatch.setattr(listing, "FOLDERS_MAX", 5)
+
+    def page(handler):
+        handler.answer(index("a/", "b/", "c/"), status=200)
+
+    server.mode = page
+    with pytest.raises(InputError, match="/x/: has more than 5 folders"):
+        list_urls(f"{server.url}/x/")
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("page", [b"<![x[y", b"<!" * 9, b"<a href=x.wav \xff>", b"<a href=" * 9])
+def test_a_page_that_is_no_html_has_the_links_that_it_has(server, page):
+    """Whatever bytes a page has, its listing is a list."""
+    server.files["/a/"] = page
+    assert list_urls(f"{server.url}/a/") in ([], [f"{server.url}/a/x.wav"])
 
 
 # ---- addresses

@@ -4,7 +4,6 @@ import asyncio
 import re
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -12,6 +11,7 @@ import aiohttp
 import fsspec
 from yarl import URL
 
+from spectrod.source.store.links import PAGE_BYTES_MAX, page_links
 from spectrod.source.store.part import (
     FilePart,
     UnreachableError,
@@ -26,8 +26,6 @@ from spectrod.units import NS_PER_S
 CONNECT_S = 10.0
 """Longest time to connect [s]."""
 REDIRECTS_MAX = 5
-PAGE_BYTES_MAX = 1 << 24
-"""Largest page of a folder that is read [bytes]."""
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _LATER = (408, 425, 429)
@@ -64,17 +62,15 @@ class HttpStore:
         async with await self._answer(url, {}) as answer:
             if "html" not in answer.content_type:
                 raise refused("its server shows no page of the files in it")
-            content = b""
+            page = bytearray()
             try:
                 async for chunk in answer.content.iter_chunked(1 << 16):
-                    content += chunk
-                    if len(content) > PAGE_BYTES_MAX:
+                    page += chunk
+                    if len(page) > PAGE_BYTES_MAX:
                         raise refused(f"its page has more than {PAGE_BYTES_MAX} bytes")
             except aiohttp.ClientError as error:
                 raise _unreachable(error) from error
-        parser = _Links()
-        parser.feed(content.decode("utf-8", "replace"))
-        return [target for link in parser.links if (target := _joined(url, link))]
+        return [target for link in page_links(page) if (target := joined(url, link))]
 
     async def _answer(self, url: str, headers: dict[str, str]) -> Any:
         """Return the answer to a request, with its body unread."""
@@ -101,7 +97,7 @@ class HttpStore:
         return answer
 
 
-def _joined(url: str, link: str) -> str:
+def joined(url: str, link: str) -> str:
     """Return where a link leads; empty if it is no address."""
     try:
         return urljoin(url, link)
@@ -161,16 +157,3 @@ def _modified_ns(answer: Any) -> int:
         return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()) * NS_PER_S
     except (ValueError, OverflowError):
         return 0
-
-
-class _Links(HTMLParser):
-    """Collects the targets of all links of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.links: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take the target of a link."""
-        if tag == "a":
-            self.links += [value for name, value in attrs if name == "href" and value]

@@ -21,6 +21,10 @@ from spectrod.text import printable
 
 KEYS_MAX = 2_000_000
 """Most keys of a bucket that are looked at for one input."""
+EMPTY_PAGES_MAX = 100
+"""Most pages without a key, one after the other, of the list of a bucket."""
+_PAGE_KEYS_LEAST = 100
+"""Keys that a page counts as if it has fewer: so the pages are bounded, too."""
 
 
 def list_urls(url: str, *, recursive: bool = True) -> list[str]:
@@ -94,19 +98,22 @@ def _meant(key: str, *, with_all: bool) -> list[str]:
 
 def _keys(url: str, bucket: str, prefix: str, *, recursive: bool) -> Iterator[str]:
     store: Any = store_of(url)
-    token, n_keys = "", 0
+    token, n_keys, n_empty = "", 0, 0
     while True:
         page = request(
             url,
             lambda: store.page(bucket, prefix, token, recursive=recursive),  # noqa: B023
         ).result()
-        n_keys += max(1, len(page.keys))
+        n_keys += max(_PAGE_KEYS_LEAST, len(page.keys))
+        n_empty = 0 if page.keys else n_empty + 1
         if n_keys > KEYS_MAX:
             raise InputError(f"{printable(url)}: has more than {KEYS_MAX} files of any kind")
         yield from page.keys
-        token = page.token
-        if not token:
+        if not page.token:
             return
+        if page.token == token or n_empty > EMPTY_PAGES_MAX:
+            raise InputError(f"{printable(url)}: its store sends a list without end")
+        token = page.token
 
 
 # ---- pages of links
@@ -116,7 +123,7 @@ def _of_pages(url: str, *, recursive: bool) -> Iterator[str]:
     if not url.endswith("/"):
         raise InputError(f"{printable(url)}: must be a sound file, or a folder with / at its end")
     store: Any = store_of(url)
-    waiting, seen = [url], {url}
+    waiting, seen, n_folders = [url], {url}, 0
     while waiting:
         folder = waiting.pop()
         for link in request(folder, lambda: store.links(folder)).result():  # noqa: B023
@@ -125,8 +132,8 @@ def _of_pages(url: str, *, recursive: bool) -> Iterator[str]:
             if not is_below or link in seen or len(link) > URL_CHARS_MAX:
                 continue
             seen.add(link)
-            if len(seen) > FILES_MAX + FOLDERS_MAX:
-                raise InputError(f"{printable(url)}: has more than {FILES_MAX} sound files")
+            n_folders += name.endswith("/")
+            _check_counts(url, len(seen) - n_folders, n_folders)
             if name.endswith("/"):
                 if not recursive:
                     continue
@@ -136,3 +143,10 @@ def _of_pages(url: str, *, recursive: bool) -> Iterator[str]:
             elif _is_sound(link):
                 check_url(link)
                 yield link
+
+
+def _check_counts(url: str, n_files: int, n_folders: int) -> None:
+    if n_files > FILES_MAX:
+        raise InputError(f"{printable(url)}: has more than {FILES_MAX} sound files")
+    if n_folders > FOLDERS_MAX:
+        raise InputError(f"{printable(url)}: has more than {FOLDERS_MAX} folders")

@@ -3,12 +3,14 @@
 import datetime as dt
 import errno
 from collections.abc import Awaitable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import aiohttp
 import fsspec
+import msgspec
 
 from spectrod.source.store.part import (
+    SIZE_MAX,
     FilePart,
     UnreachableError,
     denied,
@@ -27,6 +29,7 @@ READ_S = 30.0
 PAGE_KEYS = 1000
 """Most keys of a page of a list."""
 
+_T = TypeVar("_T")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -43,6 +46,32 @@ class KeyPage(NamedTuple):
 
     keys: list[str]
     token: str
+
+
+class _S3Key(msgspec.Struct, rename="pascal"):
+    key: str
+
+
+class _S3Page(msgspec.Struct, rename="pascal"):
+    contents: list[_S3Key] = []
+    next_continuation_token: str = ""
+
+
+class _GcsKey(msgspec.Struct):
+    name: str
+
+
+class _GcsPage(msgspec.Struct, rename="camel"):
+    items: list[_GcsKey] = []
+    next_page_token: str = ""
+
+
+class _GcsFile(msgspec.Struct):
+    size: Annotated[int, msgspec.Meta(ge=0, le=SIZE_MAX)]
+    type: str
+    mtime: dt.datetime | None = None
+    generation: str | int = ""
+    etag: str = ""
 
 
 class S3Store:
@@ -83,16 +112,12 @@ class S3Store:
         answer = await self._call(
             "list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=PAGE_KEYS, **wanted
         )
-        keys = [one["Key"] for one in answer.get("Contents", ())]
-        return KeyPage(keys, answer.get("NextContinuationToken", ""))
+        found = _understood(answer, _S3Page)
+        return KeyPage([one.key for one in found.contents], found.next_continuation_token)
 
     async def _call(self, method: str, **arguments: str | int) -> Any:
-        try:
-            return await self._fs._call_s3(method, **arguments)  # noqa: SLF001 - fsspec's async API
-        except self._refusals as error:
-            raise refused(f"no credentials for it ({type(error).__name__})") from error
-        except self._errors as error:
-            raise _translated(error) from error
+        answer = self._fs._call_s3(method, **arguments)  # noqa: SLF001 - fsspec's async API
+        return await _of_library(answer, self._refusals, self._errors)
 
     async def _exactly(self, body: Any, n_bytes: int) -> bytes:
         content = b""
@@ -123,8 +148,9 @@ class GcsStore:
         """Read the bytes [first, end) of a file; see ``Store``."""
         path = "/".join(split_object(url))
         about = await self._of_library(self._fs._info(path))  # noqa: SLF001 - fsspec's async API
-        size = int(about["size"])
-        if about.get("type") != "file":
+        found = _understood(about, _GcsFile)
+        size = found.size
+        if found.type != "file":
             raise missing()
         if first >= size:
             raise refused("is empty, or shorter than its store said")
@@ -132,8 +158,8 @@ class GcsStore:
         content = await self._of_library(self._fs._cat_file(path, start=first, end=end))  # noqa: SLF001
         if len(content) != end - first:
             raise UnreachableError(f"its store sent {len(content)} of {end - first} bytes")
-        etag = etag_of(str(about.get("generation") or about.get("etag") or ""))
-        return FilePart(content, size, _ns(about.get("mtime")), etag)
+        etag = etag_of(str(found.generation or found.etag))
+        return FilePart(content, size, _ns(found.mtime), etag)
 
     async def page(self, bucket: str, prefix: str, token: str, *, recursive: bool) -> KeyPage:
         """Return one page of the keys that begin with a prefix."""
@@ -143,16 +169,39 @@ class GcsStore:
         answer = await self._of_library(
             self._fs._call("GET", "b/{}/o", bucket, json_out=True, **wanted)  # noqa: SLF001
         )
-        keys = [one["name"] for one in answer.get("items", ())]
-        return KeyPage(keys, answer.get("nextPageToken", ""))
+        found = _understood(answer, _GcsPage)
+        return KeyPage([one.name for one in found.items], found.next_page_token)
 
     async def _of_library(self, answer: Awaitable[Any]) -> Any:
-        try:
-            return await answer
-        except self._refusals as error:
-            raise refused(f"no credentials for it ({type(error).__name__})") from error
-        except self._errors as error:
-            raise _translated(error) from error
+        return await _of_library(answer, self._refusals, self._errors)
+
+
+async def _of_library(
+    answer: Awaitable[Any],
+    refusals: tuple[type[Exception], ...],
+    errors: tuple[type[Exception], ...],
+) -> Any:
+    """Return a library's answer; all of its exceptions become ours."""
+    try:
+        return await answer
+    except refusals as error:
+        raise refused(f"no credentials for it ({type(error).__name__})") from error
+    except errors as error:
+        raise _translated(error) from error
+    except Exception as error:  # its parsers raise anything for what a server invents
+        raise _not_understood(error) from error
+
+
+def _understood(answer: Any, type_: type[_T]) -> _T:
+    """Return the answer of a library as the type that it must have; raises OSError."""
+    try:
+        return msgspec.convert(answer, type_, strict=False)
+    except msgspec.ValidationError as error:
+        raise _not_understood(error) from error
+
+
+def _not_understood(error: Exception) -> OSError:
+    return refused(f"its store's answer cannot be understood ({type(error).__name__})")
 
 
 def _translated(error: Exception) -> Exception:
@@ -175,4 +224,5 @@ def _ns(when: dt.datetime | None) -> int:
     """Return a time in ns since 1970; 0 for none."""
     if when is None:
         return 0
+    when = when if when.tzinfo else when.replace(tzinfo=dt.UTC)
     return (when - _EPOCH) // dt.timedelta(microseconds=1) * (NS_PER_S // 10**6)
