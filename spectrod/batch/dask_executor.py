@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from multiprocessing import resource_tracker
 from typing import Any
 
@@ -19,7 +18,7 @@ from spectrod.batch.job import Job
 from spectrod.batch.plan import Unit
 from spectrod.batch.results import UnitRecord
 from spectrod.batch.unit import compute_unit, failed
-from spectrod.errors import InternalError, UnavailableError, bug_error
+from spectrod.errors import ConfigError, InternalError, UnavailableError, bug_error
 from spectrod.formats.export.needs import need
 from spectrod.text import printable
 
@@ -29,6 +28,12 @@ WAITING_MIN = 64
 """Least number of units that a scheduler knows of, by which an adaptive cluster grows."""
 WAITING_PER_THREAD = 4
 
+_ENCRYPTED = "tls://"
+_NO_PAGES: dict[str, Any] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+"""Dask's configuration without the pages that its processes would show to every user."""
 _PREFIX = "spectrod-unit"
 _STARTS = "spectrod-unit-starts"
 _LOOK_S = 0.5
@@ -46,11 +51,15 @@ class DaskExecutor:
     All workers must see the files of the job under the same paths, have the same version of
     spectrod, and one thread each.
 
+    Whoever can talk to a process of Dask can run programs in it, also in this one, which unpickles
+    results. So the processes of its own cluster talk by TLS, with a key that is made for this run
+    and that no file keeps, and have no pages.
+
     Parameters
     ----------
     scheduler : str
-        Address of a scheduler, as ``tcp://host:8786``; empty: a cluster of processes of this
-        machine is made.
+        Address of a scheduler, as ``tls://host:8786``, with the keys of Dask's own configuration;
+        empty: a cluster of processes of this machine is made.
     n_workers : int
         Number of its processes; not used with a scheduler.
     resources : mapping of str to float
@@ -59,6 +68,15 @@ class DaskExecutor:
         Computes a unit; each worker imports it by its name.
     stop : callable
         Returns True when no more units should be started.
+    is_insecure : bool
+        Whether a scheduler without TLS is accepted.
+
+    Raises
+    ------
+    ConfigError
+        If the scheduler's address is not ``tls://``, and ``is_insecure`` is not set.
+    UnavailableError
+        If Dask, or what makes its keys, is not installed.
     """
 
     def __init__(
@@ -68,7 +86,16 @@ class DaskExecutor:
         resources: Mapping[str, float] | None = None,
         compute: Compute = compute_unit,
         stop: Callable[[], bool] = lambda: False,
+        *,
+        is_insecure: bool = False,
     ) -> None:
+        if scheduler and not scheduler.startswith(_ENCRYPTED) and not is_insecure:
+            raise ConfigError(
+                f"--scheduler {scheduler}: must be {_ENCRYPTED}: without TLS, whoever reaches the "
+                "scheduler or answers in its place can run programs here; --insecure accepts that"
+            )
+        if not scheduler:
+            need("cryptography", "dask")
         self._distributed = need("distributed", "dask")
         # Dask's own default is to log each connection.
         logging.getLogger("distributed").setLevel(logging.NOTSET)
@@ -119,20 +146,20 @@ class DaskExecutor:
             with self._connected(self._scheduler) as client:
                 yield client
             return
-        # Bokeh draws the dashboard; without it Dask would warn.
-        dashboard = "127.0.0.1:8787" if find_spec("bokeh") else None
         resource_tracker.ensure_running()  # it would unblock SIGINT when it is started
         # A terminal sends these to all processes, and only this one handles them. The thread that
         # starts workers inherits the mask, and they do from it.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
         try:
-            cluster = self._distributed.LocalCluster(
-                n_workers=self._n_workers,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address=dashboard,
-                resources=self._resources or None,
-            )
+            with need("dask", "dask").config.set(_NO_PAGES):
+                cluster = self._distributed.LocalCluster(
+                    n_workers=self._n_workers,
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address=None,
+                    security=self._distributed.Security.temporary(),
+                    resources=self._resources or None,
+                )
         except (OSError, RuntimeError, TimeoutError) as error:
             text = printable(str(error)) or "they do not answer"
             raise UnavailableError(f"workers of this machine: cannot be started: {text}") from error
@@ -145,7 +172,8 @@ class DaskExecutor:
     def _connected(self, where: Any) -> Iterator[Any]:
         try:
             client = self._distributed.Client(where, timeout=CONNECT_S, set_as_default=False)
-        except (OSError, TimeoutError, ValueError) as error:
+        except (OSError, TimeoutError, TypeError, ValueError) as error:
+            # TypeError: Dask's configuration has no keys for TLS.
             reason = printable(str(error)) or "it does not answer"
             raise UnavailableError(f"scheduler {printable(str(where))}: {reason}") from None
         with client:

@@ -58,8 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--executor", choices=("local", "dask"), default="local", help="where (%(default)s)"
     )
     run.add_argument(
-        "--scheduler", metavar="URL", default="", help="of a Dask cluster (one of this machine)"
-    )
+        "--scheduler", metavar="URL", default="",
+        help="of a Dask cluster, tls://HOST:PORT (one of this machine)",
+    )  # fmt: skip
+    run.add_argument(
+        "--insecure", action="store_true",
+        help="accept a scheduler without TLS: who reaches it can run programs here, too",
+    )  # fmt: skip
     run.add_argument(
         "--resource", metavar="NAME=N", action="append", default=[],
         help="what a worker of Dask must have free for a unit, as GPU=1",

@@ -52,7 +52,12 @@ def make_executor(args: argparse.Namespace, job: Job, stop: Callable[[], bool]) 
     if args.decoders is not None and not 0 <= args.decoders <= DECODERS_MAX:
         raise ConfigError(f"--decoders {args.decoders}: must be 0 to {DECODERS_MAX}")
     if args.executor == "local":
-        for flag, value in (("--scheduler", args.scheduler), ("--resource", args.resource)):
+        of_dask = {
+            "--scheduler": args.scheduler,
+            "--insecure": args.insecure,
+            "--resource": args.resource,
+        }
+        for flag, value in of_dask.items():
             if value:
                 raise ConfigError(f"{flag}: needs --executor dask")
         return _local_executor(args, job, stop)
@@ -63,7 +68,9 @@ def make_executor(args: argparse.Namespace, job: Job, stop: Callable[[], bool]) 
     resources = dict(_resource(text) for text in args.resource)
     compute = partial(compute_unit, n_decoders=args.decoders or 0)
     n_processes = default_jobs() if args.jobs is None else args.jobs
-    return DaskExecutor(args.scheduler, n_processes, resources, compute, stop=stop)
+    return DaskExecutor(
+        args.scheduler, n_processes, resources, compute, stop, is_insecure=args.insecure
+    )
 
 
 def _local_executor(args: argparse.Namespace, job: Job, stop: Callable[[], bool]) -> LocalExecutor:

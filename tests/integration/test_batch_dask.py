@@ -18,7 +18,7 @@ from spectrod.batch.dask_executor import DaskExecutor
 from spectrod.batch.planner import plan_job
 from spectrod.batch.run import run_units
 from spectrod.batch.unit import compute_unit
-from spectrod.errors import UnavailableError
+from spectrod.errors import ConfigError, UnavailableError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 
@@ -67,7 +67,7 @@ def bytes_of(folder):
 def test_results_are_those_of_one_process_though_workers_die_and_hang(archive, cluster, tmp_path):
     """One worker is killed, one stands still: all units are computed, to the bit, nothing else."""
     killed, stopped, *_ = (one.pid for one in cluster.workers.values())
-    dask_executor_of_it = DaskExecutor(cluster.scheduler_address)
+    dask_executor_of_it = DaskExecutor(cluster.scheduler_address, is_insecure=True)
     done = {}
     for number, record in enumerate(run_units(archive.job, dask_executor_of_it, archive.units)):
         if number == 1:
@@ -88,11 +88,12 @@ def test_a_unit_that_takes_too_long_is_given_up(archive, cluster, monkeypatch):
     monkeypatch.setattr(dask_executor, "limit_s", lambda _unit: 2.0)
     by_value = sys.modules[__name__]
     distributed.protocol.pickle.cloudpickle.register_pickle_by_value(by_value)
-    slow = DaskExecutor(cluster.scheduler_address, compute=wait_for_ever)
+    slow = DaskExecutor(cluster.scheduler_address, compute=wait_for_ever, is_insecure=True)
     records = list(slow.run(archive.job, archive.units[:4]))
     assert {record.state for record in records} == {"failed"}
     assert all("took more than 2 s on tcp://" in record.reason for record in records)
-    good = list(DaskExecutor(cluster.scheduler_address).run(archive.job, archive.units[4:6]))
+    quick = DaskExecutor(cluster.scheduler_address, is_insecure=True)
+    good = list(quick.run(archive.job, archive.units[4:6]))
     assert {record.state for record in good} == {"done"}
 
 
@@ -103,8 +104,9 @@ def wait_for_ever(job, unit):
 def test_workers_with_another_version_are_refused(archive, cluster, monkeypatch):
     """Results of different programs would not be alike."""
     monkeypatch.setattr(spectrod, "__version__", "99.0")
+    of_it = DaskExecutor(cluster.scheduler_address, is_insecure=True)
     with pytest.raises(UnavailableError, match=r"^worker \S+: has spectrod .*, must be 99"):
-        list(DaskExecutor(cluster.scheduler_address).run(archive.job, archive.units))
+        list(of_it.run(archive.job, archive.units))
 
 
 def test_its_own_cluster_ends_with_it(archive):
@@ -135,13 +137,22 @@ def test_workers_must_have_one_thread(archive):
     """An engine serves one thread."""
     two = distributed.LocalCluster(1, threads_per_worker=2, processes=False, dashboard_address=None)
     with two, pytest.raises(UnavailableError, match=r"^worker \S+: has 2 threads, must have 1$"):
-        list(DaskExecutor(two.scheduler_address).run(archive.job, archive.units))
+        list(DaskExecutor(two.scheduler_address, is_insecure=True).run(archive.job, archive.units))
 
 
 def test_a_scheduler_must_answer(archive, monkeypatch):
     """An address without one, and one that is none, are named."""
     monkeypatch.setattr(dask_executor, "CONNECT_S", 0.5)
     with pytest.raises(UnavailableError, match=r"^scheduler tcp://127\.0\.0\.1:1: .+"):
-        next(DaskExecutor("tcp://127.0.0.1:1").run(archive.job, archive.units))
+        next(DaskExecutor("tcp://127.0.0.1:1", is_insecure=True).run(archive.job, archive.units))
     with pytest.raises(UnavailableError, match=r"^scheduler ssh://x: .+"):
-        next(DaskExecutor("ssh://x").run(archive.job, archive.units))
+        next(DaskExecutor("ssh://x", is_insecure=True).run(archive.job, archive.units))
+    with pytest.raises(UnavailableError, match=r"^scheduler tls://127\.0\.0\.1:1: .+"):
+        next(DaskExecutor("tls://127.0.0.1:1").run(archive.job, archive.units))
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:8786", "127.0.0.1:8786", "ws://x", "TLS://x"])
+def test_a_scheduler_without_tls_must_be_asked_for(address):
+    """Whoever answers in its place could run programs in this process."""
+    with pytest.raises(ConfigError, match=rf"^--scheduler {address}: must be tls://: .*--insecure"):
+        DaskExecutor(address)

@@ -31,6 +31,7 @@ from small_archives import FS, job_of, sound, write
 
 MTIME_S = 1_780_000_000
 END_S = 60.0
+OF_DASK = {"scheduler": "", "insecure": False, "resource": []}
 
 
 @pytest.fixture(autouse=True)
@@ -306,7 +307,7 @@ def test_gpus_have_several_processes_where_there_are_processors(
 
 def test_processes_have_devices_in_turn(tmp_path, monkeypatch):
     """By default processes of several GPUs alternate; one GPU alone is not named."""
-    args = Namespace(jobs=3, decoders=None, executor="local", scheduler="", resource=[])
+    args = Namespace(jobs=3, decoders=None, executor="local", **OF_DASK)
     job = job_of(tmp_path, tmp_path, engine="auto")
     for gpus, named in ((["0:0", "0:1"], ["0:0", "0:1", "0:0"]), (["0:0"], [""] * 3)):
         monkeypatch.setattr(batch_run, "gpus_of", lambda _, found=gpus: found)
@@ -316,7 +317,7 @@ def test_processes_have_devices_in_turn(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("n", [-1, 65])
 def test_the_number_of_decoders_is_bounded(tmp_path, n):
-    args = Namespace(jobs=None, decoders=n, executor="local", scheduler="", resource=[])
+    args = Namespace(jobs=None, decoders=n, executor="local", **OF_DASK)
     with pytest.raises(ConfigError, match=f"^--decoders {n}: must be 0 to 64$"):
         batch_run.make_executor(args, job_of(tmp_path, tmp_path), lambda: False)
 
