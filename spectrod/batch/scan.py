@@ -1,9 +1,7 @@
 """The sound files of a deployment: found, and described by their headers."""
 
 import datetime as dt
-import glob
 import os
-import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -27,6 +25,7 @@ from spectrod.errors import InputError
 from spectrod.source.base import YEAR_S
 from spectrod.source.filesamples import plain_format_of
 from spectrod.source.listing import FILES_MAX, SUFFIXES, list_sound_files
+from spectrod.source.patterns import has_pattern, matching_paths
 from spectrod.source.recorded_at import RecordedAt, recorded_at, recorded_at_name
 from spectrod.source.soundfile import SoundFile
 from spectrod.source.store.listing import list_urls
@@ -44,7 +43,6 @@ YEARS_MAX = 1
 _BEGIN_NS_MIN = UNIT_NS["day"] - UTC_NS_MAX
 """Earliest begin of a file [ns]: its day begins within the times of a plan."""
 
-_PATTERN = re.compile(r"[*?\[]")
 _OF_NAME = "its name"
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -147,15 +145,16 @@ def _listed(deployment: Deployment) -> tuple[list[str], list[InputFinding]]:
     found: dict[str, str] = {}
     findings: list[InputFinding] = []
     for text in deployment.inputs:
-        paths = list(_of_input(deployment, text, findings))
-        if not paths:
-            raise InputError(f"deployments.{deployment.name}: {text}: has no sound files")
-        for path in paths:
+        has_files = False
+        for path in _of_input(deployment, text, findings):
+            has_files = True
             found.setdefault(path if is_url(path) else os.path.realpath(path), path)
-        if len(found) > FILES_MAX:
-            raise InputError(
-                f"deployments.{deployment.name}: has more than {FILES_MAX} sound files"
-            )
+            if len(found) > FILES_MAX:
+                raise InputError(
+                    f"deployments.{deployment.name}: has more than {FILES_MAX} sound files"
+                )
+        if not has_files:
+            raise InputError(f"deployments.{deployment.name}: {text}: has no sound files")
     return sorted(found.values()), findings
 
 
@@ -163,10 +162,14 @@ def _of_input(deployment: Deployment, text: str, findings: list[InputFinding]) -
     if is_url(text):
         yield from list_urls(text, recursive=deployment.recursive)
         return
-    if not _PATTERN.search(text) or Path(text).exists():
+    if not has_pattern(text) or Path(text).exists():
         yield from _of_path(deployment, text, findings)
         return
-    for path in islice(glob.iglob(text, recursive=True), FILES_MAX + 1):  # noqa: PTH207 - a text
+
+    def note_unread(folder: str, text: str) -> None:
+        findings.append(finding(deployment, "unreadable", folder, text))
+
+    for path in matching_paths(text, note_unread):
         if Path(path).is_dir():
             yield from _of_path(deployment, path, findings)
         elif Path(path).suffix.lower() in SUFFIXES:

@@ -148,6 +148,17 @@ def test_headers_beyond_those_of_a_plan_are_findings(tmp_path, suffix, change, r
     assert rule in one.text
 
 
+def test_a_pattern_on_a_disk_of_links_ends(tmp_path):
+    """Links to their own folder, which make 2^40 paths, cost a pattern nothing."""
+    good = write(tmp_path / "card", sound(FS))
+    for name in ("a", "b"):
+        (tmp_path / "card" / name).symlink_to(".")
+    for pattern in ("card/**/*.wav", "card/**", "*/**/*.wav"):
+        files, findings = scan(job_of(tmp_path, tmp_path / pattern).deployments[0])
+        assert [file.path for file in files] == [str(good)]
+        assert findings == []
+
+
 @pytest.mark.parametrize("utc_ns", [HOUR_NS - UTC_NS_MAX, UTC_NS_MAX - HOUR_NS // 100])
 def test_days_at_the_ends_of_time_are_read_again(tmp_path, utc_ns):
     """A file is left out if its day begins, or its sound ends, beyond the times of a plan."""
