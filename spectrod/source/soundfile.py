@@ -4,16 +4,18 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast, get_args
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast, get_args
 
 import numpy as np
 import soundfile
 
 from spectrod.config import Pace
-from spectrod.errors import InputError, UnavailableError
+from spectrod.errors import InputError, SpectrodError, UnavailableError
 from spectrod.settings import IqFormat
 from spectrod.source.base import PulledSource
+from spectrod.source.coded import CodedStream, find_coded
 from spectrod.source.left_out import LeftOut
+from spectrod.source.mpeg import FRAME_BYTES_MAX
 from spectrod.source.naming import topic_name
 from spectrod.source.opening import length_of
 from spectrod.source.recorded_at import find_start
@@ -35,13 +37,13 @@ _LENGTH_UNKNOWN = 2**63 - 1
 
 # libsndfile finds the end of these streams by itself and does not report unread data.
 _CODED_STREAMS = ("MP3", "OGG")
-_MP3_LENGTH = re.compile(rb"Xing|Info|VBRI")
-_MP3_FRAME_MAX = 2881
 _SAMPLE_BYTES = {
     "PCM_S8": 1, "PCM_U8": 1, "PCM_16": 2, "PCM_24": 3, "PCM_32": 4,
     "FLOAT": 4, "DOUBLE": 8, "ULAW": 1, "ALAW": 1,
 }  # fmt: skip
 """Bytes of a sample, for codings with a fixed size."""
+_EXACT_SUBTYPES = frozenset(_SAMPLE_BYTES)
+"""Codings in which each sample stands for itself: also those that FLAC holds."""
 _SKIP_SAMPLES = 1 << 15
 _TAGS_BYTES_MAX = 1 << 26
 """Maximum of tags after the last frame, cover pictures included, that is read [bytes]."""
@@ -54,6 +56,18 @@ _TAG_AT_END = re.compile(rb"(APETAGEX.*)?(TAG.{125})?\Z", re.DOTALL)
 _SHORT_CHUNK = re.compile(
     r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE
 )
+
+
+class _InOrder(soundfile.SoundFile):  # type: ignore[misc]
+    """A file whose reads follow each other without a seek.
+
+    After each read the base class seeks to the position where the file already is, if it can seek.
+    Decoders of lossy codings lose their state by that: the first frames of each block were wrong.
+    """
+
+    def seekable(self) -> bool:
+        """Return False: for the base class, not for ``seek``."""
+        return False
 
 
 class SoundFile:
@@ -92,19 +106,18 @@ class SoundFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file, self._stream = _open(path)
+        self._file, self._stream, self._bytes, coded = _open(path)
         self.fs = float(self._file.samplerate)
         self.channels = int(self._file.channels)
-        self.n_samples = int(self._file.frames)
+        self.n_samples = (coded.n_samples if coded else 0) or int(self._file.frames)
         self.format = f"{self._file.format}, {self._file.subtype}"
         self.is_float = self._file.subtype in ("FLOAT", "DOUBLE")
         self.comment = str(self._file.comment)
         self._n_read = 0
         self._is_decoded = self._file.format in (*_CODED_STREAMS, "FLAC")
         self._is_coded = self._file.format in _CODED_STREAMS
-        self._is_estimate = (
-            self._is_coded and self._stream is not None and not _states_length(self._stream)
-        )
+        self._is_estimate = self._file.format == "MP3" and coded is None
+        self._is_counted = coded is not None and coded.n_samples > 0
         if self.n_samples == 0:
             raise InputError(f"{path}: holds no samples")
         if self.n_samples == _LENGTH_UNKNOWN:
@@ -113,7 +126,7 @@ class SoundFile:
                 "decode it to a WAV file first"
             )
         announced, found = _bytes_of_samples(path, self._file)
-        self.damage = ""
+        self.damage = coded.damage if coded else ""
         self.n_announced = self.n_samples
         if found < announced:
             self.damage = f"truncated: {announced} bytes announced, {found} found"
@@ -126,6 +139,9 @@ class SoundFile:
 
         If the file is damaged, ends early or continues after its end, ``damage`` describes that.
         """
+        n_wanted = len(out)
+        if not self._is_estimate:
+            out = out[: self.n_samples - self._n_read]
         if self._is_decoded:
             out[:, 0] = np.nan
         try:
@@ -135,9 +151,9 @@ class SoundFile:
             # Samples decoded before the error are in place; libsndfile does not return their
             # number.
             n = _n_filled(out) if self._is_decoded else 0
-        _raise_error(self._path, self._stream)
+        _raise_error(self._path, self._bytes)
         self._n_read += n
-        if n < len(out):
+        if n < n_wanted:
             self._check_end()
         return n
 
@@ -146,11 +162,13 @@ class SoundFile:
             self._note_damage(
                 f"truncated: {self.n_samples} samples announced, {self._n_read} found"
             )
-        n_bytes = _unread_bytes(self._stream) if self._is_coded and self._stream else 0
-        if n_bytes > _MP3_FRAME_MAX:
+        if not self._is_coded or self._stream is None or self._is_counted:
+            return
+        n_bytes = _unread_bytes(self._stream)
+        if n_bytes > FRAME_BYTES_MAX:
             self._note_damage(
                 f"{self._n_read} samples announced, but {n_bytes} bytes follow them, "
-                "as where files were joined or the bit rate varies; decode it to a WAV file first"
+                "as where files were joined; decode it to a WAV file first"
             )
 
     def _note_damage(self, text: str) -> None:
@@ -166,9 +184,9 @@ class SoundFile:
         """
         try:
             self._file.seek(sample_index)
-            _raise_error(self._path, self._stream)
+            _raise_error(self._path, self._bytes)
         except soundfile.LibsndfileError as error:
-            _raise_error(self._path, self._stream)
+            _raise_error(self._path, self._bytes)
             raise InputError(f"{self._path}: damaged: {error.error_string}") from error
         self._n_read = sample_index
 
@@ -195,26 +213,29 @@ class SoundFile:
         InputError
             If the file is damaged, or its format has changed.
         """
-        if not self.damage:
+        if self.seeks_exactly and not self.damage:
             self.seek(0)
             return
         # A decoder that has failed may fail again on seeking.
         self.close()
-        self._file, self._stream = _open(self._path)
+        self._file, self._stream, self._bytes, _ = _open(self._path)
         if (self._file.samplerate, self._file.channels) != (self.fs, self.channels):
             raise InputError(f"{self._path}: has changed while it was read")
         self._n_read = 0
 
     @property
     def seeks_exactly(self) -> bool:
-        """True if ``seek`` yields the same samples as reading up to the position."""
-        return not self._is_coded
+        """True if ``seek`` yields the same samples as reading up to the position.
+
+        Other codings predict samples from those before, across any distance.
+        """
+        return not self._is_coded and self._file.subtype in _EXACT_SUBTYPES
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-        if self._stream:
-            self._stream.close()
+        if self._bytes:
+            self._bytes.close()
 
 
 class SoundFileSource(PulledSource):
@@ -291,52 +312,79 @@ class SoundFileSource(PulledSource):
             self.left_out.add(Path(self._path), problem, "read up to there")
 
 
-def _open(path: str) -> tuple[soundfile.SoundFile, BinaryIO | None]:
-    """Open a file; for a coded stream also its byte stream, whose position shows the progress.
+class _Opened(NamedTuple):
+    """A decoder and what it reads.
 
-    A file of a store has a byte stream, too, which keeps the errors of the store.
+    Attributes
+    ----------
+    file : _InOrder
+        The decoder.
+    stream : BinaryIO or None
+        What it reads; its position shows the progress. None if it opened the file by its name.
+    bytes : BinaryIO or None
+        The open file behind the stream: of a store, it keeps the errors of the store.
+    coded : CodedStream or None
+        What is known of the stream.
     """
-    if is_url(path):
-        return _open_remote(path)
-    # libsndfile has one text for all system errors, so the system's own error is raised first.
+
+    file: _InOrder
+    stream: BinaryIO | None = None
+    bytes: BinaryIO | None = None
+    coded: CodedStream | None = None
+
+
+def _open(path: str) -> _Opened:
     try:
-        _refuse_unreadable(Path(path))
+        if not is_url(path):
+            _refuse_unreadable(Path(path))
+        # libsndfile has one text for all system errors, so the system's own error is raised first.
+        bytes_ = _open_bytes(path)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
+    opened = None
     try:
-        file = soundfile.SoundFile(os.fsencode(path))  # as bytes, because a name need not be UTF-8
-        if file.format not in _CODED_STREAMS:
-            return file, None
-        file.close()
-        stream = Path(path).open("rb")  # noqa: SIM115 - closed with the file
-        return soundfile.SoundFile(stream), stream
+        opened = _open_decoder(path, bytes_)
+        _raise_error(path, bytes_, InputError)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
     except soundfile.LibsndfileError as error:
+        _raise_error(path, bytes_, InputError)
         raise InputError(f"{path}: not a sound file: {error.error_string}") from error
+    finally:
+        if opened is None or opened.bytes is None:
+            bytes_.close()
+    return opened
 
 
-def _open_remote(path: str) -> tuple[soundfile.SoundFile, BinaryIO]:
+def _open_bytes(path: str) -> BinaryIO:
+    if not is_url(path):
+        return Path(path).open("rb")
     from spectrod.source.store.remote_file import CallbackStream, RemoteFile  # noqa: PLC0415
 
-    try:
-        stream = CallbackStream(RemoteFile(path))
-        try:
-            file = soundfile.SoundFile(stream)
-        finally:
-            stream.raise_error()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    except soundfile.LibsndfileError as error:
-        raise InputError(f"{path}: not a sound file: {error.error_string}") from error
-    return file, cast("BinaryIO", stream)
+    return cast("BinaryIO", CallbackStream(RemoteFile(path)))
 
 
-def _raise_error(path: str, stream: BinaryIO | None) -> None:
+def _open_decoder(path: str, bytes_: BinaryIO) -> _Opened:
+    coded = find_coded(path, bytes_)
+    stream = coded.bytes if coded else bytes_
+    if coded is None and not is_url(path):
+        file = _InOrder(os.fsencode(path))  # as bytes, because a name need not be UTF-8
+        if file.format not in _CODED_STREAMS:
+            return _Opened(file)
+        file.close()
+    stream.seek(0)
+    return _Opened(_InOrder(stream), stream, bytes_, coded)
+
+
+def _raise_error(
+    path: str, bytes_: BinaryIO | None, kind: type[SpectrodError] = UnavailableError
+) -> None:
     """Raise what libsndfile met when it read from a store: other than damage, it may pass."""
     if is_url(path):
         try:
-            cast("CallbackStream", stream).raise_error()
+            cast("CallbackStream", bytes_).raise_error()
         except OSError as error:
-            raise UnavailableError(f"{path}: {error.strerror}") from error
+            raise kind(f"{path}: {error.strerror}") from error
 
 
 def _refuse_unreadable(path: Path) -> None:
@@ -355,14 +403,6 @@ def _n_filled(out: Float32Array) -> int:
     """Count the samples before the first NaN."""
     unfilled = np.flatnonzero(np.isnan(out[:, 0]))
     return int(unfilled[0]) if len(unfilled) else len(out)
-
-
-def _states_length(stream: BinaryIO) -> bool:
-    """Return True if a coded stream, read up to the end of its header, states its length."""
-    n_read = stream.tell()
-    stream.seek(0)
-    start = stream.read(n_read)
-    return start.startswith(b"OggS") or _MP3_LENGTH.search(start[-_MP3_FRAME_MAX:]) is not None
 
 
 def _unread_bytes(stream: BinaryIO) -> int:
