@@ -5,7 +5,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from spectrod.drop_oldest_queue import DropOldestQueue
-from spectrod.types import SpectrumBatch
+from spectrod.types import SpectrumBatch, SpectrumSpec
 
 
 class QueuedFrame(NamedTuple):
@@ -15,7 +15,7 @@ class QueuedFrame(NamedTuple):
     row: int
     """Index of the frame in the batch."""
     seq: int
-    """Sequence number in its product's topics; dropped frames count."""
+    """Sequence number in its topics; dropped frames count."""
     gap_samples: int
     """Samples missing before it, with those that dropped frames had reported."""
     dropped: int = 0
@@ -35,7 +35,7 @@ class FrameQueue(DropOldestQueue[QueuedFrame]):
     limit : int
         Length of the queue [frames].
     next_seq : Counter or None
-        Number of each product's next frame; updated in place.
+        Number of the next frame of each product's spectra, and of its bands; updated in place.
     """
 
     def __init__(self, limit: int, next_seq: Counter[str] | None = None) -> None:
@@ -48,17 +48,17 @@ class FrameQueue(DropOldestQueue[QueuedFrame]):
 
     def put_batch(self, batch: SpectrumBatch) -> None:
         """Add every frame of a batch; never waits for room."""
-        product = batch.spec.product
+        numbered = _numbered_as(batch.spec)
         # Skipped rows have numbers too: a hole in the numbers always has the length of the missing
         # time.
-        first_seq = self._next_seq[product] + batch.skipped_rows
+        first_seq = self._next_seq[numbered] + batch.skipped_rows
         now_s = time.monotonic()
         frames = (
             QueuedFrame(batch, row, first_seq + row, 0 if row else batch.gap_samples, put_s=now_s)
             for row in range(batch.n_frames)
         )
         self.put(*frames)
-        self._next_seq[product] = first_seq + batch.n_frames
+        self._next_seq[numbered] = first_seq + batch.n_frames
         self.frames += batch.n_frames
 
     def _drop(self, frame: QueuedFrame) -> int:
@@ -71,3 +71,12 @@ class FrameQueue(DropOldestQueue[QueuedFrame]):
         product = frame.batch.spec.product
         gap_samples = frame.gap_samples + self._dropped_gap_samples.pop(product, 0)
         return frame._replace(gap_samples=gap_samples, dropped=self._dropped_of[product])
+
+
+def _numbered_as(spec: SpectrumSpec) -> str:
+    """Return the beginning of the topics whose messages are numbered together.
+
+    Spectra and bands of a product have topics of their own: if it becomes bands and spectra again,
+    subscribers of the spectra have lost nothing.
+    """
+    return f"{'bands' if spec.bands else 'spec'}/{spec.product}"

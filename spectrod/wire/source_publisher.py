@@ -40,7 +40,7 @@ class Numbers:
     """Next numbers of a source, for its return under the same name in the same epoch."""
 
     rows: Counter[str] = field(default_factory=Counter)
-    """Number of the next row of each product."""
+    """Number of the next row of each product's spectra, bands or named values."""
     messages: Counter[str] = field(default_factory=Counter)
     """Number of the next message of each topic without values."""
 

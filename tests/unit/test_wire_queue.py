@@ -91,8 +91,21 @@ def test_gaps_and_drops_are_reported_for_their_product():
 
 def test_numbers_continue_from_the_given_ones():
     """A source that comes again under its name goes on where it ended."""
-    numbers = Counter(density=4)
+    numbers = Counter({"spec/density": 4})
     queue = FrameQueue(8, numbers)
     queue.put_batch(make_batch(2))
     assert [frame.seq for frame in take_all(queue)] == [4, 5]
-    assert numbers == {"density": 6}
+    assert numbers == {"spec/density": 6}
+
+
+def test_spectra_that_were_bands_for_a_while_have_no_hole():
+    """Spectra and bands of a product are different topics: each numbers its own messages."""
+    bands = replace(SPEC, nfft=4096, win_length=4096, bands="octave")
+    queue = FrameQueue(8)
+    queue.put_batch(make_batch(2))
+    queue.put_batch(replace(make_batch(3), spec=bands))
+    queue.put_batch(make_batch(1))
+    seen = [(bool(frame.batch.spec.bands), frame.seq) for frame in take_all(queue)]
+    spectra = [seq for is_bands, seq in seen if not is_bands]
+    assert spectra == [0, 1, 2]
+    assert [seq for is_bands, seq in seen if is_bands] == [0, 1, 2]
