@@ -4,10 +4,9 @@ import { test } from "node:test";
 
 import { Channel } from "../../spectrod/web/page/channel.js";
 import { fileName, traceCsv } from "../../spectrod/web/page/export.js";
-import { LevelFollower } from "../../spectrod/web/page/follow.js";
+import { LevelFollower, visibleRange } from "../../spectrod/web/page/follow.js";
 import { healthGroups } from "../../spectrod/web/page/health.js";
 import { labelOffset } from "../../spectrod/web/page/overlay.js";
-import { reachMs } from "../../spectrod/web/page/panel.js";
 import { placeLabels } from "../../spectrod/web/page/ruler.js";
 import { savePast } from "../../spectrod/web/page/saving.js";
 import { makeView } from "../../spectrod/web/page/view.js";
@@ -27,18 +26,33 @@ function channelOf(low, high) {
   return channel;
 }
 
-test("levels by themselves follow slowly, by hand at once, and stand still while paused", () => {
+const visibleOf = (channel, newestMs, lines = []) => visibleRange([{ rows: channel.ring, lines }], AXIS, { newestMs, spanMs: 500 });
+
+test("levels by themselves follow slowly, by hand at once, and rest where the past that is shown has its levels", () => {
   const follower = new LevelFollower();
-  const levels = (view, now, channel) => follower.levels(makeView(view), now, [channel], AXIS);
-  assert.deepEqual(new LevelFollower().levels(makeView(), 0, [], AXIS), { lo: -120, hi: 0 });
+  const levels = (view, now, channel) => follower.levels(makeView(view), now, () => visibleOf(channel, 1000));
+  assert.deepEqual(new LevelFollower().levels(makeView(), 0, () => null), { lo: -120, hi: 0 });
   const first = levels({}, 0, channelOf(-100, -20));
   assert.ok(Math.abs(first.lo + 103) <= 0.5 && Math.abs(first.hi + 17) <= 0.5, `${first.lo} ${first.hi}`);
   const louder = channelOf(-60, -20);
   assert.deepEqual(levels({}, 100, louder), first);
   const later = levels({}, 1000, louder);
   assert.ok(later.lo > first.lo && later.lo <= first.lo + 3.01, `${later.lo}`);
-  assert.deepEqual(levels({ t1: 5 }, 9000, louder), later);
-  assert.deepEqual(levels({ lo: -50, hi: 10 }, 9001, louder), { lo: -50, hi: 10 });
+  const past = [9000, 10_000, 11_000].map((now) => levels({ t1: 1000 }, now, louder));
+  assert.ok(Math.abs(past[1].lo + 63) <= 2.5, `${past[1].lo}`);
+  assert.deepEqual(past[2], past[1]);
+  assert.deepEqual(levels({ lo: -50, hi: 10 }, 11_001, louder), { lo: -50, hi: 10 });
+});
+
+test("the range is of the time that is shown, and reaches to the tops of lines, a hold's too", () => {
+  const channel = channelOf(-100, -60);
+  assert.ok(Math.abs(visibleOf(channel, 1000).hi + 57) <= 0.5);
+  assert.equal(visibleOf(channel, 60_000), null);
+  assert.equal(visibleOf(channel, 900), null);
+  const hold = channelOf(-100, -60).newest;
+  const values = hold.values.slice();
+  values[3] = 1 + (120 - 12) * 2;
+  assert.ok(Math.abs(visibleOf(channel, 1000, [{ ...hold, values }]).hi + 9) <= 0.5);
 });
 
 test("labels of a scale stay whole within it and never touch", () => {
@@ -54,11 +68,6 @@ test("a cursor's label is on the side with more room, and whole within the plot"
   assert.equal(labelOffset(90, 200, 130), -20);
   assert.equal(labelOffset(110, 200, 130), -110);
   assert.equal(labelOffset(20, 100, 130), -20);
-});
-
-test("a row stands for a time within a second, two of its lengths or a line, whichever is most", () => {
-  const row = (merged, row_s) => ({ merged, description: { row_s } });
-  assert.deepEqual([reachMs(row(1, 0.1), 0.01), reachMs(row(4, 10), 0.01), reachMs(row(1, 0.1), 3600)], [1000, 80_000, 3_600_000]);
 });
 
 test("the foot names daemons, then sources and channels that are shown, and no others", () => {

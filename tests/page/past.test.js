@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { JoinedRows, seamOf } from "../../spectrod/web/page/past.js";
+import { nearestIndex } from "../../spectrod/web/page/rowat.js";
 import { RowRing } from "../../spectrod/web/page/rows.js";
 import { description, row } from "./descriptions.js";
 
@@ -42,11 +43,11 @@ test("without live rows all of the past is there", () => {
   assert.equal(seamOf(null), Infinity);
   assert.equal(seamOf(live(0)), Infinity);
   const joined = new JoinedRows(null, past(3, 2, 1));
-  assert.deepEqual([joined.length, joined.nearest(2400).tMs, joined.nearest(-1e9).tMs], [3, 2000, 1000]);
-  assert.equal(new JoinedRows(null, []).nearest(0), null);
+  assert.deepEqual([joined.length, nearestIndex(joined, 2400), nearestIndex(joined, -1e9)], [3, 1, 2]);
+  assert.equal(nearestIndex(new JoinedRows(null, []), 0), -1);
 });
 
 test("the row nearest to a time is found on both sides of the seam", () => {
   const joined = new JoinedRows(live(3), past(9.5, 8.5));
-  for (let i = 0; i < joined.length; i += 1) assert.equal(joined.nearest(joined.timeAt(i)).tMs, joined.timeAt(i));
+  for (let i = 0; i < joined.length; i += 1) assert.equal(nearestIndex(joined, joined.timeAt(i)), i);
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { nearestIndex } from "../../spectrod/web/page/rowat.js";
 import { RowRing } from "../../spectrod/web/page/rows.js";
 import { description, row } from "./descriptions.js";
 
@@ -59,10 +60,10 @@ test("another number of bits empties the ring and keeps the count", () => {
 test("the row nearest to a time is found, also beyond the ends", () => {
   const ring = filled(9, 5); // 40 to 80 ms
   for (const [tMs, i] of [[80, 0], [1e9, 0], [76, 0], [74, 1], [60, 2], [40, 4], [-5, 4]]) {
-    assert.equal(ring.findTime(tMs), i, `${tMs} ms`);
+    assert.equal(nearestIndex(ring, tMs), i, `${tMs} ms`);
   }
-  assert.equal(filled(0).findTime(5), -1);
-  assert.equal(filled(1).findTime(5), 0);
+  assert.equal(nearestIndex(filled(0), 5), -1);
+  assert.equal(nearestIndex(filled(1), 5), 0);
 });
 
 test("what does not fit is refused by its size", () => {

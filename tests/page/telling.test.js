@@ -11,7 +11,7 @@ import { makePrefs, readPrefs, writePrefs, zoneOf } from "../../spectrod/web/pag
 import { makeView } from "../../spectrod/web/page/view.js";
 import * as status from "../../spectrod/web/page/status.js";
 import { TERMS } from "../../spectrod/web/page/terms.js";
-import { bandRows, cursorRows, peakRows } from "../../spectrod/web/page/tables.js";
+import { bandRows, cursorRows, noPeakText, peakRows } from "../../spectrod/web/page/tables.js";
 import { postToken, splitToken } from "../../spectrod/web/page/token.js";
 
 const endpoint = (changes) => ({ endpoint: "tcp://a:1", connected: true, silence_s: 0.4, missed: 0, why: "", ...changes });
@@ -73,14 +73,20 @@ test("rows are late after three of them, and never before 3 s", () => {
 });
 
 test("a panel's legend names its lines with their ballistics, and says what a pixel shows", () => {
-  const texts = (view, channels = [{ reference: {} }]) => legend(channels, makeView(view)).map(({ text }) => text);
-  assert.deepEqual(texts({}, [{ reference: null }]), ["live", "bins in a pixel: max"]);
+  const sent = { has: () => false };
+  const moments = [{ row: {}, tMs: 1000, holds: {} }];
+  const texts = (view, channels = [{ reference: { tMs: 5000 }, unsent: sent }]) =>
+    legend(channels, makeView(view), { moments, zone: "UTC" }).map(({ text }) => text);
+  assert.deepEqual(texts({}, [{ reference: null, unsent: sent }]), ["live", "bins in a pixel: max"]);
   assert.deepEqual(
     texts({ holds: ["max", "min", "mean"], decay: 6, timeConstant: 1, statistic: "mean" }),
-    ["live", "max hold, 6 dB/s", "min hold, 6 dB/s", "average, τ 1 s", "reference", "bins in a pixel: mean power"],
+    ["live", "max hold, 6 dB/s", "min hold, 6 dB/s", "average, τ 1 s", "reference, 1970-01-01 00:00:05.0 UTC", "bins in a pixel: mean power"],
   );
   assert.equal(texts({ holds: ["max"], decay: 20, holdTime: 2 })[1], "max hold, 2 s, then 20 dB/s");
   assert.equal(texts({ holds: ["max"], holdTime: 2 })[1], "max hold");
+  assert.deepEqual(texts({ t1: 1000, holds: ["max"] }).slice(0, 2), ["1970-01-01 00:00:01.0 UTC", "no max hold: not known of this time"]);
+  const unsent = { has: (role) => role === "max", why: "the server sends a page at most 8 streams" };
+  assert.equal(texts({ holds: ["max"] }, [{ reference: null, unsent }])[1], "no max hold: the server sends a page at most 8 streams");
 });
 
 test("hatchings of the legend have the waterfall's colours and differ in lean or width", () => {
@@ -89,8 +95,9 @@ test("hatchings of the legend have the waterfall's colours and differ in lean or
 });
 
 test("peaks say of which channel they are in as few words as tell the channels apart", () => {
-  const channel = (source, name, product) => ({ info: { source, channel: name, product }, peaks: { list: () => [{ hz: 440, level: -20, hz_error: 0.1 }] }, description: null });
-  const named = (...channels) => peakRows(channels).map((cells) => cells[3]);
+  const channel = (source, name, product) => ({ info: { source, channel: name, product }, unsent: { has: () => false }, description: null });
+  const moment = { peaks: [{ hz: 440, level: -20, hz_error: 0.1 }], measured: {} };
+  const named = (...channels) => peakRows(channels.map((one) => ({ channel: one, moment })), makeView()).map((cells) => cells[3]);
   assert.deepEqual(named(channel("mic", "0", "dbfs"), channel("mic", "1", "dbfs")), ["0", "1"]);
   assert.deepEqual(named(channel("mic", "0", "dbfs"), channel("roof", "0", "dbfs")), ["mic · 0", "roof · 0"]);
   assert.deepEqual(named(channel("mic", "0", "dbfs"), channel("mic", "0", "fine")), ["mic · 0 · dbfs", "mic · 0 · fine"]);
@@ -167,10 +174,26 @@ test("the table of cursors has both and their difference; what is not exact says
 
 test("the band's level is the server's, and until it has measured there is none", () => {
   const info = { source: "mic", channel: "0", product: "dbfs" };
-  assert.deepEqual(bandRows([{ info, measured: null }], [100, 200])[0][2], "not measured yet");
-  const measured = { bands: [{ level: -31.5, unit: "dBFS" }] };
-  assert.deepEqual(bandRows([{ info, measured }], [100, 200])[0][2], "-31.5 dBFS");
-  assert.deepEqual(bandRows([{ info, measured }], null), []);
+  const unsent = { has: () => false };
+  const text = (measured, view) => bandRows([{ channel: { info, unsent }, moment: { measured } }], makeView(view)).map((cells) => cells[2]);
+  assert.deepEqual(text(null, { band: [100, 200] }), ["not measured yet"]);
+  const measured = { bands: [{ f0: 100, f1: 200, level: -31.5, unit: "dBFS" }] };
+  assert.deepEqual(text(measured, { band: [100, 200] }), ["-31.5 dBFS"]);
+  assert.deepEqual(text(measured, { band: [100, 300] }), ["not measured yet"]);
+  assert.deepEqual(text(measured, { band: [100, 300], t1: 5000 }), ["not measured at this time"]);
+  assert.deepEqual(text(measured, { band: null }), []);
+});
+
+test("channels that are not measured are named with the reason, and none is said to have no peak", () => {
+  const channel = (name, has) => ({ info: { source: "mic", channel: name, product: "dbfs" }, unsent: { has: () => has, why: "too many streams" }, description: null });
+  const measured = { channel: channel("0", false), moment: { peaks: [{ hz: 440, level: -20, hz_error: 0.1 }], measured: {} } };
+  const unsent = { channel: channel("1", true), moment: { peaks: [], measured: null } };
+  const view = makeView();
+  assert.deepEqual(peakRows([measured, unsent], view).map((cells) => [cells[0], cells[3]]), [["440.0 Hz", "0"], ["not measured: too many streams", "1"]]);
+  assert.deepEqual(peakRows([unsent], view), []);
+  assert.equal(noPeakText([unsent], view), "not measured: too many streams");
+  assert.equal(noPeakText([{ ...measured, moment: { peaks: [], measured: {} } }], view), "no steady peak");
+  assert.equal(noPeakText([unsent], makeView({ t1: 1000 })), "not measured at this time");
 });
 
 test("preferences of nonsense, of a full or of a forbidden storage are the defaults", () => {

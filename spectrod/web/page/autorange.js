@@ -37,10 +37,15 @@ export class LevelHistogram {
   }
 }
 
-/** Range that shows a histogram: 10th percentile - 3 dB to 99.9th + 3 dB, at least 40 dB; null without values. */
-export function rangeOf(histogram) {
+/**
+ * Range that shows a histogram: 10th percentile - 3 dB to 99.9th + 3 dB, at least 40 dB; null without values.
+ *
+ * @param {LevelHistogram} histogram
+ * @param {number} highest level that is shown in any case, such as the top of a line; -Infinity: none
+ */
+export function rangeOf(histogram, highest = -Infinity) {
   const lo = histogram.quantile(LOW_SHARE) - MARGIN_DB;
-  const hi = histogram.quantile(HIGH_SHARE) + MARGIN_DB;
+  const hi = Math.max(histogram.quantile(HIGH_SHARE), highest) + MARGIN_DB;
   if (Number.isNaN(lo)) return null;
   return hi - lo >= LEAST_DB ? { lo, hi } : { lo: hi - LEAST_DB, hi };
 }

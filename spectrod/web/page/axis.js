@@ -226,3 +226,33 @@ export function binRanges(axis, description) {
   }
   return { first, last };
 }
+
+/**
+ * Return the first and the last value of a row that touch a pixel, as `binRanges` has them for all pixels;
+ * first 0, last -1 if there is none.
+ *
+ * @param {Axis} axis
+ * @param {object} description text `stream` of the server
+ * @param {number} px from 0 to width - 1
+ */
+export function valuesOfPixel(axis, description, px) {
+  const { lower, upper } = valueEdges(description);
+  const left = px === 0 ? axis.f0 : axis.toHertz(px);
+  const right = px === axis.width - 1 ? axis.f1 : axis.toHertz(px + 1);
+  const margin = TOUCH * (right - left);
+  const first = countUntil(upper, (hz) => hz > left + margin);
+  const last = countUntil(lower, (hz) => hz >= right - margin) - 1;
+  return first <= last ? { first, last } : { first: 0, last: -1 };
+}
+
+/** Return how many of ascending values come before the first of which a condition is true. */
+function countUntil(values, isTrue) {
+  let low = 0;
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (isTrue(values[middle])) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

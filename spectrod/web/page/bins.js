@@ -38,6 +38,16 @@ export function levelAt(values, description, hz) {
   return index < 0 || index >= values.length ? NaN : levelOf(description, values[index]);
 }
 
+/** Greatest level of the values first to last of a row; NaN where there is no data. */
+export function levelOfValues(values, description, { first, last }) {
+  let greatest = NaN;
+  for (let j = first; j <= last; j += 1) {
+    const level = levelOf(description, values[j]);
+    if (!(level <= greatest) && !Number.isNaN(level)) greatest = level;
+  }
+  return greatest;
+}
+
 /** Frequency of the middle of a bin or band. */
 export function frequencyOfBin(description, bin) {
   if (!description.edges_hz) return description.first_hz + bin * description.bin_hz;

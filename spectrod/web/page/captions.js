@@ -1,6 +1,5 @@
 /** The words on a panel: what its lines are, what is under the pointer, why it stands still. */
 
-import { levelAt } from "./bins.js";
 import { durationText, rowsDueMs } from "./status.js";
 import { lineText } from "./linekinds.js";
 import { formatHertz, formatLevel, formatTime } from "./time.js";
@@ -12,30 +11,54 @@ const STATISTICS = Object.freeze({ max: "max", mean: "mean power" });
  * Lines of a panel with their colours' names, and what a pixel of several bins shows.
  *
  * @param {import("./channel.js").Channel[]} channels
- * @param {{holds: readonly string[], statistic: string, decay: number, holdTime: number, timeConstant: number}} view
+ * @param {{holds: readonly string[], statistic: string, t1: number | null, decay: number, holdTime: number,
+ *   timeConstant: number}} view
+ * @param {{moments: Array<import("./moment.js").Moment>, zone: string}} shown of each channel
  * @returns {Array<{text: string, colour: string | null}>}
  */
-export function legend(channels, view) {
+export function legend(channels, view, { moments, zone }) {
   const note = { text: `bins in a pixel: ${STATISTICS[view.statistic]}`, colour: null };
+  const texts = (k) => view.holds.map((name) => ({ name, text: lineText(name, view), why: whyNoHold(channels[k], moments[k], view, name) }));
   if (channels.length > 1) {
-    return [...channels.map(({ info }, k) => ({ text: topicTitle(info), colour: `series${k}` })), note];
+    const lines = channels.map(({ info }, k) => ({ text: `${topicTitle(info)}${timeText(moments[k], view, zone)}`, colour: `series${k}` }));
+    const holds = texts(0).map(({ text }) => ({ text: `thin: ${text}`, colour: null }));
+    const missing = channels.flatMap((channel, k) => texts(k).filter(({ why }) => why !== "").map(({ text, why }) => `${topicTitle(channel.info)}: no ${text}: ${why}`));
+    return [...lines, ...holds, ...missing.map((text) => ({ text, colour: null })), note];
   }
-  const names = ["now", ...view.holds, ...(channels[0].reference === null ? [] : ["reference"])];
-  return [...names.map((name) => ({ text: lineText(name, view), colour: name })), note];
+  const now = { text: view.t1 === null ? lineText("now", view) : timeText(moments[0], view, zone), colour: "now" };
+  const holds = texts(0).map(({ name, text, why }) => (why === "" ? { text, colour: name } : { text: `no ${text}: ${why}`, colour: null }));
+  const reference = channels[0].reference === null ? [] : [{ text: referenceText(channels[0], zone), colour: "reference" }];
+  return [now, ...holds, ...reference, note];
+}
+
+/** Time of a line of the past; empty of a live one. */
+function timeText({ row, tMs }, { t1 }, zone) {
+  if (t1 === null) return "";
+  return row === null ? `no data at ${formatTime(t1, zone, 1)}` : formatTime(tMs, zone, 1);
+}
+
+function referenceText({ reference }, zone) {
+  return `${lineText("reference", {})}, ${formatTime(reference.tMs, zone, 1)}`;
+}
+
+/** Why a hold that is on has no line; empty if it has one, or will have. */
+function whyNoHold({ unsent }, { holds }, { t1 }, name) {
+  if (holds[name]) return "";
+  if (unsent.has(name)) return unsent.why;
+  return t1 === null ? "" : "not known of this time";
 }
 
 /** Why a panel stands still, or nothing: a plot that stands still looks like a steady sound. */
-export function bannerText(channels, now, isPaused) {
-  if (isPaused) return "paused";
+export function bannerText(channels, now, { t1, zone }) {
+  if (t1 !== null) return `${channels.some(({ kept }) => kept !== null) ? "paused" : "the past"}, ${formatTime(t1, zone, 1)}`;
   if (channels.every(({ receivedAt }) => receivedAt === null)) return "waiting for data";
   const isLate = ({ receivedAt, description }) => receivedAt !== null && now - receivedAt > rowsDueMs(description);
   const text = ({ info, receivedAt }) => `no data from ${topicTitle(info)} for ${durationText((now - receivedAt) / 1000)}`;
   return channels.filter(isLate).map(text).join("; ");
 }
 
-/** What is under the pointer. */
-export function pointText({ hz, row, unit, time, zone }) {
-  const level = row === null ? NaN : levelAt(row.values, row.description, hz);
-  const parts = [formatHertz(hz), formatLevel(level, unit), time === null ? "" : formatTime(time, zone, 1)];
+/** What is under the pointer; `name`: whose it is, where several channels share a panel. */
+export function pointText({ name, hz, level, unit, tMs, zone }) {
+  const parts = [name, formatHertz(hz), formatLevel(level, unit), tMs === null ? "" : formatTime(tMs, zone, 1)];
   return parts.filter(Boolean).join("  ");
 }

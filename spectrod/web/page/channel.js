@@ -9,6 +9,20 @@ import { RowRing } from "./rows.js";
 /** Values of a row that the ring has room for at first: a transform of 4096 samples. */
 const VALUES_LEAST = 2049;
 
+/** Roles that are not sent, and why. */
+class Unsent {
+  #roles;
+
+  constructor(roles = [], why = "") {
+    this.#roles = new Set(roles);
+    this.why = why;
+  }
+
+  has(role) {
+    return this.#roles.has(role);
+  }
+}
+
 export class Channel {
   /** Rows for the waterfall, the newest first; null before the first. Another one if rows get longer. */
   ring = null;
@@ -18,6 +32,10 @@ export class Channel {
   reference = null;
   measured = null;
   peaks = new PeakList();
+  /** What there was when the view left the live rows, or null: `{newest, trace, holds, measured, peaks}`. */
+  kept = null;
+  /** Roles that the server does not send this page, as more streams than it allows would be needed. */
+  unsent = new Unsent();
   /** Newest description of each role. */
   descriptions = {};
   counts = { missed: 0, gapSamples: 0, gaps: 0, clientDropped: 0 };
@@ -118,9 +136,25 @@ export class Channel {
     this.peaks.update(measured.peaks ?? [], measured.t_ms, tolerance_hz);
   }
 
-  /** Keep the newest row as the reference, or none. */
-  keepReference(isKept) {
-    this.reference = isKept ? copyRow(this.newest) : null;
+  /** Keep a row as the reference, or none. */
+  keepReference(row) {
+    this.reference = copyRow(row);
+  }
+
+  /** Keep what there is now, for a view that leaves the live rows. */
+  keepMoment() {
+    const { newest, trace, holds, measured, peaks } = this;
+    this.kept = newest === null ? null : { newest, trace, holds: { ...holds }, measured, peaks: peaks.list() };
+  }
+
+  /** Note which roles the server does not send; their old rows are no longer of now. */
+  setUnsent(roles, why) {
+    this.unsent = new Unsent(roles, why);
+    if (this.unsent.has("trace")) {
+      this.trace = this.measured = null;
+      this.peaks.clear();
+    }
+    for (const role of roles) delete this.holds[role];
   }
 
   /** Newest row that has levels: of 16 bits, else the waterfall's. */

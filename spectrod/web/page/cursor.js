@@ -1,6 +1,7 @@
 /** Two frequency cursors: their places, what they read, and their difference. */
 
 import { binAt, eachValue, frequencyOfBin, levelAt } from "./bins.js";
+import { formatLevel } from "./time.js";
 
 /** Nearest frequency at which the topic has a bin or band; the frequency itself where it has none. */
 export function snapToBin(hz, description) {
@@ -50,6 +51,11 @@ export function readCursors(cursors, { measured, row }) {
     if (row === null) return { hz, level: NaN, isExact: false };
     return { hz: snapToBin(hz, row.description), level: levelAt(row.values, row.description, hz), isExact: false };
   });
+}
+
+/** Level of a reading; ≈ in front of one that is read from the screen. */
+export function readingText({ level, isExact }, unit) {
+  return `${isExact || Number.isNaN(level) ? "" : "≈ "}${formatLevel(level, unit)}`;
 }
 
 /** Difference of two readings, second less first; `octaves` is NaN across 0 Hz. */

@@ -1,24 +1,46 @@
 /** The levels on the screen: by hand at once, by themselves slowly. */
 
 import { followRange, LevelHistogram, rangeOf } from "./autorange.js";
+import { nearestIndex } from "./rowat.js";
 
 const INTERVAL_MS = 250;
 const ROWS_LOOKED_AT = 24;
 const AT_FIRST = Object.freeze({ lo: -120, hi: 0 });
+/** How much faster the range follows in the past, where nothing else moves. */
+const PAST_SPEED = 10;
 
-/** Range of levels that some channels show, from rows spread over the time on the screen. */
-export function visibleRange(channels, axis, spanMs) {
+/**
+ * Range of levels that is on the screen, from rows spread over the waterfalls and from the lines of spectra.
+ *
+ * @param {Array<{rows: object, lines: Array<{values: ArrayLike<number>, description: object}>}>} shown of each
+ *   channel: rows of its waterfall, live and past, and rows of its line spectra
+ * @param {import("./axis.js").Axis} axis
+ * @param {{newestMs: number, spanMs: number}} time at the top of the waterfalls, and their length
+ */
+export function visibleRange(shown, axis, { newestMs, spanMs }) {
   const histogram = new LevelHistogram();
-  for (const { ring } of channels) {
-    if (ring === null || ring.length === 0) continue;
-    const oldest = ring.findTime(ring.timeAt(0) - spanMs);
-    const step = Math.max(1, Math.floor((oldest + 1) / ROWS_LOOKED_AT));
-    for (let i = 0; i <= oldest; i += step) {
-      const { values, description } = ring.at(i);
-      histogram.add(values, description, axis.f0, axis.f1);
+  let highest = -Infinity;
+  for (const { rows, lines } of shown) {
+    for (const row of spread(rows, newestMs, spanMs)) histogram.add(row.values, row.description, axis.f0, axis.f1);
+    for (const { values, description } of lines) {
+      const line = new LevelHistogram();
+      line.add(values, description, axis.f0, axis.f1);
+      highest = Math.max(highest, line.quantile(1) || -Infinity);
     }
   }
-  return rangeOf(histogram);
+  return rangeOf(histogram, highest);
+}
+
+/** Some rows of a span of time, evenly spread. */
+function* spread(rows, newestMs, spanMs) {
+  if (rows.length === 0) return;
+  const oldest = nearestIndex(rows, newestMs - spanMs);
+  const newest = nearestIndex(rows, newestMs);
+  const step = Math.max(1, Math.floor((oldest - newest + 1) / ROWS_LOOKED_AT));
+  for (let i = newest; i <= oldest; i += step) {
+    const tMs = rows.timeAt(i);
+    if (tMs <= newestMs && tMs >= newestMs - spanMs) yield rows.at(i);
+  }
 }
 
 /** Follows the levels of one panel. */
@@ -29,23 +51,19 @@ export class LevelFollower {
   /**
    * Levels to draw with.
    *
-   * @param {{lo: number | null, hi: number | null, t1: number | null, span: number}} view
+   * @param {{lo: number | null, hi: number | null, t1: number | null}} view
    * @param {number} now [ms]
-   * @param {import("./channel.js").Channel[]} channels
-   * @param {import("./axis.js").Axis} axis
+   * @param {() => {lo: number, hi: number} | null} visible see `visibleRange`
    * @returns {{lo: number, hi: number}}
    */
-  levels(view, now, channels, axis) {
+  levels(view, now, visible) {
     if (view.lo !== null) {
       this.#levels = { lo: view.lo, hi: view.hi };
       this.#at = now;
     } else if (now - this.#at >= INTERVAL_MS) {
       const seconds = Math.min(1, (now - this.#at) / 1000);
       this.#at = now;
-      // A plot that stands still keeps its colours, too.
-      if (view.t1 === null || this.#levels === null) {
-        this.#levels = followRange(this.#levels, visibleRange(channels, axis, view.span * 1000), seconds);
-      }
+      this.#levels = followRange(this.#levels, visible(), view.t1 === null ? seconds : PAST_SPEED * seconds);
     }
     return this.#levels ?? AT_FIRST;
   }

@@ -10,7 +10,7 @@
 import { binRanges } from "./axis.js";
 import { CODE_GAP, CODE_NONE, CODE_STRIPE, codeTable } from "./levels.js";
 import { poolCodes, stretchCodes } from "./pixels.js";
-import { previousOf, rowSpan } from "./rowspan.js";
+import { lineFrom, linesOf, previousOf, rowSpan } from "./rowspan.js";
 
 /** Lines above the uppermost one that are kept: rows may come before the screen gets to their time. */
 export const LINES_AHEAD = 128;
@@ -211,25 +211,18 @@ export class LineStore {
     this.#drawRow(row, row.description, rowSpan(row, row.description, before));
   }
 
-  #drawRow(row, description, { beginMs, endMs, holeMs, mark }) {
-    let first = this.#lineFrom(beginMs);
-    let last = this.#lineFrom(endMs) - 1;
-    // A row that is shorter than a line has the middle of none, and is drawn where it is.
-    if (last < first) first = last = Math.floor(row.tMs / this.#msPerPx);
+  #drawRow(row, description, span) {
+    const { first, last } = linesOf(span, row.tMs, this.#msPerPx);
+    const { holeMs, mark } = span;
     if (this.#isKept(first, last)) {
       this.#pool(row.values, description);
       for (let line = this.#lowest(first); line <= this.#highest(last); line += 1) this.#merge(line);
     }
     if (mark !== CODE_NONE) {
       // A hole that is shorter than a line is marked in the row's first.
-      const from = Math.min(this.#lineFrom(holeMs), first);
+      const from = Math.min(lineFrom(holeMs, this.#msPerPx), first);
       this.#hatch(this.#lowest(from), this.#highest(Math.max(from, first - 1)), mark);
     }
-  }
-
-  /** Return the first line whose middle is at a time or after it. */
-  #lineFrom(ms) {
-    return Math.ceil(ms / this.#msPerPx - 0.5);
   }
 
   #isKept(first, last) {

@@ -82,9 +82,15 @@ const writeFragment = fragmentWriter((text) => history.replaceState(null, "", `#
 
 /** Make a part of the view another one, and show it. */
 function change(part) {
-  view = makeView({ ...view, ...part });
+  setView(makeView({ ...view, ...part }));
   writeFragment(view);
   showView();
+}
+
+/** Take a view; what was measured when it left the live rows is kept for it. */
+function setView(next) {
+  if (view.t1 === null && next.t1 !== null) session.keepMoment();
+  view = next;
 }
 
 function showView() {
@@ -203,7 +209,7 @@ const own = {
   },
   reference: () => {
     const had = session.channels.some(({ reference }) => reference !== null);
-    for (const channel of session.channels) channel.keepReference(!had);
+    for (const { channel, moment } of panels.moments(view)) channel.keepReference(had ? null : moment.row);
     panels.touch();
     showControls();
   },
@@ -234,7 +240,7 @@ function showSlowly() {
   const groups = healthGroups(session, phase, now());
   showHealth(at("status"), groups);
   meters.show(session.values, session.topics, { nowMs: Date.now(), zone: zoneOf(prefs) });
-  tables.show({ channels: session.channels, view, ...panels.readings(view) });
+  tables.show({ moments: panels.moments(view), view, zone: zoneOf(prefs), ...panels.readings(view) });
   if (at("events-box").open) tables.showEvents(session.events.entries, zoneOf(prefs));
   setText(at("events-count"), String(session.events.entries.length));
   for (const { title, facts } of groups) {
@@ -269,11 +275,17 @@ function listen() {
     at("side").hidden = !at("side").hidden;
     setAttribute(at("options"), "aria-expanded", String(!at("side").hidden));
   });
-  at("save-picture").addEventListener("click", () => savePicture(panels, session, zoneOf(prefs)).catch((error) => notice(error.message)));
+  at("save-picture").addEventListener("click", () => savePicture(panels, view, zoneOf(prefs)).catch((error) => notice(error.message)));
   for (const [button, format] of [["save-shown", "csv"], ["save-rows", "spd"]]) {
     at(button).addEventListener("click", () => savePast(format, base, session, panels.scene()).catch((error) => notice(error.message)));
   }
-  at("save-csv").addEventListener("click", () => saveCsv(session, zoneOf(prefs)));
+  at("save-csv").addEventListener("click", () => {
+    try {
+      saveCsv(panels.moments(view), zoneOf(prefs));
+    } catch (error) {
+      notice(error.message);
+    }
+  });
   document.addEventListener("keydown", (event) => {
     if (prefs.keysEverywhere || event.key === "?") if (!isTyping(event.target)) pressKey(event, act);
   });
@@ -284,7 +296,7 @@ function listen() {
   window.addEventListener("pageshow", (event) => event.persisted && connection.start());
   window.addEventListener("online", () => connection.start());
   window.addEventListener("hashchange", () => {
-    view = parseFragment(location.hash);
+    setView(parseFragment(location.hash));
     showView();
   });
 }

@@ -1,25 +1,24 @@
 /** A panel: the line spectrum of one or several topics, their waterfalls below, one frequency axis. */
 
+import { valuesOfPixel } from "./axis.js";
+import { levelOfValues } from "./bins.js";
 import { bannerText, legend, pointText } from "./captions.js";
-import { readCursors } from "./cursor.js";
+import { readCursors, readingText } from "./cursor.js";
 import { setText } from "./dom.js";
-import { LevelFollower } from "./follow.js";
+import { LevelFollower, visibleRange } from "./follow.js";
 import { layersOf } from "./hold.js";
 import { LINE_KINDS } from "./linekinds.js";
+import { momentOf } from "./moment.js";
 import { Overlay } from "./overlay.js";
 import { makeParts, showLegend } from "./panelparts.js";
 import { axisOf, limitsOf } from "./range.js";
+import { levelOfPixel } from "./rowat.js";
 import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "./ruler.js";
 import { formatHertz, formatLevel } from "./time.js";
+import { topicTitle } from "./topics.js";
 import { Trace } from "./trace.js";
 
-/** Sources may be that far apart at the same time of day. */
-const NEAR_MS = 1000;
-
-/** How far from a time the row may be that is shown for it; beyond, nothing is known of that time. */
-export function reachMs({ merged, description }, secondsPerPx) {
-  return Math.max(NEAR_MS, 2000 * merged * description.row_s, 1000 * secondsPerPx);
-}
+const POINTER_MS = 100;
 
 /** One panel. Its elements are made once; `draw` brings them up to date. */
 export class Panel {
@@ -30,6 +29,8 @@ export class Panel {
   #stale = { layout: true, trace: true, overlay: true, scales: true };
   #ratio = 1;
   #drawn = {};
+  #pointer = null;
+  #pointedAt = -Infinity;
   #session;
   #onResize;
   #observer;
@@ -103,9 +104,9 @@ export class Panel {
     const limits = limitsOf(this.#descriptions(), view.axis);
     const axis = axisOf(view, limits, this.grid.width);
     const levels = view.lo === null ? this.levels : { lo: view.lo, hi: view.hi };
-    const peaks = this.channels.flatMap((channel) => channel.peaks.list());
-    peaks.sort((a, b) => b.level - a.level);
-    return { view, axis, limits, levels, peaks, newestMs: this.newestMs(), row: this.channels[0].newest };
+    const moments = this.moments(view);
+    const peaks = moments.flatMap((moment) => moment.peaks).sort((a, b) => b.level - a.level);
+    return { view, axis, limits, levels, peaks, newestMs: this.newestMs(), row: moments[0].row };
   }
 
   /** Time of the newest row of the panel's daemons, or null. */
@@ -131,7 +132,7 @@ export class Panel {
     this.#setLevels(view, now);
     this.#setLook(view, colours);
     this.#drawScales(colours);
-    this.#drawTrace(view, colours);
+    this.#drawTrace(view, colours, zone);
     const newestMs = view.t1 ?? this.newestMs();
     const { events } = this.#session;
     const isPaused = view.t1 !== null;
@@ -141,7 +142,8 @@ export class Panel {
       if (strip.draw(scene) && isPaused) this.#stale.trace = true;
     }
     this.#drawOverlay(view);
-    this.#drawBanner(now, isPaused);
+    this.#drawBanner(now, view, zone);
+    if (this.#pointer !== null && now - this.#pointedAt >= POINTER_MS) this.point(this.#pointer, view, zone);
   }
 
   #resize(view) {
@@ -175,13 +177,25 @@ export class Panel {
   }
 
   #setLevels(view, now) {
-    const { lo, hi } = this.#follower.levels(view, now, this.channels, this.axis);
+    const { lo, hi } = this.#follower.levels(view, now, () => this.#visibleRange(view));
     if (lo === this.#drawn.lo && hi === this.#drawn.hi) return;
     Object.assign(this.#drawn, { lo, hi });
     this.levels = { lo, hi };
     this.trace.setLevels(lo, hi);
     for (const strip of this.strips) strip.setLevels(this.levels);
     this.touch();
+  }
+
+  #visibleRange(view) {
+    const newestMs = view.t1 ?? this.newestMs();
+    if (newestMs === null) return null;
+    const moments = this.moments(view);
+    const shown = this.channels.map((channel, k) => {
+      const { row, holds } = moments[k];
+      const lines = [row, ...view.holds.map((name) => holds[name])].filter(Boolean);
+      return { rows: this.strips.find((strip) => strip.channel === channel).rows, lines };
+    });
+    return visibleRange(shown, this.axis, { newestMs, spanMs: 1000 * view.span });
   }
 
   #setLook(view, colours) {
@@ -203,28 +217,31 @@ export class Panel {
     setText(this.unit, [...units].join(", "));
   }
 
-  /** Row of the line spectrum: the newest one; in the past the waterfall's of that time, or null if it has none. */
-  #rowOf(channel, view) {
-    const { trace } = channel;
-    if (view.t1 === null) return channel.newest;
-    const strip = this.strips.find((one) => one.channel === channel);
-    const row = strip.rowAt(view.t1);
-    if (row === null || Math.abs(row.tMs - view.t1) > reachMs(row, view.span / strip.heightPx)) return null;
-    return trace !== null && Math.abs(trace.tMs - row.tMs) < 50 ? trace : row;
+  /** What a view shows of one of the panel's channels. */
+  momentOf(channel, { t1, span }) {
+    const { rows, heightPx } = this.strips.find((strip) => strip.channel === channel);
+    return momentOf(channel, { rows, t1, msPerPx: (1000 * span) / heightPx });
   }
 
-  #drawTrace(view, colours) {
+  /** What a view shows of each channel. */
+  moments(view) {
+    return this.channels.map((channel) => this.momentOf(channel, view));
+  }
+
+  #drawTrace(view, colours, zone) {
     if (!this.#stale.trace) return;
     this.#stale.trace = false;
     const isAlone = this.channels.length === 1;
+    const moments = this.moments(view);
     const layers = this.channels.flatMap((channel, k) => {
-      const rows = { trace: this.#rowOf(channel, view), reference: channel.reference, holds: channel.holds };
+      const { row, holds } = moments[k];
+      const rows = { trace: row, reference: channel.reference, holds };
       const colour = (name) => (isAlone ? colours[name] : colours[`series${k}`]);
       const isFilled = isAlone && Boolean(channel.description?.edges_hz);
       const styleOf = (name) => ({ ...this.#lineStyle(name, colour(name)), isFilled: isFilled && name === "now" });
       return layersOf(rows, view.holds, styleOf);
     });
-    showLegend(this.legend, legend(this.channels, view), colours);
+    showLegend(this.legend, legend(this.channels, view, { moments, zone }), colours);
     this.trace.setLayers(layers);
     this.trace.draw();
     this.#stale.overlay = true;
@@ -238,8 +255,7 @@ export class Panel {
 
   /** Cursor readings of a channel. */
   readings(channel, view) {
-    const measured = view.t1 === null ? channel.measured : null;
-    return readCursors(view.cursors, { measured, row: this.#rowOf(channel, view) });
+    return readCursors(view.cursors, this.momentOf(channel, view));
   }
 
   #drawOverlay(view) {
@@ -248,27 +264,53 @@ export class Panel {
     const width = this.traceBox.clientWidth;
     const toCssPx = (hz) => (hz > 0 || this.axis.kind === "linear" || this.axis.kind === "mel" ? this.axis.toPixel(hz) / this.#ratio : -1);
     const unit = this.unitOf(0);
-    const readings = this.readings(this.channels[0], view).map(({ hz, level }, k) => ({
+    const readings = this.readings(this.channels[0], view).map(({ hz, level, isExact }, k) => ({
       hz: view.cursors[k],
-      text: `${formatHertz(hz)} ${formatLevel(level, unit)}`,
+      text: `${formatHertz(hz)} ${readingText({ level, isExact }, unit)}`,
     }));
     this.overlay.place(toCssPx, width, readings, view.band);
   }
 
-  #drawBanner(now, isPaused) {
-    const text = bannerText(this.channels, now, isPaused);
+  #drawBanner(now, { t1 }, zone) {
+    const text = bannerText(this.channels, now, { t1, zone });
     this.banner.hidden = text === "";
     setText(this.banner, text);
   }
 
-  /** Show what is under the pointer, or nothing. */
+  /** Show what is under the pointer, also of rows that come while it rests; nothing if it has gone. */
   point(at, view, zone) {
+    this.#pointer = at;
+    this.#pointedAt = performance.now();
     this.overlay.point(at === null ? null : at.x);
-    if (at === null) return setText(this.readout, "");
-    const hz = this.axis.toHertz(at.x * this.#ratio);
-    const row = this.#rowOf(this.channels[0], view);
-    const time = this.timeAt(at.y, view);
-    return setText(this.readout, pointText({ hz, row, unit: this.unitOf(0), time, zone }));
+    setText(this.readout, at === null ? "" : pointText({ ...this.#readAt(at, view), zone }));
+  }
+
+  /** What is shown at a place of the surface [CSS px]. */
+  #readAt({ x, y }, view) {
+    const px = Math.max(0, Math.min(this.axis.width - 1, Math.floor(x * this.#ratio)));
+    const hz = this.axis.toHertz(x * this.#ratio);
+    const found = this.#stripAt(y);
+    const line = found?.strip.lineAt(found.y * this.#ratio) ?? null;
+    const { k, level, tMs } = line === null ? this.#lineNearest(px, y, view) : this.#waterfallAt(found.strip, line, px);
+    const name = this.channels.length > 1 ? topicTitle(this.channels[k].info) : "";
+    return { name, hz, level, unit: this.unitOf(k), tMs };
+  }
+
+  #waterfallAt(strip, { line, msPerPx }, px) {
+    const level = levelOfPixel(strip.rows, { line, msPerPx, axis: this.axis, px });
+    return { k: this.strips.indexOf(strip), level, tMs: (line + 0.5) * msPerPx };
+  }
+
+  /** The line spectrum that is nearest to the pointer, of equally near ones the one on top. */
+  #lineNearest(px, y, view) {
+    const { lo, hi } = this.levels;
+    const box = this.traceBox.getBoundingClientRect();
+    const pointed = hi - ((y + this.surface.getBoundingClientRect().top - box.top) / box.height) * (hi - lo);
+    const lines = this.moments(view).map(({ row, tMs }, k) => {
+      const level = row === null ? NaN : levelOfValues(row.values, row.description, valuesOfPixel(this.axis, row.description, px));
+      return { k, level, tMs, distance: Number.isNaN(level) ? Infinity : Math.abs(level - pointed) };
+    });
+    return lines.reduce((best, one) => (one.distance <= best.distance ? one : best));
   }
 
   /** Unit of a channel's levels. */
@@ -276,16 +318,20 @@ export class Panel {
     return this.channels[k].description?.unit ?? "dB";
   }
 
-  /** Time at a height of the surface [CSS px], or null above the waterfalls. */
-  timeAt(y, view) {
-    const newest = view.t1 ?? this.newestMs();
+  /** The waterfall at a height of the surface, and the height within it [CSS px]; null between them. */
+  #stripAt(y) {
     const top = this.surface.getBoundingClientRect().top;
-    for (const { box } of this.strips) {
-      const rect = box.getBoundingClientRect();
-      const share = (y + top - rect.top) / rect.height;
-      if (newest !== null && share >= 0 && share <= 1) return newest - share * view.span * 1000;
+    for (const strip of this.strips) {
+      const rect = strip.box.getBoundingClientRect();
+      const within = y + top - rect.top;
+      if (within >= 0 && within < rect.height) return { strip, y: within };
     }
     return null;
+  }
+
+  /** Whether there is a waterfall at a height of the surface [CSS px]. */
+  isWaterfall(y) {
+    return this.#stripAt(y) !== null;
   }
 
   /** Texts for who cannot see the plots. */

@@ -78,7 +78,7 @@ export class Panels {
   /** Dragging a waterfall down shows later rows, up earlier ones; the line spectrum has no time. */
   #dragTime(panel, dy, y) {
     const view = this.#given.view();
-    if (dy === 0 || panel.timeAt(y, view) === null) return {};
+    if (dy === 0 || !panel.isWaterfall(y)) return {};
     const seconds = (dy / panel.strips[0].box.clientHeight) * view.span;
     return movedInTime(panel.scene(view), seconds);
   }
@@ -133,6 +133,11 @@ export class Panels {
     past?.settle();
   }
 
+  /** What a view shows of each channel, in the session's order: a list of `{channel, moment}`. */
+  moments(view) {
+    return this.#given.session.channels.map((channel) => ({ channel, moment: this.#panelOf(channel).momentOf(channel, view) }));
+  }
+
   /** Readings of the cursors in the active panel, for the tables. */
   readings(view) {
     const panel = this.#active;
@@ -144,7 +149,8 @@ export class Panels {
 
   /** Say in words what each panel shows. */
   describe() {
-    for (const panel of this.#panels) panel.describe(describeScene(panel));
+    const view = this.#given.view();
+    for (const panel of this.#panels) panel.describe(describeScene(panel, panel.moments(view)[0]));
   }
 
   /** Element with all panels, for a picture. */
@@ -153,9 +159,8 @@ export class Panels {
   }
 }
 
-function describeScene({ axis, levels, channels }) {
+function describeScene({ axis, levels, channels }, { peaks: [peak] }) {
   const { unit = "dB" } = channels[0].description ?? {};
-  const peak = channels[0].peaks.list()[0];
   const strongest = peak ? ` Strongest peak ${formatHertz(peak.hz)} at ${formatLevel(peak.level, unit)}.` : "";
   const range = `${formatHertz(axis.f0)} to ${formatHertz(axis.f1)}, ${formatLevel(levels.lo, unit, 0)} to ${formatLevel(levels.hi, unit, 0)}.`;
   return range + strongest;

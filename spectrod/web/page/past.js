@@ -40,20 +40,6 @@ export class JoinedRows {
     const count = this.#live?.length ?? 0;
     return i < count ? this.#live.timeAt(i) : this.at(i).tMs;
   }
-
-  /** Return the row nearest to a time, or null if there is none. */
-  nearest(tMs) {
-    if (this.length === 0) return null;
-    let newer = 0;
-    let older = this.length - 1;
-    while (older - newer > 1) {
-      const middle = (newer + older) >> 1;
-      if (this.timeAt(middle) >= tMs) newer = middle;
-      else older = middle;
-    }
-    const isNewer = Math.abs(this.timeAt(newer) - tMs) <= Math.abs(this.timeAt(older) - tMs);
-    return this.at(isNewer ? newer : older);
-  }
 }
 
 /** Return the time at which live rows begin [ms]; infinite without any. */

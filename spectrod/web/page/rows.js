@@ -134,24 +134,6 @@ export class RowRing {
     return this.#fields.tMs[this.#slot(i)];
   }
 
-  /**
-   * Return the index of the row whose middle is nearest to a time, -1 if there is none. Expects
-   * times that ascend, as they do until a clock is set back.
-   *
-   * @param {number} tMs UTC since 1970 [ms]
-   */
-  findTime(tMs) {
-    if (this.#length === 0) return -1;
-    let newer = 0;
-    let older = this.#length - 1;
-    while (older - newer > 1) {
-      const middle = (newer + older) >> 1;
-      if (this.timeAt(middle) >= tMs) newer = middle;
-      else older = middle;
-    }
-    return Math.abs(this.timeAt(newer) - tMs) <= Math.abs(this.timeAt(older) - tMs) ? newer : older;
-  }
-
   #slot(i) {
     if (!(Number.isInteger(i) && i >= 0 && i < this.#length)) {
       throw new RangeError(`row ${i}: there are ${this.#length}`);

@@ -47,6 +47,27 @@ export function rowSpan(row, description, previous) {
 }
 
 /**
+ * Return the first and the last line of the waterfall that a row is drawn in: those whose middles it covers.
+ *
+ * @param {{beginMs: number, endMs: number}} span see `rowSpan`
+ * @param {number} tMs middle of the row
+ * @param {number} msPerPx time of a line; line n begins at n * msPerPx
+ */
+export function linesOf({ beginMs, endMs }, tMs, msPerPx) {
+  const first = lineFrom(beginMs, msPerPx);
+  const last = lineFrom(endMs, msPerPx) - 1;
+  if (last >= first) return { first, last };
+  // A row that is shorter than a line has the middle of none, and is drawn where it is.
+  const line = Math.floor(tMs / msPerPx);
+  return { first: line, last: line };
+}
+
+/** Return the first line whose middle is at a time or after it. */
+export function lineFrom(ms, msPerPx) {
+  return Math.ceil(ms / msPerPx - 0.5);
+}
+
+/**
  * Where the hole before a row begins. Of a gap alone its length is known: what is missing before that, because
  * nobody asked for it, is no loss. Frames that the gap cuts are lost with it, up to a window's length.
  */

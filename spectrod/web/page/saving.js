@@ -6,21 +6,28 @@ import { exportAddress } from "./history.js";
 import { formatTime } from "./time.js";
 import { topicTitle } from "./topics.js";
 
-/** Save what the plots show as PNG. */
-export async function savePicture(panels, session, zone) {
-  const { channels } = session;
-  const times = channels.map((channel) => channel.newest?.tMs).filter(Number.isFinite);
-  const time = times.length > 0 ? formatTime(Math.max(...times), zone, 1) : "";
-  const title = [...channels.map(({ info }) => topicTitle(info)), time].join("   ");
+/** Save what the plots show as PNG, with the time that is at their top. */
+export async function savePicture(panels, view, zone) {
+  const moments = panels.moments(view);
+  const times = moments.map(({ moment }) => moment.tMs).filter((tMs) => tMs !== null);
+  const topMs = view.t1 ?? (times.length > 0 ? Math.max(...times) : null);
+  const time = topMs === null ? "" : formatTime(topMs, zone, 1);
+  const title = [...moments.map(({ channel }) => topicTitle(channel.info)), time].join("   ");
   const { plot, text } = themeColours();
   const blob = await picture(panels.root, { background: plot, text, title, ratio: devicePixelRatio });
   save(blob, fileName(title, "png"));
 }
 
-/** Save the newest line spectrum of each channel as CSV. */
-export function saveCsv(session, zone) {
-  for (const channel of session.channels) {
-    const row = channel.newest;
+/**
+ * Save the line spectrum of each channel that the view shows as CSV.
+ *
+ * @param {Array<{channel: import("./channel.js").Channel, moment: import("./moment.js").Moment}>} moments
+ * @throws {Error} if there is none
+ */
+export function saveCsv(moments, zone) {
+  if (moments.every(({ moment }) => moment.row === null)) throw new Error("Spectrum (CSV): there is no data at this time");
+  for (const { channel, moment } of moments) {
+    const { row } = moment;
     if (row === null) continue;
     const title = topicTitle(channel.info);
     const time = formatTime(row.tMs, zone, 3);

@@ -157,6 +157,11 @@ export class Session {
     return this.sources.find((one) => one.endpoint === info.endpoint && one.source === info.source) ?? null;
   }
 
+  /** Keep what there is now, for a view that leaves the live rows. */
+  keepMoment() {
+    for (const channel of this.channels) channel.keepMoment();
+  }
+
   /** Name of a topic in a view. */
   nameOf(info) {
     return topicName(info, this.#ambiguous);
@@ -184,6 +189,10 @@ export class Session {
       ...shapeOf(channel),
     }));
     const { streams, left } = streamsWanted(shown, { view, limits: this.limits, isVisible });
+    const why = `the server sends a page at most ${this.limits.streams} streams`;
+    for (const channel of this.channels) {
+      channel.setUnsent(left.filter(({ place }) => place === channel.place).map(({ role }) => role), why);
+    }
     return { text: { visible: isVisible, streams }, left };
   }
 }

@@ -20,6 +20,7 @@ export class Strip {
   #axis = null;
   #past = null;
   #drawnTimes = "";
+  #shown = null;
   #canvasHome = element("div", { class: "waterfall", "data-empty": true });
   #times = element("canvas", { class: "times", "aria-hidden": "true" });
   #caption = element("p", { class: "caption" });
@@ -100,6 +101,7 @@ export class Strip {
     if (scene.newestMs === null) return false;
     const isJoined = this.#join(scene);
     const msPerPx = scene.spanMs / this.#heightPx;
+    this.#shown = { newestMs: scene.newestMs, msPerPx };
     this.#waterfall.setMarks(MARKS[document.documentElement.dataset.theme] ?? MARKS.light);
     this.#waterfall.setScroll({ newestMs: scene.newestMs, msPerPx, paused: scene.isPaused });
     if (this.#waterfall.draw()) setAttribute(this.#canvasHome, "data-empty", null);
@@ -135,9 +137,16 @@ export class Strip {
     return { topic, ...frequenciesFor(this.#axis, extentOf(description)), statistic };
   }
 
-  /** The row nearest to a time, of the past or live; null if there is none. */
-  rowAt(tMs) {
-    return this.#rows.nearest(tMs);
+  /** Rows of the waterfall, live ones and those of the past behind them. */
+  get rows() {
+    return this.#rows;
+  }
+
+  /** Line of the waterfall at a height [canvas px from the top], and the time of a line; null before it is drawn. */
+  lineAt(y) {
+    if (this.#shown === null) return null;
+    const { newestMs, msPerPx } = this.#shown;
+    return { line: Math.floor(newestMs / msPerPx) - Math.floor(y), msPerPx };
   }
 
   #drawTimes({ newestMs, spanMs, zone, events, colours, ratio }) {
