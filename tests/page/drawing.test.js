@@ -7,7 +7,7 @@ import { fileName, traceCsv } from "../../spectrod/web/page/export.js";
 import { LevelFollower, visibleRange } from "../../spectrod/web/page/follow.js";
 import { healthGroups } from "../../spectrod/web/page/health.js";
 import { labelOffset } from "../../spectrod/web/page/overlay.js";
-import { placeLabels } from "../../spectrod/web/page/ruler.js";
+import { drawLevelRuler, drawTimeRuler, placeLabels } from "../../spectrod/web/page/ruler.js";
 import { savePast } from "../../spectrod/web/page/saving.js";
 import { makeView } from "../../spectrod/web/page/view.js";
 
@@ -60,6 +60,28 @@ test("labels of a scale stay whole within it and never touch", () => {
   const ticks = [0, 20, 100, 185, 200].map((px, k) => ({ px, label: k === 2 ? "" : `${k}abc` }));
   assert.deepEqual(placeLabels(ticks, measure, 200, 4), [{ label: "0abc", x: 0 }, { label: "3abc", x: 160 }]);
   assert.deepEqual(placeLabels(ticks.slice(1, 2), measure, 200, 4), [{ label: "1abc", x: 0 }]);
+});
+
+/** A canvas whose signs are `signPx` wide, and the texts that are written on it. */
+function paper(width, height, signPx) {
+  const texts = [];
+  const nothing = () => {};
+  const context = { clearRect: nothing, beginPath: nothing, moveTo: nothing, lineTo: nothing, stroke: nothing, fill: nothing, measureText: (text) => ({ width: signPx * text.length }) };
+  context.fillText = (text, x, y, maxWidth = Infinity) => texts.push({ text, left: x - Math.min(signPx * text.length, maxWidth) });
+  return { canvas: { width, height, getContext: () => context }, texts };
+}
+
+test("labels of times and levels are whole in any gutter: a cut one would be another date", () => {
+  for (const ratio of [1, 1.25, 2, 3]) {
+    for (const days of [0.001, 1, 30, 400]) {
+      const { canvas, texts } = paper(64 * ratio, 400 * ratio, 7 * ratio);
+      const t1Ms = Date.UTC(2026, 10, 26, 12);
+      drawTimeRuler(canvas, { t0Ms: t1Ms - days * 86_400_000, t1Ms, zone: "UTC", entries: [] }, {}, ratio);
+      drawLevelRuler(canvas, { lo: -175, hi: -133 }, {}, ratio);
+      assert.ok(texts.length > 5);
+      for (const { text, left } of texts) assert.ok(left >= 0, `${text} begins at ${left}`);
+    }
+  }
 });
 
 test("a cursor's label is on the side with more room, and whole within the plot", () => {

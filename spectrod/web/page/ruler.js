@@ -87,7 +87,9 @@ function drawGutter(context, canvas, ticks, ratio) {
     line(context, canvas.width - TICK_PX * ratio, px, canvas.width, px);
     const y = Math.max(height / 2, Math.min(canvas.height - height / 2, px));
     if (label === "" || y - height / 2 < free) continue;
-    context.fillText(label, canvas.width - (TICK_PX + GAP_PX) * ratio, y);
+    // A label that is wider than the gutter is condensed: a cut one would be another date or number.
+    const right = canvas.width - (TICK_PX + GAP_PX) * ratio;
+    context.fillText(label, right, y, right);
     free = y + height / 2 + GAP_PX * ratio;
   }
 }
