@@ -16,8 +16,17 @@ SAMPLES_MAX = 1 << 23
 HARMONICS_MAX = 20
 
 _SIXTH_OCTAVE = 2.0 ** (1.0 / 6.0)
-_LEAD_SHARE = 0.125
+_LEAD_SHARE = 0.5
 """Share of the distance to the next harmonic that belongs to a response, before its time 0."""
+
+_RISE_OCTAVES = (-1.0, -0.25)
+"""Where the gain of the inverse filter rises from 0 to 1, re the sweep's first frequency. The sweep
+has enough power there, as it starts at once; a rise in the band would ring in it."""
+_FALL_OCTAVES = (-1.0 / 6.0, 0.0)
+"""Where it falls from 1 to 0, re the sweep's last frequency."""
+_REGULARISATION = 1e-6
+"""Power that is added to that of the sweep, over that of an endless one: it keeps the inverse
+filter finite where the sweep has none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +40,7 @@ class ImpulseResponse:
     fs : float
         Sample rate [Hz].
     samples : (n,) float64
-        Impulse response; 1 in the pass-band means a gain of 1.
+        Impulse response; 1 in the pass-band means a gain of 1. It fades in up to time 0.
     lead_samples : float
         Position of time 0 in it [samples]: the ringing of a limited band precedes it.
     """
@@ -66,15 +75,15 @@ class ImpulseResponse:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """An exponential sine sweep of amplitude 1 and its inverse filter.
+    """An exponential sine sweep of amplitude 1, and the responses that recordings of it give.
 
     Attributes
     ----------
     fs : float
         Sample rate [Hz].
     low_hz, high_hz : float
-        First and last frequency, ascending, up to fs / 2 [Hz]. The ends of the band ring: results
-        hold from a sixth of an octave inside it.
+        First and last frequency, ascending, up to fs / 2 [Hz]. Results hold from ``low_hz`` to a
+        sixth of an octave below ``high_hz``.
     duration_s : float
         Length, at most ``SAMPLES_MAX`` samples [s].
 
@@ -121,20 +130,6 @@ class Sweep:
         grown = np.expm1(np.arange(self.n_samples) / self.fs * rate / self.duration_s)
         return np.asarray(np.sin(2.0 * np.pi * self.low_hz * self.duration_s / rate * grown))
 
-    @property
-    def inverse(self) -> Float64Array:
-        """The inverse filter, (n_samples,): the reversed sweep, falling by 6 dB per octave.
-
-        The sweep through it is an impulse with a gain of 1 in the band, at sample n_samples - 1.
-        """
-        raw = self._raw_inverse()
-        nfft = _fft_length(2 * self.n_samples)
-        spectrum = np.abs(np.fft.rfft(self.samples, nfft) * np.fft.rfft(raw, nfft))
-        frequencies = np.fft.rfftfreq(nfft, 1.0 / self.fs)
-        inside = frequencies >= self.low_hz * _SIXTH_OCTAVE
-        inside &= frequencies <= self.high_hz / _SIXTH_OCTAVE
-        return raw / float(np.mean(spectrum[inside]))
-
     def lead_s(self, order: int) -> float:
         """Return the time by which the response of a harmonic precedes the linear one [s]."""
         return float(self.duration_s / np.log(self.high_hz / self.low_hz) * np.log(order))
@@ -161,6 +156,17 @@ class Sweep:
         ------
         ConfigError, InputError
             If a parameter or the recording breaks a rule.
+
+        Notes
+        -----
+        The spectrum of the recording is divided by that of the sweep, with a regularisation [1]_,
+        instead of Farina's filtering by the reversed sweep, whose gain ripples near the ends of the
+        band.
+
+        References
+        ----------
+        .. [1] O. Kirkeby, P. A. Nelson, H. Hamada and F. Orduna-Bustamante, "Fast deconvolution of
+           multichannel systems using regularization", IEEE Trans. Speech Audio Proc. 6(2), 1998.
         """
         y = as_samples("recording", recording)
         if not self.n_samples <= len(y) <= SAMPLES_MAX:
@@ -174,19 +180,52 @@ class Sweep:
             raise ConfigError(
                 f"harmonics={harmonics}: the last lies before the sweep; a longer one holds it"
             )
-        nfft = _fft_length(len(y) + self.n_samples)
-        whole = np.fft.irfft(np.fft.rfft(y, nfft) * np.fft.rfft(self.inverse, nfft), nfft)
+        whole = self._deconvolve(y)
         begins = [int(here - _LEAD_SHARE * (here - earlier)) for here, earlier in pairwise(starts)]
         ends = [len(y) + self.n_samples - 1, *begins]
         return tuple(
-            ImpulseResponse(k + 1, self.fs, whole[begin:end].copy(), starts[k] - begin)
+            self._response(k + 1, whole[begin:end], starts[k] - begin)
             for k, (begin, end) in enumerate(zip(begins, ends, strict=False))
         )
 
-    def _raw_inverse(self) -> Float64Array:
-        rate = np.log(self.high_hz / self.low_hz)
-        fall = np.exp(-np.arange(self.n_samples) / self.fs * rate / self.duration_s)
-        return np.asarray(self.samples[::-1] * fall)
+    def _response(self, order: int, samples: Float64Array, lead_samples: float) -> ImpulseResponse:
+        """Fade in what precedes time 0: a cut would be a ripple of the gain."""
+        faded = samples.copy()
+        n = int(lead_samples)
+        faded[:n] *= _rise((np.arange(n) + 0.5) / max(1, n))
+        return ImpulseResponse(order, self.fs, faded, lead_samples)
+
+    def _deconvolve(self, recording: Float64Array) -> Float64Array:
+        """Return the response, whose time 0 is that of sample ``n_samples - 1``."""
+        nfft = _fft_length(len(recording) + self.n_samples)
+        sweep = np.fft.rfft(self.samples, nfft)
+        power = np.square(sweep.real) + np.square(sweep.imag)
+        frequencies = np.fft.rfftfreq(nfft, 1.0 / self.fs)
+        frequencies[0] = frequencies[1]
+        # An endless sweep passes each octave in the same time.
+        octaves = np.log2(self.high_hz / self.low_hz)
+        endless = self.duration_s * self.fs**2 / (4.0 * np.log(2.0) * octaves)
+        power += _REGULARISATION * endless / frequencies
+        power[0] = np.inf
+        np.conj(sweep, out=sweep)
+        sweep *= self._gain(frequencies) / power
+        sweep *= np.fft.rfft(recording, nfft)
+        whole = np.fft.irfft(sweep, nfft)
+        before = self.n_samples - 1
+        return np.concatenate((whole[nfft - before :], whole[: len(recording)]))
+
+    def _gain(self, frequencies: NDArray[np.floating]) -> Float64Array:
+        """Return the gain of the inverse filter after the sweep, (bins,)."""
+        below, above = (np.log2(frequencies / edge) for edge in (self.low_hz, self.high_hz))
+        gain = _rise((below - _RISE_OCTAVES[0]) / (_RISE_OCTAVES[1] - _RISE_OCTAVES[0]))
+        if self.high_hz < self.fs / 2.0:
+            gain *= _rise((_FALL_OCTAVES[1] - above) / (_FALL_OCTAVES[1] - _FALL_OCTAVES[0]))
+        return gain
+
+
+def _rise(part: NDArray[np.floating]) -> Float64Array:
+    """Return half a period of a cosine, from 0 below 0 to 1 above 1."""
+    return np.asarray(np.square(np.sin(np.pi / 2.0 * np.clip(part, 0.0, 1.0))))
 
 
 def _fft_length(n: int) -> int:
