@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from spectrod.errors import storage_error
+from spectrod.formats.links import written_path
 
 _MODE = 0o644
 
@@ -19,7 +20,7 @@ def replace_text(path: Path, text: str) -> None:
     Parameters
     ----------
     path : Path
-        A link is followed.
+        A link is followed, see ``written_path``.
     text : str
 
     Raises
@@ -27,7 +28,7 @@ def replace_text(path: Path, text: str) -> None:
     StorageError
         If it cannot be written; an old file is unchanged then.
     """
-    target = Path(os.path.realpath(path))
+    target = written_path(path)
     unfinished = None
     try:
         # The name has another suffix than the file: collectors read all files of one suffix.

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from spectrod.errors import StorageError, storage_error
 from spectrod.formats.directory import Directory
+from spectrod.formats.links import written_path
 
 
 class WrittenFile(NamedTuple):
@@ -99,11 +100,6 @@ def unpublished(folders: set[Path] | None = None) -> Iterator[list[WrittenFile]]
         _UNPUBLISHED.reset(token)
 
 
-def _target(path: Path) -> Path:
-    """Return the path to write to: of a link, its target, so that the link stays."""
-    return Path(os.path.realpath(path))
-
-
 def _temporary(target: Path) -> Path:
     return target.with_name(f".spectrod-{os.urandom(6).hex()}.part")
 
@@ -136,9 +132,10 @@ def check_writable(path: Path) -> None:
     Raises
     ------
     StorageError
-        If it cannot: missing folder, no permission, no space, or a folder or device of that name.
+        If it cannot: missing folder, no permission, no space, a folder or device of that name, or a
+        link of another user.
     """
-    probe, within = _temporary(_target(path)), _UNPUBLISHED.get()
+    probe, within = _temporary(written_path(path)), _UNPUBLISHED.get()
     folders = set() if within is None else within.folders
     try:
         check_replaceable(path)
@@ -163,8 +160,8 @@ def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
     So the final name never belongs to an incomplete file, even after a power failure. A file that
     has the name before is replaced; if the block raises, it stays unchanged and nothing else is
     left. A file that gets the name during the block is not replaced: the new one takes the next
-    free name, which is logged. A link stays, and its target is replaced. In a block of
-    ``unpublished`` the file keeps its temporary name.
+    free name, which is logged. A link stays, and its target is replaced, see ``written_path``. In a
+    block of ``unpublished`` the file keeps its temporary name.
 
     Parameters
     ----------
@@ -181,9 +178,9 @@ def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
     Raises
     ------
     StorageError
-        For any OSError, with the final name and the system's reason.
+        For any OSError, with the final name and the system's reason; for a link of another user.
     """
-    target = _target(path)
+    target = written_path(path)
     part = _temporary(target)
     if replaces is None:
         replaces = is_there(path)
@@ -203,8 +200,14 @@ def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether this name, or the target of a link of this name, exists."""
-    return os.path.lexists(_target(path))
+    """Return whether this name, or the target of a link of this name, exists.
+
+    Raises
+    ------
+    StorageError
+        As ``written_path``.
+    """
+    return os.path.lexists(written_path(path))
 
 
 def write_whole(path: Path, content: bytes, *, replaces: bool | None = None) -> None:

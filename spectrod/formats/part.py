@@ -8,6 +8,7 @@ from pathlib import Path
 from spectrod.errors import storage_error
 from spectrod.formats.directory import Directory
 from spectrod.formats.files import check_replaceable
+from spectrod.formats.links import written_path
 from spectrod.output_formats import PART_SUFFIX
 
 
@@ -35,12 +36,12 @@ class PartFile:
     ------
     StorageError
         If no file can be made there, or the path is that of a directory, a device or a file without
-        write permission.
+        write permission, or has a link of another user.
     """
 
     def __init__(self, path: Path, directory: Directory | None = None) -> None:
         self.path = path
-        target = path if directory else Path(os.path.realpath(path))
+        target = path if directory else written_path(path)
         self._name = target.name
         self._identity: tuple[int, int] | None = None
         try:

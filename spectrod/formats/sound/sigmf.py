@@ -16,6 +16,7 @@ import numpy as np
 
 from spectrod.errors import ConfigError, InputError, StorageError, storage_error
 from spectrod.formats.fileio import check_new, create, write_at
+from spectrod.formats.links import written_path
 from spectrod.formats.part import PartFile
 from spectrod.formats.sound.options import SoundOptions, Subtype, checked_subtype
 from spectrod.formats.sound.pcm import SAMPLE_BYTES, to_bytes
@@ -266,7 +267,7 @@ class SigmfWriter:
 
     def _publish(self) -> None:
         if self._had_meta:  # old metadata must never stand beside new samples
-            Path(os.path.realpath(self._meta.path)).unlink(missing_ok=True)
+            written_path(self._meta.path).unlink(missing_ok=True)
         self._data.publish()
         self._meta.publish()
         if self._data.path.stem != self._meta.path.stem:
