@@ -1,5 +1,6 @@
 """Configuration files: which are read, within which bounds."""
 
+import codecs
 import errno
 import os
 import pwd
@@ -38,11 +39,6 @@ _PART = rb"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 _LONG_KEY = re.compile(
     rb"""(?<![A-Za-z0-9_.\-"'])(?:%s[ \t]*\.[ \t]*){%d}""" % (_PART, _KEY_PARTS_MAX)
 )
-_BYTE_ORDER_MARKS = {
-    b"\xef\xbb\xbf": "begins with a byte order mark; must be UTF-8 without one",
-    b"\xff\xfe": "is UTF-16; must be UTF-8",
-    b"\xfe\xff": "is UTF-16; must be UTF-8",
-}
 
 
 def find_file(path: str | None, variable: str) -> Path | None:
@@ -172,19 +168,17 @@ def parse(path: Path, content: bytes) -> TomlText:
     """
     if _LONG_KEY.search(content):
         raise ConfigError(f"{path}: a key must have at most {_KEY_PARTS_MAX} parts")
-    marks = [rule for mark, rule in _BYTE_ORDER_MARKS.items() if content.startswith(mark)]
-    if marks and content[:1] != b"\xef":
-        raise ConfigError(f"{path}:1:1: {marks[0]}")
-    found = [Mistake(Position(1, 1), rule) for rule in marks]
-    text, in_bytes = _decoded(content[3:] if marks else content)
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ConfigError(f"{path}:1:1: is UTF-16; must be UTF-8")
+    text, in_bytes = _decoded(content.removeprefix(codecs.BOM_UTF8))
     try:
         parsed = parse_toml(text)
     except RecursionError:
         raise ConfigError(f"{path}: not valid TOML here: tables or arrays too deep") from None
     except ValueError as error:  # an integer of more than 4300 digits
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
-    mistakes = (*found, *in_bytes, *parsed.mistakes)
-    return TomlText(text, parsed.data, mistakes, parsed.lost) if found or in_bytes else parsed
+    mistakes = (*in_bytes, *parsed.mistakes)
+    return TomlText(text, parsed.data, mistakes, parsed.lost) if in_bytes else parsed
 
 
 def _decoded(content: bytes) -> tuple[str, list[Mistake]]:

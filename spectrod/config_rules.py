@@ -39,6 +39,7 @@ from spectrod.settings import (
     check_folder_names,
 )
 from spectrod.suggestions import did_you_mean
+from spectrod.time_format import check_time_format
 from spectrod.toml_text import Path
 from spectrod.triggers.config import RECORDER_TRIGGERS, TRIGGERS_MAX, TriggerConfig
 
@@ -431,6 +432,7 @@ def _products_of(source: SourceTable) -> tuple[str, ...]:
     _check_select(source)
     check_channel_names(source.channel_names)
     source.check_format()
+    check_time_format(source.time_format)
     unnamed = msgspec.structs.replace(source, channel_names=(), calibration="")
     specs = unnamed.specs(source.known_fs, n_known or source.default_channels)
     if n_known:

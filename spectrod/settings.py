@@ -70,6 +70,7 @@ class SourceConfig(Struct, frozen=True):
     pace: Pace = "realtime"
     loop: bool = False
     recursive: bool = False
+    time_format: str = ""
     strict: bool = False
 
     @property

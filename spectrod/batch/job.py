@@ -49,6 +49,8 @@ class Deployment(Struct, frozen=True, kw_only=True):
         Part of the sound that is analysed, UTC [ns]; None: all.
     time : {"auto", "header", "name"}
         Where files state their start time; auto: header before name.
+    time_format : str
+        Format of times in names, which then alone count; empty: forms of recorders.
     time_zone : str
         Time zone of times that state none, such as ``Europe/Berlin``; empty: UTC.
     clock_offset_s : float
@@ -64,6 +66,7 @@ class Deployment(Struct, frozen=True, kw_only=True):
     begin_utc_ns: int | None = None
     end_utc_ns: int | None = None
     time: TimeOrigin = "auto"
+    time_format: str = ""
     time_zone: str = ""
     clock_offset_s: float = 0.0
 
@@ -143,7 +146,7 @@ class Job(Struct, frozen=True, kw_only=True):
         """Digest of what decides the plan: the unit's length, inputs and times."""
         deployments = [
             [one.name, one.inputs, one.recursive, one.begin_utc_ns, one.end_utc_ns, one.time,
-             one.time_zone, one.clock_offset_s]
+             one.time_format, one.time_zone, one.clock_offset_s]
             for one in self.deployments
         ]  # fmt: skip
         return digest([self.unit, deployments])

@@ -35,6 +35,7 @@ from spectrod.formats.export.options import COMPRESSION_MAX, ExportOptions
 from spectrod.names import check_channel_names, check_name
 from spectrod.source.store.urls import HTTP_SCHEMES, OBJECT_SCHEMES, check_url, is_url
 from spectrod.suggestions import did_you_mean
+from spectrod.time_format import check_time_format
 from spectrod.toml_text import Path as KeyPath
 from spectrod.units import NS_PER_S
 
@@ -67,6 +68,7 @@ _DEPLOYMENT_KEYS: dict[str, Any] = {
     "begin": _Instant,
     "end": _Instant,
     "time": TimeOrigin,
+    "time_format": str,
     "time_zone": str,
     "clock_offset_s": Annotated[float, Meta(ge=-1e10, le=1e10)],
 }
@@ -233,6 +235,7 @@ class _JobReader:
         inputs = []
         for number, text in enumerate(found.pop("inputs", ())):
             self._try((*path, "inputs", number), lambda text=text: inputs.append(self._input(text)))
+        self._try((*path, "time_format"), lambda: _check_time_format(prefix, found))
         for key, rule in _broken_times(found):
             self._add((*path, key), f"{prefix}.{rule}")
         if "channel_names" in found:
@@ -315,6 +318,13 @@ def _check_calibration(path: str) -> None:
     from spectrod.calibration import load_calibration  # noqa: PLC0415 - most jobs have none
 
     load_calibration(path)
+
+
+def _check_time_format(prefix: str, table: Mapping[str, Any]) -> None:
+    text = table.get("time_format", "")
+    check_time_format(text)
+    if text and table.get("time") == "header":
+        raise ConfigError(f"{prefix}.time_format={text!r}: is for names, and time='header'")
 
 
 def _broken_times(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

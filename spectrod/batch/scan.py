@@ -26,7 +26,13 @@ from spectrod.source.base import YEAR_S
 from spectrod.source.filesamples import plain_format_of
 from spectrod.source.listing import FILES_MAX, SUFFIXES, list_sound_files
 from spectrod.source.patterns import has_pattern, matching_paths
-from spectrod.source.recorded_at import RecordedAt, recorded_at, recorded_at_name
+from spectrod.source.recorded_at import (
+    RecordedAt,
+    recorded_at,
+    recorded_at_name,
+    why_undated,
+)
+from spectrod.source.recorded_name import OF_NAME
 from spectrod.source.soundfile import SoundFile
 from spectrod.source.store.listing import list_urls
 from spectrod.source.store.remote_file import small_parts_kept
@@ -43,7 +49,6 @@ YEARS_MAX = 1
 _BEGIN_NS_MIN = UNIT_NS["day"] - UTC_NS_MAX
 """Earliest begin of a file [ns]: its day begins within the times of a plan."""
 
-_OF_NAME = "its name"
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -202,6 +207,8 @@ def _described(deployment: Deployment, path: str) -> tuple[ScannedFile | None, l
         return None, [finding(deployment, "unreadable", path, f"{path}: {error.strerror}")]
     if file is None:
         text = f"{path}: its {_places(deployment)} states no start time"
+        if deployment.time != "header":
+            text += why_undated(path, deployment.time_format)
         return None, [finding(deployment, "undated", path, text)]
     if not _BEGIN_NS_MIN <= file.recorded.utc_ns <= file.end_utc_ns <= UTC_NS_MAX:
         text = f"{path}: its start time, with clock_offset_s, must be from 1685 to 2255"
@@ -240,6 +247,8 @@ def _check_bounds(path: str, file: SoundFile, print_: Fingerprint) -> None:
 
 
 def _places(deployment: Deployment) -> str:
+    if deployment.time_format:
+        return "name"
     return "header or name" if deployment.time == "auto" else deployment.time
 
 
@@ -273,11 +282,11 @@ def _read_parts(deployment: Deployment, path: str) -> ScannedFile | None:
 
 
 def _recorded_at(deployment: Deployment, path: str, file: SoundFile) -> RecordedAt | None:
-    if deployment.time == "name":
-        found = recorded_at_name(file_name(path))
+    if deployment.time == "name" or deployment.time_format:
+        found = recorded_at_name(file_name(path), deployment.time_format)
     else:
         found = recorded_at(path, file.fs, file.comment)
-        if deployment.time == "header" and found is not None and found.origin == _OF_NAME:
+        if deployment.time == "header" and found is not None and found.origin == OF_NAME:
             return None
     if found is None:
         return None

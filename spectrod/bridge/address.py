@@ -92,7 +92,7 @@ def read_password(path: Path) -> str:
     if len(data) > _PASSWORD_MAX_BYTES:
         raise ConfigError(f"{path}: must be a password, at most {_PASSWORD_MAX_BYTES} bytes")
     try:
-        return data.decode().rstrip("\r\n")
+        return data.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: must be UTF-8") from error
 

@@ -264,7 +264,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     """Read the tables of a file without looking at what they mean; raises ConfigError."""
     content = _read(path, FILE_BYTES_MAX)
     try:
-        return tomllib.loads(content.decode("utf-8"))
+        return tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # also integers of over 4300 digits
         raise ConfigError(f"{printable(path)}: is no TOML: {printable(str(error))}") from error
 

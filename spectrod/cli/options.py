@@ -19,6 +19,7 @@ _OF_SOURCE = (
     "pace",
     "loop",
     "recursive",
+    "time_format",
     "strict",
 )
 _OF_CARD = ("block_ms", "latency_ms", "exclusive")
@@ -91,6 +92,11 @@ def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
     )
     _add_switch(group, "--loop", "play files again and again")
     _add_switch(group, "--recursive", "include the subfolders of a folder")
+    group.add_argument(
+        "--time-format",
+        metavar="FORMAT",
+        help="start time in names of files, as %%y%%m%%d-%%H%%M%%S (else forms of recorders)",
+    )
     _add_switch(group, "--strict", "stop at the first file that cannot be read in full")
     group.add_argument("--block-ms", metavar="MS", help="block length of a sound card")
     group.add_argument(

@@ -18,7 +18,7 @@ from spectrod.source.left_out import LeftOut
 from spectrod.source.listing import list_sound_files
 from spectrod.source.naming import topic_name
 from spectrod.source.placing import Member, place
-from spectrod.source.recorded_at import recorded_at
+from spectrod.source.recorded_at import recorded_at, why_undated
 from spectrod.source.soundfile import SoundFile
 from spectrod.text import printable
 
@@ -56,6 +56,8 @@ class FolderSource(PulledSource):
         Raise an error instead of skipping anything.
     recursive : bool
         Include the files of subfolders; see ``list_sound_files``.
+    time_format : str
+        Format of the start time in names; empty: see ``recorded_at``.
 
     Raises
     ------
@@ -72,9 +74,10 @@ class FolderSource(PulledSource):
         loop: bool = False,
         strict: bool = False,
         recursive: bool = False,
+        time_format: str = "",
     ) -> None:
         super().__init__(pace)
-        self._path, self._loop = path, loop
+        self._path, self._loop, self._time_format = path, loop, time_format
         self.is_direct = pace == "full" and not loop
         self.left_out = LeftOut(strict=strict)
         files = self._listed(recursive=recursive)
@@ -182,7 +185,7 @@ class FolderSource(PulledSource):
     def _read_header(self, path: Path) -> Member:
         file = SoundFile(str(path))
         try:
-            found = recorded_at(str(path), file.fs, file.comment)
+            found = recorded_at(str(path), file.fs, file.comment, self._time_format)
             sample_format = plain_format_of(str(path), file) if self.is_direct else ""
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
@@ -217,18 +220,24 @@ class FolderSource(PulledSource):
         """Sort by time; if no file gives a time, keep the order of names."""
         dated = [member for member in members if member.recorded is not None]
         if not dated:
+            reasons = (self._why_undated(member) for member in members)
             _log.warning(
-                "%s: no file says when it begins: joined by name, without gaps between them",
+                "%s: no file says when it begins: joined by name, without gaps between them%s",
                 printable(self._path),
+                next(filter(None, reasons), "").replace(": ", "; ", 1),
             )
             return members
         for member in members:
             if member.recorded is None:
                 self.left_out.add(
                     member.path,
-                    f"{member.path}: has no start time, but other files have one",
+                    f"{member.path}: has no start time, but other files have one"
+                    f"{self._why_undated(member)}",
                 )
         return sorted(dated, key=lambda member: member.t_ns)
+
+    def _why_undated(self, member: Member) -> str:
+        return why_undated(str(member.path), self._time_format)
 
     def _alike(self, members: list[Member]) -> list[Member]:
         """Select the files that have the most common rate and number of channels."""

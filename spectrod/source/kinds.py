@@ -165,7 +165,13 @@ def _open_pcm(settings: SourceConfig, path: str, pace: Pace) -> Source:
     _check_pcm(settings, path)
     _require_readable(path)
     if stat.S_ISREG(_mode(path)):
-        return RawFileSource(path, *_raw_format(settings), pace, loop=settings.loop)
+        return RawFileSource(
+            path,
+            _raw_format(settings),
+            pace,
+            loop=settings.loop,
+            time_format=settings.time_format,
+        )
     return FifoSource(path, *_raw_format(settings))
 
 
@@ -257,7 +263,12 @@ def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> Source:
         from spectrod.source.folder import FolderSource  # noqa: PLC0415
 
         return FolderSource(
-            path, pace, loop=settings.loop, strict=settings.strict, recursive=settings.recursive
+            path,
+            pace,
+            loop=settings.loop,
+            strict=settings.strict,
+            recursive=settings.recursive,
+            time_format=settings.time_format,
         )
     if Path(path).suffix.lower().startswith(".sigmf"):
         return _open_sigmf(settings, path, pace)
@@ -265,10 +276,16 @@ def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> Source:
         from spectrod.source.wavfile import WavFileSource, plain_layout  # noqa: PLC0415
 
         if layout := plain_layout(path):
-            return WavFileSource(path, layout)
+            return WavFileSource(path, layout, settings.time_format)
     from spectrod.source.soundfile import SoundFileSource  # noqa: PLC0415
 
-    return SoundFileSource(path, pace, loop=settings.loop, strict=settings.strict)
+    return SoundFileSource(
+        path,
+        pace,
+        loop=settings.loop,
+        strict=settings.strict,
+        time_format=settings.time_format,
+    )
 
 
 def _open_sigmf(settings: SourceConfig, path: str, pace: Pace) -> Source:
@@ -278,7 +295,9 @@ def _open_sigmf(settings: SourceConfig, path: str, pace: Pace) -> Source:
     if not is_sigmf(path):
         rule = "must be a .sigmf-meta file; unpack an archive, and take one of its recordings"
         raise InputError(f"{path}: {rule}")
-    return SigmfSource(path, settings.samplerate, pace, loop=settings.loop)
+    return SigmfSource(
+        path, settings.samplerate, pace, loop=settings.loop, time_format=settings.time_format
+    )
 
 
 def _require_own(key: str, given: int, own: int, path: str) -> None:

@@ -21,16 +21,14 @@ class RawFileSource(PulledSource):
     ----------
     path : str
         Path of the file; a start time in its name is used.
-    fs : float
-        Sample rate [Hz].
-    channels : int
-        Interleaved channels.
-    format_ : str
-        See ``decode_pcm``.
+    raw_format : (float, int, str)
+        Sample rate [Hz], interleaved channels, and the format, see ``decode_pcm``.
     pace : {"realtime", "full"}
         Pace of reading.
     loop : bool
         Repeat the file endlessly; times are then those of playing.
+    time_format : str
+        Format of the start time in its name; empty: see ``recorded_at``.
 
     Raises
     ------
@@ -41,14 +39,14 @@ class RawFileSource(PulledSource):
     def __init__(
         self,
         path: str,
-        fs: float,
-        channels: int,
-        format_: PcmFormat,
+        raw_format: tuple[float, int, PcmFormat],
         pace: Pace,
         *,
         loop: bool = False,
+        time_format: str = "",
     ) -> None:
         super().__init__(pace)
+        fs, channels, format_ = raw_format
         self.name = topic_name(Path(path).stem)
         self.description = describe_raw(printable(path), format_, fs, channels)
         self.fs, self.channels = fs, channels
@@ -57,7 +55,7 @@ class RawFileSource(PulledSource):
         self._n_bytes = _checked_size(path, self._decoder.frame_bytes)
         if not loop:
             self.n_samples = self._n_bytes // self._decoder.frame_bytes
-            self.start_utc_ns = find_start(path)
+            self.start_utc_ns = find_start(path, time_format=time_format)
 
     def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""

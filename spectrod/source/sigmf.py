@@ -31,6 +31,8 @@ class SigmfSource(PulledSource):
         Pace of reading; gaps are not waited for.
     loop : bool
         Repeat the recording endlessly; times are then those of playing.
+    time_format : str
+        Format of the start time in its name; empty: see ``recorded_at``.
 
     Raises
     ------
@@ -38,7 +40,15 @@ class SigmfSource(PulledSource):
         See ``read_sigmf``.
     """
 
-    def __init__(self, path: str, samplerate: int, pace: Pace, *, loop: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        samplerate: int,
+        pace: Pace,
+        *,
+        loop: bool = False,
+        time_format: str = "",
+    ) -> None:
         super().__init__(pace)
         self._recording = recording = read_sigmf(path, samplerate)
         self._loop = loop
@@ -52,7 +62,7 @@ class SigmfSource(PulledSource):
             self.n_samples = recording.n_samples
             self.start_utc_ns = recording.start_utc_ns
             if self.start_utc_ns is None:
-                self.start_utc_ns = find_start(recording.data_path)
+                self.start_utc_ns = find_start(recording.data_path, time_format=time_format)
 
     def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""

@@ -9,6 +9,7 @@ References
 .. [1] The Signal Metadata Format Specification, version 1.2.6, sigmf.org.
 """
 
+import codecs
 import datetime as dt
 import logging
 import os
@@ -259,7 +260,7 @@ def _decode(meta: Path) -> _MetadataFields:
     except OSError as error:
         raise InputError(f"{meta}: {error.strerror}") from error
     try:
-        return _decoder.decode(content)
+        return _decoder.decode(content.removeprefix(codecs.BOM_UTF8))
     # RecursionError: skipped fields may be nested to any depth.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(printable(f"{meta}: not SigMF metadata: {error}")) from error

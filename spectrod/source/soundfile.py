@@ -253,6 +253,8 @@ class SoundFileSource(PulledSource):
         Repeat the file endlessly; times are then those of playing.
     strict : bool
         Treat a truncated or damaged file as an error; otherwise read it up to the damage.
+    time_format : str
+        Format of the start time in its name; empty: see ``recorded_at``.
 
     Raises
     ------
@@ -260,7 +262,15 @@ class SoundFileSource(PulledSource):
         Like ``SoundFile``; also for a truncated file if ``strict``.
     """
 
-    def __init__(self, path: str, pace: Pace, *, loop: bool = False, strict: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        pace: Pace,
+        *,
+        loop: bool = False,
+        strict: bool = False,
+        time_format: str = "",
+    ) -> None:
         super().__init__(pace)
         self._path = path
         self._file = SoundFile(path)
@@ -273,7 +283,7 @@ class SoundFileSource(PulledSource):
         self.description = f"{printable(path)} ({self._file.format})"
         if not loop:
             self.n_samples = self._file.n_samples
-            self.start_utc_ns = find_start(path, self.fs, self._file.comment)
+            self.start_utc_ns = find_start(path, self.fs, self._file.comment, time_format)
 
     def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""

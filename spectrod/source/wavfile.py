@@ -45,13 +45,15 @@ class WavFileSource(SelectableSource):
         The file.
     layout : PcmLayout
         From ``plain_layout``.
+    time_format : str
+        Format of the start time in its name; empty: see ``recorded_at``.
     """
 
     overflows = suspected = overruns = 0
     peak_fill = 0.0
     data: Wakeup
 
-    def __init__(self, path: str, layout: PcmLayout) -> None:
+    def __init__(self, path: str, layout: PcmLayout, time_format: str = "") -> None:
         super().__init__()
         self._file_layout, self._file = layout, PlainFile(path, layout)
         self._ended = threading.Event()
@@ -60,7 +62,7 @@ class WavFileSource(SelectableSource):
         self.n_samples = layout.n_samples
         kind = "FLOAT" if layout.is_float else f"PCM_{layout.bits}"
         self.description = f"{printable(path)} (WAV, {kind})"
-        self.start_utc_ns = find_start(path, self.fs, _comment(path))
+        self.start_utc_ns = find_start(path, self.fs, _comment(path), time_format)
 
     @property
     def layout(self) -> SampleLayout:

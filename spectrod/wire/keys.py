@@ -256,7 +256,7 @@ def _read(
     if len(data) > _FILE_MAX_BYTES:
         raise ConfigError(f"{path}: must be a key's file, at most {_FILE_MAX_BYTES} bytes")
     try:
-        return tomllib.loads(data.decode())
+        return tomllib.loads(data.decode("utf-8-sig"))
     except ValueError as error:  # bad TOML, no UTF-8, integers of over 4300 digits
         raise ConfigError(f"{path}: not a key's file: {error}") from error
     except RecursionError:

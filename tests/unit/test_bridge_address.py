@@ -47,7 +47,9 @@ def test_a_password_is_not_in_a_traceback():
     assert "s3cret" not in repr(address)
 
 
-@pytest.mark.parametrize(("content", "password"), [("a b\n", "a b"), ("x", "x"), ("é\r\n", "é")])
+@pytest.mark.parametrize(
+    ("content", "password"), [("a b\n", "a b"), ("x", "x"), ("é\r\n", "é"), ("\ufeffx\n", "x")]
+)
 def test_a_password_is_its_files_text_without_the_newline(tmp_path, content, password):
     """A password is its file's text without the final newline; spaces count."""
     path = tmp_path / "password"

@@ -159,6 +159,11 @@ def test_refused_files(load, text, message) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_byte_order_mark_is_skipped(load) -> None:
+    """A file that an editor saved with a byte order mark is read as without it."""
+    assert base(load("\ufeff" + END_TO_END)) == base(load(END_TO_END))
+
+
 def test_size_of_files_is_bounded(tmp_path) -> None:
     """A huge file, a folder and a missing file are refused before they are parsed."""
     huge = tmp_path / "huge.toml"

@@ -264,7 +264,6 @@ def test_the_value_that_was_meant_is_suggested(capsys, text, meant):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\xef\xbb\xbf[analysis]\nhop = 0", "1:1: begins with a byte order mark; must be UTF-8"),
         ("[analysis]".encode("utf-16"), "1:1: is UTF-16; must be UTF-8"),
         (b"[source]\nname = 'caf\xe9'", "2:12: byte 0xe9: must be UTF-8"),
         (b"[source]\r\nname = 'x\r\n", "2:1: not valid TOML: "),
@@ -281,10 +280,15 @@ def test_files_that_are_not_toml(capsys, content, message):
     assert any(line.startswith(f"spectrod: c.toml:{message}") for line in lines), lines
 
 
-def test_a_byte_order_mark_hides_nothing(capsys):
-    """Mistakes after a byte order mark are named as well."""
+def test_a_byte_order_mark_is_skipped(capsys):
+    """A file with a byte order mark is read, and its mistakes have their places without it."""
     found = errors(capsys, b"\xef\xbb\xbf[analysis]\nhop = 0")
-    assert [line for line, *_ in found] == [1, 2]
+    assert [(line, column) for line, column, _ in found] == [(2, 1)]
+    Path("d.toml").write_bytes(b"\xef\xbb\xbf[analysis]\nhop = 512")
+    assert main(["config", "check", "d.toml"]) == 0
+    capsys.readouterr()
+    ((line, column, _),) = errors(capsys, b"\xef\xbb\xbf[analysis\nhop = 0")
+    assert (line, column) == (1, 10)
 
 
 def test_what_is_no_file(capsys, monkeypatch):

@@ -28,6 +28,13 @@ def test_a_key_is_read_back_as_written(pair):
     assert zmq.curve_public(secret.secret) == public.key
 
 
+def test_a_byte_order_mark_before_a_key_is_skipped(pair):
+    """A key's file that an editor saved with a byte order mark is read as without it."""
+    for path in pair:
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_public(pair[0]).key == read_secret(pair[1]).key
+
+
 def test_two_keys_differ(tmp_path):
     """Each call makes a different key."""
     first, second = (make_keys(tmp_path, name, "read")[0] for name in ("a", "b"))

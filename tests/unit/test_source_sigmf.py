@@ -83,6 +83,13 @@ def test_either_file_opens_a_recording(tmp_path, suffix):
         opened(path, samplerate=48000)
 
 
+def test_a_byte_order_mark_before_metadata_is_skipped(tmp_path):
+    """Metadata that an editor saved with a byte order mark is read as without it."""
+    path = write(tmp_path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert opened(path).fs == FS
+
+
 def test_rate_and_time_may_come_from_elsewhere(tmp_path):
     """A missing rate can be given as an option, and a missing time is read from the name."""
     about = {"core:sample_rate": None, "core:datatype": "rf32_le", "core:num_channels": 4}

@@ -122,7 +122,7 @@ class CsvReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = path.open(encoding="utf-8")
+            self._file = path.open(encoding="utf-8-sig")
         except OSError as error:
             raise storage_error(path, error) from error
         try:

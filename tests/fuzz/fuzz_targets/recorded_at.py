@@ -28,6 +28,7 @@ _WORDS = (
     *(b"0001-01-01T00:00:00", b"9999-12-31T23:59:59", b"1900-01-01", b"2199-12-31", b" ", b"T"),
     *(b"20260501", b"20260501_043000", b"20260501T043000.123456789", b"69F41B40", b".260501043000"),
     *(b"Recorded at 04:30:00 01/05/2026 (UTC)", b"(UTC+2)", b"(UTC-12:30)", b"24:00:00", b"60"),
+    *(b"+00", b"-07", b"UTC+2", b"GMT-3", b"EST", b"PM", b"-birdnet-", b"_Z", b".x.wav", b" at "),
     *(b"2026-W18-5T04:30", b".1234567", b",5", b"\xc2\xb2", b"\xd9\xa1", b"\0", b"|", b"\r"),
 )
 
@@ -85,6 +86,8 @@ def text_seeds() -> list[bytes]:
         b"69F41B40.WAV",
         b"5678.260501043000.wav",
         b"a2026-05-01T04.wav",
+        b"2024-03-19-birdnet-09:48:17.wav",
+        b"S20210205T035946676+1000_E20210205T040446501+1000.wav",
     )
     comment = b"Recorded at 04:30:00 01/05/2026 (UTC+2) by AudioMoth"
     return [*names, *(name + _SEPARATOR + comment for name in names)]
