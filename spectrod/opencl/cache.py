@@ -1,7 +1,8 @@
 """Cache of compiled programs in a folder, for later processes.
 
 Any number of processes may share a folder: a file appears whole or not at all, and contains a hash
-of its content. A damaged file or an unusable folder only costs a compilation and is no error.
+of its content. A damaged file or an unusable folder only costs a compilation and is no error. Nothing
+is loaded from a folder that others may write to.
 """
 
 import hashlib
@@ -11,6 +12,8 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+
+from spectrod.opencl.trust import planted_by
 
 _HASH_BYTES = hashlib.sha256().digest_size
 _MAX_BYTES = 256 << 20
@@ -51,10 +54,11 @@ class BinaryCache:
         self.folder = folder or default_folder()
         self.max_bytes = max_bytes
         self.store_s = store_s
+        self._has_warned = False
 
     def load(self, key: str) -> bytes | None:
-        """Return the binary of a key; None if it is missing or damaged."""
-        if self.max_bytes == 0:
+        """Return the binary of a key; None if it is missing, damaged, or could be of others."""
+        if self.max_bytes == 0 or not self._is_own():
             return None
         path = self._path(key)
         try:
@@ -70,7 +74,9 @@ class BinaryCache:
         return binary
 
     def store(self, key: str, binary: bytes) -> None:
-        """Store a binary, if the folder is writable."""
+        """Store a binary, if the folder is writable, and by this user alone."""
+        if not self._is_own():
+            return
         try:
             self._write(self._path(key), hashlib.sha256(binary).digest() + binary)
             self._shrink()
@@ -85,6 +91,13 @@ class BinaryCache:
                 return True
         except OSError:
             return False
+
+    def _is_own(self) -> bool:
+        reason = planted_by(self.folder)
+        if reason and not self._has_warned:
+            self._has_warned = True
+            _log.warning("compiled programs are neither loaded nor stored: %s", reason)
+        return not reason
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.bin"

@@ -12,7 +12,11 @@ from typing import Any, Literal
 import pyopencl as cl
 
 from spectrod.errors import DeviceError
-from spectrod.opencl.driver_cache import driver_cache_folder, driver_cache_trouble
+from spectrod.opencl.driver_cache import (
+    choose_driver_cache,
+    driver_cache_folder,
+    driver_cache_trouble,
+)
 from spectrod.text import printable
 
 DeviceKind = Literal["gpu", "accelerator", "cpu", "other"]
@@ -119,7 +123,11 @@ def list_devices() -> list[DeviceInfo]:
 
 @cache
 def _loading_process() -> int:
-    """Return the process that first listed devices: this one, or one that it was forked from."""
+    """Return the process that first listed devices: this one, or one that it was forked from.
+
+    Drivers are loaded after the first call.
+    """
+    choose_driver_cache()
     return os.getpid()
 
 
