@@ -24,6 +24,7 @@ from spectrod.formats.pyramid.ladder import CELLS_NS, file_cells, name_of
 from spectrod.formats.pyramid.metadata import PyramidMetadata, metadata_of, save
 from spectrod.formats.pyramid.slots import coarser_slots, slots_of_levels
 from spectrod.formats.pyramid.store import SUFFIX, CellStore
+from spectrod.json_text import decode_json
 from spectrod.regular_files import read_regular
 from spectrod.units import NS_PER_S, Float64Array
 from spectrod.web.history.source_folder import CELL_VALUES_MAX
@@ -156,8 +157,8 @@ def _content_of(path: Path, job: Job) -> _Content | None:
         return None
     try:
         content = read_regular(path / CONTENT_FILE, CONTENT_BYTES_MAX)
-        found = msgspec.json.decode(content, type=_Content)
-    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError, RecursionError) as error:
+        found = decode_json(content, _Content)
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
         raise StorageError(
             f"{path}: is no folder of spectrod batch, or is damaged; remove it"
         ) from error

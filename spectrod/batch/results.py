@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from spectrod.batch.plan import FS_MAX, FS_MIN, Count, Unit, UtcNs
 from spectrod.errors import StorageError, storage_error
 from spectrod.formats.files import write_whole
+from spectrod.json_text import decode_json
 from spectrod.regular_files import open_regular
 from spectrod.text import printable
 
@@ -202,8 +203,8 @@ def parse_record(path: Path, content: bytes) -> UnitRecord:
     if len(content) > RECORD_BYTES_MAX:
         raise StorageError(f"{path}: must have at most {RECORD_BYTES_MAX} bytes")
     try:
-        record = msgspec.json.decode(content, type=UnitRecord)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        record = decode_json(content, UnitRecord)
+    except ValueError as error:
         raise StorageError(f"{path}: is no record: {printable(str(error))}") from error
     if record.v != VERSION:
         raise StorageError(f"{path}: is a record of version {record.v}: must be {VERSION}")

@@ -1,6 +1,5 @@
 """One Zarr store of all minutes of a job: a chunk of levels for each unit and channel."""
 
-import json
 import math
 import warnings
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from spectrod.formats.export.millidecade import EFFORT, FREQUENCY, TIME, level_a
 from spectrod.formats.export.minutes import MINUTE_NS, MINUTE_S
 from spectrod.formats.export.needs import need
 from spectrod.formats.export.zarr import codecs_of, consolidate, make_array
+from spectrod.json_text import decode_json
 from spectrod.regular_files import read_regular
 
 VERSION = 1
@@ -345,11 +345,11 @@ class _OldStore:
 def _json(path: Path) -> dict[str, Any] | None:
     """Read an object of JSON; None if there is none."""
     try:
-        found = json.loads(read_regular(path, METADATA_BYTES_MAX))
+        found = decode_json(read_regular(path, METADATA_BYTES_MAX), object)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise storage_error(path, error) from error
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None

@@ -1,6 +1,5 @@
 """OpenCL: drivers, devices, caches. Drivers run in a process of their own: some of them abort."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from typing import Any, Final
 
 from spectrod.config import EngineConfig
 from spectrod.doctor.finding import Finding, fail, ok, warn
+from spectrod.json_text import decode_json
 from spectrod.opencl.driver_cache import POCL, driver_cache_folder, driver_cache_trouble
 
 _CHILD: Final = "spectrod.doctor.engine_child"
@@ -90,7 +90,7 @@ def _read(output: bytes) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for line in output.splitlines():
         try:
-            value = json.loads(line)
+            value = decode_json(line, object)
         except ValueError:
             continue
         if isinstance(value, dict):

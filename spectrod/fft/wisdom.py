@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from spectrod.errors import StorageError
 from spectrod.fft.stage import Key, Precision, Spec, TunedKind
+from spectrod.json_text import decode_json
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.source import kernel_dir
 from spectrod.regular_files import read_regular
@@ -249,7 +250,7 @@ def _known(platform: str, name: str, driver: str) -> Mapping[Key, Result]:
 
 def _valid_results(path: Path, platform: str, name: str, driver: str) -> dict[Key, Result]:
     try:
-        wisdom = msgspec.json.decode(read_regular(path, FILE_BYTES_MAX), type=Wisdom)
+        wisdom = decode_json(read_regular(path, FILE_BYTES_MAX), Wisdom)
         _check(wisdom, platform, name, driver)
     except FileNotFoundError:
         return {}

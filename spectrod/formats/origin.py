@@ -11,6 +11,7 @@ import msgspec
 from spectrod.formats.segment.frame import HEAD_BYTES, Kind, parse_head
 from spectrod.formats.sound.notes import NO_RECORDING
 from spectrod.formats.sound.wav_header import HEADER_BYTES
+from spectrod.json_text import decode_json
 from spectrod.output_formats import load, recorded_format
 
 _HEADER_BYTES_MAX: Final = 1 << 24
@@ -99,8 +100,8 @@ def of_segment(descriptor: int) -> Origin | None:
     if not framed.holds(payload):
         return None
     try:
-        found = msgspec.json.decode(payload, type=_OriginFields)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = decode_json(payload, _OriginFields)
+    except ValueError:
         return None
     begin = None if found.recording_name is not None else _begin_of_rows(descriptor)
     return Origin(found.source, found.recording_name, found.file_name, begin)
@@ -142,8 +143,8 @@ def of_values(descriptor: int) -> Origin | None:
         page = page[page.rfind(start) :]
     line = page.partition(b"\n")[0]
     try:
-        found = msgspec.json.decode(line.removeprefix(start), type=_ValuesOrigin)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = decode_json(line.removeprefix(start), _ValuesOrigin)
+    except ValueError:
         return None
     is_ours = line.startswith(start)
     return Origin(found.source, found.recording, found.file_name, None) if is_ours else None

@@ -1,8 +1,8 @@
 """Cache of compiled programs in a folder, for later processes.
 
 Any number of processes may share a folder: a file appears whole or not at all, and contains a hash
-of its content. A damaged file or an unusable folder only costs a compilation and is no error. Nothing
-is loaded from a folder that others may write to.
+of its content. A damaged file or an unusable folder only costs a compilation and is no error.
+Nothing is loaded from a folder that others may write to.
 """
 
 import hashlib

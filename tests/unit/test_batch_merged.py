@@ -241,6 +241,8 @@ def test_flipped_bits_are_found(copied):
         ("folder", "or is damaged; remove it"),
         ("link", "; remove it"),
         ("torn", "or is damaged; remove it"),
+        ("no UTF-8", "or is damaged; remove it"),
+        ("deep", "or is damaged; remove it"),
     ],
 )
 def test_what_is_not_of_the_job_is_not_replaced(copied, tmp_path, folder, kind, text):
@@ -260,9 +262,13 @@ def test_what_is_not_of_the_job_is_not_replaced(copied, tmp_path, folder, kind, 
     elif kind == "link":
         path.rename(tmp_path / "elsewhere")
         path.symlink_to(tmp_path / "elsewhere")
-    elif kind == "torn":
-        with (path / ("zarr.json" if folder == "archive.zarr" else "content.json")).open("r+") as f:
-            f.truncate(100)
+    metadata = path / ("zarr.json" if folder == "archive.zarr" else "content.json")
+    if kind == "torn":
+        os.truncate(metadata, 100)
+    elif kind == "no UTF-8":
+        metadata.write_bytes(metadata.read_bytes().replace(b"test", b"\xffest"))
+    elif kind == "deep":
+        metadata.write_bytes(b'{"job":"test","deep":' + b"[" * 100_000)
     before = path.read_bytes() if kind == "file" else contents(path)
     with pytest.raises(StorageError) as error:
         merge(job, units)

@@ -106,6 +106,8 @@ def changed(**values):
         (lambda content: json.dumps(content)[:-9], "Input data was truncated"),
         (lambda _: "", "Input data was truncated"),
         (lambda _: "\0\0", "JSON is malformed"),
+        (lambda _: "[" * 100_000, "Expected `object`, got `array`"),
+        (lambda text: json.dumps(text).replace('"pad": 1', '"pad": ' + "[" * 100_000), "nested"),
     ],
 )
 def test_a_file_that_is_not_valid_is_ignored(change, reason, caplog):

@@ -13,6 +13,7 @@ from spectrod.calibration.reference import Reference
 from spectrod.errors import InputError
 from spectrod.formats.levels.description import FLAGS, LevelDescription
 from spectrod.interval_values import IntervalRow, NamedQuantity
+from spectrod.json_text import decode_json
 from spectrod.levels import LevelRow
 from spectrod.levels.octave_filters import OctaveFilter
 from spectrod.levels.octave_levels import BandLevels
@@ -140,8 +141,8 @@ class RowLog:
         line = file.readline(_LINE_MAX_BYTES)
         start = DESCRIPTION.encode()
         try:
-            stored = msgspec.json.decode(line.removeprefix(start), type=_Description)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            stored = decode_json(line.removeprefix(start), _Description)
+        except ValueError as error:
             raise InputError(f"its description cannot be read: {error}") from error
         self.about = _restored(stored)
 

@@ -15,6 +15,7 @@ from spectrod.formats.picture.axes import FrequencyAxis, FrequencyScale
 from spectrod.formats.picture.embedded import embedded_text
 from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.pillow import reading
+from spectrod.json_text import decode_json
 from spectrod.types import SPEC_FIELDS, SpectrumSpec, chosen
 from spectrod.units import Float32Array, Float64Array, Scaling
 
@@ -162,8 +163,8 @@ def read_pixel_map(path: str | os.PathLike[str]) -> PixelMap:
     """
     path = Path(path)
     try:
-        return msgspec.json.decode(embedded_text(path), type=PixelMap)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        return decode_json(embedded_text(path), PixelMap)
+    except ValueError as error:
         raise InputError(f"{path}: damaged description: {error}") from error
 
 

@@ -11,6 +11,7 @@ from spectrod.formats.description import Description, spec_fields, stored_spec, 
 from spectrod.formats.directory import Directory
 from spectrod.formats.pyramid.cell import FLOOR_DB, STEP_DB
 from spectrod.formats.pyramid.ladder import CELLS_NS, levels
+from spectrod.json_text import decode_json
 from spectrod.types import Int64Array, SpectrumSpec
 from spectrod.units import Float64Array
 
@@ -115,12 +116,12 @@ def load(folder: Directory) -> PyramidMetadata | None:
             content = file.read(_BYTES_MAX + 1)
         if len(content) > _BYTES_MAX:
             raise StorageError(f"{path}: must have at most {_BYTES_MAX} bytes")
-        about = msgspec.json.decode(content, type=PyramidMetadata)
+        about = decode_json(content, PyramidMetadata)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise storage_error(path, error) from error
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except ValueError as error:
         raise StorageError(f"{path}: damaged: {error}") from error
     if about.v != _VERSION:
         raise StorageError(f"{path}: version {about.v}: must be {_VERSION}")

@@ -10,6 +10,7 @@ from spectrod.errors import ConfigError, StorageError
 from spectrod.formats.description import Description, StoredDescription, StoredVersion, spec_fields
 from spectrod.formats.segment.frame import HEAD_BYTES, NUMBER_MAX
 from spectrod.grid import as_number
+from spectrod.json_text import decode_json
 from spectrod.types import SpectrumSpec
 
 SCHEMA = "spectrod.segment"
@@ -140,14 +141,14 @@ def decode_header(payload: bytes) -> Header:
         If it is not the JSON of a header, or of another version.
     """
     try:
-        version = msgspec.json.decode(payload, type=_HeaderVersion).v
+        version = decode_json(payload, _HeaderVersion).v
         if version != VERSION:
             raise StorageError(f"header of version {version}: must be {VERSION}")
-        read = msgspec.json.decode(payload, type=_HeaderFields)
+        read = decode_json(payload, _HeaderFields)
         about = read.description()
         _check_row(about.spec)
         place = Place(int(read.recording, 16), read.segment, read.previous, read.first_row)
-    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise StorageError(f"header that cannot be read: {error}") from error
     return Header(about, place, read.created_utc_ns, read.created_mono_ns)
 

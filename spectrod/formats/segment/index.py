@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from spectrod.formats.segment.frame import PAYLOADS_BYTES_MAX, Kind
+from spectrod.json_text import decode_json
 
 ENTRIES_MAX = 2048
 """Largest number of records in an index."""
@@ -98,10 +99,7 @@ class StoredIndex:
     """
 
     def __init__(self, payload: bytes) -> None:
-        try:
-            stored = msgspec.json.decode(payload[:-_LENGTH_BYTES], type=_Stored)
-        except msgspec.MsgspecError as error:
-            raise ValueError(str(error)) from error
+        stored = decode_json(payload[:-_LENGTH_BYTES], _Stored)
         self.rows, self.engines = stored.rows, stored.engines
         self.left_out_samples = stored.left_out_samples
         self._entries = stored.entries
