@@ -32,10 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--align",
         dest="bounds",  # "align" is the key of the analysis
         choices=LEVEL_ALIGNS,
-        help="intervals count from the start, follow UTC, or are local days (utc with a date)",
+        help="intervals count from the start, in UTC, or from local midnight (utc with a date)",
     )
     parser.add_argument(
-        "--time-zone", metavar="ZONE", default="", help="of Lden and of local days: Europe/Berlin"
+        "--time-zone",
+        metavar="ZONE",
+        default="",
+        help="of Lden and of local intervals: Europe/Berlin",
     )
     parser.add_argument(
         "--lower-limit", metavar="DB", type=float, help="flag rows with a level below this"

@@ -1,6 +1,8 @@
 """Intervals of samples on a grid, and the parts of the day."""
 
 import datetime as dt
+from bisect import bisect_right
+from functools import lru_cache
 from math import ceil, floor
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo
@@ -62,16 +64,17 @@ class IntervalGrid:
     interval_s : float
         Length of an interval [s].
     align : {"start", "utc", "local"}
-        Count intervals from sample 0, from 1970-01-01T00:00Z, or as days of local time.
+        Count intervals from sample 0, from 1970-01-01T00:00Z, or from local midnight.
     zone : ZoneInfo
-        Time zone of local days.
+        Time zone of local times.
     clock : UtcOfSamples
         Times of the samples; unused with "start".
 
     Raises
     ------
     ConfigError
-        If ``align`` is unknown, or is "local" and the interval is not a day.
+        If ``align`` is unknown, or is "local" and the interval does not divide a day into whole
+        seconds.
     """
 
     def __init__(
@@ -79,10 +82,10 @@ class IntervalGrid:
     ) -> None:
         if align not in LEVEL_ALIGNS:
             raise ConfigError(f"align={align!r}: must be one of {', '.join(LEVEL_ALIGNS)}")
-        if align == "local" and interval_s != DAY_S:
+        if align == "local" and (interval_s < 1 or interval_s % 1 or DAY_S % interval_s):
             raise ConfigError(
-                f"interval_s={interval_s:g}: align='local' needs an interval of one day, "
-                f"{DAY_S:g} s"
+                f"interval_s={interval_s:g}: align='local' needs an interval of whole seconds that "
+                f"divides a day, such as 3600 or {DAY_S:g} s"
             )
         self._step = interval_s * fs
         self._interval_ns = round(interval_s * NS_PER_S)
@@ -107,11 +110,9 @@ class IntervalGrid:
         if self._align == "utc":
             begin_ns = utc_ns - utc_ns % self._interval_ns
             return begin_ns, begin_ns + self._interval_ns
-        date = local_date(utc_ns, self._zone)
-        return (
-            local_utc_ns(date, 0, self._zone),
-            local_utc_ns(date + dt.timedelta(days=1), 0, self._zone),
-        )
+        bounds = _local_bounds(local_date(utc_ns, self._zone), self._interval_ns, self._zone)
+        after = bisect_right(bounds, utc_ns, hi=len(bounds) - 1)
+        return bounds[after - 1], bounds[after]
 
 
 class IntervalBounds:
@@ -186,6 +187,30 @@ class IntervalBounds:
         return (index if abs(begin - index) <= self._slack_samples else begin), end
 
 
+@lru_cache(maxsize=4)
+def _local_bounds(date: dt.date, interval_ns: int, zone: ZoneInfo) -> list[int]:
+    """Return the UTC of each bound of intervals of a local date [ns], ascending.
+
+    Of wall times that a change of the clock repeats, the second ones are bounds too if a whole
+    interval is repeated; wall times that it leaves out are none. So an interval that does not
+    divide the change is longer or shorter on that date. The last bound is that of the next date.
+    """
+    midnight = dt.datetime.combine(date, dt.time(), tzinfo=zone)
+    walls = [
+        midnight + dt.timedelta(microseconds=since_ns // 1000)
+        for since_ns in range(0, round(DAY_S) * NS_PER_S, interval_ns)
+    ]
+    bounds = {_utc_ns(midnight)}
+    for wall in walls:
+        first, second = _utc_ns(wall), _utc_ns(wall.replace(fold=1))
+        if second >= first:  # else it is left out
+            bounds.add(first)
+        if second - first >= interval_ns:
+            bounds.add(second)
+    end_ns = local_utc_ns(date + dt.timedelta(days=1), 0, zone)
+    return [*sorted(one for one in bounds if one < end_ns), end_ns]
+
+
 def local_date(utc_ns: int, zone: ZoneInfo) -> dt.date:
     """Return the local date at a UTC [ns]."""
     return _local_time(utc_ns, zone).date()
@@ -197,7 +222,10 @@ def _local_time(utc_ns: int, zone: ZoneInfo) -> dt.datetime:
 
 def local_utc_ns(date: dt.date, hour: int, zone: ZoneInfo) -> int:
     """Return the UTC of a local hour [ns]; the first of two, and the next after one left out."""
-    local = dt.datetime.combine(date, dt.time(hour), tzinfo=zone)
+    return _utc_ns(dt.datetime.combine(date, dt.time(hour), tzinfo=zone))
+
+
+def _utc_ns(local: dt.datetime) -> int:
     return (local.astimezone(dt.UTC) - _EPOCH) // dt.timedelta(seconds=1) * NS_PER_S
 
 

@@ -90,14 +90,14 @@ class LevelMeter:
     interval_s : float
         Length of an interval, 10 ms to 366 days [s].
     align : {"start", "utc", "local"}
-        Bounds of intervals: counted from sample 0, from 1970-01-01T00:00Z, or local midnights for
-        intervals of a day. The last two need the time of the samples.
+        Intervals are counted from sample 0, from 1970-01-01T00:00Z or from local midnight. The
+        last two need the time of the samples.
     utc_ns : int, optional
         UTC of the first sample [ns].
     first_sample : int
         Index of the first sample, from which those of rows are counted.
     time_zone : str, optional
-        Time zone of Lden and its parts, and of local days, such as ``Europe/Berlin``.
+        Time zone of Lden and its parts, and of local intervals, such as ``Europe/Berlin``.
     full_scale_db : float or sequence of float, optional
         Level of a signal whose root mean square is 1.0, of all channels or each [dB]. By default
         3.01: levels are in dBFS, and 0 dBFS is a full-scale sine.

@@ -424,7 +424,14 @@ def test_minimum_leaves_out_settling():
         ({"quantities": ["Lden"], "time_zone": "UTC"}, r"interval_s=1: Lden needs at least 86400"),
         ({"quantities": ["Lday"]}, r"time_zone: Lday needs the time zone of its local times"),
         ({"align": "local", "interval_s": 86400}, r"time_zone: align='local' needs the time zone"),
-        ({"align": "local"}, r"interval_s=1: align='local' needs an interval of one day"),
+        (
+            {"align": "local", "interval_s": 7000, "time_zone": "Asia/Kathmandu"},
+            r"interval_s=7000: align='local' needs an interval of whole seconds that divides a day",
+        ),
+        (
+            {"align": "local", "interval_s": 0.5, "time_zone": "Asia/Kathmandu"},
+            r"interval_s=0\.5: align='local' needs an interval of whole seconds that divides a day",
+        ),
         ({"align": "noon"}, r"align='noon': must be one of start, utc, local"),
         ({"time_zone": "Mars/Base"}, r"time_zone='Mars/Base': there is no such time zone"),
         ({"time_zone": "../../etc/passwd"}, r"time_zone='../../etc/passwd': there is no such"),
