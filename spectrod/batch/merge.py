@@ -2,17 +2,18 @@
 
 import shutil
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 from msgspec import Struct
 
+from spectrod.batch.folders import make_folder
 from spectrod.batch.job import Job
 from spectrod.batch.plan import BatchPlan, InputFinding
 from spectrod.batch.results import UnitRecord, read_record, record_path, write_record
 from spectrod.batch.run import UnitStatus, status_of
 from spectrod.batch.unit import file_digest, stands, unit_digest
-from spectrod.errors import StorageError, storage_error
+from spectrod.errors import StorageError
 from spectrod.formats.files import whole_file, write_whole
 from spectrod.regular_files import open_regular
 
@@ -102,7 +103,8 @@ def _line(one: UnitStatus) -> UnitLine:
 def write_summary(job: Job, summary: JobSummary) -> Path:
     """Write the summary into the folder of the results, and return its path."""
     path = Path(job.output) / SUMMARY_FILE
-    write_whole(path, msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n")
+    content = msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n"
+    write_whole(path, content, follows_link=False)
     return path
 
 
@@ -132,6 +134,7 @@ def collect(job: Job, plan: BatchPlan, folders: Iterable[Path]) -> int:
                 continue
             for one in theirs.outputs:
                 _refuse_links(folder, folder / one.path)
+                make_folder(own, *PurePosixPath(one.path).parent.parts)
                 _copy(folder / one.path, own / one.path, one.sha256)
             record_path(own, unit).unlink(missing_ok=True)
             write_record(own, unit, theirs)
@@ -149,11 +152,7 @@ def _refuse_links(folder: Path, path: Path) -> None:
 
 
 def _copy(path: Path, target: Path, sha256: str) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise storage_error(target.parent, error) from error
-    with whole_file(target, replaces=True) as part:
+    with whole_file(target, replaces=True, follows_link=False) as part:
         with open_regular(path) as source, part.open("xb") as copy:
             shutil.copyfileobj(source, copy)
         if file_digest(part)[1] != sha256:

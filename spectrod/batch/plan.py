@@ -278,7 +278,7 @@ def write_plan(path: Path, plan: BatchPlan) -> None:
         If it cannot be written; an old plan stays then.
     """
     encoder = msgspec.json.Encoder()
-    with whole_file(path) as part, part.open("xb") as file:
+    with whole_file(path, follows_link=False) as part, part.open("xb") as file:
         for line in _lines(plan):
             file.write(encoder.encode(line) + b"\n")
 

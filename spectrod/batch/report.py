@@ -150,8 +150,8 @@ def write_report(job: Job, report: JobReport, page: str) -> Path:
     """Write ``report.json`` and ``report.html``, and return the path of the page."""
     folder = Path(job.output)
     content = msgspec.json.format(msgspec.json.encode(report), indent=1)
-    write_whole(folder / REPORT_JSON, content + b"\n")
-    write_whole(folder / REPORT_HTML, page.encode("utf-8", "replace"))
+    write_whole(folder / REPORT_JSON, content + b"\n", follows_link=False)
+    write_whole(folder / REPORT_HTML, page.encode("utf-8", "replace"), follows_link=False)
     return folder / REPORT_HTML
 
 

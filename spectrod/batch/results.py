@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from spectrod.batch.folders import make_folder
 from spectrod.batch.plan import FS_MAX, FS_MIN, Count, Unit, UtcNs
 from spectrod.errors import StorageError, storage_error
 from spectrod.formats.files import write_whole
@@ -159,12 +160,9 @@ def record_path(folder: Path, unit: Unit) -> Path:
 def write_record(folder: Path, unit: Unit, record: UnitRecord) -> None:
     """Write the record of a unit, in place of an older one; raises StorageError."""
     path = record_path(folder, unit)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise storage_error(path.parent, error) from error
+    make_folder(folder, *path.parent.relative_to(folder).parts)
     text = msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
-    write_whole(path, text, replaces=True)
+    write_whole(path, text, replaces=True, follows_link=False)
 
 
 def read_record(folder: Path, unit: Unit) -> UnitRecord | None:

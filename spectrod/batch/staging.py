@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from spectrod.batch.folders import make_folder, open_lock
 from spectrod.batch.results import STATE_FOLDER
 from spectrod.errors import BusyError, storage_error
 from spectrod.formats.files import sync
 
+_STAGING = (STATE_FOLDER, "merge")
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EMLINK, errno.EXDEV)
 """Of file systems without hard links, as FAT and some of networks."""
 
@@ -27,14 +29,9 @@ def merging(results: Path) -> Iterator[None]:
     BusyError
         If another process merges.
     StorageError
-        If the folder of the results cannot be written.
+        If the folder of the results cannot be written, or has a link in it.
     """
-    staging = _staging(results)
-    try:
-        staging.mkdir(parents=True, exist_ok=True)
-        lock = os.open(staging / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise storage_error(error.filename or staging, error) from error
+    lock = open_lock(make_folder(results, *_STAGING), "lock")
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,7 +96,7 @@ def link(source: Path, target: Path) -> None:
 
 
 def _staging(results: Path) -> Path:
-    return results / STATE_FOLDER / "merge"
+    return results.joinpath(*_STAGING)
 
 
 def _restore(results: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from spectrod.analysis.engine import Engine
 from spectrod.analysis.engine_pool import KeptEngines
 from spectrod.batch.decoding import Decoders
+from spectrod.batch.folders import make_folder, open_folder, open_lock
 from spectrod.batch.job import Job, ProductName
 from spectrod.batch.plan import Unit
 from spectrod.batch.products import SOFTWARE, UnitProducts, UnitSettings, settings_of
@@ -221,16 +222,11 @@ def _claimed(folder: Path, unit: Unit) -> Iterator[Path]:
     BusyError
         If another process computes the unit.
     StorageError
-        If the folders cannot be made.
+        If the folders cannot be made, or one of them is a link.
     """
-    state = folder / STATE_FOLDER / "parts" / unit.deployment
-    parts, lock_path = state / unit.name, state / f"{unit.name}.lock"
-    try:
-        (folder / unit.deployment).mkdir(parents=True, exist_ok=True)
-        state.mkdir(parents=True, exist_ok=True)
-        lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise storage_error(error.filename or state, error) from error
+    make_folder(folder, unit.deployment)
+    state = make_folder(folder, STATE_FOLDER, "parts", unit.deployment)
+    parts, lock = state / unit.name, open_lock(state, f"{unit.name}.lock")
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -255,7 +251,7 @@ def is_claimed(folder: Path, unit: Unit) -> bool:
     if not (state / unit.name).is_dir():
         return False
     try:
-        lock = os.open(state / f"{unit.name}.lock", os.O_RDONLY | os.O_CLOEXEC)
+        lock = os.open(state / f"{unit.name}.lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return False
     try:
@@ -282,13 +278,14 @@ def _publish(
                 # Of an hour, too, the writer's name has the day alone.
                 name = name.replace(f"_{unit.name[:8]}", f"_{unit.name}")
             relative = f"{unit.deployment}/{name}"
-            moves.append((path, target / name))
+            moves.append((path, name))
             outputs.append(_output_file(product, path, relative))
     try:
         if before is None or before.is_computed:  # that of a failure counts the attempts
             record_path(folder, unit).unlink(missing_ok=True)
-        for path, final in moves:
-            path.replace(final)
+        with open_folder(folder, unit.deployment) as directory:
+            for path, name in moves:
+                os.rename(path, name, dst_dir_fd=directory.fileno())
         sync(target)
         kept = {one.path for one in outputs}
         for old in before.outputs if before is not None else ():

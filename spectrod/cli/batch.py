@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from spectrod.batch.folders import make_folder
 from spectrod.batch.job import Job
 from spectrod.batch.job_file import read_job
 from spectrod.batch.merge import collect, summarise, write_summary
@@ -15,7 +16,7 @@ from spectrod.batch.plan import PLAN_FILE, BatchPlan, read_plan, write_plan
 from spectrod.batch.run import UnitStatus, status_of
 from spectrod.batch.shard import Shard, parse_shard
 from spectrod.batch.unit import is_claimed
-from spectrod.errors import ConfigError, storage_error
+from spectrod.errors import ConfigError
 from spectrod.text import printable
 from spectrod.units import NS_PER_S
 
@@ -96,11 +97,7 @@ def _plan(args: argparse.Namespace, job: Job) -> int:
     from spectrod.batch.planner import plan_job  # noqa: PLC0415
 
     plan = plan_job(job)
-    path = Path(job.output) / PLAN_FILE
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise storage_error(path.parent, error) from error
+    path = make_folder(Path(job.output)) / PLAN_FILE
     write_plan(path, plan)
     lines = [f"{one.deployment}: {one.kind}: {one.text}" for one in plan.findings]
     lines += [f"{unit.key}: refused: {unit.refused}" for unit in plan.units if unit.refused]

@@ -154,7 +154,9 @@ def _make_and_remove(probe: Path) -> None:
 
 
 @contextlib.contextmanager
-def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
+def whole_file(
+    path: Path, *, replaces: bool | None = None, follows_link: bool = True
+) -> Iterator[Path]:
     """Write a file under a temporary name in the same folder, then rename it.
 
     So the final name never belongs to an incomplete file, even after a power failure. A file that
@@ -169,6 +171,8 @@ def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
         The final name.
     replaces : bool, optional
         Whether a file existed before, if the caller has checked earlier: see ``is_there``.
+    follows_link : bool
+        Whether a link of the final name stays and its target is written; else it is replaced.
 
     Yields
     ------
@@ -180,10 +184,10 @@ def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
     StorageError
         For any OSError, with the final name and the system's reason; for a link of another user.
     """
-    target = written_path(path)
+    target = written_path(path) if follows_link else written_path(path.parent) / path.name
     part = _temporary(target)
     if replaces is None:
-        replaces = is_there(path)
+        replaces = os.path.lexists(target)
     file, within = WrittenFile(path, part, target, replaces), _UNPUBLISHED.get()
     try:
         yield part
@@ -210,9 +214,14 @@ def is_there(path: Path) -> bool:
     return os.path.lexists(written_path(path))
 
 
-def write_whole(path: Path, content: bytes, *, replaces: bool | None = None) -> None:
+def write_whole(
+    path: Path, content: bytes, *, replaces: bool | None = None, follows_link: bool = True
+) -> None:
     """Write a file by ``whole_file``, with its errors."""
-    with whole_file(path, replaces=replaces) as part, part.open("xb") as file:
+    with (
+        whole_file(path, replaces=replaces, follows_link=follows_link) as part,
+        part.open("xb") as file,
+    ):
         file.write(content)
 
 

@@ -303,7 +303,7 @@ def test_a_folder_that_cannot_be_written_is_named(copied):
     job, units = copied
     merge_folder = Path(job.output) / "state" / "merge"
     merge_folder.write_text("")
-    with pytest.raises(StorageError, match="state/merge: File exists"):
+    with pytest.raises(StorageError, match="state/merge: Not a directory"):
         merge(job, units)
     assert not (Path(job.output) / "archive.zarr").exists()
 
