@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -24,6 +25,8 @@ from spectrod.source.soundfile import SoundFile
 from spectrod.units import Float32Array
 
 _PR_SET_PDEATHSIG = 1
+_IN_ORDER: deque[str] = deque(maxlen=64)
+"""Files that were found to be decoded in order: opening one of hours may take a second."""
 
 
 class SoundChunk(Struct, frozen=True, array_like=True):
@@ -81,17 +84,16 @@ def decode(chunk: SoundChunk, out: Float32Array) -> bool:
 
     A file in which positions cannot be found exactly is decoded from its first sample only.
     """
+    if chunk.first and chunk.path in _IN_ORDER:
+        return False
     try:
         file = SoundFile(chunk.path)
     except InputError:
         return False
     try:
-        if (file.fs, file.channels) != (chunk.fs, chunk.channels) or file.damage:
+        is_alike = (file.fs, file.channels) == (chunk.fs, chunk.channels)
+        if not is_alike or file.damage or not _go_to(file, chunk):
             return False
-        if chunk.first:
-            if not file.seeks_exactly:
-                return False
-            file.seek(chunk.first)
         n_done = 0
         while n_done < len(out) and not file.damage:
             n = file.read(out[n_done : n_done + chunk.block_samples])
@@ -104,6 +106,17 @@ def decode(chunk: SoundChunk, out: Float32Array) -> bool:
         return False
     finally:
         file.close()
+
+
+def _go_to(file: SoundFile, chunk: SoundChunk) -> bool:
+    """Go to the first sample of a chunk; return False where it cannot be found exactly."""
+    if not chunk.first:
+        return True
+    if not file.seeks_exactly:
+        _IN_ORDER.append(chunk.path)
+        return False
+    file.seek(chunk.first)
+    return True
 
 
 def _requests(link: Connection) -> Iterator[SoundChunk]:

@@ -3,41 +3,50 @@
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
-from spectrod.source.mpeg import find_mpeg
+from spectrod.source.foreign import HEAD_BYTES
+from spectrod.source.mpeg import after_tags, find_mpeg
+from spectrod.source.ogg import ends_whole, find_ogg
 from spectrod.source.opening import length_of
 from spectrod.source.spliced import Spliced
+from spectrod.source.store.urls import is_url
 
 _MPEG_NAMES = (".mp3", ".mp2", ".mpa")
 
 
 @dataclass(frozen=True, slots=True)
 class CodedStream:
-    """What a decoder reads in place of a file.
+    """What decoders read in place of a file.
 
     Attributes
     ----------
-    bytes : BinaryIO
-        A file of its own.
-    n_samples : int
-        Samples per channel that it has; 0 if the decoder knows.
+    links : tuple of BinaryIO
+        Streams that follow each other, each a file of its own.
+    ends : tuple of int
+        Samples per channel up to the end of each; 0 if the decoder knows.
     damage : str
         What is wrong with what follows; "" if nothing.
     """
 
-    bytes: BinaryIO
-    n_samples: int
+    links: tuple[BinaryIO, ...]
+    ends: tuple[int, ...]
     damage: str
 
 
+def read_head(file: BinaryIO) -> bytes:
+    """Read the first bytes of a file, after tags of ID3v2."""
+    file.seek(after_tags(file, 0, length_of(file)))
+    return file.read(HEAD_BYTES)
+
+
 def find_coded(path: str, file: BinaryIO) -> CodedStream | None:
-    """Find a coded stream that decoders must be helped with.
+    """Find coded streams that decoders must be helped with.
 
     Parameters
     ----------
     path : str
         Its name: that of a capture of MP3 tells what it is where it begins within a frame.
     file : BinaryIO
-        The open file, which must stay open while the stream is read.
+        The open file, which must stay open while the streams are read.
 
     Returns
     -------
@@ -54,6 +63,9 @@ def find_coded(path: str, file: BinaryIO) -> CodedStream | None:
     is_mpeg = head[:3] == b"ID3" or (head[:1] == b"\xff" and head[1:2] >= b"\xe0")
     if is_mpeg or path.lower().endswith(_MPEG_NAMES):
         return _find_mpeg(file)
+    # A file of a store would be transferred twice.
+    if head == b"OggS" and not (is_url(path) and ends_whole(file, length_of(file))):
+        return _find_ogg(file)
     return None
 
 
@@ -64,4 +76,12 @@ def _find_mpeg(file: BinaryIO) -> CodedStream | None:
     # Decoders estimate the length by the first frame, and stop there.
     padding = max(0, stream.longest_bytes - (stream.end - stream.begin))
     frames = Spliced(file, stream.begin, stream.end, padding=padding)
-    return CodedStream(cast("BinaryIO", frames), stream.n_samples, stream.damage)
+    return CodedStream((cast("BinaryIO", frames),), (stream.n_samples,), stream.damage)
+
+
+def _find_ogg(file: BinaryIO) -> CodedStream | None:
+    found = find_ogg(file, length_of(file))
+    if not found.links:
+        return None
+    links = tuple(cast("BinaryIO", Spliced(file, begin, end)) for begin, end in found.links)
+    return CodedStream(links, (0,) * len(links), found.damage)

@@ -113,11 +113,11 @@ def find_mpeg(file: BinaryIO, begin: int, end: int) -> MpegStream | None:
     OSError
         If the file cannot be read.
     """
-    after_tags = _after_tags(file, begin, end)
-    at, first = _first_frame(file, after_tags, end)
+    start = after_tags(file, begin, end)
+    at, first = _first_frame(file, start, end)
     if first is None:
         return None
-    if at != after_tags:
+    if at != start:
         begin = at
     if _states_length(_read_at(file, at, first.n_bytes), first):
         return MpegStream(begin, end, 0, 0, "")
@@ -134,7 +134,7 @@ def _read_at(file: BinaryIO, at: int, n: int) -> bytes:
     return file.read(n)
 
 
-def _after_tags(file: BinaryIO, begin: int, end: int) -> int:
+def after_tags(file: BinaryIO, begin: int, end: int) -> int:
     """Return the end of the ID3v2 tags at a place."""
     while len(head := _read_at(file, begin, 10)) == 10 and head[:3] == b"ID3":
         size = 0

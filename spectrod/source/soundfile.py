@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast, get_args
 
@@ -13,7 +14,8 @@ from spectrod.config import Pace
 from spectrod.errors import InputError, SpectrodError, UnavailableError
 from spectrod.settings import IqFormat
 from spectrod.source.base import PulledSource
-from spectrod.source.coded import CodedStream, find_coded
+from spectrod.source.coded import CodedStream, find_coded, read_head
+from spectrod.source.foreign import refusal
 from spectrod.source.left_out import LeftOut
 from spectrod.source.mpeg import FRAME_BYTES_MAX
 from spectrod.source.naming import topic_name
@@ -106,10 +108,11 @@ class SoundFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file, self._stream, self._bytes, coded = _open(path)
+        self._file, self._stream, self._bytes, self._coded = opened = _open(path)
+        coded = opened.coded
         self.fs = float(self._file.samplerate)
         self.channels = int(self._file.channels)
-        self.n_samples = (coded.n_samples if coded else 0) or int(self._file.frames)
+        self.n_samples = (coded.ends[-1] if coded else 0) or int(self._file.frames)
         self.format = f"{self._file.format}, {self._file.subtype}"
         self.is_float = self._file.subtype in ("FLOAT", "DOUBLE")
         self.comment = str(self._file.comment)
@@ -117,7 +120,7 @@ class SoundFile:
         self._is_decoded = self._file.format in (*_CODED_STREAMS, "FLAC")
         self._is_coded = self._file.format in _CODED_STREAMS
         self._is_estimate = self._file.format == "MP3" and coded is None
-        self._is_counted = coded is not None and coded.n_samples > 0
+        self._is_counted = coded is not None and coded.ends[-1] > 0
         if self.n_samples == 0:
             raise InputError(f"{path}: holds no samples")
         if self.n_samples == _LENGTH_UNKNOWN:
@@ -142,6 +145,14 @@ class SoundFile:
         n_wanted = len(out)
         if not self._is_estimate:
             out = out[: self.n_samples - self._n_read]
+        n = self._decode(out)
+        while n < len(out) and self._open_next_link():
+            n += self._decode(out[n:])
+        if n < n_wanted:
+            self._check_end()
+        return n
+
+    def _decode(self, out: Float32Array) -> int:
         if self._is_decoded:
             out[:, 0] = np.nan
         try:
@@ -153,9 +164,17 @@ class SoundFile:
             n = _n_filled(out) if self._is_decoded else 0
         _raise_error(self._path, self._bytes)
         self._n_read += n
-        if n < n_wanted:
-            self._check_end()
         return n
+
+    def _open_next_link(self) -> bool:
+        """Open the stream that follows a whole one; return False without one."""
+        coded = self._coded
+        if coded is None or self._n_read not in coded.ends[:-1]:
+            return False
+        self._file.close()
+        self._stream = coded.links[coded.ends.index(self._n_read) + 1]
+        self._file = _decoder_of(self._stream)
+        return True
 
     def _check_end(self) -> None:
         if self._n_read < self.n_samples and not self._is_estimate:
@@ -218,7 +237,7 @@ class SoundFile:
             return
         # A decoder that has failed may fail again on seeking.
         self.close()
-        self._file, self._stream, self._bytes, _ = _open(self._path)
+        self._file, self._stream, self._bytes, self._coded = _open(self._path)
         if (self._file.samplerate, self._file.channels) != (self.fs, self.channels):
             raise InputError(f"{self._path}: has changed while it was read")
         self._n_read = 0
@@ -359,7 +378,7 @@ def _open(path: str) -> _Opened:
         raise InputError(f"{path}: {error.strerror}") from error
     except soundfile.LibsndfileError as error:
         _raise_error(path, bytes_, InputError)
-        raise InputError(f"{path}: not a sound file: {error.error_string}") from error
+        raise InputError(refusal(path, read_head(bytes_), error.error_string)) from error
     finally:
         if opened is None or opened.bytes is None:
             bytes_.close()
@@ -376,14 +395,46 @@ def _open_bytes(path: str) -> BinaryIO:
 
 def _open_decoder(path: str, bytes_: BinaryIO) -> _Opened:
     coded = find_coded(path, bytes_)
-    stream = coded.bytes if coded else bytes_
-    if coded is None and not is_url(path):
-        file = _InOrder(os.fsencode(path))  # as bytes, because a name need not be UTF-8
-        if file.format not in _CODED_STREAMS:
-            return _Opened(file)
-        file.close()
+    if coded is not None:
+        coded = _joined(coded)
+        stream = coded.links[0]
+        return _Opened(_decoder_of(stream), stream, bytes_, coded)
+    if is_url(path):
+        return _Opened(_decoder_of(bytes_), bytes_, bytes_)
+    file = _InOrder(os.fsencode(path))  # as bytes, because a name need not be UTF-8
+    if file.format not in _CODED_STREAMS:
+        return _Opened(file)
+    file.close()
+    return _Opened(_decoder_of(bytes_), bytes_, bytes_)
+
+
+def _decoder_of(stream: BinaryIO) -> _InOrder:
     stream.seek(0)
-    return _Opened(_InOrder(stream), stream, bytes_, coded)
+    return _InOrder(stream)
+
+
+def _joined(coded: CodedStream) -> CodedStream:
+    """Count the samples of streams that follow each other, up to one that cannot be joined."""
+    if len(coded.links) == 1:
+        return coded
+    ends: list[int] = []
+    first = found = None
+    for link in coded.links:
+        try:
+            with _decoder_of(link) as file:
+                found = file.samplerate, file.channels
+                n_samples = int(file.frames)
+        except soundfile.LibsndfileError:
+            if first is None:
+                raise
+            found = None
+        first = first or found
+        if found != first:
+            form = "{} Hz x {}".format(*found) if found else "another coding"
+            damage = f"after sample {ends[-1]} it has a stream of {form}"
+            return replace(coded, links=coded.links[: len(ends)], ends=tuple(ends), damage=damage)
+        ends.append(n_samples + (ends[-1] if ends else 0))
+    return replace(coded, ends=tuple(ends))
 
 
 def _raise_error(

@@ -193,17 +193,14 @@ def test_an_estimated_length_moves_nothing(tmp_path, collect):
 def test_data_after_the_end_of_a_coded_stream_are_reported(tmp_path, collect):
     """If libsndfile stops before the file's end, a warning or, in strict mode, an error follows."""
     x = 0.1 * np.random.default_rng(7).standard_normal(44100)
-    for suffix in ("mp3", "ogg"):
-        soundfile.write(tmp_path / f"one.{suffix}", x, 44100)
-        (tmp_path / f"two.{suffix}").write_bytes(2 * (tmp_path / f"one.{suffix}").read_bytes())
-    for name in ("two.mp3", "two.ogg"):
-        with pytest.raises(
-            InputError, match=rf"{name}: \d+ samples announced, but \d+ bytes follow"
-        ):
-            collect(open_source(SourceConfig(uri=str(tmp_path / name), strict=True), "full"))
-        source = open_source(SourceConfig(uri=str(tmp_path / name)), "full")
-        collect(source)
-        assert source.left_out.n_files == 1
+    path = tmp_path / "x.mp3"
+    soundfile.write(path, x, 44100)
+    path.write_bytes(2 * path.read_bytes())
+    with pytest.raises(InputError, match=r"x\.mp3: 44100 samples announced, but \d+ bytes follow"):
+        collect(open_source(SourceConfig(uri=str(path), strict=True), "full"))
+    source = open_source(SourceConfig(uri=str(path)), "full")
+    collect(source)
+    assert source.left_out.n_files == 1
 
 
 def test_tags_after_the_end_are_no_samples(tmp_path, collect):
