@@ -10,6 +10,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from spectrod.allocator import share_arenas
 from spectrod.bridge.address import check_topic_prefix, parse_broker, read_password
 from spectrod.bridge.discovery import Discovery
 from spectrod.bridge.mqtt import SUBSCRIPTIONS, Bridge
@@ -81,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the bridge until a signal."""
     if find_spec("paho") is None:
         raise UnavailableError("paho-mqtt is not installed: pip install 'spectrod[mqtt]'")
+    share_arenas()
     configure_logging(args.log_level)
     with caught_signals() as signals:
         return _Bridging(args).run(signals.exit_code)

@@ -6,6 +6,7 @@ import socket
 from importlib.util import find_spec
 from pathlib import Path
 
+from spectrod.allocator import share_arenas
 from spectrod.cli import options
 from spectrod.cli.numbers import count
 from spectrod.descriptors import raise_limit
@@ -87,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve the page until a signal."""
     check_installed()
     raise_limit()
+    share_arenas()
     configure_logging(args.log_level)
     from spectrod.cli.web_server import WebSettings, serve_page  # noqa: PLC0415 - extra packages
 

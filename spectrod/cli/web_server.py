@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from spectrod.allocator import give_back_memory
 from spectrod.endpoint import Endpoint
 from spectrod.errors import ConfigError
 from spectrod.service import Notifier, Signals
@@ -131,6 +132,10 @@ async def _serve(
     ask = ReplayClient(settings.server_key, settings.key_file).ask
     replayed = ReplayedRows(lambda: hub.topics, ring.push, ask)
     hub.add_listener(replayed.note)
+    hub.add_forgetter(ring.forget)
+    hub.add_forgetter(replayed.forget)
+    forgotten = asyncio.Event()
+    hub.add_forgetter(lambda _: forgotten.set())
     index = RecordingIndex(settings.recordings)
     history = history_routes(index, ring, lambda: dict(hub.topics), replayed.settled)
     with _control(settings) as control, contextlib.closing(replayed):
@@ -141,7 +146,7 @@ async def _serve(
         end = _End(settings, signals, tls)
         with end.watched():
             server = Server(guard, listener, tls, settings.clients + SPARE_CONNECTIONS)
-            return await _until(end, hub, server, guard)
+            return await _until(end, hub, server, guard, forgotten)
 
 
 @contextlib.contextmanager
@@ -231,13 +236,15 @@ class _End:
             _log.info("reload: the certificate was read again")
 
 
-async def _until(end: _End, hub: Hub, server: Server, guard: Guard) -> int:
+async def _until(
+    end: _End, hub: Hub, server: Server, guard: Guard, forgotten: asyncio.Event
+) -> int:
     """Run all tasks until the end; raise what ended one of them before."""
     notifier = Notifier()
     tasks = [
         asyncio.create_task(server.serve()),
         asyncio.create_task(hub.run()),
-        asyncio.create_task(_report(notifier, guard)),
+        asyncio.create_task(_report(notifier, guard, forgotten)),
     ]
     notifier.ready()
     ends: list[asyncio.Future[Any]] = [end.exit_code, *tasks]
@@ -254,9 +261,12 @@ async def _until(end: _End, hub: Hub, server: Server, guard: Guard) -> int:
             await asyncio.wait([task])
 
 
-async def _report(notifier: Notifier, guard: Guard) -> None:
-    """Tell the service manager once a second that the event loop runs."""
+async def _report(notifier: Notifier, guard: Guard, forgotten: asyncio.Event) -> None:
+    """Tell the service manager once a second that the event loop runs; give back freed memory."""
     while True:
+        if forgotten.is_set():
+            forgotten.clear()
+            give_back_memory()
         notifier.watchdog()
         notifier.status(f"running: {guard.n_clients} pages")
         await asyncio.sleep(_TICK_S)

@@ -55,6 +55,9 @@ SOURCES_MAX = 1024
 META_MAX_BYTES = 256 << 20
 """Descriptions that are remembered [bytes]."""
 _HEARTBEATS_MAX_BYTES = 16 << 20
+GONE_S = 600.0
+"""Time without a heartbeat of a source, while others come, after which it is forgotten [s]."""
+_SWEEP_S = 10.0
 _SEEN_BYTES = 300  # a topic, its numbers, and entries in two dictionaries
 
 
@@ -101,8 +104,9 @@ class Tracker:
 
     Bounded, whatever a daemon sends: it holds the frames of one answer, the last 65 536 topics
     (their descriptions in 256 MiB), 1024 sources (their heartbeats in 16 MiB) and 1000 events. The
-    least recently updated entry is dropped first: the next message of a dropped topic counts as its
-    first, with no missed messages before it.
+    least recently updated entry is dropped first, and a source that sends no heartbeats for 10
+    minutes while others do is dropped with its topics: the next message of a dropped topic counts
+    as its first, with no missed messages before it.
 
     Parameters
     ----------
@@ -134,6 +138,9 @@ class Tracker:
         self._replays = replays
         self._last_seen: BoundedDict[_Seen] = BoundedDict(TOPICS_MAX, TOPICS_MAX * _SEEN_BYTES)
         self._last_message_s = -math.inf
+        self._beats_since_s = self._newest_beat_s = -math.inf
+        self._beat_s: dict[str, float] = {}
+        self._swept_s = -math.inf
         self._ready: deque[AnyFrame] = deque()
         self._hole: _Hole | None = None
         self.missed = 0
@@ -177,6 +184,7 @@ class Tracker:
                 self._compare(beat)
                 self.heartbeat = beat.header
                 self.heartbeats.put(beat.source, beat.header, sum(map(len, parts)))
+                self._note_beat(beat.source, self._last_message_s)
             case EventMessage() as event:
                 self._compare(event)
                 self.events.append(event)
@@ -232,6 +240,27 @@ class Tracker:
             state = f"{state} ({why})" if why else state
             return f"{self._name}: the daemon is {state} but sent no spectrum {wait}"
         return f"{self._name}: nothing came {wait}; is the daemon running there?"
+
+    def _note_beat(self, source: str, now_s: float) -> None:
+        """Note when a source was heard; now and then forget those that have gone."""
+        if now_s - self._newest_beat_s > SILENCE_S:  # the daemon was away, or its connection
+            self._beats_since_s = now_s
+        self._newest_beat_s = self._beat_s[source] = now_s
+        if now_s - self._swept_s >= _SWEEP_S or len(self._beat_s) > 2 * SOURCES_MAX:
+            self._swept_s = now_s
+            self._forget_gone(now_s - GONE_S)
+
+    def _forget_gone(self, since_s: float) -> None:
+        """Forget sources without a heartbeat since a time, if others had some all the time."""
+        self._beat_s = {one: s for one, s in self._beat_s.items() if one in self.heartbeats}
+        if self._beats_since_s > since_s:
+            return
+        gone = {one for one, beat_s in self._beat_s.items() if beat_s < since_s}
+        for source in gone:
+            self.heartbeats.discard(source)
+        for table in (self.meta, self._last_seen) if gone else ():
+            for topic in [name for name in table if name.split("/")[1] in gone]:
+                table.discard(topic)
 
     def _take(self, frame: AnyFrame) -> None:
         if frame.topic.startswith("last/"):  # a message that was resent

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
+from typing import Final
 
 from starlette.websockets import WebSocket
 
@@ -38,6 +39,8 @@ _TICKS_OF_MEASURED = 2
 _TICKS_OF_STATE = 10
 _LIST_S = 0.5  # least time from one list of topics to the next
 _UNDESCRIBED_S = 35.0  # descriptions come every 10 s
+KEPT_S: Final = 600.0
+"""Time for which rows of a topic that has gone are kept: daemons restart [s]."""
 _ENDED = "stopped"
 
 
@@ -85,6 +88,7 @@ class Hub:
         self._shown_by: dict[int, list[PageClient]] = {}
         self._makers: dict[int, RowMaker] = {}
         self._listeners: list[RowListener] = []
+        self._forgetters: list[Callable[[int], object]] = []
         self._values = NewestValues()
         self._listed, self._listed_version = encode_text("topics", topics=[]), 0
         self._may_list_s = 0.0
@@ -103,6 +107,10 @@ class Hub:
     def add_listener(self, listener: RowListener) -> None:
         """Call a function with every row that some page shows."""
         self._listeners.append(listener)
+
+    def add_forgetter(self, forget: Callable[[int], object]) -> None:
+        """Call a function with the number of a topic that has gone for ``KEPT_S``."""
+        self._forgetters.append(forget)
 
     async def run(self) -> None:
         """Subscribe to the daemons until cancelled."""
@@ -274,6 +282,9 @@ class Hub:
         """Note described topics and those that have ended; tell pages if the list has changed."""
         for feed in self._feeds:
             self._note_described(feed, now_s)
+        for number in self._table.take_forgotten(now_s - KEPT_S):
+            for forget in self._forgetters:
+                forget(number)
         if self._table.version != self._listed_version and now_s >= self._may_list_s:
             self._listed_version, self._may_list_s = self._table.version, now_s + _LIST_S
             self._listed = encode_text("topics", topics=self._table.listed())
@@ -284,11 +295,12 @@ class Hub:
             self._table.note_meta(feed.endpoint, meta, now_s)
         for source, beat in feed.heartbeats.items():
             if beat.state == _ENDED:
-                self._table.forget(feed.endpoint, source)
+                self._table.forget(feed.endpoint, source, now_s)
             else:
                 self._table.note_heartbeat(feed.endpoint, source, beat, now_s)
         if feed.connected:
-            self._table.forget_unseen(feed.endpoint, now_s - _UNDESCRIBED_S)
+            self._table.forget_unseen(feed.endpoint, now_s - _UNDESCRIBED_S, now_s)
+            self._table.forget_others(feed.endpoint, feed.heartbeats, now_s)
 
 
 def _states(feed: Feed) -> list[tuple[str, str]]:

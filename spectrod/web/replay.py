@@ -116,6 +116,10 @@ class ReplayedRows:
         if of.task is None or of.task.done():
             of.task = asyncio.create_task(self._fill(topic.endpoint, of))
 
+    def forget(self, topic_id: int) -> None:
+        """Forget the last row of a topic."""
+        self._last.pop(topic_id, None)
+
     async def settled(self, topic_id: int) -> None:
         """Wait until the holes of a topic's daemon are filled, ``SETTLED_S`` at most."""
         topic = self._topics().get(topic_id)

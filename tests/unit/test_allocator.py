@@ -89,3 +89,29 @@ def test_another_c_library_is_left_alone(monkeypatch):
     monkeypatch.setattr(allocator.ctypes, "CDLL", lambda _name: object())
     allocator.keep_freed_memory()
     allocator.share_arenas()
+
+
+FREED = """
+import os
+from spectrod.allocator import give_back_memory
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+before = resident()
+pieces = [bytes(1000) for _ in range(60_000)]
+kept = pieces[::100]
+del pieces
+freed = resident()
+give_back_memory()
+print(freed - before, resident() - before)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="no GNU C library")
+def test_memory_between_pieces_that_stay_is_given_back():
+    """Of 60 MB with a piece in each 100 kB, which the process would keep."""
+    command = [sys.executable, "-c", FREED]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    freed, given_back = map(int, done.stdout.split())
+    assert freed > 50e6
+    assert given_back < 15e6

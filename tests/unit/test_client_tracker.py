@@ -1,9 +1,18 @@
 """State of a subscriber from its messages: holes, restarts, and filled holes."""
 
+import time
+
 import numpy as np
 import pytest
 
-from spectrod.client.tracker import REPLAY_LIMIT, SOURCES_MAX, TOPICS_MAX, ReplayRequest, Tracker
+from spectrod.client.tracker import (
+    GONE_S,
+    REPLAY_LIMIT,
+    SOURCES_MAX,
+    TOPICS_MAX,
+    ReplayRequest,
+    Tracker,
+)
 from spectrod.errors import WireError
 from spectrod.wire.schema import (
     BandFrame,
@@ -230,6 +239,56 @@ def test_topics_and_sources_without_end_are_forgotten(tracker):
     for k in range(TOPICS_MAX + 100):
         assert len(taken(tracker, [b"spec/mic/%d/dbfs/" % k, *parts[1:]])) == 1
     assert len(tracker._last_seen) == TOPICS_MAX
+
+
+def beat(source, seq):
+    times = {"seq": seq, "epoch": 1, "t_utc_ns": 0, "t_mono_ns": 0}
+    header = HeartbeatHeader(**times, state="running", frames=0)
+    return encode(Heartbeat(f"hb/{source}/", header))
+
+
+def described(source):
+    header = MetaHeader(seq=0, epoch=1, t_utc_ns=0, device="hw:0", channels=1, **COMMON)
+    return encode(Meta(f"meta/{source}/0/dbfs/", header, np.linspace(0.0, 24e3, 33)))
+
+
+@pytest.fixture
+def now_s(monkeypatch):
+    """The monotonic time [s], which the test sets."""
+    times = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: times[0])
+    return times
+
+
+def test_a_source_without_heartbeats_is_forgotten_while_another_has_some(now_s):
+    """With its description and numbers: its next message is a first one. The others stay."""
+    tracker = Tracker("test")
+    for source in ("mic", "roof"):
+        tracker.feed(described(source))
+        taken(tracker, message(7, topic=f"spec/{source}/0/dbfs/"))
+    tracker.feed(beat("mic", 0))
+    for k in range(round(GONE_S) + 12):
+        tracker.feed(beat("roof", k))
+        now_s[0] += 1.0
+        if k == GONE_S - 2.0:
+            assert set(tracker.heartbeats) == {"mic", "roof"}
+    assert (set(tracker.heartbeats), set(tracker.meta)) == ({"roof"}, {"spec/roof/0/dbfs/"})
+    frames = [message(9, topic=f"spec/{source}/0/dbfs/") for source in ("mic", "roof")]
+    assert [frame.missed for frame in taken(tracker, *frames)] == [0, 1]
+
+
+def test_sources_are_remembered_over_any_time_without_a_daemon(now_s):
+    """What was lost meanwhile is counted, whichever source is heard first."""
+    tracker = Tracker("test")
+    for source in ("mic", "roof"):
+        tracker.feed(beat(source, 0))
+        taken(tracker, message(7, topic=f"spec/{source}/0/dbfs/"))
+    now_s[0] += 10 * GONE_S
+    tracker.feed(beat("roof", 1))
+    now_s[0] += 11.0
+    tracker.feed(beat("roof", 2))
+    frames = [message(9, topic=f"spec/{source}/0/dbfs/") for source in ("mic", "roof")]
+    assert [frame.missed for frame in taken(tracker, *frames)] == [1, 1]
 
 
 def test_descriptions_are_bounded_by_their_size():

@@ -89,7 +89,7 @@ def test_a_topic_that_comes_again_has_its_number():
     table.note_meta(ENDPOINT, meta("mic/0/dbfs/"), 0.0)
     table.note_meta(ENDPOINT, meta("roof/0/dbfs/"), 0.0)
     version = table.version
-    table.forget(ENDPOINT, "mic")
+    table.forget(ENDPOINT, "mic", 1.0)
     assert list(table.topics) == [1]
     assert table.version > version
     table.note_meta(ENDPOINT, meta("mic/0/dbfs/"), 9.0)
@@ -106,7 +106,7 @@ def test_a_topic_remembers_its_epoch_while_it_is_away():
         True,
         False,
     ]
-    table.forget(ENDPOINT, "mic")
+    table.forget(ENDPOINT, "mic", 1.0)
     topic = table.note_frame(ENDPOINT, frame(np.zeros(33)), 9.0)
     assert table.is_new_epoch(topic, 7)
 
@@ -117,7 +117,7 @@ def test_spectra_that_are_not_described_any_more_are_removed():
     table.note_meta(ENDPOINT, meta("mic/0/old/"), 0.0)
     table.note_meta(ENDPOINT, meta("mic/0/dbfs/"), 20.0)
     table.note_frame(ENDPOINT, levels_frame("levels/mic/0/slm/", 1.0), 0.0)
-    table.forget_unseen(ENDPOINT, 10.0)
+    table.forget_unseen(ENDPOINT, 10.0, 45.0)
     assert [one["topic"] for one in table.listed()] == ["levels/mic/0/slm/", "spec/mic/0/dbfs/"]
 
 
@@ -130,6 +130,32 @@ def test_topics_are_bounded(monkeypatch, caplog):
     assert (len(table.topics), table.refused) == (3, 7)
     (record,) = caplog.records
     assert "spec/s3/0/dbfs/ and all further topics are left out: 3" in record.getMessage()
+
+
+def test_topics_that_have_gone_leave_room_for_others(monkeypatch):
+    """As many as may exist are remembered with their numbers, which no other topic ever gets."""
+    monkeypatch.setattr(topics_module, "TOPICS_MAX", 3)
+    table = TopicTable()
+    for k in range(10):
+        table.note_meta(ENDPOINT, meta(f"s{k}/0/dbfs/"), float(k))
+        table.forget(ENDPOINT, f"s{k}", float(k))
+    assert table.take_forgotten(5.0) == [0, 1, 2, 3, 4, 5, 6]
+    assert table.take_forgotten(9.5) == [7, 8, 9]
+    assert table.take_forgotten(9.5) == []
+    numbers = [
+        table.note_frame(ENDPOINT, replace(frame(np.zeros(33)), topic=f"spec/s{k}/0/dbfs/"), 9.9).id
+        for k in (6, 7, 9)
+    ]
+    assert (numbers, table.refused) == ([10, 7, 9], 0)
+
+
+def test_topics_of_intervals_of_a_vanished_source_are_removed():
+    """A source whose heartbeats do not come any more has said no end."""
+    table = TopicTable()
+    for source in ("mic", "roof"):
+        table.note_heartbeat(ENDPOINT, source, beat_of(f"levels/{source}/0/slm/"), 0.0)
+    table.forget_others(ENDPOINT, {"roof"}, 1.0)
+    assert [topic.source for topic in table.topics.values()] == ["roof"]
 
 
 def showing(*wishes, values=()):

@@ -139,6 +139,13 @@ class _Store:
             if found is not None:
                 yield found
 
+    def forget(self, stream: Stream) -> None:
+        """Drop the blocks of a stream."""
+        with self._lock:
+            self._blocks = deque(block for block in self._blocks if block.stream != stream)
+            self._newest.pop(stream, None)
+            self._n_bytes = sum(block.n_bytes for block in self._blocks)
+
     @property
     def n_bytes(self) -> int:
         with self._lock:
@@ -217,6 +224,13 @@ class Ring:
         block = self._rows.block(stream, topic.axis, topic.length_ns)
         block.append(middle_ns, effort_s, codes)
         self._add_to_cell(stream, topic, middle_ns // CELL_NS, codes)
+
+    def forget(self, topic_id: int) -> None:
+        """Drop all rows and cells of a topic."""
+        for stream in ((topic_id, False), (topic_id, True)):
+            if self._topics.pop(stream, None) is not None:
+                self._rows.forget(stream)
+                self._cells.forget(stream)
 
     def axis(self, topic_id: int) -> HistoryAxis | None:
         """Return the axis of the newest row of a topic; None if there was none."""
