@@ -109,6 +109,8 @@ def _of_clocks(
     findings = []
     by_folder: dict[Path, list[ScannedFile]] = {}
     for file in files:
+        if file.is_second_pass:
+            continue  # its name is one of the hour before
         by_folder.setdefault(Path(file.path).parent, []).append(file)
     for in_folder in by_folder.values():
         for before, after in pairwise(sorted(in_folder, key=lambda file: Path(file.path).name)):

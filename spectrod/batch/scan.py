@@ -1,6 +1,5 @@
 """The sound files of a deployment: found, and described by their headers."""
 
-import datetime as dt
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,10 +8,12 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Literal
-from zoneinfo import ZoneInfo
+
+import numpy as np
 
 from spectrod.batch.fingerprint import Fingerprint, fingerprint
 from spectrod.batch.job import UNIT_NS, Deployment
+from spectrod.batch.local_times import Passes, from_zone, tell_passes_apart
 from spectrod.batch.plan import (
     FS_MAX,
     FS_MIN,
@@ -49,8 +50,6 @@ YEARS_MAX = 1
 _BEGIN_NS_MIN = UNIT_NS["day"] - UTC_NS_MAX
 """Earliest begin of a file [ns]: its day begins within the times of a plan."""
 
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-
 
 @dataclass(frozen=True, slots=True)
 class ScannedFile:
@@ -76,6 +75,10 @@ class ScannedFile:
         Start of the recording, corrected by the deployment's time zone and clock offset.
     damage : str
         What is wrong with it; empty for nothing.
+    repeat_ns : int
+        See ``LocalTime``; 0 if the file states its time zone.
+    is_second_pass : bool
+        True if it was recorded when its local time came the second time.
     """
 
     path: str
@@ -87,6 +90,8 @@ class ScannedFile:
     sample_format: SampleFormat | Literal[""]
     recorded: RecordedAt
     damage: str = ""
+    repeat_ns: int = 0
+    is_second_pass: bool = False
 
     @property
     def end_utc_ns(self) -> int:
@@ -139,7 +144,33 @@ def scan(deployment: Deployment) -> tuple[list[ScannedFile], list[InputFinding]]
                 files += [found] if found is not None else []
                 findings += about
     files.sort(key=lambda file: (file.recorded.utc_ns, file.path))
-    return files, findings
+    files, passes = tell_passes_apart(files)
+    findings += [_of_passes(deployment, one) for one in passes]
+    return files, findings + list(_of_skipped(deployment, files))
+
+
+def _of_passes(deployment: Deployment, passes: Passes) -> InputFinding:
+    """Return the finding about files whose local times come twice."""
+    files = [*passes.first, *passes.second]
+    day = np.datetime64(files[0].recorded.utc_ns, "ns").astype("datetime64[D]")
+    counts = f"{len(passes.first)} taken for the first time, {len(passes.second)} for the second"
+    text = (
+        f"{files[0].path}: begins when local times of {deployment.time_zone} come twice, on {day}, "
+        f"as do {len(files) - 1} other files: {counts}"
+    )
+    return finding(deployment, "clock", files[0].path, text, files[0].recorded.utc_ns)
+
+
+def _of_skipped(deployment: Deployment, files: list[ScannedFile]) -> Iterator[InputFinding]:
+    """Yield a finding about the files whose local times a change of the clock leaves out."""
+    skipped = [file for file in files if file.repeat_ns < 0]
+    if skipped:
+        text = (
+            f"{skipped[0].path}: begins at a local time that {deployment.time_zone} leaves out, as "
+            f"do {len(skipped) - 1} other files: its clock was not changed by then"
+        )
+        start_ns = skipped[0].recorded.utc_ns
+        yield finding(deployment, "clock", skipped[0].path, text, start_ns)
 
 
 # ---- lists
@@ -264,6 +295,7 @@ def _read_parts(deployment: Deployment, path: str) -> ScannedFile | None:
         recorded = _recorded_at(deployment, path, file)
         if recorded is None:
             return None
+        recorded, repeat_ns = _corrected(deployment, recorded)
         print_ = fingerprint(path)
         _check_bounds(path, file, print_)
         return ScannedFile(
@@ -276,6 +308,7 @@ def _read_parts(deployment: Deployment, path: str) -> ScannedFile | None:
             plain_format_of(path, file),
             recorded,
             file.damage,
+            repeat_ns,
         )
     finally:
         file.close()
@@ -288,20 +321,13 @@ def _recorded_at(deployment: Deployment, path: str, file: SoundFile) -> Recorded
         found = recorded_at(path, file.fs, file.comment)
         if deployment.time == "header" and found is not None and found.origin == OF_NAME:
             return None
-    if found is None:
-        return None
-    utc_ns = found.utc_ns
-    if deployment.time_zone and not found.has_zone:
-        utc_ns = _from_zone(utc_ns, deployment.time_zone)
-    return replace(found, utc_ns=utc_ns + round(deployment.clock_offset_s * NS_PER_S))
+    return found
 
 
-def _from_zone(local_ns: int, time_zone: str) -> int:
-    """Return the UTC of a local time [ns]; of a time that comes twice, the first.
-
-    A recorder's clock is set once and does not follow daylight saving time, but its settings may be
-    changed at each service; so the zone's rules at that date count.
-    """
-    seconds = local_ns // NS_PER_S
-    local = (_EPOCH + dt.timedelta(seconds=seconds)).replace(tzinfo=ZoneInfo(time_zone))
-    return local_ns - round(local.utcoffset().total_seconds()) * NS_PER_S  # type: ignore[union-attr]
+def _corrected(deployment: Deployment, recorded: RecordedAt) -> tuple[RecordedAt, int]:
+    """Return a time by the deployment's time zone and clock offset; see ``LocalTime``."""
+    utc_ns, repeat_ns = recorded.utc_ns, 0
+    if deployment.time_zone and not recorded.has_zone:
+        utc_ns, repeat_ns = from_zone(utc_ns, deployment.time_zone)
+    utc_ns += round(deployment.clock_offset_s * NS_PER_S)
+    return replace(recorded, utc_ns=utc_ns), repeat_ns
