@@ -116,7 +116,10 @@ def _check(source: Path, outputs: list[Path]) -> None:
     check_outputs([str(path) for path in outputs], source)
     for path in outputs:
         if format_of(path).content == "samples":
-            raise ConfigError(f"{path}: must be of spectra: there are no samples to write")
+            raise ConfigError(
+                f"{path}: must be of spectra: convert completes sound files that end in "
+                f"{PART_SUFFIX}, and copies no samples, which spectrod record does"
+            )
 
 
 def _plan(args: argparse.Namespace, description: Description, outputs: list[Path]) -> Plan:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
+from spectrod.source.flac_length import find_flac
 from spectrod.source.foreign import HEAD_BYTES
 from spectrod.source.mpeg import after_tags, find_mpeg
 from spectrod.source.ogg import ends_whole, find_ogg
@@ -25,11 +26,14 @@ class CodedStream:
         Samples per channel up to the end of each; 0 if the decoder knows.
     damage : str
         What is wrong with what follows; "" if nothing.
+    is_sought : bool
+        Whether a decoder finds a sample by its number.
     """
 
     links: tuple[BinaryIO, ...]
     ends: tuple[int, ...]
     damage: str
+    is_sought: bool = False
 
 
 def read_head(file: BinaryIO) -> bytes:
@@ -60,10 +64,14 @@ def find_coded(path: str, file: BinaryIO) -> CodedStream | None:
     """
     file.seek(0)
     head = file.read(4)
-    is_mpeg = head[:3] == b"ID3" or (head[:1] == b"\xff" and head[1:2] >= b"\xe0")
+    if head[:3] == b"ID3":
+        return _find_flac(file) or _find_mpeg(file)
+    is_mpeg = head[:1] == b"\xff" and head[1:2] >= b"\xe0"
     if is_mpeg or path.lower().endswith(_MPEG_NAMES):
         return _find_mpeg(file)
     # A file of a store would be transferred twice.
+    if head == b"fLaC":
+        return _find_flac(file)
     if head == b"OggS" and not (is_url(path) and ends_whole(file, length_of(file))):
         return _find_ogg(file)
     return None
@@ -85,3 +93,12 @@ def _find_ogg(file: BinaryIO) -> CodedStream | None:
         return None
     links = tuple(cast("BinaryIO", Spliced(file, begin, end)) for begin, end in found.links)
     return CodedStream(links, (0,) * len(links), found.damage)
+
+
+def _find_flac(file: BinaryIO) -> CodedStream | None:
+    stream = find_flac(file, length_of(file))
+    if stream is None:
+        return None
+    frames = Spliced(file, stream.begin, stream.end, stream.head)
+    is_sought = stream.first_sample == 0
+    return CodedStream((cast("BinaryIO", frames),), (stream.n_samples,), stream.damage, is_sought)

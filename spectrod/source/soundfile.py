@@ -15,6 +15,7 @@ from spectrod.errors import InputError, SpectrodError, UnavailableError
 from spectrod.settings import IqFormat
 from spectrod.source.base import PulledSource
 from spectrod.source.coded import CodedStream, find_coded, read_head
+from spectrod.source.flac_length import TAIL_BYTES_MAX
 from spectrod.source.foreign import refusal
 from spectrod.source.left_out import LeftOut
 from spectrod.source.mpeg import FRAME_BYTES_MAX
@@ -36,6 +37,11 @@ _RAW_SUFFIXES = (".raw", *(f".{name}" for name in get_args(IqFormat)))
 
 _LENGTH_UNKNOWN = 2**63 - 1
 """libsndfile's length of a FLAC file whose header does not state one."""
+
+_NO_LENGTH = (
+    "its header leaves its length open, and no whole frame is in its last "
+    f"{TAIL_BYTES_MAX >> 20} MiB"
+)
 
 # libsndfile finds the end of these streams by itself and does not report unread data.
 _CODED_STREAMS = ("MP3", "OGG")
@@ -121,13 +127,9 @@ class SoundFile:
         self._is_coded = self._file.format in _CODED_STREAMS
         self._is_estimate = self._file.format == "MP3" and coded is None
         self._is_counted = coded is not None and coded.ends[-1] > 0
-        if self.n_samples == 0:
-            raise InputError(f"{path}: holds no samples")
-        if self.n_samples == _LENGTH_UNKNOWN:
-            raise InputError(
-                f"{path}: its header leaves its length open, as what was written to a pipe does; "
-                "decode it to a WAV file first"
-            )
+        if self.n_samples in (0, _LENGTH_UNKNOWN):
+            self.close()
+            raise InputError(f"{path}: {_NO_LENGTH if self.n_samples else 'holds no samples'}")
         announced, found = _bytes_of_samples(path, self._file)
         self.damage = coded.damage if coded else ""
         self.n_announced = self.n_samples
@@ -248,7 +250,8 @@ class SoundFile:
 
         Other codings predict samples from those before, across any distance.
         """
-        return not self._is_coded and self._file.subtype in _EXACT_SUBTYPES
+        is_sought = self._coded is None or self._coded.is_sought
+        return is_sought and not self._is_coded and self._file.subtype in _EXACT_SUBTYPES
 
     def close(self) -> None:
         """Close the file."""

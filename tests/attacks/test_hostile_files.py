@@ -25,14 +25,14 @@ from spectrod.formats.segment.header import Header, Place, encode_header, padded
 from spectrod.formats.segment.reader import SegmentReader
 from spectrod.formats.segment.recovery import recover as recover_segment
 from spectrod.formats.segment.writer import SegmentWriter
-from spectrod.formats.sound import SoundOptions, SoundWriter, flac_stream, recover
+from spectrod.formats.sound import SoundOptions, SoundWriter, recover
 from spectrod.formats.sound.wav_header import HEADER_BYTES
 from spectrod.image import files as image_files
 from spectrod.image.files import read_picture
 from spectrod.image.png import SIGNATURE
 from spectrod.recording.configured import ConfiguredRecording, Recorded
 from spectrod.settings import RecordingConfig
-from spectrod.source import open_source
+from spectrod.source import flac_frames, open_source
 from spectrod.source.recorded_at import recorded_at
 from spectrod.source.riff import read_chunks
 from spectrod.source.wavfile import WavFileSource, plain_layout
@@ -184,7 +184,7 @@ def flac_with(body, channels=1, fs=48000):
 def flac_head(number):
     """Make a frame header with a right checksum: 4096 samples, 48 kHz, mono, 16 bits."""
     head = bytes([0xFF, 0xF8, 0xCA, 0x08, number])
-    return head + bytes([flac_stream._crc8(head)])
+    return head + bytes([flac_frames._crc8(head)])
 
 
 HOSTILE_FLAC = {
@@ -203,9 +203,9 @@ HOSTILE_FLAC = {
 def test_flac_recovery_takes_linear_time(tmp_path, monkeypatch, kind):
     """Recovery of a megabyte of any content as FLAC takes bounded time (60 kB once hung)."""
     checked = []
-    read_head = flac_stream._read_head
+    read_head = flac_frames.read_head
     monkeypatch.setattr(
-        flac_stream, "_read_head", lambda *of: checked.append(None) or read_head(*of)
+        flac_frames, "read_head", lambda *of: checked.append(None) or read_head(*of)
     )
     part = tmp_path / "x.flac.part"
     for channels in (1, 8):
@@ -217,7 +217,7 @@ def test_flac_recovery_takes_linear_time(tmp_path, monkeypatch, kind):
             assert part.read_bytes() == content
         else:
             path.unlink()
-        assert len(checked) <= flac_stream._HEADS_MAX
+        assert len(checked) <= flac_frames._HEADS_MAX
         checked.clear()
 
 

@@ -139,7 +139,10 @@ def test_channels_get_other_names(command):
         (["a.spd", "./b.npz", "b.npz"], "b.npz: must be named once"),
         (["site", "site/c.spd"], "site/c.spd: must not lie in the folder that is read"),
         (["a.spd", "b.xyz"], "b.xyz: suffix must be one of .png, "),
-        (["a.spd", "b.wav"], "b.wav: must be of spectra: there are no samples to write"),
+        (
+            ["a.spd", "b.wav"],
+            "b.wav: must be of spectra: convert completes sound files that end in .part",
+        ),
         (["a.spd", "b.png", "--like", "c.png"], "c.png: "),
         (["a.wav", "b.spd"], "a.wav: must be a recording of spectra (.spd, "),
         (["none.spd", "b.spd"], "none.spd: No such file or directory"),

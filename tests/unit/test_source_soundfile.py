@@ -212,17 +212,6 @@ def test_tags_after_the_end_are_no_samples(tmp_path, collect):
     assert samples.shape == (1, 5000)
 
 
-def test_a_flac_without_a_length_is_refused(tmp_path):
-    """A FLAC without its length, as from a pipe, is refused, as its last samples cannot be read."""
-    soundfile.write(tmp_path / "x.flac", np.zeros(5000), 44100)
-    data = bytearray((tmp_path / "x.flac").read_bytes())
-    data[21] &= 0xF0  # the highest four of the 36 bits in STREAMINFO
-    data[22:26] = bytes(4)
-    (tmp_path / "x.flac").write_bytes(data)
-    with pytest.raises(InputError, match=r"x\.flac: its header leaves its length open"):
-        open_source(SourceConfig(uri=str(tmp_path / "x.flac")), "full")
-
-
 def test_wav_of_unknown_length_is_no_truncated_one(tmp_path, collect):
     """A WAV of unknown length, as from a pipe, is read and not truncated."""
     path = tmp_path / "x.wav"
