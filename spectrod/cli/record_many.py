@@ -28,7 +28,7 @@ from spectrod.errors import ConfigError, StorageError
 from spectrod.output_formats import format_of
 from spectrod.processes import start_process
 from spectrod.service import configure_logging
-from spectrod.source.kinds import FILES, find_kind
+from spectrod.source.kinds import FILES, find_kind, uri_of
 from spectrod.source.listing import FILES_MAX, list_sound_files
 from spectrod.text import printable
 
@@ -158,6 +158,8 @@ def _template(args: argparse.Namespace, output: str) -> Path:
 
 
 def _sources_of(source: str, args: argparse.Namespace) -> Sequence[str]:
+    if Path(source).is_file():
+        return [uri_of(source)]
     if "://" in source or find_kind(source)[0] is not FILES:
         raise ConfigError(f"{source}: must be a file where there are several sources")
     if not (args.each and Path(source).is_dir()):
@@ -165,7 +167,7 @@ def _sources_of(source: str, args: argparse.Namespace) -> Sequence[str]:
     found = list_sound_files(source, recursive=bool(args.recursive))
     for _, reason in found.unread:
         _log.warning("%s", reason)
-    return [str(path) for path in found.files]
+    return [uri_of(str(path)) for path in found.files]
 
 
 def _named(template: Path, source: str) -> str:

@@ -1,11 +1,13 @@
 """Sources of samples: one function opens them all."""
 
+from pathlib import Path
+
 from spectrod.config import Pace, SourceConfig, SourceTable
-from spectrod.errors import ConfigError
+from spectrod.errors import ConfigError, UnavailableError
 from spectrod.names import check_name
 from spectrod.source.base import SelectableSource, Source
 from spectrod.source.channels import select_channels
-from spectrod.source.kinds import find_kind
+from spectrod.source.kinds import FILES, find_kind, uri_of
 from spectrod.types import SpectrumSpec
 
 __all__ = ["Pace", "Source", "check_uri", "open_source", "specs_of"]
@@ -33,7 +35,14 @@ def open_source(settings: SourceConfig, pace: Pace | None = None) -> Source:
         If the URI is malformed, the file is unusable or the device is missing.
     """
     kind, argument = find_kind(settings.uri)
-    source = kind.open(settings, argument, pace or settings.pace)
+    try:
+        source = kind.open(settings, argument, pace or settings.pace)
+    except (ConfigError, UnavailableError) as error:
+        if kind is FILES or not Path(settings.uri).is_file():
+            raise
+        kind_of_error = ConfigError if isinstance(error, ConfigError) else UnavailableError
+        hint = f"the file of this name is {uri_of(settings.uri)}"
+        raise kind_of_error(f"{error}; {hint}") from error
     if isinstance(source, SelectableSource):
         source.select(select_channels(settings, source.channels))
     source.is_iq |= settings.is_iq

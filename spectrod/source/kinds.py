@@ -92,6 +92,11 @@ def find_kind(uri: str) -> tuple[SourceKind, str]:
     return FILES, uri
 
 
+def uri_of(path: str) -> str:
+    """Return the URI of a file, whose path may look like that of another kind of source."""
+    return path if find_kind(path)[0] is FILES else f"./{path}"
+
+
 def forms(*, safe_only: bool = False) -> str:
     """List the forms of URIs for help and error texts; optionally only those safe over control."""
     kinds = [kind for kind in (FILES, *KINDS) if kind.is_safe_over_control or not safe_only]

@@ -52,6 +52,31 @@ def test_each_source_has_outputs_of_its_own(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("sources", [["."], ["night", "signal:sine.wav", "pcm:x.wav"]])
+def test_files_named_like_other_sources_are_files(folder, sources):
+    """A file whose name begins as the URI of another source is read as a file, from any folder."""
+    for name in ("signal:sine.wav", "pcm:x.wav", "soundcard:mic.wav"):
+        (folder / name).write_bytes((folder / "night" / "a.wav").read_bytes())
+    command = ["record", *sources, "--each", "-o", "out", "--name", "{stem}.csv"]
+    assert main([*command, "--engine", "numpy", "--log-level", "error", "--jobs", "1"]) == 0
+    found = names(folder / "out")
+    assert found == (
+        ["pcm:x.csv", "signal:sine.csv", "soundcard:mic.csv"]
+        if sources == ["."]
+        else ["a.csv", "b.csv", "pcm:x.csv", "signal:sine.csv"]
+    )
+
+
+@pytest.mark.parametrize("name", ["signal:sine.wav", "pcm:x.wav"])
+def test_an_error_of_another_source_names_the_file_of_that_name(folder, capfd, name):
+    """A name that a test signal or raw samples take first says how the file is read."""
+    (folder / name).write_bytes((folder / "night" / "a.wav").read_bytes())
+    assert main(["record", name, "-o", "a.png", *SMALL]) in (2, 69)
+    assert f"; the file of this name is ./{name}" in capfd.readouterr().err
+    assert main(["record", f"./{name}", "-o", "a.png", *SMALL]) == 0
+
+
+@pytest.mark.slow
 def test_files_that_fail_are_listed_and_do_not_stop_the_others(folder, capfd):
     """Each file of a folder is recorded; failed ones come at the end, and the worst exit code."""
     (folder / "out" / "a.png").mkdir()
