@@ -431,6 +431,7 @@ def _products_of(source: SourceTable) -> tuple[str, ...]:
         check_name("name", source.name)
     _check_select(source)
     check_channel_names(source.channel_names)
+    source.check_rate()
     source.check_format()
     check_time_format(source.time_format)
     unnamed = msgspec.structs.replace(source, channel_names=(), calibration="")

@@ -26,6 +26,7 @@ from spectrod.triggers.config import RECORDER_TRIGGERS, TriggerConfig
 from spectrod.types import (
     CENTER_FREQUENCY_MAX_HZ,
     CHANNELS_MAX,
+    FS_MIN_HZ,
     Align,
     Averaging,
     SpectrumSpec,
@@ -47,6 +48,7 @@ Pace = Literal["realtime", "full"]
 
 RATE_DEFAULT_HZ = 48_000
 """Sample rate of test signals and raw samples, if none is given."""
+RATE_MAX_HZ = 1e8
 
 
 class SourceConfig(Struct, frozen=True):
@@ -54,7 +56,7 @@ class SourceConfig(Struct, frozen=True):
 
     uri: PathText = "auto"
     name: str = ""
-    samplerate: Annotated[int, Meta(ge=0, le=100_000_000)] = 0
+    samplerate: Annotated[float, Meta(ge=0, le=RATE_MAX_HZ)] = 0.0
     channels: Annotated[int, Meta(ge=0, le=CHANNELS_MAX)] = 0
     select: tuple[Annotated[int, Meta(ge=0, lt=CHANNELS_MAX)], ...] = ()
     channel_names: tuple[str, ...] = ()
@@ -112,6 +114,12 @@ class SourceConfig(Struct, frozen=True):
             return self.format
         suffix = self.uri.rpartition(".")[2].lower()
         return next((one for one in _IQ_FORMATS if one == suffix), "s16le")
+
+    def check_rate(self) -> None:
+        """Check the sample rate, if it is given; raises ConfigError."""
+        if self.samplerate and not FS_MIN_HZ <= self.samplerate <= RATE_MAX_HZ:
+            rule = f"must be 0, or {FS_MIN_HZ:g} to {RATE_MAX_HZ:g} Hz"
+            raise ConfigError(f"samplerate={self.samplerate:g}: {rule}")
 
     def check_format(self) -> None:
         """Check that samples in pairs of I and Q are raw samples in whole pairs.

@@ -19,6 +19,7 @@ from spectrod.confinement import hidden_hint
 from spectrod.errors import ConfigError, InputError, UnavailableError
 from spectrod.settings import RATE_DEFAULT_HZ
 from spectrod.source.base import SPAN_MAX_S, YEAR_S, Source
+from spectrod.text import printable
 from spectrod.types import CHANNELS_MAX
 
 _log = logging.getLogger(__name__)
@@ -160,6 +161,7 @@ def _check_signal(settings: SourceConfig, text: str) -> None:
 def _open_standard_input(settings: SourceConfig, _argument: str, _pace: Pace) -> Source:
     from spectrod.source.pcm import PcmSource  # noqa: PLC0415
 
+    _warn_of_assumed_rate(settings)
     return PcmSource(*_raw_format(settings))
 
 
@@ -169,6 +171,7 @@ def _open_pcm(settings: SourceConfig, path: str, pace: Pace) -> Source:
 
     _check_pcm(settings, path)
     _require_readable(path)
+    _warn_of_assumed_rate(settings)
     if stat.S_ISREG(_mode(path)):
         return RawFileSource(
             path,
@@ -178,6 +181,15 @@ def _open_pcm(settings: SourceConfig, path: str, pace: Pace) -> Source:
             time_format=settings.time_format,
         )
     return FifoSource(path, *_raw_format(settings))
+
+
+def _warn_of_assumed_rate(settings: SourceConfig) -> None:
+    """Say which rate I/Q is taken to have, if none is given: that of receivers is far higher."""
+    if settings.is_iq and not settings.samplerate:
+        uri = printable(settings.uri)
+        _log.warning(
+            "%s: I/Q without a sample rate: %d Hz is assumed (--rate)", uri, RATE_DEFAULT_HZ
+        )
 
 
 def _require_readable(path: str) -> None:
@@ -246,7 +258,7 @@ def _open_file(settings: SourceConfig, path: str, pace: Pace) -> Source:
     if not _mode(path) and (hint := hidden_hint(Path(path).absolute())):
         raise InputError(f"{path}: No such file or directory; {hint}")
     source = _open_recorded(settings, path, pace)
-    _require_own("samplerate", settings.samplerate, round(source.fs), path)
+    _require_own("samplerate", settings.samplerate, source.fs, path)
     _require_own("channels", settings.channels, source.channels, path)
     if source.channels > CHANNELS_MAX:
         raise InputError(f"{path}: has {source.channels} channels: must be at most {CHANNELS_MAX}")
@@ -305,9 +317,11 @@ def _open_sigmf(settings: SourceConfig, path: str, pace: Pace) -> Source:
     )
 
 
-def _require_own(key: str, given: int, own: int, path: str) -> None:
+def _require_own(key: str, given: float, own: float, path: str) -> None:
     if given not in (0, own):
-        raise ConfigError(f"source.{key}={given}: {path} has {own}, and a file's own is used")
+        raise ConfigError(
+            f"source.{key}={given:.15g}: {path} has {own:.15g}, and a file's own is used"
+        )
 
 
 # ---- the table

@@ -25,7 +25,7 @@ class SigmfSource(PulledSource):
     ----------
     path : str
         ``NAME.sigmf-meta``, or ``NAME.sigmf-data`` beside it.
-    samplerate : int
+    samplerate : float
         Sample rate of a recording that states none; 0 if unknown [Hz].
     pace : {"realtime", "full"}
         Pace of reading; gaps are not waited for.
@@ -43,7 +43,7 @@ class SigmfSource(PulledSource):
     def __init__(
         self,
         path: str,
-        samplerate: int,
+        samplerate: float,
         pace: Pace,
         *,
         loop: bool = False,

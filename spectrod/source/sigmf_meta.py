@@ -196,14 +196,14 @@ def is_sigmf(path: str) -> bool:
     return Path(path).suffix.lower() in (META_SUFFIX, DATA_SUFFIX)
 
 
-def read_sigmf(path: str, samplerate: int = 0) -> SigmfRecording:
+def read_sigmf(path: str, samplerate: float = 0.0) -> SigmfRecording:
     """Read and check the metadata of a recording.
 
     Parameters
     ----------
     path : str
         ``NAME.sigmf-meta``, or ``NAME.sigmf-data`` beside it.
-    samplerate : int
+    samplerate : float
         Sample rate of a recording that states none; 0 if unknown [Hz].
 
     Raises
@@ -283,10 +283,10 @@ def _coding(meta: Path, datatype: str) -> tuple[bool, Coding]:
     return is_iq, Coding((">" if match[3] == "_be" else "<") + number, offset, full_scale)
 
 
-def _sample_rate(meta: Path, stated: float | None, given: int) -> float:
+def _sample_rate(meta: Path, stated: float | None, given: float) -> float:
     if stated is None and not given:
         raise InputError(f"{meta}: does not state its sample rate; give --rate")
-    fs = float(given) if stated is None else stated
+    fs = given if stated is None else stated
     if not FS_MIN_HZ <= fs <= FS_MAX_HZ:
         rule = f"must be {FS_MIN_HZ:g} to {FS_MAX_HZ:g} Hz"
         raise InputError(f"{meta}: core:sample_rate={fs:g}: {rule}")

@@ -77,6 +77,7 @@ OTHER_VALUES = {
     "source.pace": "full",
     "source.loop": True,
     "source.recursive": True,
+    "source.time_format": "%Y%m%d%H",
     "source.strict": True,
     "analysis.window": "flattop",
     "analysis.win_length": 512,

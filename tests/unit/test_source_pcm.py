@@ -1,5 +1,6 @@
 """Raw samples from pipes, FIFOs and files: exact values, gaps and times."""
 
+import json
 import os
 import re
 import select
@@ -10,10 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from spectrod.analysis.spectrogram import spectrogram
+from spectrod.cli import main
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InputError, UnavailableError
+from spectrod.quantities import parse_frequency
 from spectrod.ring import SampleRing
 from spectrod.source import open_source
 from spectrod.source.fifo import FifoSource
@@ -234,6 +238,81 @@ def test_raw_file_gives_its_exact_samples(tmp_path, collect, format_, dtype):
     ((_, samples, _, utc_ns),) = collect(source)
     np.testing.assert_array_equal(samples, decode_pcm(x.tobytes(), format_).reshape(-1, 3).T)
     assert utc_ns == 1777609800 * 10**9
+
+
+@pytest.mark.parametrize("rate", ["44099.5", "48000.0625", "1.5", "2.0480001M", "22.05k"])
+def test_rates_may_have_a_fraction(tmp_path, monkeypatch, rate):
+    """A rate with a fraction is that of the spectra, of the times of rows and of SigMF files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.raw").write_bytes(np.arange(2000, dtype="<i2").tobytes())
+    command = ["record", "pcm:x.raw", "--rate", rate, "--win-length", "64", "--hop", "1000"]
+    options = ["--engine", "numpy", "--start-time", "2026-05-01T00:00:00Z"]
+    assert main([*command, *options, "-o", "x.npz"]) == 0
+    fs = parse_frequency(rate)
+    with np.load("x.npz") as found:
+        np.testing.assert_allclose(found["frequency"], np.arange(33) * fs / 64, rtol=1e-12)
+        (step_ns,) = np.diff(found["t_utc_ns"])
+        assert abs(step_ns - 1000 / fs * 1e9) <= 1
+    assert main([*command[:4], "-o", "x.sigmf-meta"]) == 0
+    assert json.loads(Path("x.sigmf-meta").read_text())["global"]["core:sample_rate"] == fs
+
+
+def test_sound_files_have_whole_rates(tmp_path, monkeypatch, capsys):
+    """A sound file of a rate with a fraction is refused, since its header cannot have one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.raw").write_bytes(bytes(2000))
+    assert main(["record", "pcm:x.raw", "--rate", "44099.5", "-o", "x.wav"]) == 2
+    text = "fs=44099.5: a sound file's rate must be a whole number of Hz"
+    assert text in capsys.readouterr().err
+    assert not (tmp_path / "x.wav").exists()
+
+
+@pytest.mark.parametrize(
+    ("rate", "rule"),
+    [
+        ("0.0001", "samplerate=0.0001: must be 0, or 0.001 to 1e+08 Hz"),
+        ("-1", "samplerate='-1': must be a number from 0 to 100000000"),
+        ("1e9", "samplerate='1e9': must be a number from 0 to 100000000"),
+        ("nan", "samplerate="),
+        ("inf", "samplerate="),
+    ],
+)
+def test_rates_that_are_refused(tmp_path, capsys, rate, rule):
+    """A rate that is no number, negative, tiny or beyond 100 MHz is one error."""
+    (tmp_path / "x.raw").write_bytes(bytes(2000))
+    command = ["record", f"pcm:{tmp_path}/x.raw", "--rate", rate, "-o", str(tmp_path / "x.png")]
+    assert main(command) == 2
+    assert rule in capsys.readouterr().err
+
+
+def test_the_own_rate_of_a_file_is_compared_with_its_fraction(tmp_path):
+    """A rate that differs from a file's own by a fraction is another one."""
+    soundfile.write(tmp_path / "x.wav", np.zeros(100), 44100)
+    uri = str(tmp_path / "x.wav")
+    assert open_source(SourceConfig(uri=uri, samplerate=44100.0), "full").fs == 44100
+    with pytest.raises(ConfigError, match=r"samplerate=44100.4: .*x\.wav has 44100, and a file's"):
+        open_source(SourceConfig(uri=uri, samplerate=44100.4), "full")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "is_said"),
+    [
+        ("x.cu8", {}, True),
+        ("x.raw", {"iq": True}, True),
+        ("x.raw", {"format": "cs16"}, True),
+        ("x.cu8", {"samplerate": 2048000}, False),
+        ("x.raw", {}, False),
+    ],
+)
+def test_an_assumed_rate_of_iq_is_said(tmp_path, caplog, name, settings, is_said):
+    """I/Q without a rate is read at the default rate with one line that says so."""
+    (tmp_path / name).write_bytes(bytes(8000))
+    uri = f"pcm:{tmp_path / name}"
+    assert open_source(SourceConfig(uri=uri, **settings), "full").is_iq == (
+        settings != {} or name == "x.cu8"
+    )
+    line = f"{uri}: I/Q without a sample rate: 48000 Hz is assumed (--rate)"
+    assert caplog.messages == ([line] if is_said else [])
 
 
 @pytest.mark.parametrize("n", [1, 10007])
