@@ -16,6 +16,9 @@ from spectrod.web.history.budget import AbandonedError, Budget
 from spectrod.web.history.recordings import RecordingIndex
 from spectrod.web.history.request import HistoryRequest, parse_request
 from spectrod.web.history.ring import Ring
+from spectrod.web.pooling import MaxLevels
+from spectrod.web.quantize import code_levels, to_codes
+from spectrod.web.slicing import TopicAxis, slices_of
 from spectrod.web.topics import TopicInfo
 from spectrod.wire.headers import SpectrumHeader
 
@@ -96,19 +99,19 @@ def expected(values, rows_a_column, n_columns):
     return power_to_level(power.reshape(n_columns, rows_a_column, -1).max(axis=1))
 
 
-def header(values, n, t_utc_ns):
+def header(values, n, t_utc_ns, spec=SPEC):
     return SpectrumHeader(
         seq=n,
         epoch=1,
         t_utc_ns=t_utc_ns,
         t_mono_ns=t_utc_ns,
-        sample_index=n * SPEC.hop,
-        fs=SPEC.fs,
-        win_length=64,
-        nfft=64,
-        hop=50,
+        sample_index=n * spec.hop,
+        fs=spec.fs,
+        win_length=spec.win_length,
+        nfft=spec.nfft,
+        hop=spec.hop,
         window="hann",
-        enbw_hz=SPEC.enbw_hz,
+        enbw_hz=spec.enbw_hz,
         shape=(values.size,),
         unit="FS^2/Hz",
         ref="",
@@ -447,3 +450,89 @@ def test_missing_parameters_are_named():
     for name in QUERY:
         with pytest.raises(ConfigError, match=f"^{name}: is missing$"):
             parse_request({key: value for key, value in QUERY.items() if key != name})
+
+
+def live_maxima(values, spec, axis, span, px):
+    """Return the levels that a live stream sends of one row, and its slices."""
+    bin_hz = spec.fs / spec.nfft
+    slices = slices_of(TopicAxis(spec.n_values, 0.0, bin_hz), *span, px, axis)
+    codes = MaxLevels(to_codes(power_to_level(values.astype(np.float64)).astype(np.float32)))
+    return np.concatenate([code_levels(codes.pool(one)) for one in slices]), slices
+
+
+@pytest.mark.parametrize("axis", ["linear", "log", "mel", "octave"])
+@pytest.mark.parametrize(("nfft", "px"), [(64, 12), (4096, 611), (4095, 300), (4096, 4096)])
+def test_the_past_has_the_values_of_live_rows_on_every_axis(tmp_path, axis, nfft, px):
+    """For the axis of a page, the past has the slices of a stream, and in them the same levels."""
+    spec = SpectrumSpec(fs=48000.0, win_length=nfft, hop=2400, nfft=nfft)
+    rows = np.random.default_rng(nfft).gamma(2.0, 1e-6, (20, spec.n_values)).astype(np.float32)
+    ring = Ring()
+    for n, row in enumerate(rows):
+        t_ns = BEGIN_NS + n * 50 * 10**6 + 25 * 10**6 - nfft * 10**9 // 96000
+        level = power_to_level(row.astype(np.float64))
+        codes = np.rint((level + 327.67) / 0.01).astype(np.uint16)
+        ring.push(7, header(row, n, t_ns, spec), codes)
+    for span in ((20.0, 24000.0), (900.0, 3100.0), (0.5, 11000.0)):
+        request = replace(asked(0, 1, 20, height=px, f0_hz=span[0], f1_hz=span[1]), axis=axis)
+        got = answered(request, tmp_path, ring)
+        live = [live_maxima(row, spec, axis, span, px) for row in rows]
+        assert got.header["slices"] == [one._asdict() for one in live[0][1]]
+        assert (got.header["first_hz"], got.header["n_bins"]) == (0.0, spec.n_values)
+        assert got.header["bin_hz"] == pytest.approx(spec.fs / nfft)
+        expected_db = np.stack([levels for levels, _ in live])
+        assert np.abs(levels(got.layers[0]) - expected_db).max() <= 0.0101
+        coarse = answered(replace(request, step_codes=50), tmp_path, ring)
+        assert np.abs(levels(coarse.layers[0]) - expected_db).max() <= 0.265
+        assert (levels(coarse.layers[0]) * 2 % 1).max() < 1e-6
+
+
+def test_slices_of_a_pyramid_split_none_of_its_values(tmp_path):
+    """Where a pyramid has merged bins, slices are of whole merged ones, with their maxima."""
+    values = noise(400)
+    recorded(tmp_path, values, values_max=8, segment=False)  # groups of five of 33 bins
+    got = answered(replace(asked(0, 20, 20, height=4, f0_hz=20.0), axis="log"), tmp_path)
+    assert got.header["sources"] == ["pyramid"]
+    bins = [
+        (first, min(first + one["per_value"], 33))
+        for one in got.header["slices"]
+        for first in range(
+            one["first"], one["first"] + one["per_value"] * one["values"], one["per_value"]
+        )
+    ]
+    assert all(first % 5 == 0 for first, _ in bins)
+    each = expected(values, 20, 20)
+    pooled = np.stack([each[:, first:stop].max(axis=1) for first, stop in bins], axis=1)
+    assert np.abs(levels(got.layers[0]) - pooled).max() <= 0.011
+
+
+def test_slices_of_bands_say_their_edges(tmp_path):
+    """Values of bands have edges of their own, on every axis; there is nothing more to say."""
+    spec = SpectrumSpec(fs=48000.0, win_length=4096, hop=4096, channels=2, bands="third-octave")
+    place = tmp_path / "all" / "pond"
+    place.mkdir(parents=True)
+    rows = np.full((20, 2, spec.n_values), 1e-6, np.float32)
+    index = np.arange(20, dtype=np.int64) * 4096
+    t_ns = BEGIN_NS + index * 10**9 // 48000
+    described = Description(spec, "pond", ("left", "right"), "spectrod test")
+    writer = SegmentWriter(place / "x.spd", described)
+    writer.submit(SpectrumBatch(rows, index, t_ns, t_ns, spec, "numpy"))
+    writer.finish()
+    topics = {7: replace(TOPIC, product=spec.product, unit=f"dB re {spec.unit}")}
+    request = replace(asked(0, 2, 10, height=10, f0_hz=100.0, f1_hz=5000.0), axis="log")
+    got = answered(request, tmp_path, topics=topics)
+    assert got.header["sources"] == ["segment"]
+    assert "slices" not in got.header
+    lower, upper = got.header["edges_hz"]
+    assert len(lower) == got.header["h"]
+    assert lower[0] <= 100.0
+    assert upper[-1] >= 5000.0
+
+
+def test_more_values_than_an_answer_may_have_are_refused(tmp_path):
+    """Columns by values of each are bounded once it is known how many a column has."""
+    spec = SpectrumSpec(fs=48000.0, win_length=16384, hop=16384, nfft=16384)
+    ring = Ring()
+    ring.push(7, header(np.ones(spec.n_values), 0, BEGIN_NS, spec), np.ones(8193, np.uint16))
+    request = replace(asked(0, 40.96, 1024, height=4096, f0_hz=0.0, f1_hz=24000.0), axis="linear")
+    with pytest.raises(ConfigError, match=r"w=1024, h=4096: \d+ values a column: must be at most"):
+        answered(request, tmp_path, ring)

@@ -9,19 +9,20 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from spectrod.errors import SpectrodError
+from spectrod.errors import ConfigError, SpectrodError
 from spectrod.formats.pyramid.metadata import BATCH
 from spectrod.text import printable
 from spectrod.units import Float32Array
 from spectrod.web.history.axis import HistoryAxis
 from spectrod.web.history.budget import Budget, SpentError
-from spectrod.web.history.columns import ColumnSums, TimeGrid, to_wire
+from spectrod.web.history.columns import ColumnSums, TimeGrid, rounded, to_wire
 from spectrod.web.history.lookup import Found, Topic, find_recordings, find_topic
 from spectrod.web.history.recordings import RecordingIndex
-from spectrod.web.history.request import HistoryRequest
+from spectrod.web.history.request import VALUES_MAX, HistoryRequest
 from spectrod.web.history.ring import CELL_NS, Ring
 from spectrod.web.history.source_folder import Pyramid
 from spectrod.web.history.sources import HistoryPicture, add_pyramid, add_remembered, add_segments
+from spectrod.web.pooling import BinSlice
 
 PYRAMID_BYTES_MAX: Final = 256 << 20
 """Bytes of cells that one request reads at most; a picture has fewer columns otherwise."""
@@ -102,15 +103,18 @@ def answer(
     topic = find_topic(request, topics)
     index.refresh()
     found = find_recordings(topic, topics, index)
-    axis = _axis(request, topic, found, ring)
+    axis, frequencies = _axis(request, topic, found, ring)
     grid = TimeGrid.covering(request.t0_ns, request.t1_ns, _width(request, found))
+    if grid.width * len(axis) * len(request.layers) > VALUES_MAX:
+        size = f"w={request.width}, h={request.height}: {len(axis)} values a column"
+        raise ConfigError(f"{size}: must be at most {VALUES_MAX} values")
     columns = ColumnSums(grid, len(axis), with_mean="mean" in request.layers)
     filling = _Filling(HistoryPicture(columns, axis, topic.channel, index, budget))
     filling.fill(topic.id, found, ring)
     layers = {"max": columns.greatest, "mean": columns.mean}
     left_out = [*filling.left_out, *index.left_out(topic.source)][:_LEFT_OUT_MAX]
     damaged = index.damaged(topic.source)  # as long as they are there: answers are final
-    header = _header(topic, grid, axis) | {
+    header = _header(topic, grid, frequencies) | {
         "layers": list(request.layers),
         "sources": filling.sources,
         "left_out": [*damaged, *left_out],
@@ -122,12 +126,20 @@ def answer(
         # The past of an archive changes when it is merged again.
         and not any(BATCH in one.about.settings for one in found.pyramids)
     )
-    codes = [to_wire(layers[name]()) for name in request.layers]
+    codes = [to_wire(rounded(layers[name](), request.step_codes)) for name in request.layers]
     return HistoryAnswer(header, columns.efforts(), codes, axis, is_final and bool(request.name))
 
 
-def _axis(request: HistoryRequest, topic: Topic, found: Found, ring: Ring) -> HistoryAxis:
-    """Choose the axis of the picture: that of the topic now, or of its newest recording."""
+def _axis(
+    request: HistoryRequest, topic: Topic, found: Found, ring: Ring
+) -> tuple[HistoryAxis, dict[str, Any]]:
+    """Choose the axis of the picture, that of the topic now, or of its newest recording.
+
+    Returns
+    -------
+    axis, frequencies : HistoryAxis, dict
+        The axis, and what the header says of it.
+    """
     whole = ring.axis(topic.id)
     if whole is None:
         newest = max(
@@ -138,9 +150,38 @@ def _axis(request: HistoryRequest, topic: Topic, found: Found, ring: Ring) -> Hi
         specs = [one.spec for one in found.pyramids]
         specs = [newest.description.spec] if newest else specs
         if not specs:
-            return _empty_axis(request)
+            return _equal(_empty_axis(request))
         whole = HistoryAxis.of_spec(specs[0])
-    return whole.view(request.f0_hz, request.f1_hz, request.height, _group(request, found, whole))
+    group, span = _group(request, found, whole), (request.f0_hz, request.f1_hz)
+    if request.axis is None:
+        return _equal(whole.view(*span, request.height, group))
+    slices = whole.slices(*span, request.height, request.axis, group)
+    return _sliced(whole, slices)
+
+
+def _equal(axis: HistoryAxis) -> tuple[HistoryAxis, dict[str, Any]]:
+    """Return an axis of equally wide values, or of bands, and what the header says of it."""
+    f0_hz, f1_hz = axis.ends_hz
+    edges = [axis.lower.tolist(), axis.upper.tolist()] if axis.is_bands else None
+    return axis, {"f0": f0_hz, "f1": f1_hz, "h": len(axis), "edges_hz": edges}
+
+
+def _sliced(whole: HistoryAxis, slices: Sequence[BinSlice]) -> tuple[HistoryAxis, dict[str, Any]]:
+    """Return the axis of slices, and what the header says of it; edges say all of bands."""
+    axis = whole.sliced(slices)
+    if whole.is_bands:
+        return _equal(axis)
+    width_hz = float(whole.upper[0] - whole.lower[0])
+    return axis, {
+        "f0": float(axis.lower[0]),
+        "f1": float(axis.upper[-1]),
+        "h": len(axis),
+        "edges_hz": None,
+        "first_hz": float(whole.lower[0]) + width_hz / 2.0,
+        "bin_hz": width_hz,
+        "n_bins": len(whole),
+        "slices": [one._asdict() for one in slices],
+    }
 
 
 def _group(request: HistoryRequest, found: Found, whole: HistoryAxis) -> int:
@@ -234,9 +275,8 @@ class _Filling:
                 self.sources.append(name)
 
 
-def _header(topic: Topic, grid: TimeGrid, axis: HistoryAxis) -> dict[str, Any]:
+def _header(topic: Topic, grid: TimeGrid, frequencies: dict[str, Any]) -> dict[str, Any]:
     """Return what the answer covers."""
-    f0_hz, f1_hz = axis.ends_hz
     return {
         "topic": topic.topic,
         "kind": topic.kind,
@@ -244,9 +284,6 @@ def _header(topic: Topic, grid: TimeGrid, axis: HistoryAxis) -> dict[str, Any]:
         "cell_ms": grid.column_ns / 1e6,
         "t0": grid.t0_ns / 1e6,
         "t1": grid.t1_ns / 1e6,
-        "f0": f0_hz,
-        "f1": f1_hz,
         "w": grid.width,
-        "h": len(axis),
-        "edges_hz": [axis.lower.tolist(), axis.upper.tolist()] if axis.is_bands else None,
+        **frequencies,
     }

@@ -1,5 +1,6 @@
 """Frequency axes of recorded and live rows, and pooling from one to another."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 from spectrod.errors import ConfigError
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float64Array
+from spectrod.web.pooling import BinSlice
+from spectrod.web.slicing import AxisKind, TopicAxis, slices_of
 from spectrod.wire.headers import BandsHeader, SpectrumHeader
 
 Int16Array = NDArray[np.int16]
@@ -103,15 +106,62 @@ class HistoryAxis:
         ConfigError
             If no value is in this range.
         """
-        inside = np.flatnonzero((self.upper > f0_hz) & (self.lower < f1_hz))
-        if not inside.size:
-            ends = f"{self.lower[0]:g} to {self.upper[-1]:g} Hz"
-            raise ConfigError(f"f0={f0_hz:g}, f1={f1_hz:g}: must overlap the topic's {ends}")
+        inside = self._inside(f0_hz, f1_hz)
         first = int(inside[0]) // group * group
         stop = int(inside[-1]) + 1
         per_value = group * -(-(stop - first) // (group * values_max))
         cut = HistoryAxis(self.lower[first:stop], self.upper[first:stop], self.is_bands)
         return cut.grouped(per_value)
+
+    def slices(
+        self, f0_hz: float, f1_hz: float, px: int, kind: AxisKind, group: int
+    ) -> tuple[BinSlice, ...]:
+        """Return the slices of a stream for a page's axis, in values of this one.
+
+        Parameters
+        ----------
+        f0_hz, f1_hz : float
+            Ends of the page's axis [Hz].
+        px : int
+            Its pixels.
+        kind : str
+            Its kind.
+        group : int
+            Neighbours that a source has taken together already: values do not split them. With 1
+            the slices are those of live rows.
+
+        Raises
+        ------
+        ConfigError
+            If no value is in this range.
+        """
+        self._inside(f0_hz, f1_hz)
+        units = self.grouped(group)
+        width_hz = float(self.upper[0] - self.lower[0])
+        first_hz = float(self.lower[0]) + group * width_hz / 2.0
+        edges = np.stack([units.lower, units.upper]) if self.is_bands else None
+        topic = TopicAxis(len(units), first_hz, group * width_hz, edges)
+        found = slices_of(topic, f0_hz, f1_hz, px, kind)
+        return tuple(
+            BinSlice(one.first * group, one.per_value * group, one.values) for one in found
+        )
+
+    def sliced(self, slices: Sequence[BinSlice]) -> "HistoryAxis":
+        """Return the axis of the values of slices; the last may have fewer neighbours."""
+        firsts = np.concatenate(
+            [one.first + one.per_value * np.arange(one.values) for one in slices]
+        )
+        counts = np.concatenate([np.full(one.values, one.per_value) for one in slices])
+        lasts = np.minimum(firsts + counts, len(self)) - 1
+        return HistoryAxis(self.lower[firsts], self.upper[lasts], self.is_bands)
+
+    def _inside(self, f0_hz: float, f1_hz: float) -> NDArray[np.int64]:
+        """Return the values of a range of frequencies, at least one; raises ConfigError."""
+        inside = np.flatnonzero((self.upper > f0_hz) & (self.lower < f1_hz))
+        if not inside.size:
+            ends = f"{self.lower[0]:g} to {self.upper[-1]:g} Hz"
+            raise ConfigError(f"f0={f0_hz:g}, f1={f1_hz:g}: must overlap the topic's {ends}")
+        return inside
 
     @property
     def ends_hz(self) -> tuple[float, float]:

@@ -49,6 +49,15 @@ def powers_of(codes: Int16Array) -> Float64Array:
     return power
 
 
+def rounded(codes: Int16Array, step: int) -> Int16Array:
+    """Return codes rounded to multiples of a step, in steps of codes; ``NOTHING`` stays."""
+    if step == 1:
+        return codes
+    found = (np.rint(codes / step) * step).clip(-32767, 32767).astype(np.int16)
+    found[codes == NOTHING] = NOTHING
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class TimeGrid:
     """Columns of equal length, each of whole cells.

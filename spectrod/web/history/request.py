@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, get_args
 
 from spectrod.errors import ConfigError
+from spectrod.web.slicing import AxisKind
+from spectrod.web.view import PX_MAX
 
 SIZE_MAX: Final = 2048
 """Largest number of columns, and of values of a column."""
@@ -19,7 +21,10 @@ FREQUENCY_MAX_HZ: Final = 1e13
 LEVEL_MAX_DB: Final = 1000.0
 """Limit of the levels of a picture [dB]."""
 NAME_MAX_CHARS: Final = 1024
+STEPS_DB: Final = {"0.01": 1, "0.5": 50}
+"""Steps of levels that may be asked for, in steps of codes."""
 _NUMBER_MAX_CHARS: Final = 40
+_AXES: Final[tuple[AxisKind, ...]] = get_args(AxisKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,11 @@ class HistoryRequest:
         Some of ``LAYERS``, in this order of the answer.
     name : str
         Endpoint and topic as the asker knows them, ``ENDPOINT TOPIC``; empty if not given.
+    axis : str or None
+        Axis of a page on which the range has ``height`` pixels: values are then those of a live
+        stream. None: values are equally wide.
+    step_codes : int
+        Levels are rounded to multiples of this, in steps of codes.
     """
 
     topic: int
@@ -51,6 +61,8 @@ class HistoryRequest:
     height: int
     layers: tuple[str, ...]
     name: str = ""
+    axis: AxisKind | None = None
+    step_codes: int = 1
 
     @property
     def t0_ns(self) -> int:
@@ -78,7 +90,8 @@ def parse_request(query: Mapping[str, str]) -> HistoryRequest:
     """
     t0_ms, t1_ms = _span(query, "t0", "t1", TIME_MAX_MS)
     f0_hz, f1_hz = _span(query, "f0", "f1", FREQUENCY_MAX_HZ)
-    width, height = _size(query, "w"), _size(query, "h")
+    axis = _axis(query)
+    width, height = _size(query, "w"), _size(query, "h", SIZE_MAX if axis is None else PX_MAX)
     layers = tuple(query.get("layers", "max").split(","))
     if len(set(layers)) != len(layers) or not set(layers) <= set(LAYERS):
         raise ConfigError(f"layers={_cut(','.join(layers))}: must be of {', '.join(LAYERS)}")
@@ -89,7 +102,11 @@ def parse_request(query: Mapping[str, str]) -> HistoryRequest:
     if len(name) > NAME_MAX_CHARS:
         raise ConfigError(f"name={_cut(name)}: must be at most {NAME_MAX_CHARS} characters")
     topic = _whole(query, "topic", 0, (1 << 31) - 1)
-    return HistoryRequest(topic, t0_ms, t1_ms, f0_hz, f1_hz, width, height, layers, name)
+    step = query.get("step", "0.01")
+    if step not in STEPS_DB:
+        raise ConfigError(f"step={_cut(step)}: must be one of {', '.join(STEPS_DB)}")
+    found = HistoryRequest(topic, t0_ms, t1_ms, f0_hz, f1_hz, width, height, layers, name)
+    return replace(found, axis=axis, step_codes=STEPS_DB[step])
 
 
 def parse_levels(query: Mapping[str, str]) -> tuple[float, float]:
@@ -116,8 +133,19 @@ def _span(query: Mapping[str, str], low: str, high: str, limit: float) -> tuple[
     return ends[0], ends[1]
 
 
-def _size(query: Mapping[str, str], name: str) -> int:
-    return _whole(query, name, 1, SIZE_MAX)
+def _size(query: Mapping[str, str], name: str, most: int = SIZE_MAX) -> int:
+    return _whole(query, name, 1, most)
+
+
+def _axis(query: Mapping[str, str]) -> AxisKind | None:
+    """Read the kind of axis; None if it is not given."""
+    kind = query.get("axis")
+    for known in _AXES:
+        if kind == known:
+            return known
+    if kind is not None:
+        raise ConfigError(f"axis={_cut(kind)}: must be one of {', '.join(_AXES)}")
+    return None
 
 
 def _text(query: Mapping[str, str], name: str) -> str:
