@@ -131,8 +131,8 @@ class PageClient:
         """
         if not len(self.queue) or not self.credits.may_send(now_s):
             return None
-        rows = self.queue.take()
-        number = self.credits.note_sent(now_s)
+        rows = self.queue.take(self.credits.message_bytes)
+        number = self.credits.note_sent(now_s, sum(row.size_bytes for row in rows))
         return _new_descriptions(rows), encode_rows(number, _blocks(rows), self.queue.dropped)
 
     # ---- inside

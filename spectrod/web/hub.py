@@ -243,7 +243,7 @@ class Hub:
             self._show_views(now_s)
             self._send_values()
             if tick % _TICKS_OF_MEASURED == 0:
-                self._send_measured()
+                self._send_measured(is_due=tick % _TICKS_OF_STATE == 0)
             self._send_state(is_due=tick % _TICKS_OF_STATE == 0)
             self._note_topics(now_s)
             if tick % _TICKS_OF_STATE == 0:
@@ -260,8 +260,11 @@ class Hub:
                 for client in clients:
                     client.outbox.set(("values", topic_id), text)
 
-    def _send_measured(self) -> None:
+    def _send_measured(self, *, is_due: bool) -> None:
+        """Send what was measured; once a second to pages that take rows slowly."""
         for client in self._sessions:
+            if client.queue.slowdown > 1 and not is_due:
+                continue
             for stream in client.streams.values():
                 fields = measured_fields(stream)
                 if fields is not None:

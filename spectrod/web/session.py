@@ -111,13 +111,11 @@ class PageSession:
     async def _send(self, now_s: float) -> None:
         for text in self._client.outbox.take():
             await self._websocket.send_text(text)
-        found = self._client.take_rows(now_s)
-        if found is None:
-            return
-        descriptions, message = found
-        for one in descriptions:  # encoded one by one, as the page takes them
-            await self._websocket.send_text(encode_text("stream", **one.fields))
-        await self._websocket.send_bytes(message)
+        while (found := self._client.take_rows(now_s)) is not None:
+            descriptions, message = found
+            for one in descriptions:  # encoded one by one, as the page takes them
+                await self._websocket.send_text(encode_text("stream", **one.fields))
+            await self._websocket.send_bytes(message)
 
     async def _close(self, code: int, reason: str) -> None:
         # A page that does not read may not take this either: its connection then ends by its pings.

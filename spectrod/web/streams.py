@@ -9,7 +9,7 @@ import numpy as np
 
 from spectrod.units import Float32Array, Float64Array, power_to_level
 from spectrod.web.holds import Hold
-from spectrod.web.messages import DROPPED, GAP, MERGED_MAX, NEW_EPOCH, StreamRow
+from spectrod.web.messages import DROPPED, GAP, MERGED_MAX, NEW_EPOCH, ROW_BYTES, StreamRow
 from spectrod.web.pooling import MaxLevels, pool_mean, to_power
 from spectrod.web.quantize import Integers, to_bytes, to_codes, wire_bytes
 from spectrod.web.rows import Slices, SpectrumRow, join, scale_of
@@ -46,8 +46,8 @@ class DescribedRow:
 
     @property
     def size_bytes(self) -> int:
-        """Size of its values [bytes]."""
-        return len(self.row.data)
+        """Size of it in a message [bytes]."""
+        return ROW_BYTES + len(self.row.data)
 
 
 class RowStream:

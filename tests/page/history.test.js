@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { decodeHistory, rowsOf } from "../../spectrod/web/page/answer.js";
-import { columnFor, exportAddress, frequenciesFor, History, LADDER_MS, TILE_COLUMNS } from "../../spectrod/web/page/history.js";
+import { columnFor, exportAddress, History, LADDER_MS, TILE_COLUMNS } from "../../spectrod/web/page/history.js";
 
 const TOPIC = { id: 7, topic: "spec/pond/0/dbfs/", endpoint: "tcp://127.0.0.1:5556" };
-const ABOUT = { topic: TOPIC, f0: 0, f1: 24000, statistic: "max" };
+const ABOUT = { topic: TOPIC, f0: 10, f1: 24000, axis: "log", px: 600, statistic: "max" };
 const SECOND = 1000;
 const TILE = SECOND * TILE_COLUMNS;
 
@@ -36,10 +36,10 @@ class Server {
   asked = [];
   etag = 0;
 
-  fetch = (address, { signal }) =>
+  fetch = (address, { signal, headers }) =>
     new Promise((resolve, reject) => {
       signal.addEventListener("abort", () => reject(new Error("aborted")));
-      this.asked.push({ query: Object.fromEntries(address.searchParams), signal, resolve, reject });
+      this.asked.push({ query: Object.fromEntries(address.searchParams), signal, headers, resolve, reject });
     });
 
   async answer(n, { isFinal = true, value, status = 200, changes = {} } = {}) {
@@ -65,24 +65,13 @@ const times = (t0, t1, msPerPx = 1500) => ({ t0, t1, msPerPx });
 
 test("columns are the longest of the ladder that are not longer than a pixel", () => {
   assert.equal(columnFor(1), 10);
-  assert.equal(columnFor(999), 250);
+  assert.equal(columnFor(999), 750);
   assert.equal(columnFor(1000), 1000);
-  assert.equal(columnFor(1e12), 86_400_000);
-  for (let n = 1; n < LADDER_MS.length; n += 1) assert.equal(LADDER_MS[n] % LADDER_MS[n - 1], 0);
-});
-
-test("frequencies to ask for cover the view, and are few different ones", () => {
-  const all = { f0: 0, f1: 24000 };
-  const seen = new Set();
-  for (let f0 = 0; f0 < 23000; f0 += 10) {
-    const { f0: low, f1: high } = frequenciesFor({ f0, f1: f0 + 1000 }, all);
-    assert.ok(low <= f0 && high >= f0 + 1000 && high - low <= 24000);
-    seen.add(`${low} ${high}`);
+  assert.equal(columnFor(1e12), 345_600_000);
+  for (let n = 1; n < LADDER_MS.length - 3; n += 1) {
+    const ratio = LADDER_MS[n] / LADDER_MS[n - 1];
+    assert.ok(ratio > 1 && ratio <= 2, `${LADDER_MS[n]}: a pixel has two columns at most`);
   }
-  assert.ok(seen.size < 60, `${seen.size}`);
-  assert.deepEqual(frequenciesFor({ f0: -5, f1: 1e9 }, all), all);
-  const narrow = frequenciesFor({ f0: 100, f1: 110 }, all);
-  assert.ok(narrow.f1 - narrow.f0 <= 48000 / 1024);
 });
 
 test("columns become rows with the middle of their time; gaps are left out and said by the next row", () => {
@@ -118,7 +107,8 @@ test("each tile of the span is asked for once, by number and name", async () => 
   history.settle();
   assert.equal(server.asked.length, 2);
   const { query } = server.asked[0];
-  assert.deepEqual([query.t0, query.t1, query.w, query.topic, query.layers], [`${TILE}`, `${2 * TILE}`, "256", "7", "max"]);
+  assert.deepEqual([query.t0, query.t1, query.w, query.topic, query.layers], [`${TILE}`, `${2 * TILE}`, "64", "7", "max"]);
+  assert.deepEqual([query.f0, query.f1, query.axis, query.h, query.step], ["10", "24000", "log", "600", "0.1"]);
   assert.equal(query.name, "tcp://127.0.0.1:5556 spec/pond/0/dbfs/");
   await server.answer(0);
   await server.answer(1);
@@ -154,7 +144,7 @@ test("a coarser tile shows until the finer one is there", async () => {
   await server.answer(0);
   const { rows, isComplete } = history.rows("me", ABOUT, times(0, TILE, 1000));
   assert.equal(isComplete, false);
-  assert.equal(rows.length, 51);
+  assert.equal(rows.length, 13);
   assert.equal(rows[0].description.row_s, 5);
 });
 
@@ -167,8 +157,8 @@ test("a tile that was made before its end is asked for again, no sooner than aft
     return found;
   };
   ask();
-  await server.answer(0, { isFinal: false, value: (n) => (n < 100 ? n : null) });
-  assert.equal(ask().rows.length, 100);
+  await server.answer(0, { isFinal: false, value: (n) => (n < 40 ? n : null) });
+  assert.equal(ask().rows.length, 40);
   now = 2999;
   ask();
   assert.equal(server.asked.length, 1);
@@ -198,6 +188,74 @@ test("a tile that brings nothing new is asked for less and less often, at least 
   assert.equal(history.version, 1);
 });
 
+test("until there is something for a new axis, the old one's rows show; axes that are passed through are not asked for", async () => {
+  let now = 0;
+  const { server, history } = started(() => now);
+  history.rows("me", ABOUT, times(0, TILE));
+  history.settle();
+  await server.answer(0);
+  for (const f0 of [20, 40, 80]) {
+    now += 50;
+    assert.equal(history.rows("me", { ...ABOUT, f0 }, times(0, TILE)).rows.length, TILE_COLUMNS);
+    history.settle();
+  }
+  assert.equal(server.asked.length, 1);
+  now += 200;
+  history.rows("me", { ...ABOUT, f0: 80 }, times(0, TILE));
+  history.settle();
+  assert.equal(server.asked[1].query.f0, "80");
+  await server.answer(1, { value: (n) => n + 1000 });
+  const { rows, isComplete } = history.rows("me", { ...ABOUT, f0: 80 }, times(0, TILE));
+  assert.deepEqual([rows.length, rows[0].values[0], isComplete], [TILE_COLUMNS, 1000 + TILE_COLUMNS - 1, true]);
+});
+
+test("a tile is asked for again by its tag; the server need not send it twice", async () => {
+  let now = 0;
+  const { server, history } = started(() => now);
+  const ask = () => {
+    const found = history.rows("me", ABOUT, times(0, TILE));
+    history.settle();
+    return found.rows.length;
+  };
+  ask();
+  await server.answer(0, { isFinal: false, value: (n) => (n < 40 ? n : null) });
+  now = 3000;
+  ask();
+  assert.equal(server.asked[1].headers["If-None-Match"], "1");
+  await server.answer(1, { status: 304 });
+  assert.equal(ask(), 40);
+  assert.equal(history.version, 1);
+});
+
+test("slices of an answer are those of its rows; wrong ones are refused", () => {
+  const bins = { f0: 5, f1: 75, first_hz: 0, bin_hz: 10, n_bins: 8 };
+  const slices = [{ first: 1, per_value: 1, values: 1 }, { first: 2, per_value: 4, values: 2 }];
+  const [row] = rowsOf(decodeHistory(body({ ...bins, slices })));
+  assert.deepEqual([row.description.slices, row.description.first_hz, row.description.n_bins], [slices, 0, 8]);
+  for (const wrong of [[], [slices[0]], [{ ...slices[0], values: 3, first: 6 }], [{ ...slices[0], values: 3, per_value: 0 }], "no"]) {
+    assert.throws(() => decodeHistory(body({ ...bins, slices: wrong })), /without its numbers/);
+  }
+  assert.throws(() => decodeHistory(body({ slices })), /without its numbers/);
+});
+
+test("over a slow line one tile is fetched at a time, over a fast one three", async () => {
+  let now = 0;
+  const { server, history } = started(() => now);
+  history.rows("me", ABOUT, times(0, 20 * TILE));
+  history.settle();
+  assert.equal(history.running, 3);
+  now = 600;
+  for (const n of [0, 1, 2]) await server.answer(n);
+  history.settle();
+  assert.equal(history.running, 1);
+  for (const [n, atOnce] of [[3, 2], [4, 3], [5, 3]]) {
+    now += 100;
+    await server.answer(n);
+    history.settle();
+    assert.equal(history.running, atOnce);
+  }
+});
+
 test("an error is said, and tried again later", async () => {
   let now = 0;
   const { server, history, said } = started(() => now);
@@ -218,20 +276,20 @@ test("an error is said, and tried again later", async () => {
   assert.deepEqual(said.slice(1), ["the past: 2 of 3 segments were not read"]);
 });
 
-test("at most 128 tiles are kept, the ones that were used last", async () => {
+test("at most 512 tiles are kept, the ones that were used last", async () => {
   const { server, history } = started();
-  for (let n = 0; n < 140; n += 1) {
+  for (let n = 0; n < 530; n += 1) {
     history.rows("me", ABOUT, times(n * TILE, (n + 1) * TILE));
     history.settle();
     await server.answer(n);
   }
-  assert.equal(history.size, 128);
-  history.rows("me", ABOUT, times(139 * TILE, 140 * TILE));
+  assert.equal(history.size, 512);
+  history.rows("me", ABOUT, times(529 * TILE, 530 * TILE));
   history.settle();
-  assert.equal(server.asked.length, 140);
+  assert.equal(server.asked.length, 530);
   history.rows("me", ABOUT, times(0, TILE));
   history.settle();
-  assert.equal(server.asked.length, 141);
+  assert.equal(server.asked.length, 531);
 });
 
 test("a span of centuries wants a bounded number of tiles", () => {
@@ -242,11 +300,11 @@ test("a span of centuries wants a bounded number of tiles", () => {
 });
 
 test("a file of what is shown has its times, frequencies and the topic's name", () => {
-  const shown = { t0: 1000, t1: 31_000, f0: 10, f1: 24_000, statistic: "mean" };
+  const shown = { t0: 1000, t1: 31_000, f0: 10, f1: 24_000, axis: "log", px: 800, statistic: "mean" };
   const address = exportAddress("http://here/page/", TOPIC, shown, "csv");
   assert.equal(address.pathname, "/page/api/export");
   assert.deepEqual(Object.fromEntries(address.searchParams), {
     format: "csv", topic: "7", name: "tcp://127.0.0.1:5556 spec/pond/0/dbfs/",
-    t0: "1000", t1: "31000", f0: "10", f1: "24000", w: "1024", h: "1024", layers: "mean",
+    t0: "1000", t1: "31000", f0: "10", f1: "24000", axis: "log", w: "1024", h: "800", layers: "mean",
   });
 });

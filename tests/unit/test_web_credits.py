@@ -5,11 +5,17 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectrod.web.client import PageClient
-from spectrod.web.credits import Credits, RowQueue
+from spectrod.web.credits import (
+    MESSAGE_MAX_BYTES,
+    WINDOW_MIN_BYTES,
+    Credits,
+    RowQueue,
+)
 from spectrod.web.limits import Limits
 from spectrod.web.outbox import TEXTS_MAX, TEXTS_MAX_BYTES, Outbox
 from spectrod.web.view import StreamWish, View
@@ -112,6 +118,76 @@ def test_a_page_that_draws_nothing_gets_fewer_and_fewer_rows():
     assert client.queue.take()[-1].row.merged == 50
     assert not client.is_gone(60.9)
     assert client.is_gone(61.1)
+
+
+def run_line(client, seconds, bytes_s, rows, latency_s=0.05):
+    """Let rows pass a line of so many bytes a second; return when each came, and sizes of messages.
+
+    Whatever the line has delivered is acknowledged.
+    """
+    came, sizes, free_s, on_line = [], [], 0.0, []
+    for k in range(round(seconds / PERIOD_S)):
+        now_s = k * PERIOD_S
+        for row in rows:
+            client.push(TOPIC.id, row)
+        client.adapt(now_s)
+        found = client.take_rows(now_s)
+        if found is not None:
+            sizes.append(len(found[1]))
+            free_s = max(free_s, now_s) + len(found[1]) / bytes_s
+            number, got = decode(found[1])
+            on_line.append((free_s + latency_s, number, len(got)))
+        while on_line and on_line[0][0] <= now_s:
+            came_s, number, _ = on_line.pop(0)
+            came.append(came_s)
+            client.credits.acknowledge(number)
+    return came, sizes
+
+
+@pytest.mark.parametrize("bytes_s", [20_000.0, 50_000.0, 200_000.0])
+def test_on_a_slow_line_rows_keep_coming(bytes_s):
+    """Four charts want 800 kB a second: messages are short and none is lost."""
+    streams = tuple(
+        StreamWish(id=n, topic_id=3, f0=0.0, f1=24e3, px=1000, bits=16) for n in range(4)
+    )
+    client = PageClient(LIMITS)
+    client.set_view(View(generation=1, streams=streams), {TOPIC.id: TOPIC})
+    came, sizes = run_line(client, 60.0, bytes_s, rows_of(1))
+    assert max(sizes) <= MESSAGE_MAX_BYTES + 200  # and the heads of the message and its blocks
+    gaps = np.diff([0.0, *came])
+    assert gaps.max() <= 2.0
+    assert gaps[len(gaps) // 2 :].max() <= 1.1
+    assert client.queue.dropped == 0
+
+
+def test_on_a_fast_line_nothing_waits():
+    """On 10 MB a second every message is a row, though it wants 1.6 MB a second."""
+    client = client_with()
+    streams = tuple(
+        StreamWish(id=n, topic_id=3, f0=0.0, f1=24e3, px=4096, bits=16) for n in range(4)
+    )
+    client.set_view(View(generation=1, streams=streams), {TOPIC.id: TOPIC})
+    run_line(client, 10.0, 10e6, rows_of(1))
+    assert client.queue.slowdown == 1
+    assert len(client.queue) <= 4 * 5
+
+
+def test_the_window_halves_once_for_what_was_sent_before_it_showed():
+    """Messages of one stall are one reason to narrow; those after it are another."""
+    credits_ = Credits(LIMITS)
+    at_first = credits_.window_bytes
+    for _ in range(3):
+        credits_.note_sent(0.0, 10_000)
+    for now_s in (0.5, 0.6, 0.9):
+        assert not credits_.may_send(now_s)
+        credits_.acknowledge(credits_.newest - 1)
+    assert credits_.window_bytes == at_first // 2
+    credits_.acknowledge(credits_.newest)
+    for n in range(20):
+        credits_.note_sent(10.0 * n, 10_000)
+        assert not credits_.may_send(10.0 * n + 5.0)
+        credits_.acknowledge(credits_.newest)
+    assert credits_.window_bytes == WINDOW_MIN_BYTES
 
 
 def test_a_hidden_page_may_be_silent():

@@ -1,6 +1,7 @@
 """``api/history`` over ASGI: status, caching, one computation for all, cancellation."""
 
 import asyncio
+import gzip
 import json
 import threading
 import time
@@ -82,7 +83,7 @@ def test_refusals_have_their_status_and_their_text(tmp_path):
 
 @pytest.mark.parametrize("is_final", [True, False])
 def test_only_final_answers_may_be_cached(tmp_path, monkeypatch, is_final):
-    """Final answers are immutable and have an ETag that saves sending them again."""
+    """Final answers are immutable; an ETag saves sending any of them again."""
     monkeypatch.setattr(
         routes, "answer", lambda request, *_, **__: made(request, is_final=is_final)
     )
@@ -96,12 +97,34 @@ def test_only_final_answers_may_be_cached(tmp_path, monkeypatch, is_final):
     assert status == 200
     assert headers["content-type"] == "application/octet-stream"
     assert np.frombuffer(body[-40:], "<u2").tolist() == [7] * 20
-    if is_final:
-        assert headers["cache-control"] == "private, max-age=31536000, immutable"
-        assert (again[0], again[2]) == (304, b"")
-    else:
-        assert headers["cache-control"] == "no-store"
-        assert again[0] == 200
+    assert headers["cache-control"] == (
+        "private, max-age=31536000, immutable" if is_final else "no-store"
+    )
+    assert (again[0], again[2]) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    ("accepted", "is_coded"),
+    [
+        ("gzip, deflate, br, zstd", True),
+        ("br;q=1, GZIP ; q=0.5", True),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000", False),
+        ("deflate", False),
+        ("", False),
+    ],
+)
+def test_answers_are_compressed_for_who_accepts_it(tmp_path, monkeypatch, accepted, is_coded):
+    """The content is the same in both codings, and has the same tag."""
+    monkeypatch.setattr(routes, "answer", lambda request, *_, **__: made(request, size=20_000))
+    app = app_of(tmp_path)
+    _, plain_headers, plain = asyncio.run(got(app, QUERY))
+    _, headers, body = asyncio.run(got(app, QUERY, {"accept-encoding": accepted}))
+    assert headers.get("content-encoding") == ("gzip" if is_coded else None)
+    assert (gzip.decompress(body) if is_coded else body) == plain
+    assert (len(body) < len(plain) / 10) == is_coded
+    assert headers["etag"] == plain_headers["etag"]
+    assert headers["vary"] == "Accept-Encoding"
 
 
 def test_a_client_that_leaves_cancels_its_computation(tmp_path, monkeypatch):

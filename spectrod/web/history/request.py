@@ -21,7 +21,7 @@ FREQUENCY_MAX_HZ: Final = 1e13
 LEVEL_MAX_DB: Final = 1000.0
 """Limit of the levels of a picture [dB]."""
 NAME_MAX_CHARS: Final = 1024
-STEPS_DB: Final = {"0.01": 1, "0.5": 50}
+STEPS_DB: Final = {"0.01": 1, "0.1": 10}
 """Steps of levels that may be asked for, in steps of codes."""
 _NUMBER_MAX_CHARS: Final = 40
 _AXES: Final[tuple[AxisKind, ...]] = get_args(AxisKind)

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from spectrod.errors import BusyError, ConfigError, NotFoundError, StorageError
+from spectrod.web.compressed import accepts_gzip, compressed
 from spectrod.web.history.answer import HistoryAnswer, answer
 from spectrod.web.history.budget import Budget
 from spectrod.web.history.cache import Answers, Encoded
@@ -32,6 +33,8 @@ _MEDIA_TYPES: Final = {
 }
 EXPORTS_MAX: Final = 2
 """Files that are made at once."""
+COMPRESSING_MAX: Final = 2
+"""Answers that are compressed at once."""
 
 _log = logging.getLogger(__name__)
 
@@ -69,12 +72,13 @@ def history_routes(
         return answer(request, topics(), index, ring, budget, now_ns=time.time_ns())
 
     answers, sending = Answers(compute), Sending()
+    compressing = asyncio.Semaphore(COMPRESSING_MAX)
 
     async def history(request: Request) -> Response:
         asked = parse_request(request.query_params)
         await settled(asked.topic)
         encoded = await _while_connected(request, answers, asked)
-        return _response(request, encoded, sending)
+        return await _response(request, encoded, sending, compressing)
 
     def make_file(request: HistoryRequest, query: Mapping[str, str], budget: Budget) -> bytes:
         budget.start()
@@ -136,13 +140,30 @@ def _refusal(status: int, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, status, _UNCACHED)
 
 
-def _response(request: Request, encoded: Encoded | None, sending: Sending) -> Response:
+async def _response(
+    request: Request, encoded: Encoded | None, sending: Sending, compressing: asyncio.Semaphore
+) -> Response:
     if encoded is None:  # the client has gone
         return Response(status_code=499)
-    headers = {"ETag": encoded.etag, "Cache-Control": _FOREVER if encoded.is_final else _NEVER}
-    if encoded.is_final and request.headers.get("if-none-match") == encoded.etag:
+    # Weak: the tag is of the content, in whichever coding it is sent.
+    tag = f"W/{encoded.etag}"
+    headers = {"ETag": tag, "Cache-Control": _FOREVER if encoded.is_final else _NEVER}
+    if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    return LongResponse(encoded.body, sending, headers, "application/octet-stream")
+    body, headers = await _coded(request, encoded.body, headers, compressing)
+    return LongResponse(body, sending, headers, "application/octet-stream")
+
+
+async def _coded(
+    request: Request, body: bytes, headers: dict[str, str], compressing: asyncio.Semaphore
+) -> tuple[bytes, dict[str, str]]:
+    """Return a body and its headers, in gzip if the client accepts that."""
+    headers = headers | {"Vary": "Accept-Encoding"}
+    if not accepts_gzip(request):
+        return body, headers
+    async with compressing:
+        body = await asyncio.to_thread(compressed, body)
+    return body, headers | {"Content-Encoding": "gzip"}
 
 
 async def _while_connected(

@@ -2,7 +2,9 @@
 
 import { FLAG_GAP } from "./decode.js";
 
-const VALUES_MAX = 2048;
+const COLUMNS_MAX = 2048;
+/** Values of a column: three a pixel of the widest axis. */
+const VALUES_MAX = 3 * 4096;
 const HEADER_BYTES_MAX = 1 << 20;
 const GAP = 65535;
 const U16 = Object.freeze({ bits: 16, lo: -327.67, step: 0.01 });
@@ -24,9 +26,9 @@ export function decodeHistory(buffer) {
   }
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
   const { w, h, layers, cell_ms, t0, f0, f1 } = header;
-  const isSize = [w, h].every((n) => Number.isInteger(n) && n >= 1 && n <= VALUES_MAX);
+  const isSize = isCount(w, COLUMNS_MAX) && isCount(h, VALUES_MAX);
   const isPlace = [cell_ms, t0, f0, f1].every(Number.isFinite) && cell_ms > 0 && f1 > f0;
-  if (!isSize || !isPlace || !Array.isArray(layers)) throw new Error("history: a header without its numbers");
+  if (!isSize || !isPlace || !Array.isArray(layers) || !hasSlices(header)) throw new Error("history: a header without its numbers");
   const begin = Math.ceil((4 + length) / 4) * 4;
   const bytes = begin + 4 * w + 2 * w * h * layers.length;
   if (bytes !== buffer.byteLength) throw new Error(`history: ${buffer.byteLength} bytes: must be ${bytes}`);
@@ -38,22 +40,24 @@ export function decodeHistory(buffer) {
   };
 }
 
+const isCount = (n, most) => Number.isInteger(n) && n >= 1 && n <= most;
+
+/** Whether the slices of an answer, if it has any, are as many values as it says, of bins that there are. */
+function hasSlices({ h, slices, first_hz, bin_hz, n_bins }) {
+  if (slices === undefined) return true;
+  const isSlice = ({ first, per_value, values }) =>
+    Number.isInteger(first) && first >= 0 && isCount(per_value, Infinity) && isCount(values, VALUES_MAX) && first + (values - 1) * per_value < n_bins;
+  const isBins = Number.isFinite(first_hz) && bin_hz > 0 && isCount(n_bins, Infinity);
+  return isBins && Array.isArray(slices) && slices.every(isSlice) && slices.reduce((sum, { values }) => sum + values, 0) === h;
+}
+
 /** Return the description of an answer's columns, as one of a stream. */
-function describe({ kind, topic, unit, cell_ms, h, f0, f1, edges_hz }) {
-  const binHz = (f1 - f0) / h;
-  return Object.freeze({
-    ...U16,
-    kind,
-    topic,
-    unit,
-    row_s: cell_ms / 1000,
-    fs: 1,
-    first_hz: f0 + binHz / 2,
-    bin_hz: binHz,
-    edges_hz,
-    n_bins: h,
-    slices: [{ first: 0, per_value: 1, values: h }],
-  });
+function describe({ kind, topic, unit, cell_ms, h, f0, f1, edges_hz, slices, first_hz, bin_hz, n_bins }) {
+  const equal = (f1 - f0) / h;
+  const bins = slices
+    ? { first_hz, bin_hz, n_bins, slices }
+    : { first_hz: f0 + equal / 2, bin_hz: equal, n_bins: h, slices: [{ first: 0, per_value: 1, values: h }] };
+  return Object.freeze({ ...U16, kind, topic, unit, row_s: cell_ms / 1000, fs: 1, edges_hz, ...bins });
 }
 
 /**

@@ -3,7 +3,8 @@
 const ROLES = Object.freeze(["waterfall", "trace", "max", "min", "mean"]);
 const TRACE_ROWS_S = 20;
 const HIDDEN_ROWS_S = 1;
-const PIXELS_MAX = 4096;
+/** Pixels of an axis that a server of this version takes. */
+export const PIXELS_MAX = 4096;
 /** A phone draws no more than this, however many pixels it has. */
 const PIXELS_MAX_NARROW = 1200;
 const NARROW_CSS_PX = 600;

@@ -1,26 +1,35 @@
 /**
  * Tiles of the past: fetched from `api/history`, kept, and given as rows of a waterfall.
  *
- * A tile is 256 columns, each of one length of the ladder, so that all pages ask for the same ones. A
- * column is a row like those that are live, of 16 bits, whose values are equally wide bins or bands.
+ * A tile is 64 columns, each as long as a pixel of the waterfall at most, and of a few cells of a pyramid. A column
+ * is a row like those that are live: it has the values of a stream for the same axis and pixels.
  */
 
 import { decodeHistory, endOf, rowsOf } from "./answer.js";
 
-/** Lengths of columns [ms]; those of the cells of a pyramid, see docs/long-term.md. */
-export const LADDER_MS = Object.freeze([
+/** Lengths of the cells of a pyramid [ms], see docs/long-term.md. */
+const CELLS_MS = Object.freeze([
   10, 50, 250, 1000, 5000, 15_000, 60_000, 300_000, 900_000, 3_600_000, 14_400_000, 86_400_000,
 ]);
-export const TILE_COLUMNS = 256;
-const VALUES = 2048;
+/** Lengths of columns [ms]: one to four cells, as long as they are shorter than the next cell. */
+export const LADDER_MS = Object.freeze(
+  CELLS_MS.flatMap((cell, n) => [1, 2, 3, 4].map((count) => count * cell).filter((ms) => ms < (CELLS_MS[n + 1] ?? Infinity))),
+);
+export const TILE_COLUMNS = 64;
 const EXPORTED = 1024;
-const TILES_MAX = 128;
+/** Step of levels: what a person reads, and half as many bytes on the line as of 0.01 dB. */
+const STEP_DB = "0.1";
+const TILES_MAX = 512;
 const BYTES_MAX = 64 << 20;
 const FETCHES_MAX = 3;
+/** A tile that takes longer comes over a slow line, which live rows need as well: then one is fetched at a time. */
+const FAST_MS = 500;
 const FRESH_MS = 3000;
 const FRESH_MAX_MS = 60_000;
 const RETRY_MS = 5000;
-const PARENTS = 3;
+const PARENTS = 8;
+/** Time for which an axis must stay before anything is asked for it: zooming passes through many. */
+const SETTLED_MS = 200;
 const EMPTY = Object.freeze({ isFinal: false, etag: null, endMs: -Infinity, bytes: 0, freshMs: RETRY_MS });
 
 /** Return the length of the columns for a scale: the longest that is not longer than a pixel. */
@@ -29,27 +38,14 @@ export function columnFor(msPerPx) {
 }
 
 /**
- * Return frequencies to ask for: a part of the topic's, halved as often as the view allows.
- *
- * Few different parts, so that a little panning and zooming asks for nothing new.
- *
- * @param {{f0: number, f1: number}} view
- * @param {{f0: number, f1: number}} all that the topic has
+ * @typedef {object} About what is asked for, as of a stream
+ * @property {{id: number, topic: string, endpoint: string}} topic
+ * @property {number} f0 ends of the axis [Hz]
+ * @property {number} f1
+ * @property {string} axis kind of the axis
+ * @property {number} px pixels of the axis
+ * @property {string} statistic `max` or `mean`
  */
-export function frequenciesFor(view, all) {
-  const low = Math.max(view.f0, all.f0);
-  const high = Math.min(view.f1, all.f1);
-  let [f0, f1] = [all.f0, all.f1];
-  for (let halvings = 0; halvings < 20; halvings += 1) {
-    const width = (f1 - f0) / 2;
-    // Parts overlap by half, so that the middle of the topic is in one, too.
-    const place = Math.min(2, Math.max(0, Math.floor((low - f0) / (width / 2))));
-    const begin = f0 + (place * width) / 2;
-    if (!(low >= begin && high <= begin + width && high > low)) break;
-    [f0, f1] = [begin, begin + width];
-  }
-  return { f0, f1 };
-}
 
 /**
  * @typedef {object} Past
@@ -57,12 +53,15 @@ export function frequenciesFor(view, all) {
  * @property {boolean} isComplete whether nothing is still to come
  */
 
-/** The past of topics: at most 128 tiles and 64 MiB are kept, three are fetched at once. */
+/** The past of topics: at most 512 tiles and 64 MiB are kept, three are fetched at once. */
 export class History {
   #tiles = new Map();
   #bytes = 0;
   #wanted = new Map();
+  /** What each owner asks for: `{about, sinceMs, before}`, the latter what it asked for until then. */
+  #asked = new Map();
   #running = new Map();
+  #atOnce = FETCHES_MAX;
   #fetch;
   #base;
   #now;
@@ -94,14 +93,14 @@ export class History {
   /** Forget which tiles somebody wanted. */
   forget(owner) {
     this.#wanted.delete(owner);
+    this.#asked.delete(owner);
   }
 
   /**
    * Return the rows of a span of time that are here, and want the tiles that are not.
    *
    * @param {object} owner who asks; its former wishes are forgotten
-   * @param {{topic: {id: number, topic: string, endpoint: string}, f0: number, f1: number,
-   *   statistic: string}} about frequencies as `frequenciesFor` gives them [Hz]; `max` or `mean`
+   * @param {About} about
    * @param {{t0: number, t1: number, msPerPx: number}} times [ms UTC]
    * @returns {Past}
    */
@@ -110,19 +109,37 @@ export class History {
     const tileMs = columnMs * TILE_COLUMNS;
     const rows = [];
     const wanted = [];
+    const { sinceMs, before } = this.#ask(owner, about);
     for (let index = Math.ceil(t1 / tileMs) - 1; (index + 1) * tileMs > t0 && wanted.length < TILES_MAX; index -= 1) {
       const key = keyOf(about, columnMs, index);
       const tile = this.#tile(key);
       if (tile === null || isBehind(tile, Math.min(t1, (index + 1) * tileMs), columnMs)) {
-        wanted.push({ key, about, columnMs, index });
+        wanted.push({ key, about, columnMs, index, sinceMs });
       }
-      const found = tile?.rows ?? this.#coarser(about, columnMs, index);
+      const found = tile?.rows ?? this.#coarser([about, ...before], columnMs, index);
       for (let n = found.length - 1; n >= 0; n -= 1) {
         if (found[n].tMs >= t0 && found[n].tMs < t1) rows.push(found[n]);
       }
     }
     this.#wanted.set(owner, wanted);
     return { rows, isComplete: wanted.length === 0 };
+  }
+
+  /** Note what an owner asks for; of another axis, what it asked for before shows until there is more. */
+  #ask(owner, about) {
+    const asked = this.#asked.get(owner);
+    if (asked !== undefined && keyOf(asked.about) === keyOf(about)) return asked;
+    const isSame = asked?.about.topic === about.topic && asked?.about.statistic === about.statistic;
+    // Of the axes that were passed through the first has tiles: nothing was asked for the others.
+    const wasSettled = isSame && this.#isSettled(asked);
+    const before = wasSettled ? [asked.about] : isSame ? asked.before : [];
+    const made = { about, before, sinceMs: isSame ? this.#now() : -Infinity };
+    this.#asked.set(owner, made);
+    return made;
+  }
+
+  #isSettled({ sinceMs }) {
+    return this.#now() - sinceMs >= SETTLED_MS;
   }
 
   #tile(key) {
@@ -134,14 +151,17 @@ export class History {
     return tile;
   }
 
-  /** Return the rows of a tile's time from the next coarser tile that is here. */
-  #coarser(about, columnMs, index) {
+  /** Return the rows of a tile's time from tiles that are here: of an earlier axis, or of longer columns. */
+  #coarser(abouts, columnMs, index) {
     const t0 = index * columnMs * TILE_COLUMNS;
     const t1 = t0 + columnMs * TILE_COLUMNS;
     const place = LADDER_MS.indexOf(columnMs);
-    for (const longer of LADDER_MS.slice(place + 1, place + 1 + PARENTS)) {
-      const tile = this.#tiles.get(keyOf(about, longer, Math.floor(t0 / (longer * TILE_COLUMNS))));
-      if (tile?.bytes > 0) return tile.rows.filter(({ tMs }) => tMs >= t0 && tMs < t1);
+    for (const longer of LADDER_MS.slice(place, place + 1 + PARENTS)) {
+      const tileMs = longer * TILE_COLUMNS;
+      for (const about of abouts) {
+        const tiles = [Math.floor(t0 / tileMs), Math.floor((t1 - 1) / tileMs)].map((n) => this.#tiles.get(keyOf(about, longer, n)));
+        if (tiles.every((tile) => tile?.bytes > 0)) return rowsBetween(new Set(tiles), t0, t1);
+      }
     }
     return [];
   }
@@ -157,7 +177,8 @@ export class History {
       }
     }
     for (const one of wanted) {
-      if (this.#running.size >= FETCHES_MAX) return;
+      if (this.#running.size >= this.#atOnce) return;
+      if (!this.#isSettled(one)) continue;
       if (!this.#running.has(one.key) && this.#isDue(one.key)) this.#start(one);
     }
   }
@@ -169,6 +190,7 @@ export class History {
 
   #start(one) {
     const abort = new AbortController();
+    const startedMs = this.#now();
     this.#running.set(one.key, abort);
     this.#load(one, abort.signal)
       .catch((error) => {
@@ -178,23 +200,26 @@ export class History {
       .then((tile) => {
         if (abort.signal.aborted) return;
         this.#running.delete(one.key);
+        this.#atOnce = this.#now() - startedMs > FAST_MS ? 1 : Math.min(FETCHES_MAX, this.#atOnce + 1);
         this.#keep(one.key, tile);
       });
   }
 
-  async #load({ about, columnMs, index }, signal) {
-    const response = await this.#fetch(addressOf(this.#base, about, columnMs, index), { signal });
+  async #load({ key, about, columnMs, index }, signal) {
+    const before = this.#tiles.get(key);
+    const headers = before?.etag ? { "If-None-Match": before.etag } : {};
+    const response = await this.#fetch(addressOf(this.#base, about, columnMs, index), { signal, headers });
+    if (response.status === 304 && before !== undefined) return before;
     if (!response.ok) {
       const { error } = await response.json().catch(() => ({ error: `status ${response.status}` }));
       throw new Error(error);
     }
     const buffer = await response.arrayBuffer();
     const answer = decodeHistory(buffer);
-    const { headers } = response;
-    const isFinal = (headers.get("cache-control") ?? "").includes("immutable");
+    const isFinal = (response.headers.get("cache-control") ?? "").includes("immutable");
     for (const text of answer.header.left_out ?? []) this.onnotice(`the past: ${text}`);
     const rows = rowsOf(answer);
-    return { rows, isFinal, etag: headers.get("etag"), endMs: endOf(answer), bytes: buffer.byteLength, freshMs: FRESH_MS };
+    return { rows, isFinal, etag: response.headers.get("etag"), endMs: endOf(answer), bytes: buffer.byteLength, freshMs: FRESH_MS };
   }
 
   #keep(key, tile) {
@@ -225,23 +250,29 @@ function isBehind(tile, untilMs, columnMs) {
  *
  * @param {string} base address of the page
  * @param {{id: number, topic: string, endpoint: string}} topic
- * @param {{t0: number, t1: number, f0: number, f1: number, statistic: string}} shown [ms UTC], [Hz]
+ * @param {{t0: number, t1: number, f0: number, f1: number, axis: string, px: number, statistic: string}} shown
+ *   [ms UTC], [Hz], kind and pixels of the axis
  * @param {string} format `csv` or `spd`
  */
-export function exportAddress(base, topic, { t0, t1, f0, f1, statistic }, format) {
+export function exportAddress(base, topic, { t0, t1, f0, f1, axis, px, statistic }, format) {
   const address = new URL("api/export", base);
   const name = `${topic.endpoint} ${topic.topic}`;
   address.search = new URLSearchParams({
-    format, topic: topic.id, name, t0, t1, f0, f1, w: EXPORTED, h: EXPORTED, layers: statistic,
+    format, topic: topic.id, name, t0, t1, f0, f1, axis, w: EXPORTED, h: px, layers: statistic,
   });
   return address;
 }
 
-function keyOf({ topic, f0, f1, statistic }, columnMs, index) {
-  return [topic.endpoint, topic.topic, f0, f1, statistic, columnMs, index].join(" ");
+/** Rows of tiles in a span of time, the oldest first. */
+function rowsBetween(tiles, t0, t1) {
+  return [...tiles].flatMap(({ rows }) => rows.filter(({ tMs }) => tMs >= t0 && tMs < t1));
 }
 
-function addressOf(base, { topic, f0, f1, statistic }, columnMs, index) {
+function keyOf({ topic, f0, f1, axis, px, statistic }, columnMs = 0, index = 0) {
+  return [topic.endpoint, topic.topic, f0, f1, axis, px, statistic, columnMs, index].join(" ");
+}
+
+function addressOf(base, { topic, f0, f1, axis, px, statistic }, columnMs, index) {
   const address = new URL("api/history", base);
   const tileMs = columnMs * TILE_COLUMNS;
   address.search = new URLSearchParams({
@@ -252,7 +283,9 @@ function addressOf(base, { topic, f0, f1, statistic }, columnMs, index) {
     f0,
     f1,
     w: TILE_COLUMNS,
-    h: VALUES,
+    h: px,
+    axis,
+    step: STEP_DB,
     layers: statistic,
   });
   return address;

@@ -1,5 +1,6 @@
 /** The buttons that save: names, titles and times around `export.js`. */
 
+import { PIXELS_MAX } from "./demand.js";
 import { themeColours } from "./dom.js";
 import { fileName, picture, save, traceCsv } from "./export.js";
 import { exportAddress } from "./history.js";
@@ -44,7 +45,8 @@ export function saveCsv(moments, zone) {
  */
 export async function savePast(format, base, session, { view, axis, newestMs }) {
   const t1 = Math.ceil(view.t1 ?? newestMs ?? 0);
-  const shown = { t0: t1 - 1000 * view.span, t1, f0: axis.f0, f1: axis.f1, statistic: view.statistic };
+  const { f0, f1, kind, width } = axis;
+  const shown = { t0: t1 - 1000 * view.span, t1, f0, f1, axis: kind, px: Math.min(PIXELS_MAX, width), statistic: view.statistic };
   for (const { info } of session.channels) {
     const response = await fetch(exportAddress(base, info, shown, format));
     if (!response.ok) {

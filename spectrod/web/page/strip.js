@@ -2,7 +2,8 @@
 
 import { extentOf } from "./bins.js";
 import { element, setAttribute, setText } from "./dom.js";
-import { columnFor, frequenciesFor } from "./history.js";
+import { PIXELS_MAX, pixelsWanted } from "./demand.js";
+import { columnFor } from "./history.js";
 import { JoinedRows, seamOf } from "./past.js";
 import { MARKS } from "./palette.js";
 import { chooseRenderer } from "./renderer.js";
@@ -11,6 +12,9 @@ import { topicTitle } from "./topics.js";
 
 /** Columns of the past that are taken at once, so that scrolling asks for them now and then only. */
 const STEP_COLUMNS = 32;
+
+/** Whether an axis shows some of the frequencies that a topic has. */
+const isWithin = ({ f0, f1 }, extent) => f0 < extent.f1 && f1 > extent.f0;
 
 /** A waterfall in a panel. */
 export class Strip {
@@ -21,6 +25,7 @@ export class Strip {
   #past = null;
   #drawnTimes = "";
   #shown = null;
+  #ratio = 1;
   #canvasHome = element("div", { class: "waterfall", "data-empty": true });
   #times = element("canvas", { class: "times", "aria-hidden": "true" });
   #caption = element("p", { class: "caption" });
@@ -99,6 +104,7 @@ export class Strip {
    */
   draw(scene) {
     if (scene.newestMs === null) return false;
+    this.#ratio = scene.ratio;
     const isJoined = this.#join(scene);
     const msPerPx = scene.spanMs / this.#heightPx;
     this.#shown = { newestMs: scene.newestMs, msPerPx };
@@ -117,7 +123,7 @@ export class Strip {
     const t0 = Math.floor((newestMs - spanMs) / stepMs) * stepMs;
     const t1 = Math.min(Math.ceil(newestMs / stepMs) * stepMs, seamMs);
     const about = past === null || t0 >= t1 ? null : this.#about(info, statistic);
-    const key = about === null ? "" : [t0, t1, stepMs, spanMs, about.f0, about.f1, statistic, info.id, past.version].join();
+    const key = about === null ? "" : [t0, t1, stepMs, spanMs, ...Object.values({ ...about, topic: info.id }), past.version].join();
     if (key === this.#joined && ring === this.#ring) return false;
     this.#joined = key;
     this.#ring = ring;
@@ -133,8 +139,10 @@ export class Strip {
   /** Which part of the past to ask for, or null while the topic's frequencies are not known. */
   #about(topic, statistic) {
     const { description } = this.channel;
-    if (description === null || this.#axis === null) return null;
-    return { topic, ...frequenciesFor(this.#axis, extentOf(description)), statistic };
+    if (description === null || this.#axis === null || !isWithin(this.#axis, extentOf(description))) return null;
+    const { f0, f1, kind: axis, width } = this.#axis;
+    const px = pixelsWanted(width / this.#ratio, this.#ratio, PIXELS_MAX);
+    return { topic, f0, f1, axis, px, statistic };
   }
 
   /** Rows of the waterfall, live ones and those of the past behind them. */
