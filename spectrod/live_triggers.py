@@ -109,8 +109,17 @@ class LiveTrigger:
             return
         more = f"; {self._n_unlogged} more since the last such line" if self._n_unlogged else ""
         self._log_due_s, self._n_unlogged = now_s + LOG_PERIOD_S, 0
-        name = self._owner.source_name
-        _log.info("%s: trigger %s: %s: %s%s", name, event.name, event.state, event.text, more)
+        source = self._owner.source_name
+        about = {"about": {"source": source, "event": f"trigger.{event.state}"}}
+        _log.info(
+            "%s: trigger %s: %s: %s%s",
+            source,
+            event.name,
+            event.state,
+            event.text,
+            more,
+            extra=about,
+        )
 
 
 class LiveTriggers:
@@ -225,12 +234,9 @@ class LiveTriggers:
             taker.take_event(name, first_ns, last_ns, text)
 
     def note(self, event: "TriggerEvent") -> None:
-        """Log an event, and add it to the event log."""
-        kind, text = f"trigger.{event.state}", f"{event.name}: {event.text}"
-        about = {"about": {"source": self.source_name, "event": kind}}
-        _log.info("%s: triggers.%s", self.source_name, text, extra=about)
-        facts = msgspec.to_builtins(event)
-        self._events.add(kind, text, source=self.source_name, trigger=facts)
+        """Add an event to the event log."""
+        text, facts = f"{event.name}: {event.text}", msgspec.to_builtins(event)
+        self._events.add(f"trigger.{event.state}", text, source=self.source_name, trigger=facts)
 
     def facts(self) -> list[dict[str, Any]]:
         """Return the state of each trigger in built-in types; any thread."""

@@ -1,0 +1,63 @@
+"""Events of a running trigger: the log, and the log of events."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from spectrod import live_triggers
+from spectrod.events import EventLog
+from spectrod.live_triggers import LiveTrigger, LiveTriggers
+from spectrod.triggers.trigger import TriggerEvent
+
+
+class Script:
+    """A trigger whose every batch begins or ends an event in turn."""
+
+    is_active = False
+    config = SimpleNamespace(name="hum", kind="level")
+
+    def __init__(self):
+        self.spec, self._state = SimpleNamespace(product="dbfs"), "ended"
+
+    def push(self, _batch):
+        self._state = "begun" if self._state == "ended" else "ended"
+        return [event(self._state)]
+
+
+def event(state):
+    """Make an event with a state."""
+    levels = {"level": -26.0, "threshold": -46.8, "floor": -61.8, "unit": "dBFS"}
+    times = {"begin_utc_ns": 1, "end_utc_ns": 2, "peak_utc_ns": 1, "duration_s": 1e-9}
+    where = {"f_min_hz": 0.0, "f_max_hz": 100.0, "frequency_hz": 50.0, "channel": "0"}
+    names = {"name": "hum", "kind": "level", "product": "dbfs", "reason": "", "state": state}
+    return TriggerEvent(**names, **where, **levels, **times)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = SimpleNamespace(s=100.0)
+    monkeypatch.setattr(live_triggers.time, "monotonic", lambda: now.s)
+    return now
+
+
+def test_a_trigger_logs_one_line_in_ten_seconds(clock, tmp_path, caplog):
+    """Each event is in the log of events; the log has one line in 10 s, which counts the others."""
+    caplog.set_level("INFO")
+    events = EventLog(lambda: None)
+    owner = LiveTriggers(events, tmp_path)
+    owner.source_name = "mic"
+    trigger = Script()
+    live = LiveTrigger(trigger, ["0"], None, owner)
+    batch = SimpleNamespace(spec=trigger.spec)
+    for _ in range(101):  # 0 to 20 s
+        live.submit(batch)
+        clock.s += 0.2
+    assert len(list(events.since(0))) == 101
+    assert [record.getMessage().partition(";")[2] for record in caplog.records] == [
+        "",
+        " 49 more since the last such line",
+        " 49 more since the last such line",
+    ]
+    for record in caplog.records:
+        assert record.getMessage().startswith("mic: trigger hum: begun: ")
+        assert record.about == {"source": "mic", "event": "trigger.begun"}
