@@ -8,6 +8,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, Protocol
 
+from spectrod.analysis.compile_queue import Compilation, CompileQueue
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
 from spectrod.analysis.stream import FrameStream
@@ -23,7 +24,6 @@ from spectrod.errors import DeviceError, NotCompiledError, SpectrodError
 from spectrod.opencl.cache import BinaryCache
 from spectrod.sample_layout import SampleLayout
 from spectrod.types import SampleFormat, SpectrumSpec
-from spectrod.worker import Worker
 
 _LOAD_MAX = 0.25
 """Share of the time for which NumPy may compute a live source: machines differ, and the compiler
@@ -65,6 +65,8 @@ class LiveEngine:
         Compiles kernels; by default a ``CompilerProcess``.
     open_device : callable, optional
         Opens the device as ``open_engine`` does, without compiling if ``compiles`` is False.
+    queue : CompileQueue, optional
+        Where its compilations wait for their turn; shared by the sources of a daemon.
 
     Notes
     -----
@@ -76,13 +78,15 @@ class LiveEngine:
         name: str,
         compiler: Compiler | None = None,
         open_device: Callable[..., Engine] = _opened,
+        queue: CompileQueue | None = None,
     ) -> None:
         self._source_name = name
         self._compiler = compiler or CompilerProcess()
         self._open_device = open_device
         self._compiling = Lock()
         self._newest: _Preparation | None = None
-        self._workers: list[Worker] = []
+        self._queue = queue or CompileQueue()
+        self._compilations: list[Compilation] = []
         self._is_closed = False
         self._device: Engine | None = None
         try:
@@ -153,7 +157,9 @@ class LiveEngine:
         self._is_closed = True
         self._compiler.stop()
         deadline_s = time.monotonic() + _STOP_S
-        ended = [one.wait(max(0.0, deadline_s - time.monotonic())) for one in self._workers]
+        for one in self._compilations:
+            self._queue.cancel(one)
+        ended = [one.wait(max(0.0, deadline_s - time.monotonic())) for one in self._compilations]
         # A driver that still compiles in a thread must keep its context.
         if self._device and all(ended):
             self._device.close()
@@ -166,15 +172,25 @@ class LiveEngine:
 
     def _start(self, work: "_Preparation") -> None:
         self._newest = work
-        self._workers = [one for one in self._workers if one.is_alive()]
-        worker = Worker("compile", partial(self._prepare_if_newest, work), _report_failure)
-        self._workers.append(worker)
-        worker.start()
+        running = [one for one in self._compilations if not one.has_ended]
+        self._compilations = [*running, self._queue.add(partial(self._prepare_if_newest, work))]
 
-    def _prepare_if_newest(self, work: "_Preparation") -> None:
+    def _prepare_if_newest(self, work: "_Preparation", compilation: Compilation) -> None:
         with self._compiling:  # of several changes in a row, only the last one is compiled
-            if self._newest is work and not self._is_closed:
-                self._prepare(work)
+            if self._newest is not work or self._is_closed:
+                return
+            try:
+                if not (compilation.followed_another and self._is_settled(work)):
+                    self._prepare(work)
+            except SpectrodError as error:
+                self._queue.failed.add(work.text)
+                _report_failure(error)
+
+    def _is_settled(self, work: "_Preparation") -> bool:
+        """Load what another source's compilation has stored; True if that works or had failed."""
+        return work.text in self._queue.failed or (
+            BinaryCache().is_writable() and self._loaded(work)
+        )
 
     def _prepare(self, work: "_Preparation", limit_s: float = LIMIT_S) -> None:
         """Compile, and open the device if it is not open yet."""
@@ -188,6 +204,7 @@ class LiveEngine:
                 return
             trouble = "they cannot be loaded from the cache"
         if not self._is_closed:
+            self._queue.failed.add(work.text)
             _log.warning("cannot compile kernels: %s", trouble)
 
     def _loaded(self, work: "_Preparation") -> bool:
@@ -215,6 +232,11 @@ class _Preparation:
         self._start_s = time.monotonic()
         self._ready: deque[Engine] = deque(maxlen=1)
 
+    @property
+    def text(self) -> str:
+        """The same text for all that needs the same kernels."""
+        return CompilerJob.of(self.specs, self.layout).command[-1]
+
     def finish(self, device: Engine) -> None:
         """Provide the device."""
         if device.name != NumpyEngine.name:
@@ -229,6 +251,5 @@ class _Preparation:
         return device
 
 
-def _report_failure(failure: SpectrodError | None) -> None:
-    if failure:
-        _log.warning("cannot compile kernels: %s", failure)
+def _report_failure(failure: SpectrodError) -> None:
+    _log.warning("cannot compile kernels: %s", failure)

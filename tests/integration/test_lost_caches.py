@@ -24,8 +24,8 @@ def push(stream, n=1280):
     return batches[-1].engine.partition(":")[0]
 
 def settle():
-    for worker in engine._workers:
-        assert worker.wait(300.0)
+    for compilation in engine._compilations:
+        assert compilation.wait(300.0)
 
 logging.basicConfig(format="%(levelname)s %(message)s", stream=sys.stdout)
 cache, harm = Path(os.environ["XDG_CACHE_HOME"]), sys.argv[1]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from spectrod.analysis import live_engine
+from spectrod.analysis.compile_queue import CompileQueue
 from spectrod.analysis.live_engine import LiveEngine
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
 from spectrod.cli.process_end import is_compiling
@@ -59,9 +60,9 @@ def machine(monkeypatch):
     """Return a function that makes a live engine on a machine with a device, and its parts."""
     made = []
 
-    def make(trouble="", *, is_checked=True, stores=True, keeps=True):
-        device = Device()
-        compiler = Compiler(device, trouble)
+    def make(trouble="", *, is_checked=True, stores=True, keeps=True, beside=None):
+        device = beside.device if beside else Device()
+        compiler = beside.compiler if beside else Compiler(device, trouble)
 
         def open_device(*, compiles=True):
             if not (compiles or is_checked or (device.compiled and stores)):
@@ -83,7 +84,7 @@ def machine(monkeypatch):
         monkeypatch.setattr(live_engine.BinaryCache, "is_writable", lambda _: stores)
         monkeypatch.setattr(live_engine, "is_compiled", is_compiled)
         monkeypatch.setattr(live_engine, "warm_up", lambda *arguments: warmed.append(arguments))
-        engine = LiveEngine("mic", compiler, open_device)
+        engine = LiveEngine("mic", compiler, open_device, beside and beside.engine._queue)
         made.append(engine)
         return SimpleNamespace(engine=engine, device=device, compiler=compiler, warmed=warmed)
 
@@ -93,10 +94,10 @@ def machine(monkeypatch):
 
 
 def finish(machine):
-    """Let the compiler end, and wait until its thread has ended."""
+    """Let the compiler end, and wait until all is loaded."""
     machine.compiler.may_end.set()
-    for worker in machine.engine._workers:
-        assert worker.wait(WAIT_S)
+    for compilation in machine.engine._compilations:
+        assert compilation.wait(WAIT_S)
 
 
 def push(stream, n=640):
@@ -260,6 +261,61 @@ def test_of_several_changes_only_the_last_one_is_compiled(machine):
 
 
 HOPS = [SpectrumSpec(8000.0, 1, win_length=64, hop=16)]
+
+
+def test_sources_compile_one_after_the_other_and_equal_kernels_once(machine):
+    """Of sources that share a queue one compiles at a time, and the others load its kernels."""
+    first = machine()
+    others = [machine(beside=first) for _ in range(5)]
+    streams = [one.engine.open_stream(SPEC) for one in (first, *others)]
+    streams.append(first.engine.open_stream(OTHER))
+    assert first.compiler.started.wait(WAIT_S)
+    assert len(first.compiler.jobs) == 1
+    for one in (first, *others):
+        finish(one)
+    assert [job.specs[0]["win_length"] for job in first.compiler.jobs] == [128, 256]
+    for stream in streams[1:]:
+        push(stream)
+        assert stream.engine is first.device
+
+
+def test_what_could_not_be_compiled_is_tried_once_for_all(machine, caplog):
+    """Sources that wait for kernels that another one could not compile stay with NumPy."""
+    first = machine("it takes more than 120 s")
+    others = [machine(beside=first) for _ in range(3)]
+    streams = [one.engine.open_stream(SPEC) for one in (first, *others)]
+    for one in (first, *others):
+        finish(one)
+    assert len(first.compiler.jobs) == 1
+    assert caplog.messages == ["cannot compile kernels: it takes more than 120 s"]
+    for stream in streams:
+        push(stream)
+        assert stream.engine.name == "numpy"
+
+
+def test_a_source_that_ends_leaves_the_queue(machine):
+    """Closing a source skips its compilation that waits; that of another one goes on."""
+    first = machine()
+    second = machine(beside=first)
+    stream = first.engine.open_stream(SPEC)
+    second.engine.open_stream(OTHER)
+    second.engine._compiler = Compiler(second.device)  # each source stops its own
+    second.engine.close()
+    finish(second)
+    finish(first)
+    assert [job.specs[0]["win_length"] for job in first.compiler.jobs] == [128]
+    push(stream)
+    assert stream.engine is first.device
+
+
+def test_a_defect_of_a_compilation_does_not_stop_the_queue(caplog):
+    """An unexpected error is logged, and the next compilation has its turn."""
+    queue = CompileQueue()
+    wrong = queue.add(lambda compilation: compilation.missing)
+    right = queue.add(lambda _: None)
+    assert wrong.wait(WAIT_S)
+    assert right.wait(WAIT_S)
+    assert caplog.messages == ["compile failed"]
 
 
 def test_what_is_too_much_for_numpy_waits_for_the_device(machine):
