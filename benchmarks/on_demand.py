@@ -206,7 +206,7 @@ def capture_alone(uri: str) -> None:
     print("captures", flush=True)
     while not ring.exhausted:
         if ring.read(_READ_SAMPLES) is None:
-            ring.data.wait()
+            ring.wait()
 
 
 # ---- subscribers that come and go

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import select
 import threading
 import time
 from collections import Counter
@@ -14,6 +15,7 @@ from spectrod.analysis.stream import FrameStream
 from spectrod.config import Config, SourceTable
 from spectrod.errors import ConfigError, SpectrodError, UnavailableError
 from spectrod.events import EventLog
+from spectrod.job_pool import JobPool
 from spectrod.recording.recorders import Recorders
 from spectrod.recording.state_folder import state_folder
 from spectrod.source_runner import GIVE_UP_S, Shared, SourceRunner
@@ -100,7 +102,10 @@ class Daemon:
         state = state_folder(config.control.state_folder)
         self.recorders = Recorders(state / _RECORDINGS_FOLDER, self.events)
         self._recordings = config.recordings
+        self._pool = JobPool() if hasattr(select, "epoll") else None
         with ExitStack() as undo:
+            if self._pool:
+                undo.callback(self._pool.close)
             self.access = Access(config.security, events=self.events)
             undo.callback(self.access.close)
             self.publisher = Publisher(
@@ -122,6 +127,7 @@ class Daemon:
                 self._changing,
                 is_alone=lambda: len(self.runners) == 1,
                 masks=state / MASKS_FOLDER,
+                pool=self._pool,
                 on_pipeline=self._update_recorders,
             )
             self.runners: tuple[SourceRunner, ...] = ()
@@ -152,6 +158,8 @@ class Daemon:
         self._is_stopping = True
         with self._switching:
             self._stop_runners(self.runners)
+        if self._pool:
+            self._pool.close()
         self.recorders.close()
         self.publisher.stop()
         self.access.close()

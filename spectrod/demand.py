@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 
 class Demand:
@@ -24,6 +24,7 @@ class Demand:
         self._leases: dict[str, float] = {}
         self._is_paused = False
         self._changed = threading.Event()
+        self._on_change: Callable[[], None] = lambda: None
 
     @property
     def is_paused(self) -> bool:
@@ -33,17 +34,17 @@ class Demand:
     def want(self, products: frozenset[str] | None) -> None:
         """Set the wanted products; None: all."""
         self._named = products
-        self._changed.set()
+        self.touch()
 
     def compute_all(self, *, is_of_all: bool) -> None:
         """Start or stop computing all products, whatever is named."""
         self._is_of_all = is_of_all
-        self._changed.set()
+        self.touch()
 
     def pause(self, *, is_paused: bool) -> None:
         """Start or end a pause."""
         self._is_paused = is_paused
-        self._changed.set()
+        self.touch()
 
     def lease(self, product: str, seconds: float) -> None:
         """Want a product for a duration [s], in addition to all other demand."""
@@ -51,11 +52,16 @@ class Demand:
         with self._lock:
             # A shorter lease does not end an earlier one sooner.
             self._leases[product] = max(end_s, self._leases.get(product, end_s))
-        self._changed.set()
+        self.touch()
 
     def touch(self) -> None:
         """Signal a change, so the analysis computes the demand again."""
         self._changed.set()
+        self._on_change()
+
+    def call(self, on_change: Callable[[], None]) -> None:
+        """Call a function after each change, from the thread that makes it."""
+        self._on_change = on_change
 
     # ---- the analysis's side
 

@@ -5,7 +5,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, Protocol
@@ -26,9 +26,10 @@ from spectrod.errors import (
     SpectrodError,
     UnavailableError,
 )
+from spectrod.job_pool import Job, JobPool, Steps, Wait
 from spectrod.latency import LatencyHistogram
 from spectrod.source import Source
-from spectrod.stats import CaptureStats, State, Stats
+from spectrod.stats import SLOW_ROW_S, CaptureStats, State, Stats
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.units import NS_PER_S, Float32Array
 from spectrod.wakeup import Wakeup
@@ -41,9 +42,12 @@ _READ_SAMPLES = 1 << 18
 _READ_BYTES = 1 << 22
 _RESETS_MAX = 64
 _NOTE_PERIOD_S = 1.0
-_IDLE_S = 0.1
-"""Pause between reads while nothing is computed [s]: the idle cost is negligible, and the ring
-holds four seconds."""
+_IDLE_S = 0.5
+_TAPPED_S = 0.1
+"""Pause between reads while nothing is computed [s]; the second one if something takes the samples.
+"""
+_IDLE_SPAN = 8
+"""Pause at most this fraction of the time that the ring holds."""
 _IDLE_BACKLOG_S = 1.0
 
 
@@ -125,7 +129,7 @@ class Pipeline:
     """A source, its ring, its analysis, and the sinks and taps attached to it.
 
     The constructor opens nothing; ``start`` starts all parts, ``stop`` stops them in reverse order.
-    The source has its own thread or process, the analysis has a thread.
+    The source has its own thread or process, the analysis has a thread, or both share a pool's.
 
     Parameters
     ----------
@@ -157,6 +161,8 @@ class Pipeline:
     note : callable
         Called by the analysis thread with the kind of an event (``spectrod.events``) and its text:
         a gap, at most once per second; a failure of the engine; findings of the checks.
+    pool : JobPool, optional
+        Runs the analysis, which has a thread of its own without it.
 
     Attributes
     ----------
@@ -184,6 +190,7 @@ class Pipeline:
         on_change: Callable[[], None] = lambda: None,
         on_end: Callable[[], None] = lambda: None,
         note: Callable[[str, str], None] = lambda _kind, _text: None,
+        pool: JobPool | None = None,
     ) -> None:
         self.source, self.engine = source, engine
         self._open_stream = (
@@ -226,13 +233,19 @@ class Pipeline:
         self.demand.touch()  # apply requests from before this pipeline
         self._idle_from = 0
         self._proven: frozenset[str] = frozenset()
-        self._worker = Worker("analysis", self._run, self._ended)
+        self._worker: Worker | Job
+        if pool:
+            self._worker = pool.job("analysis", self._steps(), self._ended)
+            self.demand.call(self._worker.wake)
+        else:
+            self._worker = Worker("analysis", self._run, self._ended)
 
     def start(self) -> None:
-        """Start analysis and source; raises the SpectrodError of a part that cannot start."""
+        """Start source and analysis; raises the SpectrodError of a part that cannot start."""
+        # The source first: the analysis may wait only for samples that a started source delivers.
+        self.source.start(self.ring, self._on_change)
         self._state = "running"
         self._worker.start()
-        self.source.start(self.ring, self._on_change)
 
     def run(self) -> None:
         """Start the source, and analyse it to its end in this thread, instead of ``start``.
@@ -242,7 +255,7 @@ class Pipeline:
         """
         self._state = "running"
         self.source.start(self.ring, self._on_change)
-        self._worker.run()
+        Worker("analysis", self._run, self._ended).run()
 
     def stop(self) -> None:
         """Stop source and analysis; samples already read still go to the sinks. Idempotent."""
@@ -251,8 +264,8 @@ class Pipeline:
         self._done = True
         self.source.stop()
         self._stopping = True
-        self.demand.touch()
         self.ring.close()
+        self.demand.touch()
         self._worker.wait()
         self.engine.close()
         self.ring.release()
@@ -263,6 +276,7 @@ class Pipeline:
         """End the source; the analysis finishes after the samples already delivered."""
         self.source.stop()
         self.ring.close()
+        self.demand.touch()
 
     def lease(self, product: str, seconds: float) -> None:
         """Compute a product for a duration, for occasional requests; any thread.
@@ -473,13 +487,27 @@ class Pipeline:
             return "waiting"
         if self.demand.is_paused:
             return "paused"
-        return "running" if self._frames else "starting"
+        has_run_long = self.read_samples >= SLOW_ROW_S * self.source.fs
+        return "running" if self._frames or has_run_long else "starting"
 
-    # ---- the analysis thread
+    # ---- the analysis thread, or a job
 
     def _run(self) -> None:
+        for pause_s in self._analyse_all():
+            if pause_s > 0.0:
+                self.demand.wait(pause_s)
+            else:
+                self.ring.wait()
+
+    def _steps(self) -> Steps:
+        for pause_s in self._analyse_all():
+            yield Wait(time.monotonic() + pause_s) if pause_s > 0.0 else self.ring.awaited()
+            self.ring.wait(0.0)
+
+    def _analyse_all(self) -> Iterator[float]:
+        """Analyse all samples; yield when there are none, see ``_pause_s``."""
         try:
-            self._analyse()
+            yield from self._analyse()
         except InputError as error:
             raise InputError(f"{self.source.description}: {error}") from error
         except MemoryError as error:
@@ -499,7 +527,7 @@ class Pipeline:
             return "failed"
         return "stopped" if self._done else "finished"
 
-    def _analyse(self) -> None:
+    def _analyse(self) -> Iterator[float]:
         n_left, n_max = self._max_samples, self._read_samples
         while not (self.ring.exhausted or self._stopping or n_left == 0):
             n = n_max if n_left is None else min(n_max, n_left)
@@ -508,7 +536,7 @@ class Pipeline:
                 # It is unknown when more samples come, so no frame waits for them.
                 self._hand_on(self._stream.flush())
                 self._run_self_check()
-                self._await_samples()
+                yield self._pause_s()
                 continue
             if block.sample_index - block.lost_samples < self._first_sample:
                 block = block.drop_before(self._first_sample)
@@ -555,15 +583,17 @@ class Pipeline:
         self._note("engine.wrong", text)
         self._stream.distrust(DeviceError(text))
 
-    def _await_samples(self) -> None:
-        """Wait for samples or, while nothing is computed, for a change."""
+    def _pause_s(self) -> float:
+        """Return how long to wait for a change while nothing is computed [s]; 0: for samples."""
         before, self._idle_from = self._idle_from, self.ring.taken
         # Do not throttle non-live sources.
         is_fast = self._idle_from - before > _IDLE_BACKLOG_S * self.spec.fs
-        if is_fast or self._stream.wanted or self.demand.has_changed:
-            self.ring.data.wait()
-        else:
-            self.demand.wait(_IDLE_S)
+        pause_s = 0.0
+        if not (is_fast or self._stream.wanted or self.demand.has_changed):
+            longest_s = _TAPPED_S if self._tapping else _IDLE_S
+            pause_s = min(longest_s, self.ring.span_s / _IDLE_SPAN)
+        self.ring.relax(pause_s)
+        return pause_s
 
     def _check(self, block: Block) -> None:
         if self._checks:

@@ -1,5 +1,7 @@
 """The sample ring: one producer, one consumer, absolute sample indices, gaps recorded."""
 
+import math
+import select
 import sys
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 
 from spectrod.chunks import duration_ns
 from spectrod.errors import InternalError
+from spectrod.job_pool import Wait
 from spectrod.sample_layout import SampleLayout
 from spectrod.shared_samples import SharedSamples, no_memory
 from spectrod.types import Block
@@ -113,6 +116,7 @@ class SampleRing:
         self._position = self._read = 0
         self.overruns = 0
         self.peak_fill = 0.0
+        self.relaxed_s = 0.0
 
     # ---- the producer's side
 
@@ -228,6 +232,10 @@ class SampleRing:
         n_unread = sum(run.stop > self._position for run in self._ended_runs())
         return n_unread < _MAX_UNREAD_RUNS and self._stored + n - self._position <= self.capacity
 
+    def awaited_room(self, until_s: float) -> Wait:
+        """Return the wait for room, until a time at the latest [s, monotonic]."""
+        return Wait(until_s, self._room.fileno(), select.POLLIN)
+
     def close(self) -> None:
         """Signal that no more samples will come."""
         self._closed = True
@@ -271,6 +279,23 @@ class SampleRing:
                 return self._take(span, samples)
             # Overwritten during the copy: try again.
         return None
+
+    @property
+    def span_s(self) -> float:
+        """Time that the ring holds [s]."""
+        return self.capacity / self.fs
+
+    def relax(self, least_s: float) -> None:
+        """Allow the producer to write only so often [s]; 0: as samples come."""
+        self.relaxed_s = least_s
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for new samples or the end; return False after the timeout [s]."""
+        return self.data.wait(timeout_s)
+
+    def awaited(self) -> Wait:
+        """Return the wait for new samples or the end."""
+        return Wait(math.inf, self.data.fileno(), select.POLLIN)
 
     def _oldest_intact(self) -> int:
         """Return the position before which samples may be overwritten."""

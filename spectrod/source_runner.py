@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from spectrod.analysis.compile_queue import CompileQueue
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.live_engine import LiveEngine
 from spectrod.analysis.self_check import SelfCheck
@@ -24,12 +25,14 @@ from spectrod.demand import Demand
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.events import EventLog
 from spectrod.interval_values import IntervalRow
+from spectrod.job_pool import JobPool
 from spectrod.latency import LatencyCounts
 from spectrod.live_meters import LiveMeter
 from spectrod.live_triggers import LiveTriggers
 from spectrod.metered_source import MeteredSource
 from spectrod.pipeline import Pipeline
 from spectrod.source import Source, open_source, specs_of
+from spectrod.source.base import PulledSource
 from spectrod.source.checks import ContentChecks
 from spectrod.source.kinds import find_kind
 from spectrod.stats import CaptureStats, Stats
@@ -70,6 +73,9 @@ class Shared:
     """Returns True if the daemon has only one source."""
     masks: Path
     """Folder of learned masks."""
+    compilations: CompileQueue = field(default_factory=CompileQueue)
+    pool: JobPool | None = None
+    """Serves the sources that can wait; None: each has threads of its own."""
     on_pipeline: Callable[[], None] = lambda: None
     """Called when a source's pipeline is created, before its start, and when it has ended."""
 
@@ -423,6 +429,7 @@ class SourceRunner:
                 on_change=self._report_change,
                 on_end=self._note_end,
                 note=self._note,
+                pool=self._pool_of(source),
             )
             self._meters = self._open_meters(self.table, source)
             self._tap(pipeline, self._meters)
@@ -430,10 +437,15 @@ class SourceRunner:
             undo.pop_all()
         return pipeline
 
+    def _pool_of(self, source: Source) -> JobPool | None:
+        """Return the pool if it can serve a source."""
+        pool = self._shared.pool
+        return pool if pool and isinstance(source, PulledSource) and source.join(pool) else None
+
     def _open_engine(self, name: str) -> Engine | LiveEngine:
         requested = self._shared.engine
         if requested.engine == "auto" and not requested.device:
-            return LiveEngine(name)
+            return LiveEngine(name, queue=self._shared.compilations)
         return open_engine(requested.engine, requested.device)
 
     def _note_end(self) -> None:

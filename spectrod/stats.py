@@ -5,6 +5,9 @@ from typing import Literal
 
 from spectrod.text import printable
 
+SLOW_ROW_S = 5.0
+"""A source is up without a first row once so much was analysed: the row takes longer [s]."""
+
 State = Literal["starting", "running", "paused", "waiting", "finished", "failed", "stopped"]
 """``waiting``: the source delivers nothing at the moment, and the daemon tries to reopen it.
 ``paused``: a peer has stopped the computation."""

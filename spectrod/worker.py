@@ -47,8 +47,7 @@ class Worker(threading.Thread):
             self.failure = error
         except Exception as error:  # noqa: BLE001
             # The top of the thread: its owner must see every exception.
-            _log.exception("%s failed", self._task)
-            self.failure = _defect(self._task, error)
+            self.failure = defect(self._task, error)
         self._on_end(self.failure)
 
     def wait(self, timeout_s: float | None = None) -> bool:
@@ -69,7 +68,9 @@ class Worker(threading.Thread):
             raise InternalError(f"{self._task}: its thread did not end within {timeout_s:g} s")
 
 
-def _defect(task: str, error: Exception) -> InternalError:
+def defect(task: str, error: Exception) -> InternalError:
+    """Log an unexpected exception of a task with its traceback; return it as an InternalError."""
+    _log.error("%s failed", task, exc_info=error)
     failure = InternalError(f"{task} failed: {error!r}; please report this")
     failure.__cause__ = error
     return failure

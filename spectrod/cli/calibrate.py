@@ -151,7 +151,7 @@ def _record(source: Source, duration_s: float) -> Float64Array:
                     raise UnavailableError(
                         f"{source.description}: no samples in {_WAIT_S:g} s; {waiting}".rstrip("; ")
                     )
-                reader.data.wait(1.0)
+                reader.wait(1.0)
                 continue
             deadline_s = time.monotonic() + _WAIT_S
             if parts and (block.lost_samples or block.discontinuity):

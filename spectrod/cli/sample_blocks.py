@@ -65,7 +65,7 @@ def blocks_of(
     while not reader.exhausted and left != 0:
         block: Block | None = reader.read(n_max)
         if block is None:
-            reader.data.wait(timeout_s=_POLL_S)
+            reader.wait(timeout_s=_POLL_S)
             waiting = source.capture().waiting_for
             bar.update(max(0, reader.written - span.first), waiting)
             if span.max_samples and absence.reaches(reader.written, span.max_samples):

@@ -20,6 +20,10 @@ from spectrod.wakeup import Wakeup
 from spectrod.worker import Worker
 
 _TICK_S = 1.0
+_LOOKING_SHARE = 0.2
+"""Largest share of the time in which the daemon is looked at: with hundreds of sources a look takes
+long, and each of them reports its changes."""
+_REST_MAX_S = 0.5
 _STOP_LIMIT_S = 4.0
 _RELOAD_JOIN_S = 1.0
 _STDERR_FD = 2
@@ -77,10 +81,9 @@ def serve(
         the error is logged and nothing has changed. At the end it may run for another 1 s, and is
         then abandoned.
     notifier : Notifier
-        Receives READY=1 after the first message of every source that is not waiting, until then
-        EXTEND_TIMEOUT_USEC while samples are analysed (for 10 min at most), RELOADING=1 and READY=1
-        around a reload, STATUS once a second, WATCHDOG=1 as described in the notes, and
-        STOPPING=1.
+        Receives READY=1 when the daemon is up, see ``is_up``, until then EXTEND_TIMEOUT_USEC while
+        samples are analysed (for 10 min at most), RELOADING=1 and READY=1 around a reload, STATUS
+        once a second, WATCHDOG=1 as described in the notes, and STOPPING=1.
     on_tick : callable, optional
         Called with the counters once a second, on this thread.
 
@@ -262,6 +265,7 @@ class _Loop:
         self._notifier = notifier
         self._on_tick = on_tick
         self._is_ready = False
+        self._rest_s = 0.0
         self._start_s, self._analysed = time.monotonic(), 0
         self._progress_watch = ProgressWatch()
         self._tick = _Every(_TICK_S)
@@ -269,10 +273,12 @@ class _Loop:
         self._watch = _Every(min(_TICK_S, (notifier.watchdog_s or _TICK_S) / 4))
 
     def run(self, signals: Signals) -> int:
-        poll = select.poll()
+        only_signals, poll = select.poll(), select.poll()
+        only_signals.register(signals, select.POLLIN)
         poll.register(signals, select.POLLIN)
         poll.register(self._daemon.progress, select.POLLIN)
         while True:
+            only_signals.poll(self._rest_s * 1e3)
             poll.poll(self._wait_ms())
             # Each signal once: one reload serves all requests.
             for number in dict.fromkeys(signals.read()):
@@ -291,6 +297,7 @@ class _Loop:
 
     def _look(self) -> bool:
         """Report on the daemon; return whether it has finished."""
+        start_s = time.monotonic()
         # The order matters: clear before reading, or a wake-up in between would be lost; read
         # ``finished`` before the failure, or a failure in between would count as the source's end.
         self._daemon.progress.clear()
@@ -300,6 +307,8 @@ class _Loop:
         self._daemon.raise_failure()
         stats = self._daemon.stats()
         self._announce(stats, time.monotonic())
+        look_s = time.monotonic() - start_s
+        self._rest_s = min(look_s / _LOOKING_SHARE - look_s, _REST_MAX_S)
         return finished
 
     def _announce(self, stats: Sequence[Stats], now_s: float) -> None:
@@ -332,5 +341,7 @@ class _Loop:
 
 def _ready_text(stats: Sequence[Stats]) -> str:
     awaited = ", ".join(one.name for one in stats if one.state == "waiting")
+    slow = ", ".join(one.name for one in stats if one.state == "running" and not one.messages)
     sent = "the first message is out" if any(one.messages for one in stats) else ""
-    return "; ".join(filter(None, (sent, awaited and f"waiting for {awaited}")))
+    later = slow and f"the first row of {slow} comes later"
+    return "; ".join(filter(None, (sent, later, awaited and f"waiting for {awaited}")))

@@ -3,18 +3,27 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from spectrod.stats import Stats
+from spectrod.stats import SLOW_ROW_S, Stats
 
 _ENDED = ("finished", "failed", "stopped")
 _HELD_UP = ("waiting", "paused")
 
 
 def is_up(stats: Sequence[Stats]) -> bool:
-    """Return whether every source that has not ended is paused, waiting, or has sent a message."""
-    up = [bool(one.messages) or one.state in _HELD_UP for one in stats]
+    """Return whether every source that has not ended has spectra, or is paused or waiting.
+
+    It has spectra once it has sent a message. If a first row takes longer than 5 s of samples, it
+    is enough that so many were analysed.
+    """
+    up = [_is_one_up(one) for one in stats]
     return any(up) and all(
         is_one_up or one.state in _ENDED for is_one_up, one in zip(up, stats, strict=True)
     )
+
+
+def _is_one_up(stats: Stats) -> bool:
+    has_run_long = bool(stats.fs) and stats.analysed >= SLOW_ROW_S * stats.fs
+    return bool(stats.messages) or has_run_long or stats.state in _HELD_UP
 
 
 class ProgressWatch:
@@ -26,7 +35,7 @@ class ProgressWatch:
     found. There is no exception: a source that is silent for longer than the service manager's
     limit counts as stuck. A waiting source must have been tried again, with a heartbeat. A change
     between waiting and running counts as progress, and so does the end of a source; a new source
-    must have sent its first message.
+    is compared with zeros.
     """
 
     def __init__(self) -> None:
@@ -72,8 +81,7 @@ def _marks(stats: Stats) -> _Marks:
 
 
 def _is_beyond(now: _Marks, before: _Marks | None) -> bool:
-    if before is None:
-        return all(now.always) and (not now.row_due_samples or all(now.rows))
+    before = before or _zeros(now)
     if now.doing != before.doing:
         return True
     return _all_rose(now.always, before.always) and not _is_overdue(now, before)
@@ -87,11 +95,18 @@ def _is_overdue(now: _Marks, before: _Marks) -> bool:
 
 def _renewed(now: _Marks, before: _Marks | None) -> _Marks:
     """Return the marks for the next comparison: rows that are due remain due until they come."""
-    if before is None or now.doing != before.doing or not now.row_due_samples:
+    before = before or _zeros(now)
+    if now.doing != before.doing or not now.row_due_samples:
         return now
     if _all_rose(now.rows, before.rows):
         return now
     return replace(now, rows=before.rows, analysed=before.analysed)
+
+
+def _zeros(marks: _Marks) -> _Marks:
+    """Return the marks of a source that has done nothing yet."""
+    always, rows = (0,) * len(marks.always), (0,) * len(marks.rows)
+    return _Marks(marks.doing, always, rows, row_due_samples=marks.row_due_samples)
 
 
 def _all_rose(now: tuple[int, ...], before: tuple[int, ...]) -> bool:

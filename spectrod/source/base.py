@@ -1,5 +1,6 @@
 """The source interface, and the thread that pulls samples from sources that can wait."""
 
+import select
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -12,20 +13,22 @@ from numpy.typing import NDArray
 from spectrod.chunks import duration_ns
 from spectrod.config import Pace
 from spectrod.errors import SpectrodError
+from spectrod.job_pool import Job, JobPool, Steps, Wait
 from spectrod.ring import SampleRing
 from spectrod.sample_layout import SampleLayout
-from spectrod.source.direct import DirectReader
+from spectrod.source.direct import DirectReader, PacedReader
 from spectrod.source.left_out import LeftOut
 from spectrod.stats import CaptureStats
 from spectrod.types import Block, SampleFormat
-from spectrod.wakeup import Wakeup
 from spectrod.worker import Worker
 
 YEAR_S = 365.25 * 86400.0
 SPAN_MAX_S = 60 * YEAR_S
 """Longest file or folder [s]: times from 2199, the latest accepted year, must fit 64 bits [ns]."""
 
-_BLOCK_SECONDS = 0.01
+_PACED_BLOCK_S = 0.5
+"""Samples that are made at once in real time, though they are read as they are due [s]."""
+_ROOM_S = 0.1
 _FULL_SPEED_BLOCK = 1 << 15
 _DIRECT_BLOCK = 1 << 18
 _DIRECT_BLOCK_BYTES = 1 << 22
@@ -94,7 +97,9 @@ class SampleReader(Protocol):
     suspected: int
     overruns: int
     peak_fill: float
-    data: Wakeup
+
+    @property
+    def span_s(self) -> float: ...  # noqa: D102 - above
 
     @property
     def layout(self) -> SampleLayout: ...  # noqa: D102 - above
@@ -113,6 +118,15 @@ class SampleReader(Protocol):
 
         An array fits if its shape is (channels, n); at most n samples are read then.
         """
+
+    def relax(self, least_s: float) -> None:
+        """Allow samples to come late, this much at a time [s]; 0: as soon as they are there."""
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for samples or the end; return False after the timeout [s]."""
+
+    def awaited(self) -> Wait:
+        """Return what ``wait`` waits for, for a job of a pool."""
 
     def close(self) -> None:
         """Signal that no more samples come; any thread may call it."""
@@ -173,13 +187,13 @@ class SelectableSource:
 
 
 class PulledSource(SelectableSource, ABC):
-    """A source read by a thread, which requests samples, paces them and fills the ring.
+    """A source that makes samples when it is asked for them.
 
-    A subclass sets the attributes of ``Source`` and implements ``blocks``. The thread waits for
-    room in the ring, so no sample is lost; at ``realtime`` pace it writes a block when the last
-    sample of the block is due. It does not wait for missing samples.
+    A subclass sets the attributes of ``Source`` and implements ``blocks``. At ``realtime`` pace the
+    analysis takes samples when the last of them is due; missing samples are not waited for. At full
+    speed a thread, or a job of a pool, fills a ring and waits for room in it. No sample is lost.
 
-    At full speed a subclass may be read without that thread: see ``is_direct``.
+    At full speed a subclass may be read without a ring: see ``is_direct``.
 
     Times: sample 0 is at ``start_utc_ns`` or, if that is not set, at the moment of the start;
     all others follow by index / fs, missing samples included.
@@ -195,7 +209,15 @@ class PulledSource(SelectableSource, ABC):
         self.pace: Pace = pace
         self._on_change: Callable[[], None] = lambda: None
         self._stopping = threading.Event()
-        self._worker: Worker | None = None
+        self._filling: Worker | Job | None = None
+        self._pool: JobPool | None = None
+
+    def join(self, pool: JobPool) -> bool:  # noqa: ARG002 - a subclass uses it
+        """Let a pool serve the source; return whether it can, which a source at full speed cannot.
+
+        Call it before ``start``.
+        """
+        return self.pace == "realtime"
 
     @property
     def layout(self) -> SampleLayout:
@@ -204,25 +226,35 @@ class PulledSource(SelectableSource, ABC):
         return SampleLayout(self._sample_format, self.channels, interleaved=is_interleaved)
 
     @abstractmethod
-    def blocks(self, n_max: int) -> Iterator[NDArray[Any] | Discontinuity]:
+    def blocks(self, n_max: int) -> Iterator[NDArray[Any] | Discontinuity | Wait]:
         """Yield (channels, n) arrays of the layout's dtype, 1 <= n <= n_max, until the end [FS].
 
         Blocks hold all channels, whatever the selection, from sample ``_first`` on; a subclass that
         supports random access sets it in ``start_at``. The arrays are copied at once, unless
         ``is_direct``, so the same memory may be yielded again. A ``Discontinuity`` precedes a block
-        that does not follow the one before it.
+        that does not follow the one before it. A ``Wait`` tells what the next block waits for; only
+        a source with a ring may yield it, and must look again after it.
         """
 
     def interrupt(self) -> None:
-        """Make a ``blocks`` that waits for samples return soon; ``stop`` calls it."""
+        """End a wait for samples in a thread of the source's own soon; ``stop`` calls it."""
 
     def open_reader(self) -> SampleRing | DirectReader:
         """Create the ring that ``start`` fills, or what makes the blocks."""
-        if not self.is_direct:
+        is_paced = self.pace == "realtime"
+        if not (self.is_direct or is_paced):
             return SampleRing(self.fs, self.layout)
-        times_at = _Times(self.fs, self.start_utc_ns).at
-        samples = self._indexed(block_length(self.layout))
-        return DirectReader(self.fs, self.layout, samples, self._first, times_at, self._fail)
+        n_max = block_length(self.layout)
+        if is_paced:
+            n_max = min(n_max, max(1, round(self.fs * _PACED_BLOCK_S)))
+        return (PacedReader if is_paced else DirectReader)(
+            self.fs,
+            self.layout,
+            self._indexed(n_max),
+            self._first,
+            _Times(self.fs, self.start_utc_ns).at,
+            self._fail,
+        )
 
     def _fail(self, failure: SpectrodError) -> None:
         self.failure = failure
@@ -231,6 +263,7 @@ class PulledSource(SelectableSource, ABC):
         """Yield the selected channels of all blocks, with the index of their first sample."""
         index = self._first
         for item in self.blocks(n_max):
+            assert not isinstance(item, Wait)
             if isinstance(item, Discontinuity):
                 index += item.lost_samples
                 continue
@@ -242,6 +275,8 @@ class PulledSource(SelectableSource, ABC):
     ) -> None:
         """Start to fill the ring; see ``Source``."""
         self._on_change = on_change
+        if isinstance(reader, PacedReader):
+            reader.begin(_Times(self.fs, self.start_utc_ns).at)
         if isinstance(reader, DirectReader):
             return
 
@@ -249,42 +284,52 @@ class PulledSource(SelectableSource, ABC):
             self.failure = failure
             reader.close()
 
-        self._worker = Worker("source", partial(self._fill, reader), end)
-        self._worker.start()
+        if self._pool:
+            self._filling = self._pool.job("source", self._fill(reader), end)
+        else:
+            self._filling = Worker("source", partial(self._fill_alone, reader), end)
+        self._filling.start()
 
     def stop(self) -> None:
-        """Stop the thread and wait for it."""
+        """Stop the thread or the job, and wait for it."""
         self._stopping.set()
         self.interrupt()
-        if self._worker is not None:
-            self._worker.wait()
+        if isinstance(self._filling, Job):
+            self._filling.wake()
+        if self._filling is not None:
+            self._filling.wait()
 
-    def _fill(self, ring: SampleRing) -> None:
+    def _fill_alone(self, ring: SampleRing) -> None:
+        for wait in self._fill(ring):
+            self._wait(wait)
+
+    def _wait(self, wait: Wait) -> None:
+        """Wait in a thread of the source's own; ``interrupt`` ends a wait that may be long."""
+        poll = select.poll()
+        if wait.fd >= 0:
+            poll.register(wait.fd, wait.events)
+        poll.poll(max(0.0, wait.until_s - time.monotonic()) * 1e3)
+
+    def _fill(self, ring: SampleRing) -> Steps:
+        """Fill the ring; yield what that waits for."""
         times = _Times(self.fs, self.start_utc_ns)
-        pacer = _Pacer(self.fs, self.pace, self._stopping)
         index = self._first
-        for item in self.blocks(self._block_length(ring)):
+        for item in self.blocks(min(_FULL_SPEED_BLOCK, ring.capacity // 4)):
+            if isinstance(item, Wait):
+                yield item
+                continue
             if isinstance(item, Discontinuity):
                 index += item.lost_samples
                 times.follow(index, item.t_mono_ns)
                 continue
             samples = item if self._selected is None else item[self._selected]
             n = samples.shape[1]
-            if not (pacer.wait_until_due(n) and self._wait_for_room(ring, n)):
+            while not (self._stopping.is_set() or ring.wait_for_room(n, timeout_s=0.0)):
+                yield ring.awaited_room(time.monotonic() + _ROOM_S)
+            if self._stopping.is_set():
                 return
             ring.write(samples, index, *times.at(index))
             index += n
-
-    def _block_length(self, ring: SampleRing) -> int:
-        if self.pace == "realtime":
-            return max(1, round(self.fs * _BLOCK_SECONDS))
-        return min(_FULL_SPEED_BLOCK, ring.capacity // 4)
-
-    def _wait_for_room(self, ring: SampleRing, n: int) -> bool:
-        while not ring.wait_for_room(n, timeout_s=0.1):
-            if self._stopping.is_set():
-                return False
-        return True
 
 
 def block_length(layout: SampleLayout) -> int:
@@ -315,20 +360,3 @@ class _Times:
         """Return the monotonic time and the UTC of a sample [ns]."""
         since_ns = duration_ns(index - self._index, self._fs)
         return self._t_mono_ns + since_ns, self._t_utc_ns + since_ns
-
-
-class _Pacer:
-    """Waits until samples are due at real-time pace; counts delivered samples, not indices."""
-
-    def __init__(self, fs: float, pace: Pace, stopping: threading.Event) -> None:
-        self._fs, self._pace, self._stopping = fs, pace, stopping
-        self._start_s = time.monotonic()
-        self._delivered = 0
-
-    def wait_until_due(self, n: int) -> bool:
-        """Wait until n more samples are due; False if stopped meanwhile."""
-        self._delivered += n
-        if self._pace == "full":
-            return not self._stopping.is_set()
-        due_s = self._start_s + self._delivered / self._fs
-        return not self._stopping.wait(max(0.0, due_s - time.monotonic()))

@@ -1,15 +1,20 @@
 """Raw interleaved samples from a FIFO with changing writers."""
 
 import errno
+import fcntl
 import logging
 import os
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 from spectrod.config import PcmFormat
 from spectrod.errors import InputError
+from spectrod.job_pool import JobPool, Wait
+from spectrod.ring import SampleRing
 from spectrod.source.base import Discontinuity
+from spectrod.source.direct import DirectReader
 from spectrod.source.naming import topic_name
 from spectrod.source.pcm import LOOK_AGAIN_S, StreamSource, describe_raw
 from spectrod.text import printable
@@ -19,6 +24,11 @@ _log = logging.getLogger(__name__)
 
 _HAND_OVER_S = 0.1
 """Time from one writer to the next that is not reported as waiting."""
+_LEAST_PAUSE_S = 0.005
+"""A job of a pool reads at most so often, so that pieces that are written apart are read at once.
+"""
+_PIPE_BYTES = 1 << 16
+"""What a FIFO holds where the system does not tell [bytes]."""
 
 
 class FifoSource(StreamSource):
@@ -61,21 +71,34 @@ class FifoSource(StreamSource):
         self.description = describe_raw(printable(path), format_, fs, channels)
         self.dropped_bytes = 0
         self._path = path
-        self._fd = -1
+        self._fd, self._pipe_bytes = -1, _PIPE_BYTES
         self._t_last_ns: int | None = None
 
-    def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity]:
+    def join(self, pool: JobPool) -> bool:
+        """Let a pool serve the source; see ``PulledSource``."""
+        self._pool = pool
+        return True
+
+    def start(
+        self, reader: SampleRing | DirectReader, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        """Start to fill the ring; see ``Source``."""
+        assert isinstance(reader, SampleRing)
+        self._ring = reader
+        super().start(reader, on_change)
+
+    def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity | Wait]:
         """Yield samples as they arrive, from one writer after another."""
         try:
-            while self._wait_for_writer():
+            while (yield from self._wait_for_writer()):
                 yield from self._one_writer(n_max)
                 self._drop_rest()
         finally:
             self._close()
 
-    def _one_writer(self, n_max: int) -> Iterator[Float32Array | Discontinuity]:
+    def _one_writer(self, n_max: int) -> Iterator[Float32Array | Discontinuity | Wait]:
         decoder, is_first = self._decoder, True
-        while data := self._read(n_max * decoder.frame_bytes - len(decoder.rest)):
+        while data := (yield from self._read(n_max * decoder.frame_bytes - len(decoder.rest))):
             samples = decoder.decode(data)
             if (n := samples.shape[1]) > 0:
                 t_first_ns = self._t_first_ns(n)
@@ -85,6 +108,16 @@ class FifoSource(StreamSource):
                     is_first = False
                 self._t_last_ns = t_first_ns + round(n * 1e9 / self.fs)
                 yield samples
+            if self._pool and (pause_s := self._pause_s(len(data))) > 0.0:
+                yield Wait(time.monotonic() + pause_s, self._fd)
+
+    def _pause_s(self, n_read: int) -> float:
+        """Return how long the FIFO may fill, to half of it at most; 0 if it was fuller."""
+        half = self._pipe_bytes // 2
+        pause_s = half / (self.fs * self._decoder.frame_bytes)
+        if n_read >= half or pause_s < _LEAST_PAUSE_S:
+            return 0.0
+        return min(pause_s, max(_LEAST_PAUSE_S, self._ring.relaxed_s))
 
     def _discontinuity(self, t_first_ns: int) -> Discontinuity:
         """Count the samples missed since the previous writer, if there was one."""
@@ -96,28 +129,31 @@ class FifoSource(StreamSource):
             _log.info("%s: written again, %d samples missing", self._path, lost)
         return Discontinuity(lost, t_first_ns)
 
-    def _read(self, n_bytes: int) -> bytes:
+    def _read(self, n_bytes: int) -> Generator[Wait, None, bytes]:
         """Read available data or wait for it; b"" when the last writer has gone, or if stopped."""
         # NB: read before waiting; a writer that came and went since leaves data but no hang-up.
         while not self._stopping.is_set():
             try:
-                return os.read(self._fd, n_bytes)
+                data = os.read(self._fd, n_bytes)
             except BlockingIOError:
-                self._wait_for_writer_of(self._fd, self._path)
+                yield self._awaited(self._fd, self._path)
             except OSError as error:
                 raise InputError(f"{self._path}: {error.strerror}") from error
+            else:
+                self._note_data()
+                return data
         return b""
 
-    def _wait_for_writer(self) -> bool:
+    def _wait_for_writer(self) -> Generator[Wait, None, bool]:
         """Wait until data is readable; False if stopped."""
         while not self._stopping.is_set():
             reason = self._reopen()
             # A writer may be there already: it waits in its own open for a reader.
-            if not reason and self._wait_for_input(self._fd, _HAND_OVER_S):
+            if not reason and (yield from self._await_input(self._fd, _HAND_OVER_S)):
                 return True
             if not self._stopping.is_set():
                 self._set_waiting_for(reason or f"no program writes to {self._path}")
-            if self._wait_for_input(self._fd, LOOK_AGAIN_S):
+            if (yield from self._await_input(self._fd, LOOK_AGAIN_S)):
                 return True
         return False
 
@@ -138,6 +174,7 @@ class FifoSource(StreamSource):
             reason = f"{self._path}: {error.strerror}"
         self._close()
         self._fd = fd
+        self._pipe_bytes = _capacity(fd) if fd >= 0 else _PIPE_BYTES
         return reason
 
     def _close(self) -> None:
@@ -155,6 +192,16 @@ class FifoSource(StreamSource):
                 n_bytes,
                 self.dropped_bytes,
             )
+
+
+def _capacity(fd: int) -> int:
+    """Return what a FIFO holds [bytes]."""
+    if not hasattr(fcntl, "F_GETPIPE_SZ"):
+        return _PIPE_BYTES
+    try:
+        return fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ)
+    except OSError:
+        return _PIPE_BYTES
 
 
 def _check_fifo(path: str) -> None:

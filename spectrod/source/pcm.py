@@ -1,11 +1,12 @@
 """Raw interleaved samples: decoders, and sources that read standard input or another stream."""
 
 import logging
+import math
 import os
 import select
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -13,9 +14,12 @@ from numpy.typing import NDArray
 
 from spectrod.config import PcmFormat
 from spectrod.errors import InputError
+from spectrod.job_pool import Wait
 from spectrod.quantities import format_frequency
+from spectrod.ring import SampleRing
 from spectrod.settings import IqFormat
 from spectrod.source.base import Discontinuity, PulledSource
+from spectrod.source.direct import DirectReader
 from spectrod.stats import CaptureStats
 from spectrod.types import SampleFormat
 from spectrod.units import Float32Array
@@ -191,7 +195,16 @@ class StreamSource(PulledSource):
         self._waiting_for = ""
         self._restarts = self._attempts = 0
         self._decoder = PcmDecoder(format_, channels)
-        self._interrupt: Wakeup | None = Wakeup()
+        self._interrupt: Wakeup | None = None
+        self._look_s = math.inf
+
+    def start(
+        self, reader: SampleRing | DirectReader, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        """Start to fill the ring; see ``Source``."""
+        if self._pool is None:
+            self._interrupt = Wakeup()
+        super().start(reader, on_change)
 
     def interrupt(self) -> None:
         """End a wait for input."""
@@ -199,7 +212,7 @@ class StreamSource(PulledSource):
             self._interrupt.set()
 
     def stop(self) -> None:
-        """Stop the thread and wait for it."""
+        """Stop the thread or the job, and wait for it."""
         super().stop()
         wakeup, self._interrupt = self._interrupt, None
         if wakeup is not None:
@@ -218,26 +231,39 @@ class StreamSource(PulledSource):
                 _log.warning("waiting: %s", reason)
             self._on_change()
 
-    def _wait_for_writer_of(self, fd: int, name: str) -> bool:
-        """Wait until data or the end of the stream is readable; False if stopped."""
-        wait_s = _SILENCE_S
-        while not self._wait_for_input(fd, wait_s):
-            if self._stopping.is_set():
-                return False
-            wait_s = LOOK_AGAIN_S
-            self._attempts += 1
-            self._set_waiting_for(f"nothing is written to {name}")
-        return True
-
-    def _wait_for_input(self, fd: int, timeout_s: float) -> bool:
-        """Wait until data or the end of the stream is readable; False on timeout or if stopped."""
+    def _wait(self, wait: Wait) -> None:
         assert self._interrupt is not None
         poll = select.poll()
         poll.register(self._interrupt, select.POLLIN)
-        if fd >= 0:
-            poll.register(fd, select.POLLIN)
-        ready = dict(poll.poll(timeout_s * 1e3))
-        return fd in ready and self._interrupt.fileno() not in ready
+        if wait.fd >= 0:
+            poll.register(wait.fd, wait.events)
+        poll.poll(max(0.0, wait.until_s - time.monotonic()) * 1e3)
+
+    def _awaited(self, fd: int, name: str) -> Wait:
+        """Return the wait for data; report a writer that has been silent for long."""
+        now_s = time.monotonic()
+        if self._look_s == math.inf:
+            self._look_s = now_s + _SILENCE_S
+        elif now_s >= self._look_s:
+            self._look_s = now_s + LOOK_AGAIN_S
+            self._attempts += 1
+            self._set_waiting_for(f"nothing is written to {name}")
+        return Wait(self._look_s, fd, select.POLLIN)
+
+    def _note_data(self) -> None:
+        """Note that the writer has written."""
+        self._look_s = math.inf
+
+    def _await_input(self, fd: int, timeout_s: float) -> Generator[Wait, None, bool]:
+        """Wait until data or the end of the stream is readable; False on timeout or if stopped."""
+        until_s = time.monotonic() + timeout_s
+        while not self._stopping.is_set():
+            if _is_readable(fd):
+                return True
+            if time.monotonic() >= until_s:
+                return False
+            yield Wait(until_s, fd, select.POLLIN)
+        return False
 
     def _t_first_ns(self, n: int) -> int:
         """Return the monotonic time of the first of n samples whose last just arrived [ns]."""
@@ -273,10 +299,10 @@ class PcmSource(StreamSource):
         self.description = describe_raw("standard input", format_, fs, channels)
         self._fd = _standard_input() if fd is None else fd
 
-    def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity]:
+    def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity | Wait]:
         """Yield samples as they arrive."""
         decoder, is_first = self._decoder, True
-        while data := self._read(n_max * decoder.frame_bytes - len(decoder.rest)):
+        while data := (yield from self._read(n_max * decoder.frame_bytes - len(decoder.rest))):
             samples = decoder.decode(data)
             if (n := samples.shape[1]) > 0:
                 self._set_waiting_for("")
@@ -291,13 +317,26 @@ class PcmSource(StreamSource):
                 f"not a whole number of {decoder.frame_bytes}-byte samples"
             )
 
-    def _read(self, n_bytes: int) -> bytes:
-        if not self._wait_for_writer_of(self._fd, "standard input"):
-            return b""
-        try:
-            return os.read(self._fd, n_bytes)
-        except OSError as error:
-            raise InputError(f"standard input: {error.strerror}") from error
+    def _read(self, n_bytes: int) -> Generator[Wait, None, bytes]:
+        """Return what is there or comes; b"" at the end, or if stopped."""
+        while not self._stopping.is_set():
+            if _is_readable(self._fd):
+                self._note_data()
+                try:
+                    return os.read(self._fd, n_bytes)
+                except OSError as error:
+                    raise InputError(f"standard input: {error.strerror}") from error
+            yield self._awaited(self._fd, "standard input")
+        return b""
+
+
+def _is_readable(fd: int) -> bool:
+    """Return whether data or the end of a stream can be read."""
+    if fd < 0:
+        return False
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _standard_input() -> int:

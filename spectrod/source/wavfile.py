@@ -15,6 +15,7 @@ from spectrod.chunks import duration_ns
 from spectrod.errors import InputError
 from spectrod.sample_layout import SampleLayout
 from spectrod.source.base import SelectableSource
+from spectrod.source.direct import ReadyReader
 from spectrod.source.naming import topic_name
 from spectrod.source.opening import open_binary
 from spectrod.source.recorded_at import find_start
@@ -22,7 +23,6 @@ from spectrod.source.riff import PcmLayout, find_samples, read_chunks
 from spectrod.source.store.urls import is_url
 from spectrod.text import printable
 from spectrod.types import Block, SampleFormat
-from spectrod.wakeup import Wakeup
 
 SAMPLE_FORMATS: dict[tuple[bool, int], SampleFormat] = {
     (False, 16): "int16",
@@ -32,7 +32,7 @@ SAMPLE_FORMATS: dict[tuple[bool, int], SampleFormat] = {
 }
 
 
-class WavFileSource(SelectableSource):
+class WavFileSource(ReadyReader, SelectableSource):
     """A WAV or RF64 file of plain samples, read once at full speed; its own ``SampleReader``.
 
     The analysis reads the file without a thread, a ring or a conversion in between. It sets the
@@ -48,10 +48,6 @@ class WavFileSource(SelectableSource):
     time_format : str
         Format of the start time in its name; empty: see ``recorded_at``.
     """
-
-    overflows = suspected = overruns = 0
-    peak_fill = 0.0
-    data: Wakeup
 
     def __init__(self, path: str, layout: PcmLayout, time_format: str = "") -> None:
         super().__init__()
@@ -76,7 +72,6 @@ class WavFileSource(SelectableSource):
 
     def open_reader(self) -> Self:
         """Return this source, which opens the file when it is first read. Call it once."""
-        self.data = Wakeup()
         self._taken = self._first
         self._t_mono_ns = time.monotonic_ns()
         self._t_utc_ns = time.time_ns() if self.start_utc_ns is None else self.start_utc_ns
@@ -135,12 +130,10 @@ class WavFileSource(SelectableSource):
     def close(self) -> None:
         """End after the samples read so far; any thread may call it."""
         self._ended.set()
-        self.data.set()
 
     def release(self) -> None:
         """Close the file."""
         self._file.close()
-        self.data.close()
 
 
 class PlainFile:

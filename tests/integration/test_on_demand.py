@@ -77,15 +77,15 @@ class Running:
         self.pipeline.attach(self.sink, wants=False)
         self._changed = threading.Condition()
         self._n_analysed = 0
-        self._await_samples = self.pipeline._await_samples
-        self.pipeline._await_samples = self._idle
+        self._pause_s = self.pipeline._pause_s
+        self.pipeline._pause_s = self._idle
 
     def _idle(self):
         """Report, from the analysis thread, that all blocks have reached the sinks."""
         with self._changed:
             self._n_analysed = self.pipeline.ring.taken
             self._changed.notify()
-        self._await_samples()
+        return self._pause_s()
 
     def give(self, n_blocks):
         """Push some blocks and one more, each after the analysis of all before."""

@@ -103,6 +103,8 @@ def test_each_source_has_topics_rate_and_analysis_of_its_own(start):
             seen[frame.topic] = frame
         while [beat.state for beat in frames.heartbeats.values()] != ["running"] * 2:
             next(frames)
+        while "spec/pond/radio/dbfs/" not in frames.meta:  # sent again within a second
+            next(frames)
     tone, pond = seen["spec/tone/0/dbfs/"], seen["spec/pond/radio/dbfs/"]
     assert (tone.header.fs, tone.header.hop, tone.values.shape) == (48_000, 1024, (2049,))
     assert (pond.header.fs, pond.header.win_length, pond.values.shape) == (96_000, 2048, (2048,))
@@ -112,6 +114,44 @@ def test_each_source_has_topics_rate_and_analysis_of_its_own(start):
     np.testing.assert_allclose(np.sort(peaks), [-3000.0, 3000.0], atol=0.5)
     assert pond.header.first_bin == -1024
     assert frames.meta[pond.topic].header.channel_names == ("radio",)
+
+
+def test_threads_do_not_grow_with_sources(start, tmp_path):
+    """Dozens of signals, FIFOs and files need no more threads than three do, and all go on."""
+
+    def several(n):
+        for number in range(n):
+            path = tmp_path / f"{number}.fifo"
+            if not path.exists():
+                os.mkfifo(path)
+        fs = {"samplerate": 8000, "pace": "realtime"}
+        soundfile.write(tmp_path / "x.wav", np.zeros(8000), 8000, subtype="PCM_16")
+        kinds = ["signal:sine,1000,-20", f"{tmp_path}/x.wav", f"pcm:{tmp_path}/{{}}.fifo"]
+        return [
+            SourceTable(
+                uri=kinds[number % 3].format(number),
+                name=f"s{number}",
+                loop=number % 3 == 1,
+                **(fs if number % 3 < 2 else {"samplerate": 8000}),
+            )
+            for number in range(n)
+        ]
+
+    few = start(*several(3))
+    wait_until(few, lambda: is_up(few.stats()))
+    few.stop()
+    limit = threading.active_count() + few._pool.threads_max + 8  # publisher, access and others
+    many = start(*several(60))
+    wait_until(many, lambda: is_up(many.stats()))
+    assert threading.active_count() <= limit
+    before = [stats.samples for stats in many.stats()]
+    wait_until(
+        many,
+        lambda: all(
+            now.state == "waiting" or now.samples > old
+            for now, old in zip(many.stats(), before, strict=True)
+        ),
+    )
 
 
 def test_one_that_ends_leaves_the_other_alone(start, tmp_path, caplog):

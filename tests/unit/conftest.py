@@ -30,7 +30,7 @@ def collect():
         while not ring.exhausted and n_left > 0:
             block = ring.read(int(min(1 << 17, n_left)))
             if block is None:
-                assert ring.data.wait(10.0), "the source delivers nothing"
+                assert ring.wait(10.0), "the source delivers nothing"
                 continue
             if block.discontinuity or not stretches:
                 stretches.append((block.sample_index, [], block.t_mono_ns, block.t_utc_ns))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spectrod.errors import ConfigError, InternalError, UnavailableError
-from spectrod.service import Notifier, caught_signals, serve, status_line
+from spectrod.service import Notifier, caught_signals, loop, serve, status_line
 from spectrod.service.progress import ProgressWatch, is_up
 from spectrod.stats import CaptureStats
 
@@ -244,7 +244,11 @@ def test_the_status_is_sent_once_a_second(manager):
 @pytest.mark.parametrize(("stuck", "n_requests"), [({}, 2), ({"analysed": 7}, 1)])
 def test_more_time_is_requested_while_samples_are_analysed(manager, stuck, n_requests):
     """Before the first message each second with new samples gets 30 s more; others get none."""
-    script = [dataclasses.replace(make_stats(n), messages=0, **stuck) for n in range(1, 100)]
+    silent = {"messages": 0, "samples": 9, "analysed": 9}
+    script = [
+        dataclasses.replace(make_stats(n), **(silent | {"analysed": n} | stuck))
+        for n in range(1, 100)
+    ]
     _serve(FakeDaemon(script), _environ(manager), on_tick=_stop_after(2))
     received = list(_received(manager))
     assert received.count("EXTEND_TIMEOUT_USEC=30000000") == n_requests
@@ -274,6 +278,36 @@ def _waiting(count, attempts, heartbeats, messages=0):
     )
 
 
+def test_ready_does_not_wait_for_a_row_that_takes_long(manager, caplog):
+    """A unit whose product has a row an hour becomes ready when its samples are analysed."""
+    caplog.set_level("INFO")
+    fake = FakeDaemon([dataclasses.replace(make_stats(0), analysed=240_000)])
+    fake.finished = True
+    assert _serve(fake, _environ(manager)) == 0
+    assert list(_received(manager))[1:] == ["READY=1", "STOPPING=1"]
+    assert "ready: the first row of mic comes later" in caplog.text
+
+
+@pytest.mark.slow
+def test_looks_take_a_fifth_of_the_time_at_most(monkeypatch):
+    """However often sources report changes, looking at the daemon leaves time for them."""
+    clock = {"now_s": 0.0, "looks": 0}
+
+    class Busy(FakeDaemon):
+        def stats(self):
+            self.progress.set()
+            clock["looks"] += 1
+            clock["now_s"] += 0.1
+            if clock["looks"] == 11:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return super().stats()
+
+    monkeypatch.setattr(loop.time, "monotonic", lambda: clock["now_s"])
+    start_s = time.perf_counter()
+    assert _serve(Busy(), {}) == 0
+    assert time.perf_counter() - start_s >= 4.0  # ten rests of 0.4 s, which a signal ends
+
+
 def test_ready_does_not_wait_for_a_source_that_is_waited_for(manager, caplog):
     """A unit whose microphone is absent becomes ready, and the log says so."""
     caplog.set_level("INFO")
@@ -296,10 +330,16 @@ def test_ready_does_not_wait_for_a_source_that_is_waited_for(manager, caplog):
         ([make_stats(0, "finished"), make_stats(0, "failed")], False),
         ([make_stats(1), make_stats(1)], True),
         ([make_stats(0, "paused")], True),
+        ([dataclasses.replace(make_stats(0), analysed=239_999)], False),
+        ([dataclasses.replace(make_stats(0), analysed=240_000)], True),
+        ([dataclasses.replace(make_stats(0, "starting"), fs=0.0)], False),
     ],
 )
 def test_a_daemon_is_up_once_all_of_its_sources_are(stats, up):
-    """A daemon is up once each source publishes, waits or has ended, but not if all have ended."""
+    """A daemon is up once each source publishes, waits or has ended, but not if all have ended.
+
+    A source that has analysed 5 s without a first row is up, too.
+    """
     assert is_up(stats) == up
 
 
@@ -355,8 +395,8 @@ def test_rows_must_come_when_they_are_due():
         True,
         False,
     ]
-    # Without a first row a source has not started.
-    assert _advances(slow(1, 0), slow(2, 0)) == [False, False]
+    # The first row has as much time from the first sample on.
+    assert _advances(slow(1, 0), slow(2, 0), slow(3, 0), slow(4, 1)) == [True, True, False, True]
 
 
 def test_the_search_for_an_absent_source_must_advance():

@@ -1,5 +1,6 @@
 """Raw samples from pipes, FIFOs and files: exact values, gaps and times."""
 
+import fcntl
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from spectrod.analysis.spectrogram import spectrogram
 from spectrod.cli import main
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InputError, UnavailableError
+from spectrod.job_pool import JobPool
 from spectrod.quantities import parse_frequency
 from spectrod.ring import SampleRing
 from spectrod.source import open_source
@@ -386,10 +388,14 @@ def test_a_raw_input_that_is_absent_may_come(tmp_path):
 class Listener:
     """A running FIFO source, with its messages and its data."""
 
+    pool = None
+
     def __init__(self, path, **settings):
         self.source = open_source(SourceConfig(uri=f"pcm:{path}", **settings), "full")
         self.changed = threading.Condition()
         self.ring = SampleRing(self.source.fs, self.source.channels, 1 << 16)
+        if self.pool:
+            assert self.source.join(self.pool)
         self.source.start(self.ring, self._note)
 
     def _note(self):
@@ -418,11 +424,16 @@ class Listener:
         self.ring.release()
 
 
-@pytest.fixture
-def fifo(tmp_path):
+@pytest.fixture(params=["thread", "pool"])
+def fifo(tmp_path, request, monkeypatch):
+    """Make a FIFO, which a thread of its own or a pool reads."""
     path = tmp_path / "mic.fifo"
     os.mkfifo(path)
-    return path
+    pool = JobPool() if request.param == "pool" else None
+    monkeypatch.setattr(Listener, "pool", pool)
+    yield path
+    if pool:
+        pool.close()
 
 
 @pytest.fixture
@@ -577,6 +588,33 @@ def test_a_slow_reader_holds_the_writer_back(fifo):
     listener.close()
 
 
+def test_what_nobody_wants_is_read_in_large_pieces(tmp_path):
+    """A pool reads a FIFO rarely while its samples may come late, but before it is half full."""
+    path = tmp_path / "mic.fifo"
+    os.mkfifo(path)
+    source = open_source(SourceConfig(uri=f"pcm:{path}", samplerate=8000), "full")
+    pool = JobPool()
+    source.join(pool)
+    ring = source.open_reader()
+    ring.relax(60.0)
+    source.start(ring)
+    with path.open("wb", buffering=0) as writer:
+        writer.write(bytes(2))
+        assert ring.wait(10.0)
+        half_s = fcntl.fcntl(writer.fileno(), fcntl.F_GETPIPE_SZ) / 2 / 16000
+        assert source._pause_s(2) == pytest.approx(half_s)
+        assert source._pause_s(1 << 20) == 0.0  # it was fuller: read on
+        ring.relax(0.0)
+        assert source._pause_s(2) == 0.005
+        writer.write(bytes(2000))
+    # The end of the writer ends the pause: nothing is read late.
+    while ring.written < 1001:
+        assert ring.wait(10.0)
+    source.stop()
+    ring.release()
+    pool.close()
+
+
 @pytest.mark.parametrize("state", ["no writer", "silent writer", "full ring"])
 def test_a_fifo_can_be_stopped_in_any_wait(fifo, state):
     """A stop interrupts every wait, for writer, samples or room, and leaves no descriptor."""
@@ -593,7 +631,7 @@ def test_a_fifo_can_be_stopped_in_any_wait(fifo, state):
         while select.select([], [writer], [], 0.2)[1]:
             os.write(writer, bytes(4096))
     listener.close()
-    assert not listener.source._worker.is_alive()
+    assert listener.source._filling.wait(0.0)
     assert listener.source.failure is None
     if writer is not None:
         os.close(writer)
