@@ -73,7 +73,10 @@ class MeteredSource:
             return
         self._report_responses()
         for settings in self.table.levels:
-            open_meter = partial(_open_levels, settings, self.source.fs, self._calibrations)
+            speakers = self.source.speakers
+            open_meter = partial(
+                _open_levels, settings, self.source.fs, self._calibrations, speakers
+            )
             yield self._live(settings, open_meter, LevelsHeader)
 
     def _report_responses(self) -> None:
@@ -233,6 +236,7 @@ def _open_levels(
     settings: LevelsConfig,
     fs: float,
     calibrations: Sequence[ChannelCalibration | None],
+    speakers: Sequence[str],
     first_sample: int,
 ) -> IntervalMeter:
     from spectrod.levels import LevelMeter  # noqa: PLC0415
@@ -250,6 +254,7 @@ def _open_levels(
             UNCALIBRATED_DB if one is None else one.full_scale_db for one in calibrations
         ],
         channel_weights=settings.channel_weights or None,
+        speakers=speakers,
         lower_limit_db=settings.lower_limit_db,
         bands=settings.bands,
         band_quantities=settings.band_quantities,

@@ -46,6 +46,7 @@ class PacedSource:
 
     name = "paced"
     is_iq = False
+    speakers = ()
     center_frequency_hz = 0.0
     is_live = True
     is_stored = False

@@ -31,6 +31,7 @@ from spectrod.levels.equalizer import response_notes
 from spectrod.levels.values import UNCALIBRATED_DB
 from spectrod.names import name_channels
 from spectrod.sample_layout import SampleLayout
+from spectrod.source.speakers import find_speakers
 from spectrod.types import Block, SpectrumSpec
 from spectrod.units import NS_PER_S
 
@@ -77,6 +78,13 @@ class UnitSettings:
     def fs(self) -> float:
         """Sample rate [Hz]."""
         return self.unit.fs
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """Speakers of the analysed channels, by the first file; empty if unknown."""
+        found = find_speakers(self.unit.pieces[0].path) if self.unit.pieces else ()
+        numbers = self.deployment.select or range(self.unit.channels)
+        return tuple(found[k] for k in numbers) if len(found) == self.unit.channels else ()
 
     @property
     def attributes(self) -> dict[str, str]:
@@ -300,6 +308,7 @@ class _Levels:
                 UNCALIBRATED_DB if one is None else one.full_scale_db for one in calibrations
             ],
             channel_weights=table.channel_weights or None,
+            speakers=settings.speakers,
             lower_limit_db=limit_db,
             bands=table.bands,
             band_quantities=table.band_quantities,

@@ -115,6 +115,7 @@ def _meter(args: argparse.Namespace, measured: RowSource) -> LevelMeter:
             UNCALIBRATED_DB if one is None else one.full_scale_db for one in measured.calibrations
         ],
         channel_weights=weights,
+        speakers=measured.source.speakers,
         lower_limit_db=args.lower_limit,
         bands=args.octaves,
         band_quantities=args.band_quantity.split(",") if args.band_quantity else (),

@@ -33,6 +33,7 @@ CHANNEL_WEIGHTS: dict[int, tuple[float, ...]] = {
     6: (1.0, 1.0, 1.0, 0.0, _SURROUND, _SURROUND),
 }
 """Weights by number of channels: mono; L R; L R C Ls Rs; L R C LFE Ls Rs."""
+_LOW_FREQUENCY, _SIDE, _BACK = ("LFE",), ("SL", "SR"), ("BL", "BR", "BC")
 
 
 def loudness(power: Float64Array | float) -> Float64Array:
@@ -46,7 +47,31 @@ def _power(lufs: float) -> float:
     return float(10.0 ** ((lufs - _OFFSET_DB) / 10.0))
 
 
-def channel_weights(channels: int, given: Sequence[float] | None = None) -> tuple[float, ...]:
+def speaker_weights(speakers: Sequence[str]) -> tuple[float, ...]:
+    """Return the weights of channels by their speakers.
+
+    Speakers from 60 to 120 degrees beside the front weigh 1.41, all others 1 [1]_; low frequencies
+    are left out. Those behind are at 110 degrees where there are none at the sides [2]_, else at
+    135 degrees and beyond.
+
+    Parameters
+    ----------
+    speakers : sequence of str
+        As ``FL`` or ``LFE``; see ``spectrod.source.speakers``.
+
+    References
+    ----------
+    .. [1] ITU-R BS.1770-5, annex 1 (3/2 and 3/2/1), annex 3, table 4.
+    .. [2] ITU-R BS.775: loudspeakers of the surround channels, of one (3/1) or two (3/2).
+    """
+    surround = _SIDE if any(one in _SIDE for one in speakers) else _BACK
+    weights = {**dict.fromkeys(surround, _SURROUND), **dict.fromkeys(_LOW_FREQUENCY, 0.0)}
+    return tuple(weights.get(one, 1.0) for one in speakers)
+
+
+def channel_weights(
+    channels: int, given: Sequence[float] | None = None, speakers: Sequence[str] = ()
+) -> tuple[float, ...]:
     """Return the weights of the channels in the sum of powers.
 
     Parameters
@@ -54,18 +79,26 @@ def channel_weights(channels: int, given: Sequence[float] | None = None) -> tupl
     channels : int
         Number of channels.
     given : sequence of float, optional
-        Weights that the user has set, one a channel, 0 to 10; by default ``CHANNEL_WEIGHTS``.
+        Weights that the user has set, one a channel, 0 to 10.
+    speakers : sequence of str
+        Speaker of each channel, which gives its weight by default; if unknown, the number of
+        channels does, by ``CHANNEL_WEIGHTS``.
 
     Raises
     ------
     ConfigError
         If there are no weights for this number of channels, or they break a rule.
     """
+    if speakers and len(speakers) != channels:
+        raise ConfigError(f"speakers: {len(speakers)} values for {channels} channels")
     if given is None:
+        if speakers:
+            return speaker_weights(speakers)
         if channels not in CHANNEL_WEIGHTS:
             raise ConfigError(
                 f"channels={channels}: loudness has channel weights for 1, 2, 5 (L R C Ls Rs) and "
-                "6 (L R C LFE Ls Rs) channels only; give channel_weights"
+                "6 (L R C LFE Ls Rs) channels, and for files that name the speakers; give "
+                "channel_weights"
             )
         return CHANNEL_WEIGHTS[channels]
     weights = tuple(float(value) for value in given)

@@ -102,7 +102,10 @@ class LevelMeter:
         Level of a signal whose root mean square is 1.0, of all channels or each [dB]. By default
         3.01: levels are in dBFS, and 0 dBFS is a full-scale sine.
     channel_weights : sequence of float, optional
-        Weights of the channels in the loudness; by default those of BS.1770 for 1, 2, 5 and 6.
+        Weights of the channels in the loudness; by default those of BS.1770 for the speakers.
+    speakers : sequence of str
+        Speaker of each channel, as ``FL`` or ``LFE``; see ``spectrod.source.speakers``. Empty:
+        those usual for 1, 2, 5 and 6 channels.
     lower_limit_db : float, optional
         Level below which a row is flagged as under-range [dB].
     bands : str, optional
@@ -143,6 +146,7 @@ class LevelMeter:
         time_zone: str = "",
         full_scale_db: float | Sequence[float] | None = None,
         channel_weights: Sequence[float] | None = None,
+        speakers: Sequence[str] = (),
         lower_limit_db: float | None = None,
         bands: str = "",
         band_quantities: Sequence[str] = (),
@@ -172,7 +176,9 @@ class LevelMeter:
         self._check(time_zone)
         if channel_weights is not None and not self._needs.loudness:
             raise ConfigError("channel_weights: no quantity is a loudness, such as LUFS_I")
-        weights = checked_weights(channels, channel_weights) if self._needs.loudness else ()
+        weights: tuple[float, ...] = ()
+        if self._needs.loudness:
+            weights = checked_weights(channels, channel_weights, speakers)
         self._chain = SignalChain(self._needs, self.fs, channels, weights)
         self.equalizer = _equalizer(responses, self.fs, channels)
         unsettled = 0 if self.equalizer is None else self.equalizer.half

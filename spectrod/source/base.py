@@ -18,6 +18,7 @@ from spectrod.ring import SampleRing
 from spectrod.sample_layout import SampleLayout
 from spectrod.source.direct import DirectReader, PacedReader
 from spectrod.source.left_out import LeftOut
+from spectrod.source.speakers import find_speakers
 from spectrod.stats import CaptureStats
 from spectrod.types import Block, SampleFormat
 from spectrod.worker import Worker
@@ -60,6 +61,10 @@ class Source(Protocol):
     """Error that ended the source early."""
     left_out: LeftOut
     """Files that are skipped or only partly read."""
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """Speaker of each channel, as ``FL``, see ``find_speakers``; empty if unknown."""
 
     @property
     def layout(self) -> SampleLayout:
@@ -161,6 +166,8 @@ class SelectableSource:
     start_utc_ns: int | None = None
     is_live = False
     is_stored = True
+    _speakers_path = ""
+    """File whose header tells the speakers of the channels."""
 
     def __init__(self) -> None:
         self.failure: SpectrodError | None = None
@@ -173,6 +180,15 @@ class SelectableSource:
         if list(numbers) != list(range(self.channels)):
             self._selected = list(numbers)
             self.channels = len(numbers)
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """Speakers of the selected channels; the header is read when they are needed."""
+        found = find_speakers(self._speakers_path) if self._speakers_path else ()
+        numbers = range(self.channels) if self._selected is None else self._selected
+        if max(numbers) >= len(found) or (self._selected is None and self.channels != len(found)):
+            return ()
+        return tuple(found[number] for number in numbers)
 
     def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index, without reading them if possible.

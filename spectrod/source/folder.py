@@ -84,6 +84,7 @@ class FolderSource(PulledSource):
         members = self._alike(self._in_order(self._with_headers(files)))
         self._members = place(members, self.left_out.add)
         first, last = self._members[0], self._members[-1]
+        self._speakers_path = str(first.path)
         self.name = topic_name(Path(path).absolute().name)
         self.fs, self.channels = first.fs, first.channels
         formats = {member.sample_format for member in self._members}

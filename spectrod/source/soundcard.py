@@ -48,6 +48,7 @@ class SoundCardSource:
     """
 
     is_iq: bool = False
+    speakers: tuple[str, ...] = ()
     center_frequency_hz: float = 0.0
     n_samples: int | None = None
     start_utc_ns: int | None = None

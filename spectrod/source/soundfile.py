@@ -300,6 +300,7 @@ class SoundFileSource(PulledSource):
         self.is_direct = pace == "full" and not loop
         self.left_out = LeftOut(strict=strict)
         self._note_damage()
+        self._speakers_path = path
         self.name = topic_name(Path(path).stem)
         self.fs, self.channels = self._file.fs, self._file.channels
         self.description = f"{printable(path)} ({self._file.format})"

@@ -53,6 +53,7 @@ class WavFileSource(ReadyReader, SelectableSource):
         super().__init__()
         self._file_layout, self._file = layout, PlainFile(path, layout)
         self._ended = threading.Event()
+        self._speakers_path = path
         self.name = topic_name(Path(path).stem)
         self.fs, self.channels = layout.fs, layout.channels
         self.n_samples = layout.n_samples
