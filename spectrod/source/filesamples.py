@@ -1,4 +1,4 @@
-"""The samples of one file: as they are in plain WAV files, decoded from all others."""
+"""The samples of one file: as they are in files of plain samples, decoded from all others."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from spectrod.errors import InputError
 from spectrod.source.opening import open_binary
 from spectrod.source.soundfile import SoundFile
-from spectrod.source.wavfile import PlainFile, plain_format, plain_layout
+from spectrod.source.wavfile import PlainFile, plain_layout
 from spectrod.types import SampleFormat
 from spectrod.units import Float32Array
 
@@ -57,7 +57,7 @@ class FileSamples:
         self._is_float = sample_format == "float32"
         if sample_format:
             layout = plain_layout(path)
-            if layout is None or plain_format(layout) != sample_format:
+            if layout is None or layout.sample_format != sample_format:
                 raise _changed(path)
             self._plain = PlainFile(path, layout)
             self.fs, self.channels, self.n_samples = layout.fs, layout.channels, layout.n_samples
@@ -147,7 +147,7 @@ def plain_format_of(path: str, file: SoundFile) -> SampleFormat | Literal[""]:
     path : str
         A file.
     file : SoundFile
-        The same as libsndfile finds it: where the two differ, libsndfile reads the file.
+        The same as it was opened: where the two differ, its samples are converted.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def plain_format_of(path: str, file: SoundFile) -> SampleFormat | Literal[""]:
     if layout is None:
         return ""
     found = layout.n_samples, layout.channels, layout.fs
-    return plain_format(layout) if found == (file.n_samples, file.channels, file.fs) else ""
+    return layout.sample_format if found == (file.n_samples, file.channels, file.fs) else ""
 
 
 def are_usable(samples: Float32Array) -> NDArray[np.bool_]:

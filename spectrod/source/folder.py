@@ -193,6 +193,8 @@ class FolderSource(PulledSource):
         finally:
             file.close()
         self._note_damage(path, file)
+        if file.note:
+            _log.warning("%s: %s", printable(path), file.note)
         return Member(
             path,
             file.fs,

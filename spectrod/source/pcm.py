@@ -38,7 +38,8 @@ class Coding(NamedTuple):
     Attributes
     ----------
     dtype : str
-        Type of a number in memory; "s24" is three little-endian bytes, which NumPy lacks.
+        Type of a number in memory. NumPy lacks "s24" and "s24be", three bytes, little-endian and
+        big-endian, and "ulaw" and "alaw", a byte each.
     offset : float
         Number that represents 0.
     full_scale : float
@@ -52,8 +53,10 @@ class Coding(NamedTuple):
     @property
     def n_bytes(self) -> int:
         """Bytes of a number."""
-        return 3 if self.dtype == "s24" else np.dtype(self.dtype).itemsize
+        return _BYTES_OF[self.dtype] if self.dtype in _BYTES_OF else np.dtype(self.dtype).itemsize
 
+
+_BYTES_OF = {"s24": 3, "s24be": 3, "ulaw": 1, "alaw": 1}
 
 U8_IQ_MIDDLE = 127.5
 """Middle of the codes 0 to 255: 0 V of RTL-SDR receivers. WAV files use 128."""
@@ -118,9 +121,8 @@ def decode(data: bytes, coding: Coding) -> Float32Array:
     samples : (n,) float32
         Integers minus the offset, divided by full scale, so in [-1, 1]; floats unchanged [FS].
     """
-    numbers: NDArray[Any] = (
-        _widen_s24(data) if coding.dtype == "s24" else np.frombuffer(data, coding.dtype)
-    )
+    read = _NUMBERS.get(coding.dtype)
+    numbers: NDArray[Any] = read(data) if read else np.frombuffer(data, coding.dtype)
     if numbers.dtype.kind == "f":
         with np.errstate(over="ignore"):  # callers find an overflow as an infinity
             return numbers.astype(np.float32)
@@ -138,6 +140,45 @@ def _widen_s24(data: bytes) -> NDArray[np.int32]:
     wide = np.zeros((len(data) // 3, 4), np.uint8)
     wide[:, 1:] = np.frombuffer(data, np.uint8).reshape(-1, 3)
     return wide.view("<i4")[:, 0]
+
+
+def _widen_s24be(data: bytes) -> NDArray[np.int32]:
+    """Widen three big-endian bytes as ``_widen_s24`` does."""
+    return _widen_s24(np.frombuffer(data, np.uint8).reshape(-1, 3)[:, ::-1].tobytes())
+
+
+def _expand_ulaw(data: bytes) -> NDArray[np.int16]:
+    """Expand mu-law bytes to 16 bits, of which the lowest two are 0.
+
+    References
+    ----------
+    .. [1] ITU-T G.711 (1988), table 2: 14 bits, segments of 16 steps from 33 on.
+    """
+    code = ~np.frombuffer(data, np.uint8)
+    exponent, mantissa = (code >> 4 & 7).astype(np.int32), (code & 15).astype(np.int32)
+    size = ((2 * mantissa + 33) << exponent) - 33
+    return (4 * np.where(code & 0x80, -size, size)).astype(np.int16)
+
+
+def _expand_alaw(data: bytes) -> NDArray[np.int16]:
+    """Expand A-law bytes to 16 bits, of which the lowest three are 0.
+
+    References
+    ----------
+    .. [1] ITU-T G.711 (1988), table 1: 13 bits, segments of 16 steps; even bits are inverted.
+    """
+    code = np.frombuffer(data, np.uint8) ^ 0x55
+    exponent, mantissa = (code >> 4 & 7).astype(np.int32), (code & 15).astype(np.int32)
+    size = np.where(exponent, (2 * mantissa + 33) << np.maximum(exponent, 1) - 1, 2 * mantissa + 1)
+    return (8 * np.where(code & 0x80, size, -size)).astype(np.int16)
+
+
+_NUMBERS: dict[str, Callable[[bytes], NDArray[Any]]] = {
+    "s24": _widen_s24,
+    "s24be": _widen_s24be,
+    "ulaw": _expand_ulaw,
+    "alaw": _expand_alaw,
+}
 
 
 def describe_raw(name: str, format_: PcmFormat, fs: float, channels: int) -> str:

@@ -1,5 +1,6 @@
-"""Sound files in all formats that libsndfile reads."""
+"""Sound files: plain samples are read here, coded ones by libsndfile."""
 
+import logging
 import os
 import re
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ from spectrod.errors import InputError, SpectrodError, UnavailableError
 from spectrod.settings import IqFormat
 from spectrod.source.base import PulledSource
 from spectrod.source.coded import CodedStream, find_coded, read_head
+from spectrod.source.container import Extent, FileBytes, extent_of, read_header
+from spectrod.source.container.comment import comment_of
+from spectrod.source.container.plain import PlainSamples
 from spectrod.source.flac_length import TAIL_BYTES_MAX
 from spectrod.source.foreign import refusal
 from spectrod.source.left_out import LeftOut
@@ -22,7 +26,7 @@ from spectrod.source.mpeg import FRAME_BYTES_MAX
 from spectrod.source.naming import topic_name
 from spectrod.source.opening import length_of
 from spectrod.source.recorded_at import find_start
-from spectrod.source.riff import samples_bytes
+from spectrod.source.spliced import Spliced
 from spectrod.source.store.urls import is_url
 from spectrod.text import printable
 from spectrod.units import Float32Array
@@ -30,8 +34,7 @@ from spectrod.units import Float32Array
 if TYPE_CHECKING:
     from spectrod.source.store.remote_file import CallbackStream
 
-# Programs that write to a pipe state sizes near 2^31 and 2^32: the length is unknown.
-_UNKNOWN_SIZE = 0x7FFF0000
+_log = logging.getLogger(__name__)
 
 _RAW_SUFFIXES = (".raw", *(f".{name}" for name in get_args(IqFormat)))
 
@@ -57,13 +60,6 @@ _TAGS_BYTES_MAX = 1 << 26
 """Maximum of tags after the last frame, cover pictures included, that is read [bytes]."""
 
 _TAG_AT_END = re.compile(rb"(APETAGEX.*)?(TAG.{125})?\Z", re.DOTALL)
-
-# libsndfile's log names the chunk of samples of WAV, AIFF and AU; W64 has only the size of the
-# whole file; for RF64 see ``samples_bytes``. The RIFF size of a WAV file is not used: many programs
-# write a wrong one.
-_SHORT_CHUNK = re.compile(
-    r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE
-)
 
 
 class _InOrder(soundfile.SoundFile):  # type: ignore[misc]
@@ -105,6 +101,8 @@ class SoundFile:
         True if the file stores floats, which may be infinite or NaN.
     comment : str
         Comment in the header.
+    note : str
+        How a wrong header was understood, although nothing is missing; "" if it is right.
 
     Raises
     ------
@@ -114,7 +112,7 @@ class SoundFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file, self._stream, self._bytes, self._coded = opened = _open(path)
+        self._take(opened := _open(path))
         coded = opened.coded
         self.fs = float(self._file.samplerate)
         self.channels = int(self._file.channels)
@@ -127,17 +125,19 @@ class SoundFile:
         self._is_coded = self._file.format in _CODED_STREAMS
         self._is_estimate = self._file.format == "MP3" and coded is None
         self._is_counted = coded is not None and coded.ends[-1] > 0
+        self.damage = opened.extent.damage or (coded.damage if coded else "")
+        self.note = opened.extent.note
         if self.n_samples in (0, _LENGTH_UNKNOWN):
             self.close()
-            raise InputError(f"{path}: {_NO_LENGTH if self.n_samples else 'holds no samples'}")
-        announced, found = _bytes_of_samples(path, self._file)
-        self.damage = coded.damage if coded else ""
-        self.n_announced = self.n_samples
-        if found < announced:
-            self.damage = f"truncated: {announced} bytes announced, {found} found"
-            step_bytes = self.channels * _SAMPLE_BYTES.get(self._file.subtype, 0)
-            if step_bytes:
-                self.n_announced += (announced - found) // step_bytes
+            problem = _NO_LENGTH if self.n_samples else self.damage or "holds no samples"
+            raise InputError(f"{path}: {problem}")
+        step_bytes = self.channels * _SAMPLE_BYTES.get(self._file.subtype, 0)
+        n_missing_bytes = opened.extent.announced - opened.extent.size
+        self.n_announced = self.n_samples + (n_missing_bytes // step_bytes if step_bytes else 0)
+
+    def _take(self, opened: "_Opened") -> None:
+        self._file, self._stream = opened.file, opened.stream
+        self._bytes, self._coded = opened.bytes, opened.coded
 
     def read(self, out: Float32Array) -> int:
         """Read samples into (n, channels) float32 [FS]; return their number, fewer at the end.
@@ -239,7 +239,7 @@ class SoundFile:
             return
         # A decoder that has failed may fail again on seeking.
         self.close()
-        self._file, self._stream, self._bytes, self._coded = _open(self._path)
+        self._take(_open(self._path))
         if (self._file.samplerate, self._file.channels) != (self.fs, self.channels):
             raise InputError(f"{self._path}: has changed while it was read")
         self._n_read = 0
@@ -301,6 +301,8 @@ class SoundFileSource(PulledSource):
         self.left_out = LeftOut(strict=strict)
         self._note_damage()
         self._speakers_path = path
+        if self._file.note:
+            _log.warning("%s: %s", printable(path), self._file.note)
         self.name = topic_name(Path(path).stem)
         self.fs, self.channels = self._file.fs, self._file.channels
         self.description = f"{printable(path)} ({self._file.format})"
@@ -350,7 +352,7 @@ class _Opened(NamedTuple):
 
     Attributes
     ----------
-    file : _InOrder
+    file : _InOrder or PlainSamples
         The decoder.
     stream : BinaryIO or None
         What it reads; its position shows the progress. None if it opened the file by its name.
@@ -358,12 +360,15 @@ class _Opened(NamedTuple):
         The open file behind the stream: of a store, it keeps the errors of the store.
     coded : CodedStream or None
         What is known of the stream.
+    extent : Extent
+        Bytes of samples, by a header that is read here.
     """
 
-    file: _InOrder
+    file: _InOrder | PlainSamples
     stream: BinaryIO | None = None
     bytes: BinaryIO | None = None
     coded: CodedStream | None = None
+    extent: Extent = Extent(0, 0)
 
 
 def _open(path: str) -> _Opened:
@@ -398,18 +403,36 @@ def _open_bytes(path: str) -> BinaryIO:
 
 
 def _open_decoder(path: str, bytes_: BinaryIO) -> _Opened:
+    contained = _open_container(path, bytes_)
+    if contained is not None:
+        return contained
     coded = find_coded(path, bytes_)
     if coded is not None:
         coded = _joined(coded)
         stream = coded.links[0]
         return _Opened(_decoder_of(stream), stream, bytes_, coded)
-    if is_url(path):
+    bytes_.seek(0)
+    if is_url(path) or bytes_.read(4) != b"fLaC":
+        # By a path, libsndfile takes anything for samples if the suffix is au, gsm, vox or another.
         return _Opened(_decoder_of(bytes_), bytes_, bytes_)
-    file = _InOrder(os.fsencode(path))  # as bytes, because a name need not be UTF-8
-    if file.format not in _CODED_STREAMS:
-        return _Opened(file)
-    file.close()
-    return _Opened(_decoder_of(bytes_), bytes_, bytes_)
+    return _Opened(_InOrder(os.fsencode(path)))  # as bytes, because a name need not be UTF-8
+
+
+def _open_container(path: str, bytes_: BinaryIO) -> _Opened | None:
+    """Open a file whose header is read here; None for any other."""
+    source = FileBytes(bytes_)
+    header = read_header(path, source)
+    if header is None:
+        return None
+    extent = extent_of(source, header.stated)
+    begin = header.stated.begin
+    if header.coding is None:
+        view = Spliced(bytes_, begin, begin + extent.size, header.head(extent.size))
+        stream = cast("BinaryIO", view)
+        return _Opened(_decoder_of(stream), stream, bytes_, extent=extent)
+    n_samples = extent.size // header.stated.step_bytes
+    file = PlainSamples(path, bytes_, header, n_samples, comment_of(source))
+    return _Opened(file, bytes=bytes_, extent=extent)
 
 
 def _decoder_of(stream: BinaryIO) -> _InOrder:
@@ -479,20 +502,3 @@ def _unread_bytes(stream: BinaryIO) -> int:
     rest = stream.read()
     stream.seek(position)
     return len(_TAG_AT_END.sub(b"", rest))
-
-
-def _bytes_of_samples(path: str, file: soundfile.SoundFile) -> tuple[int, int]:
-    """Return the bytes of samples that a header states, and those present; 0, 0 if complete.
-
-    libsndfile reads a truncated file without an error; its log of the header has both sizes, except
-    for RF64.
-    """
-    if file.format == "RF64":
-        try:
-            return samples_bytes(path)
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror}") from error
-    for claimed, actual in _SHORT_CHUNK.findall(file.extra_info):
-        if int(actual) < int(claimed) < _UNKNOWN_SIZE:
-            return int(claimed), int(actual)
-    return 0, 0

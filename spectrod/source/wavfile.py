@@ -1,7 +1,7 @@
-"""Plain WAV files without libsndfile: the analysis reads their samples without conversion."""
+"""Files of plain samples: the analysis reads them without a conversion."""
 
+import logging
 import os
-import struct
 import threading
 import time
 from collections.abc import Callable
@@ -15,25 +15,22 @@ from spectrod.chunks import duration_ns
 from spectrod.errors import InputError
 from spectrod.sample_layout import SampleLayout
 from spectrod.source.base import SelectableSource
+from spectrod.source.container.chunks import FileBytes
+from spectrod.source.container.comment import comment_of
+from spectrod.source.container.layout import PcmLayout, find_layout
 from spectrod.source.direct import ReadyReader
 from spectrod.source.naming import topic_name
 from spectrod.source.opening import open_binary
 from spectrod.source.recorded_at import find_start
-from spectrod.source.riff import PcmLayout, find_samples, read_chunks
 from spectrod.source.store.urls import is_url
 from spectrod.text import printable
-from spectrod.types import Block, SampleFormat
+from spectrod.types import Block
 
-SAMPLE_FORMATS: dict[tuple[bool, int], SampleFormat] = {
-    (False, 16): "int16",
-    (False, 24): "int24",
-    (False, 32): "int32",
-    (True, 32): "float32",
-}
+_log = logging.getLogger(__name__)
 
 
 class WavFileSource(ReadyReader, SelectableSource):
-    """A WAV or RF64 file of plain samples, read once at full speed; its own ``SampleReader``.
+    """A file of plain samples, read once at full speed; its own ``SampleReader``.
 
     The analysis reads the file without a thread, a ring or a conversion in between. It sets the
     pace, so nothing is lost. Another thread may call ``close``. Times are like those of
@@ -57,8 +54,9 @@ class WavFileSource(ReadyReader, SelectableSource):
         self.name = topic_name(Path(path).stem)
         self.fs, self.channels = layout.fs, layout.channels
         self.n_samples = layout.n_samples
-        kind = "FLOAT" if layout.is_float else f"PCM_{layout.bits}"
-        self.description = f"{printable(path)} (WAV, {kind})"
+        self.description = f"{printable(path)} ({layout.form}, {layout.subtype})"
+        if layout.note:
+            _log.warning("%s: %s", printable(path), layout.note)
         self.start_utc_ns = find_start(path, self.fs, _comment(path), time_format)
 
     @property
@@ -138,7 +136,7 @@ class WavFileSource(ReadyReader, SelectableSource):
 
 
 class PlainFile:
-    """Reads the samples of a WAV or RF64 file as they are; it is opened when it is first read.
+    """Reads the samples of a file as they are; it is opened when it is first read.
 
     Parameters
     ----------
@@ -154,7 +152,7 @@ class PlainFile:
     """
 
     def __init__(self, path: str, layout: PcmLayout) -> None:
-        self.sample_format = plain_format(layout)
+        self.sample_format = layout.sample_format
         self._path, self._begin = path, layout.begin
         self._in_file = SampleLayout(self.sample_format, layout.channels, interleaved=True)
         self._file: BinaryIO | None = None
@@ -213,24 +211,16 @@ def _in_order(samples: NDArray[Any]) -> NDArray[np.uint8] | None:
     return ordered.reshape(-1).view(np.uint8) if ordered.flags.c_contiguous else None
 
 
-def plain_format(layout: PcmLayout) -> SampleFormat:
-    """Return the format of the samples of a plain file."""
-    return SAMPLE_FORMATS[layout.is_float, layout.bits]
-
-
 def plain_layout(path: str) -> PcmLayout | None:
     """Return the layout of a file that ``WavFileSource`` can read; None for other files.
 
-    libsndfile handles all damaged or unusual files, and their errors.
+    ``SoundFile`` handles all damaged or unusual files, and their errors.
     """
     try:
         is_file = is_url(path) or os.path.isfile(path)  # noqa: PTH113 - "\0" is none
-        layout = find_samples(path) if is_file else None
-    except (OSError, struct.error):
+        return find_layout(path) if is_file else None
+    except (OSError, InputError):
         return None
-    if layout is None or (layout.is_float, layout.bits) not in SAMPLE_FORMATS:
-        return None
-    return layout
 
 
 def _fill(path: str, file: BinaryIO, memory: NDArray[np.uint8]) -> None:
@@ -247,13 +237,5 @@ def _fill(path: str, file: BinaryIO, memory: NDArray[np.uint8]) -> None:
 
 
 def _comment(path: str) -> str:
-    """Return the comment in a WAV file's INFO list, as libsndfile does."""
-    texts = read_chunks(path, (b"LISTINFO",)).get(b"LISTINFO", b"")
-    place = 4
-    while place + 8 <= len(texts):
-        name, size = struct.unpack_from("<4sI", texts, place)
-        if name == b"ICMT":
-            text = texts[place + 8 : place + 8 + size]
-            return text.partition(b"\0")[0].decode("utf-8", "replace")
-        place += 8 + size + size % 2
-    return ""
+    with open_binary(path) as file:
+        return comment_of(FileBytes(file))

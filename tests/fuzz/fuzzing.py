@@ -77,6 +77,7 @@ class Target:
 MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "riff": ("riff", ("spectrod.source.riff", "spectrod.source.wavfile")),
     "sound_file": ("sound_file", ("spectrod.source.soundfile", "spectrod.source.riff")),
+    "sound_open": ("sound_file", ("spectrod.source.container", "spectrod.source.soundfile")),
     "bext": ("recorded_at", ("spectrod.source.recorded_at", "spectrod.source.riff")),
     "guano": ("recorded_at", ("spectrod.source.recorded_at", "spectrod.source.riff")),
     "time_in_text": ("recorded_at", ("spectrod.source.recorded_at",)),

@@ -37,7 +37,8 @@ HEADS = {
     "RealAudio or RealMedia": [b".ra\xfd\0\4", b".RMF\0\0"],
     "Flash video": [b"FLV\1\4"],
     "WAV with AAC, WMA, AC-3 or DTS": [
-        b"RIFF\0\1\0\0WAVEfmt \x12\0\0\0" + struct.pack("<H", tag)
+        b"RIFF\0\1\0\0WAVEfmt \x12\0\0\0"
+        + struct.pack("<HHIIHHH4sI", tag, 2, 48000, 16000, 4, 16, 0, b"data", 400)
         for tag in (0xFF, 0x1610, 0x161, 0x2000, 0x2001)
     ],
     "AVI": [b"RIFF\0\1\0\0AVI LIST"],

@@ -102,13 +102,15 @@ def test_times_are_found_behind_other_lists(tmp_path):
     assert [source.start_utc_ns for source in sources] == [1777609800 * 10**9] * 2
 
 
-def test_sizes_that_differ_are_left_to_libsndfile(tmp_path):
-    """If the two sizes in an RF64 header differ, libsndfile reads the file."""
-    write(tmp_path / "x.wav", form="RF64")
+@pytest.mark.parametrize("wrong_size", [200, 0x00FFFFFF])
+def test_the_size_that_fits_an_rf64_file_counts(tmp_path, wrong_size):
+    """If the two sizes in an RF64 header differ, the one at which the file ends counts."""
+    expected = write(tmp_path / "x.wav", form="RF64")
     data = (tmp_path / "x.wav").read_bytes()
     at = data.index(b"data") + 4
-    (tmp_path / "y.wav").write_bytes(data[:at] + (200).to_bytes(4, "little") + data[at + 4 :])
-    assert [plain_layout(str(tmp_path / name)) is None for name in ("x.wav", "y.wav")] == [0, 1]
+    size = wrong_size.to_bytes(4, "little")
+    (tmp_path / "y.wav").write_bytes(data[:at] + size + data[at + 4 :])
+    np.testing.assert_array_equal(fed(opened(tmp_path / "y.wav"))[1], expected)
 
 
 def test_skipping(tmp_path):
@@ -123,8 +125,8 @@ def test_skipping(tmp_path):
     reader.release()
 
 
-def test_other_formats_are_left_to_libsndfile(tmp_path):
-    """Codecs, wrong lengths and other formats are left to libsndfile."""
+def test_other_formats_are_converted(tmp_path):
+    """Codecs, wrong lengths and other formats are converted to float32."""
     write(tmp_path / "x.wav", "PCM_U8")
     write(tmp_path / "y.wav", "ULAW")
     write(tmp_path / "z.wav")

@@ -1,19 +1,22 @@
-"""Sound files as ``--source PATH`` opens them, with libsndfile's decoders."""
+"""Sound files as ``--source PATH`` opens them, and headers of all their formats."""
 
 import os
 import random
+from contextlib import closing
 
 import numpy as np
 from fuzz_targets.riff import mutate as mutate_riff
 from fuzz_targets.wav_files import FS, sound_bytes, wav_bytes
 from fuzzing import Scratch, Target
-from mutation import havoc
+from mutation import havoc, put_number
 
 from spectrod.errors import InputError
 from spectrod.settings import SourceConfig
 from spectrod.source import open_source
 from spectrod.source.base import PulledSource
-from spectrod.source.wavfile import WavFileSource
+from spectrod.source.soundfile import SoundFile
+from spectrod.source.wavfile import WavFileSource, plain_layout
+from spectrod.types import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
 
 _READ_SAMPLES = 4096
 _READS_MAX = 8
@@ -67,14 +70,14 @@ def seeds() -> list[bytes]:
     return made + [_by_libsndfile(form) for form in ("AIFF", "AU", "CAF", "OGG", "W64", "RF64")]
 
 
-def _by_libsndfile(form: str) -> bytes:
+def _by_libsndfile(form: str, subtype: str | None = None) -> bytes:
     import io  # noqa: PLC0415
 
     import soundfile  # noqa: PLC0415
 
     out = io.BytesIO()
     samples = np.sin(np.arange(200) / 9).astype(np.float32)
-    soundfile.write(out, samples, FS, format=form)
+    soundfile.write(out, samples, FS, subtype, format=form)
     return out.getvalue()
 
 
@@ -83,4 +86,68 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
     return mutate_riff(data, rng) if data[:4] in (b"RIFF", b"RF64") else havoc(data, rng)
 
 
-TARGETS = {"sound_file": Target(check, seeds, mutate)}
+def check_open(data: bytes) -> None:
+    """Open a file by its header and read its start and its end; ways to read it agree."""
+    path = os.fspath(_SCRATCH.put("input.bin", data))
+    layout = plain_layout(path)
+    try:
+        file = SoundFile(path)
+    except InputError:
+        assert layout is None
+        return
+    with closing(file):
+        assert FS_MIN_HZ <= file.fs <= FS_MAX_HZ
+        assert 1 <= file.channels <= CHANNELS_MAX
+        assert 1 <= file.n_samples <= file.n_announced
+        if layout is not None:
+            found = layout.fs, layout.channels, layout.n_samples
+            assert found == (file.fs, file.channels, file.n_samples)
+            assert not file.damage
+        out = np.zeros((min(_READ_SAMPLES, (1 << 18) // file.channels), file.channels), np.float32)
+        try:
+            assert 0 <= file.read(out) <= min(len(out), file.n_samples)
+            if file.seeks_exactly:
+                file.seek(file.n_samples - 1)
+                assert file.read(out) <= 1
+        except InputError:
+            return
+
+
+def open_seeds() -> list[bytes]:
+    """Make a file of each container with each kind of coding."""
+    pairs = [
+        *((form, subtype) for form in ("WAV", "AIFF", "AU", "CAF", "W64") for subtype in _SUBTYPES),
+        *(("WAVEX", "PCM_24"), ("RF64", "PCM_16"), ("WAV", "IMA_ADPCM"), ("WAV", "GSM610")),
+        *(("W64", "MS_ADPCM"), ("AIFF", "IMA_ADPCM"), ("AU", "G721_32"), ("CAF", "ALAC_16")),
+        *(("WAV", "NMS_ADPCM_16"), ("AIFF", "GSM610")),
+    ]
+    return [_by_libsndfile(form, subtype) for form, subtype in pairs]
+
+
+def mutate_header(data: bytes, rng: random.Random) -> bytes:
+    """Write odd numbers into the header, exchange or cut its bytes, or put bytes behind."""
+    changed = bytearray(data)
+    n_header = min(len(data), _HEADER_BYTES)
+    match rng.randrange(6):
+        case 0 | 1:
+            put_number(changed, rng.randrange(0, n_header + 1, 2), rng)
+        case 2:
+            return havoc(data[:n_header], rng) + data[n_header:]
+        case 3:
+            del changed[rng.randrange(len(changed) + 1) :]
+        case 4:
+            changed += rng.choice((bytes(100), rng.randbytes(100), data[:n_header]))
+        case _:
+            at = rng.randrange(0, n_header + 1, 4)
+            changed[at:at] = rng.choice(_CHUNKS)
+    return bytes(changed)
+
+
+_SUBTYPES = ("PCM_16", "PCM_24", "FLOAT", "ULAW")
+_HEADER_BYTES = 128
+_CHUNKS = (b"LIST", b"data", b"fmt ", b"SSND", b"COMM", b"ds64", b"\xf8\xff\xff\xff", b"ID3\4\0\0")
+
+TARGETS = {
+    "sound_file": Target(check, seeds, mutate),
+    "sound_open": Target(check_open, open_seeds, mutate_header),
+}

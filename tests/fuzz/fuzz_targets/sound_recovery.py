@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import soundfile
+from fuzz_targets.riff import SAMPLE_BYTES
 from fuzz_targets.wav_files import sound_bytes
 from fuzzing import Scratch, Target
 from mutation import havoc, mutate_text, put_number
@@ -14,7 +15,7 @@ from mutation import havoc, mutate_text, put_number
 from spectrod.errors import InputError, StorageError
 from spectrod.formats.sound import recover
 from spectrod.formats.sound.wav_header import HEADER_BYTES
-from spectrod.source.riff import find_samples
+from spectrod.source.wavfile import plain_layout
 
 _SCRATCH = Scratch()
 _FLAC_SYNC = b"\xff\xf8"
@@ -49,10 +50,10 @@ def check_wav(data: bytes) -> None:
     if found is None:
         return
     path, n_samples = found
-    layout = find_samples(path)
+    layout = plain_layout(path)
     assert layout is not None
     assert layout.n_samples == n_samples
-    n_bytes = n_samples * layout.channels * layout.bits // 8
+    n_bytes = n_samples * layout.channels * SAMPLE_BYTES[layout.sample_format]
     with open(path, "rb") as file:  # noqa: PTH123 - a str is at hand
         whole = file.read()
     assert layout.begin == HEADER_BYTES
