@@ -7,6 +7,8 @@ use.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from spectrod.submodules import submodules_of
+
 if TYPE_CHECKING:
     from spectrod import client, fft
     from spectrod.analysis.spectrogram import Spectrogram, spectrogram
@@ -23,13 +25,14 @@ _HOMES = {
 }
 
 
+_module = submodules_of(__name__)
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("client", "fft"):
-        return import_module(f"spectrod.{name}")
     if name in _HOMES:
         found = globals()[name] = getattr(import_module(_HOMES[name]), name)
         return found
-    raise AttributeError(f"module 'spectrod' has no attribute {name!r}")
+    return _module(name)
 
 
 def __dir__() -> list[str]:

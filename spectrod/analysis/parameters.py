@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_type_hints
 
+from spectrod.errors import ConfigError
 from spectrod.types import SPEC_DEFAULTS
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -36,3 +37,17 @@ def require_known(function: str, given: Mapping[str, Any], known: type) -> None:
     for name in given:
         if name not in known.__annotations__:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+
+
+def require_averages(given: Mapping[str, Any]) -> None:
+    """Raise ConfigError if frames are averaged, and nothing says how many.
+
+    The default of ``averaging_frames`` is that of spectra without averaging.
+    """
+    averaging = given.get("averaging", "none")
+    says_how_many = "averaging_frames" in given or given.get("rate_hz")
+    if averaging not in ("none", "exponential") and not says_how_many:
+        raise ConfigError(
+            f"averaging={averaging!r}: needs averaging_frames, the frames of a row, or rate_hz, "
+            "the rows a second"
+        )

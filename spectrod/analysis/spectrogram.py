@@ -14,7 +14,7 @@ from spectrod.analysis.engine_pool import ENGINE_POOL
 from spectrod.analysis.finite_rows import are_finite, shows_finite
 from spectrod.analysis.iq import as_channels
 from spectrod.analysis.parallel import copy
-from spectrod.analysis.parameters import require_known, showing
+from spectrod.analysis.parameters import require_averages, require_known, showing
 from spectrod.analysis.percentile_plan import make_plan
 from spectrod.analysis.sample_buffer import SampleBuffer, aligned_memory
 from spectrod.analysis.samples import (
@@ -156,6 +156,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     .. [1] G. Heinzel et al., "Spectrum and spectral density estimation by the DFT", 2002.
     """
     require_known("spectrogram", parameters, SpectrumParameters)
+    require_averages(parameters)
     x = along_time(as_array(x), axis)
     parameters["iq"] = iq = parameters.get("iq", False) or x.dtype.kind == "c"
     rows = as_rows(as_channels(of_full_scale(x, full_scale), iq=iq))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.iq import as_channels
-from spectrod.analysis.parameters import require_known, showing
+from spectrod.analysis.parameters import require_averages, require_known, showing
 from spectrod.analysis.samples import (
     along_time,
     as_samples,
@@ -113,6 +113,7 @@ class Stft:
         **parameters: Unpack[StreamParameters],
     ) -> None:
         require_known("Stft", parameters, StreamParameters)
+        require_averages(parameters)
         if channels is None:
             channels = 2 if parameters.get("iq") else 1
         n_signals = channels // 2 if parameters.get("iq") else channels

@@ -1,1 +1,8 @@
 """Long-term views: the levels of a long recording, and how often they occur."""
+
+from typing import TYPE_CHECKING
+
+if not TYPE_CHECKING:
+    from spectrod.submodules import submodules_of
+
+    __getattr__ = submodules_of(__name__)

@@ -1,1 +1,8 @@
 """Spectrogram pictures: pixels from spectra, with axes and text around them."""
+
+from typing import TYPE_CHECKING
+
+if not TYPE_CHECKING:
+    from spectrod.submodules import submodules_of
+
+    __getattr__ = submodules_of(__name__)
