@@ -12,7 +12,7 @@ import numpy as np
 from spectrod.cli import transfer_rows
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.measured_source import add_source, frame_length, open_measured
-from spectrod.cli.numbers import count
+from spectrod.cli.numbers import count, frequency
 from spectrod.cli.sample_blocks import read_blocks, report_left_out
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.text_file import write_text
@@ -50,6 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--delay",
         action="store_true",
         help="measure the delay of the response, and remove it before the transfer function",
+    )
+    parser.add_argument(
+        "--band",
+        nargs=2,
+        type=frequency,
+        metavar=("LO", "HI"),
+        help="band of the delay, the level difference and the named values, as 100 4k (all)",
     )
     parser.add_argument(
         "-o",
@@ -92,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         "frames": found.n_frames,
         "independent_averages": f"{found.n_averages:.2f}",
         "significant_coherence": f"{found.significant_coherence:.4f}",
-        "level_difference_db": f"{found.level_difference_db():.4f}",
+        "level_difference_db": f"{found.level_difference_db(_band(args)):.4f}",
     }
     for name, n in zip(("reference", "response"), chosen, strict=True):
         known = calibrations[n]
@@ -157,10 +164,14 @@ def _aligned(
     """Measure the delay of the samples so far, and pass them to a meter that removes it."""
     samples = np.concatenate(kept, axis=1) if kept else np.empty((2, 0))
     reference, response = samples[:, :SAMPLES_MAX]
-    delay = measure_delay(reference, response, source.fs)
+    delay = measure_delay(reference, response, source.fs, band_hz=_band(args))
     meter = _meter(args, source, span, round(delay.samples))
     meter.push(*samples)
     return meter, delay
+
+
+def _band(args: argparse.Namespace) -> tuple[float, float] | None:
+    return tuple(args.band) if args.band else None
 
 
 def _meter(

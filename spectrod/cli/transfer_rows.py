@@ -91,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _config(args: argparse.Namespace, measured: RowSource) -> TransferConfig:
+    low_hz, high_hz = args.band or (0.0, 0.0)
     return TransferConfig(
         "transfer",
         reference=args.reference,
@@ -101,4 +102,6 @@ def _config(args: argparse.Namespace, measured: RowSource) -> TransferConfig:
         align="utc" if measured.align(None) == "utc" else "start",
         window=args.taper,
         win_length=args.frame or WIN_LENGTH_DEFAULT,
+        low_hz=low_hz,
+        high_hz=high_hz,
     )

@@ -15,7 +15,7 @@ from spectrod.meters.frames import ComplexFrames
 from spectrod.two_channel.alignment import Alignment
 from spectrod.two_channel.calibrated import power_factors
 from spectrod.two_channel.cross_sums import CrossSums
-from spectrod.two_channel.delay import Delay, delay_of_cross_spectrum
+from spectrod.two_channel.delay import Delay, delay_of_average
 from spectrod.two_channel.frame_spectra import Complex128Array
 from spectrod.two_channel.quantities import TransferQuantity, parse_transfer, spectrum_of
 from spectrod.two_channel.transfer_function import TransferFunction, bins_within
@@ -127,14 +127,15 @@ class TransferTally:
         tables = np.full((n_responses, *n_table), np.nan)
         if self._sums.n_frames >= 2:  # the coherence of one frame is always 1
             for k in range(n_responses):
-                found = self._sums.result(k).scaled(self._factors[0], self._factors[1 + k])
-                values[k] = self._values(found)
+                digital = self._sums.result(k)
+                found = digital.scaled(self._factors[0], self._factors[1 + k])
+                values[k] = self._values(found, digital)
                 for row, name in zip(tables[k], self._settings.spectra, strict=True):
                     row[:] = spectrum_of(found, name)[self._chosen]
         self.tables = tuple(tables) if self._settings.spectra else ()
         return values.T
 
-    def _values(self, found: TransferFunction) -> list[float]:
+    def _values(self, found: TransferFunction, digital: TransferFunction) -> list[float]:
         band_hz = self._settings.band_hz
         known: dict[str, Callable[[], float]] = {
             "level_difference": lambda: found.level_difference_db(band_hz),
@@ -144,18 +145,15 @@ class TransferTally:
         }
         values = {one.name: known[one.name]() for one in self.quantities if one.name in known}
         if len(values) < len(self.quantities):
-            delay = self._delay(found)
+            delay = self._delay(digital)
             removed_s = self._settings.delay_samples / self._spec.fs
             values |= {"delay": delay.seconds + removed_s, "delay_peak": delay.peak}
         return [values[one.name] for one in self.quantities]
 
     def _delay(self, found: TransferFunction) -> Delay:
-        spec = self._spec
-        reach = max(1, spec.win_length // 2 - 1)
+        reach = max(1, self._spec.win_length // 2 - 1)
         try:
-            return delay_of_cross_spectrum(
-                found.gxy, spec.fs, spec.nfft, reach, self._settings.band_hz
-            )
+            return delay_of_average(found, self._spec, (-reach, reach), self._settings.band_hz)
         except InputError:  # no power
             return _NO_DELAY
 

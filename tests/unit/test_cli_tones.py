@@ -271,6 +271,25 @@ def test_delay_is_measured_and_removed(capsys):
     assert float(about["level_difference_db"]) == pytest.approx(-6.02, abs=0.1)
 
 
+def test_delay_of_a_band(capsys):
+    """--band chooses what counts in the delay, alone and in intervals."""
+    n = len(noise())
+    low, high = 0.1 * noise(), 0.1 * noise(seed=2)
+    place = np.fft.rfftfreq(n)
+    low = np.fft.irfft(np.fft.rfft(low) * (place < 0.125), n)
+    high = np.fft.irfft(np.fft.rfft(high) * (place > 0.25), n)
+    write("b.wav", low + high, np.roll(low, 20) + np.roll(high, 90))
+    for band, expected in ((["20", str(FS / 8)], 20.0), ([str(FS / 4), str(FS / 2)], 90.0)):
+        assert main(["transfer", "b.wav", "--delay", "--band", *band]) == 0
+        about, _ = read_csv(capsys.readouterr().out)
+        assert float(about["delay_samples"]) == pytest.approx(expected, abs=0.01)
+        intervals = ["--interval", "1s", "--quantity", "delay", "-o", "t.csv"]
+        assert main(["transfer", "b.wav", "--band", *band, *intervals]) == 0
+        _, rows = read_csv(Path("t.csv").read_text("utf-8"))
+        delays = [float(one) for row in rows for key, one in row.items() if "delay" in key]
+        assert np.array(delays) * FS == pytest.approx(expected, abs=0.1)
+
+
 def test_transfer_in_the_unit_of_the_calibration(capsys, tmp_path):
     """Sensitivities of both channels apply; channels of different units are refused."""
     (tmp_path / "mic.toml").write_text(MICROPHONE + "[channels.1]\ngain_db = 0.0\n")
@@ -296,6 +315,7 @@ def test_transfer_in_the_unit_of_the_calibration(capsys, tmp_path):
         (["-o", "t.txt"], "t.txt: must end in .csv"),
         (["-o", "t.nc"], "t.nc: must end in .csv, or --interval must be given"),
         (["--spectra", "h1"], "--spectra h1: must be with --interval"),
+        (["--delay", "--band", "4k", "100"], "band_hz=(4000, 100): must be two ascending"),
         (["--interval", "1s", "--delay"], "--delay: must be without --interval"),
         (["--interval", "1s", "--response", "2"], "--response 2: must be a channel from 0 to 1"),
         (["--interval", "1s", "--quantity", "lag"], "quantity='lag': must be one of delay, "),

@@ -159,6 +159,29 @@ def test_delays_of_a_large_part_of_the_frame_are_found(win_length, delay):
     assert row.values[1, 0] < 0.25
 
 
+@pytest.mark.parametrize(
+    ("top", "limits"),
+    [(1.0, (0.01, 0.01, 0.04)), (0.5, (0.01, 0.06, 0.3)), (0.2, (0.01, 0.1, 0.6))],
+)
+def test_delays_of_a_limited_band(top, limits):
+    """Without noise the error grows with the delay's share of the frame: 2 %, a quarter, 0.49.
+
+    A second of frames of 1024 samples at 48 kHz, with noise up to a part of fs/2.
+    """
+    n, length = 48000, 1024
+    rng = np.random.default_rng(8)
+    for share, limit in zip((0.02, 0.25, 0.49), limits, strict=True):
+        for sign in (1, -1):
+            true = sign * (share * length + 0.3)
+            spectrum = np.fft.rfft(rng.standard_normal(4 * n))
+            spectrum[round(top * len(spectrum)) :] = 0.0
+            turns = np.exp(-2j * np.pi * np.fft.rfftfreq(4 * n) * true)
+            pair = 0.1 * np.fft.irfft([spectrum, spectrum * turns], 4 * n)[:, n : 2 * n]
+            settings = {"quantities": ("delay",), "spectra": (), "interval_s": n / FS}
+            (row,) = meter_of(2, win_length=length, hop=length // 2, **settings).feed(pair)
+            assert row.values[0, 0] * FS == pytest.approx(true, abs=limit)
+
+
 def test_flags_are_those_of_both_channels():
     """A reference at full scale marks all its responses; silence has no values."""
     x = samples(N)
