@@ -29,8 +29,8 @@ from spectrod.sample_layout import SampleLayout
 from spectrod.shared_samples import SharedSamples
 from spectrod.source.capture_index import CaptureIndex
 from spectrod.source.capture_process import BlockRecord, StreamSettings
+from spectrod.source.codings import NATIVE_FORMATS
 from spectrod.source.left_out import LeftOut
-from spectrod.source.pcm import NATIVE_FORMATS
 from spectrod.stats import CaptureStats
 from spectrod.types import SpectrumBatch, SpectrumSpec
 

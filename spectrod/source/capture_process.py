@@ -13,7 +13,7 @@ from spectrod.sample_layout import SampleLayout
 from spectrod.shared_samples import SharedSamples
 from spectrod.source.callback_costs import CallbackCosts
 from spectrod.source.childprocess import ChildProcess
-from spectrod.source.pcm import NATIVE_FORMATS
+from spectrod.source.codings import NATIVE_FORMATS
 from spectrod.wakeup import Wakeup
 
 PORTAUDIO_PACKAGE = "libportaudio2"

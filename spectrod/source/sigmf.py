@@ -8,8 +8,8 @@ from spectrod.config import Pace
 from spectrod.errors import InputError
 from spectrod.quantities import format_frequency
 from spectrod.source.base import Discontinuity, PulledSource
+from spectrod.source.codings import decode
 from spectrod.source.naming import topic_name
-from spectrod.source.pcm import decode
 from spectrod.source.recorded_at import find_start
 from spectrod.source.sigmf_meta import SampleRun, read_sigmf
 from spectrod.text import printable

@@ -26,7 +26,7 @@ from msgspec import Meta
 from spectrod.errors import InputError
 from spectrod.regular_files import read_regular
 from spectrod.source.base import SPAN_MAX_S, YEAR_S
-from spectrod.source.pcm import U8_IQ_MIDDLE, Coding
+from spectrod.source.codings import U8_IQ_MIDDLE, Coding
 from spectrod.text import printable
 from spectrod.types import CENTER_FREQUENCY_MAX_HZ, CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
 

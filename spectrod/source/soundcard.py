@@ -10,6 +10,7 @@ from spectrod.sample_layout import SampleLayout
 from spectrod.shared_samples import SharedSamples
 from spectrod.source.capture_process import CaptureProcess, StreamSettings
 from spectrod.source.channels import select_channels
+from spectrod.source.codings import NATIVE_FORMATS
 from spectrod.source.devices import (
     InputDevice,
     choose_input,
@@ -18,7 +19,6 @@ from spectrod.source.devices import (
     parse_selector,
 )
 from spectrod.source.left_out import LeftOut
-from spectrod.source.pcm import NATIVE_FORMATS
 from spectrod.source.supervisor import Supervisor
 from spectrod.stats import CaptureStats
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrod.source.pcm import decode_pcm
+from spectrod.source.codings import decode_pcm
 from spectrod_bench.sequence_signal import (
     FRAMES_MAX,
     Break,

@@ -13,7 +13,7 @@ from spectrod.shared_samples import SharedSamples
 from spectrod.source.capture_index import CaptureIndex
 from spectrod.source.capture_process import BlockRecord, StreamSettings
 from spectrod.source.clock import WallClock
-from spectrod.source.pcm import BYTES_PER_SAMPLE, NATIVE_FORMATS, decode_pcm
+from spectrod.source.codings import BYTES_PER_SAMPLE, NATIVE_FORMATS, decode_pcm
 
 FS, BLOCK = 1000.0, 10
 T0_NS = 5_000_000_000

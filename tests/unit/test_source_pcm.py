@@ -22,8 +22,9 @@ from spectrod.job_pool import JobPool
 from spectrod.quantities import parse_frequency
 from spectrod.ring import SampleRing
 from spectrod.source import open_source
+from spectrod.source.codings import decode_pcm
 from spectrod.source.fifo import FifoSource
-from spectrod.source.pcm import PcmDecoder, PcmSource, decode_pcm, describe_raw
+from spectrod.source.pcm import PcmDecoder, PcmSource, describe_raw
 
 FS = 48000
 

@@ -10,10 +10,10 @@ import struct
 from functools import partial
 
 from spectrod.errors import InputError
+from spectrod.source.codings import Coding
 from spectrod.source.container.chunks import RIFX, Bytes, walk
 from spectrod.source.container.extent import Stated, is_open
 from spectrod.source.container.header import SoundHeader, checked, coding_of, full, integers
-from spectrod.source.pcm import Coding
 
 _SSND_HEAD = 8
 """Bytes in front of the samples: offset of the first one, and length of a block."""

@@ -9,10 +9,10 @@ import struct
 from functools import partial
 
 from spectrod.errors import InputError
+from spectrod.source.codings import Coding
 from spectrod.source.container.chunks import CAF, Bytes, FileBytes, walk
 from spectrod.source.container.extent import Stated
 from spectrod.source.container.header import SoundHeader, checked, coding_of, full, integers
-from spectrod.source.pcm import Coding
 
 _HEAD_BYTES = 8
 _EDIT_BYTES = 4

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spectrod.errors import InputError
+from spectrod.source.codings import Coding
 from spectrod.source.container.chunks import Bytes, Chunk
 from spectrod.source.container.extent import Stated
-from spectrod.source.pcm import Coding
 from spectrod.types import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
 
 CONTENT_MAX = 1 << 16

@@ -3,9 +3,9 @@
 from typing import BinaryIO
 
 from spectrod.errors import InputError, UnavailableError
+from spectrod.source.codings import decode
 from spectrod.source.container.chunks import read_up_to
 from spectrod.source.container.header import SoundHeader
-from spectrod.source.pcm import decode
 from spectrod.source.store.urls import is_url
 from spectrod.units import Float32Array
 

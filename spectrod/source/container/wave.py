@@ -12,10 +12,10 @@ from functools import partial
 from typing import NamedTuple
 
 from spectrod.errors import InputError
+from spectrod.source.codings import Coding
 from spectrod.source.container.chunks import RIFF, RIFX, W64, Bytes, ChunkStyle, FileBytes, walk
 from spectrod.source.container.extent import Stated, is_open, may_end
 from spectrod.source.container.header import SoundHeader, checked, coding_of, full, integers
-from spectrod.source.pcm import Coding
 
 _FORMS = {b"RIFF": RIFF, b"RIFX": RIFX, b"RF64": RIFF, b"BW64": RIFF}
 _LARGE = ("RF64", "BW64")
