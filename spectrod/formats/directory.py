@@ -196,6 +196,12 @@ class Directory:
                 return free
         raise FileExistsError(errno.EEXIST, f"{_NUMBERS_MAX} files of this name exist")
 
+    def set_aside(self, name: str) -> str:
+        """Rename a damaged file to the first free NAME.damaged; return that name."""
+        free = self.free_name(f"{name}.damaged")
+        self.rename_noreplace(name, free)
+        return free
+
     def synchronise(self) -> None:
         """Synchronise the directory, so that new names survive a power failure."""
         os.fsync(self._descriptor)

@@ -179,6 +179,78 @@ def test_a_file_of_something_else_is_an_error(tmp_path):
         PyramidReader(tmp_path)
 
 
+DAMAGE = {
+    "empty": lambda _: b"",
+    "torn": lambda content: content[: len(content) // 2],
+    "zeros": lambda content: bytes(len(content)),
+    "other text": lambda _: b"{}",
+    "numbers": lambda content: content.replace(b'"group": 1', b'"group": 0'),
+    "too long": lambda content: content + b" " * (1 << 24),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=list(DAMAGE))
+def test_damaged_metadata_are_set_aside_and_made_again(tmp_path, damage, caplog):
+    """A writer goes on with its cells beside damaged metadata, which it keeps and reports once."""
+    begin = DAY * DAY_NS
+    writer = PyramidWriter(tmp_path, about_of())
+    writer.submit(batch_of(np.full(20, 1e-6), begin))
+    writer.finish()
+    path = tmp_path / "pyramid.json"
+    content = path.read_bytes()
+    path.write_bytes(damage(content))
+    for seconds in (10, 20):  # the second start finds nothing damaged
+        writer = PyramidWriter(tmp_path, about_of())
+        writer.submit(batch_of(np.full(20, 1e-6), begin + seconds * 10**9))
+        writer.finish()
+    assert path.read_bytes() == content
+    assert (tmp_path / "pyramid.json.damaged").read_bytes() == damage(content)
+    (line,) = caplog.messages
+    assert line.startswith(f"{path}: ")
+    assert line.endswith("; renamed to pyramid.json.damaged, made again from the rows that come")
+    reader = PyramidReader(tmp_path)
+    columns = reader.columns(begin, begin + 30 * 10**9, 30)
+    assert columns.effort_s.tolist() == [1.0] * 30
+    reader.close()
+
+
+def test_each_damage_has_a_name_of_its_own(tmp_path):
+    """Metadata that are damaged again do not replace those that were set aside before."""
+    for text in ("first", "second"):
+        PyramidWriter(tmp_path, about_of()).abort()
+        (tmp_path / "pyramid.json").write_text(text)
+    PyramidWriter(tmp_path, about_of()).abort()
+    found = sorted(tmp_path.glob("pyramid.json*.damaged")) + sorted(tmp_path.glob("*damaged_*"))
+    assert sorted(path.read_text() for path in found) == ["first", "second"]
+
+
+@pytest.mark.parametrize("level", ["1s", "1min", "1d"])
+def test_a_damaged_file_of_cells_is_set_aside_and_made_again(tmp_path, level, caplog):
+    """A writer replaces a file of cells whose header is damaged, keeps it, and reports it once."""
+    begin = DAY * DAY_NS
+    writer = PyramidWriter(tmp_path, about_of())
+    writer.submit(batch_of(np.full(20, 1e-6), begin))
+    writer.finish()
+    (path,) = (tmp_path / level).iterdir()
+    path.write_bytes(bytes(100) + path.read_bytes()[100:])
+    for seconds in (10, 20):
+        writer = PyramidWriter(tmp_path, about_of())
+        writer.submit(batch_of(np.full(20, 1e-6), begin + seconds * 10**9))
+        writer.finish()
+    assert [path.name for path in (tmp_path / level).glob("*damaged*")] == [f"{path.name}.damaged"]
+    (line,) = caplog.messages
+    assert line == (
+        f"{path}: damaged, or not of this pyramid; renamed to {path.name}.damaged, "
+        "its cells are missing"
+    )
+    reader = PyramidReader(tmp_path)
+    columns = reader.columns(begin, begin + 30 * 10**9, 30)
+    # Coarser cells that are damaged are made again from the finer ones.
+    assert columns.effort_s.tolist() == [float(level != "1s")] * 10 + [1.0] * 20
+    assert reader.columns(begin, begin + DAY_NS, 1).effort_s.sum() == pytest.approx(30.0)
+    reader.close()
+
+
 def test_a_second_writer_and_other_rows_are_refused(tmp_path):
     """A second writer and rows of another kind are refused; another program version continues."""
     writer = PyramidWriter(tmp_path, about_of())

@@ -22,6 +22,10 @@ _VERSION = 1
 _BYTES_MAX = 1 << 24
 
 
+class DamagedError(StorageError):
+    """A file of a pyramid has content that no version writes."""
+
+
 class PyramidMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of a whole pyramid.
 
@@ -107,28 +111,30 @@ def load(folder: Directory) -> PyramidMetadata | None:
 
     Raises
     ------
+    DamagedError
+        If its content is no metadata, or larger than 16 MiB.
     StorageError
-        If it cannot be read, or is larger than 16 MiB.
+        If it cannot be read, or is of another version.
     """
     path = folder.path / NAME
     try:
         with os.fdopen(folder.open_file(NAME), "rb") as file:
             content = file.read(_BYTES_MAX + 1)
         if len(content) > _BYTES_MAX:
-            raise StorageError(f"{path}: must have at most {_BYTES_MAX} bytes")
+            raise DamagedError(f"{path}: must have at most {_BYTES_MAX} bytes")
         about = decode_json(content, PyramidMetadata)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise storage_error(path, error) from error
     except ValueError as error:
-        raise StorageError(f"{path}: damaged: {error}") from error
+        raise DamagedError(f"{path}: damaged: {error}") from error
     if about.v != _VERSION:
         raise StorageError(f"{path}: version {about.v}: must be {_VERSION}")
     try:
         _check(about)
     except StorageError as error:
-        raise StorageError(f"{path}: damaged: {error}") from error
+        raise DamagedError(f"{path}: damaged: {error}") from error
     return about
 
 

@@ -8,6 +8,7 @@ Missing cells are holes, which take no space on file systems that support them.
 import contextlib
 import datetime as dt
 import errno
+import logging
 import os
 import re
 import struct
@@ -24,6 +25,8 @@ from spectrod.formats.directory import Directory
 from spectrod.formats.pyramid.cell import Cell, encode, is_whole, slot_dtype, to_power
 from spectrod.formats.pyramid.ladder import file_cells, name_of
 from spectrod.formats.pyramid.metadata import PyramidMetadata
+
+_log = logging.getLogger(__name__)
 
 SUFFIX = ".cells"
 _HEAD = struct.Struct("<8sqqIHI")
@@ -267,11 +270,17 @@ class CellStore:
             if not self._is_writer:
                 return None
             fd = self._make(level, name, head)
-        self._open[level] = number, fd
         if os.pread(fd, _HEAD_BYTES, 0) != head:
-            self._close(level)
+            os.close(fd)
             path = self._path(level, number)
-            raise StorageError(f"{path}: damaged, or not of this pyramid")
+            error = f"{path}: damaged, or not of this pyramid"
+            if not self._is_writer:
+                raise StorageError(error)
+            with self._level(level) as folder:
+                set_aside = folder.set_aside(name)
+            _log.warning("%s; renamed to %s, its cells are missing", error, set_aside)
+            fd = self._make(level, name, head)
+        self._open[level] = number, fd
         return fd
 
     def _make(self, level: int, name: str, head: bytes) -> int:

@@ -1,5 +1,6 @@
 """Writes rows of spectra to a pyramid as they arrive."""
 
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory
 from spectrod.formats.pyramid.cell import Cell, merge
 from spectrod.formats.pyramid.metadata import (
+    NAME,
+    DamagedError,
     PyramidMetadata,
     is_same,
     load,
@@ -25,6 +28,8 @@ from spectrod.formats.pyramid.store import CellStore
 from spectrod.formats.segment.appending import lock
 from spectrod.types import Int64Array, SpectrumBatch
 from spectrod.units import Float64Array, level_to_power
+
+_log = logging.getLogger(__name__)
 
 _RESTART_CELLS = 64
 """Smallest number of finest cells at the end whose coarser cells are rebuilt at a start."""
@@ -70,6 +75,9 @@ class PyramidWriter:
     A row belongs to the cell at the centre of its frames. Rows of a time that already has a cell,
     after a restart or after the clock was set back, are merged into it. The writer accepts every
     batch immediately. Not thread-safe.
+
+    A damaged file of the pyramid does not stop it: the file is renamed to NAME.damaged, which is
+    logged, and made again. Without metadata, cells of the size of these rows' remain.
 
     Parameters
     ----------
@@ -333,8 +341,20 @@ def _lock(folder: Directory) -> None:
 
 def _claim(folder: Directory, about: PyramidMetadata) -> None:
     """Check that the folder's pyramid is of these rows; start a new one if there is none."""
-    there = load(folder)
+    try:
+        there = load(folder)
+    except DamagedError as error:
+        _set_aside_metadata(folder, error)
+        there = None
     if there is None:
         save(folder, about)
     elif not is_same(there, about):
         raise ConfigError(f"{folder.path}: holds a pyramid of other rows; take another folder")
+
+
+def _set_aside_metadata(folder: Directory, error: DamagedError) -> None:
+    try:
+        name = folder.set_aside(NAME)
+    except OSError as failure:
+        raise storage_error(folder.path / NAME, failure) from failure
+    _log.warning("%s; renamed to %s, made again from the rows that come", error, name)
