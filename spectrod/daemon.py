@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from spectrod import needs
 from spectrod.analysis.stream import FrameStream
 from spectrod.config import Config, SourceTable
 from spectrod.errors import ConfigError, SpectrodError, UnavailableError
@@ -90,6 +91,7 @@ class Daemon:
     """
 
     def __init__(self, config: Config) -> None:
+        needs.require(config)  # before libzmq, which aborts without descriptors
         self.progress = Wakeup()
         # No event can occur before the publisher exists.
         self.events = EventLog(lambda: self.publisher.send_events())  # noqa: PLW0108
@@ -203,6 +205,7 @@ class Daemon:
 
     def _prepare(self, config: Config, undo: ExitStack) -> _Change:
         """Create all new parts, without changing running ones."""
+        needs.require(config)
         runners: list[SourceRunner] = []
         kept, new = [], []
         for table in config.all_sources:

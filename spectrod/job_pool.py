@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import NamedTuple
 
-from spectrod.errors import SpectrodError
+from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.wakeup import Wakeup
 from spectrod.worker import Worker, defect
 
@@ -26,7 +26,8 @@ _WIDE_GRID_S = 0.05
 _WIDE_FROM_S = 0.1
 """Jobs that are due within a step of a grid run together: of 5 ms, of 50 ms for waits over 0.1 s.
 """
-_JOIN_S = 2.0
+_JOIN_S = 0.2
+"""How long the end waits for threads; one that a driver holds is left behind [s]."""
 
 
 class Wait(NamedTuple):
@@ -183,7 +184,8 @@ class JobPool:
             self._has_work.notify_all()
             threads = [*self._workers, *filter(None, [self._scheduler])]
         self._wakeup.set()
-        ended = [one.wait(_JOIN_S) for one in threads]
+        deadline_s = time.monotonic() + _JOIN_S
+        ended = [one.wait(max(0.0, deadline_s - time.monotonic())) for one in threads]
         if all(ended):
             self._epoll.close()
             self._wakeup.close()
@@ -210,9 +212,18 @@ class JobPool:
             self._has_work.notify()
         elif len(self._workers) < self.threads_max:
             self._called_s = time.monotonic()
-            worker = Worker(f"jobs {len(self._workers)}", self._work)
-            self._workers.append(worker)
+            self._start_worker()
+
+    def _start_worker(self) -> None:
+        worker = Worker(f"jobs {len(self._workers)}", self._work)
+        try:
             worker.start()
+        except UnavailableError:
+            if not self._workers:
+                raise
+            self.threads_max = len(self._workers)  # those that run are enough, only slower
+        else:
+            self._workers.append(worker)
 
     def _help_s(self) -> float:
         """Return when another thread helps with the ready jobs [s, monotonic]."""

@@ -4,7 +4,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,7 +25,7 @@ from spectrod.demand import Demand
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.events import EventLog
 from spectrod.interval_values import IntervalRow
-from spectrod.job_pool import JobPool
+from spectrod.job_pool import Job, JobPool, Steps, Wait
 from spectrod.latency import LatencyCounts
 from spectrod.live_meters import LiveMeter
 from spectrod.live_triggers import LiveTriggers
@@ -83,9 +83,9 @@ class Shared:
 class SourceRunner:
     """Runs one source of the daemon, from its samples to its feed.
 
-    If the source is absent and its kind allows that, ``start`` starts a thread that searches for
-    it. When the thread finds it, rate and channels are known, and it creates the pipeline. Only
-    that thread sets ``pipeline`` after the start.
+    If the source is absent and its kind allows that, ``start`` starts a thread, or a job of the
+    pool, that searches for it. When it is found, rate and channels are known, and the search
+    creates the pipeline. Only the search sets ``pipeline`` after the start.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class SourceRunner:
         self._reporting = threading.Lock()
         self._failure: SpectrodError | None = None
         self._stopping = threading.Event()
-        self._search: Worker | None = None
+        self._search: Worker | Job | None = None
         self._feed: SourcePublisher | None = None
         self._checks: ContentChecks | None = None
         self._meters: tuple[LiveMeter, ...] = ()
@@ -168,12 +168,18 @@ class SourceRunner:
             return
         _log.warning("%s: waiting: %s", self.name, self._waiting_for, extra=self._about("waiting"))
         self._report_change()
-        self._search = Worker(f"search for {self.name}", self._find, self._search_ended)
+        task, pool = f"search for {self.name}", self._shared.pool
+        if pool and self.table.is_raw:  # a sound card's driver may hold its thread
+            self._search = pool.job(task, self._find(), self._search_ended)
+        else:
+            self._search = Worker(task, self._find_alone, self._search_ended)
         self._search.start()
 
     def stop_search(self) -> None:
         """Request the end of the search without waiting for it."""
         self._stopping.set()
+        if isinstance(self._search, Job):
+            self._search.wake()
 
     def stop(self, deadline_s: float = math.inf) -> None:
         """Stop the pipeline and the search; idempotent.
@@ -503,11 +509,19 @@ class SourceRunner:
             self._waiting_for = str(error)
             return None
 
-    def _find(self) -> None:
-        """Try to start the source until that succeeds; the search's thread."""
+    def _find_alone(self) -> None:
+        for wait in self._find():
+            self._stopping.wait(max(0.0, wait.until_s - time.monotonic()))
+
+    def _find(self) -> Steps:
+        """Try to start the source until that succeeds."""
         backoff = Backoff()
-        while not (self._stopping.wait(backoff.next_s()) or self._try_once()):
-            pass
+        is_over = False
+        while not is_over:
+            yield Wait(time.monotonic() + backoff.next_s())
+            if self._stopping.is_set():
+                return
+            is_over = yield from self._try_once()
 
     def _search_ended(self, failure: SpectrodError | None) -> None:
         if failure:
@@ -520,11 +534,11 @@ class SourceRunner:
             self.pipeline.stop()
         self._note_end()
 
-    def _try_once(self) -> bool:
+    def _try_once(self) -> Generator[Wait, None, bool]:
         """Try to start the source; return whether the search is over."""
         before = self._waiting_for
         source = self._open()
-        if source is not None and self._start_in_turn(source):
+        if source is not None and (yield from self._start_in_turn(source)):
             return True
         if self._waiting_for != before:
             _log.warning(
@@ -533,12 +547,13 @@ class SourceRunner:
             self._report_change()
         return False
 
-    def _start_in_turn(self, source: Source) -> bool:
+    def _start_in_turn(self, source: Source) -> Generator[Wait, None, bool]:
         # A thread that holds the lock to change the daemon may be waiting for this search to end.
-        while not self._shared.changing.acquire(timeout=_POLL_S):
+        while not self._shared.changing.acquire(blocking=False):
             if self._stopping.is_set():
                 source.stop()
                 return True
+            yield Wait(time.monotonic() + _POLL_S)
         try:
             return self._start_found(source)
         finally:

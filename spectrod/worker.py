@@ -4,7 +4,8 @@ import logging
 import threading
 from collections.abc import Callable
 
-from spectrod.errors import InternalError, SpectrodError
+from spectrod import tasks
+from spectrod.errors import InternalError, SpectrodError, UnavailableError
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +39,26 @@ class Worker(threading.Thread):
         super().__init__(name=f"spectrod-{task.replace(' ', '-')}", daemon=True)
         self._task, self._act, self._on_end = task, act, on_end
         self.failure: SpectrodError | None = None
+
+    def start(self) -> None:
+        """Start the thread.
+
+        Raises
+        ------
+        UnavailableError
+            If the system allows no more threads.
+        """
+        try:
+            super().start()
+        except RuntimeError as error:  # Python's for EAGAIN
+            if self.ident is not None:
+                raise
+            limit = tasks.current_limit()
+            rule = f": the limit is {limit.n} ({limit.name})" if limit else ""
+            raise UnavailableError(
+                f"{self._task}: cannot start a thread beside {threading.active_count()} of this "
+                f"process{rule}"
+            ) from error
 
     def run(self) -> None:
         """Run the function; called by the thread."""

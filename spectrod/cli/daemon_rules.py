@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from spectrod import needs
 from spectrod.config import Config, SettingPath, SourceTable, endpoint_rules
 from spectrod.errors import ConfigError, SpectrodError, StorageError
 from spectrod.source import check_uri
@@ -55,6 +56,8 @@ def warnings(config: Config) -> Iterator[tuple[SettingPath, str]]:
             text = f"{name}calibration {table.calibration}: there is no such file"
             yield _path(config, table, "calibration"), text
     yield from _bad_folders(config)
+    for text in needs.shortages(config):
+        yield ("sources",) if config.sources else ("source",), text
 
 
 def _missing_source(table: SourceTable) -> str:
