@@ -2,20 +2,31 @@
 
 import logging
 import ssl
+import struct
 import sys
 import time
 from collections import deque
 from typing import Any
 
-from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessageInfo
+from paho.mqtt.client import (
+    CONNACK,
+    PINGRESP,
+    PUBACK,
+    Client,
+    ConnectFlags,
+    DisconnectFlags,
+    MQTTMessageInfo,
+)
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
 from spectrod.bridge.address import BrokerAddress
 from spectrod.bridge.topics import Publication
+from spectrod.client.bounded_dict import BoundedDict
 from spectrod.drop_oldest_queue import DropOldestQueue
 from spectrod.errors import ConfigError
+from spectrod.rate_limit import TokenBucket
 from spectrod.regular_files import open_regular
 
 _KEEPALIVE_S = 20
@@ -23,6 +34,15 @@ _CONNECT_TIMEOUT_S = 5.0
 _BACKOFF_S = (1, 60)
 _UNACKNOWLEDGED_MAX = 20
 _POLL_S = 0.02
+_LINES_PER_S, _LINES = 1 / 60, 10
+_PIECE_BYTES = 4096
+_STATES_MAX = 65_536
+_STATES_MAX_BYTES = 32 << 20
+PACKET_MAX_BYTES = 1024
+"""Longest packet of a broker: it has nothing to say to a client that subscribes to nothing."""
+_STATE_BYTES = 500  # its topic, and entries in two dictionaries
+_EXPECTED = (CONNACK, PUBACK, PINGRESP)
+_KIND = 0xF0
 
 _log = logging.getLogger(__name__)
 
@@ -30,9 +50,10 @@ _log = logging.getLogger(__name__)
 class Broker:
     """A connection to a broker; its own thread connects and reconnects.
 
-    Bounded: ``queue_messages`` messages wait while the broker is away or slow; a further one
-    replaces the oldest, which is counted in ``dropped``. The newest message of each state topic
-    waits in addition and is sent first. 20 more may be in flight; messages that the broker has not
+    Bounded: ``queue_messages`` messages of up to 4 KiB wait while the broker is away or slow, a
+    longer one in the place of several; a further one replaces the oldest, which is counted in
+    ``dropped``. The newest message of each state topic waits in addition and is sent first, of
+    65 536 topics and 32 MiB. 20 more may be in flight; messages that the broker has not
     acknowledged when the connection is lost are resent, or with a qos of 0 counted as dropped.
 
     One thread calls all methods; only ``stop`` waits.
@@ -69,14 +90,16 @@ class Broker:
         self._keepalive_s = keepalive_s
         self._address = address
         self._qos = qos
-        self._queue = DropOldestQueue[Publication](queue_messages)
-        self._states: dict[str, Publication] = {}
+        self._queue = DropOldestQueue[Publication](queue_messages, _n_pieces)
+        self._states = BoundedDict[Publication](_STATES_MAX, _STATES_MAX_BYTES)
         self._sent: deque[MQTTMessageInfo] = deque()
         self._connections = self._connections_seen = self._connections_caught_up = 0
         self._is_connected = False
         self._is_complaining = False
+        # A broker may end each connection as soon as it is made.
+        self._lines = TokenBucket(_LINES_PER_S, _LINES, time.monotonic())
         self._lost = 0
-        client = Client(CallbackAPIVersion.VERSION2, client_id)
+        client = _Client(CallbackAPIVersion.VERSION2, client_id)
         client.connect_timeout = _CONNECT_TIMEOUT_S
         client.reconnect_delay_set(*_BACKOFF_S)
         client.will_set(will.topic, will.payload, qos=1, retain=will.retain)
@@ -111,8 +134,9 @@ class Broker:
 
     def set_state(self, publication: Publication) -> None:
         """Set the current state of a topic, replacing the previous one; ``pump`` sends it."""
-        self._states.pop(publication.topic, None)
-        self._states[publication.topic] = publication
+        n_before = len(self._states) + (publication.topic not in self._states)
+        self._states.put(publication.topic, publication, len(publication.payload) + _STATE_BYTES)
+        self._lost += n_before - len(self._states)
 
     def publish(self, publication: Publication) -> None:
         """Queue a message; ``pump`` sends it."""
@@ -137,9 +161,11 @@ class Broker:
             return
         while self._waiting and self.connected and len(self._sent) < _UNACKNOWLEDGED_MAX:
             if self._states:
-                self._send(self._states.pop(next(iter(self._states))))
-            elif (publication := self._queue.take()) is not None:
+                publication = self._states[next(iter(self._states))]
+                self._states.discard(publication.topic)
                 self._send(publication)
+            elif (waiting := self._queue.take()) is not None:
+                self._send(waiting)
 
     def stop(self, timeout_s: float = 2.0) -> None:
         """Send waiting messages for at most timeout_s, then disconnect; the rest is dropped."""
@@ -201,7 +227,8 @@ class Broker:
         self._is_complaining = False
         self._is_connected = True
         self._connections += 1
-        _log.info("%s: connected", self._address.text)
+        if self._lines.take(time.monotonic()):
+            _log.info("%s: connected", self._address.text)
 
     def _on_connect_fail(self, _client: Client, _userdata: Any) -> None:
         error = sys.exc_info()[1]  # paho calls this inside its except block
@@ -221,9 +248,37 @@ class Broker:
 
     def _report_failure(self, text: str) -> None:
         """Log the first of successive problems."""
-        if not self._is_complaining:
+        if not self._is_complaining and self._lines.take(time.monotonic()):
             _log.warning("%s: %s; trying again", self._address.text, text)
         self._is_complaining = True
+
+
+class _Client(Client):
+    """paho's client, which takes what a broker sends to a client without subscriptions.
+
+    paho bounds neither a packet, whose 256 MB it keeps, nor the messages that a broker sends
+    unasked, and a packet that is too short ends its thread with an exception. All that is a broken
+    protocol: the connection ends, and is made again later.
+    """
+
+    def _sock_recv(self, bufsize: int) -> bytes:
+        if bufsize > PACKET_MAX_BYTES:
+            raise ConnectionAbortedError(f"a packet of {bufsize} bytes")
+        return bytes(super()._sock_recv(bufsize))
+
+    def _packet_handle(self) -> MQTTErrorCode:
+        kind = self._in_packet["command"] & _KIND
+        if kind not in _EXPECTED or (kind == CONNACK and self.is_connected()):
+            return MQTTErrorCode.MQTT_ERR_PROTOCOL
+        try:
+            return super()._packet_handle()
+        except (struct.error, IndexError, KeyError, ValueError):
+            return MQTTErrorCode.MQTT_ERR_PROTOCOL
+
+
+def _n_pieces(publication: Publication) -> int:
+    """Return the number of messages of 4 KiB that a message counts as."""
+    return 1 + len(publication.payload) // _PIECE_BYTES
 
 
 def _tls_context(ca_file: str | None) -> ssl.SSLContext:

@@ -1,10 +1,10 @@
-"""Discovery by Home Assistant: retained messages that describe each value as a sensor.
+"""Discovery by Home Assistant: retained messages that describe values, states and triggers.
 
 One message per sensor, as all versions read it. Knows no broker.
 
 References
 ----------
-.. [1] Home Assistant, "MQTT", section "MQTT discovery", and "MQTT sensor".
+.. [1] Home Assistant, "MQTT", section "MQTT discovery", "MQTT sensor" and "MQTT binary sensor".
 """
 
 import hashlib
@@ -106,6 +106,23 @@ class Discovery:
             },
         )
 
+    def trigger_sensor(self, source: str, name: str) -> Publication:
+        """Describe the state of a trigger of a source, which is on while its event lasts."""
+        topic = self._topics.trigger(source, name)
+        return self._sensor(
+            (source, "trigger", name),
+            {
+                "name": f"{source} {name}",
+                "state_topic": topic,
+                "value_template": "{{ value_json.state }}",
+                "payload_on": "on",
+                "payload_off": "off",
+                "json_attributes_topic": topic,
+                **self._available_with(source),
+            },
+            component="binary_sensor",
+        )
+
     def _level(
         self, topic: str, levels: TopicLevels, figure: str, name: str, template: str
     ) -> Publication:
@@ -133,15 +150,20 @@ class Discovery:
                 "name": f"{source} {channel} {product} {name}",
                 **fields,
                 "state_class": "measurement",
-                "availability": [
-                    {"topic": self._topics.status},
-                    {"topic": self._topics.availability(source)},
-                ],
-                "availability_mode": "all",
+                **self._available_with(source),
             },
         )
 
-    def _sensor(self, names: tuple[str, ...], fields: dict[str, Any]) -> Publication:
+    def _available_with(self, source: str) -> dict[str, Any]:
+        topics = self._topics.status, self._topics.availability(source)
+        return {
+            "availability": [{"topic": topic} for topic in topics],
+            "availability_mode": "all",
+        }
+
+    def _sensor(
+        self, names: tuple[str, ...], fields: dict[str, Any], component: str = "sensor"
+    ) -> Publication:
         node = self._topics.node
         # Home Assistant forbids dots; the hash distinguishes names that become equal.
         whole = "/".join((self._topics.prefix, node, *names))
@@ -161,7 +183,7 @@ class Discovery:
             },
             "origin": {"name": "spectrod mqtt", "sw_version": spectrod.__version__},
         }
-        topic = f"{self._prefix}/sensor/{identity}/config"
+        topic = f"{self._prefix}/{component}/{identity}/config"
         return Publication(topic, json.dumps(printable_all(config)).encode(), retain=True)
 
 

@@ -15,6 +15,7 @@ from spectrod.wire.headers import BandsHeader, SpectrumHeader
 from spectrod.wire.schema import BandFrame, Frame
 
 _DENSITY = "/Hz"
+_METER_BYTES = 2000  # the object, and the header of the last frame
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +65,11 @@ class Meter:
         self._missed = first.missed
         self._gap_samples = first.header.gap_samples
         self._restarts = int(first.restarted)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of the rows and the last frame [bytes]."""
+        return 2 * self._sum.nbytes + self._last.values.nbytes + _METER_BYTES
 
     def fits(self, frame: Frame | BandFrame) -> bool:
         """Return whether a frame measures the same as those before it and may be added."""

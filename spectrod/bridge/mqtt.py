@@ -3,49 +3,43 @@
 import logging
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
+from spectrod.bridge.complaints import Complaints
 from spectrod.bridge.discovery import Discovery
+from spectrod.bridge.known import SILENCE_S, TOPICS_MAX, Known, KnownSource, KnownTopic
 from spectrod.bridge.levels import Meter
 from spectrod.bridge.topics import UNREACHABLE, Publication, Topics
+from spectrod.client.bounded_dict import BoundedDict
 from spectrod.client.connection import Connection
+from spectrod.client.tracker import Tracker, described_topic
 from spectrod.errors import DeniedError, WireError
+from spectrod.names import is_name
+from spectrod.text import printable
 from spectrod.wire.headers import HeartbeatHeader
-from spectrod.wire.schema import (
-    HEARTBEAT_PERIOD_S,
-    BandFrame,
-    EventMessage,
-    Frame,
-    Heartbeat,
-    LevelsFrame,
-    Meta,
-    decode,
-)
+from spectrod.wire.schema import BandFrame, EventMessage, Frame, Heartbeat, LevelsFrame, Meta
 
 if TYPE_CHECKING:
     from spectrod.bridge.broker import Broker  # paho-mqtt may be missing
 
 SUBSCRIPTIONS = ("spec/", "bands/", "levels/", "event/")
 """Default subscriptions; descriptions and heartbeats are always subscribed to."""
+VALUES_MAX = 1 << 14
+"""Maximum number of bands of a topic; levels of topics with more are not published."""
+TRIGGERS_MAX = 64
+"""Maximum number of triggers of a source whose states are published."""
 
-_KINDS = (b"spec/", b"bands/", b"levels/", b"meta/", b"hb/", b"event/")
 _LAST_STATES = ("finished", "failed", "stopped")
-_SILENCE_S = 3.0 * HEARTBEAT_PERIOD_S
+_META_MAX_BYTES = 16 << 20
+_METERS_MAX_BYTES = 32 << 20
+_SWEEP_S = 10.0
 _TURN_S = 0.2
 _MESSAGES_A_TURN = 512
 
 _log = logging.getLogger(__name__)
-_F = TypeVar("_F", Frame, BandFrame, LevelsFrame)
-
-
-@dataclass(slots=True)
-class _Source:
-    """State of a source: its last heartbeat, and the state that was published."""
-
-    beat: HeartbeatHeader
-    last_beat_s: float = 0.0
-    published: tuple[str, str, tuple[str, ...]] | None = None
 
 
 class Bridge:
@@ -64,11 +58,8 @@ class Bridge:
         None for no discovery messages.
     interval_s : float
         Time from one message of a topic to the next [s].
-
-    Attributes
-    ----------
-    missed : int
-        Messages of the daemon lost so far.
+    clock : callable
+        Returns the time [s].
     """
 
     def __init__(
@@ -78,20 +69,26 @@ class Bridge:
         topics: Topics,
         discovery: Discovery | None,
         interval_s: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connection = connection
         self._broker = broker
         self._topics = topics
         self._discovery = discovery
         self._interval_s = interval_s
-        self._next_s = time.monotonic() + interval_s
-        self._meters: dict[str, Meter] = {}
-        self._meta: dict[str, Meta] = {}
-        self._sources: dict[str, _Source] = {}
-        self._last_seen: dict[str, tuple[int, int]] = {}
-        self._sensors: dict[str, Publication] = {}
-        self._complaint = ""
-        self.missed = 0
+        self._clock = clock
+        self._next_s = clock() + interval_s
+        self._forget_s = clock() + _SWEEP_S
+        self._tracker = Tracker(connection.endpoint.text, meta_max_bytes=_META_MAX_BYTES)
+        self._known = Known()
+        self._meters: BoundedDict[Meter] = BoundedDict(TOPICS_MAX, _METERS_MAX_BYTES)
+        self._complaints = Complaints(_log)
+
+    @property
+    def missed(self) -> int:
+        """Messages of the daemon lost so far."""
+        return self._tracker.missed
 
     def run(self, exit_code: Callable[[], int | None], on_turn: Callable[[], None]) -> int:
         """Run until there is an exit code, which is read five times a second."""
@@ -99,17 +96,22 @@ class Bridge:
             code = exit_code()
             if code is not None:
                 break
-            self._read()
-            self._publish_due(time.monotonic())
-            self._broker.pump()
+            self.turn()
             on_turn()
         self._publish_levels()
         self._broker.publish(self._topics.online(is_online=False))
         return code
 
+    def turn(self) -> None:
+        """Receive what has come, and publish what is due."""
+        self._read()
+        self._publish_due(self._clock())
+        self._broker.pump()
+
     def status(self) -> str:
         """Return a status line."""
-        states = ", ".join(f"{name}: {self._state(name)}" for name in sorted(self._sources))
+        sources = self._known.sources
+        states = ", ".join(f"{name}: {self._state(sources[name])}" for name in sorted(sources))
         broker = "connected" if self._broker.connected else "broker away"
         return f"{broker}; {states or 'no daemon'}; dropped {self._broker.dropped}"
 
@@ -123,124 +125,191 @@ class Bridge:
                 if parts is None:
                     return
                 self._take(parts)
-                self._complaint = ""
+                self._complaints.end()
             except (DeniedError, WireError) as error:
-                self._report_failure(str(error))
-
-    def _report_failure(self, text: str) -> None:
-        """Log the first of successive problems."""
-        if not self._complaint:
-            _log.warning("%s", text)
-        self._complaint = text
+                self._complaints.report(str(error), self._clock())
 
     def _take(self, parts: list[bytes]) -> None:
-        if not parts[0].startswith(_KINDS):
-            return  # a kind of topic of a later version
-        match decode(parts):
-            case Frame() as frame:
-                self._add(self._compare(frame))
-            case BandFrame() as bands:
-                self._add(self._compare(bands))
-            case LevelsFrame() as levels:
-                self._publish_quantities(self._compare(levels))
-            case Meta() as meta:
-                self._meta[meta.topic.removeprefix("meta/")] = meta
+        message = self._tracker.feed(parts)
+        now_s = self._clock()
+        match message:
             case Heartbeat() as beat:
-                source = self._sources.setdefault(beat.source, _Source(beat.header))
-                source.beat, source.last_beat_s = beat.header, time.monotonic()
+                self._take_beat(beat, now_s)
+            case Meta() as meta:
+                self._known.hear_topic(described_topic(meta), now_s)
             case EventMessage() as event:
-                self._broker.publish(self._topics.event(event))
+                self._tracker.events.clear()
+                self._publish_event(event, now_s)
+        while (frame := self._tracker.step()) is not None:
+            match frame:
+                case _ if frame.topic.startswith("last/"):
+                    pass  # a value that came before, sent again
+                case Frame() | BandFrame():
+                    self._add(frame, now_s)
+                case LevelsFrame():
+                    self._publish_quantities(frame, now_s)
 
-    def _compare(self, frame: _F) -> _F:
-        """Set the number of messages missing before a frame."""
-        epoch, seq = frame.header.epoch, frame.header.seq
-        last_epoch, last_seq = self._last_seen.get(frame.topic, (epoch, seq - 1))
-        self._last_seen[frame.topic] = epoch, seq
-        if epoch != last_epoch:
-            return replace(frame, restarted=True)
-        missed = max(0, seq - last_seq - 1)
-        self.missed += missed
-        return replace(frame, missed=missed) if missed else frame
+    def _take_beat(self, beat: Heartbeat, now_s: float) -> None:
+        source = self._known.sources.get(beat.source)
+        if (
+            source is not None
+            and source.beat is not None
+            and source.beat.epoch != beat.header.epoch
+        ):
+            self._end_triggers(beat.source, source)  # the daemon's last messages may be lost
+        self._known.hear_beat(beat.source, beat.header, now_s)
 
-    def _add(self, frame: Frame | BandFrame) -> None:
+    def _add(self, frame: Frame | BandFrame, now_s: float) -> None:
+        if len(frame.values) > VALUES_MAX and isinstance(frame, BandFrame):
+            text = f"{frame.topic}: has {len(frame.values)} bands: at most {VALUES_MAX} are bridged"
+            self._complaints.report(text, now_s)
+            return
+        if self._known.hear_topic(frame.topic, now_s) is None:
+            return
         meter = self._meters.get(frame.topic)
         if meter is not None and meter.fits(frame):
             meter.add(frame)
             return
         if meter is not None:
             self._publish_level(frame.topic, meter)  # the analysis was changed
-        self._meters[frame.topic] = Meter(frame)
+        meter = Meter(frame)
+        self._meters.put(frame.topic, meter, meter.size_bytes)
 
     def _publish_due(self, now_s: float) -> None:
         if self._broker.take_connected():
             self._announce()
-        for name in self._sources:
-            self._publish_state(name)
+        for name, source in self._known.sources.items():
+            if source.beat is not None:
+                self._publish_state(name, source, source.beat)
         if now_s >= self._next_s:
             self._next_s = max(self._next_s + self._interval_s, now_s)
             self._publish_levels()
             self._broker.set_state(
-                self._topics.bridge(dropped=self._broker.dropped, missed=self.missed)
+                self._topics.bridge(
+                    dropped=self._broker.dropped, missed=self.missed, refused=self._known.refused
+                )
             )
+        if now_s >= self._forget_s:
+            self._forget_s = now_s + _SWEEP_S
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forget sources and topics that are no more, also at the broker."""
+        sources, topics, retained = self._known.forget()
+        gone = [*topics, *(f"meta/{topic.partition('/')[2]}" for topic in topics)]
+        for name in sources:
+            _log.info("%s: is no more, and is forgotten", printable(name))
+            gone += [f"hb/{name}/", f"event/{name}/"]
+        self._tracker.discard(gone)
+        for topic in topics:
+            self._meters.discard(topic)
+        for topic in retained:
+            self._broker.set_state(Publication(topic, b"", retain=True))
 
     def _announce(self) -> None:
         """Publish all states on a new connection, as the broker may not have them."""
         self._broker.set_state(self._topics.online(is_online=True))
-        for sensor in self._sensors.values():
+        for sensor in self._known.sensors():
             self._broker.set_state(sensor)
-        for source in self._sources.values():
+        for source in self._known.sources.values():
             source.published = None
 
-    def _state(self, name: str) -> str:
-        source = self._sources[name]
-        is_silent = time.monotonic() - source.last_beat_s > _SILENCE_S
-        is_expected = source.beat.state not in _LAST_STATES
-        return UNREACHABLE if is_silent and is_expected else source.beat.state
+    def _state(self, source: KnownSource) -> str:
+        beat = source.beat
+        if beat is None:
+            return UNREACHABLE
+        is_silent = self._clock() - source.beat_s > SILENCE_S
+        return UNREACHABLE if is_silent and beat.state not in _LAST_STATES else beat.state
 
-    def _publish_state(self, name: str) -> None:
+    def _publish_state(self, name: str, source: KnownSource, beat: HeartbeatHeader) -> None:
         """Publish a source's state if it has changed or the connection is new."""
         if not self._broker.connected:
             return
-        source, state = self._sources[name], self._state(name)
-        state_now = (state, source.beat.waiting_for, source.beat.checks)
+        state = self._state(source)
+        state_now = (state, beat.waiting_for, beat.checks)
         if state_now == source.published:
             return
         source.published = state_now
         if self._discovery is not None:
-            self._publish_sensors([self._discovery.state_sensor(name)])
-        for publication in self._topics.source_state(name, state, source.beat):
-            self._broker.set_state(publication)
+            self._publish_sensors(source, [self._discovery.state_sensor(name)])
+        for publication in self._topics.source_state(name, state, beat):
+            self._publish_kept(source, publication)
 
     def _publish_levels(self) -> None:
-        meters, self._meters = self._meters, {}
-        for topic, meter in meters.items():
+        for topic in list(self._meters):
+            meter = self._meters[topic]
+            self._meters.discard(topic)
             self._publish_level(topic, meter)
 
     def _publish_level(self, topic: str, meter: Meter) -> None:
-        kind, _, rest = topic.partition("/")
-        levels = meter.levels()
-        if kind == "spec":
-            if self._discovery is not None:
-                self._publish_sensors(self._discovery.level_sensors(topic, levels))
-            self._broker.publish(self._topics.levels(topic, levels))
+        kind, _, _ = topic.partition("/")
+        known = self._known.hear_topic(topic, self._clock())
+        if known is None:
             return
-        meta = self._meta.get(rest)
-        if meta is None or len(meta.f) != len(levels.mean):
-            return  # no levels without frequencies; the description comes first, and every 10 s
+        levels = meter.levels()
+        centre_hz = None
+        if kind == "bands":
+            meta = self._tracker.meta.get(topic)
+            if meta is None or len(meta.f) != len(levels.mean):
+                return  # no levels without frequencies; the description comes every 10 s
+            centre_hz = meta.f
         if self._discovery is not None:
-            self._publish_sensors(self._discovery.band_sensors(topic, levels, meta.f))
-        self._broker.publish(self._topics.levels(topic, levels, meta.f))
+            sensors = (
+                self._discovery.level_sensors(topic, levels)
+                if centre_hz is None
+                else self._discovery.band_sensors(topic, levels, centre_hz)
+            )
+            self._publish_sensors(known, sensors)
+        self._publish_value(known, self._topics.levels(topic, levels, centre_hz))
 
-    def _publish_quantities(self, frame: LevelsFrame) -> None:
+    def _publish_quantities(self, frame: LevelsFrame, now_s: float) -> None:
         """Publish sound levels at once: the daemon has measured them over an interval."""
+        known = self._known.hear_topic(frame.topic, now_s)
+        if known is None:
+            return
         if self._discovery is not None:
-            self._publish_sensors(self._discovery.quantity_sensors(frame))
+            self._publish_sensors(known, self._discovery.quantity_sensors(frame))
         for publication in self._topics.quantities(frame):
-            self._broker.publish(publication)
+            self._publish_value(known, publication)
 
-    def _publish_sensors(self, sensors: Iterable[Publication]) -> None:
+    def _publish_event(self, event: EventMessage, now_s: float) -> None:
+        self._broker.publish(self._topics.event(event))
+        name, facts = event.topic.split("/")[1], event.header.trigger
+        if facts is UNSET or not is_name(facts.name) or not is_name(name):
+            return
+        source = self._known.hear(name, now_s)
+        if source is None:
+            return
+        if len(source.retained) > TRIGGERS_MAX and (
+            self._topics.trigger(name, facts.name) not in source.retained
+        ):
+            self._complaints.report(f"{name}: has more than {TRIGGERS_MAX} triggers", now_s)
+            return
+        if self._discovery is not None:
+            self._publish_sensors(source, [self._discovery.trigger_sensor(name, facts.name)])
+        is_on = facts.state == "begun"
+        (source.begun.add if is_on else source.begun.discard)(facts.name)
+        state = self._topics.trigger_state(name, facts.name, event.header, is_on=is_on)
+        self._publish_kept(source, state)
+
+    def _end_triggers(self, name: str, source: KnownSource) -> None:
+        while source.begun:
+            trigger = source.begun.pop()
+            end = self._topics.trigger_state(name, trigger, None, is_on=False)
+            self._publish_kept(source, end)
+
+    def _publish_kept(self, owner: KnownTopic, publication: Publication) -> None:
+        """Publish what a broker keeps as long as its source exists, if there is room."""
+        if self._known.add_retained(owner, publication.topic):
+            self._broker.set_state(publication)
+
+    def _publish_value(self, owner: KnownTopic, publication: Publication) -> None:
+        if publication.retain and not self._known.add_retained(owner, publication.topic):
+            publication = replace(publication, retain=False)
+        self._broker.publish(publication)
+
+    def _publish_sensors(self, owner: KnownTopic, sensors: Iterable[Publication]) -> None:
         """Publish sensors that are new or have changed; ``_announce`` repeats all."""
         for sensor in sensors:
-            if self._sensors.get(sensor.topic) != sensor:
-                self._sensors[sensor.topic] = sensor
+            if self._known.add_sensor(owner, sensor):
                 self._broker.set_state(sensor)

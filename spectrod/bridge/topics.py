@@ -13,7 +13,7 @@ from spectrod.bridge.levels import TopicLevels
 from spectrod.names import is_name
 from spectrod.text import printable_all
 from spectrod.units import Float64Array
-from spectrod.wire.headers import HeartbeatHeader
+from spectrod.wire.headers import EventHeader, HeartbeatHeader
 from spectrod.wire.schema import EventMessage, LevelsFrame
 
 ONLINE, OFFLINE = b"online", b"offline"
@@ -72,7 +72,7 @@ class Topics:
         self, source: str, state: str, beat: HeartbeatHeader | None
     ) -> list[Publication]:
         """Return the messages of a source's availability and state."""
-        available = OFFLINE if state in _NOT_AVAILABLE else ONLINE
+        available = OFFLINE if state in NOT_AVAILABLE else ONLINE
         payload = self._json(
             source=source,
             state=state,
@@ -160,9 +160,31 @@ class Topics:
             text=h.text,
             who=h.who,
             number=h.number,
-            **({} if h.trigger is UNSET else {"trigger": to_builtins(h.trigger)}),
+            **self._facts(h),
         )
         return Publication(f"{self.prefix}/{self.node}/{where}", payload)
+
+    def trigger(self, source: str, name: str) -> str:
+        """Return the topic of the state of a trigger of a source."""
+        return f"{self.prefix}/{self.node}/{source}/trigger/{name}"
+
+    def trigger_state(
+        self, source: str, name: str, event: EventHeader | None, *, is_on: bool
+    ) -> Publication:
+        """Return the message with the state of a trigger, and the event that has changed it."""
+        payload = self._json(
+            source=source,
+            name=name,
+            state="on" if is_on else "off",
+            time=_iso(event.t_utc_ns) if event is not None else None,
+            **self._facts(event),
+        )
+        return Publication(self.trigger(source, name), payload, retain=True)
+
+    def _facts(self, event: EventHeader | None) -> dict[str, Any]:
+        if event is None or event.trigger is UNSET:
+            return {}
+        return {"trigger": to_builtins(event.trigger)}
 
     def bridge(self, **counts: int) -> Publication:
         """Return the message with the bridge's own losses."""
@@ -173,7 +195,8 @@ class Topics:
         return json.dumps(printable_all({"node": self.node, **fields}), allow_nan=False).encode()
 
 
-_NOT_AVAILABLE = ("starting", "paused", "waiting", "finished", "failed", "stopped", UNREACHABLE)
+NOT_AVAILABLE = ("starting", "paused", "waiting", "finished", "failed", "stopped", UNREACHABLE)
+"""States of a source that gives no samples."""
 
 
 def _rounded(level: float) -> float | None:

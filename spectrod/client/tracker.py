@@ -3,7 +3,7 @@
 import math
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -59,6 +59,12 @@ GONE_S = 600.0
 """Time without a heartbeat of a source, while others come, after which it is forgotten [s]."""
 _SWEEP_S = 10.0
 _SEEN_BYTES = 300  # a topic, its numbers, and entries in two dictionaries
+
+
+def described_topic(meta: Meta) -> str:
+    """Return the topic with the values that a message describes."""
+    kind = "bands/" if meta.header.bands else "spec/"
+    return kind + meta.topic.removeprefix("meta/")
 
 
 class ReplayRequest(NamedTuple):
@@ -163,8 +169,8 @@ class Tracker:
         has_announced_end = bool(states) and states.issubset(_ENDED)
         return self.silence_s < SILENCE_S and not has_announced_end
 
-    def feed(self, parts: Sequence[bytes]) -> None:
-        """Process a message.
+    def feed(self, parts: Sequence[bytes]) -> Message | None:
+        """Process a message, and return it; None for a kind of topic of a later version.
 
         Raises
         ------
@@ -173,13 +179,12 @@ class Tracker:
         """
         self._last_message_s = time.monotonic()
         if not parts[0].startswith(_KINDS):
-            return  # a kind of topic of a later version
-        match decode(parts):
+            return None
+        message = decode(parts)
+        match message:
             case Meta() as meta:
                 self._compare(meta)
-                kind = "bands/" if meta.header.bands else "spec/"
-                name = kind + meta.topic.removeprefix("meta/")
-                self.meta.put(name, meta, sum(map(len, parts)))
+                self.meta.put(described_topic(meta), meta, sum(map(len, parts)))
             case Heartbeat() as beat:
                 self._compare(beat)
                 self.heartbeat = beat.header
@@ -190,11 +195,20 @@ class Tracker:
                 self.events.append(event)
             case Frame() | BandFrame() | IntervalFrame() as frame:
                 self._take(frame)
+        return message
 
     def forget(self, prefix: str) -> None:
         """Count nothing as missed before the next message of each topic with a prefix."""
         for topic in [name for name in self._last_seen if name.startswith(prefix)]:
             self._last_seen.discard(topic)
+
+    def discard(self, topics: Iterable[str]) -> None:
+        """Forget topics that are no more: their numbers and descriptions, and of ``hb/`` states."""
+        for topic in topics:
+            self._last_seen.discard(topic)
+            self.meta.discard(topic)
+            if topic.startswith("hb/"):
+                self.heartbeats.discard(topic.split("/")[1])
 
     def step(self) -> AnyFrame | ReplayRequest | None:
         """Return the next frame or a replay request; None if it needs another message."""

@@ -1,0 +1,152 @@
+"""The bridge's connection to a broker that breaks the protocol: bounded, one line, and again."""
+
+import socket
+import threading
+
+import pytest
+
+pytest.importorskip("paho.mqtt")
+
+from spectrod.bridge import broker as broker_module
+from spectrod.bridge.address import parse_broker
+from spectrod.bridge.broker import PACKET_MAX_BYTES, Broker
+from spectrod.bridge.topics import Publication
+
+TIMEOUT_S = 30.0
+CONNACK = b"\x20\x02\0\0"
+WILL = Publication("spectrod/box/status", b"offline", retain=True)
+
+
+class Endpoint:
+    """A broker that sends some bytes to each client, and sees when the connection ends."""
+
+    def __init__(self, *answers):
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._server.settimeout(TIMEOUT_S)
+        self.port = self._server.getsockname()[1]
+        self._answers = answers
+        self.answered = [threading.Event() for _ in answers]
+        self.ended = [threading.Event() for _ in answers]
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self):
+        for answer, answered, ended in zip(self._answers, self.answered, self.ended, strict=True):
+            client, _ = self._server.accept()
+            with client:
+                client.settimeout(TIMEOUT_S)
+                client.recv(4096)
+                try:
+                    client.sendall(answer)
+                    answered.set()
+                    while client.recv(4096):
+                        pass
+                except ConnectionError:
+                    pass
+                ended.set()
+
+    def close(self):
+        self._thread.join(TIMEOUT_S)
+        self._server.close()
+
+
+@pytest.fixture
+def serve():
+    made = []
+
+    def start(*answers):
+        made.append(Endpoint(*answers))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()
+
+
+def connect(port, **options):
+    return Broker(parse_broker(f"mqtt://127.0.0.1:{port}"), WILL, client_id="box", **options)
+
+
+BROKEN = {
+    "a packet of 256 MB": b"\x30\xff\xff\xff\x7f" + bytes(1000),
+    "a packet of 2 KiB": b"\x40\x81\x10",
+    "a message that nobody subscribed to": b"\x30\x05\0\1a12",
+    "a message to be kept until it is released": b"\x34\x07\0\1a\0\x0112",
+    "a ping of the broker": b"\xc0\0",
+    "a second acceptance": CONNACK,
+    "an acknowledgement without a number": b"\x40\0",
+    "an acknowledgement of a byte": b"\x40\x01a",
+    "a length of five bytes": b"\x40\xff\xff\xff\xff\x01",
+    "no packet": b"\0\0",
+    "a subscription's answer": b"\x90\x03\0\1\0",
+}
+
+
+@pytest.mark.parametrize("packet", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_a_broken_packet_ends_the_connection(packet, is_accepted, serve, caplog):
+    """What a broker must not send ends the connection, which is made again; no thread ends."""
+    if not is_accepted and packet == CONNACK:
+        packet = b"\x20\x01\0"
+    endpoint = serve((CONNACK if is_accepted else b"") + packet, CONNACK)
+    broker = connect(endpoint.port)
+    broker.start()
+    assert endpoint.ended[0].wait(TIMEOUT_S)
+    assert endpoint.answered[1].wait(TIMEOUT_S)
+    broker.stop()
+    assert endpoint.ended[1].wait(TIMEOUT_S)
+    assert "Traceback" not in caplog.text
+
+
+def test_a_broker_that_ends_each_connection_is_some_lines(caplog):
+    """Lines of connections that are made and lost are bounded by time."""
+    caplog.set_level("INFO")
+    broker = connect(1)
+    for _ in range(100):
+        broker._on_connect(None, None, None, _Reason(is_failure=False), None)
+        broker._on_disconnect(None, None, None, _Reason(is_failure=True), None)
+    assert 2 <= len(caplog.records) <= 11
+
+
+class _Reason:
+    def __init__(self, *, is_failure):
+        self.is_failure = is_failure
+
+
+def test_the_queue_is_bounded_by_bytes():
+    """A long message takes the place of several of up to 4 KiB."""
+    broker = connect(1, queue_messages=10)
+    broker.publish(Publication("a", b"x" * 40_000))
+    assert broker.dropped == 0
+    broker.publish(Publication("b", b""))
+    assert broker.dropped == 1
+    for _ in range(10):
+        broker.publish(Publication("c", b"x" * 4000))
+    assert broker.dropped == 2
+
+
+def test_states_are_bounded_and_the_newest_kept(monkeypatch):
+    """While the broker is away, the oldest of very many states are dropped and counted."""
+    monkeypatch.setattr(broker_module, "_STATES_MAX", 5)
+    broker = connect(1)
+    for n in range(8):
+        broker.set_state(Publication(str(n), b"x", retain=True))
+    assert list(broker._states) == ["3", "4", "5", "6", "7"]
+    assert broker.dropped == 3
+    broker.set_state(Publication("4", b"y", retain=True))
+    assert list(broker._states) == ["3", "5", "6", "7", "4"]
+    assert broker.dropped == 3
+
+
+def test_a_packet_of_the_longest_length_is_read(serve):
+    """Up to the bound the length alone ends no connection."""
+    broker = connect(1)
+    client = broker._client
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        client._sock = ours
+        theirs.sendall(bytes(PACKET_MAX_BYTES))
+        assert len(client._sock_recv(PACKET_MAX_BYTES)) == PACKET_MAX_BYTES
+        with pytest.raises(ConnectionAbortedError, match="a packet of 1025 bytes"):
+            client._sock_recv(PACKET_MAX_BYTES + 1)
+        client._sock = None
