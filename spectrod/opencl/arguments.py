@@ -20,6 +20,8 @@ class Arguments:
         # For a number, pyopencl's set_arg catches an exception of each type that it could have,
         # which takes 10 us. The method that pyopencl's own invokers call takes 0.1 us.
         self._set_number = getattr(kernel, "_set_arg_buf", kernel.set_arg)
+        # Before pyopencl 2026.1.4 set_arg takes no None.
+        self._set_null = getattr(kernel, "_set_arg_null", lambda index: kernel.set_arg(index, None))
         self._counts: dict[int, int] = {}
 
     def set_counts(self, first: int, counts: Iterable[int]) -> None:
@@ -43,5 +45,7 @@ class Arguments:
         for index, value in enumerate(values, first):
             if isinstance(value, (np.generic, np.ndarray)):
                 self._set_number(index, value)
+            elif value is None:
+                self._set_null(index)
             else:
                 self.kernel.set_arg(index, value)
