@@ -11,12 +11,15 @@ from spectrod.batch.job import Job
 from spectrod.batch.plan import Unit
 from spectrod.batch.results import UnitRecord, UnitState, read_record
 from spectrod.batch.unit import stands, unit_digest
-from spectrod.errors import BusyError
+from spectrod.errors import BusyError, StorageError, UnavailableError
 
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 1.0, 60.0
 """First and longest pause before units that failed are tried again [s]."""
 REFUSED_CODE = 65
 """Exit code of a unit that the plan refuses."""
+PASSING_CODES = (UnavailableError.exit_code, StorageError.exit_code)
+"""Exit codes of failures whose cause may pass without a change of the input: a package, a device or
+a store that is missing, a disk that is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,16 @@ class UnitStatus:
     state: UnitState | str
     reason: str = ""
     exit_code: int = 0
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether its attempts are used up; of a unit that the plan refuses, False."""
+        return self.state == "failed" and self.record is not None
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether it is set aside for a reason that may be gone when it is tried again."""
+        return self.is_set_aside and self.exit_code in PASSING_CODES
 
 
 def status_of(job: Job, unit: Unit) -> UnitStatus:

@@ -12,6 +12,7 @@ from spectrod.batch.folders import make_folder
 from spectrod.batch.job import Job
 from spectrod.batch.job_file import read_job
 from spectrod.batch.merge import collect, summarise, write_summary
+from spectrod.batch.needs import missing_for_merge, missing_for_units
 from spectrod.batch.plan import PLAN_FILE, BatchPlan, read_plan, write_plan
 from spectrod.batch.run import UnitStatus, status_of
 from spectrod.batch.shard import Shard, parse_shard
@@ -108,6 +109,8 @@ def _plan(args: argparse.Namespace, job: Job) -> int:
         if one.name not in with_units
     ]
     _print_some(lines, args)
+    for line in (*missing_for_units(job), *missing_for_merge(job)):
+        print(line)
     head = plan.head
     print(
         f"{printable(path)}: {head.n_units} units of {_A_UNIT[head.unit]}, {head.n_pieces} pieces, "
@@ -124,10 +127,19 @@ def _run(args: argparse.Namespace, job: Job) -> int:
     stop = Stop()
     with _interrupts(stop):
         executor = make_executor(args, job, stop)
-        run_job(job, shard.units(plan.units), executor, stop, retry=args.retry)
+        run_job(
+            job,
+            shard.units(plan.units),
+            executor,
+            stop,
+            retry=args.retry,
+            needs_packages=not args.scheduler,
+        )
     statuses = _statuses(job, shard.units(plan.units))
     _print_failed(statuses, args)
     print(_counted(statuses))
+    if n_kept := sum(one.is_set_aside and not one.may_pass for one in statuses):
+        print(f"set aside: {n_kept}; run --retry tries them again")
     if not (args.shard or stop.is_asked):
         _write_report(job, plan, statuses)
     return _INTERRUPTED if stop.is_asked else _exit_code(plan, statuses)
@@ -275,7 +287,12 @@ def _hours(seconds: float) -> str:
 
 
 def _print_failed(statuses: Sequence[UnitStatus], args: argparse.Namespace) -> None:
-    lines = [f"{one.unit.key}: {one.state}: {one.reason}" for one in statuses if one.reason]
+    hint = "; the next run tries it again"
+    lines = [
+        f"{one.unit.key}: {one.state}: {one.reason}{hint if one.may_pass else ''}"
+        for one in statuses
+        if one.reason
+    ]
     _print_some(lines, args)
 
 

@@ -12,13 +12,14 @@ from spectrod.batch.decoding import DECODERS_MAX
 from spectrod.batch.executor import Executor
 from spectrod.batch.job import Job
 from spectrod.batch.local import PROCESSES_MAX, LocalExecutor
+from spectrod.batch.needs import missing_for_units
 from spectrod.batch.plan import Unit
 from spectrod.batch.results import record_path
 from spectrod.batch.run import run_units, status_of
 from spectrod.batch.unit import compute_unit
 from spectrod.cli.progress import UnitProgress
 from spectrod.cli.record_many import default_jobs
-from spectrod.errors import ConfigError, DeviceError, storage_error
+from spectrod.errors import ConfigError, DeviceError, UnavailableError, storage_error
 from spectrod.text import printable
 
 GPU_JOBS, GPU_PROCESSORS = 4, 4
@@ -131,9 +132,17 @@ def _resource(text: str) -> tuple[str, float]:
 
 
 def run_job(
-    job: Job, units: Sequence[Unit], executor: Executor, stop: Callable[[], bool], *, retry: bool
+    job: Job,
+    units: Sequence[Unit],
+    executor: Executor,
+    stop: Callable[[], bool],
+    *,
+    retry: bool,
+    needs_packages: bool = True,
 ) -> None:
     """Compute the units that wait, with a line of progress.
+
+    Units that were set aside for a reason that may have passed are tried again.
 
     Parameters
     ----------
@@ -145,15 +154,22 @@ def run_job(
     stop : callable
         Returns True when no more units should be started.
     retry : bool
-        Also compute units that are set aside.
+        Also compute all other units that are set aside.
+    needs_packages : bool
+        Whether units are computed with the packages of this process.
+
+    Raises
+    ------
+    UnavailableError
+        If units wait that need a package which is not installed.
     """
     statuses = [status_of(job, unit) for unit in units]
-    if retry:
-        for one in statuses:
-            if one.state == "failed" and one.record is not None:
-                _forget(job, one.unit)
-        statuses = [status_of(job, unit) for unit in units]
-    due = [one.unit for one in statuses if one.state == "waiting"]
+    again = [one.unit for one in statuses if one.may_pass or (retry and one.is_set_aside)]
+    due = [one.unit for one in statuses if one.state == "waiting" or one.unit in again]
+    if due and needs_packages and (missing := missing_for_units(job)):
+        raise UnavailableError(missing[0])
+    for unit in again:
+        _forget(job, unit)
     of_key = {unit.key: unit for unit in due}
     failed: set[str] = set()
     n_done, done_s = 0, 0.0

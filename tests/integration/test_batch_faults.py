@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.batch import samples
+from spectrod.batch import needs, samples
 from spectrod.batch.planner import plan_job
 from spectrod.batch.unit import compute_unit
 from spectrod.cli import main
@@ -61,13 +61,15 @@ def test_a_card_that_is_gone(tmp_path, capsys):
     assert f"south/20260501T23: {reason}" in capsys.readouterr().out
     assert names(tmp_path / "results") == ["north_20260501T23.nc", "north_20260501T23_flags.csv"]
     assert main(["batch", "status", job]) == 2
+    assert main(["batch", "run", job, "--jobs", "1"]) == 2
+    assert "set aside: 1; run --retry tries them again" in capsys.readouterr().out
     (tmp_path / "elsewhere").rename(tmp_path / "south")
     assert main(["batch", "run", job, "--jobs", "1", "--retry"]) == 0
     assert len(names(tmp_path / "results")) == 4
 
 
 @pytest.mark.slow
-def test_a_disk_that_takes_no_more(tmp_path):
+def test_a_disk_that_takes_no_more(tmp_path, capsys):
     """The system's own refusal ends units with 74 and its reason, and leaves no part of a file."""
     two_cards(tmp_path)
     job = job_file(tmp_path)
@@ -81,8 +83,32 @@ def test_a_disk_that_takes_no_more(tmp_path):
     assert names(results) == []
     assert not [path for path in results.rglob("*") if path.suffix == ".part"]
     assert not [path for path in (results / "state/parts").glob("*/*") if path.is_dir()]
-    assert main(["batch", "run", job, "--jobs", "1", "--retry"]) == 0
+    capsys.readouterr()
+    assert main(["batch", "status", job]) == 74
+    assert "; the next run tries it again" in capsys.readouterr().out
+    assert main(["batch", "run", job, "--jobs", "1"]) == 0
     assert len(names(results)) == 4
+
+
+@pytest.mark.slow
+def test_a_package_that_is_missing_needs_no_attempts(tmp_path, capsys, monkeypatch):
+    """The plan names a missing package, a run says so at once, and the next one computes all."""
+    two_cards(tmp_path)
+    job = job_file(tmp_path)
+    text = "h5py is not installed: needs: pip install 'spectrod[netcdf]'"
+    find = needs.find_spec
+    monkeypatch.setattr(needs, "find_spec", lambda name: None if name == "h5py" else find(name))
+    assert main(["batch", "plan", job]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == text
+    assert main(["batch", "run", job, "--jobs", "1"]) == 69
+    captured = capsys.readouterr()
+    assert captured.err.splitlines() == [f"spectrod: {text}"]
+    assert not list((tmp_path / "results").rglob("*.json"))
+    monkeypatch.undo()
+    assert main(["batch", "run", job, "--jobs", "1"]) == 0
+    assert "not installed" not in "".join(capsys.readouterr())
+    monkeypatch.setattr(needs, "find_spec", lambda _: None)
+    assert main(["batch", "run", job, "--jobs", "1"]) == 0  # nothing is left to compute
 
 
 def test_files_that_may_not_be_read(tmp_path, monkeypatch):

@@ -19,6 +19,9 @@ def need(package: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-        raise UnavailableError(
-            f"{package} is not installed: needs: pip install 'spectrod[{extra}]'"
-        ) from None
+        raise UnavailableError(missing_text(package, extra)) from None
+
+
+def missing_text(package: str, extra: str) -> str:
+    """Say that a package is missing, and what installs it."""
+    return f"{package} is not installed: needs: pip install 'spectrod[{extra}]'"
