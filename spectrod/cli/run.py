@@ -42,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--show",
         choices=("auto", "live", "status", "none"),
         default="auto",
-        help="output: a live spectrum, a status line per second, or nothing; auto selects "
+        help="output: a live spectrum, status lines (one a second on a terminal, elsewhere "
+        "one for each change and one in ten minutes), or nothing; auto selects "
         "live on a terminal, none under systemd, otherwise status; live needs a terminal",
     )
     parser.add_argument(

@@ -5,10 +5,10 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from logging.handlers import MemoryHandler
 
 import spectrod
@@ -20,6 +20,7 @@ from spectrod.errors import ConfigError
 from spectrod.service import (
     Notifier,
     Signals,
+    StatusChanges,
     serve,
     status_line,
     watched_start,
@@ -72,7 +73,7 @@ def run_daemon(
     metrics = controlled.http.address if controlled.http else ""
     _announce(daemon, watched, controlled.endpoints, metrics)
     view = _live_view(watched) if watched and chosen == "live" else nullcontext()
-    on_tick = partial(_print_status, controlled) if chosen == "status" else None
+    on_tick = _status_printer(controlled) if chosen == "status" else None
     reload = controlled.settings.reload
     with view:
         return serve(controlled, signals=signals, reload=reload, notifier=notifier, on_tick=on_tick)
@@ -132,8 +133,16 @@ def _description(runner: SourceRunner) -> str:
     return f"{source.description}, {source.fs:.10g} Hz, engine {pipeline.stats().engine}"
 
 
-def _print_status(daemon: ControlledDaemon, stats: Sequence[Stats]) -> None:
-    write_line(status_line(stats, daemon.troubles()), sys.stdout)
+def _status_printer(daemon: ControlledDaemon) -> Callable[[Sequence[Stats]], None]:
+    """Return what prints the status: each second on a terminal, changes elsewhere."""
+    changes = None if sys.stdout.isatty() else StatusChanges()
+
+    def print_status(stats: Sequence[Stats]) -> None:
+        troubles = daemon.troubles()
+        if changes is None or changes.is_due(stats, troubles, time.monotonic()):
+            write_line(status_line(stats, troubles), sys.stdout)
+
+    return print_status
 
 
 @contextmanager

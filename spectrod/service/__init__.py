@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from spectrod.service.loop import ServedDaemon, Signals, caught_signals, serve
     from spectrod.service.notify import Notifier
     from spectrod.service.starting import watched_start
-    from spectrod.service.status import status_line
+    from spectrod.service.status import StatusChanges, status_line
 
 _MODULES = {
     "ServedDaemon": "loop",
@@ -21,6 +21,7 @@ _MODULES = {
     "LogStyle": "logs",
     "Notifier": "notify",
     "Signals": "loop",
+    "StatusChanges": "status",
     "caught_signals": "loop",
     "configure_logging": "logs",
     "serve": "loop",
@@ -34,6 +35,7 @@ __all__ = [
     "Notifier",
     "ServedDaemon",
     "Signals",
+    "StatusChanges",
     "caught_signals",
     "configure_logging",
     "serve",

@@ -1,10 +1,13 @@
 """Status line of a daemon, for ``systemctl status`` and standard output."""
 
+import math
 from collections.abc import Sequence
 
 from spectrod.stats import Stats
 
 _TROUBLES_MAX = 4
+LOG_PERIOD_S = 600.0
+"""Longest time between two status lines in a log [s]."""
 
 
 def status_line(stats: Sequence[Stats], troubles: Sequence[str] = ()) -> str:
@@ -96,3 +99,38 @@ def _brief(stats: Stats) -> str:
     lost = f", {losses}" if losses else ""
     idle = ", computing nothing" if stats.state == "running" and not stats.computed else ""
     return f"{stats.name} {stats.state}, {stats.messages} messages{idle}{lost}{_capture(stats)}"
+
+
+class StatusChanges:
+    """Selects the status lines for a log: those that tell of a change, and one in ten minutes.
+
+    A change is one of a state or its reason, of an engine, of what is computed and for how many, of
+    the findings of the checks, or the first loss of a kind; counts alone are none.
+    """
+
+    def __init__(self) -> None:
+        self._last: object = None
+        self._due_s = -math.inf
+
+    def is_due(self, stats: Sequence[Stats], troubles: Sequence[str], now_s: float) -> bool:
+        """Return whether to log the present line.
+
+        Parameters
+        ----------
+        stats, troubles
+            As for ``status_line``.
+        now_s : float
+            Monotonic time [s].
+        """
+        present = tuple(troubles), tuple(map(_changeable, stats))
+        if present == self._last and now_s < self._due_s:
+            return False
+        self._last, self._due_s = present, now_s + LOG_PERIOD_S
+        return True
+
+
+def _changeable(stats: Stats) -> tuple[object, ...]:
+    kinds = [what for what, n in (*_losses(stats), *_troubles(stats)) if n]
+    checks = [check.partition(" (")[0] for check in stats.checks]  # without a level
+    is_about = stats.name, stats.state, stats.engine, stats.capture.waiting_for
+    return (*is_about, stats.computed, stats.subscribers, *kinds, *checks)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spectrod.errors import ConfigError, InternalError, UnavailableError
-from spectrod.service import Notifier, caught_signals, loop, serve, status_line
+from spectrod.service import Notifier, StatusChanges, caught_signals, loop, serve, status_line
 from spectrod.service.progress import ProgressWatch, is_up
 from spectrod.stats import CaptureStats
 
@@ -465,6 +465,26 @@ def test_status_line_of_a_source_that_was_never_there():
     assert status_line([stats]) == (
         "waiting: soundcard: no audio input on this machine; tried 9 times"
     )
+
+
+def test_a_log_has_changes_of_the_status_and_a_line_in_ten_minutes():
+    """Counts that rise are no line of a log; a new state, demand, loss or trouble is one, once."""
+    changes = StatusChanges()
+    times = iter(range(10_000))
+
+    def lines(n, troubles=(), **fields):
+        several = [dataclasses.replace(make_stats(k), **fields) for k in range(n)]
+        return [changes.is_due([one], troubles, float(next(times))) for one in several]
+
+    assert lines(3) == [True, False, False]
+    assert lines(3, computed=()) == [True, False, False]
+    assert lines(3, computed=(), overruns=1) == [True, False, False]
+    assert lines(2, computed=(), overruns=2) == [False, False]
+    assert lines(2, computed=(), overruns=2, checks=("dc: 0 (-23.1 dBFS)",)) == [True, False]
+    assert lines(2, computed=(), overruns=2, checks=("dc: 0 (-22.9 dBFS)",)) == [False, False]
+    assert lines(2, ("recording x: failed",), computed=()) == [True, False]
+    assert lines(2, state="failed") == [True, False]
+    assert sum(lines(6000, state="failed")) == 10
 
 
 def test_status_line_of_several_sources_is_short():
