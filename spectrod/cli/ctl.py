@@ -5,7 +5,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -33,6 +33,8 @@ from spectrod.wire.endpoint_discovery import (
     check_answers,
     check_none_closed,
     find_endpoints,
+    instance_of,
+    preferred,
 )
 
 _READS = ("status", "learn", "metrics", "get", "events", "replay")
@@ -40,6 +42,8 @@ _READ_TIMEOUT_S = 10.0
 _CHANGE_TIMEOUT_S = 60.0  # kernels are compiled for some, and pictures drawn, up to 30 s each
 _FOLLOW_S = 0.5
 _PATIENCE_S = 1.0
+_LOOK_S = 1.0
+_NAMED_MAX = 4
 _COMPILES = ("set", "reload", "source")
 _UNAVAILABLE = UnavailableError.exit_code
 _BAD_STATES = ("waiting", "failed")
@@ -103,7 +107,14 @@ def _add_common(parser: argparse.ArgumentParser, *, is_default: bool) -> None:
         "--endpoint",
         metavar="E",
         default=default(None),
-        help="its control or publish endpoint (the daemon of this machine)",
+        help="its control or publish endpoint (the daemon of this user, else of this machine)",
+    )
+    group.add_argument(
+        "-i",
+        "--instance",
+        metavar="NAME",
+        default=default(None),
+        help="the daemon of spectrod@NAME.service",
     )
     group.add_argument(
         "--json", action="store_true", default=default(value=False), help="print replies as JSON"
@@ -230,7 +241,7 @@ def _add_record(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Send one request and print the reply."""
-    endpoint = find(args.endpoint)
+    endpoint = find(args.endpoint, args.instance)
     timeout_s = args.timeout or (_READ_TIMEOUT_S if args.what in _READS else _CHANGE_TIMEOUT_S)
     with Control(
         endpoint, timeout_s=timeout_s, server_key=args.server_key, key_file=args.key_file
@@ -260,14 +271,18 @@ def _report_delay() -> Iterator[None]:
         timer.cancel()
 
 
-def find(requested: str | None) -> str:
-    """Return the control endpoint: the given one, the one beside it, or the only running one.
+def find(requested: str | None, instance: str | None = None) -> str:
+    """Return the control endpoint: the given one, the one beside it, or that of a running daemon.
+
+    Of several that run, it is the only one of this user's own daemon, or else of the system's.
 
     Raises
     ------
     BusyError, ConfigError, DeniedError, UnavailableError
         If there is none, several, or none that this user may use.
     """
+    if requested is not None and instance is not None:
+        raise ConfigError(f"--endpoint {requested}: must not be beside --instance {instance}")
     if requested is not None:
         endpoint = parse_endpoint(requested)
         found = beside(endpoint)
@@ -275,14 +290,49 @@ def find(requested: str | None) -> str:
             check_answers(endpoint)
         return found or requested
     answering, denied = find_endpoints()
-    if len(answering) > 1:
-        raise ConfigError(f"several daemons run; name one with --endpoint: {', '.join(answering)}")
-    if answering:
+    if instance is not None:
+        return _of_instance(instance, answering, denied)
+    if len(answering) == 1:
         return answering[0]
+    if answering:
+        if (found := preferred(answering)) is None:
+            raise ConfigError(f"several daemons run; name one with {_described(answering)}")
+        return found
     if denied:
         raise DeniedError(f"{', '.join(denied)}: permission denied; for its user and group only")
     check_none_closed()
     raise UnavailableError("no daemon on this machine accepts requests; is one running?")
+
+
+def _of_instance(name: str, answering: Sequence[str], denied: Sequence[str]) -> str:
+    of_name = [one for one in answering if instance_of(one) == name]
+    if len(of_name) > 1:
+        raise ConfigError(f"instance {name}: several daemons; name one with {_described(of_name)}")
+    if of_name:
+        return of_name[0]
+    if any(instance_of(one) == name for one in denied):
+        raise DeniedError(f"instance {name}: permission denied; for its user and group only")
+    known = ", ".join(dict.fromkeys(filter(None, map(instance_of, answering)))) or "none"
+    raise UnavailableError(f"instance {name}: no such daemon runs; there are: {known}")
+
+
+def _described(endpoints: Sequence[str]) -> str:
+    """List daemons with the option that names each, and their sources."""
+    names = (
+        f"-i {name}" if (name := instance_of(one)) else f"--endpoint {one}" for one in endpoints
+    )
+    several = zip(names, endpoints, strict=True)
+    return ", ".join(f"{name} ({_sources_of(one)})" for name, one in several)
+
+
+def _sources_of(endpoint: str) -> str:
+    try:
+        with Control(endpoint, timeout_s=_LOOK_S) as control:
+            names = [str(source["name"]) for source in control.call("status")["sources"]]
+    except (SpectrodError, *_NOT_AS_DESCRIBED):
+        return "does not answer"
+    more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
+    return f"sources {', '.join(map(printable, names[:_NAMED_MAX]))}{more}"
 
 
 def _print(args: argparse.Namespace, result: Any, text: Callable[[Any], str]) -> None:

@@ -13,6 +13,7 @@ import re
 import socket
 import stat
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -166,6 +167,27 @@ def find_endpoints(folders: SocketFolders | None = None) -> tuple[list[str], lis
             elif code in (errno.EACCES, errno.EPERM):
                 denied.append(f"ipc://{path}")
     return answering, denied
+
+
+def instance_of(endpoint: str, folders: SocketFolders | None = None) -> str:
+    """Return the name of the instance whose folder has a control socket; empty for all others."""
+    system, folder = (folders or SocketFolders.of_process()).system, _folder_of(endpoint)
+    is_of_instance = folder.parent == system.parent and folder.name.startswith(f"{system.name}-")
+    return folder.name.removeprefix(f"{system.name}-") if is_of_instance else ""
+
+
+def preferred(answering: Sequence[str], folders: SocketFolders | None = None) -> str | None:
+    """Choose among control sockets the only one of this user's own daemon, else of the system's."""
+    several = folders or SocketFolders.of_process()
+    for folder in (several.of_daemon or several.private, several.system):
+        there = [one for one in answering if _folder_of(one) == folder]
+        if there:
+            return there[0] if len(there) == 1 else None
+    return None
+
+
+def _folder_of(endpoint: str) -> Path:
+    return Path(endpoint.removeprefix("ipc://")).parent
 
 
 def _is_control(name: str) -> bool:

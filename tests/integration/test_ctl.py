@@ -205,9 +205,10 @@ def test_the_only_daemon_is_found_and_several_are_listed(daemon, ctl, machine):
     try:
         code, error = ctl("status")
         assert code == 2
-        assert error.startswith("spectrod: several daemons run; name one with --endpoint: ipc://")
-        assert daemon.endpoints[0] in error
-        assert other.endpoints[0] in error
+        assert error.startswith("spectrod: several daemons run; name one with --endpoint ipc://")
+        (first,) = [stats.name for stats in daemon.stats()]
+        assert f"--endpoint {daemon.endpoints[0]} (sources {first})" in error
+        assert f"--endpoint {other.endpoints[0]} (sources " in error
     finally:
         other.stop()
     assert ctl("status")[0] == 0

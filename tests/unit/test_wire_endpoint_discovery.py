@@ -204,3 +204,29 @@ def test_a_socket_closed_to_new_connections_is_reported(near, tmp_path):
     endpoint_discovery.check_none_closed(near)
     with pytest.raises(UnavailableError, match="no daemon: No such file or directory"):
         endpoint_discovery.check_answers(parse_endpoint("ipc://system/control-1.ipc"))
+
+
+@pytest.mark.parametrize(
+    ("answering", "chosen"),
+    [
+        (["session/control-1", "system/control-1", "system-roof/control-1"], "session/control-1"),
+        (["system/control-1", "system-roof/control-1"], "system/control-1"),
+        (["system-roof/control-1", "system-pond/control-1"], None),
+        (["session/control-1", "session/control-2", "system/control-1"], None),
+        (["system/control-1", "system/control-2"], None),
+    ],
+)
+def test_the_own_daemon_and_then_the_systems_is_preferred(folders, tmp_path, answering, chosen):
+    """Of several daemons the user's own is meant, else the system's, if it is alone there."""
+    folders = replace(folders, given=str(tmp_path / "session"))
+    several = [f"ipc://{tmp_path}/{one}.ipc" for one in answering]
+    expected = chosen and f"ipc://{tmp_path}/{chosen}.ipc"
+    assert endpoint_discovery.preferred(several, folders) == expected
+
+
+def test_the_folder_names_the_instance(folders, tmp_path):
+    """Sockets of an instance lie in a folder of its name."""
+    names = {"system": "", "system-roof": "roof", "system-a-b": "a-b", "session": ""}
+    for folder, name in names.items():
+        endpoint = f"ipc://{tmp_path}/{folder}/control-1.ipc"
+        assert endpoint_discovery.instance_of(endpoint, folders) == name
