@@ -3,7 +3,6 @@
 The numbers are what a daemon was measured to have, rounded up.
 """
 
-import os
 from collections.abc import Iterator, Sized
 from typing import Final, NamedTuple
 
@@ -13,9 +12,8 @@ from spectrod.errors import UnavailableError
 from spectrod.source.kinds import find_kind
 
 BASE: Final = {"descriptors": 48, "threads": 24}
-"""Of a daemon without a source: sockets, control, metrics, publisher, pool."""
-_THREADS_OF_A_PROCESSOR: Final = 3
-"""Threads of the pool, of an OpenCL driver, and of the process that compiles for it."""
+"""Of a daemon without a source: sockets, control, metrics, publisher, the first of the pool. The
+pool goes on with fewer threads than it may have, and OpenCL drivers are left out if they fail."""
 
 
 class Needs(NamedTuple):
@@ -35,10 +33,7 @@ class Needs(NamedTuple):
 
 def needs_of(config: Config) -> Needs:
     """Estimate what a daemon needs, without connections."""
-    parts = [
-        Needs(BASE["descriptors"], BASE["threads"] + _THREADS_OF_A_PROCESSOR * _n_processors()),
-        *map(_of_source, config.all_sources),
-    ]
+    parts = [Needs(**BASE), *map(_of_source, config.all_sources)]
     for recording in config.recordings:
         n = len(recording.sources) or len(config.all_sources)
         one = _of_recording(recording)
@@ -61,10 +56,7 @@ def shortages(config: Config) -> Iterator[str]:
         )
     threads = tasks.current_limit()
     if threads and needs.threads > threads.n:
-        yield (
-            f"{of_what} need up to {needs.threads} threads: the limit is {threads.n} "
-            f"({threads.name})"
-        )
+        yield (f"{of_what} need {needs.threads} threads: the limit is {threads.n} ({threads.name})")
 
 
 def require(config: Config) -> None:
@@ -75,10 +67,6 @@ def require(config: Config) -> None:
 
 def _counted(things: Sized, noun: str) -> str:
     return f"{len(things)} {noun}{'s' * (len(things) != 1)}"
-
-
-def _n_processors() -> int:
-    return os.cpu_count() or 1
 
 
 def _of_source(table: SourceTable) -> Needs:

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="publish endpoint of the daemon (%(default)s)",
     )
     parser.add_argument(
-        "--broker", required=True, metavar="URL", help="mqtt[s]://[USER@]HOST[:PORT]"
+        "--broker", metavar="URL", help="mqtt[s]://[USER@]HOST[:PORT]; must be given"
     )
     parser.add_argument(
         "--password-file", metavar="FILE", help="the user's password; others must not read it"
@@ -93,6 +93,11 @@ class _Bridging:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
+        if args.broker is None:
+            raise ConfigError(
+                "--broker: must be given, as mqtts://spectrod@broker.lan; for the service "
+                "in the file /etc/spectrod/mqtt.env, a line SPECTROD_MQTT=--broker URL"
+            )
         password = read_password(Path(args.password_file)) if args.password_file else None
         address = parse_broker(args.broker)
         if password is not None and address.user is None:

@@ -94,10 +94,15 @@ def probe_firewall(
     """
     if not properties.get("IPAddressDeny"):
         return
-    kernel = boot / f"config-{platform.release()}"
     if not cgroups.exists():
-        reason = "the unified cgroup hierarchy is not mounted"
-    elif container.exists():
+        yield ok(
+            "IP firewall",
+            "the unified cgroup hierarchy is not mounted: IPAddressDeny= of the unit has no "
+            "effect, only the addresses of the configuration keep others from connecting",
+        )
+        return
+    kernel = boot / f"config-{platform.release()}"
+    if container.exists():
         reason = "most containers may not load BPF programs"
     elif "CONFIG_CGROUP_BPF=y" not in _text(kernel, default="CONFIG_CGROUP_BPF=y"):
         reason = f"{kernel} lacks CONFIG_CGROUP_BPF"

@@ -572,6 +572,10 @@ def test_a_brokers_certificate_is_checked(mosquitto, bridge, start_daemon, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
+        (
+            [],
+            "--broker: must be given, as mqtts://spectrod@broker.lan; for the service in the",
+        ),
         (["--broker", "http://box"], "broker='http://box': must be mqtt://"),
         (["--broker", "mqtt://box", "--interval", "0"], "interval='0': must be 1 to 86400"),
         (["--broker", "mqtt://box", "--interval", "soon"], "interval='soon': must be 1 to 86400"),
@@ -587,7 +591,6 @@ def test_a_brokers_certificate_is_checked(mosquitto, bridge, start_daemon, tmp_p
         (["--broker", "mqtt://a..b"], "broker='mqtt://a..b': must be mqtt"),
         (["--broker", "mqtt://box", "--prefix", "\udcff"], "prefix='\\udcff': must be levels"),
         (["--broker", "mqtt://box", "--subscribe", "\udcff"], "prefix='\\udcff': must be ASCII"),
-        ([], "the following arguments are required: --broker"),
     ],
 )
 def test_wrong_arguments_are_one_line(arguments, error, capsys):

@@ -1038,6 +1038,9 @@ def test_the_bridge_to_mqtt_runs_confined(machine, service, free_port, broker):
     path = f"/etc/systemd/system/{unit}"
     assert machine.run("systemd-analyze", "verify", path).stderr == ""
     machine.run("systemd-analyze", "security", "--offline=true", "--threshold=20", path)
+    machine.run("sh", "-c", f"systemctl start {unit} || true")
+    journal = machine.run("journalctl", "-u", unit, "--no-pager").stdout
+    assert "in the file /etc/spectrod/mqtt.env, a line SPECTROD_MQTT=--broker URL" in journal
     machine.path("/etc/spectrod/mqtt.env").write_text(
         f"SPECTROD_MQTT=tcp://127.0.0.1:{free_port} --broker mqtt://127.0.0.1:{broker} "
         "--node rack --interval 1\n"

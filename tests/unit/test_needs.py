@@ -48,7 +48,6 @@ def test_each_part_adds_what_it_needs():
 
 def test_too_low_a_limit_is_named_with_what_is_needed(monkeypatch):
     """The error has sources, recordings, the need, the limit, and where it is set."""
-    monkeypatch.setattr(needs.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(needs.descriptors, "current_limit", lambda: 1024)
     monkeypatch.setattr(needs.tasks, "current_limit", lambda: tasks.Limit(100, "TasksMax="))
     config = Config(sources=several(300), recordings=recordings(1))
@@ -56,13 +55,13 @@ def test_too_low_a_limit_is_named_with_what_is_needed(monkeypatch):
     where = "(LimitNOFILE= of the unit, or ulimit -n)"
     lines = [
         f"{what} need 4896 descriptors, half of them for connections: the limit is 1024 " + where,
-        f"{what} need up to 330 threads: the limit is 100 (TasksMax=)",
+        f"{what} need 324 threads: the limit is 100 (TasksMax=)",
     ]
     assert list(needs.shortages(config)) == lines
     assert [(path, text) for path, text in warnings(config) if "need" in text] == [
         (("sources",), line) for line in lines
     ]
-    with pytest.raises(UnavailableError, match=r"need 4896 .*; 300 .* need up to 330 threads"):
+    with pytest.raises(UnavailableError, match=r"need 4896 .*; 300 .* need 324 threads"):
         build_daemon(config)
 
 
@@ -98,9 +97,8 @@ def test_a_start_with_few_descriptors_is_one_error(tmp_path):
     )
 
 
-def test_the_unit_allows_hundreds_of_sources_with_recordings(monkeypatch):
+def test_the_unit_allows_hundreds_of_sources_with_recordings():
     """300 sources, each with sound, spectra and a pyramid, fit the limits of the unit."""
-    monkeypatch.setattr(needs.os, "cpu_count", lambda: 128)
     unit = configparser.RawConfigParser(strict=False)
     unit.optionxform = str
     unit.read(UNITS / "spectrod.service")
