@@ -163,12 +163,15 @@ def measure_distortion(
     spur, spur_hz = _spur(meter, spec, in_band)
     found = _harmonics(meter, spec, frequency, power, harmonics, folded=folded, room=room)
     floor = meter.floor_per_bin()
-    signal = without_noise(power, m, floor)
-    clean = [without_noise(one, width, floor) for _, one, width in found]
+    signal = meter.corrected(without_noise(power, m, floor), frequency)
+    clean = [
+        meter.corrected(without_noise(one, width, floor), order.frequency_hz)
+        for order, one, width in found
+    ]
     is_in = [bool(in_band[round(order.frequency_hz / spec.delta_f)]) for order, _, _ in found]
     distortion = sum(one for one, is_one in zip(clean, is_in, strict=True) if one > 0 and is_one)
     total_noise = meter.noise_per_bin(in_band) * np.count_nonzero(in_band)
-    meter.require_little_leakage(missed, power, total_noise)
+    meter.require_little_leakage(missed, meter.corrected(power, frequency), total_noise)
     level = tone_level([signal, *clean], spec)
     unit = level_spec(spec).unit
     bins_hz = spec.bin_frequencies[in_band]
@@ -264,18 +267,20 @@ def _harmonics(  # noqa: PLR0913 - internal
 def _spur(meter: ToneMeter, spec: SpectrumSpec, in_band: NDArray[np.bool_]) -> tuple[float, float]:
     """Return the mean square and the frequency of the strongest tone or bin that is left."""
     rest = np.maximum(0.0, meter.energy - meter.leakage)
+    corrected = meter.rest()
     chosen = np.flatnonzero(meter.is_free & in_band)
     if len(chosen) == 0:
         raise InputError("no bins of the band are left beside the fundamental")
-    k = int(chosen[np.argmax(rest[chosen])])
+    k = int(chosen[np.argmax(corrected[chosen])])
     scale = spec.enbw_hz / spec.delta_f
     step = meter.kernel.step
     is_inside = step <= k < spec.n_bins - step and rest[k] > 0.0
     if not is_inside or rest[k] < max(rest[k - 1], rest[k + 1]):
-        return float(rest[k] * scale), k * spec.delta_f
+        return float(max(0.0, corrected[k]) * scale), k * spec.delta_f
     near = (rest[k + by : k + by + 1] for by in (-step, 0, step))
     offset, power = meter.kernel.interpolate(*near)
-    return float(power[0] * scale), float((k + offset[0]) * spec.delta_f)
+    frequency = float((k + offset[0]) * spec.delta_f)
+    return meter.corrected(float(power[0] * scale), frequency), frequency
 
 
 def _db(power: float, reference: float) -> float:

@@ -125,7 +125,11 @@ def measure_intermodulation(
         raise InputError(f"tones of {low:.6g} and {high:.6g} Hz: products coincide with them")
     floor = meter.floor_per_bin()
     meter.require_little_leakage(leaking, max(powers), floor * spec.n_bins + sum(powers[2:]))
-    clean = [without_noise(*measured, floor) for measured in zip(powers, widths, strict=True)]
+    frequencies = (low, high, *(frequency for _, _, frequency in places))
+    clean = [
+        meter.corrected(without_noise(power, width, floor), frequency)
+        for power, width, frequency in zip(powers, widths, frequencies, strict=True)
+    ]
     amplitudes = np.sqrt(clean)
     reference = amplitudes[1] if kind == "smpte" else amplitudes[0] + amplitudes[1]
     by_order: dict[int, float] = {}

@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from spectrod.errors import ConfigError, InputError
 from spectrod.tones.floor import mean_over_median
 from spectrod.tones.kernel import tone_leakage, window_kernel
+from spectrod.tones.row_factors import row_factors, without_factors
 from spectrod.tones.rows import one_row, require_bins, to_density
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float64Array
@@ -40,7 +41,8 @@ class ToneMeter:
     kernel : WindowKernel
         Kernel of the window.
     energy : (bins,) float64
-        Mean square in each bin; their sum is that of the windowed signal.
+        Mean square in each bin; their sum is that of the windowed signal. It and all that is
+        measured in it is without the correction of a frequency response, which ``corrected`` adds.
     leakage : (bins,) float64
         Modelled energy of all tones so far, 0 Hz included.
     is_free : (bins,) bool
@@ -62,7 +64,9 @@ class ToneMeter:
             )
         self._spec = spec
         self.kernel = window_kernel(spec.taper, spec.nfft)
-        self.energy = to_density(one_row(values, spec), spec) * spec.delta_f
+        self._factors = row_factors(spec, 0)
+        density = to_density(one_row(values, spec), spec)
+        self.energy = without_factors(density, spec, self._factors) * spec.delta_f
         self.leakage = np.zeros(spec.n_bins)
         self.is_free = np.ones(spec.n_bins, np.bool_)
         self._last: tuple[float, int, Float64Array] = (np.nan, 0, np.empty(0))
@@ -119,20 +123,34 @@ class ToneMeter:
         self.leakage += max(power, 0.0) * own
         return power
 
+    def corrected(self, power: float, frequency_hz: float) -> float:
+        """Return a power with the correction of the frequency response at a frequency."""
+        if self._factors is None:
+            return power
+        return power * float(self._factors(np.array([frequency_hz]))[0])
+
+    def rest(self) -> Float64Array:
+        """Return the energy of bins that no tone explains, corrected, (bins,); of either sign."""
+        left = self.energy - self.leakage
+        return left if self._factors is None else left * self._factors(self._spec.bin_frequencies)
+
     def floor_per_bin(self) -> float:
         """Return the noise in a free bin by their median, which further tones do not move."""
         left = (self.energy - self.leakage)[self.is_free]
         return max(0.0, float(np.median(left)) * mean_over_median(self._spec)) if len(left) else 0.0
 
     def noise_per_bin(self, in_band: NDArray[np.bool_]) -> float:
-        """Return the mean energy of the free bins of a band; raises InputError for too few."""
+        """Return the mean corrected energy of the free bins of a band.
+
+        Raises InputError for too few.
+        """
         free = self.is_free & in_band
         if np.count_nonzero(free) < max(1.0, _FREE_MIN * np.count_nonzero(in_band)):
             raise InputError(
                 f"{np.count_nonzero(free)} of {np.count_nonzero(in_band)} bins are free of tones: "
                 "must be 5 % or more; a longer window, or one with lower side lobes, needs fewer"
             )
-        left = self.energy[free] - self.leakage[free]
+        left = self.rest()[free]
         # Without any noise the model's rounding is left, of either sign.
         return max(float(np.mean(left)), 0.0) or float(np.mean(np.abs(left)))
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from spectrod.errors import ConfigError
 from spectrod.tones.floor import block_bins, block_medians, floor_at, mean_over_median
 from spectrod.tones.kernel import WindowKernel, leakage_envelope, window_kernel
+from spectrod.tones.row_factors import Factors, row_factors, without_factors
 from spectrod.tones.rows import as_rows, level_spec, require_bins, to_spectrum, tone_level
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float64Array
@@ -117,17 +118,21 @@ def find_peaks(
     than 1e-6 bins and 1e-4 dB with each named window. A real tone has an image at minus its
     frequency, whose leakage is an error: 1e-6 bins with a Hann window from bin 100 on. Rows in
     float32 add their rounding. NaN is no peak.
+
+    The correction of a frequency response, and a weighting, are taken out of the bins first. Levels
+    and floors have that at the tone's frequency.
     """
     require_bins(spec, "tones")
     rows = as_rows(values, spec)
     _check(max_peaks, threshold_db, distance_hz)
     kernel = window_kernel(spec.taper, spec.nfft)
-    search = _PeakSearch(spec, kernel, max_peaks, threshold_db, distance_hz)
+    limits = max_peaks, threshold_db, distance_hz
+    search = _PeakSearch(spec, kernel, rows.shape[1], limits)
     n_block = max(1, _BLOCK_VALUES // max(1, rows[:1].size))
     found = [search.block(rows[n : n + n_block], n) for n in range(0, len(rows), n_block)]
     found = found or [search.block(rows, 0)]
     arrays = [np.concatenate(parts) for parts in zip(*found, strict=True)]
-    return _peaks(spec, kernel, *arrays)
+    return search.peaks(*arrays)
 
 
 def _check(max_peaks: int, threshold_db: float, distance_hz: float) -> None:
@@ -146,20 +151,23 @@ class _PeakSearch:
         self,
         spec: SpectrumSpec,
         kernel: WindowKernel,
-        max_peaks: int,
-        threshold_db: float,
-        distance_hz: float,
+        n_signals: int,
+        limits: tuple[int, float, float],
     ) -> None:
+        max_peaks, threshold_db, distance_hz = limits
         self._spec, self._kernel, self._max_peaks = spec, kernel, max_peaks
         self._threshold = 10.0 ** (threshold_db / 10.0)
         self._distance = max(kernel.lobe_bins, distance_hz / spec.delta_f)
         self._amplitude = np.sqrt(leakage_envelope(spec.taper, spec.nfft))
         self._n_block = block_bins(kernel.lobe_bins, spec.n_bins)
         self._to_mean = mean_over_median(spec)
+        self.factors = [row_factors(spec, signal) for signal in range(n_signals)]
 
     def block(self, rows: NDArray[np.floating], first: int) -> tuple[NDArray[np.floating], ...]:
         """Return row, signal, bin, floor, and the powers below, at and above each peak."""
         power = to_spectrum(rows, self._spec)
+        for signal, factors in enumerate(self.factors):
+            power[:, signal] = without_factors(power[:, signal], self._spec, factors)
         if not self._spec.iq:
             # A tone at 0 Hz or at Nyquist shows half of its mean square.
             power[..., 0] *= 2.0
@@ -170,7 +178,10 @@ class _PeakSearch:
         found = []
         for row, signal in np.ndindex(power.shape[:2]):
             bins, floor = self._row(
-                power[row, signal], np.flatnonzero(is_peak[row, signal]), medians[row, signal]
+                power[row, signal],
+                np.flatnonzero(is_peak[row, signal]),
+                medians[row, signal],
+                self.factors[signal],
             )
             near = self._around(power[row, signal], bins)
             found.append(
@@ -193,7 +204,11 @@ class _PeakSearch:
         return tuple(power[(bins + by) % len(power)] for by in (-step, 0, step))
 
     def _row(
-        self, power: Float64Array, bins: NDArray[np.int64], medians: Float64Array
+        self,
+        power: Float64Array,
+        bins: NDArray[np.int64],
+        medians: Float64Array,
+        factors: Factors | None,
     ) -> tuple[NDArray[np.int64], Float64Array]:
         """Return the bins of the peaks of a row among its local maxima, and the floor there."""
         floor = floor_at(medians, self._n_block, len(power), bins)
@@ -201,10 +216,16 @@ class _PeakSearch:
         bins, floor = bins[is_high], floor[is_high]
         strongest = np.argsort(-power[bins], kind="stable")[: _CANDIDATES * self._max_peaks]
         bins, floor = bins[strongest], floor[strongest]
-        kept = self._separate(power, bins)
+        # The strongest with the factors need not be those without.
+        kept = self._separate(power, bins, self._max_peaks if factors is None else len(bins))
+        if factors is not None:
+            levels = power[bins[kept]] * factors(self._spec.bin_frequencies[bins[kept]])
+            kept = kept[np.argsort(-levels, kind="stable")[: self._max_peaks]]
         return bins[kept], floor[kept]
 
-    def _separate(self, power: Float64Array, bins: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _separate(
+        self, power: Float64Array, bins: NDArray[np.int64], max_peaks: int
+    ) -> NDArray[np.int64]:
         """Return the indices of peaks that neither a stronger one nor its leakage explains."""
         amplitude = np.sqrt(power[bins])
         is_left = np.ones(len(bins), np.bool_)
@@ -216,7 +237,7 @@ class _PeakSearch:
             if not is_left[n] or amplitude[n] <= _LEAKAGE_AMPLITUDE * leakage[n]:
                 continue
             kept.append(n)
-            if len(kept) == self._max_peaks:
+            if len(kept) == max_peaks:
                 break
             distance = np.abs(bins - k)
             if self._spec.iq:
@@ -233,30 +254,34 @@ class _PeakSearch:
         wrapped = np.minimum(distance, nfft - distance)
         return np.asarray(self._amplitude[np.clip(2 * wrapped - 1, 0, nfft)])
 
-
-def _peaks(
-    spec: SpectrumSpec,
-    kernel: WindowKernel,
-    row: NDArray[np.int64],
-    signal: NDArray[np.int64],
-    bins: NDArray[np.int64],
-    floor: Float64Array,
-    *powers: Float64Array,
-) -> Peaks:
-    """Interpolate peaks at bins, from the powers below, at and above each."""
-    offset, power = kernel.interpolate(*powers)
-    offset_sd, level_sd = kernel.deviation(offset, floor / power)
-    frequency = (bins - (spec.nfft // 2 if spec.iq else 0) + offset) * spec.delta_f
-    if spec.iq:
-        frequency = (frequency + spec.fs / 2.0) % spec.fs - spec.fs / 2.0
-    peaks = Peaks(
-        row.astype(np.int64),
-        signal.astype(np.int64),
-        frequency + spec.center_frequency_hz,
-        tone_level(power, spec),
-        tone_level(floor, spec),
-        offset_sd * spec.delta_f,
-        level_sd,
-        level_spec(spec).unit,
-    )
-    return peaks.where(np.lexsort((frequency, signal, row)))
+    def peaks(
+        self,
+        row: NDArray[np.int64],
+        signal: NDArray[np.int64],
+        bins: NDArray[np.int64],
+        floor: Float64Array,
+        *powers: Float64Array,
+    ) -> Peaks:
+        """Interpolate peaks at bins, from the powers below, at and above each."""
+        spec, kernel = self._spec, self._kernel
+        offset, power = kernel.interpolate(*powers)
+        offset_sd, level_sd = kernel.deviation(offset, floor / power)
+        frequency = (bins - (spec.nfft // 2 if spec.iq else 0) + offset) * spec.delta_f
+        if spec.iq:
+            frequency = (frequency + spec.fs / 2.0) % spec.fs - spec.fs / 2.0
+        frequency = frequency + spec.center_frequency_hz
+        of_tone = np.ones(len(frequency))
+        for number, of_signal in enumerate(self.factors):
+            if of_signal is not None:
+                of_tone[signal == number] = of_signal(frequency[signal == number])
+        peaks = Peaks(
+            row.astype(np.int64),
+            signal.astype(np.int64),
+            frequency,
+            tone_level(power * of_tone, spec),
+            tone_level(floor * of_tone, spec),
+            offset_sd * spec.delta_f,
+            level_sd,
+            level_spec(spec).unit,
+        )
+        return peaks.where(np.lexsort((frequency, signal, row)))

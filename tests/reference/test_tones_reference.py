@@ -8,11 +8,14 @@ import pytest
 from spectrod.analysis.spectrogram import spectrogram
 from spectrod.calibration.channel import ChannelCalibration, full_scale_level_db
 from spectrod.calibration.reference import parse_reference
+from spectrod.calibration.response import make_response
 from spectrod.errors import ConfigError, InputError
 from spectrod.tones.channel import adjacent_channel_ratio, channel_power, occupied_bandwidth
 from spectrod.tones.distortion import measure_distortion
 from spectrod.tones.intermodulation import measure_intermodulation
+from spectrod.tones.peaks import find_peaks
 from spectrod.types import SpectrumSpec
+from spectrod.weighting import power_factors
 
 FS = 48000.0
 LOW_LOBES = ["hann", "blackman", "nuttall", "blackmanharris", "flattop", "bartlett", "kaiser:14"]
@@ -369,3 +372,91 @@ def test_bad_channels(call, text):
     """Edges that are reversed or beyond the row, and bad shares, are errors."""
     with pytest.raises(ConfigError, match=text):
         call(np.ones(2049), SpectrumSpec(FS))
+
+
+# ---- frequency responses
+
+AIR = parse_reference("20 uPa")
+RESPONSES = {
+    "microphone": [(20, -3), (100, -2), (1000, 0), (10000, 1.5), (20000, 4)],
+    "slope": [(20, 0), (50, 0), (200, 12), (20000, 12)],
+    "step": [(50, 0), (999, 0), (1001, 6), (20000, 6)],
+    "part": [(900, 10), (2000, 20)],
+}
+
+
+def microphone(name):
+    response = make_response(RESPONSES[name], at_hz=0.0, sign=1.0)
+    return ChannelCalibration(AIR, 100.0 + 10.0 * np.log10(2.0), response)
+
+
+def heard(x, name, window="blackmanharris", scaling="density"):
+    """Return the mean of frames whose bins are divided by a response, as all rows are."""
+    found = spectrogram(
+        x, FS, window=window, win_length=4096, engine="numpy", averaging="mean",
+        averaging_frames=(len(x) - 4096) // 1024 + 1, scaling=scaling,
+    )  # fmt: skip
+    mic = microphone(name)
+    factors = mic.response.power_factors(found.f)
+    row = found.values[:, 0].astype(np.float64)
+    if scaling == "dbfs":
+        row += 100.0 + 10.0 * np.log10(factors)
+    else:
+        row *= factors * mic.full_scale**2
+    return row, replace(found.spec, calibration=(mic,))
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+@pytest.mark.parametrize("window", ["hann", "blackmanharris", "flattop"])
+@pytest.mark.parametrize("scaling", ["density", "dbfs"])
+def test_tones_under_a_response(name, window, scaling):
+    """Frequencies are those of the samples, levels have the response at the tone's frequency.
+
+    Wherever the table is steep, begins or ends: the bins around a tone have different factors.
+    """
+    frequencies = [203.3, 998.7, 3005.1, 11007.9]
+    x = sines(40960, *((f, 0.1) for f in frequencies))
+    peaks = find_peaks(*heard(x, name, window, scaling=scaling))
+    np.testing.assert_allclose(peaks.frequency_hz, frequencies, atol=0.01)
+    response = microphone(name).response.power_factors(np.array(frequencies))
+    expected = 80.0 + 10.0 * np.log10(response)
+    np.testing.assert_allclose(peaks.level_db, expected, atol=0.003)
+    assert peaks.unit == "dB SPL"
+
+
+def test_tones_of_weighted_rows():
+    """A weighting is that of the tone's frequency, and shifts no frequency."""
+    x = sines(40960, (103.3, 0.1), (11007.9, 0.1))
+    found = spectrogram(x, FS, window="hann", win_length=4096, weighting="A", engine="numpy")
+    peaks = find_peaks(found.values[:, :1].T, found.spec)
+    np.testing.assert_allclose(peaks.frequency_hz, [103.3, 11007.9], atol=0.01)
+    expected = -20.0 + 10.0 * np.log10(power_factors("A", np.array([103.3, 11007.9])))
+    np.testing.assert_allclose(peaks.level_db, expected, atol=0.003)
+
+
+def test_a_limited_number_of_peaks_is_that_of_the_strongest_levels():
+    """With a response the strongest tones are those of the highest calibrated levels."""
+    x = sines(40960, (103.3, 0.1), (5007.9, 0.15))
+    peaks = find_peaks(*heard(x, "slope"), max_peaks=1)
+    assert peaks.frequency_hz == pytest.approx([103.3], abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["microphone", "slope", "step"])
+def test_distortion_under_a_response(name):
+    """THD, SINAD, spur and intermodulation are those of the sound, not of the microphone."""
+    response = microphone(name).response
+    tones = [(997.3, 0.2), (2 * 997.3, 0.002), (3 * 997.3, 0.0006), (5505.5, 0.0004)]
+    gains = response.power_factors(np.array([f for f, _ in tones])) ** -0.5
+    x = sines(81920, *((f, a * g) for (f, a), g in zip(tones, gains, strict=True)))
+    found = measure_distortion(*heard(x, name))
+    assert found.frequency_hz == pytest.approx(997.3, abs=0.002)
+    assert found.level_db == pytest.approx(100.0 + 20.0 * np.log10(0.2), abs=0.01)
+    assert found.thd_db == pytest.approx(20.0 * np.log10(np.hypot(0.01, 0.003)), abs=0.02)
+    assert found.sfdr_db == pytest.approx(40.0, abs=0.02)
+    noise_db = 10.0 * np.log10(1e-4 + 9e-6 + 4e-6)
+    assert -found.sinad_db == pytest.approx(noise_db, abs=0.05)
+    products = [(19000.3, 0.1), (20000.1, 0.1), (999.8, 0.001)]
+    gains = response.power_factors(np.array([f for f, _ in products])) ** -0.5
+    x = sines(81920, *((f, a * g) for (f, a), g in zip(products, gains, strict=True)))
+    both = measure_intermodulation(*heard(x, name), "ccif")
+    assert both.rss == pytest.approx(0.001 / 0.2, rel=0.01)

@@ -234,6 +234,25 @@ def read_csv(text):
     return about, list(csv.DictReader(one for one in lines if not one.startswith("#")))
 
 
+@pytest.mark.parametrize("length", ["4096", "16384"])
+def test_tones_under_a_frequency_response(length, capsys, tmp_path):
+    """A steep response shifts no frequency beyond its uncertainty, and levels have it there."""
+    (tmp_path / "steep.txt").write_text("20 0\n50 0\n200 12\n3000 12\n")
+    (tmp_path / "c.toml").write_text(
+        'reference = "20 uPa"\nfull_scale_db = 100\nfull_scale = "sine"\n'
+        '[response]\nfile = "steep.txt"\nat_hz = 0\n'
+    )
+    rng = np.random.default_rng(3)
+    t = np.arange(4 * FS) / FS
+    write("t.wav", 0.1 * np.sin(2 * np.pi * 101.3 * t) + 1e-4 * rng.standard_normal(len(t)))
+    arguments = ["--calibration", "c.toml", "--win-length", length, "--json"]
+    assert main(["tones", "t.wav", *arguments]) == 0
+    (peak, *_) = json.loads(capsys.readouterr().out)["channels"][0]["peaks"]
+    assert abs(peak["frequency_hz"] - 101.3) < 5 * peak["frequency_sd_hz"]
+    expected_db = 80.0 - 12.0 * np.log(101.3 / 50) / np.log(4)
+    assert abs(peak["level_db"] - expected_db) < 0.01
+
+
 def test_transfer_is_that_of_the_library(capsys):
     """The rows are those of measure_transfer, and the comments say how many averages they are."""
     x = 0.2 * noise()
