@@ -17,6 +17,11 @@ _LATIN_1 = range(0x80, 0x100)
 """Code points that ``ascii`` would escape like bytes: with two hexadecimal digits."""
 
 
+def reason_of(error: Exception) -> str:
+    """Return the text of a decoder's error; of too deep nesting Python's differs by version."""
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
 def printable(text: str | bytes | os.PathLike[str], max_chars: int = TEXT_MAX_CHARS) -> str:
     r"""Return text as one line that any terminal, log and message accepts.
 

@@ -14,7 +14,7 @@ from spectrod.errors import ConfigError, InputError, StorageError, storage_error
 from spectrod.formats.files import whole_file
 from spectrod.names import NAME_PATTERN
 from spectrod.regular_files import open_regular
-from spectrod.text import printable
+from spectrod.text import printable, reason_of
 from spectrod.types import CHANNELS_MAX, SampleFormat
 from spectrod.units import NS_PER_S
 
@@ -374,7 +374,9 @@ def _decoded(decoder: msgspec.json.Decoder[_Line], line: bytes, where: str) -> _
     try:
         return decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise StorageError(f"{where}: is no line of a plan: {printable(str(error))}") from error
+        raise StorageError(
+            f"{where}: is no line of a plan: {printable(reason_of(error))}"
+        ) from error
 
 
 def _check_head(one: PlanHead, before: PlanHead | None, where: str) -> None:

@@ -26,7 +26,7 @@ from spectrod.calibration.response_text import parse_response
 from spectrod.calibration.sensitivity import parse_sensitivity
 from spectrod.errors import ConfigError
 from spectrod.regular_files import read_regular
-from spectrod.text import printable
+from spectrod.text import printable, reason_of
 
 FILE_BYTES_MAX = 1 << 18
 """Size of a calibration file [bytes]: TOML of this size is parsed in half a second."""
@@ -266,7 +266,9 @@ def read_tables(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # also integers of over 4300 digits
-        raise ConfigError(f"{printable(path)}: is no TOML: {printable(str(error))}") from error
+        raise ConfigError(
+            f"{printable(path)}: is no TOML: {printable(reason_of(error))}"
+        ) from error
 
 
 def parse_calibration(tables: dict[str, Any], path: Path) -> Calibration:

@@ -27,7 +27,7 @@ from spectrod.errors import (
 )
 from spectrod.monitoring.families import TextFormat
 from spectrod.output_formats import suffixes
-from spectrod.text import json_text, printable, printable_all
+from spectrod.text import json_text, printable, printable_all, reason_of
 from spectrod.wire.endpoint_discovery import (
     beside,
     check_answers,
@@ -561,7 +561,7 @@ def _value(key: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{key}={text!r}: not valid JSON: {error}") from error
+        raise ConfigError(f"{key}={text!r}: not valid JSON: {reason_of(error)}") from error
 
 
 _RECORD_ACTIONS: Final[Mapping[str, Callable[[Control, argparse.Namespace], int]]] = {

@@ -17,7 +17,7 @@ from spectrod.errors import (
     UnavailableError,
     WireError,
 )
-from spectrod.text import printable
+from spectrod.text import printable, reason_of
 from spectrod.wire.requests import VERSION, Messages
 
 _EXCERPT_CHARS = 60
@@ -90,7 +90,7 @@ def decode_reply(number: int, parts: Sequence[bytes]) -> tuple[Any, Sequence[byt
         reply = _decoder.decode(parts[0])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         excerpt = parts[0][:_EXCERPT_CHARS].decode("utf-8", "backslashreplace")
-        raise WireError(printable(f"reply={excerpt!r}: {error}")) from error
+        raise WireError(printable(f"reply={excerpt!r}: {reason_of(error)}")) from error
     if reply.v != VERSION:
         raise WireError(f"reply: v={reply.v}: must be {VERSION}")
     if reply.id is not None and reply.id != number:

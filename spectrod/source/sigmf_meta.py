@@ -27,7 +27,7 @@ from spectrod.errors import InputError
 from spectrod.regular_files import read_regular
 from spectrod.source.base import SPAN_MAX_S, YEAR_S
 from spectrod.source.codings import U8_IQ_MIDDLE, Coding
-from spectrod.text import printable
+from spectrod.text import printable, reason_of
 from spectrod.types import CENTER_FREQUENCY_MAX_HZ, CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
 
 _log = logging.getLogger(__name__)
@@ -263,7 +263,7 @@ def _decode(meta: Path) -> _MetadataFields:
         return _decoder.decode(content.removeprefix(codecs.BOM_UTF8))
     # RecursionError: skipped fields may be nested to any depth.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(printable(f"{meta}: not SigMF metadata: {error}")) from error
+        raise InputError(printable(f"{meta}: not SigMF metadata: {reason_of(error)}")) from error
 
 
 def _refuse_needed_extensions(meta: Path, extensions: Sequence[_Extension]) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError
 from spectrod.regular_files import read_regular
+from spectrod.text import reason_of
 from spectrod.triggers.config import LEARNED_POINTS_MAX, check_mask_name, check_points
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float64Array
@@ -117,7 +118,7 @@ def read_mask(folder: Path, name: str) -> Mask:
     except msgspec.ValidationError as error:
         raise ConfigError(f"mask={name!r}: {path}: {error}") from error
     except (ValueError, RecursionError) as error:  # no UTF-8, bad TOML, integers of 4300 digits
-        raise ConfigError(f"mask={name!r}: {path}: not valid TOML: {error}") from error
+        raise ConfigError(f"mask={name!r}: {path}: not valid TOML: {reason_of(error)}") from error
     try:
         check_points(mask.points, LEARNED_POINTS_MAX)
     except ConfigError as error:

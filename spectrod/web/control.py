@@ -21,7 +21,7 @@ from spectrod.errors import (
     WireError,
 )
 from spectrod.suggestions import did_you_mean
-from spectrod.text import printable
+from spectrod.text import printable, reason_of
 
 METHODS: Final = frozenset(
     {
@@ -132,7 +132,7 @@ def _decode(body: bytes) -> _Call:
     try:
         call = _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"request: {error}") from error
+        raise ConfigError(f"request: {reason_of(error)}") from error
     if call.method not in METHODS:
         hint = did_you_mean(call.method, METHODS)
         raise ConfigError(f"method={call.method!r}: is none that a page may call{hint}")

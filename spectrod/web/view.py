@@ -7,7 +7,7 @@ from msgspec import Meta as Rule
 
 from spectrod.ballistics import BALLISTICS_MAX_S, DECAY_MAX_DB_S, Ballistics
 from spectrod.errors import ConfigError
-from spectrod.text import printable
+from spectrod.text import printable, reason_of
 from spectrod.web.limits import Limits
 from spectrod.web.slicing import AxisKind
 
@@ -106,7 +106,7 @@ def parse_text(text: str | bytes, limits: Limits) -> PageText:
     try:
         found: PageText = _decoder.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise ConfigError(printable(f"text: {error}", 300)) from None
+        raise ConfigError(printable(f"text: {reason_of(error)}", 300)) from None
     if isinstance(found, View):
         _check_view(found, limits)
     return found

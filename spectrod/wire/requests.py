@@ -12,6 +12,8 @@ import msgspec
 from msgspec import Meta as Rule
 from msgspec import Struct
 
+from spectrod.text import reason_of
+
 VERSION: Final = 1
 REQUEST_MAX_BYTES: Final = 64 * 1024
 
@@ -268,14 +270,14 @@ def read_request(part: bytes) -> tuple[Request, MethodParams] | Reply:
     try:
         request = _requests.decode(part)
     except _BAD_JSON as error:
-        return failed(_identity(part), "bad_request", f"request: {error}")
+        return failed(_identity(part), "bad_request", f"request: {reason_of(error)}")
     if request.method not in METHODS:
         text = f"method={request.method!r}: must be one of {', '.join(METHODS)}"
         return failed(request.id, "unknown_method", text)
     try:
         return request, _params[request.method].decode(request.params)
     except _BAD_JSON as error:
-        return failed(request.id, "bad_params", f"{request.method}: {error}")
+        return failed(request.id, "bad_params", f"{request.method}: {reason_of(error)}")
 
 
 def failed(request_id: _Id | None, code: ErrorCode, message: str) -> Reply:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spectrod.errors import WireError
 from spectrod.names import NAME_PATTERN, check_name
-from spectrod.text import printable
+from spectrod.text import printable, reason_of
 from spectrod.units import Float64Array
 from spectrod.wire.headers import (
     HEADER_MAX_BYTES,
@@ -552,7 +552,7 @@ def _decode_header(name: str, part: bytes, decoder: msgspec.json.Decoder[_H]) ->
     # RecursionError: a peer may nest arbitrarily deep in an unknown field.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         excerpt = part[:_EXCERPT_CHARS].decode("utf-8", "backslashreplace")
-        raise WireError(printable(f"{name}: header={excerpt!r}: {error}")) from error
+        raise WireError(printable(f"{name}: header={excerpt!r}: {reason_of(error)}")) from error
 
 
 def _decode_values(

@@ -427,7 +427,7 @@ BAD_HEADERS = {
     "first row": ('"first_row": 0', '"first_row": -1', "first_row"),
     "time": (f'"created_utc_ns": {BEGIN_UTC_NS}', '"created_utc_ns": 1e300', "created_utc_ns"),
     "window": ('"window": "hann"', '"window": ["kaiser", 8.6]', "window"),
-    "deep": ('"settings": {}', '"settings": {"a":' + DEEP + "}", "recursion"),
+    "deep": ('"settings": {}', '"settings": {"a":' + DEEP + "}", "nested too deep"),
 }
 
 

@@ -68,7 +68,7 @@ def _document(spec, **more):
         (_document({"fs": 8000, "product": 5}), "Expected `str`, got `int`"),
         (_document({"fs": 8000, "channels": 2}), "names of 1 signals: must be 2"),
         (_document({"fs": 8000}, source=5), "Expected `str`, got `int`"),
-        ("[" * 100_000, "recursion"),
+        ("[" * 100_000, "^description: nested too deeply$"),
     ],
 )
 def test_an_invalid_description_is_refused(text, reason):

@@ -30,6 +30,7 @@ from spectrod.formats.export.layout import (
 )
 from spectrod.formats.export.rows import COLUMNS, Rows, batches_of
 from spectrod.formats.export.writer import ExportWriter, chunk_rows
+from spectrod.text import reason_of
 from spectrod.types import SpectrumBatch, without_broadband
 
 _NUMBERS = (
@@ -188,7 +189,7 @@ class CsvReader:
         try:
             return json.loads(line.removeprefix(prefix))
         except (ValueError, RecursionError) as error:
-            raise StorageError(f"{self.path}: {prefix.strip()} {error}") from error
+            raise StorageError(f"{self.path}: {prefix.strip()} {reason_of(error)}") from error
 
     def _check_end(self, line: str, n_rows: int) -> None:
         end = self._json(line, _END)

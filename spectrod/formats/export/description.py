@@ -12,6 +12,7 @@ from spectrod.formats.description import (
     StoredVersion,
     spec_fields,
 )
+from spectrod.text import reason_of
 
 VERSION = 1
 
@@ -50,4 +51,4 @@ def decode_description(text: str) -> Description:
             raise StorageError(f"description of version {version}: must be {VERSION}")
         return msgspec.convert(document, StoredDescription).description()
     except (msgspec.ValidationError, RecursionError, ValueError) as error:
-        raise StorageError(f"description: {error}") from error
+        raise StorageError(f"description: {reason_of(error)}") from error
