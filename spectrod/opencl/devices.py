@@ -20,6 +20,8 @@ from spectrod.opencl.driver_cache import (
 from spectrod.text import printable
 
 DeviceKind = Literal["gpu", "accelerator", "cpu", "other"]
+_PROCESSORS = Path("/sys/devices/system/cpu")
+"""What PoCL finds out of memory and caches with; it aborts where this is missing."""
 _CPUINFO_BYTES_MAX = 1 << 14
 """Bytes to read of the list of processors: the first one is enough."""
 _AVX512_TARGETS = (
@@ -92,6 +94,8 @@ def load_drivers() -> None:
     the meantime waits for it and raises its errors. The process does not end before: a driver must
     not be unloaded while it initialises.
     """
+    if not _PROCESSORS.is_dir():
+        return  # a request for devices says so
     _loading_process()
     loader = ctypes.CDLL(cl._cl.__file__)  # noqa: SLF001 - the one that pyopencl was linked with
     count = ctypes.byref(ctypes.c_uint())
@@ -111,8 +115,13 @@ def list_devices() -> list[DeviceInfo]:
     Raises
     ------
     DeviceError
-        If the OpenCL loader fails for a reason other than a missing platform, or after a fork.
+        If the OpenCL loader fails for a reason other than a missing platform, after a fork, or
+        where there is no ``/sys``.
     """
+    if not _PROCESSORS.is_dir():
+        raise DeviceError(
+            f"{_PROCESSORS}: is no folder, and without it PoCL would end the process: mount /sys"
+        )
     if os.getpid() != _loading_process():
         raise DeviceError(
             "OpenCL was loaded before this process was forked, which drivers do not survive: "

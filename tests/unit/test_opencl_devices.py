@@ -5,7 +5,7 @@ import pytest
 
 from spectrod.errors import DeviceError
 from spectrod.opencl import devices
-from spectrod.opencl.devices import choose, list_devices, matching
+from spectrod.opencl.devices import choose, list_devices, load_drivers, matching
 
 
 def fake_device(name, kind, units):
@@ -28,6 +28,12 @@ def fake_platform(name, *members):
 
 
 GPU, CPU, ACCELERATOR = cl.device_type.GPU, cl.device_type.CPU, cl.device_type.ACCELERATOR
+
+
+@pytest.fixture(autouse=True)
+def _has_sys(monkeypatch, tmp_path):
+    """Let the machine have what PoCL needs of /sys."""
+    monkeypatch.setattr(devices, "_PROCESSORS", tmp_path)
 
 
 @pytest.fixture
@@ -110,6 +116,15 @@ def test_no_platform_is_no_devices(monkeypatch):
     assert list_devices() == []
     with pytest.raises(DeviceError, match="no OpenCL platform has a device"):
         choose("anything")
+
+
+def test_without_sys_no_driver_is_loaded(monkeypatch, tmp_path):
+    """Where /sys is not mounted, an error takes the place of PoCL's end of the process."""
+    monkeypatch.setattr(devices, "_PROCESSORS", tmp_path / "none")
+    monkeypatch.setattr(devices.cl, "get_platforms", lambda: pytest.fail("loads drivers"))
+    with pytest.raises(DeviceError, match=r"none: is no folder, and without it PoCL would end the"):
+        list_devices()
+    load_drivers()  # returns
 
 
 def test_a_platform_without_devices_is_passed_over(monkeypatch):
