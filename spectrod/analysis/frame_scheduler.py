@@ -265,9 +265,13 @@ class FrameScheduler:
         return self._cut() + n_waiting
 
     def inherit_counts(self, earlier: "FrameScheduler") -> None:
-        """Inherit the unreported gap and skipped rows of another scheduler."""
+        """Inherit the unreported gap of another scheduler, and its skipped rows.
+
+        Spectra and bands are numbered apart: skipped rows of the one are none of the other.
+        """
         self.unreported = earlier.gap_pending
-        self.unreported_skipped_rows = earlier.skipped_pending
+        if bool(earlier.spec.bands) == bool(self.spec.bands):
+            self.unreported_skipped_rows = earlier.skipped_pending
 
     def n_complete(self) -> int:
         """Count the complete frames that were not submitted yet."""

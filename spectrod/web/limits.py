@@ -9,8 +9,8 @@ class Limits:
 
     clients: int = 32
     """Clients of the server."""
-    streams: int = 8
-    """Streams of a view."""
+    streams: int = 40
+    """Streams of a view: eight channels, each with waterfall, line and three holds."""
     values: int = 16384
     """Values of a row, and bands of a topic that is shown."""
     rows_s: float = 200.0

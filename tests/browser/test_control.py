@@ -8,7 +8,8 @@ from spectrod.client.control import Control
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 
 TIMEOUT_MS = 60_000
-CONFIG = SOURCES + '[products.slow]\naveraging = "max"\nrate_hz = 5.0\n'
+PRODUCT = '[products.{name}]\naveraging = "max"\nrate_hz = 5.0\n'
+CONFIG = SOURCES + PRODUCT.replace("{name}", "slow") + PRODUCT.replace("{name}", "average")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def page(chromium, daemon):
         page = chromium.new_context(viewport={"width": 1280, "height": 1200}).new_page()
         page.set_default_timeout(TIMEOUT_MS)
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto(link)
+        page.goto(f"{link}&v=1&topic=spec/mic/0/dbfs/")
         page.locator("#control summary").click()
         page.locator("#events-box summary").click()
         field(page, "setting").locator("option", has_text="hop").wait_for(state="attached")
@@ -52,6 +53,17 @@ def press(page, name, answer):
 
 def state_of(control):
     return control.call("status")["sources"][0]["state"]
+
+
+def test_the_defaults_record_what_is_shown(page, control):
+    """Without a choice the product is the one on the screen, not the first by name, as spectra."""
+    assert page.locator(".panel h2").inner_text() == "mic · 0 · dbfs"
+    assert field(page, "product").input_value() == "dbfs"
+    press(page, "record", "recording mic-20")
+    recording = control.call("status")["recordings"][-1]
+    assert (recording["state"], recording["product"]) == ("recording", "dbfs")
+    assert recording["name"].endswith(".spd")
+    press(page, "stop", f"recorded {recording['name']}")
 
 
 def test_a_pause_is_in_the_daemon_and_on_the_page_until_it_is_resumed(page, control):
@@ -85,11 +97,11 @@ def test_a_recording_begins_and_ends(page, control):
     field(page, "product").select_option("dbfs")
     field(page, "record").select_option("spectra")
     press(page, "record", "recording mic-20")
-    (recording,) = control.call("status")["recordings"]
+    recording = control.call("status")["recordings"][-1]
     assert recording["state"] == "recording"
     assert recording["name"].endswith(".spd")
     press(page, "stop", f"recorded {recording['name']}")
-    assert control.call("status")["recordings"][0]["state"] == "finished"
+    assert control.call("status")["recordings"][-1]["state"] == "finished"
     press(page, "trigger", "not done: recording='', source='mic': no such recording has triggers")
 
 
@@ -103,6 +115,37 @@ def test_a_mask_is_learned(page, control):
     page.locator("#events td", has_text="evening: finished").first.wait_for()
     (mask,) = control.call("learn.list")
     assert (mask["name"], mask["state"]) == ("evening", "finished")
+
+
+def test_what_a_product_has_become_is_said(chromium, tmp_path):
+    """Another scaling has another name: the page says that the old one is silent, and the new name.
+
+    When the main product becomes bands and spectra again, no message is said to be lost.
+    """
+    with (
+        running_daemon(tmp_path) as daemon,
+        running_web(daemon) as (link, _),
+        Control(daemon, timeout_s=30.0) as control,
+    ):
+        page = chromium.new_context().new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+        page.goto(f"{link}#v=1&topic=spec/mic/0/dbfs/")
+        key = "sources.mic.analysis."
+        banner = page.locator(".banner")
+        page.locator("#peaks td", has_text="-20.0 dBFS").first.wait_for()
+        control.call("set", changes={key + "scaling": "density"})
+        banner.get_by_text("no data from mic · 0 · dbfs for").wait_for()
+        banner.get_by_text("new since: mic · 0 · density").wait_for()
+        page.locator("#peaks .empty", has_text="no data now").wait_for()
+        control.call("set", changes={key + "scaling": "dbfs"})
+        banner.wait_for(state="hidden")
+        control.call("set", changes={key + "bands": "third-octave"})
+        banner.get_by_text("new since: mic · 0 · dbfs (bands)").wait_for()
+        control.call("set", changes={key + "bands": ""})
+        banner.wait_for(state="hidden")
+        page.locator("#peaks td", has_text="-20.0 dBFS").first.wait_for()
+        assert "missed" not in page.locator("#status").inner_text()
+        page.context.close()
 
 
 def test_of_two_daemons_the_chosen_one_changes(chromium, daemon, control, tmp_path):

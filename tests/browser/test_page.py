@@ -241,6 +241,17 @@ def test_a_bad_address_does_not_break_the_page(tab, fragment):
     tab.page.locator("#topics label", has_text="mic · 0 · dbfs").wait_for()
 
 
+def test_a_link_to_a_channel_that_is_not_there_says_so(tab):
+    """The page names what the link asks for and what there is instead, until it is there."""
+    tab.open("v=1&topic=spec/pair/left/slow/", waits=False)
+    said = tab.page.locator("#nothing", has_text="pair · left · slow: there is no such channel now")
+    said.wait_for()
+    assert said.inner_text().endswith("; there is: pair · left · dbfs")
+    tab.page.locator("#topics label", has_text="left").locator("input").check()
+    said.wait_for(state="hidden")
+    tab.page.locator(".panel h2", has_text="pair · left · dbfs").wait_for()
+
+
 def test_channels_side_by_side_and_over_each_other(tab):
     """Each channel that is ticked has a panel, or a line and a waterfall in the one panel."""
     tab.open()
@@ -299,6 +310,9 @@ def test_a_daemon_that_dies_is_told_and_its_return_is_drawn(open_context, tmp_pa
             daemon.kill()
             tab.page.locator(".banner", has_text="no data from mic · 0 · dbfs for").wait_for()
             tab.page.locator("#status dd[data-grade=bad]").first.wait_for()
+            tab.page.locator("#connection[data-grade=bad]", has_text="no connection").wait_for()
+            tab.page.locator("#status dd", has_text="unknown: no connection").wait_for()
+            tab.page.locator("#peaks .empty", has_text="no data now").wait_for()
             daemon.start()
             tab.page.wait_for_function(
                 "() => document.querySelector('.banner').hidden", timeout=START_MS

@@ -213,7 +213,7 @@ def test_pages_that_do_not_read_cost_no_memory_and_harm_no_other(start):
     async def use():
         async with served(hub) as address, opened(address) as page:
             asked = wish(await page.topic("spec/wide/0/dbfs/"), px=4096, bits=16, rows_s=200)
-            streams = [asked | {"id": k, "f0": 10 * k} for k in range(8)]
+            streams = [asked | {"id": k, "f0": 10 * k} for k in range(40)]
             silent = [await open_silent(address, streams) for _ in range(3)]
             await page.view(asked)
             seqs = [(await page.row())["seq"] for _ in range(100)]
@@ -223,7 +223,7 @@ def test_pages_that_do_not_read_cost_no_memory_and_harm_no_other(start):
             last = await page.row()
             for connection in silent:
                 connection.close()
-            # 3 pages with 8 streams of 16 kB were due 100 times a second.
+            # 3 pages with 40 streams of 16 kB were due 100 times a second.
             assert grown < 16e6
             assert np.all(np.diff(seqs) == 1)
             assert last["client_dropped"] == 0

@@ -9,6 +9,7 @@ import { healthGroups } from "../../spectrod/web/page/health.js";
 import { labelOffset } from "../../spectrod/web/page/overlay.js";
 import { drawLevelRuler, drawTimeRuler, placeLabels } from "../../spectrod/web/page/ruler.js";
 import { savePast } from "../../spectrod/web/page/saving.js";
+import { lineOffsets } from "../../spectrod/web/page/trace.js";
 import { makeView } from "../../spectrod/web/page/view.js";
 
 const INFO = { id: 3, topic: "spec/mic/0/dbfs/", endpoint: "ipc://a", source: "mic", channel: "0", product: "dbfs" };
@@ -80,6 +81,18 @@ test("labels of times and levels are whole in any gutter: a cut one would be ano
       drawLevelRuler(canvas, { lo: -175, hi: -133 }, {}, ratio);
       assert.ok(texts.length > 5);
       for (const { text, left } of texts) assert.ok(left >= 0, `${text} begins at ${left}`);
+    }
+  }
+});
+
+test("a wide line is equally wide whatever its slope", () => {
+  for (const width of [1, 1.5, 2, 3, 4.5]) {
+    const offsets = lineOffsets(width);
+    for (let k = 0; k < 12; k += 1) {
+      const angle = (Math.PI * k) / 12;
+      const across = offsets.map(({ x, y }) => x * Math.cos(angle) + y * Math.sin(angle));
+      const found = 1 + Math.max(...across) - Math.min(...across);
+      assert.ok(Math.abs(found - width) <= 0.3 * (width - 1) + 1e-9, `${found} of ${width} px at ${angle}`);
     }
   }
 });

@@ -6,7 +6,7 @@ import { streamId, streamRole, streamsWanted, pixelsWanted, rowsWanted } from ".
 import { FLAG_DROPPED, FLAG_GAP, FLAG_NEW_EPOCH } from "../../spectrod/web/page/decode.js";
 import { EventLog } from "../../spectrod/web/page/events.js";
 import { Session } from "../../spectrod/web/page/session.js";
-import { ambiguousNames, chosenTopics, findTopic, topicName } from "../../spectrod/web/page/topics.js";
+import { ambiguousNames, chosenTopics, findTopic, inOrder, missingText, topicName } from "../../spectrod/web/page/topics.js";
 import { makeView } from "../../spectrod/web/page/view.js";
 import { description, row } from "./descriptions.js";
 
@@ -65,6 +65,87 @@ test("the same topic of two daemons has a name with its endpoint, which finds it
   assert.equal(topicName(FAR, ambiguous), "spec/mic/0/dbfs/@tcp://b:1");
   assert.equal(topicName(MIC1, ambiguous), "spec/mic/1/dbfs/");
   assert.equal(findTopic(topicName(FAR, ambiguous), topics), FAR);
+});
+
+test("topics are in the order of their configuration, whatever they are called, spectra before bands", () => {
+  const named = (id, name, changes) => topic(id, name, changes);
+  const west = named(5, "spec/yard/west/dbfs/");
+  const east = named(6, "spec/yard/east/dbfs/");
+  const slow = named(7, "spec/yard/west/average/");
+  const third = named(4, "bands/yard/west/third/");
+  const ten = Array.from({ length: 12 }, (_, k) => named(20 + k, `spec/array/${k}/dbfs/`));
+  const far = named(8, "spec/mic/0/dbfs/", { endpoint: "tcp://b:1" });
+  const expected = [slow, west, east, third, ...ten, far];
+  const byName = [...expected].sort((a, b) => (a.topic < b.topic ? -1 : 1));
+  assert.deepEqual(inOrder(byName), expected);
+  assert.deepEqual(inOrder([THIRD, MIC0, MIC1, METER]), [MIC0, MIC1, THIRD, METER]);
+});
+
+test("a channel that is not there is named, with what there is instead of it", () => {
+  const topics = [MIC0, MIC1, THIRD, topic(9, "spec/mic/0/density/"), topic(10, "spec/roof/0/dbfs/")];
+  assert.equal(
+    missingText("spec/mic/0/slow/", topics),
+    "mic · 0 · slow: there is no such channel now; there is: mic · 0 · dbfs; mic · 0 · third (bands); mic · 0 · density",
+  );
+  assert.match(missingText("spec/mic/7/dbfs/", topics), /; there is: mic · 0 · dbfs; mic · 1 · dbfs; .*density$/);
+  assert.match(missingText("nonsense", topics), /^nonsense: there is no such channel now; there is: mic · 0 · dbfs; /);
+  assert.equal(missingText("spec/a/b/c/", []), "a · b · c: there is no such channel now");
+  const { session } = setUp();
+  session.select(["spec/mic/0/slow/"]);
+  assert.match(session.missing()[0], /^mic · 0 · slow: there is no such channel now; there is: mic · 0 · dbfs; /);
+  session.select([MIC0.topic, "spec/none/0/x/"]);
+  assert.match(session.missing()[0], /^none · 0 · x: there is no such/);
+  session.select([MIC0.topic]);
+  assert.deepEqual(session.missing(), []);
+});
+
+test("a channel that goes says what there is now, has no peaks any more, and is itself again when it comes back", () => {
+  const { session } = setUp();
+  session.select([MIC0.topic]);
+  const [channel] = session.channels;
+  for (const t_ms of [0, 1000]) session.text({ op: "measured", id: streamId(0, "trace"), t_ms, peaks: [{ hz: 1000, level: -20, hz_error: 1 }] });
+  assert.equal(channel.peaks.list().length, 1);
+  session.text({ op: "topics", topics: [topic(9, "spec/mic/0/density/"), MIC1] });
+  assert.equal(session.channels[0], channel);
+  assert.match(channel.gone, /^mic · 0 · dbfs: there is no such channel now; there is: mic · 0 · density/);
+  assert.deepEqual([channel.peaks.list(), channel.measured], [[], null]);
+  session.text({ op: "topics", topics: [MIC0, MIC1] });
+  assert.equal(channel.gone, "");
+});
+
+test("no channel of eight, each with all holds, goes without a line, by the limits of this version", () => {
+  const shown = Array.from({ length: 8 }, (_, place) => ({ place, topicId: place, ...SHAPE }));
+  const view = makeView({ holds: ["max", "min", "mean"] });
+  const limits = { ...LIMITS, streams: 40 };
+  assert.deepEqual(streamsWanted(shown, { view, limits, isVisible: true }).left, []);
+});
+
+test("what the server does not send is said of the channel until it is sent", () => {
+  const { session } = setUp();
+  session.text({ op: "hello", version: 1, limits: { ...LIMITS, streams: 3 } });
+  session.select([MIC0.topic, MIC1.topic]);
+  session.demand(makeView(), () => SHAPE, true);
+  assert.deepEqual(session.channels.map(({ unsent }) => unsent.has("trace")), [false, true]);
+  assert.equal(session.channels[1].unsent.why, "the server sends a page at most 3 streams");
+  session.select([MIC1.topic]);
+  session.demand(makeView(), () => SHAPE, true);
+  assert.equal(session.channels[0].unsent.has("trace"), false);
+});
+
+test("a waterfall that shows lower levels than 8 bits have is asked for in 16, and stays so", () => {
+  const { session } = setUp();
+  session.select([MIC0.topic]);
+  session.text(streamText(0, "waterfall", 1, { lo: -127 }));
+  const [channel] = session.channels;
+  const bits = () => session.demand(makeView(), () => SHAPE, true).text.streams.map((one) => one.bits);
+  assert.equal(channel.showDownTo(-120), false);
+  assert.deepEqual(bits(), [8, 16]);
+  assert.equal(channel.showDownTo(-160), true);
+  assert.deepEqual(bits(), [16, 16]);
+  assert.equal(channel.showDownTo(-170), false);
+  session.text(streamText(0, "waterfall", 2, { bits: 16, lo: -327.67, step: 0.01 }));
+  assert.equal(channel.showDownTo(-20), false);
+  assert.deepEqual(bits(), [16, 16]);
 });
 
 test("every role of every place has a number of its own from 0 to 255 that tells both", () => {
@@ -201,11 +282,11 @@ test("a server that starts again gives other numbers, and the channels keep thei
   session.rows([block(1, quiet())]);
   const before = session.channels;
   session.text({ op: "hello", version: 1, limits: LIMITS });
-  session.text({ op: "topics", topics: [{ ...MIC1, id: 71 }, { ...MIC0, id: 72 }].reverse() });
+  session.text({ op: "topics", topics: [{ ...MIC1, id: 72 }, { ...MIC0, id: 71 }] });
   assert.deepEqual(session.channels, before);
   assert.equal(session.channels[0].ring.length, 1);
   const { text } = session.demand(makeView(), () => SHAPE, true);
-  assert.deepEqual(text.streams.map(({ topic_id }) => topic_id), [72, 71, 72, 71]);
+  assert.deepEqual(text.streams.map(({ topic_id }) => topic_id), [71, 72, 71, 72]);
   session.rows([block(1, quiet())]);
   assert.equal(session.channels[0].ring.length, 1, "numbers of the old connection mean nothing now");
 });

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { Announcer } from "../../spectrod/web/page/announce.js";
 import * as control from "../../spectrod/web/page/control.js";
 import { legend } from "../../spectrod/web/page/captions.js";
+import { healthGroups } from "../../spectrod/web/page/health.js";
 import { HATCHINGS, hatchingCss } from "../../spectrod/web/page/legend.js";
 import { barShare, barTop, hasBar, nameText, valueText, waitingText } from "../../spectrod/web/page/meter.js";
 import { makePrefs, readPrefs, writePrefs, zoneOf } from "../../spectrod/web/page/prefs.js";
@@ -87,6 +88,19 @@ test("a panel's legend names its lines with their ballistics, and says what a pi
   assert.deepEqual(texts({ t1: 1000, holds: ["max"] }).slice(0, 2), ["1970-01-01 00:00:01.0 UTC", "no max hold: not known of this time"]);
   const unsent = { has: (role) => role === "max", why: "the server sends a page at most 8 streams" };
   assert.equal(texts({ holds: ["max"] }, [{ reference: null, unsent }])[1], "no max hold: the server sends a page at most 8 streams");
+});
+
+test("the head says that a daemon is away, and no source of it is said to run", () => {
+  const open = { phase: "open", wait_ms: 0, why: "" };
+  const alive = { endpoint: "ipc://a", connected: true, silence_s: 0.5, missed: 0, why: "" };
+  const dead = { endpoint: "ipc://b", connected: false, silence_s: 9, missed: 0, why: "" };
+  assert.deepEqual(status.headFact(open, [alive]), { name: "page", text: "connected", grade: "good" });
+  assert.deepEqual(status.headFact(open, [alive, dead]), { name: "page", text: "ipc://b: no connection to the daemon", grade: "bad" });
+  assert.match(status.headFact({ phase: "waiting", wait_ms: 500, why: "lost" }, [dead]).text, /^lost/);
+  const source = { endpoint: "ipc://b", source: "mic", state: "running" };
+  const session = { endpoints: [alive, dead], channels: [{ info: source, counts: {}, receivedAt: null, description: null }], sources: [source], sourceOf: () => source };
+  const [, facts] = healthGroups(session, open, 0).map((group) => group.facts);
+  assert.deepEqual([facts[0].text, facts[0].grade], ["unknown: no connection to the daemon", "bad"]);
 });
 
 test("hatchings of the legend have the waterfall's colours and differ in lean or width", () => {

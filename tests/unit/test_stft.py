@@ -1,6 +1,7 @@
 """The streaming STFT: framing, gaps, times, and any division of the stream."""
 
 import re
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -160,6 +161,18 @@ def test_rows_passed_over_survive_a_change_of_the_analysis():
     assert frames.push(block(128, 128 + 3 * 37)) == []
     after.inherit_counts(frames)
     assert after.push(block(300, 500))[0].skipped_rows == 3
+
+
+def test_rows_of_bands_that_were_passed_over_are_no_spectra():
+    """Spectra and bands are numbered apart: neither counts rows of the other that nobody wanted."""
+    of_bands = SpectrumSpec(48000.0, 2, "hann", 1024, 37, bands="octave", product="density")
+    bands = FrameStream(of_bands, NumpyEngine())
+    spectra = FrameStream(replace(of_bands, bands="", win_length=128), NumpyEngine())
+    assert bands.want(frozenset()) == []
+    assert bands.push(block(0, 2000)) == []
+    assert bands.schedulers[0].skipped_pending > 0
+    spectra.inherit_counts(bands)
+    assert spectra.push(block(2000, 2200))[0].skipped_rows == 0
 
 
 def test_complete_frames_are_delivered_when_demand_ends():

@@ -3,7 +3,7 @@
 import { durationText, rowsDueMs } from "./status.js";
 import { lineText } from "./linekinds.js";
 import { formatHertz, formatLevel, formatTime } from "./time.js";
-import { topicTitle } from "./topics.js";
+import { topicText, topicTitle } from "./topics.js";
 
 const STATISTICS = Object.freeze({ max: "max", mean: "mean power" });
 
@@ -51,9 +51,12 @@ function whyNoHold({ unsent }, { holds }, { t1 }, name) {
 /** Why a panel stands still, or nothing: a plot that stands still looks like a steady sound. */
 export function bannerText(channels, now, { t1, zone }) {
   if (t1 !== null) return `${channels.some(({ kept }) => kept !== null) ? "paused" : "the past"}, ${formatTime(t1, zone, 1)}`;
+  const gone = channels.map((channel) => channel.gone).filter(Boolean);
+  if (gone.length > 0) return gone.join(". ");
   if (channels.every(({ receivedAt }) => receivedAt === null)) return "waiting for data";
   const isLate = ({ receivedAt, description }) => receivedAt !== null && now - receivedAt > rowsDueMs(description);
-  const text = ({ info, receivedAt }) => `no data from ${topicTitle(info)} for ${durationText((now - receivedAt) / 1000)}`;
+  const since = ({ newer }) => (newer.length > 0 ? `; new since: ${newer.map(topicText).join(", ")}` : "");
+  const text = (channel) => `no data from ${topicTitle(channel.info)} for ${durationText((now - channel.receivedAt) / 1000)}${since(channel)}`;
   return channels.filter(isLate).map(text).join("; ");
 }
 

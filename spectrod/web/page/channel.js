@@ -34,6 +34,14 @@ export class Channel {
   peaks = new PeakList();
   /** What there was when the view left the live rows, or null: `{newest, trace, holds, measured, peaks}`. */
   kept = null;
+  /** What there is instead if the topic is no longer there; empty while it is. */
+  gone = "";
+  /** Topics of its source and channel that came after it: what it may be called now. */
+  newer = [];
+  /** Whether rows are late, so that what was measured is no longer of now. */
+  isSilent = false;
+  /** Whether the waterfall needs rows of 16 bits, as it shows levels below those that 8 bits have. */
+  isFine = false;
   /** Roles that the server does not send this page, as more streams than it allows would be needed. */
   unsent = new Unsent();
   /** Newest description of each role. */
@@ -95,8 +103,33 @@ export class Channel {
 
   #startEpoch() {
     this.holds = {};
+    this.forgetMeasured();
+  }
+
+  /** Forget what was measured: it is no longer of now. */
+  forgetMeasured() {
     this.measured = null;
     this.peaks.clear();
+  }
+
+  /** Note the lowest level that is shown [dB]; return whether that needs finer rows than before. */
+  showDownTo(lo) {
+    const { waterfall } = this.descriptions;
+    if (this.isFine || waterfall?.bits !== 8 || lo >= waterfall.lo) return false;
+    this.isFine = true;
+    return true;
+  }
+
+  /** Note topics that are new; of its own source and channel one may be what it has become. */
+  noteNewer(added) {
+    const isOwn = (one) => ["endpoint", "source", "channel"].every((name) => one[name] === this.info[name]);
+    this.newer.push(...added.filter((one) => isOwn(one) && one.topic !== this.info.topic));
+  }
+
+  /** Note that rows are late. */
+  fallSilent() {
+    this.isSilent = true;
+    this.forgetMeasured();
   }
 
   /** Forget the holds that the view no longer asks for. */
@@ -111,6 +144,8 @@ export class Channel {
    */
   take(role, row, description, now_ms, notice) {
     this.receivedAt = now_ms;
+    this.isSilent = false;
+    this.newer.length = 0;
     if (role === "waterfall") {
       this.ring.push(row);
       this.#count(row, notice);
@@ -151,8 +186,8 @@ export class Channel {
   setUnsent(roles, why) {
     this.unsent = new Unsent(roles, why);
     if (this.unsent.has("trace")) {
-      this.trace = this.measured = null;
-      this.peaks.clear();
+      this.trace = null;
+      this.forgetMeasured();
     }
     for (const role of roles) delete this.holds[role];
   }

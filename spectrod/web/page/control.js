@@ -2,8 +2,8 @@
 
 /** What a recording can be: endings of its name, and texts. */
 export const RECORDING_KINDS = Object.freeze([
-  ["png", "picture"],
   ["spd", "spectra"],
+  ["png", "picture"],
   ["wav", "sound"],
 ]);
 

@@ -32,6 +32,8 @@ export class ControlPanel {
   #settingsOf = "";
   #sources = [];
   #isBusy = false;
+  /** Whether a person has chosen a source or a product. */
+  #isChosen = false;
 
   /**
    * @param {{box: HTMLElement, form: HTMLElement, answer: HTMLElement}} places
@@ -52,6 +54,7 @@ export class ControlPanel {
     };
     form.append(...this.#rows());
     form.addEventListener("submit", (event) => event.preventDefault());
+    for (const name of ["source", "product"]) this.#fields[name].addEventListener("change", () => (this.#isChosen = true));
     this.#fields.source.addEventListener("change", () => this.#showProducts());
     this.#fields.product.addEventListener("change", () => this.#readSettings());
     this.#fields.setting.addEventListener("change", () => this.#showValue());
@@ -59,11 +62,17 @@ export class ControlPanel {
     box.addEventListener("toggle", () => box.open && !box.hidden && this.#readSettings());
   }
 
-  /** Offer the sources and products of a list of topics; the first is chosen until a person chooses. */
-  showTopics(topics) {
+  /** Offer the sources and products of a list of topics; the one that is shown is chosen until a person chooses. */
+  showTopics(topics, shown) {
     this.#sources = sourcesOf(topics);
     offer(this.#fields.source, this.#sources.map(({ key, title }) => [key, title]));
+    const found = this.#sources.find(({ endpoint, source }) => endpoint === shown?.endpoint && source === shown?.source);
+    if (found !== undefined && !this.#isChosen) this.#fields.source.value = found.key;
     this.#showProducts();
+    if (found === undefined || this.#isChosen || !found.products.includes(shown.product)) return;
+    if (this.#fields.product.value === shown.product) return;
+    this.#fields.product.value = shown.product;
+    this.#readSettings();
   }
 
   #rows() {

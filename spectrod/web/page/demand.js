@@ -55,7 +55,7 @@ function streamOf(shown, role, { view, limits, isVisible }) {
     of: isHold ? role : "rows",
     stat: view.statistic,
     rows_s: isVisible ? Math.min(rows, limits.rows_s) : HIDDEN_ROWS_S,
-    bits: isWaterfall ? 8 : 16,
+    bits: isWaterfall && !shown.isFine ? 8 : 16,
     ...(role === "trace" ? { measure: measureOf(view) } : {}),
     ...(isHold ? ballisticsOf(role, view) : {}),
   };
@@ -65,7 +65,8 @@ function streamOf(shown, role, { view, limits, isVisible }) {
  * List the streams for what is shown, waterfalls first and holds last, as far as the limit goes.
  *
  * @param {Array<{place: number, topicId: number, f0: number, f1: number, axis: string, widthCss: number,
- *   heightPx: number, ratio: number}>} shown topics on the screen; `heightPx` of the waterfall
+ *   heightPx: number, ratio: number, isFine: boolean}>} shown topics on the screen; `heightPx` of the waterfall,
+ *   `isFine`: whether its rows need 16 bits
  * @param {{view: object, limits: {streams: number, values: number, rows_s: number}, isVisible: boolean}} given
  * @returns {{streams: object[], left: Array<{place: number, role: string}>}} `left`: beyond the limit
  */

@@ -16,7 +16,8 @@ import { topicTitle } from "./topics.js";
 export function healthGroups(session, phase, now) {
   const groups = [{ title: "", facts: [connectionFact(phase), ...session.endpoints.map(endpointFact)] }];
   const sources = session.sources.filter((one) => session.channels.some((channel) => session.sourceOf(channel) === one));
-  for (const source of sources) groups.push({ title: source.source, facts: sourceFacts(source) });
+  const isAway = ({ endpoint }) => session.endpoints.some((one) => one.endpoint === endpoint && endpointFact(one).grade === "bad");
+  for (const source of sources) groups.push({ title: source.source, facts: sourceFacts(source, isAway(source)) });
   for (const channel of session.channels) groups.push({ title: topicTitle(channel.info), facts: channelFacts(channel, now) });
   return groups;
 }

@@ -15,11 +15,11 @@ import { Panels } from "./panels.js";
 import { applyTheme, watchTheme } from "./theme.js";
 import { saveCsv, savePast, savePicture } from "./saving.js";
 import { Session } from "./session.js";
-import { connectionFact } from "./status.js";
+import { headFact, rowsDueMs } from "./status.js";
 import { Connection } from "./stream.js";
 import { Tables } from "./tables.js";
 import { askForToken, useLinkToken } from "./entry.js";
-import { spectraOf, topicTitle } from "./topics.js";
+import { spectraOf, topicText } from "./topics.js";
 import { fragmentWriter, makeView, parseFragment } from "./view.js";
 
 const SLOW_MS = 250;
@@ -131,12 +131,12 @@ function showTopics() {
   choice.show(
     spectra.map((info) => ({
       name: session.nameOf(info),
-      title: `${topicTitle(info)}${info.kind === "bands" ? " (bands)" : ""}`,
+      title: topicText(info),
       isShown: shown.has(info),
     })),
   );
-  const said = spectra.length > 0 ? "" : nothingText();
-  control.showTopics(spectra);
+  const said = spectra.length > 0 ? session.missing().join(". ") : nothingText();
+  control.showTopics(spectra, session.channels[0]?.info ?? null);
   at("nothing").hidden = said === "";
   setText(at("nothing"), said);
 }
@@ -179,12 +179,17 @@ function rowCame(channel, role, row, description) {
 
 function phaseChanged(next) {
   phase = next;
-  const fact = connectionFact(phase);
+  showConnection();
+  askForToken(phase.needsToken);
+  showTopics();
+}
+
+/** Show whether the page has its server, and the server its daemons. */
+function showConnection() {
+  const fact = headFact(phase, session.endpoints);
   setText(at("connection"), fact.text);
   setAttribute(at("connection"), "data-grade", fact.grade);
   announcer.say("connection", fact.text);
-  askForToken(phase.needsToken);
-  showTopics();
 }
 
 /** Show a text for a while, beside others that are still shown. */
@@ -237,6 +242,10 @@ function restyle() {
 
 /** Texts and tables, four times a second: nobody reads faster. */
 function showSlowly() {
+  for (const channel of session.channels) {
+    if (channel.receivedAt !== null && now() - channel.receivedAt > rowsDueMs(channel.description)) channel.fallSilent();
+  }
+  showConnection();
   const groups = healthGroups(session, phase, now());
   showHealth(at("status"), groups);
   meters.show(session.values, session.topics, { nowMs: Date.now(), zone: zoneOf(prefs) });

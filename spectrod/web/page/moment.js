@@ -44,5 +44,7 @@ function isNear({ tMs, merged, description }, otherMs) {
 export function unmeasuredText(channel, { measured }, { t1 }) {
   if (measured !== null) return "";
   if (t1 !== null) return "not measured at this time";
-  return channel.unsent.has("trace") ? `not measured: ${channel.unsent.why}` : "not measured yet";
+  if (channel.gone) return "not there now";
+  if (channel.unsent.has("trace")) return `not measured: ${channel.unsent.why}`;
+  return channel.isSilent ? "no data now" : "not measured yet";
 }

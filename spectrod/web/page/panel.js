@@ -183,6 +183,8 @@ export class Panel {
     this.levels = { lo, hi };
     this.trace.setLevels(lo, hi);
     for (const strip of this.strips) strip.setLevels(this.levels);
+    const needing = this.channels.filter((channel) => channel.showDownTo(lo));
+    if (needing.length > 0) this.#onResize();
     this.touch();
   }
 

@@ -6,7 +6,7 @@
 import { Channel } from "./channel.js";
 import { streamRole, streamsWanted } from "./demand.js";
 import { breakText, EventLog } from "./events.js";
-import { ambiguousNames, chosenTopics, topicName } from "./topics.js";
+import { ambiguousNames, chosenTopics, findTopic, inOrder, missingText, spectraOf, topicName } from "./topics.js";
 
 const RING_ROWS = 4096;
 const VALUES_KEPT = 64;
@@ -92,11 +92,17 @@ export class Session {
 
   /** Topics keep their names when the server starts again and gives them other numbers. */
   #list({ topics }) {
-    this.topics = topics;
+    const before = new Set(this.topics.map(({ endpoint, topic }) => `${endpoint} ${topic}`));
+    const added = spectraOf(topics).filter(({ endpoint, topic }) => !before.has(`${endpoint} ${topic}`));
+    this.topics = inOrder(topics);
     this.#ambiguous = ambiguousNames(topics);
     for (const channel of this.channels) {
       const { topic, endpoint } = channel.info;
-      channel.info = topics.find((one) => one.topic === topic && one.endpoint === endpoint) ?? channel.info;
+      const found = topics.find((one) => one.topic === topic && one.endpoint === endpoint);
+      channel.info = found ?? channel.info;
+      channel.gone = found === undefined ? missingText(topic, topics) : "";
+      if (found === undefined) channel.forgetMeasured();
+      channel.noteNewer(added);
     }
     this.select(this.#names);
   }
@@ -152,6 +158,14 @@ export class Session {
     return this.channels.find((channel) => channel.place === place);
   }
 
+  /** Texts about topics that are asked for and not there; none before the first list. */
+  missing() {
+    if (this.topics.length === 0) return [];
+    const shown = this.channels.map(({ info }) => this.nameOf(info));
+    const names = this.#names.filter((name) => findTopic(name, spectraOf(this.topics)) === undefined && !shown.includes(name));
+    return names.map((name) => missingText(name, this.topics));
+  }
+
   /** State of a channel's source, or null. */
   sourceOf({ info }) {
     return this.sources.find((one) => one.endpoint === info.endpoint && one.source === info.source) ?? null;
@@ -186,6 +200,7 @@ export class Session {
     const shown = this.channels.map((channel) => ({
       place: channel.place,
       topicId: channel.info.id,
+      isFine: channel.isFine,
       ...shapeOf(channel),
     }));
     const { streams, left } = streamsWanted(shown, { view, limits: this.limits, isVisible });

@@ -34,6 +34,15 @@ export function connectionFact({ phase, wait_ms, why }) {
   return fact("page", `${why}; next attempt in ${durationText(wait_ms / 1000)}`, "bad");
 }
 
+/** What the head of the page says: its own connection, and daemons that are away. */
+export function headFact(phase, endpoints) {
+  const own = connectionFact(phase);
+  if (phase.phase !== "open") return own;
+  const away = endpoints.map(endpointFact).filter(({ grade }) => grade === "bad");
+  if (away.length === 0) return own;
+  return fact("page", away.map(({ name, text }) => `${name}: ${text}`).join("; "), "bad");
+}
+
 /** A daemon, of a `state` text's `endpoints`. */
 export function endpointFact({ endpoint, connected, silence_s, missed, broken = 0, why }) {
   if (connected === false) return fact(endpoint, why || "no connection to the daemon", "bad");
@@ -45,8 +54,9 @@ export function endpointFact({ endpoint, connected, silence_s, missed, broken = 
   return fact(endpoint, `connected${texts.join("")}`, texts.length > 0 ? "notice" : "good");
 }
 
-/** What a source is doing. */
-function sourceState({ state, waiting_for, restarts }) {
+/** What a source is doing; what it did when its daemon was last heard of is no state. */
+function sourceState({ state, waiting_for, restarts }, isAway) {
+  if (isAway) return fact("state", "unknown: no connection to the daemon", "bad");
   if (waiting_for) return fact("state", `waiting for ${waiting_for}`, "bad");
   const known = state || "unknown";
   const isRunning = known === "running";
@@ -89,10 +99,10 @@ function clockFacts({ rate_error_ppm, rate_uncertainty_ppm, clock_offset_s }) {
   return facts;
 }
 
-/** A source, of a `state` text's `sources`. */
-export function sourceFacts(source) {
+/** A source, of a `state` text's `sources`; `isAway`: whether its daemon is. */
+export function sourceFacts(source, isAway = false) {
   return [
-    sourceState(source),
+    sourceState(source, isAway),
     ...checkFacts(source.checks),
     ...counted("overflows", source.overflows),
     ...counted("suspected losses", source.suspected),
