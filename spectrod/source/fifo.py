@@ -14,6 +14,7 @@ from spectrod.errors import InputError
 from spectrod.job_pool import JobPool, Wait
 from spectrod.ring import SampleRing
 from spectrod.source.base import Discontinuity
+from spectrod.source.container.recognised import refuse_sound_file
 from spectrod.source.direct import DirectReader
 from spectrod.source.naming import topic_name
 from spectrod.source.pcm import LOOK_AGAIN_S, StreamSource, describe_raw
@@ -99,6 +100,9 @@ class FifoSource(StreamSource):
     def _one_writer(self, n_max: int) -> Iterator[Float32Array | Discontinuity | Wait]:
         decoder, is_first = self._decoder, True
         while data := (yield from self._read(n_max * decoder.frame_bytes - len(decoder.rest))):
+            if is_first:
+                rule = "pcm: takes raw samples; sound files come through standard input, -"
+                refuse_sound_file(self._path, decoder.rest + data, rule)
             samples = decoder.decode(data)
             if (n := samples.shape[1]) > 0:
                 t_first_ns = self._t_first_ns(n)

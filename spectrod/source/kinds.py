@@ -158,11 +158,18 @@ def _check_signal(settings: SourceConfig, text: str) -> None:
 # ---- raw samples
 
 
-def _open_standard_input(settings: SourceConfig, _argument: str, _pace: Pace) -> Source:
-    from spectrod.source.pcm import PcmSource  # noqa: PLC0415
+def _open_standard_input(settings: SourceConfig, _argument: str, pace: Pace) -> Source:
+    from spectrod.source.pcm import PcmSource, standard_input  # noqa: PLC0415
+    from spectrod.source.soundstream import NAME, open_stream  # noqa: PLC0415
 
-    _warn_of_assumed_rate(settings)
-    return PcmSource(*_raw_format(settings))
+    fd = standard_input()
+    found = open_stream(settings, fd, pace)
+    if isinstance(found, bytes):
+        _warn_of_assumed_rate(settings)
+        return PcmSource(*_raw_format(settings), fd, found)
+    _require_own("samplerate", settings.samplerate, found.fs, NAME)
+    _require_own("channels", settings.channels, found.channels, NAME)
+    return found
 
 
 def _open_pcm(settings: SourceConfig, path: str, pace: Pace) -> Source:

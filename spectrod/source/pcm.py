@@ -17,6 +17,7 @@ from spectrod.ring import SampleRing
 from spectrod.settings import IqFormat
 from spectrod.source.base import Discontinuity, PulledSource
 from spectrod.source.codings import CODINGS, Coding, decode
+from spectrod.source.container.recognised import refuse_sound_file
 from spectrod.source.direct import DirectReader
 from spectrod.stats import CaptureStats
 from spectrod.units import Float32Array
@@ -78,7 +79,7 @@ class StreamSource(PulledSource):
 
     is_stored = False
 
-    def __init__(self, fs: float, channels: int, format_: PcmFormat) -> None:
+    def __init__(self, fs: float, channels: int, format_: PcmFormat | Coding) -> None:
         super().__init__(pace="full")
         self.fs, self.channels = fs, channels
         self._waiting_for = ""
@@ -171,10 +172,12 @@ class PcmSource(StreamSource):
         Sample rate [Hz].
     channels : int
         Interleaved channels.
-    format_ : str
-        See ``decode_pcm``.
+    format_ : str or Coding
+        See ``decode_pcm``, and ``decode``.
     fd : int
         Descriptor to read; the default is standard input.
+    head : bytes
+        Bytes that have been read from it.
 
     Raises
     ------
@@ -182,16 +185,29 @@ class PcmSource(StreamSource):
         If standard input is closed.
     """
 
-    def __init__(self, fs: float, channels: int, format_: PcmFormat, fd: int | None = None) -> None:
+    def __init__(
+        self,
+        fs: float,
+        channels: int,
+        format_: PcmFormat | Coding,
+        fd: int | None = None,
+        head: bytes = b"",
+    ) -> None:
         super().__init__(fs, channels, format_)
-        self.name = "stdin"
-        self.description = describe_raw("standard input", format_, fs, channels)
-        self._fd = _standard_input() if fd is None else fd
+        self.name = self.description = "stdin"
+        self._is_raw = not isinstance(format_, Coding)
+        if not isinstance(format_, Coding):
+            self.description = describe_raw("standard input", format_, fs, channels)
+        self._fd = standard_input() if fd is None else fd
+        self._head = head
 
     def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity | Wait]:
         """Yield samples as they arrive."""
         decoder, is_first = self._decoder, True
         while data := (yield from self._read(n_max * decoder.frame_bytes - len(decoder.rest))):
+            if self._is_raw and is_first:
+                rule = "it must come within 1 s of the start"
+                refuse_sound_file("standard input", decoder.rest + data, rule)
             samples = decoder.decode(data)
             if (n := samples.shape[1]) > 0:
                 self._set_waiting_for("")
@@ -200,14 +216,24 @@ class PcmSource(StreamSource):
                     is_first = False
                 yield samples
         self._set_waiting_for("")
-        if decoder.rest and not self._stopping.is_set():
+        if not self._stopping.is_set():
+            yield from self._end()
+
+    def _end(self) -> Iterator[Wait]:
+        """Check the end of the stream; raises InputError."""
+        decoder = self._decoder
+        if decoder.rest:
             raise InputError(
                 f"standard input: ends with {len(decoder.rest)} bytes, "
                 f"not a whole number of {decoder.frame_bytes}-byte samples"
             )
+        yield from ()
 
     def _read(self, n_bytes: int) -> Generator[Wait, None, bytes]:
         """Return what is there or comes; b"" at the end, or if stopped."""
+        if self._head:
+            data, self._head = self._head[:n_bytes], self._head[n_bytes:]
+            return data
         while not self._stopping.is_set():
             if _is_readable(self._fd):
                 self._note_data()
@@ -228,7 +254,8 @@ def _is_readable(fd: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _standard_input() -> int:
+def standard_input() -> int:
+    """Return the descriptor of standard input; raises InputError if it is closed."""
     if sys.stdin is None:  # Python's value if the descriptor is closed
         raise InputError("standard input: closed; - reads raw samples from it")
     return sys.stdin.fileno()

@@ -7,6 +7,7 @@ from typing import BinaryIO
 from spectrod.config import Pace, PcmFormat
 from spectrod.errors import InputError
 from spectrod.source.base import PulledSource
+from spectrod.source.container.recognised import HEAD_BYTES, refuse_sound_file
 from spectrod.source.naming import topic_name
 from spectrod.source.pcm import PcmDecoder, describe_raw
 from spectrod.source.recorded_at import find_start
@@ -95,12 +96,14 @@ def _checked_size(path: str, frame_bytes: int) -> int:
     size = Path(path).stat().st_size
     if size == 0:
         raise InputError(f"{path}: empty file")
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    refuse_sound_file(path, head, "give its path without pcm:")
     if size % frame_bytes:
         raise InputError(
             f"{path}: {size} bytes are not a whole number of {frame_bytes}-byte samples"
         )
-    try:
-        Path(path).open("rb").close()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
     return size
