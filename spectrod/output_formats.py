@@ -102,7 +102,7 @@ FORMATS: tuple[OutputFormat, ...] = (
         ".zarr",
         "rows",
         f"{_EXPORT}.zarr:ZarrWriter",
-        f"{_EXPORT}.zarr:open_zarr",
+        f"{_EXPORT}.zarr_reader:open_zarr",
         is_one_file=False,
     ),
     OutputFormat(

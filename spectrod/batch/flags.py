@@ -1,5 +1,6 @@
 """Quality flags of a unit: what was wrong with the samples of each minute, as CSV."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,12 +10,49 @@ from spectrod.chunks import duration_ns
 from spectrod.errors import InputError
 from spectrod.formats.files import write_whole
 from spectrod.source.checks import ContentChecks
+from spectrod.text import printable
 from spectrod.types import Block
 from spectrod.units import NS_PER_S
 
+_HEAD = "time_utc,effort_s,gaps,clipped_samples,flags"
 _MINUTE_NS = 60 * NS_PER_S
 _CHECKED_S = 0.25
 """Length of the parts that are checked at a time [s]: conditions count whole ones."""
+
+
+FLAGS_BYTES_MAX = 1 << 20
+"""Largest file of flags that is read [bytes]."""
+_FLAGS_MAX, _FLAG_CHARS_MAX = 256, 200
+"""Most different flags of a file, and the longest [characters]."""
+_CLIPPED_MAX = 1 << 53
+
+
+def parse_flags(content: bytes) -> tuple[Counter[str], int]:
+    """Return how many minutes have each flag of a file, and its clipped samples.
+
+    Raises
+    ------
+    ValueError
+        If it is no file of ``FlagsWriter``.
+    """
+    if len(content) > FLAGS_BYTES_MAX:
+        raise ValueError(f"must have at most {FLAGS_BYTES_MAX} bytes")
+    lines = content.decode().splitlines()
+    if lines[:1] != [_HEAD]:
+        raise ValueError(f"must begin with {_HEAD}")
+    minutes: Counter[str] = Counter()
+    n_clipped = 0
+    for line in lines[1:]:
+        row = line.split(",", 4)
+        if len(row) != _HEAD.count(",") + 1 or not (row[3].isdecimal() and len(row[3]) < 20):
+            raise ValueError(f"line {printable(line)}: must have {_HEAD}")
+        n_clipped += int(row[3])
+        minutes.update(flag for flag in row[4].split(";") if flag)
+    if len(minutes) > _FLAGS_MAX or any(len(flag) > _FLAG_CHARS_MAX for flag in minutes):
+        raise ValueError(f"must have at most {_FLAGS_MAX} flags of {_FLAG_CHARS_MAX} characters")
+    if n_clipped > _CLIPPED_MAX:
+        raise ValueError(f"clipped_samples: {n_clipped}: must be at most {_CLIPPED_MAX}")
+    return minutes, n_clipped
 
 
 class FlagsWriter:
@@ -109,8 +147,7 @@ class FlagsWriter:
         self._end_minute()
         if not self._lines:
             raise InputError(f"{self._path}: nothing to write: no samples")
-        head = "time_utc,effort_s,gaps,clipped_samples,flags"
-        write_whole(self._path, ("\n".join([head, *self._lines]) + "\n").encode())
+        write_whole(self._path, ("\n".join([_HEAD, *self._lines]) + "\n").encode())
 
     def abort(self) -> None:
         """Do nothing: the file is written at the end."""

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from spectrod.formats.export.netcdf import NetcdfShelf
-from spectrod.formats.export.npz import damage_as_value_error
+from spectrod.bands import Bands
+from spectrod.batch.daily_file import EFFORTS, LEVELS, DailyFile
+from spectrod.batch.results import OutputFile
+from spectrod.errors import StorageError
+from spectrod.formats.export.minute_bands import minute_bands
+from spectrod.formats.export.minutes import minute_frames
 from spectrod.formats.picture.colormaps import colormap
 from spectrod.formats.picture.png import encode_png
 from spectrod.units import NS_PER_S, Float64Array
@@ -17,8 +21,6 @@ WIDTH, HEIGHT = 1200, 300
 """Size of the picture [px]; spans of fewer minutes have a column for each."""
 F_MIN_HZ = 10.0
 """Lowest frequency of the logarithmic axis [Hz]."""
-MINUTES_MAX, BANDS_MAX = 1440, 100_000
-"""Largest daily file that is read."""
 _MINUTE_NS = 60 * NS_PER_S
 _GAP, _SHADES = 0, 255
 _GAP_COLOUR = (208, 214, 220)
@@ -73,9 +75,34 @@ class LongTermAverage:
         return encode_png(entries, bytes(_GAP_COLOUR) + table.tobytes(), ())
 
 
-def pool_days(
-    paths: Sequence[Path], begin_utc_ns: int, end_utc_ns: int, fs: float
-) -> LongTermAverage:
+@dataclass(frozen=True, slots=True)
+class PooledDay:
+    """A daily file that is pooled.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    output : OutputFile
+        What its record says of it.
+    day_utc_ns : int
+        Begin of its day [ns].
+    fs : float
+        Sample rate of its sound [Hz].
+    """
+
+    path: Path
+    output: OutputFile
+    day_utc_ns: int
+    fs: float
+
+    @property
+    def bands(self) -> Bands:
+        """Bands of its levels."""
+        return minute_bands(self.fs, minute_frames(self.fs)["nfft"])
+
+
+def pool_days(days: Sequence[PooledDay], begin_utc_ns: int, end_utc_ns: int) -> LongTermAverage:
     """Pool daily files of one signal to a picture, one file in memory at a time.
 
     A pixel is the mean power of the minutes that begin in its column, weighted by their effort, and
@@ -83,25 +110,25 @@ def pool_days(
 
     Parameters
     ----------
-    paths : sequence of Path
-        Files of ``MillidecadeWriter``. One that cannot be read is left out, and named.
+    days : sequence of PooledDay
+        Files of ``MillidecadeWriter``, at least one. One that is not that of its record, or cannot
+        be read, is left out, and named.
     begin_utc_ns, end_utc_ns : int
         Span of the picture [ns]; widened to whole minutes.
-    fs : float
-        Largest sample rate of the files [Hz].
     """
     begin = begin_utc_ns // _MINUTE_NS
     n_minutes = max(1, -(-end_utc_ns // _MINUTE_NS) - begin)
-    pool = _Pool(begin, n_minutes, min(WIDTH, n_minutes), fs / 2.0)
+    f_max_hz = max(day.fs for day in days) / 2.0
+    pool = _Pool(begin, n_minutes, min(WIDTH, n_minutes), f_max_hz)
     unreadable = []
-    for path in paths:
+    for day in days:
         try:
             # What a damaged file makes of numbers is found by a check, and not warned of.
             quiet = np.errstate(over="ignore", invalid="ignore")
-            with damage_as_value_error(), closing(NetcdfShelf(path)) as shelf, quiet:
-                pool.add(shelf)
-        except (OSError, LookupError, RuntimeError, TypeError, ValueError):
-            unreadable.append(path.name)
+            with closing(DailyFile(day.path, day.output, len(day.bands))) as file, quiet:
+                pool.add(file, day)
+        except StorageError:
+            unreadable.append(day.path.name)
     return LongTermAverage(
         level=pool.level,
         begin_utc_ns=begin * _MINUTE_NS,
@@ -123,32 +150,28 @@ class _Pool:
         self._power = np.zeros((n_columns, HEIGHT))
         self._effort = np.zeros((n_columns, HEIGHT))
 
-    def add(self, shelf: NetcdfShelf) -> None:
-        """Add a file's minutes; ValueError or another of damage if it is no daily file."""
-        n_minutes, n_bands = shelf.form("psd").shape
-        if n_minutes > MINUTES_MAX or n_bands > BANDS_MAX:
-            raise ValueError(f"{n_minutes} minutes of {n_bands} bands")
-        time_s, effort = (shelf.read(name, 0, n_minutes) for name in ("time", "effort"))
-        minutes = np.rint(time_s / 60.0).astype(np.int64) - self._begin
-        is_used = (effort > 0.0) & (minutes >= 0) & (minutes < self._n_minutes)
-        if not is_used.any():
+    def add(self, file: DailyFile, day: PooledDay) -> None:
+        """Add a file's minutes; StorageError if they are no numbers or cannot be read."""
+        effort = file.read(EFFORTS)
+        minutes = day.day_utc_ns // _MINUTE_NS - self._begin + np.arange(len(effort))
+        used = np.flatnonzero((effort > 0.0) & (minutes >= 0) & (minutes < self._n_minutes))
+        if not used.size:
             return
-        order = np.flatnonzero(is_used)[np.argsort(minutes[is_used], kind="stable")]
         column, first = np.unique(
-            minutes[order] * len(self._power) // self._n_minutes, return_index=True
+            minutes[used] * len(self._power) // self._n_minutes, return_index=True
         )
-        level = shelf.read("psd", 0, n_minutes)[order].astype(np.float64)
-        seconds = effort[order, np.newaxis].astype(np.float64)
+        level = file.read(LEVELS)[used].astype(np.float64)
+        seconds = effort[used, np.newaxis].astype(np.float64)
         # Minutes first: in a season's picture a day has few columns, but thousands of bands.
         power = np.add.reduceat(np.exp(level * _LN10_10) * seconds, first, axis=0)
-        weights = self._weights(shelf.read("frequency_bnds", 0, n_bands))
+        weights = self._weights(np.stack([day.bands.lower, day.bands.upper], axis=1))
         of_rows = power @ weights.T
         effort_s = np.add.reduceat(seconds, first, axis=0) * (weights.sum(axis=1) > 0.0)
         if not (np.isfinite(of_rows).all() and np.isfinite(effort_s).all()):
-            raise ValueError("levels must be numbers")
+            raise StorageError(f"{day.path}: levels must be numbers")
         self._power[column] += of_rows
         self._effort[column] += effort_s
-        self.unit = self.unit or shelf.unit_of("psd")
+        self.unit = self.unit or file.unit()
 
     def _weights(self, bounds: Float64Array) -> Float64Array:
         """Return the share of each band in each row, (rows, bands); zeros where there is none."""

@@ -9,13 +9,15 @@ from msgspec import Struct
 
 from spectrod.batch.folders import make_folder
 from spectrod.batch.job import Job
-from spectrod.batch.plan import BatchPlan, InputFinding
+from spectrod.batch.plan import BatchPlan, InputFinding, Unit
+from spectrod.batch.products import output_products, settings_of
 from spectrod.batch.results import UnitRecord, read_record, record_path, write_record
 from spectrod.batch.run import UnitStatus, status_of
 from spectrod.batch.unit import file_digest, stands, unit_digest
 from spectrod.errors import StorageError
 from spectrod.formats.files import whole_file, write_whole
 from spectrod.regular_files import open_regular
+from spectrod.text import printable
 
 SUMMARY_FILE = "summary.json"
 VERSION = 1
@@ -117,8 +119,8 @@ def collect(job: Job, plan: BatchPlan, folders: Iterable[Path]) -> int:
     Raises
     ------
     StorageError
-        If a folder is missing, a file is a link or lies behind one, is not that of its record, or
-        cannot be copied.
+        If a folder is missing, a record names a file that its unit cannot have, a file is a link
+        or lies behind one, is not that of its record, or cannot be copied.
     """
     own, n_copied = Path(job.output), 0
     for folder in folders:
@@ -132,6 +134,7 @@ def collect(job: Job, plan: BatchPlan, folders: Iterable[Path]) -> int:
                 continue
             if ours is not None and stands(own, ours, digest):
                 continue
+            _refuse_names(folder, job, unit, theirs)
             for one in theirs.outputs:
                 _refuse_links(folder, folder / one.path)
                 make_folder(own, *PurePosixPath(one.path).parent.parts)
@@ -140,6 +143,17 @@ def collect(job: Job, plan: BatchPlan, folders: Iterable[Path]) -> int:
             write_record(own, unit, theirs)
             n_copied += 1
     return n_copied
+
+
+def _refuse_names(folder: Path, job: Job, unit: Unit, record: UnitRecord) -> None:
+    """Check that a record names files that its unit can have, each once."""
+    products = output_products(settings_of(job, unit))
+    for one in record.outputs:
+        if products.pop(one.path, None) != one.product:
+            raise StorageError(
+                f"{record_path(folder, unit)}: {one.path} as {printable(one.product)}: is no file "
+                f"of {unit.key}, or is named twice"
+            )
 
 
 def _refuse_links(folder: Path, path: Path) -> None:

@@ -17,6 +17,7 @@ from spectrod.calibration import ChannelCalibration
 from spectrod.config import AnalysisConfig
 from spectrod.errors import InputError
 from spectrod.formats.description import Description, RowWriter
+from spectrod.formats.export.millidecade import file_names
 from spectrod.formats.export.minutes import minute_frames
 from spectrod.formats.export.options import ExportOptions
 from spectrod.formats.levels.description import LevelDescription
@@ -129,6 +130,27 @@ def settings_of(job: Job, unit: Unit) -> UnitSettings:
         one.calibration or None, len(selected), one.channel_names, one.select
     )
     return UnitSettings(job, one, unit, names, calibrations)
+
+
+def output_products(settings: UnitSettings) -> dict[str, ProductName]:
+    """Return the product of each file that a unit can have, by its path in the results.
+
+    Raises
+    ------
+    ConfigError
+        If the files of two signals would have one name.
+    """
+    folder, unit = Path(settings.deployment.name), settings.unit.name
+    suffixes = SUFFIXES | {"levels": f"_levels.{settings.job.levels_format}"}
+    found: dict[str, ProductName] = {}
+    for product in settings.job.products:
+        if product == "millidecade":
+            path = folder / f"{settings.deployment.name}{SUFFIXES[product]}"
+            names = [f"{name}_{unit}.nc" for name in file_names(path, settings.signals)]
+            found |= dict.fromkeys((f"{folder}/{name}" for name in names), product)
+        else:
+            found[str(settings.path(folder, suffixes[product]))] = product
+    return found
 
 
 class UnitProducts:

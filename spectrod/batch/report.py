@@ -9,14 +9,15 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from spectrod.batch.job import Job
-from spectrod.batch.ltsa import LongTermAverage, pool_days
+from spectrod.batch.flags import FLAGS_BYTES_MAX, parse_flags
+from spectrod.batch.job import UNIT_NS, Job
+from spectrod.batch.ltsa import LongTermAverage, PooledDay, pool_days
 from spectrod.batch.plan import BatchPlan, InputFinding
 from spectrod.batch.results import UnitRecord
 from spectrod.batch.run import UnitStatus
 from spectrod.chunks import duration_ns
 from spectrod.formats.files import write_whole
-from spectrod.regular_files import open_regular
+from spectrod.regular_files import read_regular
 from spectrod.text import printable
 from spectrod.units import NS_PER_S
 
@@ -25,8 +26,6 @@ SIGNALS_MAX = 8
 """Most channels of a deployment whose averages are drawn."""
 NOTES_MAX = 1000
 """Most findings of a deployment that are listed."""
-FLAGS_BYTES_MAX = 1 << 20
-"""Largest file of flags that is read [bytes]."""
 VERSION = 1
 _UNIT_OF_NAME = re.compile(r"_[0-9]{8}(T[0-9]{2})?\.nc$")
 
@@ -238,12 +237,9 @@ def _flags(job: Job, records: Sequence[UnitRecord]) -> _Flags:
             if one.product != "flags":
                 continue
             try:
-                with open_regular(Path(job.output) / one.path) as file:
-                    lines = file.read(FLAGS_BYTES_MAX).decode().splitlines()[1:]
-                rows = [line.split(",", 4) for line in lines]
-                n_clipped = sum(int(row[3]) for row in rows)
-                found = [flag for row in rows for flag in row[4].split(";") if flag]
-            except (OSError, LookupError, ValueError):
+                content = read_regular(Path(job.output) / one.path, FLAGS_BYTES_MAX)
+                found, n_clipped = parse_flags(content)
+            except (OSError, ValueError):
                 unreadable.append(one.path)
                 continue
             clipped += n_clipped
@@ -253,18 +249,21 @@ def _flags(job: Job, records: Sequence[UnitRecord]) -> _Flags:
 
 def _averages(job: Job, name: str, statuses: Sequence[UnitStatus]) -> list[SignalAverage]:
     """Return the averages of a deployment's signals by its daily files; none without them."""
-    of_signal: dict[str, list[Path]] = {}
-    fs = 0.0
-    for record in _computed(statuses):
+    of_signal: dict[str, list[PooledDay]] = {}
+    for status in statuses:
+        unit, record = status.unit, status.record
+        if record is None or not record.is_computed:
+            continue
+        day_utc_ns = unit.begin_utc_ns - unit.begin_utc_ns % UNIT_NS["day"]
         for one in record.outputs:
             if one.product != "millidecade":
                 continue
             file_name = one.path.rpartition("/")[2]
             signal = _UNIT_OF_NAME.sub("", file_name).removeprefix(name).removeprefix("_")
-            of_signal.setdefault(signal, []).append(Path(job.output) / one.path)
-            fs = max(fs, record.fs)
+            day = PooledDay(Path(job.output) / one.path, one, day_utc_ns, unit.fs)
+            of_signal.setdefault(signal, []).append(day)
     span = _span(statuses)
     return [
-        SignalAverage(name, signal, pool_days(paths, *span, fs))
-        for signal, paths in list(of_signal.items())[:SIGNALS_MAX]
+        SignalAverage(name, signal, pool_days(days, *span))
+        for signal, days in list(of_signal.items())[:SIGNALS_MAX]
     ]

@@ -1,5 +1,6 @@
 """Results of units: a small JSON record of each, written after its files."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -190,10 +191,25 @@ def read_record(folder: Path, unit: Unit) -> UnitRecord | None:
     return record if _is_of(record, unit) else None
 
 
+_FILES = {
+    "millidecade": r"(_[A-Za-z0-9.-]+)?_UNIT\.nc",
+    "spectra": r"_UNIT_spectra\.nc",
+    "levels": r"_UNIT_levels\.(csv|nc)",
+    "picture": r"_UNIT_ltsa\.png",
+    "flags": r"_UNIT_flags\.csv",
+}
+"""Names of each product's files after that of the deployment: no two units have one of a name."""
+
+
 def _is_of(record: UnitRecord, unit: Unit) -> bool:
-    """Return whether a record is that of a unit, and names files of its deployment alone."""
-    folder = f"{unit.deployment}/"
-    return record.key == unit.key and all(one.path.startswith(folder) for one in record.outputs)
+    """Return whether a record is that of a unit, and names no files but those of such a unit."""
+    return record.key == unit.key and all(_is_file_of(one, unit) for one in record.outputs)
+
+
+def _is_file_of(output: OutputFile, unit: Unit) -> bool:
+    pattern = _FILES.get(output.product, r"(?!)").replace("UNIT", re.escape(unit.name))
+    name = re.escape(unit.deployment)
+    return re.fullmatch(f"{name}/{name}{pattern}", output.path) is not None
 
 
 def parse_record(path: Path, content: bytes) -> UnitRecord:

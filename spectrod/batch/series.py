@@ -1,32 +1,28 @@
 """Series: the minutes of a deployment's units that have one rate and the same channels."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-import numpy as np
-
 from spectrod.bands import Bands
+from spectrod.batch.daily_file import EFFORTS, LEVELS, DailyFile
 from spectrod.batch.job import UNIT_NS, Job, digest
-from spectrod.batch.products import UnitSettings, minute_spec, settings_of
+from spectrod.batch.products import UnitSettings, minute_spec, output_products, settings_of
 from spectrod.batch.results import OutputFile
 from spectrod.batch.run import UnitStatus
-from spectrod.batch.unit import file_digest
-from spectrod.errors import ConfigError, StorageError, storage_error
+from spectrod.errors import ConfigError
 from spectrod.formats.description import Description
-from spectrod.formats.export.millidecade import file_names
 from spectrod.formats.export.minute_bands import minute_bands
 from spectrod.formats.export.minutes import MINUTE_NS
-from spectrod.formats.export.netcdf import NetcdfShelf
-from spectrod.formats.export.npz import damage_as_value_error
 from spectrod.formats.pyramid.metadata import BATCH
 from spectrod.units import Float32Array
 
 UNITS_MAX = 100_000
 """Most units of a series: 11 years of hours."""
+OPEN_MAX = 8
+"""Most daily files of a unit that are open: each has a process of its own."""
 NOT_COMPUTED = "not computed"
 
 _MINUTES_PER_DAY = 1440
@@ -179,21 +175,21 @@ def series_of(job: Job, statuses: Sequence[UnitStatus]) -> Iterator[Series]:
 def _series(job: Job, statuses: Sequence[UnitStatus], label: str) -> Series | None:
     try:
         settings = settings_of(job, statuses[0].unit)
-        names = file_names(Path(settings.deployment.name), settings.signals)
         ordered = sorted(statuses, key=lambda one: one.unit.begin_utc_ns)
-        series = Series(job, settings, tuple(_unit(one, names) for one in ordered), label)
+        series = Series(job, settings, tuple(_unit(one, settings) for one in ordered), label)
         series.describe_bands()
     except ConfigError:
         return None
     return series
 
 
-def _unit(status: UnitStatus, names: Sequence[str]) -> SeriesUnit:
-    unit, record = status.unit, status.record
+def _unit(status: UnitStatus, settings: UnitSettings) -> SeriesUnit:
+    record = status.record
     if record is None or not record.is_computed or status.state != record.state:
         return SeriesUnit(status, ())
-    by_path = {one.path: one for one in record.outputs if one.product == "millidecade"}
-    paths = [f"{unit.deployment}/{name}_{unit.name}.nc" for name in names]
+    by_path = {one.path: one for one in record.outputs}
+    products = output_products(replace(settings, unit=status.unit))
+    paths = [path for path, product in products.items() if product == "millidecade"]
     if not all(path in by_path for path in paths):  # not a single minute
         return SeriesUnit(status, ())
     return SeriesUnit(status, tuple(by_path[path] for path in paths))
@@ -202,79 +198,56 @@ def _unit(status: UnitStatus, names: Sequence[str]) -> SeriesUnit:
 class UnitMinutes:
     """The minutes of a unit, read from its daily files; a context manager.
 
+    At most ``OPEN_MAX`` of its files are open at a time.
+
     Parameters
     ----------
     series : Series
         The series.
     unit : SeriesUnit
         A unit of it with files.
-
-    Raises
-    ------
-    StorageError
-        If a file is not that of its record, or cannot be read.
     """
 
     def __init__(self, series: Series, unit: SeriesUnit) -> None:
-        self._series = series
-        self._paths = [series.path_of(one) for one in unit.files]
+        self._series, self._files = series, unit.files
         self._first = unit.first_minute % _MINUTES_PER_DAY
-        self._shelves: list[NetcdfShelf] = []
-        for path, one in zip(self._paths, unit.files, strict=True):
-            if file_digest(path) != (one.size, one.sha256):
-                raise StorageError(
-                    f"{path}: is not what was computed: its content has changed; remove it, and "
-                    "run the job again"
-                )
+        self._open: dict[int, DailyFile] = {}
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            for path in self._paths:
-                self._shelves.append(stack.enter_context(closing(_opened(path))))
-                self._check(path, self._shelves[-1])
-            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        while self._open:
+            self._open.popitem()[1].close()
 
     def effort_s(self) -> Float32Array:
-        """Return the duration of the samples in each minute, (minutes,) [s]."""
-        return self._read(0, "effort", 0, self._series.unit_minutes)
+        """Return the duration of the samples in each minute, (minutes,) [s].
+
+        Raises
+        ------
+        StorageError
+            If a file is not that of its record, or cannot be read.
+        """
+        return self._read(0, EFFORTS, 0, self._series.unit_minutes)
 
     def level(self, signal: int, first: int = 0, past: int | None = None) -> Float32Array:
-        """Return levels of a signal in minutes [first, past), (minutes, bands) [dB]."""
-        return self._read(signal, "psd", first, past or self._series.unit_minutes)
+        """Return levels of a signal in minutes [first, past), (minutes, bands) [dB].
+
+        Raises
+        ------
+        StorageError
+            If a file is not that of its record, or cannot be read.
+        """
+        return self._read(signal, LEVELS, first, past or self._series.unit_minutes)
 
     def _read(self, signal: int, name: str, first: int, past: int) -> Float32Array:
-        path = self._paths[signal]
-        try:
-            with damage_as_value_error():
-                rows = self._shelves[signal].read(name, self._first + first, self._first + past)
-                return np.asarray(rows, np.float32).reshape(past - first, *rows.shape[1:])
-        except OSError as error:
-            raise storage_error(path, error) from error
-        except (LookupError, RuntimeError, TypeError, ValueError) as error:
-            raise _unreadable(path) from error
+        return self._daily_file(signal).read(name, self._first + first, self._first + past)
 
-    def _check(self, path: Path, shelf: NetcdfShelf) -> None:
-        try:
-            with damage_as_value_error():
-                shapes = shelf.form("psd").shape, shelf.form("effort").shape
-        except (LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
-            raise _unreadable(path) from error
-        n_bands = len(self._series.bands)
-        if shapes != ((_MINUTES_PER_DAY, n_bands), (_MINUTES_PER_DAY,)):
-            raise _unreadable(path)
-
-
-def _opened(path: Path) -> NetcdfShelf:
-    try:
-        with damage_as_value_error():
-            return NetcdfShelf(path)
-    except (LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
-        raise _unreadable(path) from error
-
-
-def _unreadable(path: Path) -> StorageError:
-    return StorageError(f"{path}: cannot be read as a daily file of this job")
+    def _daily_file(self, signal: int) -> DailyFile:
+        if signal not in self._open:
+            if len(self._open) == OPEN_MAX:
+                self._open.pop(next(iter(self._open))).close()
+            output = self._files[signal]
+            n_bands = len(self._series.bands)
+            self._open[signal] = DailyFile(self._series.path_of(output), output, n_bands)
+        return self._open[signal]

@@ -1,18 +1,24 @@
 """One Zarr store of all minutes of a job: a chunk of levels for each unit and channel."""
 
+import errno
 import math
-import warnings
+import stat
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
 
 from spectrod.batch.job import Job, digest
 from spectrod.batch.products import SOFTWARE
 from spectrod.batch.results import STORE_FOLDER
-from spectrod.batch.series import Series, SeriesUnit, UnitMinutes
+from spectrod.batch.series import UNITS_MAX, Series, SeriesUnit, UnitMinutes
 from spectrod.batch.staging import link, staged
 from spectrod.errors import StorageError, storage_error
 from spectrod.formats.export.attributes import CONVENTIONS, global_attributes, iso_time
@@ -21,22 +27,47 @@ from spectrod.formats.export.millidecade import EFFORT, FREQUENCY, TIME, level_a
 from spectrod.formats.export.minutes import MINUTE_NS, MINUTE_S
 from spectrod.formats.export.needs import need
 from spectrod.formats.export.zarr import codecs_of, consolidate, make_array
+from spectrod.formats.export.zarr_reader import METADATA, ZarrArrays
 from spectrod.json_text import decode_json
 from spectrod.regular_files import read_regular
+
+_T = TypeVar("_T")
 
 VERSION = 1
 METADATA_BYTES_MAX = 1 << 28
 """Largest metadata of a store that are read [bytes]."""
 
 _JOB, _CONTENT = "spectrod_job", "spectrod_content"
-_ENCODING = ("data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs")
-"""What two arrays have in common whose chunks are interchangeable."""
+_ARRAY_BYTES_MAX = 1 << 16
+"""Largest metadata of an array of a store [bytes]."""
 _COORDINATE_ROWS = 1 << 16
 _UNIT = {
     "unit_name": "name of a unit of the plan",
     "unit_state": "done, partial or not computed",
     "unit_content": "digest of the daily files that a unit's chunks are made of",
 }
+
+
+class _RootAttributes(Struct):
+    """Of the metadata of a store, what tells whether it is of a job, and of which results."""
+
+    spectrod_job: str
+    spectrod_content: str = ""
+
+
+class _Root(Struct):
+    attributes: _RootAttributes
+
+
+class _Encoding(Struct, kw_only=True):
+    """What two arrays have in common whose chunks are interchangeable; but for rows, the shape."""
+
+    shape: list[int]
+    data_type: str
+    chunk_grid: Any
+    chunk_key_encoding: Any
+    fill_value: Any
+    codecs: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +112,15 @@ def write_store(job: Job, series: Sequence[Series]) -> Merged:
     path = Path(job.output) / STORE_FOLDER
     content = _content(job, series)
     old = _OldStore.of(path, job)
+    with ExitStack() as stack:
+        if old is not None:
+            stack.enter_context(closing(old))
+        return _write(job, series, path, content, old)
+
+
+def _write(
+    job: Job, series: Sequence[Series], path: Path, content: str, old: "_OldStore | None"
+) -> Merged:
     units = [unit for one in series for unit in one.units]
     n_missing = sum(not unit.files for unit in units)
     if old is not None and old.content == content and all(
@@ -105,29 +145,28 @@ def store_problems(job: Job, series: Sequence[Series]) -> Iterator[str]:
         return
     if old is None:
         return
-    group = need("zarr", "zarr").open_group(path, mode="r", zarr_format=3)
-    for one in series:
-        for place, unit in enumerate(one.units):
-            if unit.files:
-                yield from _unit_problems(group, path, one, place, unit)
+    with closing(old):
+        for one in series:
+            for place, unit in enumerate(one.units):
+                if unit.files:
+                    yield from _unit_problems(old, path, one, place, unit)
 
 
 def _unit_problems(
-    root: Any, path: Path, series: Series, place: int, unit: SeriesUnit
+    old: "_OldStore", path: Path, series: Series, place: int, unit: SeriesUnit
 ) -> Iterator[str]:
     name = f"{path}: {series.deployment}/{unit.name}"
-    n = series.unit_minutes
-    rows = slice(place * n, (place + 1) * n)
     try:
-        group = root[_group_path(series)]
         with UnitMinutes(series, unit) as minutes:
-            same = np.array_equal(group["effort"][rows], minutes.effort_s())
+            same = np.array_equal(old.effort_s(series, place), minutes.effort_s())
             for signal in range(len(series.signals)):
-                stored = group["psd"][rows, signal]
+                stored = old.level(series, place, signal)
                 same &= np.array_equal(stored, minutes.level(signal), equal_nan=True)
     except StorageError as error:
         yield str(error)
-    except (LookupError, OSError, RuntimeError, TypeError, ValueError):
+    except FileNotFoundError:
+        yield f"{name}: is not what was computed; merge again"
+    except (OSError, ValueError):
         yield f"{name}: cannot be read; merge again"
     else:
         if not same:
@@ -208,7 +247,14 @@ def _chunks(place: int, n_signals: int) -> list[str]:
 
 
 def _size(folder: Path, place: int, n_signals: int) -> int:
-    return sum((folder / name).stat().st_size for name in _chunks(place, n_signals))
+    return sum(_regular_size(folder / name) for name in _chunks(place, n_signals))
+
+
+def _regular_size(path: Path) -> int:
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "must be a regular file", str(path))
+    return found.st_size
 
 
 # ---- attributes
@@ -260,12 +306,12 @@ def _level_attributes(series: Series) -> dict[str, Any]:
 
 
 class _OldStore:
-    """A store that is there."""
+    """A store that is there, and could be a stranger's."""
 
-    def __init__(self, path: Path, metadata: dict[str, Any]) -> None:
+    def __init__(self, path: Path, content: str) -> None:
         self._path = path
-        attributes = metadata.get("attributes", {})
-        self.content = str(attributes.get(_CONTENT, ""))
+        self._stack = ExitStack()
+        self.content = content
         self._units: dict[str, dict[str, tuple[int, str, int]]] = {}
 
     @classmethod
@@ -279,25 +325,42 @@ class _OldStore:
         """
         if not path.is_symlink() and not path.exists():
             return None
-        metadata = None if path.is_symlink() else _json(path / "zarr.json")
-        attributes = metadata.get("attributes") if metadata else None
-        if metadata is None or not isinstance(attributes, dict) or _JOB not in attributes:
+        is_link = path.is_symlink()
+        root = None if is_link else _json(path / METADATA, _Root, METADATA_BYTES_MAX)
+        if root is None:
             raise StorageError(f"{path}: is no store of spectrod batch, or is damaged; remove it")
-        if attributes[_JOB] != job.name:
+        about = root.attributes
+        if about.spectrod_job != job.name:
             raise StorageError(
-                f"{path}: is of the job {attributes[_JOB]!r}, not of {job.name!r}; choose another "
-                "output"
+                f"{path}: is of the job {about.spectrod_job!r}, not of {job.name!r}; choose "
+                "another output"
             )
-        return cls(path, metadata)
+        return cls(path, about.spectrod_content)
+
+    def close(self) -> None:
+        """Close what has been opened. Idempotent."""
+        self._stack.close()
+
+    def effort_s(self, series: Series, place: int) -> NDArray[Any]:
+        """Return the effort of a unit's minutes [s]; raises OSError or ValueError."""
+        return self._arrays.chunk(f"{_group_path(series)}/effort", (place,))
+
+    def level(self, series: Series, place: int, signal: int) -> NDArray[Any]:
+        """Return a signal's levels of a unit [dB]; raises OSError or ValueError."""
+        return self._arrays.chunk(f"{_group_path(series)}/psd", (place, signal, 0))[:, 0]
+
+    @cached_property
+    def _arrays(self) -> ZarrArrays:
+        return self._stack.enter_context(closing(ZarrArrays(self._path)))
 
     def is_alike(self, series: Series, folder: Path) -> bool:
         """Return whether chunks of this store fit into the new arrays of a series."""
         for name in ("psd", "effort"):
-            old = _json(self._path / _group_path(series) / name / "zarr.json")
-            new = _json(folder / name / "zarr.json")
-            if old is None or new is None or any(old.get(key) != new[key] for key in _ENCODING):
+            places = self._path / _group_path(series) / name, folder / name
+            old, new = (_json(one / METADATA, _Encoding, _ARRAY_BYTES_MAX) for one in places)
+            if old is None or new is None or old.shape[1:] != new.shape[1:]:
                 return False
-            if not isinstance(old.get("shape"), list) or old["shape"][1:] != new["shape"][1:]:
+            if msgspec.structs.replace(old, shape=new.shape) != new:
                 return False
         return True
 
@@ -326,30 +389,30 @@ class _OldStore:
         path = _group_path(series)
         if path not in self._units:
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    group = need("zarr", "zarr").open_group(self._path, mode="r", zarr_format=3)
-                    names, contents, sizes = (
-                        group[f"{path}/{name}"][...].tolist()
-                        for name in ("unit_name", "unit_content", "unit_bytes")
-                    )
+                names = self._arrays.texts(f"{path}/unit_name", UNITS_MAX)
+                contents = self._arrays.texts(f"{path}/unit_content", UNITS_MAX)
+                sizes = self._sizes(f"{path}/unit_bytes", len(names))
                 rows = zip(names, contents, sizes, strict=True)
                 self._units[path] = {
                     name: (place, content, size) for place, (name, content, size) in enumerate(rows)
                 }
-            except (LookupError, OSError, RuntimeError, TypeError, ValueError):
+            except (OSError, ValueError):
                 self._units[path] = {}
         return self._units[path]
 
+    def _sizes(self, name: str, n: int) -> list[int]:
+        form = self._arrays.form(name)
+        if (form.shape, form.dtype) != ((n,), np.dtype("<i8")):
+            raise ValueError(f"{name} of shape {form.shape}, {form.dtype}")
+        sizes: list[int] = self._arrays.read(name, 0, n).tolist()
+        return sizes
 
-def _json(path: Path) -> dict[str, Any] | None:
-    """Read an object of JSON; None if there is none."""
+
+def _json(path: Path, kind: type[_T], bytes_max: int) -> _T | None:
+    """Read an object of JSON; None if there is none of this kind."""
     try:
-        found = decode_json(read_regular(path, METADATA_BYTES_MAX), object)
-    except (FileNotFoundError, NotADirectoryError):
+        return decode_json(read_regular(path, bytes_max), kind)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     except OSError as error:
         raise storage_error(path, error) from error
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None

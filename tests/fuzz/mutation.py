@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,6 +50,26 @@ def put_number(data: bytearray, place: int, rng: random.Random) -> None:
     n_bytes = rng.choice((1, 2, 4, 8))
     number = rng.choice(ODD_INTEGERS) & (1 << 8 * n_bytes) - 1
     data[place : place + n_bytes] = number.to_bytes(n_bytes, rng.choice(("little", "big")))
+
+
+_STRUCTURES = (
+    *(b"GCOL", b"OHDR", b"TREE", b"BTHD", b"BTLF", b"FRHP", b"FHDB", b"FADB", b"EAHD", b"SNOD"),
+    *(b"HEAP", b"FAHD", b"OCHK"),
+)
+"""Signatures of HDF5's structures."""
+
+
+def mutate_hdf5(data: bytes, rng: random.Random) -> bytes:
+    """Change sizes, addresses and counts behind the signatures of HDF5's structures, or bytes."""
+    changed = bytearray(data)
+    for _ in range(rng.randint(1, 3)):
+        mark = rng.choice(_STRUCTURES)
+        places = [found.start() for found in re.finditer(mark, changed)]
+        if not places or rng.random() < 0.3:
+            changed = bytearray(havoc(bytes(changed), rng))
+        else:
+            put_number(changed, rng.choice(places) + len(mark) + rng.randrange(64), rng)
+    return bytes(changed)
 
 
 def mutate_json(text: bytes, rng: random.Random) -> bytes:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -10,17 +11,19 @@ import pytest
 
 from spectrod.batch.fingerprint import fingerprint
 from spectrod.batch.job_file import read_job
-from spectrod.batch.plan import UTC_NS_MAX, Piece, Unit, make_plan, read_plan, write_plan
+from spectrod.batch.merge import collect
+from spectrod.batch.plan import UTC_NS_MAX, BatchPlan, Piece, Unit, make_plan, read_plan, write_plan
 from spectrod.batch.planner import plan_job
 from spectrod.batch.results import OutputFile, UnitRecord, read_record, record_path, write_record
 from spectrod.batch.scan import scan
-from spectrod.batch.unit import file_digest
+from spectrod.batch.unit import compute_unit, file_digest
 from spectrod.errors import InputError, SettingsError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 
 from small_archives import FS, job_of, sound, write
 
+FLAGS, OTHER_UNIT = "north/north_19700101_flags.csv", "north/north_19700102_flags.csv"
 HOUR_NS = 3600 * 10**9
 UNIT = Unit(
     deployment="north", name="19700101", begin_utc_ns=0, start_utc_ns=0, fs=FS, channels=1,
@@ -68,6 +71,9 @@ def test_an_edited_plan_is_refused(tmp_path, of_unit, of_piece, rule):
         {"deployment": "south"},
         {"outputs": (OutputFile(product="flags", path="south/a", size=1, sha256=""),)},
         {"outputs": (OutputFile(product="flags", path="north/a\n", size=1, sha256=""),)},
+        {"outputs": (OutputFile(product="flags", path=OTHER_UNIT, size=1, sha256=""),)},
+        {"outputs": (OutputFile(product="millidecade", path=FLAGS, size=1, sha256=""),)},
+        {"outputs": (OutputFile(product="other", path=FLAGS, size=1, sha256=""),)},
     ],
 )
 def test_a_record_that_is_not_of_the_unit_counts_as_none(tmp_path, change):
@@ -76,6 +82,73 @@ def test_a_record_that_is_not_of_the_unit_counts_as_none(tmp_path, change):
     assert read_record(tmp_path, UNIT) == RECORD
     write_record(tmp_path, UNIT, msgspec.structs.replace(RECORD, **change))
     assert read_record(tmp_path, UNIT) is None
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    """Return a job of two days with its plan, of which a shard has the second day."""
+    folder = tmp_path_factory.mktemp("shards")
+    for day in range(2):
+        write(folder / "card", sound(70 * FS, day), 600 + 86400 * day)
+    job = job_of(folder, folder / "card", products=("flags",))
+    (folder / "results").mkdir()
+    plan = plan_job(job)
+    for unit in plan.units:
+        compute_unit(job, unit)
+    (folder / "results").rename(folder / "shard")
+    return job, plan, folder / "shard"
+
+
+def with_outputs(shard, unit, *more):
+    """Write the record of a unit with files beside its own."""
+    record = read_record(shard, unit)
+    write_record(shard, unit, msgspec.structs.replace(record, outputs=(*record.outputs[:1], *more)))
+
+
+def test_a_record_replaces_no_file_of_another_unit(shards, tmp_path):
+    """The record of the second day names the first day's file, too: neither is taken from it."""
+    job, plan, shard = shards
+    job = msgspec.structs.replace(job, output=str(tmp_path / "results"))
+    shutil.copytree(shard, tmp_path / "shard")
+    (tmp_path / "results").mkdir()
+    first, second = plan.units
+    assert collect(job, BatchPlan(plan.head, (first,), ()), [tmp_path / "shard"]) == 1
+    ours = tmp_path / "results" / "north" / f"north_{first.name}_flags.csv"
+    theirs = tmp_path / "shard" / "north" / ours.name
+    before = ours.read_bytes()
+    theirs.write_bytes(before.replace(b"0", b"1"))
+    size, sha256 = file_digest(theirs)
+    path = f"north/{ours.name}"
+    stranger = OutputFile(product="flags", path=path, size=size, sha256=sha256)
+    with_outputs(tmp_path / "shard", second, stranger)
+    assert collect(job, plan, [tmp_path / "shard"]) == 0
+    assert ours.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("product", "name"),
+    [
+        ("millidecade", "north_evil_{unit}.nc"),
+        ("millidecade", "north_{unit}.nc"),
+        ("spectra", "north_{unit}_spectra.nc"),
+        ("flags", "north_{unit}_flags.csv"),
+    ],
+)
+def test_a_record_names_the_files_of_its_unit_each_once(shards, tmp_path, product, name):
+    """Products and signals that the job has not, and a file twice, are refused by name."""
+    job, plan, shard = shards
+    job = msgspec.structs.replace(job, output=str(tmp_path / "results"))
+    shutil.copytree(shard, tmp_path / "shard")
+    (tmp_path / "results").mkdir()
+    unit = plan.units[1]
+    path = "north/" + name.format(unit=unit.name)
+    (tmp_path / "shard" / path).touch()
+    size, sha256 = file_digest(tmp_path / "shard" / path)
+    more = OutputFile(product=product, path=path, size=size, sha256=sha256)
+    with_outputs(tmp_path / "shard", unit, more)
+    rule = f"{path} as {product}: is no file of north/{unit.name}, or is named twice"
+    with pytest.raises(StorageError, match=re.escape(rule)):
+        collect(job, plan, [tmp_path / "shard"])
 
 
 def test_pipes_in_place_of_files_are_not_waited_for(tmp_path):

@@ -7,18 +7,20 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import h5netcdf
+import h5py
 import msgspec
 import numpy as np
 import pytest
 
-from spectrod.batch.ltsa import HEIGHT, LongTermAverage, pool_days
+from spectrod.batch.flags import parse_flags
+from spectrod.batch.ltsa import HEIGHT, LongTermAverage, PooledDay, pool_days
 from spectrod.batch.plan import write_plan
 from spectrod.batch.planner import plan_job
 from spectrod.batch.report import make_report, write_report
 from spectrod.batch.report_page import _picture, html_page
-from spectrod.batch.results import write_record
+from spectrod.batch.results import OutputFile, write_record
 from spectrod.batch.run import status_of
-from spectrod.batch.unit import compute_unit
+from spectrod.batch.unit import compute_unit, file_digest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 
@@ -126,7 +128,8 @@ def test_the_average_is_the_mean_power(computed, n_minutes):
         bounds, level, effort = (file[name][:] for name in ("frequency_bnds", "psd", "effort"))
     minutes = np.flatnonzero(effort)
     begin_ns = statuses[0].unit.start_utc_ns
-    average = pool_days([path], begin_ns, begin_ns + n_minutes * 60 * S_NS, FS)
+    day = PooledDay(path, output, statuses[0].unit.begin_utc_ns, FS)
+    average = pool_days([day], begin_ns, begin_ns + n_minutes * 60 * S_NS)
     n_filled = 2 if n_minutes == 3 else 1
     assert average.level.shape == (HEIGHT, min(n_minutes, 1200))
     assert average.unit == "dB re 1 FS^2/Hz"
@@ -146,9 +149,89 @@ def test_a_damaged_daily_file_is_left_out(tmp_path):
     """It is named, and the picture has no data."""
     path = tmp_path / "north_20260501.nc"
     path.write_bytes(b"no NetCDF")
-    average = pool_days([path, tmp_path / "missing.nc"], 0, 60 * S_NS, FS)
+    paths = [path, tmp_path / "missing.nc"]
+    days = [PooledDay(one, output_of(path), 0, FS) for one in paths]
+    average = pool_days(days, 0, 60 * S_NS)
     assert average.unreadable == ("north_20260501.nc", "missing.nc")
     assert np.isnan(average.level).all()
+
+
+def output_of(path):
+    """Return what a record says of a file."""
+    size, sha256 = file_digest(path)
+    return OutputFile(product="millidecade", path=f"north/{path.name}", size=size, sha256=sha256)
+
+
+def daily_files(computed):
+    """Return the daily file of the first unit, and what its record says of it."""
+    job, _, statuses = computed
+    (output,) = (one for one in statuses[0].record.outputs if one.product == "millidecade")
+    return Path(job.output) / output.path, output, statuses[0].unit
+
+
+def test_a_file_that_is_not_that_of_its_record_is_left_out(computed, tmp_path):
+    """Its size may be the same: what counts is its content."""
+    path, output, unit = daily_files(computed)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    changed = tmp_path / path.name
+    changed.write_bytes(content)
+    for one, unreadable in ((path, ()), (changed, (path.name,))):
+        days = [PooledDay(one, output, unit.begin_utc_ns, FS)]
+        average = pool_days(days, unit.start_utc_ns, unit.start_utc_ns + 60 * S_NS)
+        assert average.unreadable == unreadable
+        assert np.isfinite(average.level).any() == (not unreadable)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"psd": ((1440, 500_000), "f4")},
+        {"psd": ((1440 * 1000, 438), "f4")},
+        {"psd": ((1440, 438), "f8")},
+        {"effort": ((10**9,), "f4")},
+        {"effort": ((1440, 1), "f4")},
+        {"effort": None},
+    ],
+)
+def test_arrays_that_no_daily_file_has_are_not_read(computed, tmp_path, change):
+    """Shapes and types are compared before anything is read: what is large is not stored here."""
+    path, _, unit = daily_files(computed)
+    changed = tmp_path / path.name
+    changed.write_bytes(path.read_bytes())
+    ((name, form),) = change.items()
+    with h5py.File(changed, "r+") as file:
+        del file[name]
+        if form is not None:
+            shape, dtype = form
+            file.create_dataset(name, shape, dtype, chunks=(min(shape[0], 1440), *shape[1:]))
+    day = PooledDay(changed, output_of(changed), unit.begin_utc_ns, FS)
+    average = pool_days([day], unit.start_utc_ns, unit.start_utc_ns + 60 * S_NS)
+    assert average.unreadable == (path.name,)
+    assert np.isnan(average.level).all()
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        (b"", "must begin with time_utc"),
+        (b"\xff", "can't decode byte"),
+        (b"other\n", "must begin with time_utc"),
+        (b"HEAD\nx,1,0,-1,\n", "must have time_utc"),
+        (b"HEAD\nx,1,0," + b"9" * 4000 + b",\n", "must have time_utc"),
+        (b"HEAD\nx,1,0,9999999999999999999,\n", "must be at most 9007199254740992"),
+        (b"HEAD\nx,1,0,1," + b";".join(b"%d" % n for n in range(300)), "at most 256 flags"),
+        (b"HEAD\nx,1,0,1," + b"a" * 201, "of 200 characters"),
+        (b"HEAD\n" + b"x" * (1 << 20), "must have at most 1048576 bytes"),
+    ],
+)
+def test_flags_of_others_are_bounded(content, rule):
+    """Numbers and texts of a report are those that a file of flags can have."""
+    head = b"time_utc,effort_s,gaps,clipped_samples,flags"
+    with pytest.raises(ValueError, match=rule):
+        parse_flags(content.replace(b"HEAD", head))
+    good = head + b"\na,60,0,3,silent;stuck\nb,60,0,4,silent\n"
+    assert parse_flags(good) == ({"silent": 2, "stuck": 1}, 7)
 
 
 class _Tags(HTMLParser):

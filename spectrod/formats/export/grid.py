@@ -80,9 +80,8 @@ class Shelf(Protocol):
     Damage raises LookupError, OSError, OverflowError, RuntimeError, TypeError or ValueError.
     """
 
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """Attributes of the file."""
+    def text(self, name: str) -> str:
+        """Return an attribute of the file; see ``GridReader`` for errors."""
 
     def form(self, name: str) -> Form:
         """Return shape and type of an array without its data; see ``GridReader`` for errors."""
@@ -158,9 +157,8 @@ class GridReader:
         except _DAMAGE as error:
             raise self._unreadable(error) from error
         try:
-            attributes = self._shelf.attributes
-            self._description = decode_description(_text(attributes, DESCRIPTION))
-            self._engines = decode_engines(_text(attributes, ENGINES))
+            self._description = decode_description(self._shelf.text(DESCRIPTION))
+            self._engines = decode_engines(self._shelf.text(ENGINES))
             self._check_forms()
         except (*_DAMAGE, StorageError) as error:
             self.close()
@@ -236,12 +234,6 @@ class GridReader:
 
     def _unreadable(self, error: Exception) -> StorageError:
         return StorageError(f"{self.path}: cannot be read: {_reason(error)}")
-
-
-def _text(attributes: dict[str, Any], name: str) -> str:
-    if name not in attributes:  # daily files have no engines; other programs' files have neither
-        raise ValueError(f"has no attribute {name}")
-    return str(attributes[name])
 
 
 def _reason(error: Exception) -> str:

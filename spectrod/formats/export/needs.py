@@ -1,6 +1,7 @@
 """Import of optional packages that a format needs."""
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from spectrod.errors import UnavailableError
@@ -20,6 +21,12 @@ def need(package: str, extra: str) -> Any:
         if error.name != package:
             raise
         raise UnavailableError(missing_text(package, extra)) from None
+
+
+def need_elsewhere(package: str, extra: str) -> None:
+    """Check that a package is installed that another process imports; see ``need`` for errors."""
+    if find_spec(package) is None:
+        raise UnavailableError(missing_text(package, extra))
 
 
 def missing_text(package: str, extra: str) -> str:

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.formats.export.confined.messages import Question
+from spectrod.formats.export.confined.process import FileProcess
 from spectrod.formats.export.disk import Disk
 from spectrod.formats.export.grid import Form, GridReader, GridWriter
 from spectrod.formats.export.layout import Variable
-from spectrod.formats.export.needs import need
+from spectrod.formats.export.needs import need, need_elsewhere
+from spectrod.regular_files import open_regular
 
 _PARTS = "real_imaginary"
 """Dimension of the real and imaginary part: NetCDF has no complex numbers."""
@@ -117,44 +120,52 @@ class NetcdfStore:
 
 
 class NetcdfShelf:
-    """A NetCDF4 file that is being read; see ``grid.Shelf``."""
+    """A NetCDF4 file that another process reads for this one; see ``grid.Shelf``.
 
-    def __init__(self, path: Path) -> None:
-        self._file = need("h5py", "netcdf").File(path, "r")
+    Parameters
+    ----------
+    fd : int
+        Descriptor of the file, which the caller closes.
 
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """Attributes of the file."""
-        return dict(self._file.attrs)
+    Raises
+    ------
+    UnavailableError
+        If h5py is not installed, or no process can be started.
+    ValueError
+        If it is no HDF5 file.
+    """
+
+    def __init__(self, fd: int) -> None:
+        need_elsewhere("h5py", "netcdf")
+        self._process = FileProcess("hdf5", fd)
+        self._forms: dict[str, Form] = {}
+
+    def text(self, name: str) -> str:
+        """Return an attribute of the file."""
+        return self._process.ask(Question("text", name)).text
 
     def form(self, name: str) -> Form:
         """Return shape and type of an array without its data."""
-        array = self._array(name)
-        piece = array.chunks or array.shape[1:]
-        piece_bytes = array.dtype.itemsize * math.prod(piece)
-        if array.ndim == 4 and array.shape[3] == 2 and array.dtype == "<f4":
-            return Form(array.shape[:3], np.dtype("<c8"), piece_bytes)
-        return Form(array.shape, array.dtype, piece_bytes)
+        if name not in self._forms:
+            answer = self._process.ask(Question("form", name))
+            self._forms[name] = Form(answer.shape, np.dtype(answer.dtype), answer.piece_bytes)
+        return self._forms[name]
 
     def read(self, name: str, first: int, past: int) -> NDArray[Any]:
-        """Return some rows of an array, fewer at its end; KeyError if there is no such array."""
-        rows: NDArray[Any] = self._array(name)[first:past]
-        return rows.view("<c8")[..., 0] if rows.ndim == 4 else rows
+        """Return some rows of an array, fewer at its end."""
+        form = self.form(name)
+        shape = max(0, min(past, form.shape[0]) - first), *form.shape[1:]
+        self._process.ask(Question("read", name, first, past))
+        content = self._process.array(form.dtype.itemsize * math.prod(shape))
+        return np.frombuffer(content, form.dtype).reshape(shape)
 
     def unit_of(self, name: str) -> str:
         """Return the unit of an array's values as spectrod writes it; empty if it is not stated."""
-        text = self._array(name).attrs.get("spectrod_unit", "")
-        return text if isinstance(text, str) else ""
+        return self._process.ask(Question("unit", name)).text
 
     def close(self) -> None:
         """Close the file. Idempotent."""
-        self._file.close()
-
-    def _array(self, name: str) -> Any:
-        array = self._file[name]
-        if not isinstance(array, need("h5py", "netcdf").Dataset) or array.shape is None:
-            raise ValueError(f"{name}: must be an array")
-        return array
+        self._process.close()
 
 
 def filters(compression: int) -> dict[str, Any]:
@@ -177,4 +188,9 @@ def need_netcdf() -> Any:
 
 def open_netcdf(path: Path) -> GridReader:
     """Open a file that ``NetcdfWriter`` made; see ``GridReader`` for errors."""
-    return GridReader(path, NetcdfShelf)
+    return GridReader(path, _open_shelf)
+
+
+def _open_shelf(path: Path) -> NetcdfShelf:
+    with open_regular(path) as file:
+        return NetcdfShelf(file.fileno())

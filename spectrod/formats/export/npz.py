@@ -11,6 +11,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -133,11 +134,18 @@ class NpzShelf:
             self._archive = zipfile.ZipFile(path)
         self._open: dict[str, _Member] = {}
 
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """Attributes of the file."""
+    def text(self, name: str) -> str:
+        """Return an attribute of the file."""
+        if name not in self._attributes:
+            raise ValueError(f"has no attribute {name}")
+        return str(self._attributes[name])
+
+    @cached_property
+    def _attributes(self) -> dict[str, Any]:
         with damage_as_value_error(), self._archive.open(GLOBAL_ATTRIBUTES + _SUFFIX) as member:
-            attributes: dict[str, Any] = json.loads(read_text(member))
+            attributes = json.loads(read_text(member))
+        if not isinstance(attributes, dict):
+            raise TypeError(f"{GLOBAL_ATTRIBUTES}: must be an object")
         return attributes
 
     def form(self, name: str) -> Form:

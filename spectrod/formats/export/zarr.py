@@ -1,7 +1,6 @@
 """Zarr stores, version 3: a folder of chunks."""
 
 import contextlib
-import math
 import os
 import secrets
 import shutil
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import StorageError, storage_error
-from spectrod.formats.export.grid import Form, GridReader, GridWriter
+from spectrod.formats.export.grid import GridWriter
 from spectrod.formats.export.layout import Variable
 from spectrod.formats.export.needs import need
 from spectrod.formats.files import sync
@@ -140,65 +139,6 @@ def consolidate(part: Path) -> None:
         # Ignore that version 3 does not define it yet: xarray warns if it is missing.
         warnings.simplefilter("ignore")
         need("zarr", "zarr").consolidate_metadata(part)
-
-
-class ZarrShelf:
-    """A Zarr store that is being read; see ``grid.Shelf``."""
-
-    def __init__(self, path: Path) -> None:
-        zarr = need("zarr", "zarr")
-        with _repairs_as_value_error():
-            self._group = zarr.open_group(path, mode="r", zarr_format=3)
-        self._arrays: dict[str, Any] = {}
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """Attributes of the store."""
-        return dict(self._group.attrs)
-
-    def form(self, name: str) -> Form:
-        """Return shape and type of an array without its data."""
-        array = self._array(name)
-        piece = array.shards or array.chunks
-        return Form(array.shape, array.dtype, array.dtype.itemsize * math.prod(piece))
-
-    def read(self, name: str, first: int, past: int) -> NDArray[Any]:
-        """Return some rows of an array, fewer at its end; KeyError if there is no such array."""
-        rows: NDArray[Any] = np.asarray(self._array(name)[first:past])
-        return rows
-
-    def _array(self, name: str) -> Any:
-        if name not in self._arrays:
-            with _repairs_as_value_error():
-                array = self._group[name]
-            if not isinstance(array, need("zarr", "zarr").Array):
-                raise ValueError(f"{name}: must be an array")
-            if 0 in array.chunks:
-                raise ValueError(f"{name}: chunks of {array.chunks}: must have no length 0")
-            n_lost = array.nchunks - array.nchunks_initialized
-            if n_lost:  # Zarr would read them as its fill value
-                raise ValueError(f"{name}: {n_lost} of {array.nchunks} chunks are missing")
-            self._arrays[name] = array
-        return self._arrays[name]
-
-    def close(self) -> None:
-        """Close the store. Idempotent."""
-
-
-@contextlib.contextmanager
-def _repairs_as_value_error() -> Iterator[None]:
-    """Refuse damaged metadata, which Zarr from version 3.4 on repairs with a warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        try:
-            yield
-        except UserWarning as warning:
-            raise ValueError(str(warning).partition(". ")[0]) from warning
-
-
-def open_zarr(path: Path) -> GridReader:
-    """Open a Zarr store that ``ZarrWriter`` made; see ``GridReader`` for errors."""
-    return GridReader(path, ZarrShelf)
 
 
 def _lost(dtype: str) -> complex | int | str:

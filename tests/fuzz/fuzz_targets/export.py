@@ -1,7 +1,7 @@
 """Recordings in other formats: CSV, NPZ, NetCDF and HDF5, Zarr, level statistics.
 
-Structures that libraries decode (HDF5's, Zarr's chunks) are not mutated, but the parts that
-spectrod interprets are: attributes, names, shapes and element types.
+Here the parts that spectrod interprets are mutated: attributes, names, shapes and element types.
+What libraries decode, HDF5's structures and Zarr's chunks, is mutated by ``stored_arrays``.
 """
 
 import io
@@ -110,10 +110,10 @@ class _Attributes:
     """A file with attributes alone; see ``spectrod.formats.export.grid.Shelf``."""
 
     def __init__(self, description: str, engines: str) -> None:
-        self.attributes: dict[str, Any] = {
-            "spectrod_description": description,
-            "spectrod_engines": engines,
-        }
+        self._texts = {"spectrod_description": description, "spectrod_engines": engines}
+
+    def text(self, name: str) -> str:
+        return self._texts[name]
 
     def form(self, name: str) -> Any:
         raise KeyError(name)
@@ -372,6 +372,10 @@ TARGETS = {
     "description": Target(
         check_description, attribute_seeds, mutate_attributes, large=_nested_descriptions
     ),
-    "netcdf": Target(check_netcdf, attribute_seeds, mutate_attributes, large=_nested_descriptions),
-    "zarr": Target(check_zarr, zarr_seeds, mutate_json, max_bytes=65536, large=_nested_metadata),
+    "netcdf_text": Target(
+        check_netcdf, attribute_seeds, mutate_attributes, large=_nested_descriptions
+    ),
+    "zarr_root": Target(
+        check_zarr, zarr_seeds, mutate_json, max_bytes=65536, large=_nested_metadata
+    ),
 }
