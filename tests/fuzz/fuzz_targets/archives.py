@@ -1,15 +1,18 @@
 """Plans of archives, records of their units, and files of jobs."""
 
+import json
 import random
 from pathlib import Path
 
 import msgspec
 from fuzzing import Scratch, Target, nested
-from mutation import havoc, mutate_text
+from mutation import havoc, mutate_json, mutate_text
 
+from spectrod.batch.flags import parse_flags
 from spectrod.batch.job import Deployment, Job
 from spectrod.batch.job_file import read_job
 from spectrod.batch.plan import InputFinding, Piece, Unit, make_plan, read_plan, write_plan
+from spectrod.batch.pyramids import _Content, _content_of, _Pyramid
 from spectrod.batch.results import OutputFile, UnitRecord, parse_record
 from spectrod.errors import ConfigError, StorageError
 
@@ -126,7 +129,49 @@ def mutate_toml(data: bytes, rng: random.Random) -> bytes:
     return mutate_text(data, rng, _TOML_WORDS) if rng.random() < 0.8 else havoc(data, rng)
 
 
+def check_content(data: bytes) -> None:
+    """Read what a folder of pyramids says of itself."""
+    _SCRATCH.put("content.json", data)
+    try:
+        content = _content_of(_SCRATCH.folder, _JOB)
+    except StorageError:
+        return
+    assert content is None or content.job == _JOB.name
+
+
+def content_seeds() -> list[bytes]:
+    """Make the content of a pyramid of two days."""
+    pyramid = _Pyramid("00", {"20260501": "00"}, {"1min/20260501.cells": 5, "1d/20260101.cells": 6})
+    found = _Content(job=_JOB.name, content="00", pyramids={"archive/n/pyramid": pyramid})
+    return [msgspec.json.encode(found)]
+
+
+def check_flags(data: bytes) -> None:
+    """Read a file of flags."""
+    try:
+        minutes, n_clipped = parse_flags(data)
+    except ValueError:
+        return
+    assert 0 <= n_clipped <= 1 << 53
+    assert json.loads(msgspec.json.encode(minutes)) == minutes
+
+
+def flags_seeds() -> list[bytes]:
+    """Make the flags of two minutes."""
+    head = b"time_utc,effort_s,gaps,clipped_samples,flags\n"
+    return [head + b"2026-05-01T00:00:00Z,60,0,3,clipping;silence\n2026-05-01T00:01:00Z,60,1,0,\n"]
+
+
+def mutate_flags(data: bytes, rng: random.Random) -> bytes:
+    """Change words and lines."""
+    return mutate_text(
+        data, rng, (b",", b";", b"-1", b"9" * 30, b"\xff", b"\xd9\xa1", b"\r", b"1e3")
+    )
+
+
 TARGETS = {
+    "archive_content": Target(check_content, content_seeds, mutate_json, large=nested),
+    "flags": Target(check_flags, flags_seeds, mutate_flags),
     "archive_plan": Target(check_plan, plan_seeds, mutate_lines, large=lambda: nested(b"[", b"]")),
     "archive_record": Target(
         check_record, record_seeds, mutate_lines, large=lambda: nested(b"[", b"]")
