@@ -87,6 +87,7 @@ class LiveMeter:
         self._meter: IntervalMeter | None = None
         self._rest: tuple[IntervalRow, ...] = ()
         self._missing_samples = 0
+        self._behind_ns = 0
         self._must_restart = False
 
     @property
@@ -113,6 +114,15 @@ class LiveMeter:
         for row in self._rest:
             taker.take_row(row, self.about)
 
+    def finish(self) -> None:
+        """Submit the row of the last interval if it is whole; the source has ended."""
+        if self._meter is None:
+            return
+        self._rest, self._meter = tuple(self._meter.finish()), None
+        for row in self._rest:
+            if row.n_samples == row.due_samples:
+                self._submit(self.encoder, row, (row.begin_utc_ns or 0) + self._behind_ns)
+
     def restart(self) -> None:
         """Begin a new interval with the next block; any thread."""
         self._must_restart = True
@@ -130,15 +140,15 @@ class LiveMeter:
             self._missing_samples += block.span_samples
             return
         if self._meter is None:
-            self._meter = self._open(block.sample_index)
+            self._meter, self._rest = self._open(block.sample_index), ()
             block = replace(block, lost_samples=0, discontinuity=False)
             self._missing_samples = 0
         missing = block.missing_samples
         if self._missing_samples:
             missing = self._missing_samples + block.lost_samples
         self._missing_samples = 0
-        behind_ns = block.t_mono_ns - block.t_utc_ns
+        self._behind_ns = block.t_mono_ns - block.t_utc_ns
         for row in self._meter.feed(block.samples, missing, block.t_utc_ns):
-            self._submit(self.encoder, row, (row.begin_utc_ns or 0) + behind_ns)
+            self._submit(self.encoder, row, (row.begin_utc_ns or 0) + self._behind_ns)
             for taker in self._takers:
                 taker.take_row(row, self.about)

@@ -455,6 +455,8 @@ class SourceRunner:
         return open_engine(requested.engine, requested.device)
 
     def _note_end(self) -> None:
+        for meter in self._meters:
+            meter.finish()
         self.ended_s = time.monotonic()
         # With one source the exit error already says it.
         if self.failure and not self._shared.is_alone():

@@ -1,6 +1,8 @@
 """Sound levels of a running daemon: topics, demand, settings, and the same bits as a file."""
 
 import json
+import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -68,6 +70,31 @@ def test_live_levels_are_those_of_the_file(tmp_path):
             assert (frame.header.n_samples, frame.header.due_samples) == (row.n_samples, FS // 2)
             np.testing.assert_array_equal(frame.values, row.values[:, k])
     assert "settling" in first.header.flags
+
+
+def test_all_whole_intervals_of_a_file_that_ends(tmp_path):
+    """Three seconds of a file are three messages of a second, though no chunk ends with them."""
+    x = np.random.default_rng(3).uniform(-0.3, 0.3, 3 * FS).astype(np.float32)
+    soundfile.write(tmp_path / "a.wav", x, FS, subtype="FLOAT")
+    daemon = daemon_of(
+        tmp_path, f'uri = "{tmp_path}/a.wav"', '[levels.meter]\nalign = "start"\ninterval_s = 1.0'
+    )
+    firsts, has_all = [], threading.Event()
+
+    def submit(_encoder, row, _t_mono_ns):
+        firsts.append(row.first_sample)
+        if len(firsts) == 3:
+            has_all.set()
+
+    (meter,) = daemon.runners[0].meters
+    meter.attach(SimpleNamespace(take_row=lambda _row, _about: None))
+    meter._submit = submit
+    daemon.start()
+    try:
+        assert has_all.wait(60.0)
+    finally:
+        daemon.stop()
+    assert firsts == [0, FS, 2 * FS]
 
 
 @pytest.mark.slow

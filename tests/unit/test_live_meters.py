@@ -82,6 +82,28 @@ def test_a_loss_of_unknown_size_flags_its_interval(open_meter):
     assert not np.array_equal(rows[1].values, whole[1].values)
 
 
+@pytest.mark.parametrize("open_meter", [levels, features, transfer])
+@pytest.mark.parametrize("rest", [0, 5, N - 1])
+def test_the_last_whole_interval_of_a_source_that_ends(open_meter, rest):
+    """It is published with the others; the rest of an interval after it is not."""
+    rows = []
+    meter = LiveMeter(
+        SimpleNamespace(),
+        SimpleNamespace(product="p"),
+        open_meter,
+        Demand(None),
+        lambda _encoder, row, t_ns: rows.append((row, t_ns)),
+        SimpleNamespace(),
+    )
+    x = samples()[:, : 3 * N + rest]
+    meter.take(Block(x, 0, 7, 0, fs=FS))
+    meter.finish()
+    assert [(row.first_sample, row.n_samples) for row, _ in rows] == [(k * N, N) for k in range(3)]
+    assert [t_ns for _, t_ns in rows] == [7 + k * 500_000_000 for k in range(3)]
+    meter.finish()
+    assert len(rows) == 3
+
+
 def test_filters_start_again_after_a_loss_of_unknown_size():
     """The interval is settling, too: its values are those after a gap of any size."""
     x = samples()
