@@ -65,10 +65,10 @@ def find_coded(path: str, file: BinaryIO) -> CodedStream | None:
     file.seek(0)
     head = file.read(4)
     if head[:3] == b"ID3":
-        return _find_flac(file) or _find_mpeg(file)
+        return _find_flac(file) or coded_mpeg(file, 0, length_of(file))
     is_mpeg = head[:1] == b"\xff" and head[1:2] >= b"\xe0"
     if is_mpeg or path.lower().endswith(_MPEG_NAMES):
-        return _find_mpeg(file)
+        return coded_mpeg(file, 0, length_of(file))
     # A file of a store would be transferred twice.
     if head == b"fLaC":
         return _find_flac(file)
@@ -77,8 +77,9 @@ def find_coded(path: str, file: BinaryIO) -> CodedStream | None:
     return None
 
 
-def _find_mpeg(file: BinaryIO) -> CodedStream | None:
-    stream = find_mpeg(file, 0, length_of(file))
+def coded_mpeg(file: BinaryIO, begin: int, end: int) -> CodedStream | None:
+    """Find a stream of MPEG audio in a part of a file; see ``find_mpeg``."""
+    stream = find_mpeg(file, begin, end)
     if stream is None:
         return None
     # Decoders estimate the length by the first frame, and stop there.

@@ -15,9 +15,10 @@ from spectrod.config import Pace
 from spectrod.errors import InputError, SpectrodError, UnavailableError
 from spectrod.settings import IqFormat
 from spectrod.source.base import PulledSource
-from spectrod.source.coded import CodedStream, find_coded, read_head
+from spectrod.source.coded import CodedStream, coded_mpeg, find_coded, read_head
 from spectrod.source.container import Extent, FileBytes, extent_of, read_header
 from spectrod.source.container.comment import comment_of
+from spectrod.source.container.header import SoundHeader
 from spectrod.source.container.plain import PlainSamples
 from spectrod.source.flac_length import TAIL_BYTES_MAX
 from spectrod.source.foreign import refusal
@@ -138,6 +139,7 @@ class SoundFile:
     def _take(self, opened: "_Opened") -> None:
         self._file, self._stream = opened.file, opened.stream
         self._bytes, self._coded = opened.bytes, opened.coded
+        self._link = 0
 
     def read(self, out: Float32Array) -> int:
         """Read samples into (n, channels) float32 [FS]; return their number, fewer at the end.
@@ -170,11 +172,13 @@ class SoundFile:
 
     def _open_next_link(self) -> bool:
         """Open the stream that follows a whole one; return False without one."""
-        coded = self._coded
-        if coded is None or self._n_read not in coded.ends[:-1]:
+        coded, following = self._coded, self._link + 1
+        if coded is None or following == len(coded.links):
+            return False
+        if self._n_read != coded.ends[self._link]:
             return False
         self._file.close()
-        self._stream = coded.links[coded.ends.index(self._n_read) + 1]
+        self._link, self._stream = following, coded.links[following]
         self._file = _decoder_of(self._stream)
         return True
 
@@ -425,14 +429,23 @@ def _open_container(path: str, bytes_: BinaryIO) -> _Opened | None:
     if header is None:
         return None
     extent = extent_of(source, header.stated)
-    begin = header.stated.begin
     if header.coding is None:
-        view = Spliced(bytes_, begin, begin + extent.size, header.head(extent.size))
-        stream = cast("BinaryIO", view)
-        return _Opened(_decoder_of(stream), stream, bytes_, extent=extent)
+        return _open_codec(bytes_, header, extent)
     n_samples = extent.size // header.stated.step_bytes
     file = PlainSamples(path, bytes_, header, n_samples, comment_of(source))
     return _Opened(file, bytes=bytes_, extent=extent)
+
+
+def _open_codec(bytes_: BinaryIO, header: SoundHeader, extent: Extent) -> _Opened:
+    begin = header.stated.begin
+    end = begin + extent.size
+    if header.is_mpeg and (coded := coded_mpeg(bytes_, begin, end)):
+        return _Opened(_decoder_of(coded.links[0]), coded.links[0], bytes_, coded, extent)
+    stream = cast("BinaryIO", Spliced(bytes_, begin, end, header.head(extent.size)))
+    file = _decoder_of(stream)
+    is_padded = file.frames - header.block_samples < header.n_samples <= file.frames
+    coded = CodedStream((stream,), (header.n_samples,), "") if is_padded else None
+    return _Opened(file, stream, bytes_, coded, extent)
 
 
 def _decoder_of(stream: BinaryIO) -> _InOrder:

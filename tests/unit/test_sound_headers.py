@@ -127,10 +127,12 @@ def test_each_way_reads_the_same_samples(tmp_path, form, defect):
                 at = f"{subtype}, {way.__name__}, from {first}"
                 assert len(read.lines) == (0 if defect.is_harmless else 1), (at, read.lines)
                 assert all(line.startswith(str(path)) for line in read.lines), at
-                n_all = expected.shape[1] - first
+                # libsndfile reads the padding of a codec's last block as well.
+                n_all = (N if subtype in CODECS else expected.shape[1]) - first
                 # Bytes that cannot be told from a chunk or from padding may be read as samples.
                 assert read.samples.shape[1] >= n_all, at
-                np.testing.assert_array_equal(read.samples[:, :n_all], expected[:, first:], at)
+                of_file = expected[:, first : first + n_all]
+                np.testing.assert_array_equal(read.samples[:, :n_all], of_file, at)
                 if defect.is_harmless and subtype not in CODECS:
                     assert read.samples.shape[1] <= n_all + 1, at
 

@@ -1,6 +1,7 @@
 """Decoded samples do not depend on how a file is read: in what blocks, and from where."""
 
 import io
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,17 @@ def vbr():
     return encoded("MP3", bitrate_mode="VARIABLE", compression_level=0.3)
 
 
+def in_wave(stream, tag, *, fs=FS, channels=2, fact=0):
+    """Put a stream of MPEG audio into a WAV file."""
+    fmt = struct.pack("<HHIIHHH", tag, channels, fs, 16000, 1, 0, 12) + bytes(12)
+    chunks = [(b"fmt ", fmt), (b"fact", struct.pack("<I", fact)), (b"data", stream)]
+    body = b"".join(
+        name + struct.pack("<I", len(content)) + content + bytes(len(content) % 2)
+        for name, content in chunks
+    )
+    return b"RIFF" + struct.pack("<I", 4 + len(body)) + b"WAVE" + body
+
+
 CODINGS = {
     "cbr.mp3": lambda: encoded("MP3", bitrate_mode="CONSTANT"),
     "cbr_without_length.mp3": lambda: without_length(encoded("MP3", bitrate_mode="CONSTANT")),
@@ -49,6 +61,9 @@ CODINGS = {
     "vbr_without_length.mp3": lambda: without_length(vbr()),
     "mpeg2.mp3": lambda: encoded("MP3", fs=22050, channels=1),
     "layer2.mp2": (DATA / "noise.mp2").read_bytes,
+    "mp3.wav": lambda: in_wave(without_length(vbr()), 0x55),
+    "mp3_with_length.wav": lambda: in_wave(vbr(), 0x55),
+    "mp2.wav": lambda: in_wave((DATA / "noise.mp2").read_bytes(), 0x50, fs=32000, channels=1),
     "vorbis.ogg": lambda: encoded("OGG", "VORBIS"),
     "opus.opus": lambda: encoded("OGG", "OPUS", fs=48000),
     "flac16.flac": lambda: encoded("FLAC", "PCM_16"),
@@ -163,4 +178,41 @@ def test_lossy_codings_are_decoded_in_order(tmp_path, name):
     path.write_bytes(CODINGS[name]())
     file = SoundFile(str(path))
     assert not file.seeks_exactly
+    file.close()
+
+
+@pytest.mark.parametrize("fact", [0, 31_000, 500_000])
+def test_mpeg_audio_in_a_wave_file_is_whole(tmp_path, collect, fact):
+    """An MP3 stream in a WAV file has the samples of its frames, whatever the header says."""
+    stream = without_length(vbr())
+    (tmp_path / "x.mp3").write_bytes(stream)
+    (tmp_path / "x.wav").write_bytes(in_wave(stream, 0x55, fact=fact))
+    expected = whole(str(tmp_path / "x.mp3"))
+    np.testing.assert_array_equal(whole(str(tmp_path / "x.wav")), expected)
+    for cut, n_files in ((0, 0), (30, 1)):
+        data = (tmp_path / "x.wav").read_bytes()
+        (tmp_path / "x.wav").write_bytes(data[: len(data) - cut])
+        source = open_source(SourceConfig(uri=str(tmp_path / "x.wav")), "full")
+        ((_, samples, *_),) = collect(source)
+        assert source.left_out.n_files == n_files
+        np.testing.assert_array_equal(samples, expected[: samples.shape[1]].T)
+        assert len(expected) - samples.shape[1] == 1152 * n_files
+
+
+@pytest.mark.parametrize("name", ["ms_adpcm.wav", "ima_adpcm.wav", "gsm.wav"])
+@pytest.mark.parametrize("stated", [N, N - 100, 5, 10**6, 0])
+def test_padding_of_the_last_block_is_no_sound(tmp_path, name, stated):
+    """A block codec has the samples that its header states, if they end in the last block."""
+    path = tmp_path / name
+    data = CODINGS[name]()
+    at = data.index(b"fact") + 8
+    path.write_bytes(data[:at] + struct.pack("<I", stated) + data[at + 4 :])
+    file = SoundFile(str(path))
+    (block,) = struct.unpack_from("<H", data, data.index(b"fmt ") + 8 + 18)
+    n_decoded = -(-N // block) * block
+    is_stated = n_decoded - block < stated <= n_decoded
+    assert file.n_samples == (stated if is_stated else n_decoded)
+    memory = np.empty((40_000, file.channels), np.float32)
+    assert file.read(memory) == file.n_samples
+    assert file.damage == ""
     file.close()

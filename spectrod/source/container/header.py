@@ -12,6 +12,9 @@ from spectrod.types import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
 CONTENT_MAX = 1 << 16
 """Bytes that are read of a chunk that describes the samples."""
 
+MPEG = "MPEG"
+"""Subtype of MPEG audio of any layer."""
+
 _LITTLE: dict[str, Coding] = {
     "PCM_U8": Coding("u1", 2.0**7, 2.0**7),
     "PCM_S8": Coding("i1", 0.0, 2.0**7),
@@ -54,6 +57,10 @@ class SoundHeader:
         Position and size of the samples.
     head : callable
         Makes the least header with which libsndfile decodes so many bytes of samples of a codec.
+    n_samples : int
+        Samples per channel of a codec that its header states; 0 if it does not.
+    block_samples : int
+        Samples per channel of a codec's block, the last one of which is padded; 0 if unknown.
     """
 
     form: str
@@ -63,6 +70,13 @@ class SoundHeader:
     coding: Coding | None
     stated: Stated
     head: Callable[[int], bytes]
+    n_samples: int = 0
+    block_samples: int = 0
+
+    @property
+    def is_mpeg(self) -> bool:
+        """Whether the samples are a stream of MPEG audio."""
+        return self.subtype == MPEG
 
 
 def coding_of(subtype: str, *, is_big: bool = False) -> Coding:

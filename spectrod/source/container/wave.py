@@ -15,7 +15,7 @@ from spectrod.errors import InputError
 from spectrod.source.codings import Coding
 from spectrod.source.container.chunks import RIFF, RIFX, W64, Bytes, ChunkStyle, FileBytes, walk
 from spectrod.source.container.extent import Stated, is_open, may_end
-from spectrod.source.container.header import SoundHeader, checked, coding_of, full, integers
+from spectrod.source.container.header import MPEG, SoundHeader, checked, coding_of, full, integers
 
 _FORMS = {b"RIFF": RIFF, b"RIFX": RIFX, b"RF64": RIFF, b"BW64": RIFF}
 _LARGE = ("RF64", "BW64")
@@ -26,6 +26,8 @@ _W64_WAVE = b"wave" + bytes.fromhex("f3acd3118cd100c04f8edb8a")
 _W64_OPEN_MIN = 1 << 62
 
 _PCM, _FLOAT, _ALAW, _ULAW, _EXTENSIBLE = 1, 3, 6, 7, 0xFFFE
+_MPEG_TAGS = (0x50, 0x55)
+"""MPEG layers I and II; layer III."""
 _GUID_RESTS = (
     bytes.fromhex("000000001000800000aa00389b71"),
     bytes.fromhex("00002107d3118644c8c1ca000000"),
@@ -96,7 +98,21 @@ def read_wave(path: str, source: Bytes, at: int) -> SoundHeader:
         stated = _by_ds64(source, stated, found.get(b"ds64", b""))
     chunk_style = RIFF if is_w64 else style
     head_of = partial(_head, chunk_style, format_.content, found.get(b"fact", b""))
-    return SoundHeader(form.replace("RIFF", "WAV"), subtype, fs, channels, coding, stated, head_of)
+    return SoundHeader(
+        form.replace("RIFF", "WAV"),
+        subtype,
+        fs,
+        channels,
+        coding,
+        stated,
+        head_of,
+        n_samples=0 if coding else _number(found.get(b"fact", b"")[:4], style),
+        block_samples=0 if coding else _number(format_.content[18:20], style),
+    )
+
+
+def _number(content: bytes, style: ChunkStyle) -> int:
+    return int.from_bytes(content, "big" if style is RIFX else "little")
 
 
 def _format_of(path: str, content: bytes, style: ChunkStyle) -> _Format:
@@ -135,7 +151,9 @@ def _coding(path: str, format_: _Format, *, is_big: bool) -> tuple[str, Coding |
         subtype = {_ALAW: "ALAW", _ULAW: "ULAW"}.get(tag, "")
     if not subtype and tag in (_PCM, _FLOAT):
         raise InputError(f"{path}: its samples have {format_.bits} bits, which cannot be read")
-    return (subtype, coding_of(subtype, is_big=is_big)) if subtype else ("", None)
+    if not subtype:
+        return (MPEG if tag in _MPEG_TAGS else ""), None
+    return subtype, coding_of(subtype, is_big=is_big)
 
 
 def _head(style: ChunkStyle, format_: bytes, fact: bytes, n_bytes: int) -> bytes:
