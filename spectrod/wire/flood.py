@@ -84,18 +84,25 @@ class Stall:
         # that has ended.
         self._clock = ~thread.native_id << 3 | _PER_THREAD
         self._steps = steps
-        self._seen, self._since_s = -1, 0.0
+        self._seen, self._busy_s = -1, 0.0
+        self._cpu_s = self._elapsed_s = 0.0
 
     def look(self) -> float:
-        """Return the processor time since the first call that saw the current step [s]."""
+        """Return the processor time since the first call that saw the current step [s].
+
+        Between two calls it rises by the elapsed time at most: a sandbox that shifts the clocks of
+        a process may shift this one.
+        """
         try:
-            now_s = time.clock_gettime(self._clock)
+            cpu_s, elapsed_s = time.clock_gettime(self._clock), time.monotonic()
         except OSError:  # the thread has ended
             return 0.0
+        busy_s = max(0.0, min(cpu_s - self._cpu_s, elapsed_s - self._elapsed_s))
+        self._cpu_s, self._elapsed_s = cpu_s, elapsed_s
         steps = self._steps()
-        if steps != self._seen:
-            self._seen, self._since_s = steps, now_s
-        return now_s - self._since_s
+        self._busy_s = self._busy_s + busy_s if steps == self._seen else 0.0
+        self._seen = steps
+        return self._busy_s
 
 
 class _Watched:

@@ -250,3 +250,25 @@ def test_without_connections_nothing_is_sampled_until_there_is_one(monkeypatch):
                     pass
         finally:
             watch.stop()
+
+
+@pytest.mark.parametrize("shift_s", [3 * 86400.0, -40 * 86400.0])
+def test_clocks_that_are_shifted_are_no_stall(monkeypatch, shift_s):
+    """A jump of the thread's clock counts as the elapsed time at most, so it is no stall."""
+    clocks = {"cpu_s": 1.0, "elapsed_s": 100.0}
+    monkeypatch.setattr(flood.time, "clock_gettime", lambda _: clocks["cpu_s"])
+    monkeypatch.setattr(flood.time, "monotonic", lambda: clocks["elapsed_s"])
+    stall = Stall(threading.current_thread(), lambda: 1)
+
+    def look(cpu_s):
+        clocks["cpu_s"] += cpu_s
+        clocks["elapsed_s"] += PERIOD_S
+        return stall.look()
+
+    assert look(0.001) == 0.0
+    assert look(0.001) == pytest.approx(0.001)
+    assert look(shift_s) <= 0.0011 + PERIOD_S < STALL_S
+    before_s = look(0.0)
+    for n in range(1, 9):  # a stall is found as before
+        assert look(PERIOD_S) == pytest.approx(before_s + n * PERIOD_S)
+    assert before_s + 8 * PERIOD_S > STALL_S
