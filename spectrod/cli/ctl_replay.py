@@ -35,7 +35,7 @@ def message_lines(
     Raises
     ------
     WireError
-        If a message has no values.
+        If a message has no values, or a header that cannot be printed.
     SpectrodError
         See ``Control.call``.
     """
@@ -49,9 +49,16 @@ def message_lines(
             frame = decode(message)
             if not isinstance(frame, (Frame, BandFrame, IntervalFrame)):
                 raise WireError(f"{frame.topic}: must be a message with values")
-            yield json_text(json.loads(message[1])) if as_json else printable(frame_text(frame))
+            yield _header_text(message[1]) if as_json else printable(frame_text(frame))
             first_seq = frame.header.seq + 1
         n_left -= len(messages)
+
+
+def _header_text(header: bytes) -> str:
+    try:
+        return json_text(json.loads(header))
+    except RecursionError:  # its members that nobody knows may be nested as deeply as msgspec goes
+        raise WireError("a header is nested too deeply to be printed") from None
 
 
 def frame_text(frame: Frame | BandFrame | IntervalFrame) -> str:

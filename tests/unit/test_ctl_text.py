@@ -8,7 +8,7 @@ import pytest
 
 import spectrod
 from spectrod.cli import ctl_text
-from spectrod.cli.ctl_replay import frame_text
+from spectrod.cli.ctl_replay import _header_text, frame_text
 from spectrod.errors import WireError
 from spectrod.stats import CaptureStats, Stats
 from spectrod.wire.schema import BandFrame, BandsHeader, Frame, SpectrumHeader
@@ -277,3 +277,10 @@ def test_triggers_and_masks_are_tables():
         "q     mic     dbfs     2 of 30 s  9     failed: no"
     )
     assert ctl_text.learning_text([]) == "no mask is being learned"
+
+
+def test_a_header_that_is_nested_deeply_is_one_error():
+    """``replay --json`` prints all that a daemon sends, also what no version knows."""
+    assert _header_text(b'{"a":[1]}') == '{"a": [1]}'
+    with pytest.raises(WireError, match=r"^a header is nested too deeply to be printed$"):
+        _header_text(b'{"a":' + b"[" * 100_000)

@@ -80,7 +80,12 @@ def main(kind: Kind, control_fd: int) -> None:
 
 
 def _address_bytes() -> int:
-    return int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
+    """Return the size of this process's address space; 0 where the system does not say."""
+    try:
+        pages = Path("/proc/self/statm").read_bytes().split()[0]
+    except FileNotFoundError:
+        return 0
+    return int(pages) * resource.getpagesize()
 
 
 def _confine(parent: int, address_bytes: int) -> None:
@@ -99,7 +104,8 @@ def _confine(parent: int, address_bytes: int) -> None:
         resource.RLIMIT_NPROC,
     ):
         resource.setrlimit(limit, (0, 0))
-    _bound(resource.RLIMIT_AS, address_bytes + MEMORY_BYTES, address_bytes + MEMORY_BYTES_MAX)
+    if address_bytes:
+        _bound(resource.RLIMIT_AS, address_bytes + MEMORY_BYTES, address_bytes + MEMORY_BYTES_MAX)
 
 
 def _serve(link: Connection, handler: Handler, address_bytes: int) -> None:
@@ -110,8 +116,9 @@ def _serve(link: Connection, handler: Handler, address_bytes: int) -> None:
             content = link.recv_bytes(question.first) if question.what == "decode" else b""
         except (EOFError, OSError):
             return
-        memory_bytes = MEMORY_BYTES + handler.needs_bytes(question)
-        _bound(resource.RLIMIT_AS, address_bytes + memory_bytes)
+        if address_bytes:
+            memory_bytes = MEMORY_BYTES + handler.needs_bytes(question)
+            _bound(resource.RLIMIT_AS, address_bytes + memory_bytes)
         _bound(resource.RLIMIT_CPU, math.ceil(time.process_time()) + QUESTION_S)
         try:
             answer, array = handler.answer(question, content)

@@ -150,7 +150,8 @@ def _check_storage(name: str, array: Any, file_bytes: int) -> None:
     n_stored = array.id.get_num_chunks()
     if n_stored != n_chunks:
         raise ValueError(f"{name}: {n_stored} of {n_chunks} chunks are stored: must be all")
-    _check_chunks(name, array, file_bytes)
+    if n_chunks:
+        _check_chunks(name, array, file_bytes)
 
 
 def _check_chunks(name: str, array: Any, file_bytes: int) -> None:
@@ -164,10 +165,10 @@ def _check_chunks(name: str, array: Any, file_bytes: int) -> None:
         sizes.append(chunk.size)
 
     array.id.chunk_iter(note)
-    begins, lengths = np.array(places, np.uint64), np.array(sizes, np.uint64)
-    if lengths.max(initial=0) > stored_max:
+    begins, lengths = np.frombuffer(places, np.uint64), np.frombuffer(sizes, np.uint64)
+    if lengths.max() > stored_max:
         raise ValueError(f"{name}: a chunk of {lengths.max()} bytes: must be at most {stored_max}")
-    if begins.max(initial=0) > file_bytes:
+    if begins.max() > file_bytes:
         raise ValueError(f"{name}: its chunks begin beyond the file")
     order = np.argsort(begins)
     ends = (begins + lengths)[order]
