@@ -26,6 +26,7 @@ from spectrod.source.left_out import LeftOut
 from spectrod.source.mpeg import FRAME_BYTES_MAX
 from spectrod.source.naming import topic_name
 from spectrod.source.opening import length_of
+from spectrod.source.rare import HEAD_BYTES, check_it_opens, is_rare
 from spectrod.source.recorded_at import find_start
 from spectrod.source.spliced import Spliced
 from spectrod.source.store.urls import is_url
@@ -49,6 +50,7 @@ _NO_LENGTH = (
 
 # libsndfile finds the end of these streams by itself and does not report unread data.
 _CODED_STREAMS = ("MP3", "OGG")
+_CODED_STARTS = (b"fLaC", b"OggS", b"ID3", b"\xff")
 _SAMPLE_BYTES = {
     "PCM_S8": 1, "PCM_U8": 1, "PCM_16": 2, "PCM_24": 3, "PCM_32": 4,
     "FLOAT": 4, "DOUBLE": 8, "ULAW": 1, "ALAW": 1,
@@ -416,10 +418,15 @@ def _open_decoder(path: str, bytes_: BinaryIO) -> _Opened:
         stream = coded.links[0]
         return _Opened(_decoder_of(stream), stream, bytes_, coded)
     bytes_.seek(0)
-    if is_url(path) or bytes_.read(4) != b"fLaC":
-        # By a path, libsndfile takes anything for samples if the suffix is au, gsm, vox or another.
-        return _Opened(_decoder_of(bytes_), bytes_, bytes_)
-    return _Opened(_InOrder(os.fsencode(path)))  # as bytes, because a name need not be UTF-8
+    head = bytes_.read(HEAD_BYTES)
+    if head.startswith(b"fLaC") and not is_url(path):
+        return _Opened(_InOrder(os.fsencode(path)))  # as bytes, because a name need not be UTF-8
+    # By a path, libsndfile takes anything for samples if the suffix is au, gsm, vox or another.
+    if not head.startswith(_CODED_STARTS):
+        if is_url(path) or not is_rare(head):
+            raise InputError(refusal(path, read_head(bytes_), "Format not recognised."))
+        check_it_opens(path)
+    return _Opened(_decoder_of(bytes_), bytes_, bytes_)
 
 
 def _open_container(path: str, bytes_: BinaryIO) -> _Opened | None:
