@@ -4,6 +4,8 @@ from typing import TypeVar
 
 import msgspec
 
+from spectrod.text import reason_of
+
 _T = TypeVar("_T")
 
 
@@ -25,5 +27,5 @@ def decode_json(content: bytes | str, kind: type[_T]) -> _T:
     """
     try:
         return msgspec.json.decode(content, type=kind)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    except RecursionError as error:
+        raise ValueError(reason_of(error)) from None

@@ -13,6 +13,8 @@ from spectrod.formats.export.netcdf import NetcdfShelf
 from spectrod.regular_files import open_regular
 from spectrod.units import Float32Array
 
+DAILY_BYTES_MAX = 1 << 28
+"""Largest daily file that is read [bytes]: 40,000 bands without compression."""
 LEVELS, EFFORTS = "psd", "effort"
 
 
@@ -41,8 +43,11 @@ class DailyFile:
         self._shapes = {LEVELS: (MINUTES_PER_DAY, n_bands), EFFORTS: (MINUTES_PER_DAY,)}
         try:
             with open_regular(path) as file:
+                n_bytes = os.fstat(file.fileno()).st_size
+                if n_bytes > DAILY_BYTES_MAX:
+                    raise self._unreadable()
                 found = hashlib.file_digest(file, "sha256").hexdigest()
-                if (os.fstat(file.fileno()).st_size, found) != (output.size, output.sha256):
+                if (n_bytes, found) != (output.size, output.sha256):
                     raise StorageError(
                         f"{path}: is not what was computed: its content has changed; remove it, "
                         "and run the job again"

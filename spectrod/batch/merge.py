@@ -7,6 +7,8 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from msgspec import Struct
 
+from spectrod.batch.daily_file import DAILY_BYTES_MAX
+from spectrod.batch.flags import FLAGS_BYTES_MAX
 from spectrod.batch.folders import make_folder
 from spectrod.batch.job import Job
 from spectrod.batch.plan import BatchPlan, InputFinding, Unit
@@ -145,14 +147,23 @@ def collect(job: Job, plan: BatchPlan, folders: Iterable[Path]) -> int:
     return n_copied
 
 
+_BYTES_MAX = {"flags": FLAGS_BYTES_MAX, "millidecade": DAILY_BYTES_MAX}
+"""Largest files of products [bytes]; those of others grow with their rates."""
+
+
 def _refuse_names(folder: Path, job: Job, unit: Unit, record: UnitRecord) -> None:
-    """Check that a record names files that its unit can have, each once."""
+    """Check that a record names files that its unit can have, each once, and of their sizes."""
     products = output_products(settings_of(job, unit))
     for one in record.outputs:
         if products.pop(one.path, None) != one.product:
             raise StorageError(
                 f"{record_path(folder, unit)}: {one.path} as {printable(one.product)}: is no file "
                 f"of {unit.key}, or is named twice"
+            )
+        if one.size > (most := _BYTES_MAX.get(one.product, one.size)):
+            raise StorageError(
+                f"{record_path(folder, unit)}: {one.path}: has {one.size} bytes: must have at most "
+                f"{most}"
             )
 
 

@@ -125,6 +125,23 @@ def test_a_record_replaces_no_file_of_another_unit(shards, tmp_path):
     assert ours.read_bytes() == before
 
 
+def test_a_file_of_a_size_that_no_product_has_is_not_copied(shards, tmp_path):
+    """A hole of terabytes would fill the disk, and be read as a whole for its digest."""
+    job, plan, shard = shards
+    job = msgspec.structs.replace(job, output=str(tmp_path / "results"))
+    shutil.copytree(shard, tmp_path / "shard")
+    (tmp_path / "results").mkdir()
+    unit = plan.units[1]
+    name = f"north_{unit.name}_flags.csv"
+    os.truncate(tmp_path / "shard" / "north" / name, 1 << 40)
+    record = read_record(tmp_path / "shard", unit)
+    outputs = (msgspec.structs.replace(record.outputs[0], size=1 << 40),)
+    write_record(tmp_path / "shard", unit, msgspec.structs.replace(record, outputs=outputs))
+    rule = f"{name}: has {1 << 40} bytes: must have at most 1048576"
+    with pytest.raises(StorageError, match=rule):
+        collect(job, plan, [tmp_path / "shard"])
+
+
 @pytest.mark.parametrize(
     ("product", "name"),
     [

@@ -1,6 +1,7 @@
 """The report of a job: numbers from records, the average from daily files, escaped names."""
 
 import json
+import os
 import re
 import sys
 from html.parser import HTMLParser
@@ -160,6 +161,16 @@ def output_of(path):
     """Return what a record says of a file."""
     size, sha256 = file_digest(path)
     return OutputFile(product="millidecade", path=f"north/{path.name}", size=size, sha256=sha256)
+
+
+def test_a_daily_file_of_a_terabyte_is_not_read(tmp_path):
+    """Not even for its digest."""
+    path = tmp_path / "north_20260501.nc"
+    path.touch()
+    os.truncate(path, 1 << 40)
+    output = OutputFile(product="millidecade", path="north/a.nc", size=1 << 40, sha256="00")
+    average = pool_days([PooledDay(path, output, 0, FS)], 0, 60 * S_NS)
+    assert average.unreadable == (path.name,)
 
 
 def daily_files(computed):
