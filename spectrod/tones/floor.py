@@ -91,3 +91,61 @@ def independent_frames(spec: SpectrumSpec) -> float:
     squared = frame_correlation(spec.taper, max(1, int(hop))) ** 2
     overlap = 1.0 + 2.0 * left ** np.arange(1, len(squared) + 1) @ squared
     return max(1.0, float((1.0 + left) / (1.0 - left) / overlap))
+
+
+_SIDES_MIN = 16
+"""Fewest bins of no tone from which the noise beside tones is estimated."""
+_SIDE_VALUES = 1 << 20
+"""Values that are sorted at a time."""
+
+
+def floor_beside(
+    rest: Float64Array,
+    is_free: NDArray[np.bool_],
+    bins: NDArray[np.int64],
+    n_block: int,
+    to_mean: float,
+) -> Float64Array | None:
+    """Estimate the noise beside tones from the bins that are nearest and of no tone.
+
+    Parameters
+    ----------
+    rest : (bins,) float64
+        Powers of one row without what tones leak, of either sign.
+    is_free : (bins,) bool
+        Bins outside the main lobes of tones.
+    bins : (n,) int64
+        Bins of the tones.
+    n_block : int
+        Bins for each tone.
+    to_mean : float
+        Ratio of mean to median of a bin of noise.
+
+    Returns
+    -------
+    floor : (n,) float64 or None
+        Mean power of the noise in a bin; None with too few free bins. It is at least the standard
+        error of the estimate, which is large where leakage hides the noise: its cross terms with
+        the noise, and the error of its model, scatter the rest.
+    """
+    free = np.flatnonzero(is_free)
+    n = min(n_block, len(free))
+    if n < _SIDES_MIN:
+        return None
+    first = np.clip(np.searchsorted(free, bins) - n // 2, 0, len(free) - n)
+    step = max(1, _SIDE_VALUES // n)
+    parts = [
+        _robust_mean(rest[free[first[k : k + step, np.newaxis] + np.arange(n)]], to_mean)
+        for k in range(0, len(bins), step)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _robust_mean(values: Float64Array, to_mean: float) -> Float64Array:
+    """Return the mean of noise in each row, at least the standard error of its median."""
+    middle = np.median(values, axis=-1)
+    # Of normal values the median's standard error is 1.253 times that of the mean, and the median
+    # absolute deviation is 1 / 1.4826 standard deviations.
+    scatter = np.median(np.abs(values - middle[:, np.newaxis]), axis=-1)
+    error = 1.253 * 1.4826 * scatter / np.sqrt(values.shape[-1])
+    return np.asarray(np.maximum(middle * to_mean, error))

@@ -27,6 +27,10 @@ _GRID = 8193
 _STEP_AMPLITUDE = 0.85
 """Largest amplitude, over the maximum, of the bins that the highest bin is compared with."""
 
+_SIDE_ZERO = 0.01
+"""Amplitude in the bins that are compared, of a tone in the middle of its bin, below which they do
+not tell its side [1]."""
+
 _LOBE_TOP_DB, _LOBE_DB = -10.0, -60.0
 """A main lobe ends at its first minimum below the first of these, a flat top having minima above
 it, or at the second [dB]."""
@@ -52,6 +56,9 @@ class WindowKernel:
         Variance of the interpolated offset over the ratio of noise to tone in a bin [bins^2].
     level_variance : (n,) float64
         Variance of the natural logarithm of the tone's amplitude over the same ratio [1].
+    offset_shift, level_shift : (n,) float64
+        The same for what another tone leaks, over the ratio of its leakage to the tone [bins^2, 1]:
+        its phase is random, but its sign changes from each bin to the next, which noise does not.
     lobe_bins : int
         Half of the main lobe's width, rounded up [bins].
     """
@@ -62,6 +69,8 @@ class WindowKernel:
     gain: Float64Array
     offset_variance: Float64Array
     level_variance: Float64Array
+    offset_shift: Float64Array
+    level_shift: Float64Array
     lobe_bins: int
 
     def interpolate(
@@ -87,7 +96,11 @@ class WindowKernel:
         return np.where(above >= below, offset, -offset), power
 
     def deviation(
-        self, offset: Float64Array, noise: Float64Array
+        self,
+        offset: Float64Array,
+        noise: Float64Array,
+        leakage: Float64Array,
+        sides: Float64Array,
     ) -> tuple[Float64Array, Float64Array]:
         """Return standard deviations of ``interpolate`` in white noise, to first order.
 
@@ -97,6 +110,11 @@ class WindowKernel:
             Offset of the tone [bins].
         noise : (n,) float64
             Mean power of the noise in a bin, over the power of the tone [1].
+        leakage : (n,) float64
+            Power that other tones leak into the bins, likewise [1].
+        sides : (n,) float64
+            Difference of the amplitudes of the two bins that were compared with the highest one,
+            over that of the tone [1].
 
         Returns
         -------
@@ -111,6 +129,10 @@ class WindowKernel:
         ``sqrt(6 / (4 pi^2 rho)) nfft / win_length`` bins and ``20 / (ln 10 sqrt(2 rho))`` dB, with
         rho the ratio of tone to noise in a bin of the untapered frame [1]_.
 
+        A kernel that is 0 in both bins beside a tone in the middle of its bin, as that of a
+        rectangular window, hardly tells the side on which the tone is. The deviation of the
+        frequency then includes that of the wrong side, with a logistic probability.
+
         References
         ----------
         .. [1] D. C. Rife and R. R. Boorstyn, "Single-tone parameter estimation from discrete-time
@@ -119,7 +141,13 @@ class WindowKernel:
         distance = np.abs(offset)
         of_offset = np.interp(distance, self.offset, self.offset_variance)
         of_level = np.interp(distance, self.offset, self.level_variance)
-        return np.sqrt(of_offset * noise), 20.0 / np.log(10.0) * np.sqrt(of_level * noise)
+        frequency = of_offset * noise
+        frequency += np.interp(distance, self.offset, self.offset_shift) * leakage
+        level = of_level * noise + np.interp(distance, self.offset, self.level_shift) * leakage
+        if self.ratio[0] < _SIDE_ZERO:
+            doubt = np.abs(sides) / np.sqrt(np.maximum(noise + leakage, 1e-300))
+            frequency += np.square(2.0 * distance) / (1.0 + np.exp(np.minimum(1.7 * doubt, 700.0)))
+        return np.sqrt(frequency), 20.0 / np.log(10.0) * np.sqrt(level)
 
 
 @lru_cache(maxsize=16)
@@ -155,11 +183,11 @@ def window_kernel(window: Window, nfft: int) -> WindowKernel:
             f"window={window.name!r}: its main lobe does not fall from the middle to both sides, "
             "no tone is interpolated"
         )
-    of_offset, of_level = _variances(window, nfft, step, near, far)
-    tables = (offset, ratio, np.abs(near) ** 2, of_offset, of_level)
-    for table in tables:
+    variances = _variances(window, nfft, step, near, far)
+    gain = np.abs(near) ** 2
+    for table in (offset, ratio, gain, *variances):
         table.setflags(write=False)
-    return WindowKernel(step, *tables, _lobe_bins(window, nfft))
+    return WindowKernel(step, offset, ratio, gain, *variances, _lobe_bins(window, nfft))
 
 
 @lru_cache(maxsize=4)
@@ -255,8 +283,10 @@ def _variances(
     step: int,
     near: NDArray[np.complex128],
     far: NDArray[np.complex128],
-) -> tuple[Float64Array, Float64Array]:
+) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array]:
     """Propagate the noise of two bins, and its covariance, to the offset and the level.
+
+    Then the same for leakage of one size and of opposite signs in both.
 
     Each bin's amplitude errs by the component of its noise along the tone, of half the noise's
     power: d ln |near| = a, d ratio = (b - ratio a), with a and b over the amplitude of near.
@@ -274,7 +304,8 @@ def _variances(
     noise = 0.5 / size**2
     of_offset = noise * (1.0 + ratio**2 - 2.0 * ratio * covariance) / slope**2
     of_level = noise * (of_a**2 + of_b**2 + 2.0 * of_a * of_b * covariance)
-    return of_offset, of_level
+    shift = noise * (1.0 + ratio) ** 2 / slope**2
+    return of_offset, of_level, shift, noise * (np.abs(of_a) + np.abs(of_b)) ** 2
 
 
 def _lobe_bins(window: Window, nfft: int) -> int:

@@ -6,8 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.errors import ConfigError
-from spectrod.tones.floor import block_bins, block_medians, floor_at, mean_over_median
+from spectrod.tones.floor import (
+    block_bins,
+    block_medians,
+    floor_at,
+    floor_beside,
+    mean_over_median,
+)
 from spectrod.tones.kernel import WindowKernel, leakage_envelope, window_kernel
+from spectrod.tones.leakage import RowLeakage
 from spectrod.tones.row_factors import Factors, row_factors, without_factors
 from spectrod.tones.rows import as_rows, level_spec, require_bins, to_spectrum, tone_level
 from spectrod.types import SpectrumSpec
@@ -160,11 +167,12 @@ class _PeakSearch:
         self._distance = max(kernel.lobe_bins, distance_hz / spec.delta_f)
         self._amplitude = np.sqrt(leakage_envelope(spec.taper, spec.nfft))
         self._n_block = block_bins(kernel.lobe_bins, spec.n_bins)
+        self._leakage = RowLeakage(spec, self._n_block)
         self._to_mean = mean_over_median(spec)
         self.factors = [row_factors(spec, signal) for signal in range(n_signals)]
 
     def block(self, rows: NDArray[np.floating], first: int) -> tuple[NDArray[np.floating], ...]:
-        """Return row, signal, bin, floor, and the powers below, at and above each peak."""
+        """Return row, signal, bin, floor, leakage of others, and the powers around each peak."""
         power = to_spectrum(rows, self._spec)
         for signal, factors in enumerate(self.factors):
             power[:, signal] = without_factors(power[:, signal], self._spec, factors)
@@ -184,12 +192,39 @@ class _PeakSearch:
                 self.factors[signal],
             )
             near = self._around(power[row, signal], bins)
+            beside = self._beside(power[row, signal], bins, floor, near)
             found.append(
-                (np.full(len(bins), first + row), np.full(len(bins), signal), bins, floor, *near)
+                (np.full(len(bins), first + row), np.full(len(bins), signal), bins, *beside, *near)
             )
         if not found:
-            return tuple(np.empty(0, kind) for kind in "qqqdddd")
+            return tuple(np.empty(0, kind) for kind in "qqqddddd")
         return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+
+    def _beside(
+        self,
+        power: Float64Array,
+        bins: NDArray[np.int64],
+        floor: Float64Array,
+        near: tuple[Float64Array, ...],
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return the noise in a bin at each peak without tones, and what other tones leak there."""
+        if not len(bins):
+            return floor, floor
+        step, reach = self._kernel.step, self._kernel.lobe_bins
+        offset, tone_power = self._kernel.interpolate(*near)
+        leakage, leaked = self._leakage.of_tones(power, bins, offset, tone_power, floor, step)
+        is_free = np.ones(len(power), np.bool_)
+        within = np.arange(-reach, reach + 1)
+        # Lower maxima may be those of noise, without which the rest would be too low.
+        is_tall = power[bins] > 10.0 ** (THRESHOLD_DB / 10.0) * floor
+        lobes = bins[is_tall, np.newaxis] + within
+        if self._spec.iq:
+            is_free[lobes % len(power)] = False
+        else:
+            is_free[np.clip(lobes, 0, len(power) - 1)] = False
+            is_free[: reach + 1] = False
+        beside = floor_beside(power - leakage, is_free, bins, self._n_block, self._to_mean)
+        return floor if beside is None else beside, leaked
 
     def _local_maxima(self, power: Float64Array) -> NDArray[np.bool_]:
         above = power > np.roll(power, 1, axis=-1)
@@ -260,12 +295,14 @@ class _PeakSearch:
         signal: NDArray[np.int64],
         bins: NDArray[np.int64],
         floor: Float64Array,
+        leaked: Float64Array,
         *powers: Float64Array,
     ) -> Peaks:
         """Interpolate peaks at bins, from the powers below, at and above each."""
         spec, kernel = self._spec, self._kernel
         offset, power = kernel.interpolate(*powers)
-        offset_sd, level_sd = kernel.deviation(offset, floor / power)
+        sides = (np.sqrt(powers[2]) - np.sqrt(powers[0])) / np.sqrt(power)
+        offset_sd, level_sd = kernel.deviation(offset, floor / power, leaked / power, sides)
         frequency = (bins - (spec.nfft // 2 if spec.iq else 0) + offset) * spec.delta_f
         if spec.iq:
             frequency = (frequency + spec.fs / 2.0) % spec.fs - spec.fs / 2.0

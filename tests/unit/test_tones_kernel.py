@@ -88,7 +88,10 @@ def test_deviation_is_that_of_simulated_noise(name, n, nfft):
         power = power_of_tones(window, nfft, bins, sigma)
         found, level, offset = interpolated(window, nfft, power)
         noise = sigma**2 * window.s2 / window.s1**2
-        stated, stated_db = window_kernel(window, nfft).deviation(offset, np.full(800, noise))
+        none, sides = np.zeros(800), np.ones(800)
+        stated, stated_db = window_kernel(window, nfft).deviation(
+            offset, np.full(800, noise), none, sides
+        )
         assert np.sqrt(np.mean((found - bins) ** 2)) == pytest.approx(np.median(stated), rel=0.12)
         errors_db = 10.0 * np.log10(level)
         assert np.sqrt(np.mean(errors_db**2)) == pytest.approx(np.median(stated_db), rel=0.12)
