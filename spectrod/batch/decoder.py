@@ -22,6 +22,7 @@ from msgspec import Struct
 from spectrod.errors import InputError
 from spectrod.source.filesamples import are_usable
 from spectrod.source.soundfile import SoundFile
+from spectrod.source.triggered import is_triggered
 from spectrod.units import Float32Array
 
 _PR_SET_PDEATHSIG = 1
@@ -82,7 +83,8 @@ class Decoded(Struct, frozen=True, array_like=True):
 def decode(chunk: SoundChunk, out: Float32Array) -> bool:
     """Decode a chunk into (samples, channels) float32; see ``Decoded.is_whole``.
 
-    A file in which positions cannot be found exactly is decoded from its first sample only.
+    A file in which positions cannot be found exactly is decoded from its first sample only, and one
+    from which AudioMoth may have left something out not at all.
     """
     if chunk.first and chunk.path in _IN_ORDER:
         return False
@@ -92,7 +94,7 @@ def decode(chunk: SoundChunk, out: Float32Array) -> bool:
         return False
     try:
         is_alike = (file.fs, file.channels) == (chunk.fs, chunk.channels)
-        if not is_alike or file.damage or not _go_to(file, chunk):
+        if not is_alike or file.damage or is_triggered(file.comment) or not _go_to(file, chunk):
             return False
         n_done = 0
         while n_done < len(out) and not file.damage:

@@ -65,6 +65,7 @@ class UnitSamples:
         self.layout = SampleLayout(format_, self._channels, interleaved=is_interleaved)
         self._n_block = block_length(SampleLayout(format_, unit.channels))
         self.problems: list[str] = []
+        self._with_gaps: set[str] = set()
         self.read_samples = self.missing_samples = self.gaps = 0
         self.read_s = 0.0
 
@@ -156,7 +157,8 @@ class UnitSamples:
             for first, samples in read(piece):
                 yield piece.index + first - piece.first, self._selected(samples)
                 n_done += samples.shape[1]
-            if n_done < piece.n_samples and not self._is_known(piece.path):
+            is_explained = piece.path in self._with_gaps or self._is_known(piece.path)
+            if n_done < piece.n_samples and not is_explained:
                 missing_s = (piece.n_samples - n_done) / self._unit.fs
                 self.problems.append(f"{piece.path}: {missing_s:.6g} s of it cannot be read")
 
@@ -206,6 +208,8 @@ class UnitSamples:
             if not self._skipped(file, piece):
                 return
             yield from file.runs(piece.end, self._n_block)
+            if file.has_gaps:
+                self._with_gaps.add(piece.path)
             if file.n_unusable and not self._is_known(piece.path):
                 self.problems.append(f"{piece.path}: some of its samples are {UNUSABLE}")
             if file.damage and file.position < piece.end:

@@ -38,6 +38,7 @@ from spectrod.source.soundfile import SoundFile
 from spectrod.source.store.listing import list_urls
 from spectrod.source.store.remote_file import small_parts_kept
 from spectrod.source.store.urls import file_name, is_url
+from spectrod.source.triggered import find_stretches
 from spectrod.text import printable
 from spectrod.types import SampleFormat
 from spectrod.units import NS_PER_S
@@ -298,13 +299,15 @@ def _read_parts(deployment: Deployment, path: str) -> ScannedFile | None:
         recorded, repeat_ns = _corrected(deployment, recorded)
         print_ = fingerprint(path)
         _check_bounds(path, file, print_)
+        stretches = find_stretches(path, file.comment)
+        n_samples = stretches.n_samples if stretches else file.n_samples
         return ScannedFile(
             path,
             print_,
             file.fs,
             file.channels,
-            file.n_samples,
-            file.n_announced,
+            n_samples,
+            n_samples + file.n_announced - file.n_samples,
             plain_format_of(path, file),
             recorded,
             file.damage,

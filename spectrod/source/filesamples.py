@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from spectrod.errors import InputError
 from spectrod.source.opening import open_binary
 from spectrod.source.soundfile import SoundFile
+from spectrod.source.triggered import find_stretches
 from spectrod.source.wavfile import PlainFile, plain_layout
 from spectrod.types import SampleFormat
 from spectrod.units import Float32Array
@@ -38,7 +39,9 @@ class FileSamples:
     channels : int
         Channels.
     n_samples : int
-        Samples per channel.
+        Samples per channel, those counted that AudioMoth left out.
+    has_gaps : bool
+        Whether AudioMoth left some out: ``runs`` has none of these.
     position : int
         Index after the last sample read.
     n_unusable : int
@@ -65,7 +68,19 @@ class FileSamples:
             self._decoded = file = SoundFile(path)
             self._is_float = file.is_float
             self.fs, self.channels, self.n_samples = file.fs, file.channels, file.n_samples
-        self.position = self.n_unusable = 0
+        self.position = self._at = self.n_unusable = 0
+        try:
+            self._stretches = find_stretches(path, None if sample_format else file.comment)
+        except InputError:
+            self.close()
+            raise
+        self._n_stored = self.n_samples
+        if self._stretches is not None:
+            self.n_samples = self._stretches.n_samples
+
+    @property
+    def has_gaps(self) -> bool:  # noqa: D102 - above
+        return self._stretches is not None
 
     @property
     def damage(self) -> str:
@@ -74,9 +89,14 @@ class FileSamples:
 
     def skip(self, first: int) -> None:
         """Go to a sample; raises InputError if the file is damaged before it."""
-        if self._decoded is not None:
-            self._decoded.skip(first)
         self.position = first
+        if self._stretches is None:
+            self._go_to(first)
+
+    def _go_to(self, at: int) -> None:
+        if self._decoded is not None and at != self._at:
+            self._decoded.skip(at)
+        self._at = at
 
     def runs(self, end: int, n_max: int) -> Iterator[tuple[int, NDArray[Any]]]:
         """Read from ``position`` on to an index, or to the end of what is readable.
@@ -100,19 +120,30 @@ class FileSamples:
         InputError
             If the file cannot be read; not for damage.
         """
-        while (n := min(n_max, end - self.position)) > 0:
-            samples = self._read(n)
-            if not samples.shape[1]:
-                return
-            first = self.position
-            self.position += samples.shape[1]
-            for run in self._usable_runs(samples):
-                yield first + run.start, samples[:, run]
+        for begin, at, length in self._kept(end):
+            self._go_to(at)
+            self.position, stop = begin, begin + length
+            while (n := min(n_max, stop - self.position)) > 0:
+                samples = self._read(n)
+                if not samples.shape[1]:
+                    return
+                first = self.position
+                self.position += samples.shape[1]
+                self._at += samples.shape[1]
+                for run in self._usable_runs(samples):
+                    yield first + run.start, samples[:, run]
+
+    def _kept(self, end: int) -> Iterator[tuple[int, int, int]]:
+        """Yield index, index in the file, and length of what the file has up to an index."""
+        if self._stretches is None:
+            yield self.position, self._at, end - self.position
+        else:
+            yield from self._stretches.pieces(self.position, end)
 
     def _read(self, n: int) -> NDArray[Any]:
         if self._plain is not None:
-            n = min(n, self.n_samples - self.position)
-            return self._plain.read(self.position, n) if n > 0 else np.empty((self.channels, 0))
+            n = min(n, self._n_stored - self._at)
+            return self._plain.read(self._at, n) if n > 0 else np.empty((self.channels, 0))
         assert self._decoded is not None
         memory = np.empty((n, self.channels), np.float32)
         return memory[: self._decoded.read(memory)].T

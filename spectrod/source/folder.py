@@ -20,6 +20,7 @@ from spectrod.source.naming import topic_name
 from spectrod.source.placing import Member, place
 from spectrod.source.recorded_at import recorded_at, why_undated
 from spectrod.source.soundfile import SoundFile
+from spectrod.source.triggered import find_stretches
 from spectrod.text import printable
 
 _log = logging.getLogger(__name__)
@@ -188,6 +189,7 @@ class FolderSource(PulledSource):
         try:
             found = recorded_at(str(path), file.fs, file.comment, self._time_format)
             sample_format = plain_format_of(str(path), file) if self.is_direct else ""
+            stretches = find_stretches(str(path), file.comment)
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
         finally:
@@ -195,12 +197,13 @@ class FolderSource(PulledSource):
         self._note_damage(path, file)
         if file.note:
             _log.warning("%s: %s", printable(path), file.note)
+        n_samples = stretches.n_samples if stretches else file.n_samples
         return Member(
             path,
             file.fs,
             file.channels,
-            file.n_samples,
-            file.n_announced,
+            n_samples,
+            n_samples + file.n_announced - file.n_samples,
             found,
             sample_format=sample_format,
         )

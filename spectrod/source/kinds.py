@@ -13,6 +13,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spectrod.config import Pace, PcmFormat, SourceConfig
 from spectrod.confinement import hidden_hint
@@ -21,6 +22,9 @@ from spectrod.settings import RATE_DEFAULT_HZ
 from spectrod.source.base import SPAN_MAX_S, YEAR_S, Source
 from spectrod.text import printable
 from spectrod.types import CHANNELS_MAX
+
+if TYPE_CHECKING:
+    from spectrod.source.triggered import Stretches
 
 _log = logging.getLogger(__name__)
 
@@ -296,6 +300,10 @@ def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> Source:
         )
     if Path(path).suffix.lower().startswith(".sigmf"):
         return _open_sigmf(settings, path, pace)
+    from spectrod.source.triggered import find_stretches  # noqa: PLC0415
+
+    if stretches := find_stretches(path):
+        return _open_triggered(settings, path, pace, stretches)
     if pace == "full" and not settings.loop:
         from spectrod.source.wavfile import WavFileSource, plain_layout  # noqa: PLC0415
 
@@ -306,6 +314,21 @@ def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> Source:
     return SoundFileSource(
         path,
         pace,
+        loop=settings.loop,
+        strict=settings.strict,
+        time_format=settings.time_format,
+    )
+
+
+def _open_triggered(
+    settings: SourceConfig, path: str, pace: Pace, stretches: "Stretches"
+) -> Source:
+    from spectrod.source.soundfile import TriggeredSource  # noqa: PLC0415
+
+    return TriggeredSource(
+        path,
+        pace,
+        stretches,
         loop=settings.loop,
         strict=settings.strict,
         time_format=settings.time_format,

@@ -14,7 +14,7 @@ import soundfile
 from spectrod.config import Pace
 from spectrod.errors import InputError, SpectrodError, UnavailableError
 from spectrod.settings import IqFormat
-from spectrod.source.base import PulledSource
+from spectrod.source.base import Discontinuity, PulledSource
 from spectrod.source.coded import CodedStream, coded_mpeg, find_coded, read_head
 from spectrod.source.container import Extent, FileBytes, extent_of, read_header
 from spectrod.source.container.comment import comment_of
@@ -30,6 +30,7 @@ from spectrod.source.rare import HEAD_BYTES, check_it_opens, is_rare
 from spectrod.source.recorded_at import find_start
 from spectrod.source.spliced import Spliced
 from spectrod.source.store.urls import is_url
+from spectrod.source.triggered import Stretches
 from spectrod.text import printable
 from spectrod.units import Float32Array
 
@@ -321,7 +322,7 @@ class SoundFileSource(PulledSource):
         if self._file.seeks_exactly and not self._loop:
             self._first = sample_index
 
-    def blocks(self, n_max: int) -> Iterator[Float32Array]:
+    def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity]:
         """Yield the file's samples, up to its end or to the damage."""
         interleaved = np.empty((n_max, self._file.channels), np.float32)
         try:
@@ -351,6 +352,62 @@ class SoundFileSource(PulledSource):
         if self._file.damage:
             problem = f"{self._path}: {self._file.damage}"
             self.left_out.add(Path(self._path), problem, "read up to there")
+
+
+class TriggeredSource(SoundFileSource):
+    """A recording of AudioMoth with a trigger: what it left out are missing samples.
+
+    Parameters
+    ----------
+    path, pace, loop, strict, time_format
+        See ``SoundFileSource``.
+    stretches : Stretches
+        What it kept.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        pace: Pace,
+        stretches: Stretches,
+        *,
+        loop: bool = False,
+        strict: bool = False,
+        time_format: str = "",
+    ) -> None:
+        super().__init__(path, pace, loop=loop, strict=strict, time_format=time_format)
+        self._stretches = stretches
+        if not loop:
+            self.n_samples = stretches.n_samples
+
+    def blocks(self, n_max: int) -> Iterator[Float32Array | Discontinuity]:
+        """Yield the samples of each stretch, with a ``Discontinuity`` before it."""
+        n_samples = self._stretches.n_samples
+        try:
+            end = self._first
+            while True:
+                for first, at, length in self._stretches.pieces(end, n_samples):
+                    if first > end:
+                        yield Discontinuity(first - end)
+                    yield from self._stretch(at, length, n_max)
+                    end = first + length
+                if not self._loop:
+                    return
+                if end < n_samples:
+                    yield Discontinuity(n_samples - end)
+                end = 0
+        finally:
+            self._file.close()
+
+    def _stretch(self, at: int, length: int, n_max: int) -> Iterator[Float32Array]:
+        self._file.seek(at)
+        while length:
+            memory = np.empty((min(n_max, length), self._file.channels), np.float32)
+            n = self._file.read(memory)
+            if not n:
+                raise InputError(f"{self._path}: {self._file.damage or 'truncated while read'}")
+            yield memory[:n].T
+            length -= n
 
 
 class _Opened(NamedTuple):

@@ -81,6 +81,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "mpeg": ("coded", ("spectrod.source.mpeg", "spectrod.source.soundfile")),
     "ogg": ("coded", ("spectrod.source.ogg", "spectrod.source.soundfile")),
     "flac_length": ("coded", ("spectrod.source.flac_length", "spectrod.source.flac_frames")),
+    "triggered": ("coded", ("spectrod.source.triggered", "spectrod.source.container")),
     "speakers": ("coded", ("spectrod.source.speakers", "spectrod.source.riff")),
     "bext": ("recorded_at", ("spectrod.source.recorded_at", "spectrod.source.riff")),
     "guano": ("recorded_at", ("spectrod.source.recorded_at", "spectrod.source.riff")),

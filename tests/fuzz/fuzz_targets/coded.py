@@ -1,4 +1,4 @@
-"""Streams of MPEG audio, Ogg and FLAC, whose ends and lengths are found before they are decoded."""
+"""Streams whose lengths and ends are found before they are decoded; what a recorder left out."""
 
 import io
 import os
@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import soundfile
+from fuzz_targets.riff import mutate as mutate_riff
 from fuzz_targets.sound_recovery import mutate_flac, repair_flac
 from fuzz_targets.wav_files import with_chunks
 from fuzzing import Scratch, Target
@@ -20,6 +21,7 @@ from spectrod.source.mpeg import find_mpeg
 from spectrod.source.ogg import ends_whole, find_ogg
 from spectrod.source.soundfile import SoundFile
 from spectrod.source.speakers import find_speakers
+from spectrod.source.triggered import find_stretches
 
 _SCRATCH = Scratch()
 _READ_SAMPLES = 4096
@@ -84,6 +86,23 @@ def check_speakers(data: bytes) -> None:
     assert len(speaker_weights(found)) == len(found)
 
 
+def check_triggered(data: bytes) -> None:
+    """Find stretches: they follow each other, and are in the file."""
+    try:
+        found = find_stretches(os.fspath(_SCRATCH.put("input.wav", data)))
+    except InputError:
+        return
+    if found is None:
+        return
+    assert found.length.min() > 0
+    assert (found.first[1:] >= found.first[:-1] + found.length[:-1]).all()
+    assert (found.at[1:] >= found.at[:-1] + found.length[:-1]).all()
+    assert found.at[-1] + found.length[-1] <= found.n_stored <= len(data) // 2
+    assert found.first[-1] + found.length[-1] <= found.n_samples
+    pieces = list(found.pieces(100, found.n_samples))
+    assert sum(n for *_, n in pieces) <= found.length.sum()
+
+
 @cache
 def _encoded(form: str, subtype: str | None = None, channels: int = 1, n: int = 6000) -> bytes:
     out = io.BytesIO()
@@ -123,6 +142,16 @@ def speaker_seeds() -> list[bytes]:
         _encoded("OGG", "VORBIS", 6, 100)[:200],
         _encoded("OGG", "OPUS", 3, 100)[:200],
     ]
+
+
+def triggered_seeds() -> list[bytes]:
+    """Make a recording of AudioMoth with a block that stands for others."""
+    text = b"by AudioMoth 1. Amplitude threshold was 512".ljust(424, b"\0")
+    comment = b"INFOICMT" + struct.pack("<I", len(text)) + text
+    fmt = struct.pack("<HHIIHH", 1, 1, 8000, 16000, 2, 16)
+    block = b"\1\0" * 5 + b"\xff\xff" * 27 + bytes(448)
+    samples = b"\5\1" * 12 + b"\5\1" * 256 + block + bytes(512) + b"\7\0" * 300
+    return [with_chunks(b"RIFF", [(b"fmt ", fmt), (b"LIST", comment), (b"data", samples)])]
 
 
 def mutate_pages(data: bytes, rng: random.Random) -> bytes:
@@ -196,5 +225,6 @@ TARGETS = {
     "mpeg": Target(check_mpeg, mpeg_seeds, mutate_frames),
     "ogg": Target(check_ogg, ogg_seeds, mutate_pages, repair_ogg),
     "flac_length": Target(check_flac, flac_seeds, mutate_flac, repair_flac, 1 << 15),
+    "triggered": Target(check_triggered, triggered_seeds, mutate_riff),
     "speakers": Target(check_speakers, speaker_seeds, havoc),
 }
