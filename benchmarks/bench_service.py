@@ -1,6 +1,6 @@
 """What a daemon takes as its unit starts it: processor time and memory, by what it is asked to do.
 
-    python benchmarks/bench_service.py [--seconds 15] [--rounds 3] [--json FILE]
+    python benchmarks/bench_service.py [--seconds 15] [--rounds 3] [--roles ROLE ...] [--json FILE]
 
 The command, the configuration and the variables are those of ``systemd/spectrod.service`` and
 ``systemd/spectrod.toml``, in folders of its own, and with a test tone at a sound card's pace as the
@@ -12,10 +12,12 @@ takes the notifications. In turns:
   recording    ``[recordings.all]`` with its defaults, nobody subscribes
   ten          ten sources, nobody subscribes
   ten, read    ten sources, one subscriber reads all spectra
+  hundreds     300 sources of 8 kHz, nobody subscribes
 
-Of each, once its kernels are compiled: processor time, memory of its own (PSS) and resident (RSS),
-and threads, of all its processes; and what else the machine did meanwhile, as processors that were
-busy with others, since what it takes depends on that.
+Of each: time and processor time until it was ready; and, once its kernels are compiled, processor
+time, memory of its own (PSS) and resident (RSS), and threads, of all its processes; and what else
+the machine did meanwhile, as processors that were busy with others, since what it takes depends on
+that.
 """
 
 import argparse
@@ -45,9 +47,9 @@ from spectrod_bench.usage import (
 )
 
 TONE = "signal:sine,1000,-20"
-ROLES = ("idle", "one", "recording", "ten", "ten, read")
+ROLES = ("idle", "one", "recording", "ten", "ten, read", "hundreds")
 
-_N_SOURCES = 10
+_N_SOURCES = {"ten": 10, "ten, read": 10, "hundreds": 300}
 _LIMIT_S = 120.0
 _SETTLE_S = 3.0
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
@@ -58,16 +60,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=15.0, help="each measurement (15)")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each (3)")
+    parser.add_argument("--roles", nargs="+", choices=ROLES, default=ROLES, metavar="ROLE")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     report = new_report("service")
-    taken: dict[str, list[Report]] = {role: [] for role in ROLES}
+    taken: dict[str, list[Report]] = {role: [] for role in args.roles}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(args.rounds):
-            for role in ROLES:
+            for role in args.roles:
                 taken[role].append(measure(role, Path(folder), args.seconds))
     print(
-        f"{'':10}{'processor':>10}{'PSS':>11}{'RSS':>11}{'threads':>9}  others kept busy, of "
+        f"{'':10}{'processor':>10}{'PSS':>11}{'RSS':>11}{'threads':>9}{'ready':>9}{'took':>9}"
+        f"  others kept busy, of "
         f"{os.cpu_count()}"
     )
     for role, rounds in taken.items():
@@ -75,7 +79,8 @@ def main() -> None:
         report["results"].append({"what": role, "rounds": rounds} | median)
         print(
             f"{role:10}{median['processor']:>10.2%}{median['pss_mb']:>8.1f} MB"
-            f"{median['rss_mb']:>8.1f} MB{median['threads']:>9.0f}  {median['others']:.2f}"
+            f"{median['rss_mb']:>8.1f} MB{median['threads']:>9.0f}"
+            f"{median['ready_s']:>7.1f} s{median['start_s']:>7.1f} s  {median['others']:.2f}"
         )
     print(f"load {os.getloadavg()[0]:.1f}; {args.rounds} rounds of {args.seconds:g} s each")
     if args.json:
@@ -85,7 +90,7 @@ def main() -> None:
 def measure(role: str, folder: Path, seconds: float) -> Report:
     """Run a daemon for a role, and return what it took."""
     with ExitStack() as stack:
-        pid, endpoint = stack.enter_context(_service(role, folder))
+        pid, endpoint, start = stack.enter_context(_service(role, folder))
         if role in ("one", "ten, read"):
             stack.enter_context(reading(endpoint))
         time.sleep(_SETTLE_S)
@@ -101,13 +106,14 @@ def measure(role: str, folder: Path, seconds: float) -> Report:
             "pss_mb": sum(map(proportional_bytes, tree)) / 1e6,
             "rss_mb": sum(map(resident_bytes, tree)) / 1e6,
             "threads": sum(len(list(Path(f"/proc/{one}/task").iterdir())) for one in tree),
+            **start,
             "others": (_machine_seconds() - all_before_s) / took_s - own,
         }
 
 
 @contextmanager
-def _service(role: str, folder: Path) -> Iterator[tuple[int, str]]:
-    """Start the unit's command and wait for its kernels; yield its process and its endpoint."""
+def _service(role: str, folder: Path) -> Iterator[tuple[int, str, dict[str, float]]]:
+    """Start the unit's command and wait for its kernels; yield process, endpoint and start."""
     for name in ("run", "state", "cache"):
         (folder / name).mkdir(exist_ok=True)
     endpoint = f"ipc://{folder}/run/spectrum.ipc"
@@ -115,6 +121,7 @@ def _service(role: str, folder: Path) -> Iterator[tuple[int, str]]:
     config.write_text(_configuration(role, folder, endpoint), encoding="utf-8")
     command, environ = _of_unit(folder, config)
     with _notified(folder / "notify") as (address, is_ready):
+        begin_s = time.monotonic()
         process = subprocess.Popen(
             command,
             env=environ | {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "30000000"},
@@ -125,9 +132,13 @@ def _service(role: str, folder: Path) -> Iterator[tuple[int, str]]:
             _await(lambda: is_ready.is_set() or process.poll() is not None, role)
             if process.poll() is not None:
                 raise SystemExit(f"{role}: {shlex.join(command)}: exit code {process.returncode}")
+            start = {
+                "ready_s": time.monotonic() - begin_s,
+                "start_s": processor_seconds(process.pid),
+            }
             with Control(f"ipc://{folder}/run/control-spectrum.ipc", timeout_s=_LIMIT_S) as control:
                 _await(lambda: _is_settled(control, role), role)
-            yield process.pid, endpoint
+            yield process.pid, endpoint, start
         finally:
             process.terminate()
             process.wait()
@@ -189,10 +200,13 @@ def _configuration(role: str, folder: Path, endpoint: str) -> str:
         if old not in text:
             raise SystemExit(f"systemd/spectrod.toml: no {old}")
         text = text.replace(old, new)
-    if role.startswith("ten"):
+    if n_sources := _N_SOURCES.get(role):
+        text = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
         begin, end = text.index("[source]"), text.index("\n[", text.index("[source]") + 1)
         table = text[begin:end].replace('\nname = ""', "")  # the table's
-        several = [table.replace("[source]", f"[sources.mic{i}]") for i in range(_N_SOURCES)]
+        several = [table.replace("[source]", f"[sources.mic{i}]") for i in range(n_sources)]
+        if role == "hundreds":
+            several = [one.replace("samplerate = 0", "samplerate = 8000") for one in several]
         text = text[:begin] + "\n".join(several) + text[end:]
     if role == "recording":
         text += f'\n[recordings.all]\nfolder = "{folder}/state"\n'

@@ -1,0 +1,124 @@
+"""A daemon whose sources and recordings come and go for long: nothing of them stays."""
+
+import gc
+import os
+import threading
+import tracemalloc
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod import events
+from spectrod.config import (
+    Config,
+    ControlConfig,
+    EngineConfig,
+    PublishConfig,
+    RecordingConfig,
+    SourceTable,
+)
+from spectrod.daemon import build_daemon
+
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
+
+FS = 8000
+WARM_UP, CYCLES = 6, 12
+BYTES_A_CYCLE = 4096
+"""What a change of three sources may leave: counters of names, which are bounded."""
+
+
+def table(name, uri, **settings):
+    return SourceTable(uri=uri, name=name, **settings)
+
+
+class Site:
+    """A daemon with one source that stays, and three that come and go, all recorded."""
+
+    def __init__(self, folder):
+        os.mkfifo(folder / "mic.fifo")
+        # Open on both sides: the source always has a writer.
+        self.fifo = os.open(folder / "mic.fifo", os.O_RDWR | os.O_NONBLOCK)
+        noise = np.random.default_rng(5).normal(0.0, 0.1, 10 * FS)
+        soundfile.write(folder / "x.wav", noise, FS, subtype="PCM_16")
+        self._base = table("base", "signal:sine,500,-20", samplerate=FS)
+        self._guests = (
+            table("tone", "signal:sine,1000,-20", samplerate=FS),
+            table("file", f"{folder}/x.wav", loop=True),
+            table("mic", f"pcm:{folder}/mic.fifo", samplerate=FS),
+        )
+        self._settings = {
+            "publish": PublishConfig(endpoints=(f"ipc://{folder}/spectrum.ipc",), replay_mb=0.05),
+            "engine": EngineConfig("numpy"),
+            "control": ControlConfig(state_folder=str(folder / "state")),
+            "recordings": (
+                RecordingConfig(name="all", samples="wav", pyramid=True, min_free_mb=0.0),
+            ),
+        }
+        self.daemon = build_daemon(self._config())
+        self.daemon.start()
+        self._await_rows("base")
+        for _ in range(events._KEPT):  # the log of events is full from the start
+            self.daemon.events.add("control.set", "x" * 200, source="base")
+
+    def _config(self, *guests):
+        return Config(sources=(self._base, *guests), **self._settings)
+
+    def _await_rows(self, *names):
+        """Wait until the sources have recorded rows."""
+        while not all(self._rows_of(name) for name in names):
+            if "mic" in names:
+                self._write()
+            self.daemon.progress.wait(0.02)
+
+    def _write(self):
+        with suppress(BlockingIOError):
+            os.write(self.fifo, bytes(range(1, 201)) * 8)
+
+    def _rows_of(self, name):
+        return sum(
+            one.get("rows", 0) for one in self.daemon.recorders.facts() if one["source"] == name
+        )
+
+    def cycle(self):
+        """Add the guests, record them, and remove them."""
+        self.daemon.reconfigure(self._config(*self._guests))
+        self._await_rows(*(one.name for one in self._guests))
+        self.daemon.reconfigure(self._config())
+        while True:
+            try:
+                os.read(self.fifo, 1 << 16)
+            except BlockingIOError:
+                return
+
+    def close(self):
+        self.daemon.stop()
+        os.close(self.fifo)
+
+
+def holdings():
+    gc.collect()
+    traced, _ = tracemalloc.get_traced_memory()
+    return traced, len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
+
+
+def test_sources_and_recordings_that_come_and_go_leave_nothing(tmp_path):
+    """After dozens of sources with recordings, memory, descriptors and threads are as before."""
+    site = Site(tmp_path)
+    tracemalloc.start()
+    try:
+        for _ in range(WARM_UP):
+            site.cycle()
+        traced, n_open, n_threads = holdings()
+        for _ in range(CYCLES):
+            site.cycle()
+        traced_after, n_open_after, n_threads_after = holdings()
+    finally:
+        tracemalloc.stop()
+        site.close()
+    assert traced_after - traced < BYTES_A_CYCLE * CYCLES
+    # Threads of the pool that helped stay; so do files of the source that stays, by levels.
+    assert n_open_after - n_open <= 2
+    assert n_threads_after <= max(n_threads, site.daemon._pool.threads_max + 8)
