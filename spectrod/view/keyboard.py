@@ -44,15 +44,19 @@ class KeyParser:
     def feed(self, data: bytes) -> None:
         """Take input."""
         self._input += data
-        while self._input:
-            if self._input[0] != 0x1B:
-                self._keys.append(self._input[:1].decode("ascii", "replace"))
-                self._input = self._input[1:]
-            elif sequence := _SEQUENCE.match(self._input):
-                self._input = self._input[sequence.end() :]
-                self._take(sequence[0])
-            else:
+        place = 0
+        while (escape := self._input.find(b"\x1b", place)) >= 0:
+            self._keys.extend(self._input[place:escape].decode("ascii", "replace"))
+            place = escape
+            sequence = _SEQUENCE.match(self._input, place)
+            if sequence is None:
                 break
+            place = sequence.end()
+            self._take(sequence[0])
+        else:
+            self._keys.extend(self._input[place:].decode("ascii", "replace"))
+            place = len(self._input)
+        self._input = self._input[place:]
         if len(self._input) > _UNFINISHED_MAX:
             self._input = b""
 

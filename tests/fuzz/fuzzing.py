@@ -125,6 +125,22 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "calibration": ("calibration", ("spectrod.calibration",)),
     "mask": ("mask", ("spectrod.triggers",)),
     "response": ("calibration", ("spectrod.calibration",)),
+    "web_head": ("web", ("spectrod.web.gate", "spectrod.web.origin", "h11")),
+    "history_query": ("web", ("spectrod.web.history.request",)),
+    "page_text": ("web", ("spectrod.web.view",)),
+    "page_call": ("web", ("spectrod.web.control",)),
+    "stored_rows": ("history", ("spectrod.web.history.stored_rows", "spectrod.formats.segment")),
+    "origin": ("history", ("spectrod.formats.origin",)),
+    "page_of_links": ("stores", ("spectrod.source.store.links",)),
+    "store_headers": ("stores", ("spectrod.source.store",)),
+    "s3_list": ("stores", ("spectrod.source.store.objects", "botocore.parsers")),
+    "gcs_answer": ("stores", ("spectrod.source.store.objects",)),
+    "terminal": ("terminal", ("spectrod.view.keyboard", "spectrod.view.graphics")),
+    "asound": ("machine", ("spectrod.source.alsa_cards", "spectrod.source.devices")),
+    "devices": ("machine", ("spectrod.source.devices",)),
+    "zmtp_greeting": ("machine", ("spectrod.client.zmtp_probe",)),
+    "shard": ("machine", ("spectrod.batch.shard",)),
+    "mqtt_packet": ("mqtt", ("spectrod.bridge.broker", "paho.mqtt.client")),
 }
 """Module of each target, and the parts of the program whose coverage guides the search."""
 

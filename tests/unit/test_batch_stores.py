@@ -391,6 +391,15 @@ def test_a_page_that_is_no_html_has_the_links_that_it_has(server, page):
     assert list_urls(f"{server.url}/a/") in ([], [f"{server.url}/a/x.wav"])
 
 
+@pytest.mark.parametrize(
+    "location", ["https://ho\nst/x.wav", "/a b.wav", "\\\\evil/x", "https://[", "\0"]
+)
+def test_a_redirection_to_no_address_is_refused(location):
+    """Characters on which parsers of addresses disagree are in no address that is followed."""
+    with pytest.raises(OSError, match="its server redirects to no address"):
+        http_store._redirected("http://host/card/", location)
+
+
 # ---- addresses
 
 

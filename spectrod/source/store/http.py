@@ -21,6 +21,7 @@ from spectrod.source.store.part import (
     promised,
     refused,
 )
+from spectrod.source.store.urls import UNPRINTABLE
 from spectrod.units import NS_PER_S
 
 CONNECT_S = 10.0
@@ -141,6 +142,8 @@ def _redirected(url: str, location: str) -> str:
         ports = before.port, after.port
     except ValueError as error:
         raise refused("its server redirects to no address") from error
+    if UNPRINTABLE.search(target):
+        raise refused("its server redirects to no address")
     is_same = (before.scheme, before.hostname, ports[0]) == (after.scheme, after.hostname, ports[1])
     schemes = before.scheme, after.scheme
     is_upgrade = schemes == ("http", "https") and before.hostname == after.hostname

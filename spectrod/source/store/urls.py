@@ -13,7 +13,8 @@ URL_CHARS_MAX = 4096
 
 _PREFIXES = tuple(f"{scheme}://" for scheme in (*OBJECT_SCHEMES, *HTTP_SCHEMES))
 _PATTERN = re.compile(r"[*?\[]")
-_UNPRINTABLE = re.compile(r"[\x00-\x20\x7f\\]")
+UNPRINTABLE = re.compile(r"[\x00-\x20\x7f\\]")
+"""Characters of no address: parsers disagree on them, so that one may see another host."""
 
 
 def is_url(path: str) -> bool:
@@ -74,7 +75,7 @@ def _check_http(url: str, scheme: str, authority: str, shown: str) -> None:
     if "?" in url or "#" in url:
         cut = printable(re.split(r"[?#]", url, maxsplit=1)[0])
         raise ConfigError(f"{cut}?...: must have no query, which may hold credentials")
-    if "*" in url or _UNPRINTABLE.search(url):
+    if "*" in url or UNPRINTABLE.search(url):
         raise ConfigError(
             f"{shown}: must be a file, or a folder with / at its end, written as in a browser"
         )
