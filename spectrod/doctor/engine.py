@@ -35,7 +35,7 @@ def probe_engine(config: EngineConfig, command: list[str] | None = None) -> Iter
             "OpenCL cache",
             trouble,
             "PoCL would abort, so it is not used, and NumPy computes",
-            f"df -h {driver_cache_folder()}; mount | grep noexec",
+            f"ls -ld {driver_cache_folder()}; df -h {driver_cache_folder()}; mount | grep noexec",
         )
     lines, error = _run_child(command or [sys.executable, "-m", _CHILD, config.device])
     yield from _findings(lines, error, is_required=is_required)
