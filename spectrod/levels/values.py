@@ -39,9 +39,9 @@ class Scale:
     full_scale_db: Float64Array
 
     def level(self, power: Float64Array) -> Float64Array:
-        """Return the levels of (channels,) mean squares [FS^2]; silence is -200 dBFS."""
-        dbfs = power_to_level(power, FULL_SCALE_SINE_FS2, FLOOR_DBFS)
-        return dbfs + (self.full_scale_db - UNCALIBRATED_DB)
+        """Return the levels of (channels,) mean squares [FS^2]; silence is -200 dB in any unit."""
+        dbfs = power_to_level(power, FULL_SCALE_SINE_FS2)
+        return np.maximum(dbfs + (self.full_scale_db - UNCALIBRATED_DB), FLOOR_DBFS)
 
 
 def values_of(

@@ -246,6 +246,21 @@ def test_calibration_shifts_levels_only():
     np.testing.assert_allclose(values[:, 1], plain[:, 1], rtol=1e-12)
 
 
+@pytest.mark.parametrize("full_scale_db", [None, 106.02, 180.0, -150.0])
+def test_silence_is_the_same_level_in_any_unit(full_scale_db):
+    """It is -200 dB, of levels, peaks and bands, whatever the calibration, as in spectra."""
+    meter = LevelMeter(
+        8000.0,
+        quantities=["LAeq", "LAFmax", "LCpeak", "LAE"],
+        full_scale_db=full_scale_db,
+        bands="octave",
+        band_range_hz=(250.0, 1000.0),
+    )
+    for row in rows_of(meter, np.zeros((1, 17_000))):
+        assert row.values[:, 0].tolist() == [-200.0] * 4
+        assert np.nanmax(row.band_values) == np.nanmin(row.band_values) == -200.0
+
+
 def test_silence():
     """Digital silence has the lowest level, -200 dBFS, and no crest factor."""
     row = rows_of(

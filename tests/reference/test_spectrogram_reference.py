@@ -68,3 +68,21 @@ def test_density_of_white_noise():
     np.testing.assert_allclose(10 * np.log10(parts / (rms**2 / (FS / 2))), 0.0, atol=0.5)
     total = s.values.mean(axis=1).sum() * s.spec.delta_f
     assert 10 * np.log10(total / rms**2) == pytest.approx(0.0, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "amplitude", "limit"),
+    [("density", 1e-19, 1e-4), ("density", 1e-21, 0.02), ("density", 1e-22, 1.0),
+     ("spectrum", 1e-21, 0.01), ("spectrum", 1e-22, 0.2), ("spectrum", 1e-23, 1.0)],
+)  # fmt: skip
+def test_powers_at_the_end_of_float32(scaling, amplitude, limit):
+    """Powers below 1e-38 lose digits, and those below 1e-45 are 0, as the docs say."""
+    n = np.arange(4096)
+    x = np.sin(2.0 * np.pi * 100.0 / 4096 * n)
+    found = [
+        spectrod.spectrogram(a * x, FS, win_length=4096, scaling=scaling, engine="numpy").values
+        for a in (1.0, amplitude)
+    ]
+    ratio = float(found[1][100, 0]) / (float(found[0][100, 0]) * amplitude**2)
+    assert abs(ratio - 1.0) <= limit
+    assert (ratio == 0.0) == (limit == 1.0)
