@@ -555,7 +555,10 @@ def _raise_error(
 def _refuse_unreadable(path: Path) -> None:
     # Check before opening: opening a pipe waits for its writer and takes the samples.
     if path.exists() and not path.is_file():
-        raise InputError(f"{path}: not a regular file; raw samples from a pipe are read with pcm:")
+        raise InputError(
+            f"{path}: not a regular file; raw samples from a pipe are read with pcm:, and sound "
+            "files with -"
+        )
     # soundfile requires a format for .raw, which the name cannot give; the others are I/Q formats.
     if path.suffix.lower() in _RAW_SUFFIXES:
         raise InputError(f"{path}: has no header; raw samples are read with pcm:{path}")

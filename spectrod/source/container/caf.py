@@ -66,8 +66,10 @@ def _coding(
         return "", None
     floats = {4: "FLOAT", 8: "DOUBLE"}
     subtype = floats.get(n_bytes, "") if flags & _FLOAT else integers(n_bytes)
-    if not subtype:
-        raise InputError(f"{path}: its samples have {bits} bits, which cannot be read")
+    if not subtype or bits != 8 * n_bytes:
+        raise InputError(
+            f"{path}: its samples have {bits} bits in {n_bytes} bytes, which cannot be read"
+        )
     return subtype, coding_of(subtype, is_big=not flags & _LITTLE)
 
 
