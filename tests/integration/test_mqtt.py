@@ -57,7 +57,19 @@ class Mosquitto:
         self._process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
         self._reader = threading.Thread(target=self._read, args=(self._process.stderr,))
         self._reader.start()
-        self.wait_for_line(" running")
+        self._wait_until_it_accepts()
+
+    def _wait_until_it_accepts(self):
+        """Wait for the port itself: the line that it runs comes earlier in some versions."""
+        limit_s = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < limit_s:
+            with contextlib.suppress(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", self.port), TIMEOUT_S).close()
+                return
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = self._process.wait(0.02)
+                pytest.fail(f"mosquitto ended with {code}: {list(self._lines.queue)}")
+        pytest.fail(f"mosquitto does not listen: {list(self._lines.queue)}")
 
     def wait_for_line(self, text):
         """Wait for a line in the broker's log after the last wait."""
