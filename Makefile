@@ -39,12 +39,13 @@ ROOT := $(filter 0,$(shell id -u))
 .DELETE_ON_ERROR:
 # pip cannot run twice in one environment, whatever -j says.
 .NOTPARALLEL:
-.PHONY: help run test test-all test-rest test-needs soak lint types imports check bench lock deb container docs pictures install uninstall clean
+.PHONY: help run test test-all test-rest test-oldest test-needs soak lint types imports check bench lock deb container docs pictures install uninstall clean
 
 help:
 	@echo "make run        analyse the sound card (or a test tone), show it here and on a page; ARGS=..."
 	@echo "make test       every module and the main path, in minutes; ARGS=... goes to pytest"
 	@echo "make test-all   that and the rest: every driver, every form of a kernel, soaks, systemd"
+	@echo "make test-oldest  the unit tests with the oldest versions of what spectrod needs"
 	@echo "make lint       ruff, codespell, clang-format"
 	@echo "make types      mypy"
 	@echo "make imports    the import contracts"
@@ -121,6 +122,23 @@ test-rest: test-needs $(VENV)/.group-reference $(BIN)/promtool tests/browser/nod
 	$(PYTEST) -m "alone$(if $(ROOT),, and not systemd)"
 
 test-all: test test-rest
+
+# An environment of the oldest versions that pyproject.toml allows, and any of what the tests alone need.
+OLDEST = $(VENV)-oldest
+EXTRAS = cloud,dask,fast,mqtt,netcdf,pdf,web,zarr
+
+$(OLDEST)/.installed: pyproject.toml $(VENV)/.pip
+	$(PIP) install uv
+	rm -rf $(OLDEST)
+	$(BIN)/uv venv --quiet --python $(BIN)/python $(OLDEST)
+	$(BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct --editable '.[$(EXTRAS)]'
+	$(BIN)/uv pip freeze --python $(OLDEST) --exclude-editable >$(OLDEST)/versions.txt
+	$(BIN)/uv pip install --quiet --python $(OLDEST) --constraint $(OLDEST)/versions.txt --group test
+	@touch $@
+
+test-oldest: $(OLDEST)/.installed
+	@scripts/packages $(TEST_PACKAGES)
+	$(OLDEST)/bin/python -m pytest $(or $(ARGS),$(PARALLEL) tests/unit -m "not ($(REST)) and not audio")
 
 # Prometheus's tool alone (48 MB of the package's 96 MB), without the server that its package starts. Where
 # there is no such package, the tests of the alert rules are left out, and say so.
@@ -268,5 +286,5 @@ container:
 	buildah build --file packaging/Containerfile --tag spectrod $(BUILDARGS) .
 
 clean:
-	rm -rf $(VENV) examples/node_modules tests/browser/node_modules build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) examples/node_modules tests/browser/node_modules build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find spectrod spectrod_bench tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} +
