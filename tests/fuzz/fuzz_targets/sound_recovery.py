@@ -14,6 +14,7 @@ from mutation import havoc, mutate_text, put_number
 
 from spectrod.errors import InputError, StorageError
 from spectrod.formats.sound import recover
+from spectrod.formats.sound.notes import boot_id
 from spectrod.formats.sound.wav_header import HEADER_BYTES
 from spectrod.source.wavfile import plain_layout
 
@@ -75,9 +76,15 @@ def check_flac(data: bytes) -> None:
 
 
 def wav_seeds() -> list[bytes]:
-    """Make the file of a killed writer, whose headers give less than its length."""
+    """Make the file of a killed writer, whose headers give less than its length.
+
+    Of one before the last start of the machine, the length in the header counts.
+    """
     forms = (("s16", 1), ("s24", 1), ("s24", 3), ("f32", 2))
-    return [sound_bytes(".wav", subtype, n, 40, is_finished=False) for subtype, n in forms]
+    made = [sound_bytes(".wav", subtype, n, 40, is_finished=False) for subtype, n in forms]
+    other_boot = made[0].replace(boot_id().encode(), b"0" * len(boot_id()))
+    assert other_boot != made[0]
+    return [*made, other_boot]
 
 
 def flac_seeds() -> list[bytes]:
