@@ -134,6 +134,19 @@ def test_3342_cases_1_to_4(levels, expected):
     assert tally.range_lu == pytest.approx(expected, abs=1.0)
 
 
+@pytest.mark.parametrize("levels", [(-20, -30), (-20, -15), (-40, -20), (-50, -35, -20, -35, -50)])
+def test_silence_after_a_programme(levels):
+    """1.5 s of silence after tones of 20 s change the range by 0.001 LU, after noise by 0.5 LU."""
+    x = tone(*[(20, level) for level in levels])
+    rng = np.random.default_rng(len(levels) - sum(levels))
+    gains = np.repeat(10.0 ** (rng.uniform(-40, -15, 90) / 20.0), FS)
+    noise = (gains * rng.standard_normal(90 * FS))[np.newaxis]
+    for given, limit in ((x, 0.001), (noise, 0.5)):
+        alone, _ = measured(given)
+        padded, _ = measured(np.pad(given, ((0, 0), (0, 3 * FS // 2))))
+        assert padded.range_lu == pytest.approx(alone.range_lu, abs=limit)
+
+
 @pytest.mark.parametrize("fs", [8000, 44100, 96000, 11025])
 def test_other_rates(fs):
     """A tone reads the same at other rates, with steps of a fraction of a sample, too."""
