@@ -119,12 +119,13 @@ def find_mpeg(file: BinaryIO, begin: int, end: int) -> MpegStream | None:
         return None
     if at != start:
         begin = at
-    if _states_length(_read_at(file, at, first.n_bytes), first):
-        return MpegStream(begin, end, 0, 0, "")
     n_frames, last = _count(file, at, end, first)
+    n_samples = n_frames * first.n_samples
+    if _states_length(_read_at(file, at, first.n_bytes), first):
+        damage = "" if n_frames > FRAMES_MAX else _damage(file, last, end, n_samples)
+        return MpegStream(begin, last if damage else end, 0, 0, damage)
     if n_frames > FRAMES_MAX:
         return None
-    n_samples = n_frames * first.n_samples
     longest = at - begin + (n_frames + 4) * (first.n_bytes + 4)
     return MpegStream(begin, last, n_samples, longest, _damage(file, last, end, n_samples))
 

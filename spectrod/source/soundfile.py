@@ -1,7 +1,6 @@
 """Sound files: plain samples are read here, coded ones by libsndfile."""
 
 import logging
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -190,7 +189,7 @@ class SoundFile:
             self._note_damage(
                 f"truncated: {self.n_samples} samples announced, {self._n_read} found"
             )
-        if not self._is_coded or self._stream is None or self._is_counted:
+        if not self._is_decoded or self._stream is None or self._is_counted:
             return
         n_bytes = _unread_bytes(self._stream)
         if n_bytes > FRAME_BYTES_MAX:
@@ -476,8 +475,6 @@ def _open_decoder(path: str, bytes_: BinaryIO) -> _Opened:
         return _Opened(_decoder_of(stream), stream, bytes_, coded)
     bytes_.seek(0)
     head = bytes_.read(HEAD_BYTES)
-    if head.startswith(b"fLaC") and not is_url(path):
-        return _Opened(_InOrder(os.fsencode(path)))  # as bytes, because a name need not be UTF-8
     # By a path, libsndfile takes anything for samples if the suffix is au, gsm, vox or another.
     if not head.startswith(_CODED_STARTS):
         if is_url(path) or not is_rare(head):

@@ -211,6 +211,16 @@ def test_a_damaged_frame_ends_the_samples(tmp_path):
     np.testing.assert_array_equal(samples[: 2 * BLOCK], expected[: 2 * BLOCK])
 
 
+def test_joined_files_are_damage(tmp_path, collect):
+    """What follows the samples that a header states is not left out without a line."""
+    data, expected = flac(5 * BLOCK)
+    samples, damage, _ = read(tmp_path / "x.flac", data + data)
+    assert damage.startswith(f"{5 * BLOCK} samples announced, but ")
+    np.testing.assert_array_equal(samples, expected)
+    samples, damage, _ = read(tmp_path / "x.flac", data + b"TAG" + bytes(125))
+    assert damage == ""
+
+
 def test_the_search_is_bounded(tmp_path, monkeypatch):
     """Where the last frame is too far from the end, one line says so."""
     data, _ = flac(2 * BLOCK)

@@ -149,6 +149,23 @@ def test_a_hole_is_damage(tmp_path, between):
     )
 
 
+@pytest.mark.parametrize("n_cut", [30, None])
+def test_damage_of_a_stream_that_states_its_length(tmp_path, n_cut):
+    """A hole, or a last frame that is cut, ends the samples of a stream of a stated length too."""
+    first, *frames = frames_of(mp3(0.1, 0.2))
+    whole, *_ = decoded(tmp_path / "x.mp3", b"".join([first, *frames]))
+    if n_cut:
+        data, n_left = b"".join([first, *frames])[:-n_cut], len(frames) - 1
+        message = "truncated: its last frame has "
+    else:
+        data = first + b"".join(frames[:20]) + bytes(4000) + b"x" + b"".join(frames[25:])
+        message, n_left = "damaged: no frame follows its first ", 20
+    samples, damage, _ = decoded(tmp_path / "y.mp3", data)
+    assert damage.startswith(message)
+    assert (n_left - 2) * 1152 < len(samples) <= n_left * 1152
+    np.testing.assert_array_equal(samples, whole[: len(samples)])
+
+
 def test_a_change_of_format_is_damage():
     """Frames of another rate, or of another number of channels, do not belong to the stream."""
     _, *frames = frames_of(mp3(0.1))

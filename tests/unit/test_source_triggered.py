@@ -1,16 +1,25 @@
 """Recordings from which AudioMoth left out what did not reach its trigger: times stay true."""
 
 import struct
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from spectrod.batch.decoder import SoundChunk, decode
+from spectrod.batch.planner import plan_job
+from spectrod.batch.samples import UnitSamples
 from spectrod.config import SourceConfig
 from spectrod.errors import InputError
 from spectrod.source import open_source
 from spectrod.source.filesamples import FileSamples
 from spectrod.source.triggered import _READ_BLOCKS, find_stretches, is_triggered
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
+
+from small_archives import job_of
 
 FS = 8000
 BLOCK = 256
@@ -115,6 +124,25 @@ def test_in_a_folder_the_next_file_has_its_place(tmp_path, collect):
     assert_kept(joined(found)[:2], kept[:2], 32768.0)
     assert source.left_out.n_files == 0
     assert found[-1][0] + len(found[-1][1]) == n_samples + 5000
+
+
+@pytest.mark.parametrize("other", ["", "flac"])
+def test_an_archive_has_gaps_where_something_was_left_out(tmp_path, other):
+    """A unit of an archive has what was kept at its time, and no finding, decoded or as it is."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    stored, kept, n_samples = recording()
+    put(folder, stored)
+    if other:
+        soundfile.write(folder / "20260501_050000.flac", np.full(FS, 0.25), FS)
+    (unit,) = plan_job(job_of(tmp_path, folder)).units
+    assert unit.pieces[0].n_samples == n_samples
+    reader = UnitSamples(unit)
+    full_scale = 32768.0 if other else 1.0
+    found = joined((block.sample_index, block.samples[0].copy()) for block in reader.blocks())
+    assert_kept(found[:3], kept, full_scale)
+    assert reader.problems == []
+    assert len(found) == 3 + bool(other)
 
 
 def test_a_loop_repeats_what_is_missing(tmp_path, collect):
