@@ -38,6 +38,7 @@ class TimeInName(NamedTuple):
 
 
 _NOTHING = TimeInName(None)
+_SEVERAL = TimeInName(None, "its name has more than one time")
 
 _DATE = r"""(?<!\d)
     (?P<year>(?:19|20|21)\d\d) (?P<ds>[-_.]?) (?P<month>\d\d) (?P=ds) (?P<day>\d\d)"""
@@ -102,9 +103,7 @@ def time_in_name(name: str, time_format: str = "") -> TimeInName:
     times = _times(name)
     if not times:
         return _without_a_year(name)
-    if len(times) > 1:
-        return TimeInName(None, "its name has more than one time")
-    return times.pop()
+    return _SEVERAL if len(times) > 1 else times.pop()
 
 
 def recorded_at_name(name: str, time_format: str = "") -> RecordedAt | None:
@@ -135,8 +134,11 @@ def _times(name: str) -> set[TimeInName]:
         del matches[1]  # start and end, as of Frontier Labs
     if matches:
         return {_of_match(name, match, match) for match in matches}
-    dates, clocks = list(_DATE_ALONE.finditer(name)), list(_CLOCK_ALONE.finditer(name))
-    return {_of_match(name, date, clock) for date in dates for clock in clocks}
+    dates = {match[0]: match for match in _DATE_ALONE.finditer(name)}
+    clocks = {match[0]: match for match in _CLOCK_ALONE.finditer(name)}
+    if len(dates) * len(clocks) > 1:
+        return {_SEVERAL}
+    return {_of_match(name, date, clock) for date in dates.values() for clock in clocks.values()}
 
 
 def _before(name: str, match: re.Match[str]) -> str:
@@ -234,7 +236,7 @@ def _without_a_year(name: str) -> TimeInName:
     found = [*_SOUNDTRAP.finditer(name)] or [*_XWAV.finditer(name)]
     times = {_in_this_century(match) for match in found}
     if len(times) > 1:
-        return TimeInName(None, "its name has more than one time")
+        return _SEVERAL
     if times:
         return TimeInName(times.pop())
     stem = name.partition(".")[0]
