@@ -15,9 +15,8 @@ from spectrod.errors import InputError, SpectrodError, UnavailableError
 from spectrod.settings import IqFormat
 from spectrod.source.base import Discontinuity, PulledSource
 from spectrod.source.coded import CodedStream, coded_mpeg, find_coded, read_head
-from spectrod.source.container import Extent, FileBytes, extent_of, read_header
+from spectrod.source.container import Extent, FileBytes, SoundHeader, extent_of, read_header
 from spectrod.source.container.comment import comment_of
-from spectrod.source.container.header import SoundHeader
 from spectrod.source.container.plain import PlainSamples
 from spectrod.source.flac_length import TAIL_BYTES_MAX
 from spectrod.source.foreign import refusal
@@ -59,6 +58,8 @@ _SAMPLE_BYTES = {
 _EXACT_SUBTYPES = frozenset(_SAMPLE_BYTES)
 """Codings in which each sample stands for itself: also those that FLAC holds."""
 _SKIP_SAMPLES = 1 << 15
+_CODED_BYTES_MAX = (1 << 32) - (1 << 17)
+"""Maximum of samples in a codec of a WAV or AIFF file [bytes]: 4 GiB less what a header takes."""
 _TAGS_BYTES_MAX = 1 << 26
 """Maximum of tags after the last frame, cover pictures included, that is read [bytes]."""
 
@@ -502,11 +503,21 @@ def _open_codec(bytes_: BinaryIO, header: SoundHeader, extent: Extent) -> _Opene
     end = begin + extent.size
     if header.is_mpeg and (coded := coded_mpeg(bytes_, begin, end)):
         return _Opened(_decoder_of(coded.links[0]), coded.links[0], bytes_, coded, extent)
+    extent = _within_a_view(header, extent)
+    end = begin + extent.size
     stream = cast("BinaryIO", Spliced(bytes_, begin, end, header.head(extent.size)))
     file = _decoder_of(stream)
     is_padded = file.frames - header.block_samples < header.n_samples <= file.frames
     coded = CodedStream((stream,), (header.n_samples,), "") if is_padded else None
     return _Opened(file, stream, bytes_, coded, extent)
+
+
+def _within_a_view(header: SoundHeader, extent: Extent) -> Extent:
+    """Cut coded samples to what the header that is made for libsndfile can state."""
+    if extent.size <= _CODED_BYTES_MAX or not header.stated.is_32_bit:
+        return extent
+    damage = f"{extent.size} bytes of coded samples: more than {_CODED_BYTES_MAX} cannot be decoded"
+    return extent._replace(size=_CODED_BYTES_MAX, damage=extent.damage or damage)
 
 
 def _decoder_of(stream: BinaryIO) -> _InOrder:

@@ -83,6 +83,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "flac_length": ("coded", ("spectrod.source.flac_length", "spectrod.source.flac_frames")),
     "triggered": ("coded", ("spectrod.source.triggered", "spectrod.source.container")),
     "speakers": ("coded", ("spectrod.source.speakers", "spectrod.source.riff")),
+    "sound_stream": ("sound_file", ("spectrod.source.container", "spectrod.source.soundstream")),
     "bext": ("recorded_at", ("spectrod.source.recorded_at", "spectrod.source.riff")),
     "guano": ("recorded_at", ("spectrod.source.recorded_at", "spectrod.source.riff")),
     "time_in_text": ("recorded_at", ("spectrod.source.recorded_at",)),

@@ -5,6 +5,8 @@ defect is put into its header or its end. All ways to read it must agree: either
 without a word, or those that are there come with one line.
 """
 
+import os
+import re
 import struct
 import sys
 import time
@@ -219,6 +221,17 @@ def test_large_files_of_unknown_length(tmp_path, name, n_bytes):
             file.seek(file.n_samples - 1)
             out = np.zeros((9, 1), np.float32)
             assert (file.read(out), out[0, 0]) == (1, 0.5)
+
+
+def test_a_codec_of_more_than_4_gib(tmp_path):
+    """Coded samples that the header for libsndfile cannot state are said to be left out."""
+    form = FORMS["AIFF"]
+    data = form.with_size(form.make(tmp_path, "GSM610", 1), form.open_size)
+    path = tmp_path / f"20260501_043000{form.suffix}"
+    path.write_bytes(data)
+    os.truncate(path, 5_000_000_000)
+    with closing(SoundFile(str(path))) as file:
+        assert re.fullmatch(r"\d+ bytes of coded samples: more than 4294836224 .*", file.damage)
 
 
 @pytest.mark.parametrize("size", [2_200_000_000, 3_000_000_000, 4_200_000_000, 0xFFFFFE16])

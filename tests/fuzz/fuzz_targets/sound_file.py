@@ -12,7 +12,7 @@ from mutation import havoc, put_number
 
 from spectrod.errors import InputError
 from spectrod.settings import SourceConfig
-from spectrod.source import open_source
+from spectrod.source import open_source, soundstream
 from spectrod.source.base import PulledSource
 from spectrod.source.soundfile import SoundFile
 from spectrod.source.wavfile import WavFileSource, plain_layout
@@ -113,6 +113,29 @@ def check_open(data: bytes) -> None:
             return
 
 
+def check_stream(data: bytes) -> None:
+    """Open bytes that come through a pipe, and read them to their end."""
+    path = _SCRATCH.put("input.stream", b"x" + data)
+    soundstream._opened.clear()
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.lseek(fd, 1, os.SEEK_SET)  # a file is read as a stream from there
+        source = soundstream.open_stream(SourceConfig(uri="-"), fd, "full")
+        if isinstance(source, bytes):
+            assert data.startswith(source)
+            return
+        n_bytes = 0
+        for item in source.blocks(_READ_SAMPLES):
+            if isinstance(item, np.ndarray):
+                assert item.shape[0] == source.channels
+                n_bytes += item.size
+        assert n_bytes <= len(data)
+    except InputError:
+        return
+    finally:
+        os.close(fd)
+
+
 def open_seeds() -> list[bytes]:
     """Make a file of each container with each kind of coding."""
     pairs = [
@@ -150,4 +173,5 @@ _CHUNKS = (b"LIST", b"data", b"fmt ", b"SSND", b"COMM", b"ds64", b"\xf8\xff\xff\
 TARGETS = {
     "sound_file": Target(check, seeds, mutate),
     "sound_open": Target(check_open, open_seeds, mutate_header),
+    "sound_stream": Target(check_stream, open_seeds, mutate_header),
 }
