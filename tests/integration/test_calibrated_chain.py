@@ -534,7 +534,7 @@ def test_only_a_deep_check_reads_the_calibration_file(folder, capsys):
 
 @pytest.mark.slow
 def test_a_calibration_is_changed_while_a_daemon_runs(folder, monkeypatch, capsys):
-    """A wrong file is refused and changes nothing; a right one changes the unit of messages."""
+    """By a reload: a wrong file changes nothing, a right one the unit of messages. By no peer."""
     monkeypatch.setenv("RUNTIME_DIRECTORY", "run")
     monkeypatch.setenv("STATE_DIRECTORY", "state")
     monkeypatch.setattr(endpoint_discovery, "SYSTEM_FOLDER", folder / "system")
@@ -553,10 +553,14 @@ def test_a_calibration_is_changed_while_a_daemon_runs(folder, monkeypatch, capsy
         daemon.start()
         (endpoint,) = daemon._daemon.publisher.endpoints
         (folder / "wrong.toml").write_text('reference = "20 uPa"\n')
-        assert main(["ctl", "set", "source.calibration=wrong.toml"]) != 0
+        flags["source"]["calibration"] = "wrong.toml"
+        assert main(["ctl", "reload"]) != 0
         assert "wrong.toml: no level of full scale" in capsys.readouterr().err
         assert daemon.stats()[0].unit == "dBFS"
-        assert main(["ctl", "set", "source.calibration=mic.toml"]) == 0
+        assert main(["ctl", "set", "source.calibration=mic.toml"]) != 0
+        assert "source.calibration='mic.toml': peers change no paths" in capsys.readouterr().err
+        flags["source"]["calibration"] = "mic.toml"
+        assert main(["ctl", "reload"]) == 0
         with subscribe(endpoint, "spec/tone/") as frames:
             until = (frames.receive(30.0) for _ in range(10_000))
             frame = next(frame for frame in until if frame.header.unit != "dBFS")
