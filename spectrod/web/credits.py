@@ -13,7 +13,7 @@ WINDOW_MIN_BYTES = 1 << 14
 WINDOW_MAX_BYTES = 1 << 20
 MESSAGE_MAX_BYTES = 1 << 16
 """Size of a message of more than one row [bytes]."""
-_WINDOW_BYTES = 1 << 16  # before anything is known of the client
+_WINDOW_BYTES = 1 << 15  # before anything is known of the client
 _WINDOW_GROWTH = 1.25
 
 _STEP_DOWN_S = 0.5  # time for a slower rate to show before it is halved again

@@ -19,6 +19,8 @@ from spectrod.web.view import StreamWish
 
 HIDDEN_ROWS_S = 1.0
 """Rows a second of a page that nobody sees, and the least of one that is slow [1/s]."""
+SLOW_WATERFALL_ROWS_S = 2.0
+"""The least of a slow page's waterfalls, whose rows of 8 bits are short: they show it goes on."""
 
 
 @dataclass(slots=True, eq=False)
@@ -143,7 +145,9 @@ class RowStream:
     def _every(self) -> int:
         """Return how many messages make a row."""
         assert self._facts is not None
-        rows_s = max(self.wish.rows_s / self.slowdown, min(self.wish.rows_s, HIDDEN_ROWS_S))
+        is_waterfall = self.hold is None and self.wish.bits == 8
+        least = SLOW_WATERFALL_ROWS_S if is_waterfall else HIDDEN_ROWS_S
+        rows_s = max(self.wish.rows_s / self.slowdown, min(self.wish.rows_s, least))
         if self.is_hidden:
             rows_s = min(self.wish.rows_s, HIDDEN_ROWS_S)
         messages = 1.0 / (self._facts.row_s * rows_s)

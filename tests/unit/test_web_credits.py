@@ -177,14 +177,14 @@ def test_the_window_halves_once_for_what_was_sent_before_it_showed():
     credits_ = Credits(LIMITS)
     at_first = credits_.window_bytes
     for _ in range(3):
-        credits_.note_sent(0.0, 10_000)
+        credits_.note_sent(0.0, 2_000)
     for now_s in (0.5, 0.6, 0.9):
         assert not credits_.may_send(now_s)
         credits_.acknowledge(credits_.newest - 1)
     assert credits_.window_bytes == at_first // 2
     credits_.acknowledge(credits_.newest)
     for n in range(20):
-        credits_.note_sent(10.0 * n, 10_000)
+        credits_.note_sent(10.0 * n, 2_000)
         assert not credits_.may_send(10.0 * n + 5.0)
         credits_.acknowledge(credits_.newest)
     assert credits_.window_bytes == WINDOW_MIN_BYTES

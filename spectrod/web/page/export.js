@@ -68,7 +68,8 @@ export function picture(root, { background, text, title, ratio }) {
     const { left, top, width, height } = part.getBoundingClientRect();
     if (width === 0 || height === 0) continue;
     const [x, y] = [left - frame.left, top - frame.top + head];
-    context.drawImage(part, x * ratio, y * ratio, width * ratio, height * ratio);
+    // Pixel by pixel: a canvas between two pixels would be blurred.
+    context.drawImage(part, Math.round(x * ratio), Math.round(y * ratio));
   }
   return new Promise((resolve, reject) => {
     canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large"))), "image/png");

@@ -1,0 +1,330 @@
+"""A thousand places of the page, each compared with the rows that were sent: what it says is so."""
+
+import io
+import re
+
+import numpy as np
+import pytest
+from made_up_daemon import SPEC, TOPIC, MadeUpDaemon
+from PIL import Image
+from programs import running_web
+from tabs import Tab, wait_until
+
+from spectrod.formats.picture.colormaps import colormap
+from spectrod.web.slicing import TopicAxis, slices_of
+
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
+
+SPAN_S = 10
+PLACES = 250
+"""Places of each of: live, paused, past, two channels over each other."""
+BIN_HZ = 10.0
+F0, F1 = 10.0, 24000.0
+LO, HI = -110.0, 0.0
+ROW_MS = 100.0
+COLUMNS_MS = (10.0, 20.0, 30.0, 40.0, 50.0, 100.0, 150.0)
+"""Columns of the past: some cells, the longest that are not longer than a line."""
+LIVE_DB, PAST_DB = 0.25 + 0.06, 0.05 + 0.06
+"""Half a step of live rows, and of the past; and half the last digit of a text."""
+
+# Notes the waterfalls as they are drawn, with the time at their top.
+WATCH = """async () => {
+  const { Strip } = await import("./page/strip.js");
+  globalThis.rowsOfLine = (await import("./page/rowat.js")).rowsOfLine;
+  const draw = Strip.prototype.draw;
+  globalThis.strips = new Map();
+  Strip.prototype.draw = function (scene) {
+    const { info } = this.channel;
+    globalThis.strips.set(info.endpoint, { strip: this, newestMs: scene.newestMs });
+    return draw.call(this, scene);
+  };
+}"""
+# Readouts of random places of the waterfalls: nothing else happens meanwhile.
+READ = """([seed, count]) => {
+  let state = seed;
+  const next = () => (state = (state * 48271) % 2147483647) / 2147483647;
+  const surface = document.querySelector(".surface");
+  const found = [];
+  const all = [...globalThis.strips.values()].filter(({ strip }) => strip.box.isConnected);
+  for (let n = 0; n < count; n += 1) {
+    const { strip, newestMs } = all[n % all.length];
+    const panel = strip.box.closest(".panel");
+    const own = panel.querySelector(".surface");
+    const { left, top, width, height } = strip.box.getBoundingClientRect();
+    const [x, y] = [Math.floor(next() * width), Math.floor(next() * height)];
+    const at = { clientX: left + x + 0.5, clientY: top + y + 0.5, bubbles: true };
+    own.dispatchEvent(new PointerEvent("pointermove", at));
+    const text = panel.querySelector(".readout").textContent;
+    const { endpoint } = strip.channel.info;
+    const { width: widthPx, height: heightPx } = strip.canvas;
+    const { line, msPerPx } = strip.lineAt(y);
+    // Of a page that is slow for a moment the server merges rows: which ones, each row says.
+    const drawn = globalThis.rowsOfLine(strip.rows, line, msPerPx);
+    const rows = drawn.map(({ seq, merged }) => [seq, merged]);
+    found.push({ x, y, text, endpoint, newestMs, width: widthPx, height: heightPx, rows });
+  }
+  return found;
+}"""
+
+
+class Rows:
+    """A daemon of random rows, which are kept."""
+
+    def __init__(self, folder, seed):
+        self._random = np.random.default_rng(seed)
+        self.values = []
+        self.daemon = MadeUpDaemon(folder)
+        self.daemon.live = self._next
+
+    def _next(self):
+        levels = self._random.uniform(-100.0, -60.0, SPEC.n_values)
+        tones = self._random.integers(0, SPEC.n_values, 20)
+        levels[tones] = self._random.uniform(-60.0, -5.0, 20)
+        self.values.append(np.round(levels, 2).astype(np.float32))
+        return self.values[-1]
+
+    def at(self, t_ms):
+        """Return the number of the row whose time this is."""
+        return int((t_ms - self.daemon.begins_ns(0) / 1e6) // ROW_MS)
+
+    def level(self, numbers, bins):
+        """Return the greatest level of some bins in some rows."""
+        return max(float(self.values[n][bins].max()) for n in numbers)
+
+
+def bins_of_pixel(px, width):
+    """Return the bins that a pixel of a logarithmic axis shows: those of all its values."""
+    left, right = (F0 * (F1 / F0) ** ((px + k) / width) for k in (0, 1))
+    slack = 1e-6 * (right - left)
+    found = []
+    for first, per_value, values in slices_of(
+        TopicAxis(SPEC.n_values, 0.0, BIN_HZ), F0, F1, width, "log"
+    ):
+        starts = first + per_value * np.arange(values)
+        stops = np.minimum(starts + per_value, SPEC.n_values)
+        is_in = ((stops - 0.5) * BIN_HZ > left + slack) & ((starts - 0.5) * BIN_HZ < right - slack)
+        found += [np.arange(*ends) for ends in zip(starts[is_in], stops[is_in], strict=True)]
+    return np.concatenate(found)
+
+
+def bins_of_value(k, width):
+    """Return the bins of the value that has a bin."""
+    for first, per_value, values in slices_of(
+        TopicAxis(SPEC.n_values, 0.0, BIN_HZ), F0, F1, width, "log"
+    ):
+        if first <= k < first + per_value * values:
+            begin = first + (k - first) // per_value * per_value
+            return slice(begin, begin + per_value)
+    raise AssertionError(k)
+
+
+def rows_of_line(rows, line, line_ms, length_ms):
+    """Return the numbers of the rows, or of those in columns, that a line of a waterfall shows."""
+    found = set()
+    middle_ms = (line + 0.5) * line_ms
+    origin_ms = rows.daemon.begins_ns(0) / 1e6 if length_ms == ROW_MS else 0.0
+    about = int((middle_ms - origin_ms) // length_ms)
+    for n in range(about - 3, about + 4):
+        begin_ms = origin_ms + n * length_ms
+        first = np.ceil(begin_ms / line_ms - 0.5)
+        last = np.ceil((begin_ms + length_ms) / line_ms - 0.5) - 1
+        if last < first:
+            first = last = np.floor((begin_ms + length_ms / 2) / line_ms)
+        if first <= line <= last:
+            found.add(rows.at(begin_ms + length_ms / 2))
+    return found
+
+
+def rows_that_came(rows, one, line, line_ms):
+    """Return the numbers of the rows in a line, as rows say, if they are those of its time."""
+    numbers = {n for seq, merged in one["rows"] for n in range(seq - merged + 1, seq + 1)}
+    due = rows_of_line(rows, line, line_ms, ROW_MS)
+    # A row alone is drawn where its time is; of merged ones more are.
+    assert due <= numbers if all(merged == 1 for _, merged in one["rows"]) else due & numbers
+    return numbers
+
+
+def check(read, sources, tolerance_db):
+    """Compare readouts with the rows that were sent; return how many had a level."""
+    n_levels = 0
+    for one in read:
+        rows, line_ms = sources[one["endpoint"]], 1000.0 * SPAN_S / one["height"]
+        line = int(np.floor(one["newestMs"] / line_ms)) - one["y"]
+        (level,) = re.findall(r"(-?\d+\.\d dBFS|no data)  20", one["text"])
+        if level == "no data":  # of the time before the first row, or after the newest
+            assert one["rows"] == []
+            continue
+        is_past = one["rows"][0][0] == 0
+        numbers = (
+            rows_of_line(rows, line, line_ms, max(one for one in COLUMNS_MS if one <= line_ms))
+            if is_past
+            else rows_that_came(rows, one, line, line_ms)
+        )
+        expected = rows.level(numbers, bins_of_pixel(one["x"], one["width"]))
+        assert float(level.split()[0]) == pytest.approx(expected, abs=tolerance_db), one
+        n_levels += 1
+    return n_levels
+
+
+def view(*topics, **fields):
+    """Return a fragment of a view of all frequencies on a logarithmic axis."""
+    about = {"axis": "log", "f": f"{F0:g}:{F1:g}", "span": SPAN_S, "db": f"{LO:g}:{HI:g}"}
+    shown = [("topic", one) for one in topics] + list((about | fields).items())
+    return "&".join(["v=1", *(f"{name}={value}" for name, value in shown)])
+
+
+def opened(open_context, link, fragment):
+    tab = Tab(open_context(viewport={"width": 1280, "height": 900}), link.partition("#")[0])
+    tab.page.goto(f"{link.partition('#')[0]}#{fragment}")
+    tab.page.evaluate(WATCH)
+    return tab
+
+
+def wait_for_rows(tab, rows, count):
+    n_before = len(rows.values)
+    wait_until(tab.page, lambda: len(rows.values) >= n_before + count)
+
+
+def saved(tab, button):
+    """Press a button that saves; return the name and the content."""
+    with tab.page.expect_download() as found:
+        tab.page.locator(button).click()
+    return found.value.suggested_filename, found.value.path().read_bytes()
+
+
+def ms_of(time):
+    """Return a time of a text [ms since 1970]."""
+    return np.datetime64(time.replace(" ", "T"), "us").astype(float) / 1e3
+
+
+def check_csv(content, rows):
+    """Compare a saved line spectrum with its row; return the row's time as it is written."""
+    lines = content.decode().splitlines()
+    (time,) = re.findall(r"^# (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC$", lines[1])
+    number = rows.at(ms_of(time))
+    for hertz, count, level in (map(float, line.split(",")) for line in lines[4:]):
+        first = round(hertz / BIN_HZ)
+        expected = rows.level([number], slice(first, first + int(count)))
+        assert level == pytest.approx(expected, abs=LIVE_DB)
+    assert len(lines) > 500
+    return time
+
+
+def check_picture(content, tab, rows):
+    """Compare colours of a saved picture's waterfall with the levels of the rows."""
+    place = tab.page.evaluate(
+        """() => {
+          const [{ strip, newestMs }] = globalThis.strips.values();
+          const { left, top } = strip.canvas.getBoundingClientRect();
+          const plots = document.getElementById("plots").getBoundingClientRect();
+          const { width, height } = strip.canvas;
+          const rows = Array.from({ length: height }, (_, y) => {
+            const { line, msPerPx } = strip.lineAt(y);
+            return globalThis.rowsOfLine(strip.rows, line, msPerPx)
+              .map(({ seq, merged }) => [seq, merged]);
+          });
+          const place = { left: left - plots.left, top: top - plots.top + 24 };
+          return { ...place, width, height, newestMs, rows };
+        }"""
+    )
+    picture = np.asarray(Image.open(io.BytesIO(content)).convert("RGB")).astype(int)
+    shades = colormap("viridis", 256).astype(int)
+    random, line_ms = np.random.default_rng(7), 1000.0 * SPAN_S / place["height"]
+    n_levels = 0
+    for _ in range(PLACES):
+        x, y = int(random.integers(place["width"])), int(random.integers(place["height"]))
+        line = int(np.floor(place["newestMs"] / line_ms)) - y
+        pixel = picture[int(place["top"] + 0.5) + y, int(place["left"] + 0.5) + x]
+        is_shade = np.abs(shades - pixel).sum(axis=1) == 0
+        if not is_shade.any():
+            continue  # the time before the first row
+        numbers = rows_that_came(rows, {"rows": place["rows"][y]}, line, line_ms)
+        level = rows.level(numbers, bins_of_pixel(x, place["width"]))
+        shade = int(np.flatnonzero(is_shade)[0])
+        assert abs(shade - (level - LO) / (HI - LO) * 256) <= 1.0 + LIVE_DB / (HI - LO) * 256
+        n_levels += 1
+    assert n_levels > PLACES / 2
+
+
+@pytest.fixture
+def source(tmp_path):
+    rows = Rows(tmp_path, 1)
+    with rows.daemon.running():
+        yield rows
+
+
+def test_live_paused_and_past(open_context, source, tmp_path):
+    """Readouts, the line spectrum as CSV and the picture are of the rows that were sent."""
+    with running_web(source.daemon.endpoint, "--recordings", tmp_path / "none") as (link, _):
+        tab = opened(open_context, link, view(TOPIC))
+        wait_for_rows(tab, source, 250)
+        sources = {source.daemon.endpoint: source}
+        live = tab.page.evaluate(READ, [1, PLACES])
+        assert check(live, sources, LIVE_DB) > 0.8 * PLACES
+
+        tab.focus_plot()
+        tab.page.keyboard.press("Space")
+        tab.page.locator(".banner", has_text="paused").wait_for()
+        wait_for_rows(tab, source, 60)
+        paused = tab.page.evaluate(READ, [2, PLACES])
+        assert check(paused, sources, LIVE_DB) > 0.8 * PLACES
+        assert len({one["newestMs"] for one in paused}) == 1
+        tab.page.locator("summary", has_text="Save").click()
+        name, content = saved(tab, "#save-csv")
+        time = check_csv(content, source)
+        stopped = tab.page.locator(".banner").inner_text().removeprefix("paused, ")
+        assert abs(ms_of(time) - paused[0]["newestMs"]) <= 2.5 * ROW_MS
+        assert re.sub(r"\D", "", time)[:14] in re.sub(r"\D", "", name)
+        name, content = saved(tab, "#save-picture")
+        assert re.sub(r"\D", "", stopped)[:15] in re.sub(r"\D", "", name)
+        check_picture(content, tab, source)
+        for hertz in np.random.default_rng(3).integers(1, 2400, 20) * BIN_HZ:
+            tab.page.evaluate(
+                "text => { location.hash = text; }",
+                view(TOPIC, c=f"{hertz:g}", t=round(paused[0]["newestMs"])),
+            )
+            label = tab.page.locator(".cursor-label").first
+            said = re.compile(
+                rf"A {hertz:.1f} Hz|A {hertz / 1000:.3f} kHz|A {hertz / 1000:.2f} kHz"
+            )
+            tab.page.locator(".cursor-label", has_text=said).first.wait_for()
+            level = float(label.inner_text().split()[-2])
+            bins = bins_of_value(round(hertz / BIN_HZ), paused[0]["width"])
+            expected = source.level([source.at(ms_of(time))], bins)
+            assert level == pytest.approx(expected, abs=LIVE_DB)
+        assert tab.problems == []
+
+        later = opened(open_context, link, view(TOPIC))
+        wait_for_rows(later, source, 20)
+        t_ms = round(paused[0]["newestMs"] - 3000)
+        later.page.evaluate("text => { location.hash = text; }", view(TOPIC, t=t_ms))
+        later.page.locator(".banner", has_text=re.compile("paused|the past")).wait_for()
+        read = []
+
+        def is_there():
+            read[:] = later.page.evaluate(READ, [4, PLACES])
+            return sum("dBFS" in one["text"] for one in read) > 0.6 * PLACES
+
+        wait_until(later.page, is_there)
+        assert check(read, sources, PAST_DB) > 0.6 * PLACES
+        assert later.problems == []
+
+
+def test_two_channels_over_each_other(open_context, source, tmp_path):
+    """In one panel each waterfall's readout is of its own channel, and names it."""
+    other = Rows(tmp_path, 2)
+    with (
+        other.daemon.running(),
+        running_web(
+            source.daemon.endpoint, other.daemon.endpoint, "--recordings", tmp_path / "none"
+        ) as (link, _),
+    ):
+        sources = {rows.daemon.endpoint: rows for rows in (source, other)}
+        topics = [f"{TOPIC}@{endpoint}" for endpoint in sources]
+        tab = opened(open_context, link, view(*topics, layout="over"))
+        wait_for_rows(tab, other, 250)
+        read = tab.page.evaluate(READ, [5, PLACES])
+        assert {one["endpoint"] for one in read} == set(sources)
+        assert check(read, sources, LIVE_DB) > 0.6 * PLACES
+        assert all(one["text"].startswith("mic · 0 · dbfs") for one in read)
+        assert tab.problems == []
