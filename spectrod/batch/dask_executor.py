@@ -272,7 +272,8 @@ class _SubmittedUnits:
         """End the worker of a unit that takes too long."""
         self._client.cancel([one.future], force=True)
         try:
-            self._client.restart_workers([one.worker], raise_for_error=False)
+            with suppress(KeyError):  # Dask has given it up meanwhile
+                self._client.restart_workers([one.worker], raise_for_error=False)
         except ValueError:  # it has no nanny, which would restart it
             self._client.retire_workers([one.worker], close_workers=True, remove=True)
         reason = f"took more than {limit_s(one.unit):.0f} s on {one.worker}: given up"

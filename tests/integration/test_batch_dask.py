@@ -156,3 +156,17 @@ def test_a_scheduler_without_tls_must_be_asked_for(address):
     """Whoever answers in its place could run programs in this process."""
     with pytest.raises(ConfigError, match=rf"^--scheduler {address}: must be tls://: .*--insecure"):
         DaskExecutor(address)
+
+
+def test_a_unit_whose_worker_has_gone_is_given_up(archive, cluster, monkeypatch):
+    """Dask knows no such worker any more, and says so by a KeyError."""
+
+    def unknown(_client, workers, **_):
+        raise KeyError(workers[0])
+
+    monkeypatch.setattr(dask_executor, "limit_s", lambda _unit: 2.0)
+    monkeypatch.setattr(distributed.Client, "restart_workers", unknown)
+    distributed.protocol.pickle.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    slow = DaskExecutor(cluster.scheduler_address, compute=wait_for_ever, is_insecure=True)
+    (record,) = slow.run(archive.job, archive.units[:1])
+    assert "took more than 2 s on tcp://" in record.reason
