@@ -20,6 +20,7 @@ from spectrod.averaging import (
 )
 from spectrod.bands import AUDIBLE_MIN_HZ, REASSIGNED, Bands, get_bands
 from spectrod.calibration import ChannelCalibration, Response, common_text
+from spectrod.calibration.reference import squared
 from spectrod.chunks import Chunk, duration_ns
 from spectrod.constant_q import constant_q_bands, is_constant_q
 from spectrod.errors import ConfigError, InternalError
@@ -588,14 +589,14 @@ class SpectrumSpec:
         base = calibration.linear_unit if calibration else "FS"
         if self.output == "complex":
             return f"{base}/Hz^0.5" if self.scaling == "density" else base
-        return f"{_squared(base)}/Hz" if self.scaling == "density" else _squared(base)
+        return f"{squared(base)}/Hz" if self.scaling == "density" else squared(base)
 
     @property
     def broadband_unit(self) -> str:
         """Unit of the broadband values: a level or a mean square, even beside densities."""
         if self.scaling == "dbfs":
             return self.unit
-        return common_text(self._of_signals(lambda one: _squared(one.linear_unit if one else "FS")))
+        return common_text(self._of_signals(lambda one: squared(one.linear_unit if one else "FS")))
 
     @property
     def level_unit(self) -> str:
@@ -764,11 +765,6 @@ class SpectrumSpec:
     def n_frames(self, n_samples: int) -> int:
         """Return the number of whole frames in n_samples consecutive samples."""
         return self.grid.count(n_samples)
-
-
-def _squared(unit: str) -> str:
-    """Return the square of a unit, such as ``Pa^2`` or ``(m/s2)^2``."""
-    return f"({unit})^2" if "/" in unit else f"{unit}^2"
 
 
 SPEC_FIELDS = tuple(

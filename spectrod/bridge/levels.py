@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spectrod.calibration.reference import squared, stated_reference
 from spectrod.units import (
     FLOOR_DBFS,
     FULL_SCALE_SINE_FS2,
@@ -27,8 +28,8 @@ class TopicLevels:
     header : SpectrumHeader or BandsHeader
         Header of the last frame.
     unit : str
-        Unit of the levels: that of the values if they are levels, else ``dBFS`` for FS^2, or ``dB
-        re UNIT``.
+        Unit of the levels: that of the values if they are levels, else ``dBFS`` for FS^2, that of
+        the reference of a calibration, as ``dB SPL``, or ``dB re UNIT``.
     mean, highest : (n,) float64
         Level of the mean power (Leq), and of the highest power of a single frame: one value for a
         spectrum, one per band for bands [unit].
@@ -89,13 +90,12 @@ class Meter:
 
     def levels(self) -> TopicLevels:
         """Return the levels so far."""
-        unit = _power_unit(self._last)
-        name = "dBFS" if unit == "FS^2" else unit if unit.startswith("dB") else f"dB re {unit}"
+        name, zero = _zero_db(self._last)
         return TopicLevels(
             self._last.header,
             name,
-            _level(self._sum / self._shares, unit),
-            _level(self._highest, unit),
+            power_to_level(self._sum / self._shares, zero, FLOOR_DBFS),
+            power_to_level(self._highest, zero, FLOOR_DBFS),
             self._frames,
             self._missed,
             self._gap_samples,
@@ -144,7 +144,19 @@ def _power(frame: Frame | BandFrame) -> Float64Array:
     return np.atleast_1d(values.sum() * per_bin)
 
 
-def _level(power: Float64Array, unit: str) -> Float64Array:
-    """Return levels, at least the floor, which is also the level of silence; NaN stays NaN."""
-    reference = FULL_SCALE_SINE_FS2 if unit == "FS^2" else 1.0
-    return power_to_level(power, reference, FLOOR_DBFS)
+def _zero_db(frame: Frame | BandFrame) -> tuple[str, float]:
+    """Return the unit of the levels of ``_power``, and the power of their 0 dB.
+
+    Calibrated ones are re the reference of the calibration, as levels of files are.
+    """
+    unit = _power_unit(frame)
+    if unit == "FS^2":
+        return "dBFS", FULL_SCALE_SINE_FS2
+    if unit.startswith("dB"):
+        return unit, 1.0
+    reference = stated_reference(frame.header.ref)
+    if reference is None or squared(reference.unit) != unit.removesuffix(_DENSITY):
+        return f"dB re {unit}", 1.0
+    is_density = unit.endswith(_DENSITY)
+    name = reference.density_level_unit if is_density else reference.level_unit
+    return name, reference.value**2

@@ -16,6 +16,7 @@ VALUE_MIN, VALUE_MAX = 1e-15, 1e6
 """Bounds on a reference value [base unit]."""
 
 _TEXT = re.compile(r"([0-9.eE+-]{1,30})\s*([A-Za-zµμ/0-9^²]{1,16})", re.ASCII | re.DOTALL)
+_STATED = re.compile(r"0 dB = ([^,]{1,40})(?:,.*)?", re.DOTALL)
 _MICRO = str.maketrans({"µ": "u", "μ": "u", "²": "2"})
 _EXAMPLES = "20 uPa, 1 uPa, 1 V, 1 m/s2, 5e-8 m/s"
 _AIR_PA = 20e-6
@@ -31,6 +32,11 @@ def split_unit(text: str) -> tuple[float, str] | None:
         return 1.0, unit
     scale = PREFIXES.get(unit[:1])
     return (scale, unit[1:]) if scale and unit[1:] in BASE_UNITS else None
+
+
+def squared(unit: str) -> str:
+    """Return the square of a unit, such as ``Pa^2`` or ``(m/s2)^2``."""
+    return f"({unit})^2" if "/" in unit else f"{unit}^2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,28 @@ class Reference:
     def exposure_level_unit(self) -> str:
         """Unit of levels of exposures, such as ``dB re (20 uPa)^2 s``."""
         return f"dB re ({self.name})^2 s"
+
+
+def stated_reference(ref: str) -> Reference | None:
+    """Return the reference of 0 dB that a message states.
+
+    Parameters
+    ----------
+    ref : str
+        As ``0 dB = 20 uPa`` or ``0 dB = 20 uPa, one-sided``; it may come from anybody.
+
+    Returns
+    -------
+    reference : Reference or None
+        None without one that ``parse_reference`` knows.
+    """
+    found = _STATED.fullmatch(ref)
+    if found is None:
+        return None
+    try:
+        return parse_reference(found[1])
+    except ConfigError:
+        return None
 
 
 def parse_reference(text: str) -> Reference:

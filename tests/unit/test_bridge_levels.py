@@ -64,6 +64,40 @@ def test_a_level_is_that_of_the_samples(signals, kind, scaling):
         assert levels.highest[0] >= levels.mean[0]
 
 
+@pytest.mark.parametrize(
+    ("reference", "unit", "name"),
+    [("20 uPa", "Pa^2", "dB SPL"), ("1 uPa", "uPa^2", "dB re 1 uPa"), ("1 V", "V^2", "dBV"),
+     ("0.01 m/s2", "(m/s2)^2", "dB re 0.01 m/s2")],
+)  # fmt: skip
+@pytest.mark.parametrize("density", ["", "/Hz"])
+def test_calibrated_levels_are_re_the_reference_of_the_calibration(reference, unit, name, density):
+    """Levels of spectra and bands have the reference of levels in files, as 20 uPa and not 1 Pa."""
+    value = float(reference.split()[0]) * (20e-6 / 20 if reference == "20 uPa" else 1.0)
+    ref = f"0 dB = {reference}, a band's mean square"
+    spectrum = frames_of(np.full(4096, 0.5), "hann", 1024, "density" if density else "spectrum")[0]
+    given = replace(spectrum, header=msgspec.structs.replace(
+        spectrum.header, unit=unit + density, ref=ref))  # fmt: skip
+    levels = Meter(given).levels()
+    assert levels.unit == name
+    plain = Meter(spectrum).levels().mean[0] - 3.0103
+    assert levels.mean[0] == pytest.approx(plain - 20.0 * np.log10(value), abs=1e-3)
+    (bands,) = bands_of([[4e-10, 1.0]])
+    given = replace(bands, header=msgspec.structs.replace(
+        bands.header, unit=unit + density, ref=ref))  # fmt: skip
+    levels = Meter(given).levels()
+    assert levels.unit == (f"dB re ({reference})^2/Hz" if density else name)
+    assert levels.mean[1] == pytest.approx(-20.0 * np.log10(value), abs=1e-9)
+
+
+@pytest.mark.parametrize("ref", ["", "0 dB = 5 furlongs, x", "0 dB = " + "9" * 999, "0 dB = 1 V"])
+def test_an_unknown_reference_is_that_of_the_unit(ref):
+    """A hostile or foreign reference, or one of another unit, changes no level."""
+    (bands,) = bands_of([[1.0]])
+    header = msgspec.structs.replace(bands.header, unit="Pa^2", ref=ref)
+    levels = Meter(replace(bands, header=header)).levels()
+    assert (levels.unit, levels.mean[0]) == ("dB re Pa^2", 0.0)
+
+
 def test_means_are_of_power_and_the_highest_is_one_frames():
     """Means are of power, so levels of 0 and -10 dB in turn average to -2.6 dB, not -5."""
     frames = bands_of([[0.0, -30.0], [-10.0, -20.0]])
