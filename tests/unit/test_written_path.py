@@ -139,6 +139,35 @@ def test_record_writes_through_no_planted_link(shared, suffix, capsys, monkeypat
     assert precious.read_bytes() == b"precious"
 
 
+@as_root
+@pytest.mark.parametrize("planted", ["out.zarr", "there"])
+def test_a_store_is_written_through_no_planted_link(shared, planted, capsys):
+    """A folder of results is neither replaced nor made behind a stranger's link."""
+    home = shared.parent / "home"
+    store = home / "out.zarr"
+    if planted == "out.zarr":
+        store.mkdir()
+        (store / "zarr.json").touch()
+    plant(shared / planted, store if planted == "out.zarr" else home)
+    path = shared / ("out.zarr" if planted == "out.zarr" else "there/out.zarr")
+    argv = ["record", "signal:white,-20", "-o", str(path), "--duration", "0.1"]
+    before = sorted(home.rglob("*"))
+    assert main([*argv, "--engine", "numpy", "--pace", "full"]) == 74
+    assert "is a link of another user" in capsys.readouterr().err
+    assert sorted(home.rglob("*")) == before
+
+
+def test_a_store_is_written_to_the_target_of_our_own_link(tmp_path):
+    """A link of the user stays, as one to a file does, and the store that it names is replaced."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "out.zarr").symlink_to("disk/out.zarr")
+    argv = ["record", "signal:white,-20", "-o", str(tmp_path / "out.zarr"), "--duration", "0.1"]
+    for _ in range(2):
+        assert main([*argv, "--engine", "numpy", "--pace", "full"]) == 0
+    assert (tmp_path / "out.zarr").is_symlink()
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["out.zarr"]
+
+
 @pytest.mark.parametrize(
     ("path", "expected"),
     [

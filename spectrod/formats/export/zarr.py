@@ -18,6 +18,7 @@ from spectrod.formats.export.grid import GridWriter
 from spectrod.formats.export.layout import Variable
 from spectrod.formats.export.needs import need
 from spectrod.formats.files import sync
+from spectrod.formats.links import written_path
 
 _ROOT = "zarr.json"
 
@@ -155,21 +156,23 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
     An existing Zarr store of the same name is replaced. It is renamed first and deleted last, so
     that after a power failure there is the old store, the new one, or both under temporary names.
+    A link stays, and its target is replaced, see ``written_path``.
 
     Raises
     ------
     StorageError
-        For any OSError, with the final name and the system's reason.
+        For any OSError, with the final name and the system's reason; for a link of another user.
     """
-    part = path.with_name(f".spectrod-{secrets.token_hex(6)}.part")
+    target = written_path(path)
+    part = target.with_name(f".spectrod-{secrets.token_hex(6)}.part")
     try:
         yield part
         _sync_all(part)
         old = part.with_suffix(".old")
-        if path.exists():
-            path.rename(old)
-        part.rename(path)
-        sync(path.parent)
+        if target.exists():
+            target.rename(old)
+        part.rename(target)
+        sync(target.parent)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise storage_error(path, error) from error
@@ -181,7 +184,7 @@ def _check_folder(path: Path) -> None:
     """Raise StorageError if the folder cannot be made, or would replace more than a Zarr store."""
     if path.exists() and not (path / _ROOT).is_file():
         raise StorageError(f"{path}: exists, and is no Zarr store that can be replaced")
-    probe = path.with_name(f".spectrod-{secrets.token_hex(6)}.part")
+    probe = written_path(path).with_name(f".spectrod-{secrets.token_hex(6)}.part")
     try:
         probe.mkdir()
         probe.rmdir()
