@@ -44,8 +44,33 @@ export function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
+/** Texts of the panels that a picture has beside its canvases. */
+const TEXTS = "h2, .legend > span, .unit, .caption, .cursor-label, .banner";
+
+/** Draw the text of an element where it is on the screen, as far as it is wide; nothing of one that is hidden. */
+function drawText(context, part, { left: x0, top: y0 }, head, ratio) {
+  const { left, top, width, height } = part.getBoundingClientRect();
+  if (width === 0 || height === 0) return;
+  const style = getComputedStyle(part);
+  const { color, fontSize, fontWeight, backgroundColor } = style;
+  const [x, y] = [(left - x0) * ratio, (top - y0 + head) * ratio];
+  const em = parseFloat(fontSize) * ratio;
+  context.fillStyle = backgroundColor;
+  context.fillRect(x, y, width * ratio, height * ratio);
+  const middle = y + (height * ratio) / 2;
+  const sign = part.dataset.line === undefined ? 0 : 1.55 * em; // as wide as in the style sheet
+  if (sign > 0) {
+    context.fillStyle = style.getPropertyValue("--line");
+    context.fillRect(x, middle - 1.5 * ratio, 1.2 * em, 3 * ratio);
+  }
+  context.fillStyle = color;
+  context.font = `${fontWeight} ${em}px system-ui, sans-serif`;
+  context.fillText(part.textContent, x + sign, middle, width * ratio - sign);
+}
+
 /**
- * Draw the canvases of an element into one picture, as they lie on the screen.
+ * Draw the canvases of an element, and its titles, legends, units and cursors, into one picture, as they lie on the
+ * screen.
  *
  * @param {HTMLElement} root
  * @param {{background: string, text: string, title: string, ratio: number}} look
@@ -71,6 +96,7 @@ export function picture(root, { background, text, title, ratio }) {
     // Pixel by pixel: a canvas between two pixels would be blurred.
     context.drawImage(part, Math.round(x * ratio), Math.round(y * ratio));
   }
+  for (const part of root.querySelectorAll(TEXTS)) drawText(context, part, frame, head, ratio);
   return new Promise((resolve, reject) => {
     canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large"))), "image/png");
   });
