@@ -248,7 +248,7 @@ class Daemon:
     @staticmethod
     def _stop_runners(runners: Sequence[SourceRunner]) -> None:
         for runner in runners:
-            runner.stop_search()
+            runner.ask_to_stop()
         deadline_s = time.monotonic() + GIVE_UP_S
         for runner in reversed(runners):
             runner.stop(deadline_s)

@@ -26,7 +26,7 @@ _WIDE_GRID_S = 0.05
 _WIDE_FROM_S = 0.1
 """Jobs that are due within a step of a grid run together: of 5 ms, of 50 ms for waits over 0.1 s.
 """
-_JOIN_S = 0.2
+_JOIN_S = 1.0
 """How long the end waits for threads; one that a driver holds is left behind [s]."""
 
 

@@ -216,7 +216,7 @@ class Pipeline:
         self._state: State = "starting"
         self.failure: SpectrodError | None = None
         self._stopping = False
-        self._done = False
+        self._done = self._has_stopped = False
         self.progress = progress or Wakeup()
         self.ring = source.open_reader()
         try:
@@ -257,11 +257,18 @@ class Pipeline:
         self.source.start(self.ring, self._on_change)
         Worker("analysis", self._run, self._ended).run()
 
+    def ask_to_stop(self) -> None:
+        """Let the analysis end soon if a pool runs it, of many at once; call ``stop`` after it."""
+        if isinstance(self._worker, Job) and not self._has_stopped:
+            self._done = self._stopping = True
+            self.ring.close()
+            self.demand.touch()
+
     def stop(self) -> None:
         """Stop source and analysis; samples already read still go to the sinks. Idempotent."""
-        if self._done:
+        if self._has_stopped:
             return
-        self._done = True
+        self._has_stopped = self._done = True
         self.source.stop()
         self._stopping = True
         self.ring.close()

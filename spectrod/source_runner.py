@@ -175,9 +175,11 @@ class SourceRunner:
             self._search = Worker(task, self._find_alone, self._search_ended)
         self._search.start()
 
-    def stop_search(self) -> None:
-        """Request the end of the search without waiting for it."""
+    def ask_to_stop(self) -> None:
+        """Request the end of the search and of the analysis without waiting for it."""
         self._stopping.set()
+        if self.pipeline:
+            self.pipeline.ask_to_stop()
         if isinstance(self._search, Job):
             self._search.wake()
 
@@ -187,7 +189,7 @@ class SourceRunner:
         A search that a driver blocks past the deadline [s, monotonic] is left running: it opens
         nothing any more.
         """
-        self.stop_search()
+        self.ask_to_stop()
         left_s = min(GIVE_UP_S, deadline_s - time.monotonic())
         if self._search and not self._search.wait(max(0.0, left_s)):
             _log.warning("%s: still looking for the source: not waited for", self.name)

@@ -31,6 +31,7 @@ from spectrod.errors import (
     InternalError,
     UnavailableError,
 )
+from spectrod.pipeline import Pipeline
 from spectrod.service.progress import ProgressWatch, is_up
 from spectrod.source.signal import SignalSource
 
@@ -152,6 +153,22 @@ def test_threads_do_not_grow_with_sources(start, tmp_path):
             for now, old in zip(many.stats(), before, strict=True)
         ),
     )
+
+
+def test_a_stop_asks_all_sources_before_it_waits_for_one(start, monkeypatch):
+    """Hundreds of sources end together, or the stop would wait for a thread for each of them."""
+    running = start(*(replace(TONE, name=f"s{number}") for number in range(5)))
+    wait_until(running, lambda: is_up(running.stats()))
+    stop, asked = Pipeline.stop, []
+
+    def noting(pipeline):
+        asked.append([one.pipeline._stopping for one in running.runners])
+        stop(pipeline)
+
+    monkeypatch.setattr(Pipeline, "stop", noting)
+    running.stop()
+    assert asked[0] == [True] * 5
+    assert states(running) == ["stopped"] * 5
 
 
 def test_one_that_ends_leaves_the_other_alone(start, tmp_path, caplog):
