@@ -7,6 +7,7 @@ References
 
 from array import array
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import BinaryIO, NamedTuple
 
 FRAMES_MAX = 1 << 24
@@ -177,6 +178,7 @@ def _states_length(frame: bytes, header: Header) -> bool:
     return frame[36:40] == b"VBRI"
 
 
+@lru_cache(maxsize=16)
 def _lengths(first: Header) -> array:  # type: ignore[type-arg]
     """Return the frame length by the second and third byte of a header of the same stream, or 0."""
     lengths = array("H", bytes(2 << 16))
@@ -193,7 +195,7 @@ def _count(file: BinaryIO, begin: int, end: int, first: Header) -> tuple[int, in
 
     At most one frame more than ``FRAMES_MAX`` is counted.
     """
-    lengths, is_mono = _lengths(first), first.is_mono
+    lengths, is_mono = _lengths(first._replace(n_bytes=0)), first.is_mono
     n_frames = 0
     place = begin
     while n_frames <= FRAMES_MAX:
