@@ -266,6 +266,11 @@ class SoundFile:
         if self._bytes:
             self._bytes.close()
 
+    def __del__(self) -> None:
+        # A source that is refused before it starts is dropped; nothing else closes its file.
+        if hasattr(self, "_file"):
+            self.close()
+
 
 class SoundFileSource(PulledSource):
     """A sound file, played once or in a seamless loop.
