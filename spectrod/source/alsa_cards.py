@@ -120,8 +120,8 @@ def _fields(path: Path) -> dict[str, str]:
 
 
 def _number(text: str) -> int:
-    """Parse the leading whole number of a text such as ``48000 (48000/1)``; 0 if there is none."""
-    digits = re.match(r"\d+", text)
+    """Parse the leading number, of up to 9 digits, of ``48000 (48000/1)``; 0 if there is none."""
+    digits = re.match(r"[0-9]{1,9}(?![0-9])", text)
     return int(digits[0]) if digits else 0
 
 
