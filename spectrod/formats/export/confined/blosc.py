@@ -4,7 +4,7 @@ import struct
 
 import google_crc32c
 import numpy as np
-from numcodecs import blosc  # type: ignore[import-untyped]
+from numcodecs import blosc
 
 from spectrod.formats.export.confined.messages import Answer, Content, Question
 

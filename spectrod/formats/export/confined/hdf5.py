@@ -10,7 +10,7 @@ import os
 from array import array as numbers
 from typing import Any
 
-import h5py  # type: ignore[import-untyped]
+import h5py
 import numpy as np
 
 from spectrod.formats.export.confined.messages import (
