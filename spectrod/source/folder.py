@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -17,11 +18,13 @@ from spectrod.source.filesamples import UNUSABLE, FileSamples, plain_format_of
 from spectrod.source.left_out import LeftOut
 from spectrod.source.listing import list_sound_files
 from spectrod.source.naming import topic_name
-from spectrod.source.placing import Member, place
+from spectrod.source.placing import TOLERANCE_S, Member, place
 from spectrod.source.recorded_at import recorded_at, why_undated
+from spectrod.source.recorded_name import OF_NAME
 from spectrod.source.soundfile import SoundFile
 from spectrod.source.triggered import find_stretches
 from spectrod.text import printable
+from spectrod.units import NS_PER_S
 
 _log = logging.getLogger(__name__)
 
@@ -233,6 +236,13 @@ class FolderSource(PulledSource):
                 next(filter(None, reasons), "").replace(": ", "; ", 1),
             )
             return members
+        if len(dated) == len(members) and not self._time_format and _are_numbered(members):
+            _log.warning(
+                "%s: the times in the names are one second apart, but the files last longer: taken "
+                "as numbers, joined by name, without gaps between them and without a start time",
+                printable(self._path),
+            )
+            return [replace(member, recorded=None) for member in members]
         for member in members:
             if member.recorded is None:
                 self.left_out.add(
@@ -271,3 +281,20 @@ def _text(format_: tuple[float, int]) -> str:
 def _require_unchanged(file: FileSamples, member: Member) -> None:
     if (_format(file), file.n_samples) != (_format(member), member.n_samples):
         raise InputError(f"{member.path}: has changed since the folder was read")
+
+
+def _are_numbered(members: list[Member]) -> bool:
+    """Return whether names that look like times count files: one second apart, though files last.
+
+    FFmpeg's segments ``20260101_0000%02d`` do. A recorder of which three files in a row overlap by
+    so much is not known.
+    """
+    pairs = list(pairwise(members))
+    return len(pairs) > 1 and all(
+        before.recorded is not None
+        and after.recorded is not None
+        and before.recorded.origin == after.recorded.origin == OF_NAME
+        and after.t_ns - before.t_ns == NS_PER_S
+        and before.n_samples > (1.0 + TOLERANCE_S) * before.fs
+        for before, after in pairs
+    )

@@ -135,6 +135,27 @@ def test_a_file_within_another_is_left_out(folder, collect):
     assert line.endswith("wav: begins 5.0 s before 20260501_043000.000000.wav ends: left out")
 
 
+def test_names_that_count_by_seconds_are_numbers(folder, collect, caplog):
+    """As FFmpeg's segments may have: all samples of all files, in order, and no start time."""
+    expected = [folder(after_s, n) for after_s, n in ((0, 1003), (1, 1003), (2, 494))]
+    source = open_folder(folder)
+    assert (source.n_samples, source.start_utc_ns) == (2500, None)
+    ((index, samples, *_),) = collect(source)
+    assert index == 0
+    np.testing.assert_array_equal(samples, np.concatenate(expected, axis=1))
+    assert not source.left_out.lines
+    (line,) = [r.getMessage() for r in caplog.records if "taken as numbers" in r.getMessage()]
+    assert "one second apart, but the files last longer" in line
+
+
+@pytest.mark.parametrize("after_s", [(0, 1, 3), (0, 2, 4), (0, 1)])
+def test_names_that_count_otherwise_are_times(folder, after_s):
+    """Steps that differ, steps of two seconds, and a file that ends before the next one begins."""
+    for k, s in enumerate(after_s):
+        folder(s, 300 if len(after_s) == 2 else 1000 + k)
+    assert open_folder(folder).start_utc_ns == START_NS
+
+
 def test_an_overlap_of_a_coded_file_is_cut_at_the_sample(folder, collect):
     """In an Ogg file, where seeking is inexact, the overlap is decoded and dropped."""
     first = folder(0, 24_000, fs=8000)
