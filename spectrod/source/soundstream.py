@@ -188,7 +188,7 @@ def open_stream(settings: SourceConfig, fd: int, pace: Pace) -> SoundStreamSourc
     fd : int
         Descriptor.
     pace : {"realtime", "full"}
-        A daemon waits for 1 s until something comes, a command for ever.
+        A daemon waits for 1 s until something comes, a command without a limit.
 
     Returns
     -------

@@ -15,7 +15,7 @@ import soundfile
 FS = 8000
 N = 1001
 HOSTILE_LIST = b"INFOZZZZ" + struct.pack("<i", -8) + bytes(24)
-"""A list of texts in which libsndfile 1.2 goes round for ever."""
+"""A list of texts in which libsndfile 1.2 loops endlessly."""
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ def test_chunks_of_a_batch_are_exact_or_refused(coded):
 
 @pytest.mark.parametrize("name", ["gsm.wav", "ms_adpcm.wav", "vbr.mp3"])
 def test_lossy_codings_are_decoded_in_order(tmp_path, name):
-    """A coding whose samples depend on those before is never sought in."""
+    """A coding whose samples depend on those before is never searched by a seek."""
     path = tmp_path / name
     path.write_bytes(CODINGS[name]())
     file = SoundFile(str(path))

@@ -1,4 +1,4 @@
-"""Formats that libsndfile alone reads: decoded as it does, and never waited for for ever."""
+"""Formats that libsndfile alone reads: decoded as it does, within a time."""
 
 import struct
 import time
