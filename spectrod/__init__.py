@@ -7,8 +7,6 @@ use.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from spectrod.submodules import submodules_of
-
 if TYPE_CHECKING:
     from spectrod import client, fft
     from spectrod.analysis.spectrogram import Spectrogram, spectrogram
@@ -25,14 +23,19 @@ _HOMES = {
 }
 
 
-_module = submodules_of(__name__)
-
-
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         found = globals()[name] = getattr(import_module(_HOMES[name]), name)
         return found
-    return _module(name)
+    # As ``submodules_of`` does, which small processes and the client's package do not have.
+    module = f"{__name__}.{name}"
+    if not name.startswith("_"):
+        try:
+            return import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -31,7 +31,7 @@ _JOIN_S = 1.0
 
 
 class Wait(NamedTuple):
-    """What a job waits for: whichever comes first, or ``Job.wake``.
+    """What a job waits for: whichever comes first, or ``PoolJob.wake``.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ Steps = Generator[Wait, None, None]
 """A job: it runs until it yields what it waits for, and ends when it returns."""
 
 
-class Job:
+class PoolJob:
     """A job of a pool; made by ``JobPool.job``.
 
     Attributes
@@ -134,9 +134,9 @@ class JobPool:
         self.threads_max = threads_max or min(32, (os.cpu_count() or 1) + 4)
         self._lock = threading.Lock()
         self._has_work = threading.Condition(self._lock)
-        self._ready: deque[Job] = deque()
-        self._due: list[tuple[float, int, Job]] = []
-        self._jobs_of: dict[int, Job] = {}
+        self._ready: deque[PoolJob] = deque()
+        self._due: list[tuple[float, int, PoolJob]] = []
+        self._jobs_of: dict[int, PoolJob] = {}
         self._numbers = itertools.count(1)
         self._idle = 0
         self._called = 0
@@ -154,8 +154,8 @@ class JobPool:
         task: str,
         steps: Steps,
         on_end: Callable[[SpectrodError | None], None] = lambda _failure: None,
-    ) -> Job:
-        """Make a job, which ``Job.start`` starts.
+    ) -> PoolJob:
+        """Make a job, which ``PoolJob.start`` starts.
 
         Parameters
         ----------
@@ -167,10 +167,10 @@ class JobPool:
         on_end : callable
             Called as the job's last action, with ``failure``.
         """
-        return Job(self, task, steps, on_end)
+        return PoolJob(self, task, steps, on_end)
 
-    def wake(self, job: Job) -> None:
-        """Run a job soon; see ``Job.wake``."""
+    def wake(self, job: PoolJob) -> None:
+        """Run a job soon; see ``PoolJob.wake``."""
         with self._lock:
             self._make_ready(job)
             self._call_threads()
@@ -192,7 +192,7 @@ class JobPool:
 
     # ---- under the lock
 
-    def _make_ready(self, job: Job) -> None:
+    def _make_ready(self, job: PoolJob) -> None:
         if job.is_running:
             job.is_woken = True
         elif job.is_started and not (job.is_ready or job.has_ended):
@@ -239,7 +239,7 @@ class JobPool:
             self._looks_at_s = at_s
             self._wakeup.set()
 
-    def _put_off(self, job: Job, wait: Wait) -> None:
+    def _put_off(self, job: PoolJob, wait: Wait) -> None:
         """Let a job wait."""
         if wait.until_s <= time.monotonic():
             self._make_ready(job)
@@ -251,7 +251,7 @@ class JobPool:
         if not job.is_ready and wait.until_s < math.inf:
             self._queue(job, _on_grid(wait.until_s))
 
-    def _queue(self, job: Job, due_s: float) -> None:
+    def _queue(self, job: PoolJob, due_s: float) -> None:
         """Let a job run at a time; it has one valid entry in the heap, at that time or earlier."""
         job.due_s = due_s
         if due_s < job.queued_s:
@@ -259,7 +259,7 @@ class JobPool:
             heapq.heappush(self._due, (due_s, next(self._numbers), job))
             self._look_at(due_s)
 
-    def _watch(self, job: Job, wait: Wait) -> None:
+    def _watch(self, job: PoolJob, wait: Wait) -> None:
         if self._scheduler is None:
             self._look_at(math.inf)
         if job.watched_fd not in (-1, wait.fd):
@@ -278,7 +278,7 @@ class JobPool:
         except FileNotFoundError:  # not registered yet, or closed and opened again
             self._epoll.register(fd, events)
 
-    def _forget(self, job: Job) -> None:
+    def _forget(self, job: PoolJob) -> None:
         """Stop watching a job's descriptor, which it may have closed."""
         if self._jobs_of.get(job.watched_fd) is job:
             del self._jobs_of[job.watched_fd]
@@ -331,7 +331,7 @@ class JobPool:
                 else:
                     self._put_off(job, wait)
 
-    def _next(self) -> Job | None:
+    def _next(self) -> PoolJob | None:
         """Wait for a job that is ready; None at the end."""
         with self._lock:
             while not self._ready:

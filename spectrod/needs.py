@@ -16,7 +16,7 @@ BASE: Final = {"descriptors": 48, "threads": 24}
 pool goes on with fewer threads than it may have, and OpenCL drivers are left out if they fail."""
 
 
-class Needs(NamedTuple):
+class ResourceNeeds(NamedTuple):
     """Needs of a daemon, or of a part of it.
 
     Attributes
@@ -31,14 +31,14 @@ class Needs(NamedTuple):
     threads: int
 
 
-def needs_of(config: Config) -> Needs:
+def needs_of(config: Config) -> ResourceNeeds:
     """Estimate what a daemon needs, without connections."""
-    parts = [Needs(**BASE), *map(_of_source, config.all_sources)]
+    parts = [ResourceNeeds(**BASE), *map(_of_source, config.all_sources)]
     for recording in config.recordings:
         n = len(recording.sources) or len(config.all_sources)
         one = _of_recording(recording)
-        parts.append(Needs(n * one.descriptors, n * one.threads))
-    return Needs(*map(sum, zip(*parts, strict=True)))
+        parts.append(ResourceNeeds(n * one.descriptors, n * one.threads))
+    return ResourceNeeds(*map(sum, zip(*parts, strict=True)))
 
 
 def shortages(config: Config) -> Iterator[str]:
@@ -69,15 +69,15 @@ def _counted(things: Sized, noun: str) -> str:
     return f"{len(things)} {noun}{'s' * (len(things) != 1)}"
 
 
-def _of_source(table: SourceTable) -> Needs:
+def _of_source(table: SourceTable) -> ResourceNeeds:
     kind, _ = find_kind(table.uri)
     if kind.prefix in ("soundcard", "auto"):
-        return Needs(12, 8)  # with the capture process
+        return ResourceNeeds(12, 8)  # with the capture process
     is_alone = table.pace == "full" or table.uri == "-"
-    return Needs(4, 2 if is_alone else 0)
+    return ResourceNeeds(4, 2 if is_alone else 0)
 
 
-def _of_recording(recording: RecordingConfig) -> Needs:
+def _of_recording(recording: RecordingConfig) -> ResourceNeeds:
     """Return the needs of a recording of one source."""
     n = 4 + 3 * bool(recording.samples) + 8 * recording.pyramid
-    return Needs(n, 1)
+    return ResourceNeeds(n, 1)

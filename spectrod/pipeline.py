@@ -26,7 +26,7 @@ from spectrod.errors import (
     SpectrodError,
     UnavailableError,
 )
-from spectrod.job_pool import Job, JobPool, Steps, Wait
+from spectrod.job_pool import JobPool, PoolJob, Steps, Wait
 from spectrod.latency import LatencyHistogram
 from spectrod.source import Source
 from spectrod.stats import SLOW_ROW_S, CaptureStats, State, Stats
@@ -233,7 +233,7 @@ class Pipeline:
         self.demand.touch()  # apply requests from before this pipeline
         self._idle_from = 0
         self._proven: frozenset[str] = frozenset()
-        self._worker: Worker | Job
+        self._worker: Worker | PoolJob
         if pool:
             self._worker = pool.job("analysis", self._steps(), self._ended)
             self.demand.call(self._worker.wake)
@@ -259,7 +259,7 @@ class Pipeline:
 
     def ask_to_stop(self) -> None:
         """Let the analysis end soon if a pool runs it, of many at once; call ``stop`` after it."""
-        if isinstance(self._worker, Job) and not self._has_stopped:
+        if isinstance(self._worker, PoolJob) and not self._has_stopped:
             self._done = self._stopping = True
             self.ring.close()
             self.demand.touch()

@@ -25,7 +25,7 @@ from spectrod.demand import Demand
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.events import EventLog
 from spectrod.interval_values import IntervalRow
-from spectrod.job_pool import Job, JobPool, Steps, Wait
+from spectrod.job_pool import JobPool, PoolJob, Steps, Wait
 from spectrod.latency import LatencyCounts
 from spectrod.live_meters import LiveMeter
 from spectrod.live_triggers import LiveTriggers
@@ -124,7 +124,7 @@ class SourceRunner:
         self._reporting = threading.Lock()
         self._failure: SpectrodError | None = None
         self._stopping = threading.Event()
-        self._search: Worker | Job | None = None
+        self._search: Worker | PoolJob | None = None
         self._feed: SourcePublisher | None = None
         self._checks: ContentChecks | None = None
         self._meters: tuple[LiveMeter, ...] = ()
@@ -180,7 +180,7 @@ class SourceRunner:
         self._stopping.set()
         if self.pipeline:
             self.pipeline.ask_to_stop()
-        if isinstance(self._search, Job):
+        if isinstance(self._search, PoolJob):
             self._search.wake()
 
     def stop(self, deadline_s: float = math.inf) -> None:

@@ -31,7 +31,7 @@ _CENTURY_TURNS = 69
 """Years of two digits from here on are of the last century, as POSIX says."""
 
 
-class LocalTime(NamedTuple):
+class ParsedTime(NamedTuple):
     """A time in a name.
 
     Attributes
@@ -68,7 +68,7 @@ class TimeFormat:
         self.text = text
         self._pattern = re.compile(_pattern(text), re.IGNORECASE)
 
-    def times(self, name: str) -> set[LocalTime]:
+    def times(self, name: str) -> set[ParsedTime]:
         """Return the different times at the places of a name where the format fits."""
         searched = name[-NAME_CHARS_MAX:]
         return {_time(match.groupdict()) for match in self._pattern.finditer(searched)}
@@ -149,15 +149,15 @@ def _broken(text: str, rule: str) -> ConfigError:
 # ---- times
 
 
-def _time(found: dict[str, str]) -> LocalTime:
+def _time(found: dict[str, str]) -> ParsedTime:
     fraction_ns = int(f"{found.get('f', '0'):0<9}")
     if "s" in found:
         utc = dt.datetime.fromtimestamp(int(found["s"]), dt.UTC)
         date = (utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second)
-        return LocalTime(date, fraction_ns, 0)
+        return ParsedTime(date, fraction_ns, 0)
     year, month, day = _date(found)
     clock = _hour(found), int(found.get("M", 0)), int(found.get("S", 0))
-    return LocalTime((year, month, day, *clock), fraction_ns, _offset_s(found.get("z")))
+    return ParsedTime((year, month, day, *clock), fraction_ns, _offset_s(found.get("z")))
 
 
 def _date(found: dict[str, str]) -> tuple[int, int, int]:

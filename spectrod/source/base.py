@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spectrod.chunks import duration_ns
 from spectrod.config import Pace
 from spectrod.errors import SpectrodError
-from spectrod.job_pool import Job, JobPool, Steps, Wait
+from spectrod.job_pool import JobPool, PoolJob, Steps, Wait
 from spectrod.ring import SampleRing
 from spectrod.sample_layout import SampleLayout
 from spectrod.source.direct import DirectReader, PacedReader
@@ -225,7 +225,7 @@ class PulledSource(SelectableSource, ABC):
         self.pace: Pace = pace
         self._on_change: Callable[[], None] = lambda: None
         self._stopping = threading.Event()
-        self._filling: Worker | Job | None = None
+        self._filling: Worker | PoolJob | None = None
         self._pool: JobPool | None = None
 
     def join(self, pool: JobPool) -> bool:  # noqa: ARG002 - a subclass uses it
@@ -310,7 +310,7 @@ class PulledSource(SelectableSource, ABC):
         """Stop the thread or the job, and wait for it."""
         self._stopping.set()
         self.interrupt()
-        if isinstance(self._filling, Job):
+        if isinstance(self._filling, PoolJob):
             self._filling.wake()
         if self._filling is not None:
             self._filling.wait()

@@ -19,6 +19,8 @@ _SEARCH_BYTES = 1 << 16
 _TAG_BYTES_MAX = 1 << 28
 """Length of all tags in front: ID3v2 has at most this."""
 _READ_BYTES = 1 << 20
+_PADDING_MAX_BYTES = 16 << 20
+"""Zeros after the last frame that are padding; more are not looked through [bytes]."""
 _TAGS_AT_END = (b"TAG", b"APETAGEX", b"LYRICSBEGIN", b"ID3", b"3DI")
 
 _RATES_HZ = (44100, 48000, 32000)
@@ -33,7 +35,7 @@ _KBITS = {
 """Bit rates [kbit/s] of the codes 1 to 14, by version (2: also 2.5) and layer."""
 
 
-class Header(NamedTuple):
+class MpegHeader(NamedTuple):
     """The parts of a frame header that give its length."""
 
     version: int
@@ -52,7 +54,7 @@ class Header(NamedTuple):
         return 576 if self.layer == 3 and self.version == 2 else 1152
 
 
-def read_header(data: bytes, at: int = 0) -> Header | None:
+def read_header(data: bytes, at: int = 0) -> MpegHeader | None:
     """Read a frame header; None if there is none, or its bit rate is free."""
     if len(data) < at + 4 or data[at] != 0xFF or data[at + 1] < 0xE0:
         return None
@@ -62,7 +64,7 @@ def read_header(data: bytes, at: int = 0) -> Header | None:
         return None
     version = 1 if version_code == 3 else 2
     fs = _RATES_HZ[rate_code] // {3: 1, 2: 2, 0: 4}[version_code]
-    header = Header(version, layer, fs, is_mono=data[at + 3] >> 6 == 3, n_bytes=0)
+    header = MpegHeader(version, layer, fs, is_mono=data[at + 3] >> 6 == 3, n_bytes=0)
     padding = data[at + 2] >> 1 & 1
     bits = 1000 * _KBITS[version, layer][kbit_code - 1]
     slot_bytes = 4 if layer == 1 else 1
@@ -149,7 +151,7 @@ def after_tags(file: BinaryIO, begin: int, end: int) -> int:
     return begin
 
 
-def _first_frame(file: BinaryIO, begin: int, end: int) -> tuple[int, Header | None]:
+def _first_frame(file: BinaryIO, begin: int, end: int) -> tuple[int, MpegHeader | None]:
     """Find the first frame that another one, or the end, follows."""
     data = _read_at(file, begin, min(end - begin, _SEARCH_BYTES + FRAME_BYTES_MAX + 4))
     at = -1
@@ -165,7 +167,7 @@ def _first_frame(file: BinaryIO, begin: int, end: int) -> tuple[int, Header | No
     return begin, None
 
 
-def _states_length(frame: bytes, header: Header) -> bool:
+def _states_length(frame: bytes, header: MpegHeader) -> bool:
     """Return whether the first frame has no sound, but states how many frames follow."""
     if header.layer != 3:
         return False
@@ -179,7 +181,7 @@ def _states_length(frame: bytes, header: Header) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _lengths(first: Header) -> array:  # type: ignore[type-arg]
+def _lengths(first: MpegHeader) -> array:  # type: ignore[type-arg]
     """Return the frame length by the second and third byte of a header of the same stream, or 0."""
     lengths = array("H", bytes(2 << 16))
     mode = 0xC0 if first.is_mono else 0
@@ -190,7 +192,7 @@ def _lengths(first: Header) -> array:  # type: ignore[type-arg]
     return lengths
 
 
-def _count(file: BinaryIO, begin: int, end: int, first: Header) -> tuple[int, int]:
+def _count(file: BinaryIO, begin: int, end: int, first: MpegHeader) -> tuple[int, int]:
     """Count the frames that follow each other; return their number and end.
 
     At most one frame more than ``FRAMES_MAX`` is counted.
@@ -215,9 +217,13 @@ def _count(file: BinaryIO, begin: int, end: int, first: Header) -> tuple[int, in
 
 def _damage(file: BinaryIO, last: int, end: int, n_samples: int) -> str:
     """Describe what follows the last whole frame; "" for tags, padding or nothing."""
-    at = last
-    while (rest := _read_at(file, at, min(end - at, _READ_BYTES))) and not rest.strip(b"\0"):
+    at, padding_end = last, min(end, last + _PADDING_MAX_BYTES)
+    while (rest := _read_at(file, at, min(padding_end - at, _READ_BYTES))) and not rest.strip(
+        b"\0"
+    ):
         at += len(rest)
+    if padding_end < end and not rest:
+        return f"damaged: no frame follows its first {n_samples} samples, but {end - last} bytes do"
     if not rest or rest.lstrip(b"\0").startswith(_TAGS_AT_END):
         return ""
     header = read_header(rest)

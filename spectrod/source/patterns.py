@@ -44,10 +44,10 @@ def matching_paths(pattern: str, on_unread: Callable[[str, str], None]) -> Itera
     InputError
         If more than ``FOLDERS_MAX`` folders would be searched.
     """
-    return _Search(pattern, on_unread).paths()
+    return _PatternSearch(pattern, on_unread).paths()
 
 
-class _Search:
+class _PatternSearch:
     """One search; see ``matching_paths``."""
 
     def __init__(self, pattern: str, on_unread: Callable[[str, str], None]) -> None:

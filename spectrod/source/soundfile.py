@@ -15,7 +15,7 @@ from spectrod.errors import InputError, SpectrodError, UnavailableError
 from spectrod.settings import IqFormat
 from spectrod.source.base import Discontinuity, PulledSource
 from spectrod.source.coded import CodedStream, coded_mpeg, find_coded, read_head
-from spectrod.source.container import Extent, FileBytes, SoundHeader, extent_of, read_header
+from spectrod.source.container import FileBytes, SampleExtent, SoundHeader, extent_of, read_header
 from spectrod.source.container.comment import comment_of
 from spectrod.source.container.plain import PlainSamples
 from spectrod.source.flac_length import TAIL_BYTES_MAX
@@ -428,7 +428,7 @@ class _Opened(NamedTuple):
         The open file behind the stream: of a store, it keeps the errors of the store.
     coded : CodedStream or None
         What is known of the stream.
-    extent : Extent
+    extent : SampleExtent
         Bytes of samples, by a header that is read here.
     """
 
@@ -436,7 +436,7 @@ class _Opened(NamedTuple):
     stream: BinaryIO | None = None
     bytes: BinaryIO | None = None
     coded: CodedStream | None = None
-    extent: Extent = Extent(0, 0)
+    extent: SampleExtent = SampleExtent(0, 0)
 
 
 def _open(path: str) -> _Opened:
@@ -503,7 +503,7 @@ def _open_container(path: str, bytes_: BinaryIO) -> _Opened | None:
     return _Opened(file, bytes=bytes_, extent=extent)
 
 
-def _open_codec(bytes_: BinaryIO, header: SoundHeader, extent: Extent) -> _Opened:
+def _open_codec(bytes_: BinaryIO, header: SoundHeader, extent: SampleExtent) -> _Opened:
     begin = header.stated.begin
     end = begin + extent.size
     if header.is_mpeg and (coded := coded_mpeg(bytes_, begin, end)):
@@ -517,7 +517,7 @@ def _open_codec(bytes_: BinaryIO, header: SoundHeader, extent: Extent) -> _Opene
     return _Opened(file, stream, bytes_, coded, extent)
 
 
-def _within_a_view(header: SoundHeader, extent: Extent) -> Extent:
+def _within_a_view(header: SoundHeader, extent: SampleExtent) -> SampleExtent:
     """Cut coded samples to what the header that is made for libsndfile can state."""
     if extent.size <= _CODED_BYTES_MAX or not header.stated.is_32_bit:
         return extent

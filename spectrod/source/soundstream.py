@@ -10,7 +10,7 @@ from pathlib import Path
 from spectrod.config import Pace, SourceConfig
 from spectrod.errors import InputError
 from spectrod.job_pool import Wait
-from spectrod.source.container import Extent, FileBytes, SoundHeader, extent_of, read_header
+from spectrod.source.container import FileBytes, SampleExtent, SoundHeader, extent_of, read_header
 from spectrod.source.container.chunks import KNOWN
 from spectrod.source.container.recognised import may_become, recognised
 from spectrod.source.left_out import LeftOut
@@ -113,14 +113,20 @@ class SoundStreamSource(PcmSource):
         Its header, of samples that are numbers.
     head : bytes
         Bytes from the first sample on that have been read.
-    extent : Extent or None
+    extent : SampleExtent or None
         Of a file, whose length is known.
     strict : bool
         Treat what is missing as an error.
     """
 
     def __init__(
-        self, fd: int, header: SoundHeader, head: bytes, extent: Extent | None, *, strict: bool
+        self,
+        fd: int,
+        header: SoundHeader,
+        head: bytes,
+        extent: SampleExtent | None,
+        *,
+        strict: bool,
     ) -> None:
         assert header.coding is not None
         super().__init__(header.fs, header.channels, header.coding, fd, head)

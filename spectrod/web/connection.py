@@ -46,7 +46,7 @@ SLICE_BYTES: Final = 1024
 """Bytes that are parsed before the frames in them are counted: at most 170 frames."""
 
 
-class Stage(enum.Enum):
+class ConnectionStage(enum.Enum):
     """What a connection waits for."""
 
     HEAD = enum.auto()
@@ -56,9 +56,13 @@ class Stage(enum.Enum):
     """Nothing: it is a WebSocket's."""
 
 
-def _seconds(stage: Stage) -> float | None:
+def _seconds(stage: ConnectionStage) -> float | None:
     """Return the time that a stage may take [s]; None without a limit."""
-    return {Stage.HEAD: HEAD_S, Stage.BODY: BODY_S, Stage.ANSWER: ANSWER_S}.get(stage)
+    return {
+        ConnectionStage.HEAD: HEAD_S,
+        ConnectionStage.BODY: BODY_S,
+        ConnectionStage.ANSWER: ANSWER_S,
+    }.get(stage)
 
 
 class BoundedState(ServerState):
@@ -82,7 +86,7 @@ class BoundedHttp(H11Protocol):
     """
 
     _deadline: asyncio.TimerHandle | None = None
-    _stage = Stage.HEAD
+    _stage = ConnectionStage.HEAD
     waiting_since_s = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -106,7 +110,7 @@ class BoundedHttp(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or answer one that came meanwhile."""
-        self._stage = Stage.HEAD
+        self._stage = ConnectionStage.HEAD
         super().on_response_complete()
         # The deadline of an answer that is still being read stays.
         if not self.flow.write_paused:
@@ -116,7 +120,7 @@ class BoundedHttp(H11Protocol):
     def resume_writing(self) -> None:
         """Go on to write; wait for the next request if all of the answer is written."""
         super().resume_writing()
-        if self._stage is Stage.HEAD:
+        if self._stage is ConnectionStage.HEAD:
             self._wait()
 
     def send_400_response(self, msg: str) -> None:
@@ -135,13 +139,13 @@ class BoundedHttp(H11Protocol):
     def handle_websocket_upgrade(self, event: Any) -> None:
         """Hand the connection over to ``BoundedWebSocket``."""
         self._stop_deadline()
-        self._stage = Stage.UPGRADED
+        self._stage = ConnectionStage.UPGRADED
         super().handle_websocket_upgrade(event)
 
     @property
     def is_waiting(self) -> bool:
         """Whether the peer has sent no whole request."""
-        return self._stage in (Stage.HEAD, Stage.BODY)
+        return self._stage in (ConnectionStage.HEAD, ConnectionStage.BODY)
 
     def _has_place(self) -> bool:
         assert isinstance(self.server_state, BoundedState)
@@ -165,8 +169,8 @@ class BoundedHttp(H11Protocol):
     def _update(self) -> None:
         if self.cycle is None or self.cycle.response_complete:
             return
-        stage = Stage.BODY if self.cycle.more_body else Stage.ANSWER
-        if stage is not self._stage and self._stage is not Stage.UPGRADED:
+        stage = ConnectionStage.BODY if self.cycle.more_body else ConnectionStage.ANSWER
+        if stage is not self._stage and self._stage is not ConnectionStage.UPGRADED:
             self._stage = stage
             self._start_deadline()
 

@@ -41,6 +41,7 @@ NOT_RUN = {
     "doctor/engine.py:_read": _CHILD,
     "formats/export/confined/blosc.py:_decoded": "run in a process of its own, which is confined",
     "formats/export/confined/hdf5.py:_check_chunks": "run in a process of its own",
+    "formats/picture/colormaps.py:_tables": "a file of the program, read once in a process",
     "formats/picture/encode.py:_exif": _OWN,
     "formats/picture/encode.py:_pgm": _OWN,
     "formats/picture/theme.py:ink_entries": _OWN,

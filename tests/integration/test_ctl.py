@@ -340,7 +340,7 @@ def test_following_misses_nothing_unsaid(replies, numbers, reported, monkeypatch
             return left.pop(0)
 
     monkeypatch.setattr("spectrod.cli.ctl.Control", Scripted)
-    monkeypatch.setattr("spectrod.cli.ctl.find", lambda _: "")
+    monkeypatch.setattr("spectrod.cli.ctl.find", lambda *_: "")
     monkeypatch.setattr("spectrod.cli.ctl.time.sleep", lambda _: None)
     assert main(["ctl", "events", "--follow", "--json"]) == 130
     output = capsys.readouterr()
@@ -374,7 +374,7 @@ def test_a_slow_change_reports_the_reason(monkeypatch, capsys, what, is_reported
 
     monkeypatch.setattr("spectrod.cli.ctl._PATIENCE_S", 0.0)
     monkeypatch.setattr("spectrod.cli.ctl.Control", Slow)
-    monkeypatch.setattr("spectrod.cli.ctl.find", lambda _: "")
+    monkeypatch.setattr("spectrod.cli.ctl.find", lambda *_: "")
     monkeypatch.setattr("spectrod.cli.ctl.ctl_text.status_text", lambda _: "fine")
     assert main(["ctl", what]) == 0
     printed.append(capsys.readouterr().err)
@@ -412,7 +412,7 @@ def test_a_reply_of_another_shape_is_one_line_and_no_bug(what, reply, text, monk
             return reply
 
     monkeypatch.setattr("spectrod.cli.ctl.Control", Hostile)
-    monkeypatch.setattr("spectrod.cli.ctl.find", lambda _: "tcp://127.0.0.1:1")
+    monkeypatch.setattr("spectrod.cli.ctl.find", lambda *_: "tcp://127.0.0.1:1")
     assert main(["ctl", what]) == 2
     errors = capsys.readouterr().err
     assert text in errors

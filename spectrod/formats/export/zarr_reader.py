@@ -69,7 +69,7 @@ class _Separator(Struct, frozen=True):
     separator: Literal["/"] = "/"
 
 
-class _Keys(Struct):
+class _ZarrKeys(Struct):
     name: Literal["default"]
     configuration: _Separator = _Separator()
 
@@ -85,13 +85,13 @@ class _Array(Struct):
     shape: _Shape
     data_type: str
     chunk_grid: _Grid
-    chunk_key_encoding: _Keys
+    chunk_key_encoding: _ZarrKeys
     codecs: Annotated[tuple[_Codec, ...], Meta(min_length=1, max_length=8)]
     storage_transformers: Annotated[list[Any], Meta(max_length=0)] = []
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _StoredArray:
     """An array of a store; ``dtype`` is None for texts."""
 
     name: str
@@ -134,7 +134,7 @@ class ZarrArrays:
         need_elsewhere("numcodecs", "zarr")
         need_elsewhere("google_crc32c", "zarr")
         self._process: FileProcess | None = None
-        self._arrays: dict[str, _Stored] = {}
+        self._arrays: dict[str, _StoredArray] = {}
         self._kept: dict[str, tuple[tuple[int, ...], NDArray[Any]]] = {}
         self._folder = Directory.open(path)
 
@@ -204,13 +204,13 @@ class ZarrArrays:
         if self._process is not None:
             self._process.close()
 
-    def _array(self, name: str) -> _Stored:
+    def _array(self, name: str) -> _StoredArray:
         if name not in self._arrays:
             content = self._file((*name.split("/"), METADATA), METADATA_BYTES_MAX)
             self._arrays[name] = _stored(name, decode_json(content, _Array))
         return self._arrays[name]
 
-    def _n_files(self, array: _Stored, at_most: int) -> int:
+    def _n_files(self, array: _StoredArray, at_most: int) -> int:
         """Count the chunks that are stored: there are fewer files than a grid may claim."""
         with ExitStack() as stack:
             try:
@@ -219,11 +219,11 @@ class ZarrArrays:
                 return 0
             return sum(1 for _ in itertools.islice(_files(folder, array.grid), at_most))
 
-    def _chunk_file(self, array: _Stored, index: tuple[int, ...], n_bytes: int) -> bytes:
+    def _chunk_file(self, array: _StoredArray, index: tuple[int, ...], n_bytes: int) -> bytes:
         names = (*array.name.split("/"), "c", *map(str, index))
         return self._file(names, n_bytes + _PACKED_MORE_BYTES)
 
-    def _decoded(self, array: _Stored, content: bytes, n_bytes: int) -> bytes:
+    def _decoded(self, array: _StoredArray, content: bytes, n_bytes: int) -> bytes:
         if self._process is None:
             self._process = FileProcess("blosc")
         codec = "blosc" if array.is_compressed else ""
@@ -285,7 +285,7 @@ def open_zarr(path: Path) -> GridReader:
     return GridReader(path, ZarrShelf)
 
 
-def _stored(name: str, about: _Array) -> _Stored:
+def _stored(name: str, about: _Array) -> _StoredArray:
     """Check the encoding of an array: nothing but what ``zarr.codecs_of`` names."""
     first, *rest = (codec.name for codec in about.codecs)
     if first not in _FIRST_CODECS or rest not in _REST_OF_CODECS:
@@ -301,10 +301,10 @@ def _stored(name: str, about: _Array) -> _Stored:
     if len(chunk) != len(about.shape):
         raise ValueError(f"{name}: chunks of {chunk}: must have {len(about.shape)} axes")
     dtype = None if is_of_texts else _DTYPES[about.data_type]
-    return _Stored(name, about.shape, chunk, dtype, "blosc" in rest)
+    return _StoredArray(name, about.shape, chunk, dtype, "blosc" in rest)
 
 
-def _dtype_of(array: _Stored) -> np.dtype[Any]:
+def _dtype_of(array: _StoredArray) -> np.dtype[Any]:
     if array.dtype is None:
         raise ValueError(f"{array.name}: an array of texts: must be of numbers")
     return array.dtype
@@ -323,7 +323,7 @@ def _files(folder: Directory, grid: tuple[int, ...]) -> Iterator[str]:
                     yield from _files(inside, grid[1:])
 
 
-def _text_bytes(array: _Stored, content: bytes) -> int:
+def _text_bytes(array: _StoredArray, content: bytes) -> int:
     """Return the decoded size of a chunk of texts."""
     if not array.is_compressed:
         return max(0, len(content) - 4)

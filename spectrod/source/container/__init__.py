@@ -8,15 +8,15 @@ from spectrod.source.container.aiff import is_aiff, read_aiff
 from spectrod.source.container.au import is_au, read_au
 from spectrod.source.container.caf import is_caf, read_caf
 from spectrod.source.container.chunks import Bytes, FileBytes
-from spectrod.source.container.extent import Extent, Stated, extent_of
+from spectrod.source.container.extent import SampleExtent, Stated, extent_of
 from spectrod.source.container.header import SoundHeader
 from spectrod.source.container.wave import is_wave, read_wave
 
 __all__ = [
     "HEAD_BYTES",
     "Bytes",
-    "Extent",
     "FileBytes",
+    "SampleExtent",
     "SoundHeader",
     "Stated",
     "extent_of",

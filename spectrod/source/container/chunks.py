@@ -92,7 +92,7 @@ CAF = ChunkStyle(struct.Struct(">4sQ"), padding=1)
 W64 = ChunkStyle(struct.Struct("<16sQ"), padding=8, counts_header=True)
 
 
-class Chunk(NamedTuple):
+class ContainerChunk(NamedTuple):
     """A chunk: its name, the offset of its content, and the size that its header states [bytes]."""
 
     name: bytes
@@ -100,7 +100,7 @@ class Chunk(NamedTuple):
     size: int
 
 
-def walk(source: Bytes, style: ChunkStyle, at: int) -> Iterator[Chunk]:
+def walk(source: Bytes, style: ChunkStyle, at: int) -> Iterator[ContainerChunk]:
     """Yield the chunks from an offset on, as far as each leads to the next.
 
     At most ``CHUNKS_MAX`` chunks, and none that begins behind the end of the bytes. The size of
@@ -122,7 +122,7 @@ def walk(source: Bytes, style: ChunkStyle, at: int) -> Iterator[Chunk]:
             size_of_data = int.from_bytes(source.at(begin, 16)[8:], "little")
         elif name == b"data" and size == _SIZE_IN_DS64:
             size = size_of_data
-        yield Chunk(name, begin, size)
+        yield ContainerChunk(name, begin, size)
         if source.n_bytes is not None and begin + size >= source.n_bytes:
             return
         n_pad = -size % style.padding

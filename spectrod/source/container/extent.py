@@ -53,7 +53,7 @@ class Stated(NamedTuple):
     is_32_bit: bool
 
 
-class Extent(NamedTuple):
+class SampleExtent(NamedTuple):
     """How many bytes of samples a file has.
 
     Attributes
@@ -92,7 +92,7 @@ def is_open(size: int, step_bytes: int, form_size: int) -> bool:
     return is_form_open and 0 < form_size - size <= _OPEN_HEADER_MAX
 
 
-def extent_of(source: FileBytes, stated: Stated) -> Extent:
+def extent_of(source: FileBytes, stated: Stated) -> SampleExtent:
     """Find the samples of a file.
 
     A size that the header states counts if the end of the file, chunks, tags or at most 1 MiB of
@@ -105,23 +105,23 @@ def extent_of(source: FileBytes, stated: Stated) -> Extent:
     fitting = list(_candidates(stated, n_rest))
     found = next((size for size in fitting if may_end(source, stated, size)), None)
     if found is not None:
-        return Extent(found, found, note=_wrapped(stated.size, found))
+        return SampleExtent(found, found, note=_wrapped(stated.size, found))
     if stated.is_open or stated.size == 0:
         return _to_the_end(source, stated, n_rest)
     if not fitting:
         damage = f"truncated: {stated.size} bytes announced, {n_rest} found"
-        return Extent(n_rest, stated.size, damage)
+        return SampleExtent(n_rest, stated.size, damage)
     n_more = n_rest - fitting[-1]
     damage = f"{fitting[-1]} bytes of samples announced, but {n_more} more bytes follow them"
-    return Extent(fitting[-1], fitting[-1], damage, _wrapped(stated.size, fitting[-1]))
+    return SampleExtent(fitting[-1], fitting[-1], damage, _wrapped(stated.size, fitting[-1]))
 
 
-def _to_the_end(source: FileBytes, stated: Stated, n_rest: int) -> Extent:
+def _to_the_end(source: FileBytes, stated: Stated, n_rest: int) -> SampleExtent:
     size = n_rest - _appended(source, stated)
     if stated.is_open:
-        return Extent(size, size)
+        return SampleExtent(size, size)
     damage = f"its header was never completed: no samples announced, {size} bytes found"
-    return Extent(size, size, damage)
+    return SampleExtent(size, size, damage)
 
 
 def _wrapped(size: int, found: int) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from spectrod.errors import InputError
 from spectrod.source.codings import Coding
-from spectrod.source.container.chunks import Bytes, Chunk
+from spectrod.source.container.chunks import Bytes, ContainerChunk
 from spectrod.source.container.extent import Stated
 from spectrod.types import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
 
@@ -106,6 +106,6 @@ def checked(path: str, fs: float, channels: int) -> None:
         raise InputError(f"{path}: has {channels} channels: must be at most {CHANNELS_MAX}")
 
 
-def full(source: Bytes, chunk: Chunk, n_max: int = CONTENT_MAX) -> bytes:
+def full(source: Bytes, chunk: ContainerChunk, n_max: int = CONTENT_MAX) -> bytes:
     """Return the content of a chunk, as far as it is there, at most ``n_max`` bytes of it."""
     return source.at(chunk.begin, min(chunk.size, n_max))

@@ -6,7 +6,7 @@ import google_crc32c
 import numpy as np
 from numcodecs import blosc
 
-from spectrod.formats.export.confined.messages import Answer, Content, Question
+from spectrod.formats.export.confined.messages import ConfinedAnswer, Content, Question
 
 blosc.use_threads = False  # a process may not have more than one
 _HEAD = struct.Struct("<BBBBIII")
@@ -22,12 +22,12 @@ class Chunks:
         """Return the memory of a chunk: its content, the decoded one, and a copy of both."""
         return 2 * (question.first + question.past)
 
-    def answer(self, question: Question, content: bytes) -> tuple[Answer, Content]:
+    def answer(self, question: Question, content: bytes) -> tuple[ConfinedAnswer, Content]:
         """Decode a chunk of ``question.past`` bytes; raises ValueError or RuntimeError."""
         if question.what == "open":
-            return Answer(), None
+            return ConfinedAnswer(), None
         decoded = _decoded(content, question.past, is_compressed=question.name == "blosc")
-        return Answer(n_bytes=len(decoded)), decoded
+        return ConfinedAnswer(n_bytes=len(decoded)), decoded
 
 
 def open_file() -> Chunks:

@@ -24,7 +24,7 @@ import numpy as np
 
 from spectrod.formats.export.confined.messages import (
     ANSWER_BYTES_MAX,
-    Answer,
+    ConfinedAnswer,
     Content,
     Kind,
     Question,
@@ -47,13 +47,13 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _REASON_CHARS_MAX = 500
 
 
-class Handler(Protocol):
+class QuestionHandler(Protocol):
     """Answers questions about one file."""
 
     def needs_bytes(self, question: Question) -> int:
         """Return how much memory a question's chunks take, beside ``MEMORY_BYTES``."""
 
-    def answer(self, question: Question, content: bytes) -> tuple[Answer, Content]:
+    def answer(self, question: Question, content: bytes) -> tuple[ConfinedAnswer, Content]:
         """Return an answer, and the array that follows it; raises one of ``DAMAGE``."""
 
 
@@ -108,7 +108,7 @@ def _confine(parent: int, address_bytes: int) -> None:
         _bound(resource.RLIMIT_AS, address_bytes + MEMORY_BYTES, address_bytes + MEMORY_BYTES_MAX)
 
 
-def _serve(link: Connection, handler: Handler, address_bytes: int) -> None:
+def _serve(link: Connection, handler: QuestionHandler, address_bytes: int) -> None:
     """Answer questions until the link is closed."""
     while True:
         try:
@@ -123,7 +123,7 @@ def _serve(link: Connection, handler: Handler, address_bytes: int) -> None:
         try:
             answer, array = handler.answer(question, content)
         except DAMAGE as error:
-            answer, array = Answer(_reason(error)), None
+            answer, array = ConfinedAnswer(_reason(error)), None
         link.send_bytes(msgspec.msgpack.encode(answer))
         if array is not None:
             link.send_bytes(array)

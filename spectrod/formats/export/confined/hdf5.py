@@ -16,7 +16,7 @@ import numpy as np
 from spectrod.formats.export.confined.messages import (
     RANK_MAX,
     TEXT_BYTES_MAX,
-    Answer,
+    ConfinedAnswer,
     Content,
     Question,
 )
@@ -60,34 +60,34 @@ class Hdf5File:
         n_rows = max(0, min(question.past, array.shape[0]) - question.first)
         return int(_COPIES * self._pieces[question.name] + n_rows * row_bytes)
 
-    def answer(self, question: Question, content: bytes) -> tuple[Answer, Content]:
+    def answer(self, question: Question, content: bytes) -> tuple[ConfinedAnswer, Content]:
         """Answer a question; raises LookupError, MemoryError, OSError and others for damage."""
         del content
         match question.what:
             case "open":
                 self._file = h5py.File(os.fdopen(self._fd, "rb", buffering=0), "r")
-                return Answer(), None
+                return ConfinedAnswer(), None
             case "text":
-                return Answer(text=_text(self._file.attrs, question.name)), None
+                return ConfinedAnswer(text=_text(self._file.attrs, question.name)), None
             case "unit":
                 attributes = self._array(question.name).attrs
                 unit = _text(attributes, UNIT) if UNIT in attributes else ""
-                return Answer(text=unit), None
+                return ConfinedAnswer(text=unit), None
             case "form":
                 return self._form(question.name), None
             case "read":
                 rows = np.ascontiguousarray(
                     self._array(question.name)[question.first : question.past]
                 )
-                return Answer(n_bytes=rows.nbytes), rows.reshape(-1).view(np.uint8).data
+                return ConfinedAnswer(n_bytes=rows.nbytes), rows.reshape(-1).view(np.uint8).data
         raise ValueError(f"{question.what}: is not asked of HDF5")
 
-    def _form(self, name: str) -> Answer:
+    def _form(self, name: str) -> ConfinedAnswer:
         array = self._array(name)
         shape, dtype = array.shape, array.dtype
         if array.ndim == 4 and shape[3] == 2 and dtype == "<f4":
             shape, dtype = shape[:3], np.dtype("<c8")
-        return Answer(shape=shape, dtype=dtype.str, piece_bytes=self._pieces[name])
+        return ConfinedAnswer(shape=shape, dtype=dtype.str, piece_bytes=self._pieces[name])
 
     def _array(self, name: str) -> Any:
         if name not in self._arrays:

@@ -34,7 +34,7 @@ class Question(Struct, frozen=True, array_like=True):
     past: int = 0
 
 
-class Answer(Struct, frozen=True, array_like=True):
+class ConfinedAnswer(Struct, frozen=True, array_like=True):
     """The answer to a question.
 
     Attributes

@@ -12,7 +12,12 @@ from threading import Lock
 import msgspec
 
 from spectrod.errors import UnavailableError
-from spectrod.formats.export.confined.messages import ANSWER_BYTES_MAX, Answer, Kind, Question
+from spectrod.formats.export.confined.messages import (
+    ANSWER_BYTES_MAX,
+    ConfinedAnswer,
+    Kind,
+    Question,
+)
 
 ANSWER_S = 60.0
 """Longest time for an answer [s]: more than its processor time, as disks are slow."""
@@ -62,7 +67,7 @@ class FileProcess:
             self.close()
             raise
 
-    def ask(self, question: Question, content: bytes | None = None) -> Answer:
+    def ask(self, question: Question, content: bytes | None = None) -> ConfinedAnswer:
         """Return the answer to a question.
 
         Raises
@@ -74,7 +79,7 @@ class FileProcess:
             self._link.send_bytes(msgspec.msgpack.encode(question))
             if content is not None:
                 self._link.send_bytes(content)
-            answer = msgspec.msgpack.decode(self._received(ANSWER_BYTES_MAX), type=Answer)
+            answer = msgspec.msgpack.decode(self._received(ANSWER_BYTES_MAX), type=ConfinedAnswer)
         except (EOFError, OSError, msgspec.DecodeError) as error:
             raise self._ended() from error
         if answer.error:
