@@ -311,8 +311,10 @@ class Scratch:
         return path
 
     def clear(self, *names: str) -> None:
-        """Remove files, if they are there."""
+        """Remove files, if they are there; ``put`` makes new ones of their names."""
         for name in names:
+            if name in self._open:
+                os.close(self._open.pop(name)[1])
             (self.folder / name).unlink(missing_ok=True)
 
 
