@@ -28,6 +28,8 @@ CONNECT_S = 10.0
 """Longest time to connect [s]."""
 REDIRECTS_MAX = 5
 
+_NAME = re.compile(r"[\w~%!$&'()*+,@-][\w.~%!$&'()*+,@-]*/?", re.ASCII)
+"""A name in the folder of a page: none of its characters has another meaning in an address."""
 _REDIRECTS = (301, 302, 303, 307, 308)
 _LATER = (408, 425, 429)
 _NO_RANGES = "its server sends no parts of files (ranges): copy it to a disk first"
@@ -100,6 +102,9 @@ class HttpStore:
 
 def joined(url: str, link: str) -> str:
     """Return where a link leads; empty if it is no address."""
+    # Most links are names in the folder, for which urljoin takes ten times as long.
+    if _NAME.fullmatch(link):
+        return url[: url.rindex("/") + 1] + link
     try:
         return urljoin(url, link)
     except ValueError:
