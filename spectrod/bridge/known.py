@@ -65,7 +65,7 @@ class KnownSource(KnownTopic):
         The state that was published last; None if it must be published again.
     topics : dict
         Its topics with values.
-    begun : set of str
+    active : set of str
         Names of triggers whose event lasts.
     """
 
@@ -74,7 +74,7 @@ class KnownSource(KnownTopic):
     running_s: float = 0.0
     published: tuple[str, str, tuple[str, ...]] | None = None
     topics: dict[str, KnownTopic] = field(default_factory=dict)
-    begun: set[str] = field(default_factory=set)
+    active: set[str] = field(default_factory=set)
 
 
 class Known:

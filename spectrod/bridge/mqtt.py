@@ -288,13 +288,13 @@ class Bridge:
         if self._discovery is not None:
             self._publish_sensors(source, [self._discovery.trigger_sensor(name, facts.name)])
         is_on = facts.state == "begun"
-        (source.begun.add if is_on else source.begun.discard)(facts.name)
+        (source.active.add if is_on else source.active.discard)(facts.name)
         state = self._topics.trigger_state(name, facts.name, event.header, is_on=is_on)
         self._publish_kept(source, state)
 
     def _end_triggers(self, name: str, source: KnownSource) -> None:
-        while source.begun:
-            trigger = source.begun.pop()
+        while source.active:
+            trigger = source.active.pop()
             end = self._topics.trigger_state(name, trigger, None, is_on=False)
             self._publish_kept(source, end)
 
