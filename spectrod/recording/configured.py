@@ -461,7 +461,7 @@ class ConfiguredRecording:
             return "failed"
         if not self._has_room:
             return "full"
-        if any(writer.path for writer in self._writers):
+        if any(writer.is_writing for writer in self._writers):
             return "recording"
         if self.config.triggers:
             return "armed"

@@ -120,7 +120,7 @@ class RetryingWriter(RotatingWriter[T]):
         if self._output is None:
             return
         if self._is_overdue():
-            self.close()
+            super().finish()
             return
         try:
             require_there(self._output)
@@ -134,7 +134,7 @@ class RetryingWriter(RotatingWriter[T]):
         """Write held chunks and finish the file."""
         if self.preroll is not None:
             self._take_decided(self.preroll.drain())
-        self.close()
+        super().finish()
 
     def _take_decided(self, chunks: Iterator[tuple[T, bool]]) -> None:
         for chunk, is_wanted in chunks:

@@ -87,6 +87,8 @@ class RotatingWriter(ABC, Generic[T]):
         Rows, or samples per channel: in files, and lost by faults.
     open_bytes : int
         Length of the file that is being written.
+    is_writing : bool
+        Whether the last chunk was written and the next is expected to be; also between two files.
     """
 
     def __init__(self, limit_bytes: int = 0) -> None:
@@ -96,6 +98,7 @@ class RotatingWriter(ABC, Generic[T]):
         self._in_file = self._cut_length = 0
         self._missing_samples, self._has_written = 0, False
         self.written = self.missed = self.open_bytes = 0
+        self.is_writing = False
 
     @property
     def path(self) -> Path | None:
@@ -133,6 +136,7 @@ class RotatingWriter(ABC, Generic[T]):
 
     def finish(self) -> None:
         """Finish the last file."""
+        self.is_writing = False
         self.close()
 
     def abort(self) -> None:
@@ -186,6 +190,7 @@ class RotatingWriter(ABC, Generic[T]):
             self._skip(chunk, by_fault=True)
             return
         self._missing_samples, self._has_written = 0, True
+        self.is_writing = True
         self.open_bytes = self._output.size_bytes
         self.written += chunk.length
         self._in_file += chunk.length
@@ -194,6 +199,7 @@ class RotatingWriter(ABC, Generic[T]):
             self.close()
 
     def _skip(self, chunk: T, *, by_fault: bool = False) -> None:
+        self.is_writing = False
         self._missing_samples += chunk.span_samples
         if by_fault:
             self.missed += chunk.length

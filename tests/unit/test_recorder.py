@@ -130,6 +130,19 @@ def test_files_end_at_whole_times_and_follow_on(machine, rows_a_batch):
     assert site.recording.facts()["rows"] == last - 10
 
 
+@pytest.mark.parametrize("rule", [{"rotate_s": 2}, {"rotate_mb": 0.02}])
+def test_a_recording_between_two_files_is_recording(machine, rule):
+    """When a finished file is reported and the next is not open yet, the state is "recording"."""
+    site, states = machine(**rule), []
+    site.events = EventLog(lambda: states.append(site.recording.facts()["state"]))
+    site.begin()
+    site.play(10.0)
+    assert len(site.reported("record.file")) == 1
+    assert states[-1] == "recording"
+    site.recording.finish()
+    assert site.recording.facts()["state"] == "waiting"
+
+
 def test_files_end_at_their_size(machine):
     """A file ends with the batch that reaches its size, and the next is contiguous."""
     site = machine(rotate_mb=0.02)
