@@ -431,10 +431,11 @@ class _TolerantReader:
         if path in self._headers and statement.header == 1:
             self._add_twice(position, f"[{'.'.join(path)}]", path)
         self._table, self._path = self._descend(self.data, (), path, position), path
-        self._headers.add(path)
         if self._table is None:
             self.lost.add(path)
-        elif statement.header == 2:
+            return
+        self._headers.add(path)
+        if statement.header == 2:
             self._table = None  # arrays of tables: spectrod's settings have none
 
     def _define(self, statement: _Statement) -> None:

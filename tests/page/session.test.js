@@ -48,6 +48,22 @@ function streamText(place, role, generation, changes = {}) {
 const block = (generation, ...rows) => ({ stream: 0, generation, bits: 8, rows, clientDropped: 0 });
 const quiet = (changes) => row(new Uint8Array(2049), changes);
 
+test("a topic's last rows, which come after the list that has its successor, do not hide it", () => {
+  const { session } = setUp([MIC0]);
+  const [channel] = session.channels;
+  session.text(streamText(0, "waterfall", 1));
+  session.rows([block(1, quiet())]);
+  session.text({ op: "topics", topics: [MIC0, THIRD] });
+  session.rows([block(1, quiet())]);
+  assert.deepEqual(channel.newer.map(({ topic: name }) => name), [THIRD.topic]);
+  channel.fallSilent();
+  session.rows([block(1, quiet())]);
+  assert.deepEqual(channel.newer, []);
+  channel.noteNewer([THIRD], 1000 - 5000);
+  session.rows([block(1, quiet())]);
+  assert.deepEqual(channel.newer, []);
+});
+
 test("without names the first source's first two channels of spectra are shown", () => {
   assert.deepEqual(chosenTopics([], [THIRD, MIC0, MIC1, MIC2, METER]), [MIC0, MIC1]);
   assert.deepEqual(chosenTopics([], [METER, THIRD]), [THIRD]);

@@ -270,6 +270,7 @@ def test_the_value_that_was_meant_is_suggested(capsys, text, meant):
         (b"[source]\nname = 'a\0'", "2:10: not valid TOML: "),
         (b"[source]\n[source.name]\n[[source]]", "3:9: not valid TOML: "),
         (b"a = {b = 1}\n[a.c]", "2:2: a: is defined twice; first in line 1, column 1"),
+        (b"a = 1\n[a.b]\n[a.b]", "3:2: a: is defined twice; first in line 1, column 1"),
     ],
 )
 def test_files_that_are_not_toml(capsys, content, message):

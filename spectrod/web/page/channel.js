@@ -9,6 +9,9 @@ import { RowRing } from "./rows.js";
 /** Values of a row that the ring has room for at first: a transform of 4096 samples. */
 const VALUES_LEAST = 2049;
 
+/** Longest time from a list of topics to the rows that were sent before it [ms]. */
+const LAST_ROW_MS = 5000;
+
 /** Roles that are not sent, and why. */
 class Unsent {
   #roles;
@@ -36,7 +39,7 @@ export class Channel {
   kept = null;
   /** What there is instead if the topic is no longer there; empty while it is. */
   gone = "";
-  /** Topics of its source and channel that came after it: what it may be called now. */
+  /** Topics of its source and channel that came after its newest row: what it may be called now. */
   newer = [];
   /** Whether rows are late, so that what was measured is no longer of now. */
   isSilent = false;
@@ -121,9 +124,16 @@ export class Channel {
   }
 
   /** Note topics that are new; of its own source and channel one may be what it has become. */
-  noteNewer(added) {
+  noteNewer(added, now_ms) {
     const isOwn = (one) => ["endpoint", "source", "channel"].every((name) => one[name] === this.info[name]);
-    this.newer.push(...added.filter((one) => isOwn(one) && one.topic !== this.info.topic));
+    const found = added.filter((one) => isOwn(one) && one.topic !== this.info.topic);
+    this.newer.push(...found.map((one) => ({ ...one, noted_ms: now_ms })));
+  }
+
+  /** Forget the topics that are not newer than a row: its last one may come after the list that has its successor. */
+  #forgetNewer(now_ms) {
+    if (this.newer.length === 0) return;
+    this.newer = this.isSilent ? [] : this.newer.filter(({ noted_ms }) => now_ms - noted_ms < LAST_ROW_MS);
   }
 
   /** Note that rows are late. */
@@ -144,8 +154,8 @@ export class Channel {
    */
   take(role, row, description, now_ms, notice) {
     this.receivedAt = now_ms;
+    this.#forgetNewer(now_ms);
     this.isSilent = false;
-    this.newer.length = 0;
     if (role === "waterfall") {
       this.ring.push(row);
       this.#count(row, notice);

@@ -102,7 +102,7 @@ export class Session {
       channel.info = found ?? channel.info;
       channel.gone = found === undefined ? missingText(topic, topics) : "";
       if (found === undefined) channel.forgetMeasured();
-      channel.noteNewer(added);
+      channel.noteNewer(added, this.#now());
     }
     this.select(this.#names);
   }
