@@ -8,7 +8,7 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -69,12 +69,16 @@ class PoolJob:
         on_end: Callable[[SpectrodError | None], None],
     ) -> None:
         self.task, self.failure = task, None
-        self._pool, self._steps, self._on_end = pool, steps, on_end
+        self._pool = pool
+        self._steps: Steps | None = steps
+        self._on_end = on_end
         self._ended = threading.Event()
         # Guarded by the pool's lock:
         self.is_started = self.is_ready = self.is_running = self.is_woken = False
         self.ready_s = 0.0
-        self.due_s = self.queued_s = math.inf
+        self.due_s = math.inf
+        # Its times in the heap, the next one last: only an earlier time than all is added.
+        self.queued_s: list[float] = []
         self.watched_fd = -1
 
     failure: SpectrodError | None
@@ -100,6 +104,7 @@ class PoolJob:
     def step(self) -> Wait | None:
         """Run until the job waits; None if it has ended. Called by one thread of the pool."""
         try:
+            assert self._steps is not None
             return next(self._steps)
         except StopIteration:
             pass
@@ -109,8 +114,14 @@ class PoolJob:
             # The top of the thread: its owner must see every exception.
             self.failure = defect(self.task, error)
         self._on_end(self.failure)
+        # A time in the heap may keep the job for seconds, but not what it was for.
+        self._steps, self._on_end = None, _ignore
         self._ended.set()
         return None
+
+
+def _ignore(_failure: SpectrodError | None) -> None:
+    pass
 
 
 class JobPool:
@@ -252,10 +263,10 @@ class JobPool:
             self._queue(job, _on_grid(wait.until_s))
 
     def _queue(self, job: PoolJob, due_s: float) -> None:
-        """Let a job run at a time; it has one valid entry in the heap, at that time or earlier."""
+        """Let a job run at a time; it has an entry in the heap at that time or earlier."""
         job.due_s = due_s
-        if due_s < job.queued_s:
-            job.queued_s = due_s
+        if not job.queued_s or due_s < job.queued_s[-1]:
+            job.queued_s.append(due_s)
             heapq.heappush(self._due, (due_s, next(self._numbers), job))
             self._look_at(due_s)
 
@@ -296,11 +307,16 @@ class JobPool:
             ready = self._epoll.poll(None if timeout_s == math.inf else max(0.0, timeout_s))
             self._wakeup.clear()
             with self._lock:
-                for fd, _ in ready:
-                    if job := self._jobs_of.get(fd):
-                        self._make_ready(job)
+                self._take_readable([fd for fd, _ in ready])
                 self._take_due(time.monotonic())
                 self._call_threads()
+
+    # A thread that waits holds no job in a local variable: jobs that have ended are released.
+
+    def _take_readable(self, fds: Iterable[int]) -> None:
+        for fd in fds:
+            if job := self._jobs_of.get(fd):
+                self._make_ready(job)
 
     def _next_look_s(self) -> float:
         due_s = self._due[0][0] if self._due else math.inf
@@ -310,41 +326,46 @@ class JobPool:
 
     def _take_due(self, now_s: float) -> None:
         while self._due and self._due[0][0] <= now_s:
-            due_s, _, job = heapq.heappop(self._due)
-            if due_s != job.queued_s:
-                continue  # an earlier time has replaced it
-            job.queued_s = math.inf
+            _, _, job = heapq.heappop(self._due)
+            job.queued_s.pop()
             if job.due_s <= now_s:
                 self._make_ready(job)
             elif job.due_s < math.inf:
                 self._queue(job, job.due_s)
 
     def _work(self) -> None:
-        while (job := self._next()) is not None:
-            wait = job.step()
-            with self._lock:
-                job.is_running = False
-                if wait is None:
-                    self._forget(job)
-                elif job.is_woken:
-                    self._make_ready(job)
-                else:
-                    self._put_off(job, wait)
+        while self._await_ready():
+            self._run_next()
 
-    def _next(self) -> PoolJob | None:
-        """Wait for a job that is ready; None at the end."""
+    def _await_ready(self) -> bool:
+        """Wait for a job that is ready; return False at the end."""
         with self._lock:
             while not self._ready:
                 if self._is_closed:
-                    return None
+                    return False
                 self._idle += 1
                 self._has_work.wait()
                 self._idle -= 1
                 self._called = max(0, self._called - 1)
+            return True
+
+    def _run_next(self) -> None:
+        """Run the next job, unless another thread has taken it."""
+        with self._lock:
+            if not self._ready:
+                return
             job = self._ready.popleft()
             self._taken_s = time.monotonic()
             job.is_ready, job.is_running, job.is_woken = False, True, False
-            return job
+        wait = job.step()
+        with self._lock:
+            job.is_running = False
+            if wait is None:
+                self._forget(job)
+            elif job.is_woken:
+                self._make_ready(job)
+            else:
+                self._put_off(job, wait)
 
 
 def _on_grid(due_s: float) -> float:

@@ -166,7 +166,7 @@ def renderers(browser):
 def test_a_stopped_renderer_is_bounded_and_told_what_it_missed(page, server, chromium):
     """A renderer that is stopped takes nothing more; continued, it says how many rows it missed."""
     usual = server.growth_bytes()
-    assert dropped_rows(page) == 0
+    before = dropped_rows(page)  # other programs may have kept the page from its work
     pids = renderers(chromium)
     # Whatever happens here, they go on: a browser with a stopped renderer does not end.
     safeguard = threading.Timer(60.0, lambda: [os.kill(pid, signal.SIGCONT) for pid in pids])
@@ -182,6 +182,6 @@ def test_a_stopped_renderer_is_bounded_and_told_what_it_missed(page, server, chr
     assert growth < usual + GROWTH_MAX_BYTES
     wait_until_it_moves(page)
     page.locator("#status dt", has_text="dropped for this page").first.wait_for()
-    assert dropped_rows(page) > 0
+    assert dropped_rows(page) > before
     page.locator("#events-box summary").click()
     page.locator("#events td", has_text="rows dropped").first.wait_for()

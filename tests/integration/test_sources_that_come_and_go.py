@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import threading
 import tracemalloc
 from contextlib import suppress
@@ -26,6 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 FS = 8000
 WARM_UP, CYCLES = 6, 12
+LOOKS = 20
 BYTES_A_CYCLE = 4096
 """What a change of three sources may leave: counters of names, which are bounded."""
 
@@ -35,7 +37,7 @@ def table(name, uri, **settings):
 
 
 class Site:
-    """A daemon with one source that stays, and three that come and go, all recorded."""
+    """A daemon with one source that stays, and three that come and go, which are recorded."""
 
     def __init__(self, folder):
         os.mkfifo(folder / "mic.fifo")
@@ -54,14 +56,22 @@ class Site:
             "engine": EngineConfig("numpy"),
             "control": ControlConfig(state_folder=str(folder / "state")),
             "recordings": (
-                RecordingConfig(name="all", samples="wav", pyramid=True, min_free_mb=0.0),
+                RecordingConfig(
+                    name="all",
+                    # An open file has an index of its rows, which grows with the time of the test.
+                    sources=tuple(one.name for one in self._guests),
+                    samples="wav",
+                    pyramid=True,
+                    min_free_mb=0.0,
+                ),
             ),
         }
         self.daemon = build_daemon(self._config())
         self.daemon.start()
-        self._await_rows("base")
-        for _ in range(events._KEPT):  # the log of events is full from the start
-            self.daemon.events.add("control.set", "x" * 200, source="base")
+        while not self.daemon.stats()[0].frames:
+            self.daemon.progress.wait(0.02)
+        for n in range(events._KEPT):  # the log of events is full from the start
+            self.daemon.events.add("control.set", f"{n:0200d}", source="base")
 
     def _config(self, *guests):
         return Config(sources=(self._base, *guests), **self._settings)
@@ -98,27 +108,32 @@ class Site:
         os.close(self.fifo)
 
 
-def holdings():
-    gc.collect()
-    traced, _ = tracemalloc.get_traced_memory()
-    return traced, len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
+def holdings(site):
+    """Return traced memory between batches of the source that stays, descriptors, threads."""
+    re.purge()
+    traced = []
+    for _ in range(LOOKS):
+        gc.collect()
+        traced.append(tracemalloc.get_traced_memory()[0])
+        site.daemon.progress.wait(0.02)
+    return min(traced), len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
 
 
 def test_sources_and_recordings_that_come_and_go_leave_nothing(tmp_path):
     """After dozens of sources with recordings, memory, descriptors and threads are as before."""
+    tracemalloc.start()  # before the events of which the log is full, which go as others come
     site = Site(tmp_path)
-    tracemalloc.start()
     try:
         for _ in range(WARM_UP):
             site.cycle()
-        traced, n_open, n_threads = holdings()
+        traced, n_open, n_threads = holdings(site)
         for _ in range(CYCLES):
             site.cycle()
-        traced_after, n_open_after, n_threads_after = holdings()
+        traced_after, n_open_after, n_threads_after = holdings(site)
     finally:
         tracemalloc.stop()
         site.close()
     assert traced_after - traced < BYTES_A_CYCLE * CYCLES
-    # Threads of the pool that helped stay; so do files of the source that stays, by levels.
-    assert n_open_after - n_open <= 2
+    assert n_open_after <= n_open
+    # Threads of the pool that helped stay.
     assert n_threads_after <= max(n_threads, site.daemon._pool.threads_max + 8)

@@ -1,10 +1,13 @@
 """Jobs on few threads: times, descriptors, wakes, ends, and jobs that block."""
 
+import gc
 import math
 import os
 import select
 import threading
 import time
+import weakref
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,54 @@ def test_a_job_waits_for_its_time(pool):
     assert finish(pool, steps()).failure is None
     assert len(times) == 2
     assert min(times) >= 0.0
+
+
+def test_times_that_are_not_awaited_any_more_do_not_pile_up(pool):
+    """A job that waits long, is woken, and waits briefly, in turns, has two times in the heap."""
+    counts = []
+
+    def steps():
+        for _ in range(20):
+            yield Wait(time.monotonic() + 60.0)
+            yield Wait(time.monotonic() + 0.001)
+            counts.append(len(pool._due))
+
+    job = pool.job("test", steps())
+    job.start()
+    while not job.has_ended:
+        job.wake()
+        job.wait(0.001)
+    assert len(counts) == 20
+    assert max(counts) <= 2
+
+
+def test_an_ended_job_keeps_nothing(pool):
+    """What a job was for is released at its end, though a time that it waited for is far away."""
+
+    class Held:
+        pass
+
+    held, waits = Held(), threading.Event()
+    gone = weakref.ref(held)
+
+    def steps(own):
+        waits.set()
+        yield Wait(time.monotonic() + 60.0)
+        assert own
+
+    job = pool.job("test", steps(held), partial(_take, held))
+    del held
+    job.start()
+    assert waits.wait(LIMIT_S)
+    job.wake()
+    assert job.wait(LIMIT_S)
+    finish(pool, iter(()))  # the threads are past what they did for the first one
+    gc.collect()
+    assert gone() is None
+
+
+def _take(_held, failure):
+    assert failure is None
 
 
 def test_a_job_waits_for_a_descriptor(pool):
