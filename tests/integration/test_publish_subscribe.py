@@ -241,7 +241,10 @@ def test_a_subscriber_that_never_reads_harms_nobody(
         wait_for_subscribers(publisher, 2)
         for k in range(2000):
             publisher.sources[0].submit(make_batch(first=k, spec=spec))
-            assert next(subscription).header.seq == k
+            frame = subscription.receive(TIMEOUT_S)
+            counts = k, publisher.subscribers, publisher.sources[0].messages, subscription.missed
+            assert frame is not None, counts
+            assert frame.header.seq == k, counts
         assert subscription.missed == 0
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 8 * 1024
     seqs = []
