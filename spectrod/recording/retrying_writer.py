@@ -117,10 +117,9 @@ class RetryingWriter(RotatingWriter[T]):
 
     def tick(self) -> None:
         """Do the periodic work: end an overdue file, synchronise it, check that it exists."""
-        if self._output is None:
-            return
         if self._is_overdue():
             super().finish()
+        if self._output is None:
             return
         try:
             require_there(self._output)

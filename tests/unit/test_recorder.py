@@ -143,6 +143,19 @@ def test_a_recording_between_two_files_is_recording(machine, rule):
     assert site.recording.facts()["state"] == "waiting"
 
 
+def test_a_recording_whose_source_stops_between_two_files_waits(machine):
+    """If nothing comes after a file has ended by its size, the recording waits once it is due."""
+    site = machine(rotate_s=60, rotate_mb=0.02)
+    site.play(0.5)
+    while not site.files():
+        site.play(0.5)
+    assert site.recording.facts()["state"] == "recording"
+    site.clock.now_s += 90.0
+    site.recording.tick()
+    assert site.recording.facts()["state"] == "waiting"
+    site.recording.finish()
+
+
 def test_files_end_at_their_size(machine):
     """A file ends with the batch that reaches its size, and the next is contiguous."""
     site = machine(rotate_mb=0.02)
