@@ -115,7 +115,7 @@ def test_a_card_that_stays_away_does_not_outlast_the_duration(monkeypatch):
     """Missing samples count towards --duration even if the card stays away."""
 
     class Gone(SignalSource):
-        is_live = True
+        is_live, is_stored = True, False
 
         def blocks(self, n_max):
             yield next(super().blocks(n_max))
