@@ -55,6 +55,12 @@ _log = logging.getLogger(__name__)
 GIVE_UP_S = 2.5
 """Longest wait of a stop for searches [s]: a driver may block them."""
 
+MATCHED_S = 5.0
+"""How long the products of a change are computed in any case [s].
+
+Until the publisher has matched them with its subscriptions, their subscribers would miss rows.
+"""
+
 _POLL_S = 0.1
 
 
@@ -234,6 +240,9 @@ class SourceRunner:
         has_new_triggers = bool(stream) or table.triggers != self.table.triggers
         self.table = table
         if self.pipeline and stream:
+            for spec in stream.specs:
+                if spec not in self.pipeline.coming_specs:
+                    self.demand.lease(spec.product, MATCHED_S)
             self.pipeline.change_to(stream)
         if self.pipeline and has_changed:
             self._change_meters(self._open_meters(table, self.pipeline.source), self.pipeline)

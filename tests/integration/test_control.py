@@ -2,6 +2,7 @@
 
 import json
 import logging
+import queue
 import subprocess
 import sys
 import threading
@@ -33,6 +34,7 @@ from spectrod.wire.access import Access
 from spectrod.wire.dispatch import Peer
 from spectrod.wire.requests import METHODS, ErrorCode
 from spectrod.wire.schema import decode
+from spectrod.wire.source_publisher import SourcePublisher as Source
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONFIG = """
@@ -259,6 +261,34 @@ def test_a_change_of_the_analysis_is_seen_by_subscribers(control):
     assert control.call("get", key='sources."low.noise".analysis.hop') == 256
     assert reported(control, "control.set") == ['sources."low.noise".analysis.hop: 512 -> 256']
     assert control.call("status")["daemon"]["set"] == ['sources."low.noise".analysis.hop']
+
+
+def test_subscribers_miss_nothing_until_the_publisher_knows_of_a_change(folder, monkeypatch):
+    """Products that a change brings are computed until the publisher has matched subscriptions."""
+    matched, must_wait, update_demand = queue.Queue(), threading.Event(), Source.update_demand
+
+    def update_late(source, covers):
+        if must_wait.is_set() and source.name == "low.noise":
+            must_wait.clear()
+            end = daemon.stats()[1].samples + 24000  # 46 rows
+            while daemon.stats()[1].samples < end:
+                threading.Event().wait(0.01)
+        update_demand(source, covers)
+        matched.put(source.topics)
+
+    monkeypatch.setattr(Source, "update_demand", update_late)
+    key, topic = 'sources."low.noise".analysis.bands', "spec/low.noise/0/dbfs/"
+    with running(folder) as (daemon, control):
+        (endpoint,) = control.call("status")["daemon"]["publish"]
+        with subscribe(endpoint, topic, timeout_s=20) as frames:
+            next(frames)
+            control.call("set", changes={key: "third-octave"})
+            while "bands/low.noise/0/dbfs/" not in matched.get(timeout=20):
+                pass
+            must_wait.set()
+            control.call("set", changes={key: ""})
+            for _ in range(100):
+                assert next(frames).missed == 0
 
 
 def test_products_come_and_go(control):
