@@ -92,6 +92,28 @@ def test_a_setting_is_changed_and_a_refusal_has_its_reason(page, control):
     page.locator("#events td", has_text='products.slow.averaging: "max" -> "min"').first.wait_for()
 
 
+def test_what_is_typed_while_settings_are_read_again_stays(page):
+    """The settings that are read after a change replace no value that was typed meanwhile."""
+    held = []
+
+    def hold(route):
+        held.append(route) if route.request.post_data_json["method"] == "get" else route.continue_()
+
+    field(page, "product").select_option("slow")
+    field(page, "setting").locator("option", has_text="rate_hz").wait_for(state="attached")
+    field(page, "setting").select_option(label="rate_hz")
+    page.route("**/api/control", hold)
+    field(page, "value").fill("4")
+    with page.expect_request(lambda request: '"get"' in (request.post_data or "")):
+        press(page, "set", "products.slow.rate_hz: 5.0 -> 4.0")
+    field(page, "value").fill("3.5")
+    held.pop().continue_()
+    page.locator("[data-control=set]:not([disabled])").wait_for()
+    page.unroute("**/api/control")
+    assert field(page, "value").input_value() == "3.5"
+    press(page, "set", "products.slow.rate_hz: 4.0 -> 3.5")
+
+
 def test_a_recording_begins_and_ends(page, control):
     """The daemon records what was chosen until the page stops it."""
     field(page, "product").select_option("dbfs")

@@ -34,6 +34,8 @@ export class ControlPanel {
   #isBusy = false;
   /** Whether a person has chosen a source or a product. */
   #isChosen = false;
+  /** Whether a person has typed a value that was not applied yet: the settings that come do not replace it. */
+  #isTyped = false;
 
   /**
    * @param {{box: HTMLElement, form: HTMLElement, answer: HTMLElement}} places
@@ -58,6 +60,7 @@ export class ControlPanel {
     this.#fields.source.addEventListener("change", () => this.#showProducts());
     this.#fields.product.addEventListener("change", () => this.#readSettings());
     this.#fields.setting.addEventListener("change", () => this.#showValue());
+    this.#fields.value.addEventListener("input", () => (this.#isTyped = true));
     // A page that may not control anything has the panel hidden, but what opens all details opens it, too.
     box.addEventListener("toggle", () => box.open && !box.hidden && this.#readSettings());
   }
@@ -119,6 +122,7 @@ export class ControlPanel {
   }
 
   #showValue() {
+    this.#isTyped = false;
     const found = this.#settings.find(({ key }) => key === this.#fields.setting.value);
     this.#fields.value.value = found?.value ?? "";
   }
@@ -144,8 +148,10 @@ export class ControlPanel {
 
   #offerSettings(settings) {
     this.#settings = settings;
-    offer(this.#fields.setting, settings.map(({ key, name }) => [key, name]));
-    this.#showValue();
+    const { setting } = this.#fields;
+    const before = setting.value;
+    offer(setting, settings.map(({ key, name }) => [key, name]));
+    if (!this.#isTyped || setting.value !== before) this.#showValue();
   }
 
   async #press(name) {
@@ -164,6 +170,7 @@ export class ControlPanel {
       date: new Date(),
     });
     this.#busy(true);
+    if (name === "set") this.#isTyped = false;
     try {
       setText(this.#answer, done(await this.#ask({ method, params, endpoint: chosen.endpoint })));
       if (name === "set") await this.#readSettings();
