@@ -3,6 +3,8 @@
 import argparse
 import faulthandler
 from contextlib import AbstractContextManager, nullcontext, suppress
+from importlib import import_module
+from typing import Final
 
 from spectrod import config
 from spectrod.allocator import share_arenas
@@ -18,6 +20,9 @@ from spectrod.service import (
     watched_start,
 )
 from spectrod.source.kinds import forms
+
+# By name: what is above the command line is loaded when it is asked for.
+_PAGE: Final = "spectrod.cli.run_web"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,9 +97,8 @@ def _run(args: argparse.Namespace, signals: Signals) -> int:
 def _page(address: str | None, settings: config.Config) -> AbstractContextManager[None]:
     if address is None:
         return nullcontext()
-    from spectrod.cli.run_web import page_beside  # noqa: PLC0415 - only with --web
-
-    return page_beside(address, settings)
+    beside: AbstractContextManager[None] = import_module(_PAGE).page_beside(address, settings)
+    return beside
 
 
 def _run_daemon(

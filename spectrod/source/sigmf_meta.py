@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Meta
 
 from spectrod.errors import InputError
+from spectrod.formats.sound.sigmf import CAPTURES_MAX, DATA_SUFFIX, META_SUFFIX
 from spectrod.regular_files import read_regular
 from spectrod.source.base import SPAN_MAX_S, YEAR_S
 from spectrod.source.codings import U8_IQ_MIDDLE, Coding
@@ -32,11 +33,8 @@ from spectrod.types import CENTER_FREQUENCY_MAX_HZ, CHANNELS_MAX, FS_MAX_HZ, FS_
 
 _log = logging.getLogger(__name__)
 
-META_SUFFIX: Final = ".sigmf-meta"
-DATA_SUFFIX: Final = ".sigmf-data"
 META_BYTES_MAX: Final = 1 << 24
 """Maximum size of a metadata file, annotations included [bytes]."""
-CAPTURES_MAX: Final = 1 << 16
 
 _INDEX_MAX = (1 << 62) - 1
 _YEAR_FIRST, _YEAR_LAST = 1900, 2199

@@ -8,9 +8,9 @@ import pytest
 
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InputError
+from spectrod.formats.sound.sigmf import CAPTURES_MAX
 from spectrod.source import open_source
 from spectrod.source.sigmf_meta import (
-    CAPTURES_MAX,
     META_BYTES_MAX,
     parse_utc_ns,
     read_sigmf,

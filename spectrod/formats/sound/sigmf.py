@@ -21,12 +21,15 @@ from spectrod.formats.part import PartFile
 from spectrod.formats.sound.options import SoundOptions, Subtype, checked_subtype
 from spectrod.formats.sound.pcm import SAMPLE_BYTES, to_bytes
 from spectrod.quantities import format_frequency
-from spectrod.source.sigmf_meta import CAPTURES_MAX, DATA_SUFFIX, META_SUFFIX
 from spectrod.text import printable
 from spectrod.types import Block, SpectrumSpec
 
 VERSION: Final = "1.2.0"
 """Version of the specification; the written fields mean the same in all later 1.2 versions."""
+
+META_SUFFIX: Final = ".sigmf-meta"
+DATA_SUFFIX: Final = ".sigmf-data"
+CAPTURES_MAX: Final = 1 << 16
 
 _NUMBERS: dict[Subtype, str] = {"f32": "f32_le", "s16": "i16_le", "s32": "i32_le"}
 _TAIL = b'\n ],\n "annotations": []\n}\n'
