@@ -153,7 +153,7 @@ HOURS ?= 1
 SEED ?= 1
 soak: $(VENV)/.group-test
 	@scripts/packages $(TEST_PACKAGES)
-	@$(BIN)/python -m spectrod_bench.fault_soak --hours $(HOURS) --seed $(SEED) $(if $(JSON),--json $(JSON))
+	@$(BIN)/python -m spectrod.apps.bench.fault_soak --hours $(HOURS) --seed $(SEED) $(if $(JSON),--json $(JSON))
 
 test-needs: $(VENV)/.group-test examples/node_modules/.installed
 	@scripts/packages $(TEST_PACKAGES) $(if $(ROOT),$(SYSTEMD_PACKAGES))
@@ -287,4 +287,4 @@ container:
 
 clean:
 	rm -rf $(VENV) $(OLDEST) examples/node_modules tests/browser/node_modules build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find spectrod spectrod_bench tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find spectrod tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} +

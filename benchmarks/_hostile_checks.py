@@ -4,9 +4,9 @@ import time
 from multiprocessing.connection import Connection
 from typing import Any
 
+from spectrod.apps.bench.accounting import Audit, Listened, check_recording
 from spectrod.client import subscribe
-from spectrod.errors import SpectrodError
-from spectrod_bench.accounting import Audit, Listened, check_recording
+from spectrod.lib.errors import SpectrodError
 
 __all__ = ["Audit", "Listened", "check_recording", "listen", "wait_for_row"]
 

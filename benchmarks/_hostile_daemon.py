@@ -14,9 +14,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
+from spectrod.apps.bench import usage
 from spectrod.client import Control
-from spectrod.errors import SpectrodError
-from spectrod_bench import usage
+from spectrod.lib.errors import SpectrodError
 
 PATIENCE_S: Final = 30.0
 """How long anything is waited for that should take less [s]."""

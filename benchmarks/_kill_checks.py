@@ -12,12 +12,12 @@ from PIL import Image
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.errors import SpectrodError
+from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.units import Float32Array
 from spectrod.formats.description import RowReader
-from spectrod.formats.inputs import open_recording
+from spectrod.lib.errors import SpectrodError
+from spectrod.recording.inputs import open_recording
 from spectrod.source.signal import SignalSource
-from spectrod.types import Block, SpectrumSpec
-from spectrod.units import Float32Array
 
 FS = 16000
 SIGNAL = "white,-20"

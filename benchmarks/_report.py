@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 sys.path.insert(0, str(ROOT))
 
-from spectrod_bench import report  # noqa: E402 - from the checkout that the line above names
+from spectrod.apps.bench import report  # noqa: E402 - from the checkout that the line above names
 
 describe_device = report.describe_device
 

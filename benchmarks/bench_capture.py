@@ -22,17 +22,17 @@ import numpy as np
 from _report import new_report, write_report
 
 from spectrod.analysis.engine import open_engine
-from spectrod.capture.writer import RECORD, RingWriter
-from spectrod.pipeline import Pipeline
-from spectrod.ring import SampleRing, default_capacity
-from spectrod.sample_layout import SampleLayout
-from spectrod.shared_samples import SharedSamples
-from spectrod.source.capture_index import CaptureIndex
-from spectrod.source.capture_process import BlockRecord, StreamSettings
-from spectrod.source.codings import NATIVE_FORMATS
+from spectrod.daemon.pipeline import Pipeline
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.stats import CaptureStats
+from spectrod.source.capture.ring_writer import RECORD, RingWriter
+from spectrod.source.files.codings import NATIVE_FORMATS
 from spectrod.source.left_out import LeftOut
-from spectrod.stats import CaptureStats
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.source.ring import SampleRing, default_capacity
+from spectrod.source.shared_samples import SharedSamples
+from spectrod.source.soundcard.capture_index import CaptureIndex
+from spectrod.source.soundcard.capture_process import BlockRecord, StreamSettings
 
 FS, BLOCK, N, HOP = 48_000, 480, 4096, 2048
 _LEVEL_DBFS = -20.0

@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 from _report import new_report, write_report
 
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
-from spectrod.formats.export.options import ExportOptions
-from spectrod.formats.inputs import open_recording
-from spectrod.formats.outputs import make_data
-from spectrod.output_formats import suffixes
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.formats.export.export_options import ExportOptions
+from spectrod.lib.output_formats import suffixes
+from spectrod.recording.inputs import open_recording
+from spectrod.recording.output_plan import make_data
 
 EXPORT_SUFFIXES = suffixes(lambda one: one.content == "rows" and not one.recovery)
 READABLE_SUFFIXES = suffixes(lambda one: one.reader and not one.recovery)

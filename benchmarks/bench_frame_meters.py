@@ -19,10 +19,10 @@ from _report import new_report, write_report
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.meters.features import feature_meter
-from spectrod.meters.frame_meter import FrameMeter
-from spectrod.meters.tones import tone_meter
-from spectrod.types import Block, SpectrumSpec
+from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.measure.features.feature_meter import feature_meter
+from spectrod.measure.frame_meter import FrameMeter
+from spectrod.measure.tones.tone_meter import tone_meter
 
 FS, BLOCK, INTERVAL_S, TONE_HZ, TURNS = 48_000, 480, 5.0, 1000.3, 5
 FEATURES = {

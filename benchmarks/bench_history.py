@@ -17,17 +17,17 @@ from typing import Any
 
 import numpy as np
 
+from spectrod.apps.web.history.answer import HistoryAnswer, answer
+from spectrod.apps.web.history.budget import Budget
+from spectrod.apps.web.history.recording_index import RecordingIndex
+from spectrod.apps.web.history.request import HistoryRequest
+from spectrod.apps.web.history.row_ring import Ring
+from spectrod.apps.web.page_topics import TopicInfo
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
 from spectrod.formats.pyramid.cell import Cell
-from spectrod.formats.segment.writer import SegmentWriter
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.web.history.answer import HistoryAnswer, answer
-from spectrod.web.history.budget import Budget
-from spectrod.web.history.recordings import RecordingIndex
-from spectrod.web.history.request import HistoryRequest
-from spectrod.web.history.ring import Ring
-from spectrod.web.topics import TopicInfo
+from spectrod.formats.segment.segment_writer import SegmentWriter
 
 S = 10**9
 DAY_S = 86400

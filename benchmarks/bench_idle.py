@@ -37,8 +37,8 @@ from _report import ROOT, Report, new_report, write_report
 from on_demand import reading
 
 from spectrod import client
-from spectrod_bench.pulseaudio import CHANNELS, FS, PulseServer
-from spectrod_bench.usage import process_tree, processor_seconds, proportional_bytes, wake_ups
+from spectrod.apps.bench.pulseaudio import CHANNELS, FS, PulseServer
+from spectrod.apps.bench.usage import process_tree, processor_seconds, proportional_bytes, wake_ups
 
 TONE_HZ, TONE_DBFS = 1000, -20.0
 ROWS_PER_S = 47

@@ -15,7 +15,7 @@ import numpy as np
 from _report import new_report, write_report
 
 import spectrod
-from spectrod.levels import LevelMeter, OctaveMeter
+from spectrod.measure.levels import LevelMeter, OctaveMeter
 
 FS, BLOCK = 48_000, 480
 _RMS = 0.1

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import soundfile
 
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidReader, PyramidWriter
 from spectrod.formats.sound import SoundWriter
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 FS, CHANNELS = 48000, 2
 BEGIN_NS = 20_575 * 86400 * 10**9

@@ -37,14 +37,14 @@ from pathlib import Path
 from _report import ROOT, Report, new_report, write_report
 from on_demand import reading
 
-from spectrod.client.control import Control
-from spectrod.errors import UnavailableError
-from spectrod_bench.usage import (
+from spectrod.apps.bench.usage import (
     process_tree,
     processor_seconds,
     proportional_bytes,
     resident_bytes,
 )
+from spectrod.client.control import Control
+from spectrod.lib.errors import UnavailableError
 
 TONE = "signal:sine,1000,-20"
 ROLES = ("idle", "one", "recording", "ten", "ten, read", "hundreds")

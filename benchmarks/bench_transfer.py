@@ -15,13 +15,13 @@ import time
 import numpy as np
 from _report import new_report, write_report
 
-from spectrod.meter_settings import (
+from spectrod.config.measure_settings import (
     TRANSFER_DEFAULT,
     TRANSFER_SPECTRA_DEFAULT,
     TransferConfig,
 )
-from spectrod.meters.configured_transfer import ConfiguredTransfer
-from spectrod.meters.transfer import TransferIntervalMeter
+from spectrod.daemon.configured_transfer import ConfiguredTransfer
+from spectrod.measure.transfer.transfer_meter import TransferIntervalMeter
 
 FS, BLOCK, TURNS, DELAY = 48_000, 480, 5, 100
 ALONE = "frames and averages"

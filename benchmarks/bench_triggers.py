@@ -15,10 +15,10 @@ import numpy as np
 from _report import new_report, write_report
 
 from spectrod import Stft
-from spectrod.control.mask_learner import MaskLearner
-from spectrod.triggers.config import TriggerConfig
-from spectrod.triggers.trigger import Trigger
-from spectrod.types import SpectrumBatch
+from spectrod.daemon.control.mask_learner import MaskLearner
+from spectrod.dsp.types import SpectrumBatch
+from spectrod.measure.triggers.trigger import Trigger
+from spectrod.measure.triggers.trigger_config import TriggerConfig
 
 _FS = 48_000
 _HOP = 1024

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from _report import Report, new_report, write_report
 
-from spectrod.source.clock import SampleClock
+from spectrod.source.soundcard.sample_clock import SampleClock
 
 FS = 48_000.0
 HOUR = 3600.0

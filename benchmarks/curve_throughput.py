@@ -26,13 +26,13 @@ import zmq
 from _report import new_report, write_report
 
 from spectrod.client.connection import Connection, Credentials, read_credentials
-from spectrod.endpoint import parse_remote
-from spectrod.settings import SecurityConfig
-from spectrod.stats import Stats
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.wire.access import Access
+from spectrod.config.settings import SecurityConfig
+from spectrod.daemon.access.access import Access
+from spectrod.daemon.publisher.publisher import Publisher
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.stats import Stats
+from spectrod.wire.endpoint import parse_remote
 from spectrod.wire.keys import make_keys
-from spectrod.wire.publisher import Publisher
 
 _NFFT = {"8 KB": 4096, "64 KB": 32768}
 _READERS = (1, 4)

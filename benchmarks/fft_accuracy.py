@@ -14,9 +14,9 @@ import numpy as np
 from spectrod.fft import reference
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.transform import LineTransform
-from spectrod.opencl.cache import BinaryCache
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import choose
+from spectrod.opencl.program_cache import BinaryCache
 
 KINDS = (("c2c", False), ("c2c", True), ("r2c", False), ("c2r", True))
 LINES = 3

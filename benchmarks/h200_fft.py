@@ -17,19 +17,19 @@ from pathlib import Path
 
 from _report import Report, describe_device, new_report, run_tests, write_report
 
+from spectrod.apps.bench import transforms
+from spectrod.apps.bench.peers import PreparedRun, choose_peers
+from spectrod.apps.bench.tables import TRANSFORMS
 from spectrod.cli.tables import heading, line
-from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.fft import reference, wisdom
 from spectrod.fft.arena import Arena
 from spectrod.fft.choice import untuned
 from spectrod.fft.select import families, make_stage
 from spectrod.fft.stage import Stage, TransformSpec
 from spectrod.fft.tuner import tune
+from spectrod.lib.errors import SpectrodError, UnavailableError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import choose
-from spectrod_bench import transforms
-from spectrod_bench.peers import PreparedRun, choose_peers
-from spectrod_bench.tables import TRANSFORMS
 
 PARTS = ("c2c/single", "r2c/single", "c2r/single", "c2c/double")
 SIZES = (

@@ -15,15 +15,15 @@ import numpy as np
 from _report import Report, describe_device, new_report, run_tests, write_report
 
 from spectrod.analysis.opencl_engine import OpenCLEngine
+from spectrod.apps.bench import stft
+from spectrod.apps.bench.spectra import Spectra, make_spec
+from spectrod.apps.bench.stft_peers import choose_peers
+from spectrod.apps.bench.tables import SPECTRA
+from spectrod.apps.bench.transforms import Row
 from spectrod.cli.tables import heading, line
+from spectrod.dsp.sample_layout import SampleLayout
 from spectrod.opencl.devices import DeviceInfo, choose
 from spectrod.opencl.transfers import Transfers
-from spectrod.sample_layout import SampleLayout
-from spectrod_bench import stft
-from spectrod_bench.spectra import Spectra, make_spec
-from spectrod_bench.stft_peers import choose_peers
-from spectrod_bench.tables import SPECTRA
-from spectrod_bench.transforms import Row
 
 RESIDENT = (
     *((1 << k, (1 << k) // part, "power") for k in (*range(8, 15), 16, 20) for part in (2, 4)),

@@ -54,7 +54,7 @@ from _hostile_daemon import (
 )
 from _report import ROOT, Report, new_report, write_report
 
-from spectrod.errors import SpectrodError
+from spectrod.lib.errors import SpectrodError
 from spectrod.wire.keys import make_keys
 
 _UNIT = ROOT / "systemd" / "spectrod.service"

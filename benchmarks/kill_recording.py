@@ -48,9 +48,9 @@ from _kill_checks import (
 )
 from _report import new_report, write_report
 
-from spectrod.errors import SpectrodError
-from spectrod.formats.inputs import open_recording
 from spectrod.formats.sound import recover as recover_sound
+from spectrod.lib.errors import SpectrodError
+from spectrod.recording.inputs import open_recording
 
 DAEMON_S = 4.0
 GROWING = ("spd", "wav", "flac")

@@ -34,11 +34,11 @@ from contextlib import ExitStack, contextmanager
 from _report import Report, new_report, write_report
 
 from spectrod import client
-from spectrod.config import Config, EngineConfig, PublishConfig, SourceConfig, SourceTable
-from spectrod.daemon import Daemon, build_daemon
-from spectrod.source import open_source
-from spectrod_bench.pulseaudio import PulseServer
-from spectrod_bench.usage import descriptors, process_tree, processor_seconds, resident_bytes
+from spectrod.apps.bench.pulseaudio import PulseServer
+from spectrod.apps.bench.usage import descriptors, process_tree, processor_seconds, resident_bytes
+from spectrod.config.config import Config, EngineConfig, PublishConfig, SourceConfig, SourceTable
+from spectrod.daemon.daemon import Daemon, build_daemon
+from spectrod.source.open_source import open_source
 
 TONE = "signal:sine,1000,-20"
 CARD = "soundcard:pulse"

@@ -31,10 +31,10 @@ import zmq
 from _report import new_report, write_report
 
 from spectrod.cli.tables import Column, heading, line
-from spectrod.stats import Stats
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.wire.history import Stored
-from spectrod.wire.publisher import Publisher
+from spectrod.daemon.publisher.publisher import Publisher
+from spectrod.daemon.publisher.sent_messages import Stored
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.stats import Stats
 
 _SPEC = SpectrumSpec(fs=48000.0, win_length=4096, hop=48, nfft=4096, scaling="dbfs")
 _MESSAGE_BYTES = 4 * _SPEC.n_values + 700  # payload, header and topic

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.events import EventLog
+from spectrod.config.settings import RecordingConfig
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.pyramid import PyramidReader
-from spectrod.formats.segment.reader import SegmentReader
-from spectrod.recording.clock import Clock
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.lib.events import EventLog
 from spectrod.recording.configured import ConfiguredRecording, Recorded
-from spectrod.settings import RecordingConfig
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.recording.recorder_clock import Clock
 
 NS = 1_000_000_000
 BEGIN_NS = 1_767_225_600 * NS

@@ -13,7 +13,7 @@
 //           COMPLEX_OUT (1: spectra, 0: power); WEIGHTED (0 or 1); N_BANDS (0: bins), N_PIECES (of
 //           the bands); AVERAGING (0 none, 1 mean, 2 maximum, 3 minimum, 4 exponential); PLACED as
 //           in stft_places.clh; DECIBELS.
-// In      : samples  see `Samples` in spectrod/stft/stage.py.
+// In      : samples  see `Samples` in spectrod/analysis/stft/stft_stage.py.
 //           window   [N] cplx: factors of a value's two parts.
 //           twiddles, real_twiddles   as in fft_local.cl.
 //           weights  [bins] of the power, if WEIGHTED.

@@ -5,7 +5,7 @@
 //           N_COLUMNS (lines of N values that make the complex transform of a frame, of half its
 //           length or, with IQ, all of it); WIN_LENGTH, FORMAT, ALIGNED, INTERLEAVED, IQ and PLACED
 //           as in stft_local.cl.
-// In      : samples  see `Samples` in spectrod/stft/stage.py.
+// In      : samples  see `Samples` in spectrod/analysis/stft/stft_stage.py.
 //           window   [N N_COLUMNS] cplx: factors of a value's two parts.
 //           twiddles, column_twiddles   as in fft_local.cl.
 // Out     : lines    [frames * channels][N][N_COLUMNS] cplx.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spectrod import client, fft
     from spectrod.analysis.spectrogram import Spectrogram, spectrogram
-    from spectrod.analysis.stft import Stft
+    from spectrod.analysis.streaming_stft import Stft
 
 __all__ = ["Spectrogram", "Stft", "__version__", "client", "fft", "spectrogram"]
 
@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Spectrogram": "spectrod.analysis.spectrogram",
-    "Stft": "spectrod.analysis.stft",
+    "Stft": "spectrod.analysis.streaming_stft",
     "spectrogram": "spectrod.analysis.spectrogram",
 }
 

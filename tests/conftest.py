@@ -16,11 +16,11 @@ from functools import lru_cache
 import hypothesis
 import pytest
 
-from spectrod.errors import DeviceError
-from spectrod.opencl.cache import BinaryCache
+from spectrod.lib.errors import DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import list_devices
 from spectrod.opencl.notice import NOTICE
+from spectrod.opencl.program_cache import BinaryCache
 
 # As the command sets it: PoCL compiles each kernel once.
 os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")

@@ -1,6 +1,6 @@
 """State of the averages: which frames make which rows."""
 
-from spectrod.types import SpectrumSpec
+from spectrod.dsp.types import SpectrumSpec
 
 
 class AveragingState:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.types import SpectrumSpec
-from spectrod.units import FLOOR_DBFS, Float64Array
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import FLOOR_DBFS, Float64Array
 
 
 class CalibratedRows:

@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from spectrod.worker import Worker, defect
+from spectrod.lib.worker import Worker, defect
 
 
 class Compilation:

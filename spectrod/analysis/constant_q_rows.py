@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.constant_q import FilterGroup, filter_groups
-from spectrod.sample_layout import SampleLayout
-from spectrod.stft.reference import ReferenceStft, as_float64
-from spectrod.stft.tables import bin_weights, kernel_spec
-from spectrod.types import SpectrumSpec
-from spectrod.units import Float64Array
+from spectrod.analysis.stft.stft_reference import ReferenceStft, as_float64
+from spectrod.analysis.stft.stft_tables import bin_weights, kernel_spec
+from spectrod.dsp.constant_q import FilterGroup, filter_groups
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import Float64Array
 
 _FRAMES = 8
 """Frames of one product of matrices. Every product has this shape, so that BLAS computes every

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from spectrod.grid import row_period_s
-from spectrod.types import Block, SpectrumSpec
-from spectrod.units import NS_PER_S
+from spectrod.dsp.row_grid import row_period_s
+from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.units import NS_PER_S
 
 _EARLY = Fraction(1, 100)
 """Fraction of a sample by which a row may start before its instant: times are rounded to

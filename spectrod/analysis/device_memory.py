@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from spectrod.analysis.buffer_pool import BufferPool, PooledBuffer
 from spectrod.analysis.sample_buffer import SampleBuffer, aligned_memory
-from spectrod.errors import DeviceError
+from spectrod.analysis.stft.stft_stage import Samples
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.lib.errors import DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.transfers import Transfers
-from spectrod.sample_layout import SampleLayout
-from spectrod.stft.stage import Samples
 
 _ALIGN = 16
 """Alignment at which a caller's arrays are used in place [bytes]."""

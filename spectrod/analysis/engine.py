@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from spectrod.analysis.averaging_state import AveragingState
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.sample_buffer import SampleBuffer
-from spectrod.errors import ConfigError, DeviceError
-from spectrod.sample_layout import SampleLayout
-from spectrod.types import SpectrumSpec
-from spectrod.units import Float32Array
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import Float32Array
+from spectrod.lib.errors import ConfigError, DeviceError
 
 EngineKind = Literal["auto", "opencl", "numpy"]
 ENGINE_KINDS: tuple[EngineKind, ...] = get_args(EngineKind)
@@ -89,7 +89,7 @@ class FramePlan(Protocol):
         out : (rows, signals, values) array, optional
             C-contiguous destination of the rows; by default memory of the plan.
         phase : int
-            Phase of the first frame's row, see ``spectrod.grid.RowGrid``.
+            Phase of the first frame's row, see ``spectrod.dsp.row_grid.RowGrid``.
         source : SampleBuffer, optional
             Other buffer of the same engine and layout with the frames' samples.
 

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import Any, cast
 
 from spectrod.analysis.engine import Engine, EngineKind, open_engine
-from spectrod.errors import DeviceError
+from spectrod.lib.errors import DeviceError
 
 _Key = tuple[EngineKind, str, int]
 

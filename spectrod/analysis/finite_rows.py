@@ -8,9 +8,9 @@ does not hold: huge finite samples may have an infinite power.
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.bands import is_host_only
-from spectrod.types import SpectrumSpec
-from spectrod.units import Float32Array
+from spectrod.dsp.bands import is_host_only
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import Float32Array
 
 
 def shows_finite(spec: SpectrumSpec) -> bool:

@@ -14,10 +14,10 @@ from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
 from spectrod.analysis.percentile_plan import PercentilePlan, make_plan
 from spectrod.analysis.response_plan import ResponsePlan
 from spectrod.analysis.sample_buffer import SampleBuffer
-from spectrod.bands import is_host_only
-from spectrod.grid import row_period_s
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec, without_broadband
-from spectrod.units import NS_PER_S
+from spectrod.dsp.bands import is_host_only
+from spectrod.dsp.row_grid import row_period_s
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec, without_broadband
+from spectrod.dsp.units import NS_PER_S
 
 
 @dataclass(slots=True, eq=False)

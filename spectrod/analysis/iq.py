@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.analysis.samples import as_array
-from spectrod.errors import InputError
-from spectrod.units import Float32Array
+from spectrod.dsp.units import Float32Array
+from spectrod.lib.errors import InputError
 
 _UINT8_MIDDLE, _UINT8_FULL_SCALE = 127.5, 2.0**7
-"""Format of RTL-SDR receivers; see ``spectrod.source.pcm``."""
+"""Format of RTL-SDR receivers; see ``spectrod.source.files.pcm``."""
 
 
 def as_channels(x: ArrayLike, *, iq: bool, channels: int | None = None) -> Any:

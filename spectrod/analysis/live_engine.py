@@ -20,10 +20,10 @@ from spectrod.analysis.warm_up import (
     is_compiled,
     warm_up,
 )
-from spectrod.errors import DeviceError, NotCompiledError, SpectrodError
-from spectrod.opencl.cache import BinaryCache
-from spectrod.sample_layout import SampleLayout
-from spectrod.types import SampleFormat, SpectrumSpec
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import SampleFormat, SpectrumSpec
+from spectrod.lib.errors import DeviceError, NotCompiledError, SpectrodError
+from spectrod.opencl.program_cache import BinaryCache
 
 _LOAD_MAX = 0.25
 """Share of the time for which NumPy may compute a live source: machines differ, and the compiler

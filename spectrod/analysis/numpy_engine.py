@@ -10,13 +10,13 @@ from spectrod.analysis.averaging_state import AveragingState
 from spectrod.analysis.constant_q_rows import ConstantQRows
 from spectrod.analysis.reassigned_rows import ReassignedRows
 from spectrod.analysis.sample_buffer import SampleBuffer
-from spectrod.bands import REASSIGNED
-from spectrod.constant_q import is_constant_q
-from spectrod.sample_layout import SampleLayout
-from spectrod.stft.reference import ReferenceStft
-from spectrod.stft.tables import kernel_spec, row_places
-from spectrod.types import SpectrumSpec
-from spectrod.units import Float32Array, Float64Array
+from spectrod.analysis.stft.stft_reference import ReferenceStft
+from spectrod.analysis.stft.stft_tables import kernel_spec, row_places
+from spectrod.dsp.bands import REASSIGNED
+from spectrod.dsp.constant_q import is_constant_q
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import Float32Array, Float64Array
 
 _POINT_S = 25e-9
 """Time for a point of a transform; 10 to 35 ns on processors of 2017 to 2024 [s]."""

@@ -11,14 +11,14 @@ from spectrod.analysis.numpy_engine import NumpyEngine, NumpyPlan
 from spectrod.analysis.opencl_plan import OpenCLPlan
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.analysis.stage_pool import StagePool
-from spectrod.bands import is_host_only
-from spectrod.errors import ConfigError, DeviceError
+from spectrod.dsp.bands import is_host_only
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import Float32Array
 from spectrod.fft.transpose import Transposer
+from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo, list_devices, matching
-from spectrod.sample_layout import SampleLayout
-from spectrod.types import SpectrumSpec
-from spectrod.units import Float32Array
 
 _log = logging.getLogger(__name__)
 

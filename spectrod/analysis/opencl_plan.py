@@ -10,12 +10,12 @@ from spectrod.analysis.averaging_state import AveragingState
 from spectrod.analysis.device_memory import DeviceMemory, DeviceSamples, Target
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.analysis.stage_pool import StagePool
-from spectrod.errors import DeviceError
+from spectrod.analysis.stft.stft_stage import Average
+from spectrod.analysis.stft.stft_tables import row_places
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import Float64Array
+from spectrod.lib.errors import DeviceError
 from spectrod.opencl.context import Context
-from spectrod.stft.stage import Average
-from spectrod.stft.tables import row_places
-from spectrod.types import SpectrumSpec
-from spectrod.units import Float64Array
 
 
 class OpenCLPlan:

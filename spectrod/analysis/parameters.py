@@ -4,8 +4,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_type_hints
 
-from spectrod.errors import ConfigError
-from spectrod.types import SPEC_DEFAULTS
+from spectrod.dsp.types import SPEC_DEFAULTS
+from spectrod.lib.errors import ConfigError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

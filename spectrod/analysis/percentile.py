@@ -6,10 +6,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.averaging import FLOOR, KEPT_FRAMES_MAX, exceeded_percent
-from spectrod.errors import InternalError
-from spectrod.types import SpectrumSpec
-from spectrod.units import FLOOR_DBFS, Float32Array, Float64Array
+from spectrod.dsp.averaging import FLOOR, KEPT_FRAMES_MAX, exceeded_percent
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import FLOOR_DBFS, Float32Array, Float64Array
+from spectrod.lib.errors import InternalError
 
 CLASS_DB = 0.1
 """Width of a class [dB]: a percentile of counted frames is within half of it."""

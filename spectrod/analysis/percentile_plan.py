@@ -13,8 +13,8 @@ from spectrod.analysis.engine import Engine, FramePlan, PendingRows
 from spectrod.analysis.numpy_engine import Computed
 from spectrod.analysis.percentile import Percentile
 from spectrod.analysis.sample_buffer import SampleBuffer
-from spectrod.averaging import exceeded_percent
-from spectrod.types import SpectrumSpec
+from spectrod.dsp.averaging import exceeded_percent
+from spectrod.dsp.types import SpectrumSpec
 
 _LAUNCH_BYTES = 1 << 21
 """Size of the frames of one launch [bytes]; they are ranked before the next but one is launched."""

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.sample_layout import SampleLayout
-from spectrod.stft.reference import ReferenceStft, as_float64
-from spectrod.stft.tables import bin_weights, kernel_spec
-from spectrod.types import SpectrumSpec
-from spectrod.units import Float64Array
-from spectrod.windows import get_window, window_derivative
+from spectrod.analysis.stft.stft_reference import ReferenceStft, as_float64
+from spectrod.analysis.stft.stft_tables import bin_weights, kernel_spec
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import Float64Array
+from spectrod.dsp.windows import get_window, window_derivative
 
 _PER_WINDOW = 8
 """Least number of sub-frames that begin within the length of one."""

@@ -16,9 +16,9 @@ from spectrod.analysis.averaging_state import AveragingState
 from spectrod.analysis.engine import Engine, FramePlan, PendingRows
 from spectrod.analysis.numpy_engine import NumpyPlan
 from spectrod.analysis.sample_buffer import SampleBuffer
-from spectrod.calibration import ChannelCalibration, Reference, Response
-from spectrod.types import SpectrumSpec
-from spectrod.units import Float64Array
+from spectrod.dsp.calibration import ChannelCalibration, Reference, Response
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import Float64Array
 
 _Channels = NDArray[np.int64]
 

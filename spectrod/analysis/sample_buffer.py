@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.analysis.parallel import copy
-from spectrod.errors import DeviceError, InternalError
-from spectrod.sample_layout import SampleLayout
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.lib.errors import DeviceError, InternalError
 
 PAGE_BYTES = 4096
 """Alignment of memory that every device can use [bytes]."""

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.analysis.parallel import in_parts
-from spectrod.errors import ConfigError, InputError
-from spectrod.sample_layout import SampleLayout
-from spectrod.types import CHANNELS_MAX, SampleFormat
-from spectrod.units import Float32Array
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import CHANNELS_MAX, SampleFormat
+from spectrod.dsp.units import Float32Array
+from spectrod.lib.errors import ConfigError, InputError
 
 # Offset and full scale of integer PCM.
 _PCM: dict[str, tuple[float, float]] = {

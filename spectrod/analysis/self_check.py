@@ -8,11 +8,11 @@ import numpy as np
 
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
 from spectrod.analysis.stream import FrameStream
-from spectrod.bands import is_host_only
-from spectrod.errors import InputError
-from spectrod.sample_layout import SampleLayout
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
-from spectrod.units import Float32Array, Float64Array, level_to_power
+from spectrod.dsp.bands import is_host_only
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.units import Float32Array, Float64Array, level_to_power
+from spectrod.lib.errors import InputError
 
 PERIOD_S: Final = 60.0
 """Time of samples from one check to the next [s]."""

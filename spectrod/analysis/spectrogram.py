@@ -29,13 +29,13 @@ from spectrod.analysis.samples import (
     require_finite,
 )
 from spectrod.analysis.stream import FrameStream
-from spectrod.bands import is_host_only
-from spectrod.calibration import CalibrationLike, calibration_of
-from spectrod.errors import DeviceError, InputError
-from spectrod.sample_layout import SampleLayout
-from spectrod.types import Block, SpectrumParameters, SpectrumSpec, taper_for, without_broadband
-from spectrod.units import Float64Array
-from spectrod.windows import WindowLike
+from spectrod.dsp.bands import is_host_only
+from spectrod.dsp.calibration import CalibrationLike, calibration_of
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import Block, SpectrumParameters, SpectrumSpec, taper_for, without_broadband
+from spectrod.dsp.units import Float64Array
+from spectrod.dsp.windows import WindowLike
+from spectrod.lib.errors import DeviceError, InputError
 
 _PIECE_BYTES = 1 << 26
 """Maximum size of the results of one launch [bytes]: drivers limit buffers and scratch memory."""
@@ -115,8 +115,8 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     fs : float
         Sample rate [Hz].
     window : str, tuple or (win_length,) array-like
-        Name, see ``spectrod.windows``; ``("kaiser", beta)``; or samples, of which the sum is not 0.
-        Names denote periodic windows, as in ``scipy.signal.get_window``; samples are used
+        Name, see ``spectrod.dsp.windows``; ``("kaiser", beta)``; or samples, of which the sum is
+        not 0. Names denote periodic windows, as in ``scipy.signal.get_window``; samples are used
         unchanged.
     win_length : int, optional
         Samples under the window; by default the length of an array, 4096 for names.

@@ -4,13 +4,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from spectrod.analysis.stft.stft_select import make_stft_stage
+from spectrod.analysis.stft.stft_stage import StftSpec, StftStage
+from spectrod.analysis.stft.stft_tables import kernel_spec
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import SpectrumSpec
 from spectrod.fft import wisdom
 from spectrod.opencl.context import Context
-from spectrod.sample_layout import SampleLayout
-from spectrod.stft.select import make_stft_stage
-from spectrod.stft.stage import StftSpec, StftStage
-from spectrod.stft.tables import kernel_spec
-from spectrod.types import SpectrumSpec
 
 _IDLE_MAX = 4
 """Maximum number of unused stages: each holds a window and twiddles on the device."""

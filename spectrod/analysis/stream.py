@@ -14,9 +14,9 @@ from spectrod.analysis.engine import IN_FLIGHT_MAX, Engine, fallback_for
 from spectrod.analysis.frame_scheduler import FrameScheduler
 from spectrod.analysis.percentile_plan import make_plan
 from spectrod.analysis.samples import is_finite, memory_of, require_finite
-from spectrod.errors import ConfigError, DeviceError
-from spectrod.sample_layout import SampleLayout
-from spectrod.types import Block, SampleFormat, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import Block, SampleFormat, SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import ConfigError, DeviceError
 
 if TYPE_CHECKING:
     from spectrod.analysis.sample_buffer import SampleBuffer

@@ -23,12 +23,12 @@ import numpy as np
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
-from spectrod.errors import DeviceError, NotCompiledError, SpectrodError
-from spectrod.opencl.cache import default_folder
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import SPEC_FIELDS, Block, SampleFormat, SpectrumSpec
+from spectrod.lib.errors import DeviceError, NotCompiledError, SpectrodError
+from spectrod.lib.text import printable
 from spectrod.opencl.notice import NOTICE
-from spectrod.sample_layout import SampleLayout
-from spectrod.text import printable
-from spectrod.types import SPEC_FIELDS, Block, SampleFormat, SpectrumSpec
+from spectrod.opencl.program_cache import default_folder
 
 _MANY_FRAMES = 32
 _SAMPLES_MAX = 1 << 23

@@ -17,9 +17,9 @@ from io import TextIOWrapper
 from typing import Any, NoReturn
 
 import spectrod
-from spectrod.errors import ConfigError, SpectrodError, StorageError, bug_error
-from spectrod.suggestions import did_you_mean
-from spectrod.text import printable
+from spectrod.lib.errors import ConfigError, SpectrodError, StorageError, bug_error
+from spectrod.lib.suggestions import did_you_mean
+from spectrod.lib.text import printable
 
 # Import only the module of the given command: --help must not load NumPy, PortAudio or OpenCL.
 _COMMANDS = {
@@ -47,8 +47,8 @@ _COMMANDS = {
     "completion": "print a shell's completion script",
 }
 
-_MODULES = {"bench": "spectrod_bench.command"}
-"""Commands whose modules are outside this package."""
+_APPS = ("batch", "bench", "image", "mqtt", "web")
+"""Commands that are programs of their own, each ``command`` in its package of ``spectrod.apps``."""
 
 _GARBAGE_THRESHOLD = 200_000
 """New objects before a garbage collection: more than the 90 000 that the imports of a command and
@@ -114,7 +114,8 @@ def _parser(*commands: str | None) -> argparse.ArgumentParser:
             name, help=summary, description=f"{summary.capitalize()}."
         )
         if name in commands:
-            module = import_module(_MODULES.get(name, f"spectrod.cli.{name}"))
+            home = f"spectrod.apps.{name}.command" if name in _APPS else f"spectrod.cli.{name}"
+            module = import_module(home)
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
     return parser

@@ -2,7 +2,7 @@
 
 import time
 
-from spectrod.source import Source
+from spectrod.source.open_source import Source
 
 STILL_ABSENT = "the duration is over, and the source has not come back"
 

@@ -9,21 +9,21 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from spectrod import config
 from spectrod.analysis.samples import to_float32
-from spectrod.calibration import parse_reference
-from spectrod.calibration.calibrator import DURATION_MAX_S, DURATION_MIN_S, Tone, measure_tone
-from spectrod.calibration.update import Calibrated, Update, updated
 from spectrod.cli import options
 from spectrod.cli.numbers import frequency, seconds
 from spectrod.cli.text_file import write_text
-from spectrod.errors import (
+from spectrod.config import config
+from spectrod.dsp.calibration import parse_reference
+from spectrod.dsp.calibration.calibrator import DURATION_MAX_S, DURATION_MIN_S, Tone, measure_tone
+from spectrod.dsp.calibration.update import Calibrated, Update, updated
+from spectrod.dsp.units import Float64Array
+from spectrod.lib.errors import (
     ConfigError,
     InputError,
     UnavailableError,
 )
-from spectrod.source import Source, open_source
-from spectrod.units import Float64Array
+from spectrod.source.open_source import Source, open_source
 
 _WAIT_S = 10.0
 """Time without samples after which a source counts as unavailable [s]."""

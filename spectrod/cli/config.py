@@ -5,10 +5,10 @@ import os
 import sys
 from collections.abc import Iterator
 
-from spectrod import config
 from spectrod.cli import options
-from spectrod.errors import ConfigError, SpectrodError
-from spectrod.text import printable
+from spectrod.config import config
+from spectrod.lib.errors import ConfigError, SpectrodError
+from spectrod.lib.text import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 from spectrod.analysis.engine import open_engine
 from spectrod.cli.daemon_rules import check_folder, source_name
-from spectrod.config import Config, SourceTable
-from spectrod.errors import ConfigError, SpectrodError
-from spectrod.events import EventLog
-from spectrod.live_triggers import LiveTriggers
+from spectrod.config.config import Config, SourceTable
+from spectrod.daemon.access.access import Access
+from spectrod.daemon.live_triggers import LiveTriggers
+from spectrod.lib.errors import ConfigError, SpectrodError
+from spectrod.lib.events import EventLog
+from spectrod.measure.triggers.trigger_config import MASKS_FOLDER
 from spectrod.recording.state_folder import state_folder
-from spectrod.source import open_source, specs_of
 from spectrod.source.kinds import find_kind
-from spectrod.triggers.config import MASKS_FOLDER
-from spectrod.wire.access import Access
+from spectrod.source.open_source import open_source, specs_of
 
 _RECORDINGS_FOLDER = "recordings"
 

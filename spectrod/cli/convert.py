@@ -13,23 +13,23 @@ from spectrod.cli.picture_options import add_picture, picture_options, repeat, w
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sections import section_utc_ns
 from spectrod.cli.standard_output import standard_output
-from spectrod.errors import ConfigError, InputError
+from spectrod.daemon.service import configure_logging
+from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description, RowWriter, note_left_out
-from spectrod.formats.inputs import batches_between, left_out_samples, open_recording
-from spectrod.formats.outputs import Plan, check_outputs, make_rows
 from spectrod.formats.picture.painter import host_transpose
 from spectrod.formats.picture.plan import PicturePlan
-from spectrod.formats.sound.recovery import is_unfinished, recover
-from spectrod.output_formats import (
+from spectrod.formats.sound.sound_recovery import is_unfinished, recover
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.output_formats import (
     PART_SUFFIX,
     continuous,
     format_of,
     listed,
     readable_suffixes,
 )
-from spectrod.service import configure_logging
-from spectrod.types import SpectrumBatch
-from spectrod.units import NS_PER_S
+from spectrod.recording.inputs import batches_between, left_out_samples, open_recording
+from spectrod.recording.output_plan import Plan, check_outputs, make_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,8 +15,8 @@ from spectrod.cli.numbers import count, seconds
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.replaced_file import replace_text
 from spectrod.client.control import Control
-from spectrod.endpoint import parse_endpoint
-from spectrod.errors import (
+from spectrod.daemon.monitoring.families import TextFormat
+from spectrod.lib.errors import (
     BusyError,
     ConfigError,
     DeniedError,
@@ -25,9 +25,9 @@ from spectrod.errors import (
     UnavailableError,
     WireError,
 )
-from spectrod.monitoring.families import TextFormat
-from spectrod.output_formats import suffixes
-from spectrod.text import json_text, printable, printable_all, reason_of
+from spectrod.lib.output_formats import suffixes
+from spectrod.lib.text import json_text, printable, printable_all, reason_of
+from spectrod.wire.endpoint import parse_endpoint
 from spectrod.wire.endpoint_discovery import (
     beside,
     check_answers,

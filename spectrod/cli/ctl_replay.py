@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from spectrod.cli import ctl_text
 from spectrod.client.control import Control
 from spectrod.client.rpc_codec import messages_of
-from spectrod.errors import WireError
-from spectrod.text import json_text, printable
+from spectrod.lib.errors import WireError
+from spectrod.lib.text import json_text, printable
 from spectrod.wire.schema import BandFrame, Frame, IntervalFrame, decode
 
 _REQUEST_MAX = 1000

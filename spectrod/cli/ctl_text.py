@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import spectrod
-from spectrod.errors import WireError
-from spectrod.text import printable
+from spectrod.lib.errors import WireError
+from spectrod.lib.text import printable
 
 Json = Mapping[str, Any]
 

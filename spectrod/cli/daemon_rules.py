@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from spectrod import needs
-from spectrod.config import Config, SettingPath, SourceTable, endpoint_rules
-from spectrod.errors import ConfigError, SpectrodError, StorageError
-from spectrod.source import check_uri
+from spectrod.config.config import Config, SettingPath, SourceTable, endpoint_rules
+from spectrod.daemon import resource_needs
+from spectrod.lib.errors import ConfigError, SpectrodError, StorageError
 from spectrod.source.kinds import FILES, find_kind
+from spectrod.source.open_source import check_uri
 
 
 def daemon_rules(config: Config) -> Iterator[tuple[SettingPath, str]]:
@@ -56,7 +56,7 @@ def warnings(config: Config) -> Iterator[tuple[SettingPath, str]]:
             text = f"{name}calibration {table.calibration}: there is no such file"
             yield _path(config, table, "calibration"), text
     yield from _bad_folders(config)
-    for text in needs.shortages(config):
+    for text in resource_needs.shortages(config):
         yield ("sources",) if config.sources else ("source",), text
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spectrod.errors import ConfigError
 from spectrod.formats.description import ELAPSED, TIME_REFERENCE, Description
-from spectrod.formats.export.options import COMPRESSION_MAX, PROFILES
-from spectrod.output_formats import Content, format_named, format_of, suffixes
+from spectrod.formats.export.export_options import COMPRESSION_MAX, PROFILES
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.output_formats import Content, format_named, format_of, suffixes
 from spectrod.source.naming import topic_name
 
 

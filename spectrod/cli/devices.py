@@ -4,13 +4,13 @@ import argparse
 import dataclasses
 from typing import Any
 
-from spectrod import config
 from spectrod.analysis.opencl_engine import open_opencl
 from spectrod.cli import options
-from spectrod.errors import SpectrodError
+from spectrod.config import config
+from spectrod.lib.errors import SpectrodError
+from spectrod.lib.text import json_text, printable_all
 from spectrod.opencl.devices import DeviceInfo, list_devices
-from spectrod.source.devices import ListedInput, choose_input, list_inputs, parse_selector
-from spectrod.text import json_text, printable_all
+from spectrod.source.soundcard.devices import ListedInput, choose_input, list_inputs, parse_selector
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

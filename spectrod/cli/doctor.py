@@ -6,27 +6,27 @@ from functools import partial
 from typing import Final
 
 import spectrod
-from spectrod import config
 from spectrod.cli import daemon_rules, options
-from spectrod.config import Config
-from spectrod.doctor.engine import probe_engine
-from spectrod.doctor.finding import Finding, Probe, examine, ok
-from spectrod.doctor.service import (
+from spectrod.cli.probes.finding import Finding, Probe, examine, ok
+from spectrod.cli.probes.opencl_finding import probe_engine
+from spectrod.cli.probes.service import (
     probe_daemons,
     probe_unit,
     running_daemons,
     unit_properties,
 )
-from spectrod.doctor.sound import probe_gpu_nodes, probe_realtime, probe_sound
-from spectrod.doctor.system import (
+from spectrod.cli.probes.sound import probe_gpu_nodes, probe_realtime, probe_sound
+from spectrod.cli.probes.system import (
     probe_clock,
     probe_config,
     probe_disks,
     probe_limits,
     probe_ports,
 )
-from spectrod.errors import SpectrodError
-from spectrod.text import json_text, printable
+from spectrod.config import config
+from spectrod.config.config import Config
+from spectrod.lib.errors import SpectrodError
+from spectrod.lib.text import json_text, printable
 
 _MARKS: Final = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 _INDENT: Final = " " * 6

@@ -8,11 +8,11 @@ from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, ope
 from spectrod.cli.level_table import LevelTable
 from spectrod.cli.numbers import count, frequency
 from spectrod.cli.times import parse_seconds
-from spectrod.features.quantities import FORMS, SPECTRA
-from spectrod.meter_settings import FEATURES_DEFAULT, FeaturesConfig
-from spectrod.meters.features import feature_meter
-from spectrod.meters.frame_meter import FrameMeter
-from spectrod.types import WIN_LENGTH_DEFAULT
+from spectrod.config.measure_settings import FEATURES_DEFAULT, FeaturesConfig
+from spectrod.dsp.types import WIN_LENGTH_DEFAULT
+from spectrod.measure.features.feature_meter import feature_meter
+from spectrod.measure.features.feature_quantities import FORMS, SPECTRA
+from spectrod.measure.frame_meter import FrameMeter
 
 _ALIGNS = ("start", "utc")
 

@@ -9,8 +9,6 @@ from typing import Protocol
 import msgspec
 from numpy.typing import ArrayLike
 
-from spectrod import config
-from spectrod.calibration import ChannelCalibration
 from spectrod.cli import options
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.level_table import LevelTable
@@ -18,19 +16,21 @@ from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_blocks import blocks_of, report_left_out
 from spectrod.cli.sample_range import SampleRange, sample_range
 from spectrod.cli.times import parse_utc_ns, wait_for_start
-from spectrod.errors import ConfigError, InputError
-from spectrod.formats.levels.describe import MeasuredSignals
-from spectrod.formats.levels.description import LevelDescription
-from spectrod.formats.levels.writer import LevelWriter, check_suffix, open_writer
-from spectrod.formats.outputs import check_outputs
-from spectrod.interval_values import IntervalRow
-from spectrod.levels.intervals import LevelAlign
-from spectrod.names import name_channels
-from spectrod.service import configure_logging
-from spectrod.source import Source, open_source
+from spectrod.config import config
+from spectrod.daemon.service import configure_logging
+from spectrod.dsp.calibration import ChannelCalibration
+from spectrod.formats.values.value_description import LevelDescription
+from spectrod.formats.values.value_writer import LevelWriter, check_suffix, open_writer
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.names import name_channels
+from spectrod.lib.text import printable
+from spectrod.measure.interval_row import IntervalRow
+from spectrod.measure.intervals import LevelAlign
+from spectrod.recording.describe import MeasuredSignals
+from spectrod.recording.output_plan import check_outputs
 from spectrod.source.base import SelectableSource
 from spectrod.source.kinds import forms
-from spectrod.text import printable
+from spectrod.source.open_source import Source, open_source
 
 _INTERRUPTED = 130
 

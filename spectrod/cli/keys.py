@@ -6,8 +6,8 @@ import re
 import time
 from pathlib import Path
 
-from spectrod.errors import ConfigError
-from spectrod.text import printable
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.text import printable
 from spectrod.wire.keys import (
     PUBLIC_SUFFIX,
     SECRET_SUFFIX,

@@ -4,9 +4,9 @@ import sys
 
 from spectrod.cli.tables import Column, heading, line
 from spectrod.formats.export.attributes import iso_time
-from spectrod.formats.levels.description import LevelDescription, flag_names
-from spectrod.interval_values import IntervalRow, NamedQuantity
-from spectrod.levels import LevelRow
+from spectrod.formats.values.value_description import LevelDescription, flag_names
+from spectrod.measure.interval_row import IntervalRow, NamedQuantity
+from spectrod.measure.levels import LevelRow
 
 _TIME_WIDTH = 23
 _DIGITS = {"FS": 6, "s": 6, "1": 4}

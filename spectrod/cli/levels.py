@@ -9,12 +9,12 @@ from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, ope
 from spectrod.cli.level_table import LevelTable
 from spectrod.cli.numbers import frequency
 from spectrod.cli.times import parse_seconds
-from spectrod.errors import ConfigError
-from spectrod.levels import LevelMeter
-from spectrod.levels.intervals import LEVEL_ALIGNS
-from spectrod.levels.octave_levels import BAND_FORMS, BAND_QUANTITIES_DEFAULT, BAND_RANGE_HZ
-from spectrod.levels.quantities import FORMS, QUANTITIES_DEFAULT
-from spectrod.levels.values import UNCALIBRATED_DB
+from spectrod.lib.errors import ConfigError
+from spectrod.measure.intervals import LEVEL_ALIGNS
+from spectrod.measure.levels import LevelMeter
+from spectrod.measure.levels.level_quantities import FORMS, QUANTITIES_DEFAULT
+from spectrod.measure.levels.level_values import UNCALIBRATED_DB
+from spectrod.measure.levels.octave_levels import BAND_FORMS, BAND_QUANTITIES_DEFAULT, BAND_RANGE_HZ
 
 _log = logging.getLogger(__name__)
 

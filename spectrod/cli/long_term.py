@@ -4,11 +4,11 @@ import argparse
 
 import msgspec
 
-from spectrod.config import AnalysisConfig
-from spectrod.errors import ConfigError
+from spectrod.config.config import AnalysisConfig
+from spectrod.dsp.types import NFFT_MAX
 from spectrod.formats.longterm.presets import VIEWS, LongTermFrames, frames_for, picture_defaults
-from spectrod.output_formats import suffixes
-from spectrod.types import NFFT_MAX
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.output_formats import suffixes
 
 _SPD_BINS_MAX = 1 << 17
 """Maximum of bins of a spectral probability density with an automatic window: each has a

@@ -1,6 +1,6 @@
 """OpenCL devices for commands that measure."""
 
-from spectrod.errors import DeviceError
+from spectrod.lib.errors import DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo, list_devices, matching
 

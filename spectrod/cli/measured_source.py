@@ -4,14 +4,14 @@ import argparse
 
 import msgspec
 
-from spectrod import config
 from spectrod.cli import options
 from spectrod.cli.sample_range import SampleRange, sample_range
-from spectrod.config import Config
-from spectrod.errors import ConfigError
-from spectrod.service import configure_logging
-from spectrod.source import Source, open_source
+from spectrod.config import config
+from spectrod.config.config import Config
+from spectrod.daemon.service import configure_logging
+from spectrod.lib.errors import ConfigError
 from spectrod.source.base import SelectableSource
+from spectrod.source.open_source import Source, open_source
 
 DURATION_DEFAULT = "5"
 """Duration of sources whose length is unknown, if none is given [s]."""

@@ -2,7 +2,7 @@
 
 import argparse
 
-from spectrod.quantities import FREQUENCY_RULE, TIME_RULE, parse_frequency, parse_time
+from spectrod.lib.durations import FREQUENCY_RULE, TIME_RULE, parse_frequency, parse_time
 
 _SECONDS_MAX = 1e9
 

@@ -6,8 +6,8 @@ from typing import Any, get_args
 
 import msgspec
 
-from spectrod.errors import ConfigError
-from spectrod.settings import AnalysisConfig, IqFormat, RealFormat
+from spectrod.config.settings import AnalysisConfig, IqFormat, RealFormat
+from spectrod.lib.errors import ConfigError
 
 _OF_SOURCE = (
     "name",

@@ -8,17 +8,17 @@ from typing import Any
 import msgspec
 
 from spectrod.cli.numbers import frequency
-from spectrod.constant_q import is_constant_q
-from spectrod.errors import ConfigError, InputError
+from spectrod.config.settings import AnalysisConfig
+from spectrod.dsp.constant_q import is_constant_q
+from spectrod.dsp.types import check_averaging
 from spectrod.formats.description import Description
 from spectrod.formats.picture.axes import FREQUENCY_SCALES
-from spectrod.formats.picture.clock import TIME_SCALES
 from spectrod.formats.picture.colormaps import colormap_names
-from spectrod.formats.picture.options import CHANNELS_AS, STRIPS, PictureOptions
+from spectrod.formats.picture.picture_settings import CHANNELS_AS, STRIPS, PictureOptions
 from spectrod.formats.picture.pixelmap import options_of, read_pixel_map
 from spectrod.formats.picture.theme import THEMES
-from spectrod.settings import AnalysisConfig
-from spectrod.types import check_averaging
+from spectrod.formats.picture.time_ticks import TIME_SCALES
+from spectrod.lib.errors import ConfigError, InputError
 
 _ALTERNATIVES = (("levels", "dynamic_range_db", "percentiles"), ("raw", "strips"))
 """Groups of flags: a given one overrides what an old picture set for the others."""

@@ -11,14 +11,14 @@ from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.picture_options import add_picture, repeat
 from spectrod.cli.record_plan import add_outputs
 from spectrod.cli.standard_output import standard_output
-from spectrod.errors import ConfigError
-from spectrod.output_formats import format_named, readable_suffixes
-from spectrod.service import configure_logging
+from spectrod.daemon.service import configure_logging
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.output_formats import format_named, readable_suffixes
 from spectrod.source.kinds import forms
 
 if TYPE_CHECKING:
     from spectrod.analysis.engine_pool import KeptEngines
-    from spectrod.config import Config
+    from spectrod.config.config import Config
 
 _ENDPOINTS = ("tcp://", "ipc://")
 _PRELOAD_MIN_BYTES = 12 << 20
@@ -93,7 +93,7 @@ def _settings(args: argparse.Namespace) -> "Config":
     """
     first: Config | None = getattr(args, "settings_of_first", None)
     if first is None or args.like is not None:  # which sets flags
-        from spectrod import config  # noqa: PLC0415
+        from spectrod.config import config  # noqa: PLC0415
 
         return config.load(args.config, options.flags(args))
     return replace(first, source=replace(first.source, uri=args.source))
@@ -120,6 +120,6 @@ def _is_stored(source: str) -> bool:
     found = format_named(Path(source).suffix)
     if found is not None and found.content == "samples":
         return False
-    from spectrod.formats.inputs import is_recording  # noqa: PLC0415
+    from spectrod.recording.inputs import is_recording  # noqa: PLC0415
 
     return is_recording(Path(source))

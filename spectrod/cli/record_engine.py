@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from spectrod.analysis.engine import Engine, EngineKind, open_engine
 from spectrod.analysis.engine_pool import KeptEngines
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
-from spectrod.bands import is_host_only
-from spectrod.config import EngineConfig
-from spectrod.errors import NotCompiledError
-from spectrod.sample_layout import SampleLayout
-from spectrod.stft.stage import StftSpec
-from spectrod.stft.tables import kernel_spec
-from spectrod.types import SpectrumSpec
+from spectrod.analysis.stft.stft_stage import StftSpec
+from spectrod.analysis.stft.stft_tables import kernel_spec
+from spectrod.config.config import EngineConfig
+from spectrod.dsp.bands import is_host_only
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import NotCompiledError
 
 _OPEN_S = 0.3
 """Time that a device and its compiled kernels take to open [s]."""

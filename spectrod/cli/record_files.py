@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from spectrod.chunks import Chunk
-from spectrod.errors import InputError, SpectrodError
+from spectrod.dsp.chunks import Chunk
+from spectrod.dsp.types import Block, SpectrumBatch
 from spectrod.formats.description import RowWriter, SampleWriter, note_left_out
+from spectrod.lib.errors import InputError, SpectrodError
 from spectrod.recording.rotating_writer import ALWAYS, FileSpan, Output, RotatingWriter
-from spectrod.types import Block, SpectrumBatch
 
 _log = logging.getLogger(__name__)
 

@@ -23,14 +23,14 @@ from spectrod.cli.picture_options import picture_options, repeat
 from spectrod.cli.progress import FileProgress
 from spectrod.cli.record_plan import asked
 from spectrod.cli.record_worker import CRASHED, Record, Task, TaskResult, of_task, work
-from spectrod.config import Config, load
-from spectrod.errors import ConfigError, StorageError
-from spectrod.output_formats import format_of
-from spectrod.processes import start_process
-from spectrod.service import configure_logging
+from spectrod.config.config import Config, load
+from spectrod.daemon.service import configure_logging
+from spectrod.lib.errors import ConfigError, StorageError
+from spectrod.lib.output_formats import format_of
+from spectrod.lib.processes import start_process
+from spectrod.lib.text import printable
 from spectrod.source.kinds import FILES, find_kind, uri_of
-from spectrod.source.listing import FILES_MAX, list_sound_files
-from spectrod.text import printable
+from spectrod.source.source_listing import FILES_MAX, list_sound_files
 
 _log = logging.getLogger(__name__)
 

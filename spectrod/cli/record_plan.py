@@ -14,16 +14,16 @@ from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import add_view
 from spectrod.cli.record_files import OutputFiles, RowFiles, SampleFiles
 from spectrod.cli.times import parse_seconds
-from spectrod.errors import ConfigError, SpectrodError
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
 from spectrod.formats.longterm.presets import View
-from spectrod.formats.outputs import Plan, check_outputs, make_rows, make_samples
-from spectrod.formats.picture.options import PictureOptions, check_width
 from spectrod.formats.picture.painter import Painter, Transpose
+from spectrod.formats.picture.picture_settings import PictureOptions, check_width
 from spectrod.formats.picture.plan import PicturePlan
-from spectrod.output_formats import Content, format_of, listed
-from spectrod.types import SpectrumSpec
-from spectrod.units import NS_PER_S
+from spectrod.lib.errors import ConfigError, SpectrodError
+from spectrod.lib.output_formats import Content, format_of, listed
+from spectrod.recording.output_plan import Plan, check_outputs, make_rows, make_samples
 
 _log = logging.getLogger(__name__)
 

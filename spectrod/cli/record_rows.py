@@ -23,13 +23,13 @@ from spectrod.cli.record_plan import (
     picture_width,
 )
 from spectrod.cli.times import parse_seconds, wait_for_start
-from spectrod.errors import ConfigError, SpectrodError
+from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
-from spectrod.formats.outputs import Plan
 from spectrod.formats.picture.painter import host_transpose
-from spectrod.output_formats import format_of
-from spectrod.types import SpectrumBatch
-from spectrod.units import NS_PER_S
+from spectrod.lib.errors import ConfigError, SpectrodError
+from spectrod.lib.output_formats import format_of
+from spectrod.recording.output_plan import Plan
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def record_rows(args: argparse.Namespace) -> int:
 
 def _of_recording(args: argparse.Namespace, found: Asked) -> int:
     from spectrod.cli.sections import section_utc_ns  # noqa: PLC0415
-    from spectrod.formats.inputs import batches_between, open_recording  # noqa: PLC0415
+    from spectrod.recording.inputs import batches_between, open_recording  # noqa: PLC0415
 
     with closing(open_recording(Path(args.source))) as reader:
         start_ns, stop_ns, duration_ns = section_utc_ns(args, reader)
@@ -68,7 +68,7 @@ def _of_recording(args: argparse.Namespace, found: Asked) -> int:
 
 def _of_daemon(args: argparse.Namespace, found: Asked) -> int:
     from spectrod.client.subscription import subscribe  # noqa: PLC0415
-    from spectrod.formats.remote import DaemonReader  # noqa: PLC0415
+    from spectrod.recording.remote import DaemonReader  # noqa: PLC0415
 
     seconds = parse_seconds("--duration", args.duration) if args.duration else None
     if args.start is not None:

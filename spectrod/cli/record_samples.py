@@ -15,7 +15,6 @@ from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.engine_pool import KeptEngines
 from spectrod.analysis.live_engine import LiveEngine
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
-from spectrod.bands import REASSIGNED
 from spectrod.cli.absence import STILL_ABSENT, Absence
 from spectrod.cli.csv_size import large_csv_hint
 from spectrod.cli.data_options import data_options
@@ -38,29 +37,13 @@ from spectrod.cli.record_plan import (
 from spectrod.cli.sample_range import SampleRange, sample_range
 from spectrod.cli.short_windows import shortened
 from spectrod.cli.times import parse_utc_ns, wait_for_start
-from spectrod.config import AnalysisConfig, Config, EngineConfig
-from spectrod.constant_q import is_constant_q
-from spectrod.errors import ConfigError, InputError, SpectrodError
-from spectrod.formats.export.minutes import minute_frames
-from spectrod.formats.longterm.presets import averaged
-from spectrod.formats.outputs import Plan
-from spectrod.formats.picture.framing import (
-    PRODUCT,
-    hop_for,
-    pooled,
-    window_for,
-    window_of_filters,
-)
-from spectrod.formats.picture.options import PictureOptions
-from spectrod.formats.picture.painter import EnginePainter
-from spectrod.formats.picture.pixelmap import read_pixel_map
-from spectrod.grid import exact_row_step
-from spectrod.pipeline import Pipeline
-from spectrod.service import configure_logging
-from spectrod.source import Source, open_source
-from spectrod.source.base import SelectableSource
-from spectrod.text import printable
-from spectrod.types import (
+from spectrod.config.config import AnalysisConfig, Config, EngineConfig
+from spectrod.daemon.pipeline import Pipeline
+from spectrod.daemon.service import configure_logging
+from spectrod.dsp.bands import REASSIGNED
+from spectrod.dsp.constant_q import is_constant_q
+from spectrod.dsp.row_grid import exact_row_step
+from spectrod.dsp.types import (
     NFFT_MAX,
     REASSIGNED_HOPS_MAX,
     SpectrumSpec,
@@ -69,6 +52,23 @@ from spectrod.types import (
     frames_leave_out,
     rows_leave_out,
 )
+from spectrod.formats.export.minutes import minute_frames
+from spectrod.formats.longterm.presets import averaged
+from spectrod.formats.picture.framing import (
+    PRODUCT,
+    hop_for,
+    pooled,
+    window_for,
+    window_of_filters,
+)
+from spectrod.formats.picture.painter import EnginePainter
+from spectrod.formats.picture.picture_settings import PictureOptions
+from spectrod.formats.picture.pixelmap import read_pixel_map
+from spectrod.lib.errors import ConfigError, InputError, SpectrodError
+from spectrod.lib.text import printable
+from spectrod.recording.output_plan import Plan
+from spectrod.source.base import SelectableSource
+from spectrod.source.open_source import Source, open_source
 
 _log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from spectrod.allocator import keep_freed_memory
-from spectrod.errors import SpectrodError, bug_error
-from spectrod.formats.files import WrittenFile, unpublished
+from spectrod.formats.whole_files import WrittenFile, unpublished
+from spectrod.lib.allocator import keep_freed_memory
+from spectrod.lib.errors import SpectrodError, bug_error
 
 if TYPE_CHECKING:
     from spectrod.analysis.engine_pool import KeptEngines

@@ -5,8 +5,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from spectrod.errors import storage_error
-from spectrod.formats.links import written_path
+from spectrod.formats.path_links import written_path
+from spectrod.lib.errors import storage_error
 
 _MODE = 0o644
 

@@ -6,23 +6,23 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from typing import Final
 
-from spectrod import config
-from spectrod.allocator import share_arenas
 from spectrod.cli import options
 from spectrod.cli.daemon_rules import daemon_rules, start_rules
-from spectrod.descriptors import raise_limit
-from spectrod.errors import DeviceError
-from spectrod.service import (
+from spectrod.config import config
+from spectrod.daemon.service import (
     Notifier,
     Signals,
     caught_signals,
     configure_logging,
     watched_start,
 )
+from spectrod.lib.allocator import share_arenas
+from spectrod.lib.descriptors import raise_limit
+from spectrod.lib.errors import DeviceError
 from spectrod.source.kinds import forms
 
 # By name: what is above the command line is loaded when it is asked for.
-_PAGE: Final = "spectrod.cli.run_web"
+_PAGE: Final = "spectrod.apps.web.beside_daemon"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,12 +12,11 @@ from contextlib import contextmanager, nullcontext
 from logging.handlers import MemoryHandler
 
 import spectrod
-from spectrod.config import Config
-from spectrod.control.controlled import ControlledDaemon
-from spectrod.daemon import Daemon, build_daemon
-from spectrod.endpoint import parse_endpoint
-from spectrod.errors import ConfigError
-from spectrod.service import (
+from spectrod.cli.terminal.status import write_line
+from spectrod.config.config import Config
+from spectrod.daemon.control.controlled import ControlledDaemon
+from spectrod.daemon.daemon import Daemon, build_daemon
+from spectrod.daemon.service import (
     Notifier,
     Signals,
     StatusChanges,
@@ -25,9 +24,10 @@ from spectrod.service import (
     status_line,
     watched_start,
 )
-from spectrod.source_runner import SourceRunner
-from spectrod.stats import Stats
-from spectrod.view.status import write_line
+from spectrod.daemon.source_runner import SourceRunner
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.stats import Stats
+from spectrod.wire.endpoint import parse_endpoint
 
 _log = logging.getLogger("spectrod")
 
@@ -152,7 +152,7 @@ def _live_view(endpoint: str) -> Iterator[None]:
     Log lines wait until the view releases the terminal. The view's end (q) ends the daemon, and so
     does its failure, which is raised here.
     """
-    from spectrod.view.live import view  # noqa: PLC0415 - only needed here
+    from spectrod.cli.terminal.live import view  # noqa: PLC0415 - only needed here
 
     stop = threading.Event()
 

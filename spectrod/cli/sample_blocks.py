@@ -9,10 +9,10 @@ from spectrod.cli.absence import STILL_ABSENT, Absence
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange
-from spectrod.errors import UnavailableError
-from spectrod.source import Source
+from spectrod.dsp.types import Block
+from spectrod.lib.errors import UnavailableError
 from spectrod.source.base import SampleReader
-from spectrod.types import Block
+from spectrod.source.open_source import Source
 
 _log = logging.getLogger(__name__)
 

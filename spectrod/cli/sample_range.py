@@ -4,9 +4,9 @@ import argparse
 from dataclasses import dataclass
 
 from spectrod.cli.times import Extent, parse_seconds
-from spectrod.errors import ConfigError
-from spectrod.source import Source
-from spectrod.units import NS_PER_S
+from spectrod.dsp.units import NS_PER_S
+from spectrod.lib.errors import ConfigError
+from spectrod.source.open_source import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 import argparse
 
 from spectrod.cli.times import Extent, parse_seconds
-from spectrod.errors import ConfigError
+from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import RowReader
-from spectrod.formats.inputs import scan_span_utc_ns, span_utc_ns
-from spectrod.quantities import parse_time
-from spectrod.units import NS_PER_S
+from spectrod.lib.durations import parse_time
+from spectrod.lib.errors import ConfigError
+from spectrod.recording.inputs import scan_span_utc_ns, span_utc_ns
 
 
 def section_utc_ns(

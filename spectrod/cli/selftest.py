@@ -2,10 +2,10 @@
 
 import argparse
 
-from spectrod import config
 from spectrod.analysis.engine import open_engine
 from spectrod.cli import options
-from spectrod.selftest import checks, require_all
+from spectrod.cli.probes.selftest import checks, require_all
+from spectrod.config import config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

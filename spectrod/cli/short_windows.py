@@ -4,9 +4,9 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
-from spectrod.errors import InputError
-from spectrod.text import printable
-from spectrod.types import SpectrumSpec
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import InputError
+from spectrod.lib.text import printable
 
 _log = logging.getLogger(__name__)
 

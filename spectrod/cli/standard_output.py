@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from spectrod.errors import ConfigError, SpectrodError, StorageError
-from spectrod.output_formats import OutputFormat, format_named, suffixes
-from spectrod.suggestions import did_you_mean
+from spectrod.lib.errors import ConfigError, SpectrodError, StorageError
+from spectrod.lib.output_formats import OutputFormat, format_named, suffixes
+from spectrod.lib.suggestions import did_you_mean
 
 if TYPE_CHECKING:  # imported on use: most outputs have a name
     from tempfile import TemporaryDirectory

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from spectrod.errors import SpectrodError, storage_error
 from spectrod.formats.part import PartFile
+from spectrod.lib.errors import SpectrodError, storage_error
 
 
 def write_text(path: Path, text: str) -> None:

@@ -5,8 +5,8 @@ import re
 import time
 from dataclasses import dataclass
 
-from spectrod.errors import ConfigError
-from spectrod.quantities import TIME_RULE, parse_time
+from spectrod.lib.durations import TIME_RULE, parse_time
+from spectrod.lib.errors import ConfigError
 
 _DAY_NS = 86400 * 10**9
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

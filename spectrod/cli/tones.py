@@ -17,19 +17,23 @@ from spectrod.cli.numbers import count, frequency
 from spectrod.cli.sample_blocks import read_blocks, report_left_out
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.tables import Column, error, fixed, heading, line
-from spectrod.errors import ConfigError, InputError
-from spectrod.names import name_channels
-from spectrod.source import Source
+from spectrod.dsp.types import SpectrumSpec, taper_for
+from spectrod.dsp.units import FULL_SCALE, Float64Array
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.names import name_channels
+from spectrod.lib.text import json_text, printable_all
+from spectrod.measure.rows import tone_level
+from spectrod.measure.tones.channel_power import (
+    adjacent_channel_ratio,
+    channel_power,
+    occupied_bandwidth,
+)
+from spectrod.measure.tones.distortion import HARMONICS_DEFAULT, measure_distortion
+from spectrod.measure.tones.intermodulation import IntermodulationKind, measure_intermodulation
+from spectrod.measure.tones.mean import MeanRow
+from spectrod.measure.tones.peaks import Peaks, find_peaks
 from spectrod.source.kinds import forms
-from spectrod.text import json_text, printable_all
-from spectrod.tones.channel import adjacent_channel_ratio, channel_power, occupied_bandwidth
-from spectrod.tones.distortion import HARMONICS_DEFAULT, measure_distortion
-from spectrod.tones.intermodulation import IntermodulationKind, measure_intermodulation
-from spectrod.tones.mean import MeanRow
-from spectrod.tones.peaks import Peaks, find_peaks
-from spectrod.tones.rows import tone_level
-from spectrod.types import SpectrumSpec, taper_for
-from spectrod.units import FULL_SCALE, Float64Array
+from spectrod.source.open_source import Source
 
 _PEAKS_DEFAULT = 10
 _COLUMNS = (

@@ -17,18 +17,18 @@ from spectrod.cli.sample_blocks import read_blocks, report_left_out
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.text_file import write_text
 from spectrod.cli.transfer_rows import check_pair
-from spectrod.errors import ConfigError, InputError
-from spectrod.formats.outputs import check_outputs
-from spectrod.names import name_channels
-from spectrod.source import Source
+from spectrod.dsp.units import Float64Array
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.names import name_channels
+from spectrod.lib.text import printable
+from spectrod.measure.transfer.calibrated import common_unit, power_factors
+from spectrod.measure.transfer.cross_spectra import TransferMeter
+from spectrod.measure.transfer.delay import SAMPLES_MAX, Delay, measure_delay
+from spectrod.measure.transfer.transfer_function import TransferFunction
+from spectrod.measure.transfer.transfer_quantities import spectrum_of
+from spectrod.recording.output_plan import check_outputs
 from spectrod.source.kinds import forms
-from spectrod.text import printable
-from spectrod.two_channel.calibrated import common_unit, power_factors
-from spectrod.two_channel.delay import SAMPLES_MAX, Delay, measure_delay
-from spectrod.two_channel.quantities import spectrum_of
-from spectrod.two_channel.transfer import TransferMeter
-from spectrod.two_channel.transfer_function import TransferFunction
-from spectrod.units import Float64Array
+from spectrod.source.open_source import Source
 
 _FRAME = 4096
 _COLUMNS = (

@@ -7,13 +7,13 @@ from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, ope
 from spectrod.cli.level_table import LevelTable
 from spectrod.cli.options import TIME
 from spectrod.cli.times import parse_seconds
-from spectrod.errors import ConfigError
-from spectrod.formats.levels.describe import MeasuredSignals
-from spectrod.meter_settings import TRANSFER_DEFAULT, TransferConfig
-from spectrod.meters.configured_transfer import ConfiguredTransfer
-from spectrod.source import Source
-from spectrod.two_channel.quantities import SPECTRA_UNITS, UNITS
-from spectrod.types import WIN_LENGTH_DEFAULT
+from spectrod.config.measure_settings import TRANSFER_DEFAULT, TransferConfig
+from spectrod.daemon.configured_transfer import ConfiguredTransfer
+from spectrod.dsp.types import WIN_LENGTH_DEFAULT
+from spectrod.lib.errors import ConfigError
+from spectrod.measure.transfer.transfer_quantities import SPECTRA_UNITS, UNITS
+from spectrod.recording.describe import MeasuredSignals
+from spectrod.source.open_source import Source
 
 _OF_INTERVALS = {"quantity": "--quantity", "spectra": "--spectra", "start_time": "--start-time"}
 """Flags that only rows of intervals have."""

@@ -6,21 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from spectrod.analysis.stft.stft_arena import StftArena, tuned_spec
+from spectrod.analysis.stft.stft_select import all_families
+from spectrod.analysis.stft.stft_stage import StftSpec
 from spectrod.cli.machine import working_devices
 from spectrod.cli.numbers import count, seconds
 from spectrod.cli.tables import Column, error, fixed, heading, line
-from spectrod.errors import DeviceError
+from spectrod.dsp.types import NFFT_MAX, NFFT_MIN
 from spectrod.fft import wisdom
 from spectrod.fft.arena import Arena
 from spectrod.fft.select import families
 from spectrod.fft.stage import Family, Kind, Precision, Spec, TransformSpec, TunedKind
 from spectrod.fft.tuner import Outcome, Progress, TuningArena, default_points, tune
+from spectrod.lib.errors import DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
-from spectrod.stft.arena import StftArena, tuned_spec
-from spectrod.stft.select import all_families
-from spectrod.stft.stage import StftSpec
-from spectrod.types import NFFT_MAX, NFFT_MIN
 
 _SIZES = (64, 128, 256, 512, 1000, 1024, 1200, 1920, 2000, 2048, 4096, 4800, 6000, 8192)
 

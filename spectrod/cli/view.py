@@ -2,15 +2,15 @@
 
 import argparse
 
-from spectrod.ballistics import BALLISTICS_MAX_S, DECAY_MAX_DB_S, Ballistics
 from spectrod.cli import options
 from spectrod.cli.numbers import seconds
-from spectrod.errors import ConfigError
-from spectrod.quantities import TIME_RULE, parse_time
-from spectrod.view.axes import LevelRange
-from spectrod.view.controls import Look, check_levels
-from spectrod.view.live import ViewOptions, view
-from spectrod.view.scales import AXIS_KINDS
+from spectrod.cli.terminal.axes import LevelRange
+from spectrod.cli.terminal.controls import Look, check_levels
+from spectrod.cli.terminal.live import ViewOptions, view
+from spectrod.cli.terminal.scales import AXIS_KINDS
+from spectrod.dsp.ballistics import BALLISTICS_MAX_S, DECAY_MAX_DB_S, Ballistics
+from spectrod.lib.durations import TIME_RULE, parse_time
+from spectrod.lib.errors import ConfigError
 
 _ONCE_S = 1.0
 

@@ -11,8 +11,8 @@ from spectrod.client.conflate import Latest, latest
 from spectrod.client.connection import KeyFile, SyncContext, read_credentials
 from spectrod.client.subscription import Follower, open_replay, open_subscription
 from spectrod.client.tracker import AnyFrame, ReplayRequest
-from spectrod.endpoint import parse_remote
-from spectrod.errors import SpectrodError, UnavailableError
+from spectrod.lib.errors import SpectrodError, UnavailableError
+from spectrod.wire.endpoint import parse_remote
 
 __all__ = ["AsyncSubscription", "Latest", "latest", "subscribe"]
 

@@ -10,7 +10,7 @@ from spectrod.client.connection import KeyFile, SyncContext
 from spectrod.client.control import Control
 from spectrod.client.rpc_codec import messages_of
 from spectrod.client.tracker import AnyFrame
-from spectrod.errors import UnavailableError, WireError
+from spectrod.lib.errors import UnavailableError, WireError
 from spectrod.wire.schema import decode
 
 # Time that a request waits in the daemon, and then for its reply. A request that was lost, because

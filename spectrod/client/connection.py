@@ -13,8 +13,8 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from spectrod.client.zmtp_probe import read_mechanism
-from spectrod.endpoint import Endpoint
-from spectrod.errors import ConfigError, DeniedError, UnavailableError
+from spectrod.lib.errors import ConfigError, DeniedError, UnavailableError
+from spectrod.wire.endpoint import Endpoint
 from spectrod.wire.headers import PART_MAX_BYTES
 from spectrod.wire.keys import read_key, read_secret
 from spectrod.wire.liveness import notice_gone_peers

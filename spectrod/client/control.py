@@ -9,8 +9,8 @@ import zmq
 
 from spectrod.client.connection import Connection, KeyFile, SyncContext, read_credentials
 from spectrod.client.rpc_codec import decode_reply, encode_call
-from spectrod.endpoint import Endpoint, parse_remote
-from spectrod.errors import DeniedError, UnavailableError
+from spectrod.lib.errors import DeniedError, UnavailableError
+from spectrod.wire.endpoint import Endpoint, parse_remote
 from spectrod.wire.endpoint_discovery import beside
 
 TIMEOUT_S = 5.0

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from spectrod.errors import (
+from spectrod.lib.errors import (
     BusyError,
     ConfigError,
     DeniedError,
@@ -17,7 +17,7 @@ from spectrod.errors import (
     UnavailableError,
     WireError,
 )
-from spectrod.text import printable, reason_of
+from spectrod.lib.text import printable, reason_of
 from spectrod.wire.requests import VERSION, Messages
 
 _EXCERPT_CHARS = 60

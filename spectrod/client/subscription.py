@@ -17,8 +17,8 @@ from spectrod.client.connection import (
 from spectrod.client.control import Control
 from spectrod.client.rpc_codec import messages_of
 from spectrod.client.tracker import AnyFrame, ReplayRequest, Tracker
-from spectrod.endpoint import Endpoint, parse_remote
-from spectrod.errors import BusyError, NotFoundError, SpectrodError, UnavailableError
+from spectrod.lib.errors import BusyError, NotFoundError, SpectrodError, UnavailableError
+from spectrod.wire.endpoint import Endpoint, parse_remote
 from spectrod.wire.schema import EventMessage, HeartbeatHeader, Meta
 
 _HIGH_WATER_MARK = 1000  # queue length in the client, beside the daemon's queue [messages]

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from spectrod.client.bounded_dict import BoundedDict
-from spectrod.errors import WireError
-from spectrod.stats import State
-from spectrod.text import printable
+from spectrod.lib.errors import WireError
+from spectrod.lib.stats import State
+from spectrod.lib.text import printable
 from spectrod.wire.schema import (
     HEARTBEAT_PERIOD_S,
     BandFrame,

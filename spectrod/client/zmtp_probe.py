@@ -7,7 +7,7 @@ sees only the end. The layout is that of ZMTP 3.1: signature, version, mechanism
 import socket
 import time
 
-from spectrod.endpoint import Endpoint
+from spectrod.wire.endpoint import Endpoint
 
 # Signature and major version: a peer that has received these sends its whole greeting.
 _GREETING_START = b"\xff" + bytes(8) + b"\x7f\x03"

@@ -9,12 +9,12 @@ from typing import Any, get_args
 
 import numpy as np
 
-from spectrod.errors import ConfigError
-from spectrod.fft import checks
+from spectrod.fft import argument_checks
 from spectrod.fft.fitting import conjugate, fitted
 from spectrod.fft.plans import AxisPlan
 from spectrod.fft.runtime import DEVICES, TRANSFORMS
 from spectrod.fft.stage import Kind, TransformSpec
+from spectrod.lib.errors import ConfigError
 from spectrod.opencl import arrays
 from spectrod.opencl.context import Context
 
@@ -69,17 +69,17 @@ def plan(  # noqa: PLR0913 - all of them belong to a plan
     KernelBuildError
         If a kernel does not compile.
     """
-    counts = checks.shape_of(shape)
-    n = checks.length(counts[checks.axis_of(counts, axis)])
-    numbers = checks.type_of(dtype)
+    counts = argument_checks.shape_of(shape)
+    n = argument_checks.length(counts[argument_checks.axis_of(counts, axis)])
+    numbers = argument_checks.type_of(dtype)
     kind = kind or ("c2c" if numbers.kind == "c" else "r2c")
     if kind not in _KINDS:
         raise ConfigError(f"kind={kind!r}: must be one of {', '.join(_KINDS)}")
     types = ("float32", "float64") if kind == "r2c" else ("complex64", "complex128")
     if str(numbers) not in types:  # which names the order of the bytes, if it is not the machine's
         raise ConfigError(f"dtype={numbers}: must be {' or '.join(types)} for {kind}")
-    spec = TransformSpec(n, kind, inverse or kind == "c2r", checks.precision_of(numbers))
-    scale = checks.norm_scale(norm, n, inverse=spec.inverse)
+    spec = TransformSpec(n, kind, inverse or kind == "c2r", argument_checks.precision_of(numbers))
+    scale = argument_checks.norm_scale(norm, n, inverse=spec.inverse)
     context = DEVICES.of_queue(queue) if queue is not None else DEVICES.default()
     return AxisPlan(TRANSFORMS.get(context, spec), axis, scale, inplace=inplace)
 
@@ -142,12 +142,12 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: A
 
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Transform a Hermitian-symmetric signal to a real spectrum, as ``numpy.fft.hfft``."""
-    return irfft(_conjugated(a), n, axis, _SWAPPED[checks.norm_of(norm)], out)
+    return irfft(_conjugated(a), n, axis, _SWAPPED[argument_checks.norm_of(norm)], out)
 
 
 def ihfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Inverse of ``hfft``, as ``numpy.fft.ihfft``."""
-    result = rfft(a, n, axis, _SWAPPED[checks.norm_of(norm)], out)
+    result = rfft(a, n, axis, _SWAPPED[argument_checks.norm_of(norm)], out)
     if arrays.is_device_array(result):
         return conjugate(DEVICES.of_queue(result.queue), result, result)
     return np.conjugate(result, out=result)
@@ -167,21 +167,23 @@ def _transformed(  # noqa: PLR0913 - what the functions are given
     kind: Kind, a: Any, n: Any, axis: Any, norm: Any, out: Any, *, inverse: bool = False
 ) -> Any:
     a = _array_of(a)
-    precision = checks.precision_of(a.dtype)
-    along = checks.axis_of(a.shape, axis)
+    precision = argument_checks.precision_of(a.dtype)
+    along = argument_checks.axis_of(a.shape, axis)
     if n is None:
         n = 2 * (a.shape[along] - 1) if kind == "c2r" else a.shape[along]
-    spec = TransformSpec(checks.length(n), kind, inverse, precision)
-    scale = checks.norm_scale(norm, spec.n, inverse=inverse)
+    spec = TransformSpec(argument_checks.length(n), kind, inverse, precision)
+    scale = argument_checks.norm_scale(norm, spec.n, inverse=inverse)
     context = _context_of(a)
     transform = TRANSFORMS.get(context, spec)
-    dtype = (checks.real_type if kind == "r2c" else checks.complex_type)(precision)
+    dtype = (argument_checks.real_type if kind == "r2c" else argument_checks.complex_type)(
+        precision
+    )
     a = fitted(context, a, along, spec.n_in, dtype)
     return AxisPlan(transform, along, scale).execute(a, out)
 
 
 def _array_of(a: Any) -> Any:
-    return a if arrays.is_device_array(a) else checks.array_of(a)
+    return a if arrays.is_device_array(a) else argument_checks.array_of(a)
 
 
 def _context_of(a: Any) -> Context:

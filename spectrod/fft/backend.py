@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.errors import ConfigError
 from spectrod.fft import api, plan2d
 from spectrod.fft.runtime import DEVICES
+from spectrod.lib.errors import ConfigError
 
 __ua_domain__ = "numpy.scipy.fft"
 

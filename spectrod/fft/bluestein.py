@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError
 from spectrod.fft.lengths import fast_lengths, is_smooth, next_fast_len
 from spectrod.fft.linekernels import LineKernel, aligned, complex_table, rest_of
 from spectrod.fft.reference import RADIX_MAX
 from spectrod.fft.stage import LENGTH_MAX, Lines, Params, Stage, TransformSpec
 from spectrod.fft.twiddles import unit_roots
+from spectrod.lib.errors import ConfigError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 

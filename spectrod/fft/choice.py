@@ -4,9 +4,9 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft import wisdom
 from spectrod.fft.stage import Family, Params, Spec
+from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.devices import DeviceInfo
 
 S = TypeVar("S", bound=Spec)

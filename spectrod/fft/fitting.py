@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError
-from spectrod.fft.checks import precision_of
+from spectrod.fft.argument_checks import precision_of
 from spectrod.fft.linekernels import move_kernel
+from spectrod.lib.errors import ConfigError
 from spectrod.opencl import arrays
 from spectrod.opencl.context import Context
 

@@ -6,9 +6,9 @@ from itertools import accumulate, repeat, takewhile
 from operator import mul
 from typing import SupportsIndex
 
-from spectrod.errors import ConfigError
-from spectrod.fft.checks import whole
+from spectrod.fft.argument_checks import whole
 from spectrod.fft.stage import LENGTH_MAX
+from spectrod.lib.errors import ConfigError
 
 _FAST_PRIMES = (2, 3, 5, 7)
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.radices import PASSES_MAX, RADICES, radix_lists, values_per_item
 from spectrod.fft.stage import Lines, TransformSpec, as_pairs, load_params
@@ -19,6 +18,7 @@ from spectrod.fft.twiddles import (
     real_twiddles,
     twiddle_tables,
 )
+from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo

@@ -12,11 +12,11 @@ from itertools import chain, islice, product
 from math import prod
 from typing import Any, NamedTuple
 
-from spectrod.errors import ConfigError
 from spectrod.fft.linekernels import move_kernel
 from spectrod.fft.local import LocalKernel, LocalShape, Steps, best_pad, factorizations, work
 from spectrod.fft.radices import radix_lists, values_per_item
 from spectrod.fft.stage import Lines, TransformSpec, as_pairs, load_params
+from spectrod.lib.errors import ConfigError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 

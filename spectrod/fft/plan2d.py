@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError
-from spectrod.fft import checks
-from spectrod.fft.checks import Shape
+from spectrod.fft import argument_checks
+from spectrod.fft.argument_checks import Shape
 from spectrod.fft.fitting import fitted
 from spectrod.fft.plans import AxisPlan
 from spectrod.fft.runtime import DEVICES, TRANSFORMS
 from spectrod.fft.stage import Kind, Lines, TransformSpec
 from spectrod.fft.transform import LineTransform, default_piece_bytes, steps
+from spectrod.lib.errors import ConfigError
 from spectrod.opencl import arrays
 from spectrod.opencl.hostmemory import host_memory
 
@@ -229,13 +229,13 @@ def irfft2(
 
 def _transformed(a: Any, s: Any, axes: Any, norm: str | None, kind: Kind, *, inverse: bool) -> Any:
     on_device = arrays.is_device_array(a)
-    a = a if on_device else checks.array_of(a)
-    precision = checks.precision_of(a.dtype)
+    a = a if on_device else argument_checks.array_of(a)
+    precision = argument_checks.precision_of(a.dtype)
     if kind == "r2c" and a.dtype.kind == "c":
         raise ConfigError(f"dtype={a.dtype}: rfft2 takes real values")
     first, second = _two_axes(a.shape, axes)
     n_rows, n_columns = _two_lengths(a.shape, s, (first, second), kind)
-    scale = checks.norm_scale(norm, n_rows * n_columns, inverse=inverse)
+    scale = argument_checks.norm_scale(norm, n_rows * n_columns, inverse=inverse)
     context = DEVICES.of_queue(arrays.queue_of(a)) if on_device else DEVICES.default()
     rows = TRANSFORMS.get(context, TransformSpec(n_columns, kind, inverse, precision))
     columns = TRANSFORMS.get(context, TransformSpec(n_rows, "c2c", inverse, precision))
@@ -280,8 +280,8 @@ def _dense(placement: tuple[Any, int]) -> Lines:
 
 
 def _two_axes(shape: Shape, axes: Any) -> tuple[int, int]:
-    given = checks.several("axes", axes)
-    found = [checks.axis_of(shape, axis) for axis in given]
+    given = argument_checks.several("axes", axes)
+    found = [argument_checks.axis_of(shape, axis) for axis in given]
     if len(set(found)) != 2 or len(found) != 2:
         raise ConfigError(f"axes={given}: must be two different axes")
     return found[0], found[1]
@@ -292,16 +292,22 @@ def _two_lengths(shape: Shape, s: Any, axes: tuple[int, int], kind: Kind) -> tup
     own = [shape[axis] for axis in axes]
     if kind == "c2r":
         own[1] = 2 * (own[1] - 1)
-    lengths = own if s is None else checks.several("s", s)
+    lengths = own if s is None else argument_checks.several("s", s)
     if len(lengths) != 2:
         raise ConfigError(f"s={lengths}: must be two lengths")
-    rows, columns = (checks.length(o if w == -1 else w) for o, w in zip(own, lengths, strict=True))
+    rows, columns = (
+        argument_checks.length(o if w == -1 else w) for o, w in zip(own, lengths, strict=True)
+    )
     return rows, columns
 
 
 def _in_type(spec: TransformSpec) -> np.dtype[Any]:
-    return (checks.real_type if spec.kind == "r2c" else checks.complex_type)(spec.precision)
+    return (argument_checks.real_type if spec.kind == "r2c" else argument_checks.complex_type)(
+        spec.precision
+    )
 
 
 def _out_type(spec: TransformSpec) -> np.dtype[Any]:
-    return (checks.real_type if spec.kind == "c2r" else checks.complex_type)(spec.precision)
+    return (argument_checks.real_type if spec.kind == "c2r" else argument_checks.complex_type)(
+        spec.precision
+    )

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError
-from spectrod.fft.checks import (
+from spectrod.fft.argument_checks import (
     Shape,
     array_of,
     check_fits,
@@ -17,6 +16,7 @@ from spectrod.fft.checks import (
 )
 from spectrod.fft.stage import Lines, TransformSpec
 from spectrod.fft.transform import LineTransform
+from spectrod.lib.errors import ConfigError
 from spectrod.opencl import arrays
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo

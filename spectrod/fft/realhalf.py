@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.errors import ConfigError
 from spectrod.fft.bluestein import MakeStage, length_of
 from spectrod.fft.linekernels import LineKernel, aligned, complex_table, move_kernel, rest_of
 from spectrod.fft.stage import Lines, Params, Stage, TransformSpec, as_pairs
 from spectrod.fft.twiddles import unit_roots
+from spectrod.lib.errors import ConfigError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 

@@ -5,9 +5,9 @@ from collections import OrderedDict
 from threading import RLock
 from typing import Any
 
-from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.transform import LineTransform
+from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo, list_devices, matching
 

@@ -1,6 +1,5 @@
 """The choice among the kernel families, for one transform on one device."""
 
-from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.bluestein import BluesteinFamily
 from spectrod.fft.choice import build_best
 from spectrod.fft.local import LOCAL
@@ -8,6 +7,7 @@ from spectrod.fft.multipass import MULTIPASS
 from spectrod.fft.realhalf import RealFamily
 from spectrod.fft.simd import SIMD
 from spectrod.fft.stage import Stage, TransformFamily, TransformSpec
+from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.simd_shape import (
     FACTORIZATIONS_MAX,
@@ -20,6 +19,7 @@ from spectrod.fft.simd_shape import (
 from spectrod.fft.simd_tables import column_twiddles, mirror_twiddles, row_twiddles
 from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.fft.twiddles import real_twiddles
+from spectrod.lib.errors import ConfigError
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo

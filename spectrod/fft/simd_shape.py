@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 
-from spectrod.errors import ConfigError
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.radices import PASSES_MAX, RADICES, radix_lists
+from spectrod.lib.errors import ConfigError
 
 LANES = (2, 4, 8, 16)
 """Of OpenCL's vectors."""

@@ -5,8 +5,8 @@ from math import prod
 
 import numpy as np
 
+from spectrod.dsp.units import Float64Array
 from spectrod.fft.twiddles import Complex128Array, Int64Array, unit_roots
-from spectrod.units import Float64Array
 
 
 def row_twiddles(radices: Sequence[int]) -> Complex128Array:

@@ -1,8 +1,8 @@
 """The one interface between plans and kernels: a stage transforms lines of a device array.
 
-A kernel family (``spectrod.fft.local``, ``spectrod.stft.local``, ...) offers a ``Family``: what it
-can do, the parameters for a device that a tuner may try, its own choice first, and the stage
-itself. Plans are made of stages and know nothing of kernels.
+A kernel family (``spectrod.fft.local``, ``spectrod.analysis.stft.stft_local``, ...) offers a
+``Family``: what it can do, the parameters for a device that a tuner may try, its own choice first,
+and the stage itself. Plans are made of stages and know nothing of kernels.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
-from spectrod.errors import ConfigError
+from spectrod.lib.errors import ConfigError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 

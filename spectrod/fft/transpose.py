@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.errors import ConfigError
+from spectrod.dsp.units import Float32Array
 from spectrod.fft.stage import Lines
+from spectrod.lib.errors import ConfigError
 from spectrod.opencl.context import Context, Size
 from spectrod.opencl.devices import DeviceInfo
-from spectrod.units import Float32Array
 
 _TILE_MAX, _GROUP_ITEMS_MAX = 32, 256
 # Fastest on two x86-64 cores with AVX-512 for values of 4, 8 and 16 bytes, of 4, 8, 16.

@@ -11,10 +11,10 @@ from itertools import zip_longest
 from math import inf
 from typing import Any, Protocol
 
-from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.stage import Family, Params, Spec
 from spectrod.fft.timing import median_seconds
 from spectrod.fft.wisdom import Result, kernel_version
+from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 
@@ -33,7 +33,7 @@ _GPU_POINTS, _CPU_POINTS = 1 << 25, 1 << 18
 
 
 class TuningArena(Protocol):
-    """Where candidates run: ``spectrod.fft.arena.Arena`` or ``spectrod.stft.arena.StftArena``."""
+    """Where candidates run: ``fft.arena.Arena`` or ``analysis.stft.stft_arena.StftArena``."""
 
     @property
     def context(self) -> Context:

@@ -20,12 +20,12 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from spectrod.errors import StorageError
 from spectrod.fft.stage import Key, Precision, Spec, TunedKind
-from spectrod.json_text import decode_json
+from spectrod.lib.errors import StorageError
+from spectrod.lib.json_text import decode_json
+from spectrod.lib.regular_files import read_regular
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.source import kernel_dir
-from spectrod.regular_files import read_regular
 
 ANY_DRIVER = "*"
 """In a file that is shipped for a device whatever its driver's version."""

@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.calibration import ChannelCalibration, parse_reference
-from spectrod.errors import ConfigError, StorageError
-from spectrod.types import SPEC_DEFAULTS, SPEC_FIELDS, Block, SpectrumBatch, SpectrumSpec
-from spectrod.windows import CUSTOM, unknown_window
+from spectrod.dsp.calibration import ChannelCalibration, parse_reference
+from spectrod.dsp.types import SPEC_DEFAULTS, SPEC_FIELDS, Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.windows import CUSTOM, unknown_window
+from spectrod.lib.errors import ConfigError, StorageError
 
 TIME_REFERENCE = "time_reference"
 """Name of the attribute that states the origin of times, if it is not UTC."""
@@ -201,7 +201,7 @@ class StoredDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowWriter(Protocol):
-    """A writer of spectra: a ``spectrod.pipeline.Sink`` with an end.
+    """A writer of spectra: a ``spectrod.daemon.pipeline.Sink`` with an end.
 
     The constructor checks everything that can be known to be wrong. A file has its final name only
     when it is complete, except in formats that are complete at every moment.

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from spectrod.text import printable
+from spectrod.lib.text import printable
 
 _log = logging.getLogger(__name__)
 

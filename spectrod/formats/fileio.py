@@ -2,8 +2,8 @@
 
 import os
 
-from spectrod.errors import StorageError, storage_error
 from spectrod.formats.part import PartFile
+from spectrod.lib.errors import StorageError, storage_error
 
 _REMEDY = "spectrod convert makes it whole, or remove it"
 

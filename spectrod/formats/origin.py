@@ -11,8 +11,8 @@ import msgspec
 from spectrod.formats.segment.frame import HEAD_BYTES, Kind, parse_head
 from spectrod.formats.sound.notes import NO_RECORDING
 from spectrod.formats.sound.wav_header import HEADER_BYTES
-from spectrod.json_text import decode_json
-from spectrod.output_formats import load, recorded_format
+from spectrod.lib.json_text import decode_json
+from spectrod.lib.output_formats import load, recorded_format
 
 _HEADER_BYTES_MAX: Final = 1 << 24
 """Limit of a segment's header; a longer one is not read."""

@@ -5,11 +5,11 @@ import errno
 import os
 from pathlib import Path
 
-from spectrod.errors import storage_error
 from spectrod.formats.directory import Directory
-from spectrod.formats.files import check_replaceable
-from spectrod.formats.links import written_path
-from spectrod.output_formats import PART_SUFFIX
+from spectrod.formats.path_links import written_path
+from spectrod.formats.whole_files import check_replaceable
+from spectrod.lib.errors import storage_error
+from spectrod.lib.output_formats import PART_SUFFIX
 
 
 class PartFile:

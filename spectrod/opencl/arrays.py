@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from spectrod.errors import ConfigError
+from spectrod.lib.errors import ConfigError
 
 
 def is_device_array(value: Any) -> bool:

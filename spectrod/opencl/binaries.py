@@ -6,7 +6,7 @@ from typing import Any
 
 import pyopencl as cl
 
-from spectrod.errors import DeviceError
+from spectrod.lib.errors import DeviceError
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.driver_cache import POCL
 

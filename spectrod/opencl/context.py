@@ -9,10 +9,10 @@ import numpy as np
 import pyopencl as cl
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError, DeviceError
-from spectrod.opencl.cache import BinaryCache
+from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.devices import DeviceInfo, identify
 from spectrod.opencl.program import Programs
+from spectrod.opencl.program_cache import BinaryCache
 from spectrod.opencl.source import Defines
 from spectrod.opencl.workspace import Workspace
 

@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import pyopencl as cl
 
-from spectrod.errors import DeviceError
+from spectrod.lib.errors import DeviceError
+from spectrod.lib.text import printable
 from spectrod.opencl.driver_cache import (
     choose_driver_cache,
     driver_cache_folder,
     driver_cache_trouble,
 )
-from spectrod.text import printable
 
 DeviceKind = Literal["gpu", "accelerator", "cpu", "other"]
 _PROCESSORS = Path("/sys/devices/system/cpu")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyopencl as cl
 
-from spectrod.errors import DeviceError, KernelBuildError, NotCompiledError
+from spectrod.lib.errors import DeviceError, KernelBuildError, NotCompiledError
 from spectrod.opencl.binaries import (
     BUILD_OPTIONS,
     build_quietly,
@@ -21,10 +21,10 @@ from spectrod.opencl.binaries import (
     load_binary,
     sound_binary_of,
 )
-from spectrod.opencl.cache import BinaryCache
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.driver_cache import POCL, driver_cache_folder, driver_cache_trouble
 from spectrod.opencl.notice import NOTICE
+from spectrod.opencl.program_cache import BinaryCache
 from spectrod.opencl.source import Defines, program_source
 
 _NOTHING = nullcontext()

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import spectrod
-from spectrod.errors import InternalError
+from spectrod.lib.errors import InternalError
 
 Defines = tuple[tuple[str, int], ...]
 """Names and values of a program's ``#define`` lines, in a fixed order."""

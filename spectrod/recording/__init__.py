@@ -1,1 +1,4 @@
-"""Recording to files: rotation, retention, schedules, triggers and error handling."""
+"""What is written when: rotation, retention, schedules, triggers and faults of the disk.
+
+It knows ``formats`` and ``config``; it is given rows and samples by whoever has them.
+"""

@@ -2,8 +2,8 @@
 
 from typing import TypeVar
 
-from spectrod.chunks import Chunk
-from spectrod.drop_oldest_queue import DropOldestQueue
+from spectrod.dsp.chunks import Chunk
+from spectrod.lib.drop_oldest_queue import DropOldestQueue
 
 T = TypeVar("T", bound=Chunk)
 

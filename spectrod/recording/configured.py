@@ -9,16 +9,18 @@ from typing import Any, Final, Protocol
 import msgspec
 
 import spectrod
-from spectrod.errors import SpectrodError, StorageError
-from spectrod.events import EventLog
+from spectrod.config.settings import RecordingConfig, SourceTable
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory
-from spectrod.formats.levels.description import LevelDescription
-from spectrod.formats.levels.recorded import RecordedBy
 from spectrod.formats.sound import SoundOptions
-from spectrod.names import name_channels
-from spectrod.output_formats import PART_SUFFIX, load, recorded_format
-from spectrod.recording.clock import Clock
+from spectrod.formats.values.recorded import RecordedBy
+from spectrod.formats.values.value_description import LevelDescription
+from spectrod.lib.errors import SpectrodError, StorageError
+from spectrod.lib.events import EventLog
+from spectrod.lib.names import name_channels
+from spectrod.lib.output_formats import PART_SUFFIX, load, recorded_format
 from spectrod.recording.expected_size import space_text
 from spectrod.recording.outputs import (
     PyramidOutputs,
@@ -28,14 +30,12 @@ from spectrod.recording.outputs import (
 )
 from spectrod.recording.ownership import Owner
 from spectrod.recording.preroll_buffer import PrerollBuffer
+from spectrod.recording.recorder_clock import Clock
 from spectrod.recording.recording_folder import RecordingFolder
 from spectrod.recording.reporter import Reporter
 from spectrod.recording.retrying_writer import RetryingWriter
 from spectrod.recording.triggers import Triggers
 from spectrod.recording.value_rows import ValueRow
-from spectrod.settings import RecordingConfig, SourceTable
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
-from spectrod.units import NS_PER_S
 
 _log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
 """How much space a recording will need, before it begins."""
 
-from spectrod.formats.levels.description import LevelDescription
-from spectrod.settings import RecordingConfig
-from spectrod.types import SpectrumSpec
+from spectrod.config.settings import RecordingConfig
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.formats.values.value_description import LevelDescription
 
 _DAY_S = 86400.0
 _ROW_BYTES = 96

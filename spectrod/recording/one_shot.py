@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
-from spectrod.chunks import Chunk
-from spectrod.errors import (
+from spectrod.config.schedule import NEVER_NS
+from spectrod.dsp.chunks import Chunk
+from spectrod.dsp.units import NS_PER_S
+from spectrod.lib.errors import (
     BusyError,
     ConfigError,
     InputError,
     SpectrodError,
     UnavailableError,
 )
+from spectrod.lib.worker import Worker
 from spectrod.recording.chunk_queue import ChunkQueue
 from spectrod.recording.rotating_writer import (
     ALWAYS,
@@ -24,9 +27,6 @@ from spectrod.recording.rotating_writer import (
     Output,
     RotatingWriter,
 )
-from spectrod.schedule import NEVER_NS
-from spectrod.units import NS_PER_S
-from spectrod.worker import Worker
 
 T = TypeVar("T", bound=Chunk)
 

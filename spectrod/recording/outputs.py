@@ -4,19 +4,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from spectrod.errors import ConfigError, storage_error
+from spectrod.dsp.types import Block, SpectrumBatch
+from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory
-from spectrod.formats.levels.description import LevelDescription
-from spectrod.formats.levels.recorded import RecordedBy, ValueFileWriter
 from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
-from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.formats.sound import SoundOptions, SoundWriter
+from spectrod.formats.values.recorded import RecordedBy, ValueFileWriter
+from spectrod.formats.values.value_description import LevelDescription
+from spectrod.lib.errors import ConfigError, storage_error
 from spectrod.recording.recording_folder import RecordingFolder
 from spectrod.recording.rotating_writer import Output
 from spectrod.recording.value_rows import ValueRow
-from spectrod.types import Block, SpectrumBatch
-from spectrod.units import NS_PER_S
 
 _PYRAMIDS_MAX = 100
 _MINUTE_NS = 60 * NS_PER_S

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from spectrod.formats.directory import Directory
 from spectrod.formats.origin import Origin, read_origin
-from spectrod.output_formats import PART_SUFFIX
+from spectrod.lib.output_formats import PART_SUFFIX
 
 # A finished file gets a number if its name is taken.
 _NUMBER = r"(_[0-9]{1,4})?"

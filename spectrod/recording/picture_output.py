@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import spectrod
-from spectrod.errors import ConfigError, storage_error
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.directory import Directory
-from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.painter import host_transpose
+from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.sink import PictureSink
+from spectrod.lib.errors import ConfigError, storage_error
 from spectrod.recording.one_shot import MEMORY_MAX_BYTES
-from spectrod.types import SpectrumBatch, SpectrumSpec
 
 _WIDTH_PX = 1000
 _COLUMN_BYTES = 2 * _WIDTH_PX * 8  # per bin: two columns per pixel, sums in float64

@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from spectrod.chunks import Chunk
-from spectrod.recording.clock import SET_BACK_NS
+from spectrod.config.schedule import NEVER_NS
+from spectrod.dsp.chunks import Chunk
+from spectrod.recording.recorder_clock import SET_BACK_NS
 from spectrod.recording.triggers import Triggers
-from spectrod.schedule import NEVER_NS
 
 T = TypeVar("T", bound=Chunk)
 

@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from spectrod.backoff import Backoff
-from spectrod.formats.levels.description import LevelDescription
-from spectrod.interval_values import IntervalRow
+from spectrod.dsp.types import Block, SpectrumBatch
+from spectrod.formats.values.value_description import LevelDescription
+from spectrod.lib.backoff import Backoff
+from spectrod.lib.worker import Worker
+from spectrod.measure.interval_row import IntervalRow
 from spectrod.recording.chunk_queue import ChunkQueue
 from spectrod.recording.configured import ConfiguredRecording
 from spectrod.recording.triggers import LevelTrigger
 from spectrod.recording.value_rows import ValueRow
-from spectrod.types import Block, SpectrumBatch
-from spectrod.worker import Worker
 
 _log = logging.getLogger(__name__)
 

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from spectrod.confinement import read_only_hint
-from spectrod.errors import BusyError, StorageError, storage_error
+from spectrod.config.settings import RecordingConfig
+from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.directory import Directory
 from spectrod.formats.part import PartFile
 from spectrod.formats.segment.appending import lock
-from spectrod.output_formats import PART_SUFFIX, continuous
-from spectrod.recording.clock import Clock
+from spectrod.lib.confinement import read_only_hint
+from spectrod.lib.errors import BusyError, StorageError, storage_error
+from spectrod.lib.output_formats import PART_SUFFIX, continuous
 from spectrod.recording.ownership import Owner
-from spectrod.settings import RecordingConfig
-from spectrod.units import NS_PER_S
+from spectrod.recording.recorder_clock import Clock
 
 CHECKED_AT_ONCE: Final = 200
 """Number of files whose origin one ``tidy`` reads, which bounds its time."""

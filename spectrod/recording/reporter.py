@@ -4,8 +4,8 @@ import logging
 import threading
 from dataclasses import dataclass
 
-from spectrod.events import EventLog
-from spectrod.recording.clock import Clock
+from spectrod.lib.events import EventLog
+from spectrod.recording.recorder_clock import Clock
 
 _log = logging.getLogger(__name__)
 

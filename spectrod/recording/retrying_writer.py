@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 from typing import Protocol, TypeVar
 
-from spectrod.backoff import Backoff
-from spectrod.chunks import Chunk
-from spectrod.errors import SpectrodError
-from spectrod.recording.clock import Clock
+from spectrod.config.schedule import NEVER_NS
+from spectrod.config.settings import RecordingConfig
+from spectrod.dsp.chunks import Chunk
+from spectrod.dsp.units import NS_PER_S
+from spectrod.lib.backoff import Backoff
+from spectrod.lib.errors import SpectrodError
 from spectrod.recording.preroll_buffer import PrerollBuffer
+from spectrod.recording.recorder_clock import Clock
 from spectrod.recording.recording_folder import RecordingFolder
 from spectrod.recording.reporter import Reporter
 from spectrod.recording.rotating_writer import (
@@ -18,9 +21,6 @@ from spectrod.recording.rotating_writer import (
     is_known_gone,
     require_there,
 )
-from spectrod.schedule import NEVER_NS
-from spectrod.settings import RecordingConfig
-from spectrod.units import NS_PER_S
 
 T = TypeVar("T", bound=Chunk)
 T_contra = TypeVar("T_contra", contravariant=True)

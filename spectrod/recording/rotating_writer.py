@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from spectrod.chunks import Chunk
-from spectrod.errors import SpectrodError, StorageError
-from spectrod.recording.clock import SET_BACK_NS
-from spectrod.schedule import NEVER_NS
+from spectrod.config.schedule import NEVER_NS
+from spectrod.dsp.chunks import Chunk
+from spectrod.lib.errors import SpectrodError, StorageError
+from spectrod.recording.recorder_clock import SET_BACK_NS
 
 T = TypeVar("T", bound=Chunk)
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -122,7 +122,7 @@ class RotatingWriter(ABC, Generic[T]):
                 self._skip(part)
 
     def submit(self, chunk: T) -> None:
-        """Call ``take``: the name of this method in ``spectrod.pipeline.Sink``."""
+        """Call ``take``: the name of this method in ``spectrod.daemon.pipeline.Sink``."""
         self.take(chunk)
 
     def close(self) -> None:

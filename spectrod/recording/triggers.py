@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from spectrod.chunks import duration_ns
-from spectrod.schedule import NEVER_NS
-from spectrod.types import Block
-from spectrod.units import FULL_SCALE_SINE_FS2, NS_PER_S, Float64Array, dbfs_to_amplitude
+from spectrod.config.schedule import NEVER_NS
+from spectrod.dsp.chunks import duration_ns
+from spectrod.dsp.types import Block
+from spectrod.dsp.units import FULL_SCALE_SINE_FS2, NS_PER_S, Float64Array, dbfs_to_amplitude
 
 _KEPT: Final = 64
 _WINDOW_S: Final = 0.125

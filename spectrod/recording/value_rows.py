@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from spectrod.chunks import Chunk
-from spectrod.formats.levels.description import LevelDescription
-from spectrod.interval_values import IntervalRow
+from spectrod.dsp.chunks import Chunk
+from spectrod.formats.values.value_description import LevelDescription
+from spectrod.measure.interval_row import IntervalRow
 
 _ROW_BYTES = 500
 """Memory of a row beside its values."""

@@ -10,18 +10,18 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
-from spectrod.chunks import duration_ns
-from spectrod.config import Pace
-from spectrod.errors import SpectrodError
-from spectrod.job_pool import JobPool, PoolJob, Steps, Wait
-from spectrod.ring import SampleRing
-from spectrod.sample_layout import SampleLayout
+from spectrod.config.config import Pace
+from spectrod.dsp.chunks import duration_ns
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import Block, SampleFormat
+from spectrod.lib.errors import SpectrodError
+from spectrod.lib.job_pool import JobPool, PoolJob, Steps, Wait
+from spectrod.lib.stats import CaptureStats
+from spectrod.lib.worker import Worker
 from spectrod.source.direct import DirectReader, PacedReader
+from spectrod.source.files.speakers import find_speakers
 from spectrod.source.left_out import LeftOut
-from spectrod.source.speakers import find_speakers
-from spectrod.stats import CaptureStats
-from spectrod.types import Block, SampleFormat
-from spectrod.worker import Worker
+from spectrod.source.ring import SampleRing
 
 YEAR_S = 365.25 * 86400.0
 SPAN_MAX_S = 60 * YEAR_S

@@ -1,7 +1,7 @@
 """Selection of a source's channels."""
 
-from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError
+from spectrod.config.config import SourceConfig
+from spectrod.lib.errors import ConfigError
 
 
 def select_channels(settings: SourceConfig, available: int) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.units import (
+from spectrod.dsp.units import (
     FLOOR_DBFS,
     FULL_SCALE,
     FULL_SCALE_SINE_FS2,

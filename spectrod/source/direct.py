@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import SpectrodError
-from spectrod.job_pool import Wait
-from spectrod.sample_layout import SampleLayout
-from spectrod.types import Block
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import Block
+from spectrod.lib.errors import SpectrodError
+from spectrod.lib.job_pool import Wait
 
 Samples = tuple[int, NDArray[Any]]
 """Index of the first sample, and (channels, n) or (channels, n, 3) samples."""

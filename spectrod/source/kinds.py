@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spectrod.config import Pace, PcmFormat, SourceConfig
-from spectrod.confinement import hidden_hint
-from spectrod.errors import ConfigError, InputError, UnavailableError
-from spectrod.settings import RATE_DEFAULT_HZ
+from spectrod.config.config import Pace, PcmFormat, SourceConfig
+from spectrod.config.settings import RATE_DEFAULT_HZ
+from spectrod.dsp.types import CHANNELS_MAX
+from spectrod.lib.confinement import hidden_hint
+from spectrod.lib.errors import ConfigError, InputError, UnavailableError
+from spectrod.lib.text import printable
 from spectrod.source.base import SPAN_MAX_S, YEAR_S, Source
-from spectrod.text import printable
-from spectrod.types import CHANNELS_MAX
 
 if TYPE_CHECKING:
-    from spectrod.source.triggered import Stretches
+    from spectrod.source.files.triggered import Stretches
 
 _log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ def forms(*, safe_only: bool = False) -> str:
 
 
 def _open_soundcard(settings: SourceConfig, text: str, _pace: Pace) -> Source:
-    from spectrod.source.soundcard import SoundCardSource  # noqa: PLC0415
+    from spectrod.source.soundcard.soundcard import SoundCardSource  # noqa: PLC0415
 
     return SoundCardSource(text, settings)
 
@@ -125,13 +125,13 @@ def _check_soundcard(_settings: SourceConfig, text: str) -> None:
 
 
 def _absent_soundcard(text: str) -> str:
-    from spectrod.source.devices import parse_selector  # noqa: PLC0415
+    from spectrod.source.soundcard.devices import parse_selector  # noqa: PLC0415
 
     return parse_selector(text).topic_name()
 
 
 def _inspect_soundcard(text: str) -> str:
-    from spectrod.source.devices import choose_input, list_inputs, parse_selector  # noqa: PLC0415
+    from spectrod.source.soundcard.devices import choose_input, list_inputs, parse_selector  # noqa: PLC0415
 
     device = choose_input(parse_selector(text), [found.device for found in list_inputs()])
     return f"soundcard {device.name}: there, {device.samplerate:g} Hz, channels: {device.channels}"
@@ -163,8 +163,8 @@ def _check_signal(settings: SourceConfig, text: str) -> None:
 
 
 def _open_standard_input(settings: SourceConfig, _argument: str, pace: Pace) -> Source:
-    from spectrod.source.pcm import PcmSource, standard_input  # noqa: PLC0415
-    from spectrod.source.soundstream import NAME, open_stream  # noqa: PLC0415
+    from spectrod.source.files.pcm import PcmSource, standard_input  # noqa: PLC0415
+    from spectrod.source.files.soundstream import NAME, open_stream  # noqa: PLC0415
 
     fd = standard_input()
     found = open_stream(settings, fd, pace)
@@ -177,8 +177,8 @@ def _open_standard_input(settings: SourceConfig, _argument: str, pace: Pace) -> 
 
 
 def _open_pcm(settings: SourceConfig, path: str, pace: Pace) -> Source:
-    from spectrod.source.fifo import FifoSource  # noqa: PLC0415
-    from spectrod.source.rawfile import RawFileSource  # noqa: PLC0415
+    from spectrod.source.files.fifo import FifoSource  # noqa: PLC0415
+    from spectrod.source.files.rawfile import RawFileSource  # noqa: PLC0415
 
     _check_pcm(settings, path)
     _require_readable(path)
@@ -288,7 +288,7 @@ def _check_path(_settings: SourceConfig, path: str) -> None:
 
 def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> Source:
     if stat.S_ISDIR(_mode(path)):
-        from spectrod.source.folder import FolderSource  # noqa: PLC0415
+        from spectrod.source.files.folder import FolderSource  # noqa: PLC0415
 
         return FolderSource(
             path,
@@ -300,16 +300,16 @@ def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> Source:
         )
     if Path(path).suffix.lower().startswith(".sigmf"):
         return _open_sigmf(settings, path, pace)
-    from spectrod.source.triggered import find_stretches  # noqa: PLC0415
+    from spectrod.source.files.triggered import find_stretches  # noqa: PLC0415
 
     if stretches := find_stretches(path):
         return _open_triggered(settings, path, pace, stretches)
     if pace == "full" and not settings.loop:
-        from spectrod.source.wavfile import WavFileSource, plain_layout  # noqa: PLC0415
+        from spectrod.source.files.wavfile import WavFileSource, plain_layout  # noqa: PLC0415
 
         if layout := plain_layout(path):
             return WavFileSource(path, layout, settings.time_format)
-    from spectrod.source.soundfile import SoundFileSource  # noqa: PLC0415
+    from spectrod.source.files.soundfile import SoundFileSource  # noqa: PLC0415
 
     return SoundFileSource(
         path,
@@ -323,7 +323,7 @@ def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> Source:
 def _open_triggered(
     settings: SourceConfig, path: str, pace: Pace, stretches: "Stretches"
 ) -> Source:
-    from spectrod.source.soundfile import TriggeredSource  # noqa: PLC0415
+    from spectrod.source.files.soundfile import TriggeredSource  # noqa: PLC0415
 
     return TriggeredSource(
         path,
@@ -336,8 +336,8 @@ def _open_triggered(
 
 
 def _open_sigmf(settings: SourceConfig, path: str, pace: Pace) -> Source:
-    from spectrod.source.sigmf import SigmfSource  # noqa: PLC0415
-    from spectrod.source.sigmf_meta import is_sigmf  # noqa: PLC0415
+    from spectrod.source.files.sigmf import SigmfSource  # noqa: PLC0415
+    from spectrod.source.files.sigmf_meta import is_sigmf  # noqa: PLC0415
 
     if not is_sigmf(path):
         rule = "must be a .sigmf-meta file; unpack an archive, and take one of its recordings"

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from spectrod.errors import InputError
-from spectrod.text import printable
+from spectrod.lib.errors import InputError
+from spectrod.lib.text import printable
 
 _log = logging.getLogger(__name__)
 

@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from spectrod.config import Pace
-from spectrod.errors import ConfigError
+from spectrod.config.config import Pace
+from spectrod.dsp.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array, dbfs_to_amplitude
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.suggestions import did_you_mean
 from spectrod.source.base import PulledSource
-from spectrod.suggestions import did_you_mean
-from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array, dbfs_to_amplitude
 
 Generator = Callable[[int, int], Float64Array]
 """(index of the first sample, n) -> (n,) float64 samples."""

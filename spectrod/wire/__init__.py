@@ -1,4 +1,4 @@
-"""Spectra as ZeroMQ messages: the schema and endpoints (pure), and the publisher.
+"""The protocol: topics, headers, messages, requests, endpoints, keys. It opens no socket.
 
-This package imports nothing here: a subscriber imports the schema without the publisher.
+It knows ``lib`` and ``dsp.units``, so that a subscriber needs nothing else.
 """

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spectrod.endpoint import CLOSED_SUFFIX, Endpoint, parse_endpoint
-from spectrod.errors import DeniedError, StorageError, UnavailableError
+from spectrod.lib.errors import DeniedError, StorageError, UnavailableError
+from spectrod.wire.endpoint import CLOSED_SUFFIX, Endpoint, parse_endpoint
 
 SYSTEM_FOLDER = Path("/run/spectrod")
 

@@ -347,7 +347,7 @@ class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):
     t_mono_ns: _Time
     """The daemon's monotonic clock when it was sent [ns]."""
     state: str
-    """State of the source, see ``spectrod.stats.State``; later versions may add others."""
+    """State of the source, see ``spectrod.lib.stats.State``; later versions may add others."""
     frames: _Count
     """Frames that have reached the publisher since the epoch began."""
     overflows: _Count = 0

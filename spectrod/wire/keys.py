@@ -18,9 +18,9 @@ import zmq
 from msgspec import Meta as Rule
 from zmq.utils import z85
 
-from spectrod.errors import ConfigError, StorageError
-from spectrod.names import check_name
-from spectrod.regular_files import open_regular
+from spectrod.lib.errors import ConfigError, StorageError
+from spectrod.lib.names import check_name
+from spectrod.lib.regular_files import open_regular
 from spectrod.wire.requests import Right
 
 PUBLIC_SUFFIX = ".pub"

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta as Rule
 from msgspec import Struct
 
-from spectrod.text import reason_of
+from spectrod.lib.text import reason_of
 
 VERSION: Final = 1
 REQUEST_MAX_BYTES: Final = 64 * 1024

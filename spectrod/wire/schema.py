@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import WireError
-from spectrod.names import NAME_PATTERN, check_name
-from spectrod.text import printable, reason_of
-from spectrod.units import Float64Array
+from spectrod.dsp.units import Float64Array
+from spectrod.lib.errors import WireError
+from spectrod.lib.names import NAME_PATTERN, check_name
+from spectrod.lib.text import printable, reason_of
 from spectrod.wire.headers import (
     HEADER_MAX_BYTES,
     LIST_HEADER_MAX_BYTES,

@@ -5,7 +5,7 @@ import datetime as dt
 import numpy as np
 import soundfile
 
-from spectrod.batch.job import Deployment, Job
+from spectrod.apps.batch.job import Deployment, Job
 
 FS = 1000
 BEGIN = dt.datetime(2026, 5, 1, 23, 50, tzinfo=dt.UTC)

@@ -13,16 +13,16 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from spectrod.batch.job import Deployment, Job
-from spectrod.batch.merged import write_merged
-from spectrod.batch.plan import Unit
-from spectrod.batch.products import minute_spec, settings_of
-from spectrod.batch.results import OutputFile, UnitRecord, write_record
-from spectrod.batch.run import status_of
-from spectrod.batch.unit import file_digest, unit_digest
+from spectrod.apps.batch.job import Deployment, Job
+from spectrod.apps.batch.merged import write_merged
+from spectrod.apps.batch.plan import Unit
+from spectrod.apps.batch.products import minute_spec, settings_of
+from spectrod.apps.batch.results import OutputFile, UnitRecord, write_record
+from spectrod.apps.batch.run import status_of
+from spectrod.apps.batch.unit import file_digest, unit_digest
+from spectrod.dsp.types import SpectrumBatch
+from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.millidecade import MillidecadeWriter
-from spectrod.formats.export.options import ExportOptions
-from spectrod.types import SpectrumBatch
 
 FS = 48_000.0
 DAY_NS = 86_400 * 10**9

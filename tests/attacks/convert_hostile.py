@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from spectrod.cli import main
-from spectrod.formats.export.confined import process as readers
+from spectrod.formats.export.confined import confined_process as readers
 
 TICKS_S = os.sysconf("SC_CLK_TCK")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import distributed
 import pytest
 
-from spectrod.batch.dask_executor import DaskExecutor
-from spectrod.batch.planner import plan_job
+from spectrod.apps.batch.dask_executor import DaskExecutor
+from spectrod.apps.batch.planner import plan_job
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from spectrod.client import Control, subscribe
-from spectrod.endpoint import parse_endpoint
-from spectrod.errors import UnavailableError
+from spectrod.lib.errors import UnavailableError
+from spectrod.wire.endpoint import parse_endpoint
 from spectrod.wire.endpoint_discovery import check_answers
 from spectrod.wire.keys import make_keys
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from spectrod.client import Control
-from spectrod.errors import BusyError, StorageError
-from spectrod.formats.segment.reader import SegmentReader
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.lib.errors import BusyError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "audio"))
 from audio_daemon import Daemon

@@ -17,17 +17,17 @@ import h5py
 import msgspec
 import pytest
 
-from spectrod.batch.job_file import read_job
-from spectrod.batch.plan import write_plan
-from spectrod.batch.planner import plan_job
-from spectrod.batch.results import read_record, write_record
-from spectrod.batch.unit import compute_unit
-from spectrod.errors import StorageError
-from spectrod.formats.export.confined.messages import Question
-from spectrod.formats.export.confined.process import FileProcess, _starters
+from spectrod.apps.batch.job_file import read_job
+from spectrod.apps.batch.plan import write_plan
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.results import read_record, write_record
+from spectrod.apps.batch.unit import compute_unit
+from spectrod.formats.export.confined.confined_messages import Question
+from spectrod.formats.export.confined.confined_process import FileProcess, _starters
+from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.netcdf import open_netcdf
-from spectrod.formats.export.options import ExportOptions
-from spectrod.formats.outputs import make_data
+from spectrod.lib.errors import StorageError
+from spectrod.recording.output_plan import make_data
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))

@@ -12,31 +12,31 @@ import numpy as np
 import pytest
 import soundfile
 
+from spectrod.apps.image import picture_files as image_files
+from spectrod.apps.image.picture_files import read_picture
+from spectrod.apps.image.png_files import SIGNATURE
 from spectrod.cli import main
-from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError, InputError, SpectrodError, StorageError
-from spectrod.events import EventLog
+from spectrod.config.config import SourceConfig
+from spectrod.config.settings import RecordingConfig
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
 from spectrod.formats.origin import read_origin
 from spectrod.formats.picture.pixelmap import read_levels, read_pixel_map
 from spectrod.formats.segment import frame as frames
 from spectrod.formats.segment.frame import HEAD_BYTES, Head, Kind, frame
 from spectrod.formats.segment.header import Header, Place, encode_header, padded
-from spectrod.formats.segment.reader import SegmentReader
-from spectrod.formats.segment.recovery import recover as recover_segment
-from spectrod.formats.segment.writer import SegmentWriter
-from spectrod.formats.sound import SoundOptions, SoundWriter, recover
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.formats.segment.segment_recovery import recover as recover_segment
+from spectrod.formats.segment.segment_writer import SegmentWriter
+from spectrod.formats.sound import SoundOptions, SoundWriter, flac_frames, recover
 from spectrod.formats.sound.wav_header import HEADER_BYTES
-from spectrod.image import files as image_files
-from spectrod.image.files import read_picture
-from spectrod.image.png import SIGNATURE
+from spectrod.lib.errors import ConfigError, InputError, SpectrodError, StorageError
+from spectrod.lib.events import EventLog
 from spectrod.recording.configured import ConfiguredRecording, Recorded
-from spectrod.settings import RecordingConfig
-from spectrod.source import flac_frames, open_source
-from spectrod.source.recorded_at import recorded_at
-from spectrod.source.riff import read_chunks
-from spectrod.source.wavfile import WavFileSource, plain_layout
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.source.files.recorded_at import recorded_at
+from spectrod.source.files.riff import read_chunks
+from spectrod.source.files.wavfile import WavFileSource, plain_layout
+from spectrod.source.open_source import open_source
 
 FS = 8000
 BEGIN_UTC_NS = 1_777_609_800_123_456_000
@@ -49,7 +49,7 @@ def run_limited(extra_mib, code, *arguments):
     """Run Python code with a limit of memory beyond that of its imports."""
     head = """
     import resource, sys
-    from spectrod.errors import SpectrodError
+    from spectrod.lib.errors import SpectrodError
     def limit(mib):
         n_pages = int(open("/proc/self/statm").read().split()[0])
         n_bytes = n_pages * resource.getpagesize() + (mib << 20)
@@ -347,8 +347,8 @@ def test_a_record_of_4_gb_takes_no_memory(tmp_path, which):
         file.write(rows_record(4, 1, 2))
     code = """
     from pathlib import Path
-    from spectrod.formats.segment.reader import SegmentReader
-    from spectrod.formats.segment.recovery import recover
+    from spectrod.formats.segment.segment_reader import SegmentReader
+    from spectrod.formats.segment.segment_recovery import recover
     LIMIT
     part = Path(sys.argv[1])
     print(sum(one.n_frames for one in SegmentReader(part).batches()))
@@ -372,7 +372,7 @@ def test_recovery_checks_large_records_piece_by_piece(tmp_path):
         file.truncate(file.tell() + n_bytes)
     code = """
     from pathlib import Path
-    from spectrod.formats.segment.recovery import recover
+    from spectrod.formats.segment.segment_recovery import recover
     LIMIT
     print(recover(Path(sys.argv[1])).rows)
     """
@@ -610,11 +610,11 @@ def test_a_chunk_longer_than_its_file_is_not_allocated(tmp_path, name):
         file.truncate(8 + 12 + n_bytes)
     code = """
     import os
-    from spectrod.source import open_source
-    from spectrod.config import SourceConfig
-    from spectrod.source.recorded_at import recorded_at
-    from spectrod.source.wavfile import WavFileSource, plain_layout, _comment
-    from spectrod.source.soundfile import SoundFile
+    from spectrod.source.open_source import open_source
+    from spectrod.config.config import SourceConfig
+    from spectrod.source.files.recorded_at import recorded_at
+    from spectrod.source.files.wavfile import WavFileSource, plain_layout, _comment
+    from spectrod.source.files.soundfile import SoundFile
     LIMIT
     print(recorded_at(sys.argv[1]), plain_layout(sys.argv[1]), repr(_comment(sys.argv[1])))
     try:
@@ -718,8 +718,8 @@ def test_data_after_a_coded_stream_are_not_read_to_the_end(tmp_path):
     with path.open("r+b") as file:
         file.truncate(size + (1 << 34))
     code = """
-    from spectrod.source import open_source
-    from spectrod.config import SourceConfig
+    from spectrod.source.open_source import open_source
+    from spectrod.config.config import SourceConfig
     source = open_source(SourceConfig(uri=sys.argv[1]), "full")
     blocks = source.blocks(1024)
     next(blocks)
@@ -822,7 +822,7 @@ def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(tmp_path):
     )
     code = """
     from pathlib import Path
-    from spectrod.image.files import read_picture
+    from spectrod.apps.image.picture_files import read_picture
     LIMIT
     for path in sys.argv[1:]:
         try:
@@ -986,7 +986,7 @@ def test_a_plain_picture_takes_memory_by_its_pixels(tmp_path):
     path.write_bytes(b"P2 2000 1000 9999\n" + b"123\n" * 2_000_000)
     code = """
     from pathlib import Path
-    from spectrod.image.files import read_picture
+    from spectrod.apps.image.picture_files import read_picture
     LIMIT
     planes = read_picture(Path(sys.argv[1])).planes
     print(planes.shape, planes.min(), planes.max())
@@ -1059,7 +1059,7 @@ def test_a_fault_of_recovery_itself_does_not_keep_a_recording_from_starting(
     def fail(*_):
         raise ZeroDivisionError("of a parser")
 
-    monkeypatch.setattr("spectrod.formats.segment.recovery.recover", fail)
+    monkeypatch.setattr("spectrod.formats.segment.segment_recovery.recover", fail)
     events = EventLog()
     recording = recording_in(tmp_path, events)
     recording.start()

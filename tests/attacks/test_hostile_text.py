@@ -24,11 +24,11 @@ from PIL import Image
 
 from spectrod.cli import main
 from spectrod.client import subscribe
-from spectrod.errors import UnavailableError
-from spectrod.events import EventLog
-from spectrod.stats import CaptureStats, Stats
+from spectrod.daemon.publisher.publisher import Publisher
+from spectrod.lib.errors import UnavailableError
+from spectrod.lib.events import EventLog
+from spectrod.lib.stats import CaptureStats, Stats
 from spectrod.wire.headers import EventHeader, HeartbeatHeader
-from spectrod.wire.publisher import Publisher
 
 LIMIT_S = 30.0
 NAME = b"caf\xe9\n2026-01-01T00:00:00.000Z ERROR   forged\x1b]0;title\x07\xe2\x80\xae.wav"

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from flooding_peers import DEALER, GREETING, READY, REQUESTS, WHAT, frame
 
 from spectrod.client import Control, subscribe
-from spectrod.endpoint import parse_endpoint
+from spectrod.wire.endpoint import parse_endpoint
 
 TIMEOUT_S = 60.0
 ATTACK_S = 3.0

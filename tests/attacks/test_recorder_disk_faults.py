@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from spectrod.errors import StorageError
+from spectrod.lib.errors import StorageError
 from spectrod.recording.outputs import WriterOutput
 from spectrod.recording.rotating_writer import is_known_gone, require_there
 

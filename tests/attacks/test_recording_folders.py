@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from spectrod import config
 from spectrod.client import Control
-from spectrod.control.controlled import ControlledDaemon
-from spectrod.daemon import build_daemon
-from spectrod.errors import SpectrodError
-from spectrod.formats.segment.reader import SegmentReader
+from spectrod.config import config
+from spectrod.daemon.control.controlled import ControlledDaemon
+from spectrod.daemon.daemon import build_daemon
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.lib.errors import SpectrodError
 
 pytestmark = pytest.mark.slow
 

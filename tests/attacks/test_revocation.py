@@ -14,11 +14,11 @@ import time
 
 import zmq
 
-from spectrod.wire.access import Access
-from spectrod.endpoint import parse_endpoint
-from spectrod.wire.links import Links
-from spectrod.wire.listeners import Listeners
-from spectrod.wire.xpub import open_xpub
+from spectrod.daemon.access.access import Access
+from spectrod.wire.endpoint import parse_endpoint
+from spectrod.daemon.access.tcp_links import Links
+from spectrod.daemon.access.listeners import Listeners
+from spectrod.daemon.publisher.xpub import open_xpub
 
 GREETING = b"\\xff\\0\\0\\0\\0\\0\\0\\0\\x01\\x7f\\x03\\x01NULL" + bytes(48)
 READY = b"\\x04\\x19\\x05READY\\x0bSocket-Type\\0\\0\\0\\x03SUB"

@@ -8,8 +8,8 @@ import socket
 
 import zmq
 
-from spectrod.wire.connections import Connections
-from spectrod.wire.monitors import Monitors
+from spectrod.daemon.access.connections import Connections
+from spectrod.daemon.access.monitors import Monitors
 
 N_CONNECTIONS = 1000  # of two events or more; a queue of libzmq holds 2000 of them
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from spectrod.analysis.samples import to_float32
-from spectrod.config import SourceConfig
-from spectrod.ring import SampleRing
-from spectrod.source.soundcard import SoundCardSource
-from spectrod_bench.sequence_signal import NumberCheck, read_numbers
+from spectrod.apps.bench.sequence_signal import NumberCheck, read_numbers
+from spectrod.config.config import SourceConfig
+from spectrod.source.ring import SampleRing
+from spectrod.source.soundcard.soundcard import SoundCardSource
 
 BLOCK = 480
 FS = 48000

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from audio_faults import SHARED_MEMORY
 
-from spectrod_bench.pulseaudio import PulseServer
+from spectrod.apps.bench.pulseaudio import PulseServer
 
 LIMIT_S = 60.0
 JACK_FS = 48000

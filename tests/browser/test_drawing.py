@@ -14,7 +14,7 @@ from spectrod.formats.picture.colormaps import colormap
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "spectrod" / "web" / "page"
+PAGE = HERE.parents[1] / "spectrod" / "apps" / "web" / "page"
 
 LINEAR = {"kind": "linear", "f0": 0, "f1": 24000}
 LOG = {"kind": "log", "f0": 20, "f1": 24000}

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from programs import SOURCES
 
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
-from spectrod.formats.segment.writer import SegmentWriter
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.formats.segment.segment_writer import SegmentWriter
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 

@@ -10,8 +10,8 @@ from PIL import Image
 from programs import running_web
 from tabs import Tab, wait_until
 
+from spectrod.apps.web.slicing import TopicAxis, slices_of
 from spectrod.formats.picture.colormaps import colormap
-from spectrod.web.slicing import TopicAxis, slices_of
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 

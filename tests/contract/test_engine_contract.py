@@ -11,13 +11,13 @@ import scipy.signal
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
-from spectrod.errors import InternalError
+from spectrod.analysis.stft.stft_select import families
+from spectrod.analysis.stft.stft_tables import kernel_spec
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import FLOOR_DBFS, FULL_SCALE_SINE_FS2
 from spectrod.fft import wisdom
-from spectrod.sample_layout import SampleLayout
-from spectrod.stft.select import families
-from spectrod.stft.tables import kernel_spec
-from spectrod.types import SpectrumSpec
-from spectrod.units import FLOOR_DBFS, FULL_SCALE_SINE_FS2
+from spectrod.lib.errors import InternalError
 
 # Relative L2 of the power against float64. Float32 arithmetic in log2(8192) levels of butterflies
 # with tables rounded once stays below 3 ulp of 1.2e-7; a wrong twiddle does not.

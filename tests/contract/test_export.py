@@ -12,15 +12,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, InputError, StorageError, UnavailableError
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
 from spectrod.formats.export.disk import Disk
-from spectrod.formats.export.options import ExportOptions
-from spectrod.formats.export.writer import chunk_rows
-from spectrod.formats.inputs import open_recording
-from spectrod.formats.outputs import make_data
-from spectrod.output_formats import suffixes
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.formats.export.export_options import ExportOptions
+from spectrod.formats.export.export_writer import chunk_rows
+from spectrod.lib.errors import ConfigError, InputError, StorageError, UnavailableError
+from spectrod.lib.output_formats import suffixes
+from spectrod.recording.inputs import open_recording
+from spectrod.recording.output_plan import make_data
 
 EXPORT_SUFFIXES = suffixes(lambda one: one.content == "rows" and not one.recovery)
 READABLE_SUFFIXES = suffixes(lambda one: one.reader and not one.recovery)
@@ -179,7 +179,7 @@ def test_a_row_of_many_channels_is_few_chunks(tmp_path):
 @pytest.mark.parametrize("suffix", READABLE_SUFFIXES)
 def test_many_rows_come_in_pieces(tmp_path, suffix, compression, monkeypatch):
     """At most a chunk is held in memory, and batches of any size make the same file."""
-    monkeypatch.setattr("spectrod.formats.export.writer.CHUNK_BYTES", 4000)
+    monkeypatch.setattr("spectrod.formats.export.export_writer.CHUNK_BYTES", 4000)
     about = described()
     assert chunk_rows(about) == 7
     given = batches_of(about.spec, (1, 6, 50, 13))
@@ -345,7 +345,7 @@ class FailingWrites:
 @pytest.mark.slow
 def test_hdf5_outlives_a_write_that_fails(tmp_path, monkeypatch):
     """Any failed write of HDF5 is one error with the system's reason, and the process continues."""
-    monkeypatch.setattr("spectrod.formats.export.writer.CHUNK_BYTES", 16_000)
+    monkeypatch.setattr("spectrod.formats.export.export_writer.CHUNK_BYTES", 16_000)
     about = described()
     given = batches_of(about.spec)
     writes = FailingWrites(monkeypatch)

@@ -4,10 +4,10 @@ import numpy as np
 import pyopencl.array as cl_array
 import pytest
 
-from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.plan2d import PlaneTransform, fft2, ifft2, irfft2, rfft2
 from spectrod.fft.runtime import DEVICES, TRANSFORMS
 from spectrod.fft.stage import TransformSpec
+from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.context import Context
 
 # Few different lengths, since each must be compiled.

@@ -6,13 +6,13 @@ import pyopencl.array as cl_array
 import pytest
 
 import spectrod.fft
-from spectrod.errors import ConfigError
 from spectrod.fft import reference
 from spectrod.fft.choice import untuned
 from spectrod.fft.select import FAMILIES
 from spectrod.fft.stage import Lines, TransformSpec
 from spectrod.fft.transform import LineTransform
 from spectrod.fft.transposed import TransposedStage
+from spectrod.lib.errors import ConfigError
 from spectrod.opencl.context import Context
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import re
 import pyopencl as cl
 import pytest
 
-from spectrod.errors import DeviceError
+from spectrod.lib.errors import DeviceError
 from spectrod.opencl.binaries import binary_of, has_program, sound_binary_of
 from spectrod.opencl.driver_cache import POCL, driver_cache_folder
 

@@ -5,13 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from spectrod.fft.choice import untuned
-from spectrod.fft.lengths import is_smooth
-from spectrod.opencl.context import Context
-from spectrod.sample_layout import SAMPLE_BYTES
-from spectrod.stft.reference import ReferenceStft
-from spectrod.stft.select import all_families, families, make_stft_stage
-from spectrod.stft.stage import (
+from spectrod.analysis.stft.stft_reference import ReferenceStft
+from spectrod.analysis.stft.stft_select import all_families, families, make_stft_stage
+from spectrod.analysis.stft.stft_stage import (
     Average,
     BandRows,
     RowPlaces,
@@ -20,9 +16,13 @@ from spectrod.stft.stage import (
     StftTables,
     frame_places,
 )
-from spectrod.stft.tables import kernel_spec
-from spectrod.types import SpectrumSpec
-from spectrod.windows import WINDOW_NAMES
+from spectrod.analysis.stft.stft_tables import kernel_spec
+from spectrod.dsp.sample_layout import SAMPLE_BYTES
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.windows import WINDOW_NAMES
+from spectrod.fft.choice import untuned
+from spectrod.fft.lengths import is_smooth
+from spectrod.opencl.context import Context
 
 pytestmark = [pytest.mark.slow, pytest.mark.forms(3)]  # one for each family
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import zmq
 
-from spectrod.wakeup import Wakeup
+from spectrod.daemon.publisher.publisher import Publisher
+from spectrod.lib.wakeup import Wakeup
 from spectrod.wire import endpoint_discovery
-from spectrod.wire.publisher import Publisher
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "audio"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))

@@ -12,15 +12,15 @@ import pytest
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from spectrod.endpoint import parse_endpoint
-from spectrod.errors import ConfigError
-from spectrod.events import EventLog
-from spectrod.settings import SecurityConfig
-from spectrod.wire.access import Access
-from spectrod.wire.dispatch import Peer
-from spectrod.wire.holders import KeyHolders
+from spectrod.config.settings import SecurityConfig
+from spectrod.daemon.access.access import Access
+from spectrod.daemon.access.holders import KeyHolders
+from spectrod.daemon.access.listeners import Listeners
+from spectrod.daemon.control.dispatch import Peer
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.events import EventLog
+from spectrod.wire.endpoint import parse_endpoint
 from spectrod.wire.keys import make_keys, read_secret
-from spectrod.wire.listeners import Listeners
 
 TIMEOUT_MS = 30_000
 ANY_PORT = "tcp://127.0.0.1:*"
@@ -528,7 +528,7 @@ def test_without_filters_an_endpoint_closes_by_cutting_everybody(keys, serve, co
     alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     assert server.receive()[0].name == "alice"
     listening = server.listeners._all[0]
-    monkeypatch.setattr("spectrod.wire.listening._SO_ATTACH_FILTER", -1)
+    monkeypatch.setattr("spectrod.daemon.access.listening._SO_ATTACH_FILTER", -1)
     listening.refuse_connections()
     assert server.woken.is_set()
     assert server.listeners.refresh()

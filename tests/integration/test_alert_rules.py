@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.monitoring.families import text_of
-from spectrod.monitoring.metrics import CHECKS, RECORDING_STATES, families_of
+from spectrod.daemon.monitoring.families import text_of
+from spectrod.daemon.monitoring.metrics import CHECKS, RECORDING_STATES, families_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from test_monitoring import RECORDING, make_snapshot

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.batch.job_file import read_job
-from spectrod.batch.plan import read_plan
-from spectrod.batch.results import read_record
-from spectrod.batch.verify import file_problems
+from spectrod.apps.batch.job_file import read_job
+from spectrod.apps.batch.plan import read_plan
+from spectrod.apps.batch.results import read_record
+from spectrod.apps.batch.verify import file_problems
 from spectrod.cli import main
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
@@ -79,7 +79,7 @@ def test_shards_make_the_same_files(archive, capsys, monkeypatch):
     folder, files = archive
     job = str(job_file(folder, "shards"))
     assert main(["batch", "plan", job]) == 0
-    monkeypatch.setattr("spectrod.cli.batch_run.LocalExecutor", _InProcess)
+    monkeypatch.setattr("spectrod.apps.batch.command_run.LocalExecutor", _InProcess)
     for number in range(1, 9):
         assert main(["batch", "run", job, "--shard", f"{number}/8"]) == 0
     assert contents(folder / "shards") == files
@@ -103,7 +103,7 @@ class _InProcess:
         pass
 
     def run(self, job, units):
-        from spectrod.batch.unit import compute_unit  # noqa: PLC0415
+        from spectrod.apps.batch.unit import compute_unit  # noqa: PLC0415
 
         return (compute_unit(job, unit) for unit in units)
 

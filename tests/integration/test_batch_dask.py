@@ -13,12 +13,12 @@ import distributed
 import pytest
 
 import spectrod
-from spectrod.batch import dask_executor
-from spectrod.batch.dask_executor import DaskExecutor
-from spectrod.batch.planner import plan_job
-from spectrod.batch.run import run_units
-from spectrod.batch.unit import compute_unit
-from spectrod.errors import ConfigError, UnavailableError
+from spectrod.apps.batch import dask_executor
+from spectrod.apps.batch.dask_executor import DaskExecutor
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.run import run_units
+from spectrod.apps.batch.unit import compute_unit
+from spectrod.lib.errors import ConfigError, UnavailableError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.batch import needs, samples
-from spectrod.batch.planner import plan_job
-from spectrod.batch.unit import compute_unit
+from spectrod.apps.batch import product_packages, unit_samples
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.unit import compute_unit
 from spectrod.cli import main
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
@@ -96,8 +96,10 @@ def test_a_package_that_is_missing_needs_no_attempts(tmp_path, capsys, monkeypat
     two_cards(tmp_path)
     job = job_file(tmp_path)
     text = "h5py is not installed: needs: pip install 'spectrod[netcdf]'"
-    find = needs.find_spec
-    monkeypatch.setattr(needs, "find_spec", lambda name: None if name == "h5py" else find(name))
+    find = product_packages.find_spec
+    monkeypatch.setattr(
+        product_packages, "find_spec", lambda name: None if name == "h5py" else find(name)
+    )
     assert main(["batch", "plan", job]) == 0
     assert capsys.readouterr().out.splitlines()[0] == text
     assert main(["batch", "run", job, "--jobs", "1"]) == 69
@@ -107,7 +109,7 @@ def test_a_package_that_is_missing_needs_no_attempts(tmp_path, capsys, monkeypat
     monkeypatch.undo()
     assert main(["batch", "run", job, "--jobs", "1"]) == 0
     assert "not installed" not in "".join(capsys.readouterr())
-    monkeypatch.setattr(needs, "find_spec", lambda _: None)
+    monkeypatch.setattr(product_packages, "find_spec", lambda _: None)
     assert main(["batch", "run", job, "--jobs", "1"]) == 0  # nothing is left to compute
 
 
@@ -120,7 +122,7 @@ def test_files_that_may_not_be_read(tmp_path, monkeypatch):
     def denied(path):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-    monkeypatch.setattr(samples, "fingerprint", denied)
+    monkeypatch.setattr(unit_samples, "fingerprint", denied)
     record = compute_unit(job, unit)
     assert (record.state, record.exit_code) == ("failed", 2)
     assert record.reason == f"{unit.pieces[0].path}: Permission denied"

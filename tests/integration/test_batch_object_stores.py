@@ -12,13 +12,13 @@ import pytest
 pytest.importorskip("s3fs")
 pytest.importorskip("gcsfs")
 
-from spectrod.batch.planner import plan_job
-from spectrod.batch.unit import compute_unit
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.unit import compute_unit
 from spectrod.cli import main
-from spectrod.errors import InputError, UnavailableError
-from spectrod.source.store import listing, objects, stores
-from spectrod.source.store.listing import list_urls
+from spectrod.lib.errors import InputError, UnavailableError
+from spectrod.source.store import objects, store_listing, stores
 from spectrod.source.store.remote_file import RemoteFile
+from spectrod.source.store.store_listing import list_urls
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 
@@ -122,7 +122,7 @@ def test_buckets_are_listed_by_folders_and_patterns(bucket, monkeypatch):
     assert listed("nothing") == []
     assert len(listed("many")) == 9
     assert len(listed("")) == 12
-    monkeypatch.setattr(listing, "KEYS_MAX", 8)
+    monkeypatch.setattr(store_listing, "KEYS_MAX", 8)
     with pytest.raises(InputError, match=r"many: has more than 8 files of any kind"):
         listed("many")
     with pytest.raises(InputError, match=r"no-such-bucket/: No such file or directory"):

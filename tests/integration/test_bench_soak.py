@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
+from spectrod.apps.bench import soak
+from spectrod.apps.bench.verifying_ring import WatchedRing
 from spectrod.cli import machine, main
-from spectrod_bench import soak
-from spectrod_bench.verifying_ring import WatchedRing
 
 SECONDS = "8"
 

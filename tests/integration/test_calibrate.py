@@ -5,8 +5,8 @@ import pytest
 import soundfile
 
 from spectrod import spectrogram
-from spectrod.calibration import load_calibration
 from spectrod.cli import main
+from spectrod.dsp.calibration import load_calibration
 
 FS = 48_000
 

@@ -13,20 +13,21 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod import Stft, config, spectrogram
+from spectrod import Stft, spectrogram
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.calibration import ChannelCalibration, Response, load_calibration, parse_reference
 from spectrod.cli import main
 from spectrod.client import subscribe
-from spectrod.control.controlled import ControlledDaemon
-from spectrod.daemon import build_daemon
-from spectrod.errors import ConfigError
+from spectrod.config import config
+from spectrod.daemon.control.controlled import ControlledDaemon
+from spectrod.daemon.daemon import build_daemon
+from spectrod.dsp.calibration import ChannelCalibration, Response, load_calibration, parse_reference
+from spectrod.dsp.types import Block, SpectrumSpec
 from spectrod.formats.description import Description
-from spectrod.formats.inputs import open_recording
 from spectrod.formats.picture.pixelmap import read_levels
-from spectrod.formats.remote import DaemonReader
-from spectrod.types import Block, SpectrumSpec
+from spectrod.lib.errors import ConfigError
+from spectrod.recording.inputs import open_recording
+from spectrod.recording.remote import DaemonReader
 from spectrod.wire import endpoint_discovery
 
 FS = 48_000

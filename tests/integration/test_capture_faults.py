@@ -15,9 +15,9 @@ import soundfile
 from audio_faults import StoppedThread, belongings, children, stopped, threads_of, wait_for_end
 from audio_listener import BLOCK, FS, Listener
 
-from spectrod.errors import UnavailableError
-from spectrod.source.childprocess import count_unreaped
-from spectrod_bench.sequence_signal import numbered_frames, read_numbers
+from spectrod.apps.bench.sequence_signal import numbered_frames, read_numbers
+from spectrod.lib.errors import UnavailableError
+from spectrod.source.soundcard.childprocess import count_unreaped
 
 pytestmark = [pytest.mark.slow, pytest.mark.audio]
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from audio_faults import belongings, stopped
 
-from spectrod.errors import UnavailableError
-from spectrod.shared_samples import SharedSamples
-from spectrod.source import capture_process, childprocess
-from spectrod.source.capture_process import CaptureProcess, StreamSettings
-from spectrod.source.childprocess import ChildProcess
-from spectrod.wakeup import Wakeup
+from spectrod.lib.errors import UnavailableError
+from spectrod.lib.wakeup import Wakeup
+from spectrod.source.shared_samples import SharedSamples
+from spectrod.source.soundcard import capture_process, childprocess
+from spectrod.source.soundcard.capture_process import CaptureProcess, StreamSettings
+from spectrod.source.soundcard.childprocess import ChildProcess
 
 FS = 48000.0
 
@@ -306,7 +306,7 @@ def test_blocks_that_are_not_fetched_are_counted(sound_server):
 
 ORPHANING = """
     import os, sys, time
-    from spectrod.source.capture_process import CaptureProcess
+    from spectrod.source.soundcard.capture_process import CaptureProcess
     process = CaptureProcess()
     process.scan()
     print(process.pid, flush=True)

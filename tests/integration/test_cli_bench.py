@@ -6,12 +6,12 @@ from math import log2
 
 import pytest
 
+from spectrod.apps.bench import command_fft as command
+from spectrod.apps.bench import command_live, launches, live, seeds, stft
+from spectrod.apps.bench.spectra import Spectra, make_spec
 from spectrod.cli import machine, main
-from spectrod.errors import DeviceError
+from spectrod.lib.errors import DeviceError
 from spectrod.opencl.context import Context
-from spectrod_bench import command_fft as command
-from spectrod_bench import command_live, launches, live, seeds, stft
-from spectrod_bench.spectra import Spectra, make_spec
 
 SMALL = ["--batch-points", "2^13", "--size", "60", "64", "--peer", "scipy.fft"]
 

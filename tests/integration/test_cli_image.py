@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spectrod.apps.image.image_picture import Picture
+from spectrod.apps.image.picture_files import read_picture, write_picture
 from spectrod.cli import main
-from spectrod.image.files import read_picture, write_picture
-from spectrod.image.picture import Picture
 
 pytestmark = pytest.mark.opencl
 

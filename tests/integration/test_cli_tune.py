@@ -7,15 +7,15 @@ from functools import partial
 import numpy as np
 import pytest
 
+from spectrod.analysis.stft.stft_select import make_stft_stage
+from spectrod.analysis.stft.stft_stage import StftSpec, StftTables
 from spectrod.cli import machine, main
 from spectrod.cli import tune as command
-from spectrod.errors import DeviceError
 from spectrod.fft import wisdom
 from spectrod.fft.select import make_stage
 from spectrod.fft.stage import TransformSpec
+from spectrod.lib.errors import DeviceError
 from spectrod.opencl.context import Context
-from spectrod.stft.select import make_stft_stage
-from spectrod.stft.stage import StftSpec, StftTables
 
 QUICK = ["--size", "64", "--kind", "c2c", "--seconds", "0.1"]
 

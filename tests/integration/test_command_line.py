@@ -19,8 +19,8 @@ import soundfile
 
 from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
 from spectrod.cli import main
-from spectrod.errors import UnavailableError
 from spectrod.formats.picture.pixelmap import read_levels
+from spectrod.lib.errors import UnavailableError
 from spectrod.source.base import PulledSource
 
 FS = 48000
@@ -342,7 +342,7 @@ def test_a_second_interrupt_leaves_nothing(monkeypatch, capsys, tmp_path):
             raise KeyboardInterrupt
 
     monkeypatch.setattr("spectrod.cli.record_samples.ProgressBar.update", update)
-    monkeypatch.setattr("spectrod.pipeline.Pipeline.end", lambda _: None)
+    monkeypatch.setattr("spectrod.daemon.pipeline.Pipeline.end", lambda _: None)
     outputs = ["-o", "out.png", "-o", "out.npz", "-o", "out.spd", "-o", "out.wav"]
     assert main(["record", "signal:white,-20", "--duration", "1e8", *outputs]) == 130
     assert capsys.readouterr().err == "spectrod: interrupted\n"

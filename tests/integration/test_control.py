@@ -14,13 +14,16 @@ import pytest
 import zmq
 from PIL import Image
 
-from spectrod import config
 from spectrod.client import Control, subscribe
 from spectrod.client.rpc_codec import messages_of
-from spectrod.control import recordings, replay
-from spectrod.control.controlled import ControlledDaemon
-from spectrod.daemon import build_daemon
-from spectrod.errors import (
+from spectrod.config import config
+from spectrod.daemon.access.access import Access
+from spectrod.daemon.control import recordings, replay_requests
+from spectrod.daemon.control.controlled import ControlledDaemon
+from spectrod.daemon.control.dispatch import Peer
+from spectrod.daemon.daemon import build_daemon
+from spectrod.formats.picture.embedded import METADATA_KEY
+from spectrod.lib.errors import (
     BusyError,
     ConfigError,
     DeniedError,
@@ -29,9 +32,6 @@ from spectrod.errors import (
     StorageError,
     UnavailableError,
 )
-from spectrod.formats.picture.embedded import METADATA_KEY
-from spectrod.wire.access import Access
-from spectrod.wire.dispatch import Peer
 from spectrod.wire.requests import METHODS, ErrorCode
 from spectrod.wire.schema import decode
 from spectrod.wire.source_publisher import SourcePublisher as Source
@@ -181,7 +181,7 @@ def test_replay_of_another_epoch_or_the_future_gives_nothing(control):
 @pytest.mark.slow
 def test_a_replay_is_divided_into_replies_of_a_bounded_size(folder, monkeypatch):
     """A replay comes in replies of bounded size with at least one message each."""
-    monkeypatch.setattr(replay, "REPLY_MAX_BYTES", 1)
+    monkeypatch.setattr(replay_requests, "REPLY_MAX_BYTES", 1)
     with running(folder) as (_, control):
         topic = "spec/tone/0/dbfs/"
         (endpoint,) = control.call("status")["daemon"]["publish"]
@@ -610,7 +610,8 @@ def test_a_socket_that_fails_ends_the_daemon_with_its_error(folder, monkeypatch)
     with running(folder) as (daemon, control):
         control.call("status")
         monkeypatch.setattr(
-            "spectrod.wire.control.read_request", lambda _: (_ for _ in ()).throw(OSError("oops"))
+            "spectrod.daemon.control.control_server.read_request",
+            lambda _: (_ for _ in ()).throw(OSError("oops")),
         )
         with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
             dealer.setsockopt(zmq.LINGER, 0)

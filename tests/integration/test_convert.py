@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from spectrod.cli import convert, main
-from spectrod.errors import StorageError
-from spectrod.formats.inputs import batches_between, open_recording
 from spectrod.formats.picture.pixelmap import read_levels
-from spectrod.formats.segment.reader import SegmentReader
-from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.formats.segment.segment_writer import SegmentWriter
+from spectrod.lib.errors import StorageError
+from spectrod.recording.inputs import batches_between, open_recording
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "segments"))
 from segment_rows import BEGIN_UTC_NS, describe, make_batch, make_spec, rows_of, shifted

@@ -11,11 +11,11 @@ import time
 
 import pytest
 
-from spectrod import config
 from spectrod.cli import main
 from spectrod.client import Control
-from spectrod.control.controlled import ControlledDaemon
-from spectrod.daemon import build_daemon
+from spectrod.config import config
+from spectrod.daemon.control.controlled import ControlledDaemon
+from spectrod.daemon.daemon import build_daemon
 
 FLAGS = {
     "source": {"uri": "signal:sine,1000,-20", "name": "tone"},

@@ -15,16 +15,16 @@ import time
 
 import pytest
 
-from spectrod import config_files
 from spectrod.analysis.numpy_engine import NumpyPlan
 from spectrod.cli import main, run_daemon
 from spectrod.client import subscribe
-from spectrod.daemon import Daemon
-from spectrod.errors import ConfigError, DeviceError, InputError, KernelBuildError
+from spectrod.config import config_files
+from spectrod.daemon.daemon import Daemon
+from spectrod.daemon.publisher.publisher import Publisher
+from spectrod.daemon.publisher.sender import Sender
+from spectrod.lib.errors import ConfigError, DeviceError, InputError, KernelBuildError
 from spectrod.source.signal import SignalSource
 from spectrod.wire.keys import make_keys
-from spectrod.wire.publisher import Publisher
-from spectrod.wire.sender import Sender
 
 TIMEOUT_S = 60.0
 TONE = ("--source", "signal:sine,1000,-20", "--publish", "tcp://127.0.0.1:*", "--engine", "numpy")
@@ -288,7 +288,7 @@ def test_a_picture_that_nobody_reads_does_not_keep_it_from_stopping(daemon, term
 def test_a_failing_view_ends_the_daemon_with_its_error(monkeypatch, capsys, terminal):
     """An error in the view's thread ends the daemon with that error."""
     failing = fail_beside_the_main_thread(None, ConfigError("view: broken"))
-    monkeypatch.setattr("spectrod.view.live.view", failing)
+    monkeypatch.setattr("spectrod.cli.terminal.live.view", failing)
     monkeypatch.setattr(run_daemon, "_choose_show", lambda *_: "live")
     assert main(["run", *TONE]) == 2
     assert capsys.readouterr().err.endswith("SIGTERM: stopping\nspectrod: view: broken\n")

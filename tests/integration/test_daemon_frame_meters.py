@@ -6,11 +6,11 @@ import soundfile
 from metered import load
 
 from spectrod.client import FeaturesFrame, TonesFrame, subscribe
-from spectrod.daemon import Daemon
-from spectrod.errors import ConfigError
-from spectrod.meters.features import feature_meter
-from spectrod.meters.tones import tone_meter
-from spectrod.types import SpectrumSpec
+from spectrod.daemon.daemon import Daemon
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import ConfigError
+from spectrod.measure.features.feature_meter import feature_meter
+from spectrod.measure.tones.tone_meter import tone_meter
 
 FS = 8000
 NAMES = ("centroid", "flux_sd", "ACI_0.4s", "NDSI_500-1000Hz_1000-4000Hz")

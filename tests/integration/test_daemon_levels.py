@@ -10,9 +10,9 @@ import soundfile
 from metered import load
 
 from spectrod.client import LevelsFrame, subscribe
-from spectrod.daemon import Daemon
-from spectrod.errors import ConfigError
-from spectrod.levels import LevelMeter
+from spectrod.daemon.daemon import Daemon
+from spectrod.lib.errors import ConfigError
+from spectrod.measure.levels import LevelMeter
 
 FS = 8000
 

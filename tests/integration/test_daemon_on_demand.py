@@ -10,10 +10,8 @@ import soundfile
 from msgspec.structs import replace
 
 from spectrod import client
-from spectrod import demand as demand_module
-from spectrod import source_runner as runner_module
 from spectrod.analysis import warm_up
-from spectrod.config import (
+from spectrod.config.config import (
     AnalysisConfig,
     Config,
     EngineConfig,
@@ -21,8 +19,10 @@ from spectrod.config import (
     PublishConfig,
     SourceTable,
 )
-from spectrod.daemon import build_daemon
-from spectrod.errors import ConfigError, InputError, UnavailableError
+from spectrod.daemon import demand as demand_module
+from spectrod.daemon import source_runner as runner_module
+from spectrod.daemon.daemon import build_daemon
+from spectrod.lib.errors import ConfigError, InputError, UnavailableError
 
 TIMEOUT_S = 60.0
 TONE = SourceTable(uri="signal:sine,1000,-20", name="tone")

@@ -6,10 +6,10 @@ import soundfile
 from metered import load
 
 from spectrod.client import TransferFrame, subscribe
-from spectrod.daemon import Daemon
-from spectrod.errors import ConfigError
-from spectrod.meter_settings import TransferConfig
-from spectrod.meters.configured_transfer import ConfiguredTransfer
+from spectrod.config.measure_settings import TransferConfig
+from spectrod.daemon.configured_transfer import ConfiguredTransfer
+from spectrod.daemon.daemon import Daemon
+from spectrod.lib.errors import ConfigError
 
 FS = 8000
 TABLE = {

@@ -10,8 +10,8 @@ import pytest
 import soundfile
 
 from spectrod.cli import main
-from spectrod.config import Config, EngineConfig, PublishConfig, SourceTable
-from spectrod.daemon import build_daemon
+from spectrod.config.config import Config, EngineConfig, PublishConfig, SourceTable
+from spectrod.daemon.daemon import build_daemon
 from spectrod.formats.picture.pixelmap import read_levels
 
 FS = 8000

@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 from spectrod.cli import main
-from spectrod.source.capture_process import CaptureProcess
-from spectrod.source.devices import (
+from spectrod.source.soundcard.capture_process import CaptureProcess
+from spectrod.source.soundcard.devices import (
     choose_input,
     describe_inputs,
     lasting_selector,

@@ -14,11 +14,11 @@ from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.analysis.self_check import SelfCheck
 from spectrod.analysis.stream import FrameStream
-from spectrod.errors import DeviceError, KernelBuildError
+from spectrod.daemon.pipeline import Pipeline
+from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.lib.errors import DeviceError, KernelBuildError
 from spectrod.opencl import program
-from spectrod.pipeline import Pipeline
 from spectrod.source.base import PulledSource
-from spectrod.types import Block, SpectrumSpec
 
 pytestmark = pytest.mark.opencl
 

@@ -23,8 +23,8 @@ from PIL import Image
 
 import spectrod
 from spectrod import client
-from spectrod.config import Config, EngineConfig, PublishConfig, SecurityConfig, SourceConfig
-from spectrod.daemon import build_daemon
+from spectrod.config.config import Config, EngineConfig, PublishConfig, SecurityConfig, SourceConfig
+from spectrod.daemon.daemon import build_daemon
 from spectrod.wire.keys import make_keys
 
 ROOT = Path(__file__).parents[2]

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 import xarray
 
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
-from spectrod.formats.export.options import ExportOptions
-from spectrod.formats.outputs import make_data
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.formats.export.export_options import ExportOptions
+from spectrod.recording.output_plan import make_data
 
 BEGIN_UTC_NS = 1_795_211_223_123_456_789
 OPEN = {

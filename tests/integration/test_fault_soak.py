@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from spectrod_bench.fault_soak.__main__ import main
-from spectrod_bench.fault_soak.run import FAULTS
+from spectrod.apps.bench.fault_soak.__main__ import main
+from spectrod.apps.bench.fault_soak.run import FAULTS
 
 SEED = "11"
 HOURS = "0.017"

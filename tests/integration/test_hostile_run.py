@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
-from spectrod.formats.segment.writer import SegmentWriter
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.formats.segment.segment_writer import SegmentWriter
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SPEC = SpectrumSpec(48000.0, win_length=512, hop=480, nfft=512)

@@ -11,12 +11,12 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
 from prometheus_client.parser import text_string_to_metric_families as read_prometheus
 
-from spectrod import config
 from spectrod.cli import main
 from spectrod.client import subscribe
-from spectrod.control.controlled import ControlledDaemon
-from spectrod.daemon import build_daemon
-from spectrod.errors import BusyError, ConfigError
+from spectrod.config import config
+from spectrod.daemon.control.controlled import ControlledDaemon
+from spectrod.daemon.daemon import build_daemon
+from spectrod.lib.errors import BusyError, ConfigError
 
 FLAGS = {
     "source": {"uri": "signal:sine,1000,-20", "name": "tone", "channels": 2},

@@ -15,11 +15,11 @@ from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 
 from spectrod import client
-from spectrod.bridge.address import parse_broker
-from spectrod.bridge.broker import Broker
-from spectrod.bridge.topics import Publication
+from spectrod.apps.mqtt.address import parse_broker
+from spectrod.apps.mqtt.broker import Broker
+from spectrod.apps.mqtt.mqtt_topics import Publication
 from spectrod.cli import main
-from spectrod.config import (
+from spectrod.config.config import (
     AnalysisConfig,
     Config,
     EngineConfig,
@@ -28,7 +28,7 @@ from spectrod.config import (
     SourceConfig,
     SourceTable,
 )
-from spectrod.daemon import build_daemon
+from spectrod.daemon.daemon import build_daemon
 
 TIMEOUT_S = 60.0
 pytestmark = pytest.mark.slow
@@ -628,7 +628,7 @@ def test_wrong_arguments_are_one_line(arguments, error, capsys):
 
 def test_without_its_library_the_bridge_names_it(monkeypatch, capsys):
     """Without its optional library the bridge is an error that names the extra."""
-    monkeypatch.setattr("spectrod.cli.mqtt.find_spec", lambda _: None)
+    monkeypatch.setattr("spectrod.apps.mqtt.command.find_spec", lambda _: None)
     assert main(["mqtt", "--broker", "mqtt://box"]) == 69
     expected = "spectrod: paho-mqtt is not installed: pip install 'spectrod[mqtt]'\n"
     assert capsys.readouterr().err == expected

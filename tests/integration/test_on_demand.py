@@ -5,12 +5,12 @@ import threading
 import numpy as np
 import pytest
 
-from spectrod import pipeline as pipeline_module
 from spectrod.analysis.numpy_engine import NumpyEngine
-from spectrod.errors import ConfigError, StorageError
-from spectrod.pipeline import Pipeline
+from spectrod.daemon import pipeline as pipeline_module
+from spectrod.daemon.pipeline import Pipeline
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import ConfigError, StorageError
 from spectrod.source.base import PulledSource
-from spectrod.types import SpectrumSpec
 
 FS = 48000.0
 HOP = 128

@@ -9,20 +9,20 @@ import soundfile
 
 from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
 from spectrod.analysis.self_check import SelfCheck
-from spectrod.config import SourceConfig
-from spectrod.errors import (
+from spectrod.config.config import SourceConfig
+from spectrod.daemon.pipeline import Pipeline
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import (
     DeviceError,
     InputError,
     InternalError,
     StorageError,
     UnavailableError,
 )
-from spectrod.pipeline import Pipeline
-from spectrod.source import open_source
+from spectrod.lib.stats import CaptureStats
 from spectrod.source.base import Discontinuity, PulledSource
-from spectrod.source.wavfile import WavFileSource
-from spectrod.stats import CaptureStats
-from spectrod.types import SpectrumSpec
+from spectrod.source.files.wavfile import WavFileSource
+from spectrod.source.open_source import open_source
 
 RNG = np.random.default_rng(21)
 

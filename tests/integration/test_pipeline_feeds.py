@@ -5,13 +5,13 @@ import pytest
 import soundfile
 
 from spectrod.analysis.numpy_engine import NumpyEngine
-from spectrod.config import SourceConfig
-from spectrod.errors import InputError
-from spectrod.pipeline import Pipeline
-from spectrod.source import open_source
-from spectrod.source.soundfile import SoundFileSource
-from spectrod.source.wavfile import WavFileSource
-from spectrod.types import SpectrumSpec
+from spectrod.config.config import SourceConfig
+from spectrod.daemon.pipeline import Pipeline
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import InputError
+from spectrod.source.files.soundfile import SoundFileSource
+from spectrod.source.files.wavfile import WavFileSource
+from spectrod.source.open_source import open_source
 
 FS = 8000
 

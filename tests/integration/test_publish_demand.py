@@ -10,10 +10,10 @@ import pytest
 import zmq
 from publishing import ANY_PORT, SPEC, TIMEOUT_S, make_batch, make_stats
 
-from spectrod.errors import BusyError, ConfigError
-from spectrod.events import EventLog
-from spectrod.types import SpectrumSpec
-from spectrod.wire.publisher import Publisher
+from spectrod.daemon.publisher.publisher import Publisher
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import BusyError, ConfigError
+from spectrod.lib.events import EventLog
 from spectrod.wire.schema import EventMessage, Frame, Heartbeat, Meta, decode
 
 LEVELS = SpectrumSpec(

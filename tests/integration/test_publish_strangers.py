@@ -9,8 +9,8 @@ import pytest
 import zmq
 from publishing import ANY_PORT, TIMEOUT_S, make_batch
 
+from spectrod.daemon.publisher.subscriptions import PREFIXES_MAX
 from spectrod.wire.schema import Frame, decode
-from spectrod.wire.subscriptions import PREFIXES_MAX
 
 GREETING = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL" + bytes(48)
 READY = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB"

@@ -16,12 +16,12 @@ import zmq
 from publishing import ANY_PORT, SPEC, TIMEOUT_S, make_batch, make_stats
 
 from spectrod.client import subscribe
-from spectrod.errors import BusyError, ConfigError, StorageError, UnavailableError
-from spectrod.types import SpectrumSpec
-from spectrod.wire.access import Access
-from spectrod.wire.publisher import Publisher
+from spectrod.daemon.access.access import Access
+from spectrod.daemon.publisher.publisher import Publisher
+from spectrod.daemon.publisher.upstream import PREFIX_MAX_BYTES
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import BusyError, ConfigError, StorageError, UnavailableError
 from spectrod.wire.schema import Heartbeat, Meta, decode
-from spectrod.wire.upstream import PREFIX_MAX_BYTES
 
 ROOT = Path(__file__).parents[2]
 
@@ -141,7 +141,7 @@ def test_a_restarted_daemon_has_another_epoch(publish):
 
 def test_a_change_is_sent_at_once(publish, raw_subscriber, monkeypatch):
     """A change sends a heartbeat before one is due and leaves those of other sources on time."""
-    monkeypatch.setattr("spectrod.wire.sender.HEARTBEAT_PERIOD_S", 10 * TIMEOUT_S)
+    monkeypatch.setattr("spectrod.daemon.publisher.sender.HEARTBEAT_PERIOD_S", 10 * TIMEOUT_S)
     state = ["running"]
     publisher = publish(stats=lambda: make_stats(state[0]), names=("mic", "pond"))
     beats = {

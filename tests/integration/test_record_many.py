@@ -14,7 +14,7 @@ import pytest
 import soundfile
 
 from spectrod.cli import main, record_many
-from spectrod.formats import files
+from spectrod.formats import whole_files
 
 FS = 8000
 SHELL = ("/bin/sh", "-c")
@@ -188,13 +188,13 @@ def test_a_process_that_is_killed_fails_its_file_alone(folder):
 @pytest.mark.slow
 def test_a_disk_that_fails_fails_the_files_that_it_does_not_keep(folder, capfd, monkeypatch):
     """A picture that the disk does not keep is the failure of its file, and leaves nothing."""
-    sync = files.sync
+    sync = whole_files.sync
 
     def fail_first(part):
-        monkeypatch.setattr(files, "sync", sync)
+        monkeypatch.setattr(whole_files, "sync", sync)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(files, "sync", fail_first)
+    monkeypatch.setattr(whole_files, "sync", fail_first)
     options = ["-o", "out/{stem}.png", *SMALL, "--jobs", "1"]
     assert main(["record", "night/a.wav", "night/b.flac", *options]) == 74
     assert names(folder / "out") == ["b.png"]

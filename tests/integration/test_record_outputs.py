@@ -17,16 +17,16 @@ from publishing import SPEC, TIMEOUT_S, make_batch
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.cli import main
 from spectrod.client import subscribe
-from spectrod.errors import ConfigError, StorageError, UnavailableError
-from spectrod.formats.inputs import open_recording
+from spectrod.daemon.pipeline import Pipeline
+from spectrod.dsp.types import SpectrumSpec
 from spectrod.formats.picture.pixelmap import read_levels, read_pixel_map
 from spectrod.formats.picture.sink import PictureSink
-from spectrod.formats.remote import DaemonReader
-from spectrod.formats.segment.reader import SegmentReader
-from spectrod.formats.segment.writer import SegmentWriter
-from spectrod.pipeline import Pipeline
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.formats.segment.segment_writer import SegmentWriter
+from spectrod.lib.errors import ConfigError, StorageError, UnavailableError
+from spectrod.recording.inputs import open_recording
+from spectrod.recording.remote import DaemonReader
 from spectrod.source.signal import SignalSource
-from spectrod.types import SpectrumSpec
 
 FS = 8000
 SMALL = ["--engine", "numpy", "--levels=-100,0", "--width", "300", "--height", "64"]

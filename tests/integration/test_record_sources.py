@@ -15,8 +15,8 @@ from PIL import Image
 from spectrod.cli import main
 from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.formats.sound import recover
+from spectrod.lib.stats import CaptureStats
 from spectrod.source.signal import SignalSource
-from spectrod.stats import CaptureStats
 
 FS = 8000
 NUMPY = ["--engine", "numpy", "--levels=-100,0", "--width", "300", "--height", "64"]

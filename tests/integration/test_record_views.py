@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from spectrod.cli import main
+from spectrod.dsp.types import Block
 from spectrod.formats.longterm.data import read_npz
 from spectrod.formats.sound import SoundWriter
-from spectrod.types import Block
 
 FS = 8000
 BEGIN_UTC_NS = 1_777_609_800 * 10**9

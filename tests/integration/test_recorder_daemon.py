@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod import config
 from spectrod.client import Control
-from spectrod.control.controlled import ControlledDaemon
-from spectrod.daemon import build_daemon
-from spectrod.errors import SpectrodError
-from spectrod.formats.segment.reader import SegmentReader
+from spectrod.config import config
+from spectrod.daemon.control.controlled import ControlledDaemon
+from spectrod.daemon.daemon import build_daemon
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.lib.errors import SpectrodError
 
 SECONDS = 20.0
 

@@ -16,7 +16,7 @@ import pytest
 from audio_daemon import Daemon
 
 from spectrod.client import Control
-from spectrod.formats.segment.reader import SegmentReader
+from spectrod.formats.segment.segment_reader import SegmentReader
 from spectrod.wire import schema
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import soundfile
 from metered import load
 
 from spectrod.cli import main
-from spectrod.daemon import Daemon
+from spectrod.daemon.daemon import Daemon
 
 FS = 8000
 LIMIT_S = 60.0

@@ -6,9 +6,9 @@ import scipy.fft
 import scipy.signal
 
 import spectrod.fft
-from spectrod.errors import DeviceError
 from spectrod.fft import runtime
 from spectrod.fft.backend import __ua_function__ as dispatch
+from spectrod.lib.errors import DeviceError
 
 pytestmark = pytest.mark.slow
 

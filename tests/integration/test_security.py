@@ -9,9 +9,9 @@ import time
 
 import pytest
 
+from spectrod.cli.terminal.live import view
 from spectrod.client import Control, aio, latest, subscribe
-from spectrod.errors import ConfigError, DeniedError, UnavailableError
-from spectrod.view.live import view
+from spectrod.lib.errors import ConfigError, DeniedError, UnavailableError
 from spectrod.wire.keys import make_keys
 
 TIMEOUT_S = 60.0

@@ -13,8 +13,7 @@ import soundfile
 from msgspec.structs import replace
 
 from spectrod import client
-from spectrod import source_runner as runner_module
-from spectrod.config import (
+from spectrod.config.config import (
     AnalysisConfig,
     Config,
     EngineConfig,
@@ -22,8 +21,11 @@ from spectrod.config import (
     SourceConfig,
     SourceTable,
 )
-from spectrod.daemon import build_daemon
-from spectrod.errors import (
+from spectrod.daemon import source_runner as runner_module
+from spectrod.daemon.daemon import build_daemon
+from spectrod.daemon.pipeline import Pipeline
+from spectrod.daemon.service.analysis_progress import ProgressWatch, is_up
+from spectrod.lib.errors import (
     BusyError,
     ConfigError,
     DeviceError,
@@ -31,8 +33,6 @@ from spectrod.errors import (
     InternalError,
     UnavailableError,
 )
-from spectrod.pipeline import Pipeline
-from spectrod.service.progress import ProgressWatch, is_up
 from spectrod.source.signal import SignalSource
 
 TIMEOUT_S = 60.0

@@ -10,10 +10,10 @@ import pytest
 from audio_faults import belongings, stopped
 
 from spectrod.analysis.samples import to_float32
-from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError, UnavailableError
-from spectrod.source import childprocess, supervisor
-from spectrod.source.soundcard import SoundCardSource
+from spectrod.config.config import SourceConfig
+from spectrod.lib.errors import ConfigError, UnavailableError
+from spectrod.source.soundcard import childprocess, supervisor
+from spectrod.source.soundcard.soundcard import SoundCardSource
 
 FS = 48000
 

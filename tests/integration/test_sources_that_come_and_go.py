@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod import events
-from spectrod.config import (
+from spectrod.config.config import (
     Config,
     ControlConfig,
     EngineConfig,
@@ -21,7 +20,8 @@ from spectrod.config import (
     RecordingConfig,
     SourceTable,
 )
-from spectrod.daemon import build_daemon
+from spectrod.daemon.daemon import build_daemon
+from spectrod.lib import events
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 

@@ -22,8 +22,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from spectrod import client
-from spectrod.errors import DeniedError
-from spectrod_bench.usage import processor_seconds
+from spectrod.apps.bench.usage import processor_seconds
+from spectrod.lib.errors import DeniedError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "systemd"))
 from container import Machine, MissingToolError, require_tools
@@ -758,7 +758,7 @@ def test_the_capture_process_works_under_the_confinement(service, machine, confi
         (child,) = [
             one
             for one in children.stdout.split()
-            if b"spectrod.capture" in machine.path(f"/proc/{one}/cmdline").read_bytes()
+            if b"spectrod.source.capture" in machine.path(f"/proc/{one}/cmdline").read_bytes()
         ]
         service("stop")
         assert machine.run("test", "-e", f"/proc/{child}", check=False).returncode == 1

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod import config
 from spectrod.cli import main
 from spectrod.client import Control
-from spectrod.control.controlled import ControlledDaemon
-from spectrod.daemon import build_daemon
-from spectrod.errors import SpectrodError, StorageError
-from spectrod.triggers.mask import read_mask
+from spectrod.config import config
+from spectrod.daemon.control.controlled import ControlledDaemon
+from spectrod.daemon.daemon import build_daemon
+from spectrod.lib.errors import SpectrodError, StorageError
+from spectrod.measure.triggers.mask import read_mask
 
 SECONDS = 20.0
 FS = 8000

@@ -271,7 +271,7 @@ def test_a_missing_package_is_named_with_its_extra():
     """Exit code 69, as for other things that are not there."""
     program = (
         "import sys; sys.modules['segno'] = None\n"
-        "import importlib.util, spectrod.cli.web as web\n"
+        "import importlib.util, spectrod.apps.web.command as web\n"
         "found = importlib.util.find_spec\n"
         "web.find_spec = lambda name: None if name == 'segno' else found(name)\n"
         "from spectrod.cli import main; sys.exit(main(['web']))"

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spectrod.apps.web.history.row_ring import Ring
+from spectrod.apps.web.hub import KEPT_S
 from spectrod.client.tracker import GONE_S
-from spectrod.web.history.ring import Ring
-from spectrod.web.hub import KEPT_S
 from spectrod.wire.headers import HeartbeatHeader, IntervalTopic, MetaHeader, SpectrumHeader
 from spectrod.wire.schema import Heartbeat, Meta, encode
 

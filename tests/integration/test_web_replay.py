@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from websockets.sync.client import connect
 
+from spectrod.apps.web.history.answer import answer
+from spectrod.apps.web.history.budget import Budget
+from spectrod.apps.web.history.recording_index import RecordingIndex
+from spectrod.apps.web.history.request import HistoryRequest
+from spectrod.apps.web.history.row_ring import Ring
+from spectrod.apps.web.page_topics import TopicInfo
 from spectrod.client.control import Control
-from spectrod.errors import UnavailableError
-from spectrod.web.history.answer import answer
-from spectrod.web.history.budget import Budget
-from spectrod.web.history.recordings import RecordingIndex
-from spectrod.web.history.request import HistoryRequest
-from spectrod.web.history.ring import Ring
-from spectrod.web.topics import TopicInfo
+from spectrod.lib.errors import UnavailableError
 
 TIMEOUT_S = 60.0
 NAME = "spec/mic/0/dbfs/"

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import websockets
 
-from spectrod.config import (
+from spectrod.apps.web import wanted
+from spectrod.apps.web.limits import Limits
+from spectrod.config.config import (
     AnalysisConfig,
     Config,
     EngineConfig,
@@ -18,9 +20,7 @@ from spectrod.config import (
     PublishConfig,
     SourceTable,
 )
-from spectrod.daemon import build_daemon
-from spectrod.web import wanted
-from spectrod.web.limits import Limits
+from spectrod.daemon.daemon import build_daemon
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from web_pages import make_hub, open_silent, opened, resident_bytes, served, wish

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, DeviceError
+from spectrod.apps.bench.inplace import INPLACE, InplaceParams, mirrored_radices, reversed_digits
+from spectrod.apps.bench.naive_transpose import NaiveTranspose
+from spectrod.apps.bench.radix2 import RADIX2, TWIDDLE_MODES, Radix2Params
 from spectrod.fft.choice import untuned
 from spectrod.fft.reference import error_limit, in_dtype, relative_l2, transform
 from spectrod.fft.stage import Lines, TransformSpec
-from spectrod_bench.inplace import INPLACE, InplaceParams, mirrored_radices, reversed_digits
-from spectrod_bench.naive_transpose import NaiveTranspose
-from spectrod_bench.radix2 import RADIX2, TWIDDLE_MODES, Radix2Params
+from spectrod.lib.errors import ConfigError, DeviceError
 
 POWERS = [(2, ""), (4, "ID"), (8, ""), (64, "I"), (512, "ID"), (4096, ""), (1 << 15, "D")]
 SMOOTH = [(2, ""), (3, "I"), (5, "D"), (6, ""), (7, "ID"), (8, "I"), (49, ""), (128, "D")]
@@ -144,7 +144,7 @@ def test_inplace_columns_are_right(context, n, inner):
 @pytest.mark.slow
 def test_inplace_rows_go_in_several_launches(context, monkeypatch):
     """Rows beyond the number of groups in a dimension are all transformed."""
-    monkeypatch.setattr("spectrod_bench.inplace._GROUPS_MAX", 3)
+    monkeypatch.setattr("spectrod.apps.bench.inplace._GROUPS_MAX", 3)
     check(context, INPLACE, TransformSpec(60), InplaceParams((5, 3, 4), 8), inner=5)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from spectrod.errors import DeviceError, KernelBuildError
+from spectrod.lib.errors import DeviceError, KernelBuildError
 from spectrod.opencl.context import Context, event_seconds
 from spectrod.opencl.transfers import Transfers
 

@@ -6,13 +6,13 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from spectrod.errors import DeviceError, KernelBuildError
+from spectrod.analysis.stft.stft_local import LOCAL, StftLocalShape
+from spectrod.analysis.stft.stft_reference import ReferenceStft
+from spectrod.analysis.stft.stft_stage import Average, BandRows, Samples, StftSpec, StftTables
 from spectrod.fft.choice import untuned
 from spectrod.fft.local import LocalShape
+from spectrod.lib.errors import DeviceError, KernelBuildError
 from spectrod.opencl import program
-from spectrod.stft.local import LOCAL, StftLocalShape
-from spectrod.stft.reference import ReferenceStft
-from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
 
 MIRRORED = LocalShape((8, 4, 4), 16, 2, local_pad=8, paired_twiddles=True, mirrored=True)
 SPLIT = LocalShape((8, 16), 16, 1, split_exchange=True, local_pad=8)
@@ -62,10 +62,10 @@ def test_walking_over_frames_changes_no_bit(context, passes, hop, monkeypatch):
     spec = StftSpec(256, 256)
     for form in FORMS[: 3 if passes.split_exchange else 4]:
         params = StftLocalShape(passes, run=4, **form)
-        monkeypatch.setattr("spectrod.stft.local._UNIT_SLOTS", N_FRAMES * CHANNELS)
+        monkeypatch.setattr("spectrod.analysis.stft.stft_local._UNIT_SLOTS", N_FRAMES * CHANNELS)
         alone, expected = rows(context, spec, params, hop)
         assert_near(alone, expected)
-        monkeypatch.setattr("spectrod.stft.local._UNIT_SLOTS", 0)
+        monkeypatch.setattr("spectrod.analysis.stft.stft_local._UNIT_SLOTS", 0)
         walked, _ = rows(context, spec, params, hop)
         np.testing.assert_array_equal(walked, alone)
 
@@ -86,7 +86,7 @@ def test_averages_with_two_buffers_are_right(context, averaging, n_bands):
 
 def test_two_sided_frames_may_walk(context, monkeypatch):
     """Frames of I/Q share samples in registers, too."""
-    monkeypatch.setattr("spectrod.stft.local._UNIT_SLOTS", 0)
+    monkeypatch.setattr("spectrod.analysis.stft.stft_local._UNIT_SLOTS", 0)
     spec = StftSpec(128, 128, iq=True)
     passes = replace(MIRRORED, mirrored=False)
     for params in (

@@ -3,12 +3,19 @@
 import numpy as np
 import pytest
 
+from spectrod.analysis.stft.stft_multipass import MULTIPASS_STFT
+from spectrod.analysis.stft.stft_reference import ReferenceStft
+from spectrod.analysis.stft.stft_stage import (
+    Average,
+    BandRows,
+    RowPlaces,
+    Samples,
+    StftSpec,
+    StftTables,
+)
 from spectrod.fft.local import LocalShape
 from spectrod.fft.multipass import MultipassParams
 from spectrod.opencl.context import Context
-from spectrod.stft.multipass import MULTIPASS_STFT
-from spectrod.stft.reference import ReferenceStft
-from spectrod.stft.stage import Average, BandRows, RowPlaces, Samples, StftSpec, StftTables
 
 CHANNELS, HOP, FIRST, N_FRAMES = 2, 37, 5, 7
 FIRST_PASS = LocalShape((4, 2), 4, 4, split_exchange=True, lines_first=True)

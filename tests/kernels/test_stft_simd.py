@@ -3,11 +3,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from spectrod.fft.choice import untuned
-from spectrod.fft.simd_shape import SimdShape, needs_scratch
-from spectrod.stft.simd import SIMD
-from spectrod.stft.simd_shapes import own_bytes
-from spectrod.stft.stage import (
+from spectrod.analysis.stft.stft_simd import SIMD
+from spectrod.analysis.stft.stft_simd_shapes import own_bytes
+from spectrod.analysis.stft.stft_stage import (
     FULL_SCALE,
     Average,
     BandRows,
@@ -15,6 +13,8 @@ from spectrod.stft.stage import (
     StftSpec,
     StftTables,
 )
+from spectrod.fft.choice import untuned
+from spectrod.fft.simd_shape import SimdShape, needs_scratch
 
 GUARD = 77.0
 POWER_L2 = 3e-7

@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError
 from spectrod.fft.stage import Lines
 from spectrod.fft.transpose import DeviceTranspose, Transposer, tile_shape
+from spectrod.lib.errors import ConfigError
 
 GUARD = 0xABCD1234
 WAYS = {

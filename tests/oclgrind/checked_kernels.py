@@ -10,6 +10,18 @@ from functools import partial
 
 import numpy as np
 
+from spectrod.analysis.stft import stft_general
+from spectrod.analysis.stft.stft_general import GENERAL, GeneralParams
+from spectrod.analysis.stft.stft_local import LOCAL as LOCAL_STFT
+from spectrod.analysis.stft.stft_local import StftLocalShape
+from spectrod.analysis.stft.stft_multipass import MULTIPASS_STFT
+from spectrod.analysis.stft.stft_reference import ReferenceStft
+from spectrod.analysis.stft.stft_stage import Average, BandRows, Samples, StftSpec, StftTables
+from spectrod.apps.bench.inplace import INPLACE
+from spectrod.apps.bench.naive_transpose import NaiveTranspose
+from spectrod.apps.bench.radix2 import RADIX2
+from spectrod.apps.image.filtering import PlaneSpectra
+from spectrod.apps.image.radial import RadialFilter, Radius
 from spectrod.fft.arena import Arena
 from spectrod.fft.bluestein import BluesteinFamily
 from spectrod.fft.choice import untuned
@@ -20,22 +32,10 @@ from spectrod.fft.select import FAMILIES
 from spectrod.fft.simd import SIMD
 from spectrod.fft.stage import Lines, TransformSpec
 from spectrod.fft.transpose import DeviceTranspose
-from spectrod.image.filtering import PlaneSpectra
-from spectrod.image.radial import RadialFilter, Radius
 from spectrod.opencl import binaries, program
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import list_devices
 from spectrod.opencl.notice import NOTICE
-from spectrod.stft import general
-from spectrod.stft.general import GENERAL, GeneralParams
-from spectrod.stft.local import LOCAL as LOCAL_STFT
-from spectrod.stft.local import StftLocalShape
-from spectrod.stft.multipass import MULTIPASS_STFT
-from spectrod.stft.reference import ReferenceStft
-from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
-from spectrod_bench.inplace import INPLACE
-from spectrod_bench.naive_transpose import NaiveTranspose
-from spectrod_bench.radix2 import RADIX2
 
 LINES = 5
 C2C, R2C, C2R = (TransformSpec(60, kind, kind == "c2r") for kind in ("c2c", "r2c", "c2r"))
@@ -116,7 +116,7 @@ def stft(family, spec, params, context):
 
 def bands_of_many(context):
     """Sum bands as GPUs do, whatever device the simulator reports."""
-    general._band_items = lambda *_: 16
+    stft_general._band_items = lambda *_: 16
     stft(GENERAL, StftSpec(20, 20, n_bands=2, averaging="mean"), GeneralParams(1 << 14), context)
 
 

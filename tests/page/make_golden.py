@@ -14,11 +14,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from web_pages import decode
 from web_rows import TOPIC, band_frame, frame
 
-from spectrod.web.client import PageClient
-from spectrod.web.limits import Limits
-from spectrod.web.messages import encode_text
-from spectrod.web.rows import RowMaker
-from spectrod.web.view import StreamWish, View
+from spectrod.apps.web.client import PageClient
+from spectrod.apps.web.limits import Limits
+from spectrod.apps.web.messages import encode_text
+from spectrod.apps.web.page_rows import RowMaker
+from spectrod.apps.web.page_view import StreamWish, View
 
 FOLDER = Path(__file__).parent / "golden"
 _NAMES = {"t_ms": "tMs", "gap_samples": "gapSamples", "client_dropped": "clientDropped"}

@@ -2,15 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { binRanges, makeAxis, valuesOfPixel } from "../../spectrod/web/page/axis.js";
-import { Channel } from "../../spectrod/web/page/channel.js";
-import { traceCsv } from "../../spectrod/web/page/export.js";
-import { CODE_LEVEL_MAX, CODE_LEVEL_MIN, CODE_STRIPE, levelOf, levelOfCode } from "../../spectrod/web/page/levels.js";
-import { LineStore } from "../../spectrod/web/page/lines.js";
-import { momentOf, unmeasuredText } from "../../spectrod/web/page/moment.js";
-import { JoinedRows } from "../../spectrod/web/page/past.js";
-import { levelOfPixel, rowAt, spanOf } from "../../spectrod/web/page/rowat.js";
-import { RowRing } from "../../spectrod/web/page/rows.js";
+import { binRanges, makeAxis, valuesOfPixel } from "../../spectrod/apps/web/page/axis.js";
+import { Channel } from "../../spectrod/apps/web/page/channel.js";
+import { traceCsv } from "../../spectrod/apps/web/page/export.js";
+import { CODE_LEVEL_MAX, CODE_LEVEL_MIN, CODE_STRIPE, levelOf, levelOfCode } from "../../spectrod/apps/web/page/levels.js";
+import { LineStore } from "../../spectrod/apps/web/page/lines.js";
+import { momentOf, unmeasuredText } from "../../spectrod/apps/web/page/moment.js";
+import { JoinedRows } from "../../spectrod/apps/web/page/past.js";
+import { levelOfPixel, rowAt, spanOf } from "../../spectrod/apps/web/page/rowat.js";
+import { RowRing } from "../../spectrod/apps/web/page/rows.js";
 import { description, random, row } from "./descriptions.js";
 
 const VALUES = 40;

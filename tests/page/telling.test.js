@@ -2,18 +2,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Announcer } from "../../spectrod/web/page/announce.js";
-import * as control from "../../spectrod/web/page/control.js";
-import { legend } from "../../spectrod/web/page/captions.js";
-import { healthGroups } from "../../spectrod/web/page/health.js";
-import { HATCHINGS, hatchingCss } from "../../spectrod/web/page/legend.js";
-import { barShare, barTop, hasBar, nameText, valueText, waitingText } from "../../spectrod/web/page/meter.js";
-import { makePrefs, readPrefs, writePrefs, zoneOf } from "../../spectrod/web/page/prefs.js";
-import { makeView } from "../../spectrod/web/page/view.js";
-import * as status from "../../spectrod/web/page/status.js";
-import { TERMS } from "../../spectrod/web/page/terms.js";
-import { bandRows, cursorRows, noPeakText, peakRows } from "../../spectrod/web/page/tables.js";
-import { postToken, splitToken } from "../../spectrod/web/page/token.js";
+import { Announcer } from "../../spectrod/apps/web/page/announce.js";
+import * as control from "../../spectrod/apps/web/page/control.js";
+import { legend } from "../../spectrod/apps/web/page/captions.js";
+import { healthGroups } from "../../spectrod/apps/web/page/health.js";
+import { HATCHINGS, hatchingCss } from "../../spectrod/apps/web/page/legend.js";
+import { barShare, barTop, hasBar, nameText, valueText, waitingText } from "../../spectrod/apps/web/page/meter.js";
+import { makePrefs, readPrefs, writePrefs, zoneOf } from "../../spectrod/apps/web/page/prefs.js";
+import { makeView } from "../../spectrod/apps/web/page/view.js";
+import * as status from "../../spectrod/apps/web/page/status.js";
+import { TERMS } from "../../spectrod/apps/web/page/terms.js";
+import { bandRows, cursorRows, noPeakText, peakRows } from "../../spectrod/apps/web/page/tables.js";
+import { postToken, splitToken } from "../../spectrod/apps/web/page/token.js";
 
 const endpoint = (changes) => ({ endpoint: "tcp://a:1", connected: true, silence_s: 0.4, missed: 0, why: "", ...changes });
 const source = (changes) => ({ source: "mic", state: "running", waiting_for: "", checks: [], ...changes });

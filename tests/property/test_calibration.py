@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrod.calibration.file import load_calibration
-from spectrod.calibration.response_text import parse_response
-from spectrod.errors import ConfigError
+from spectrod.dsp.calibration.file import load_calibration
+from spectrod.dsp.calibration.response_text import parse_response
+from spectrod.lib.errors import ConfigError
 
 levels = st.floats(-99.0, 99.0).map(lambda value: round(value, 4))
 frequencies = st.lists(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrod.errors import InternalError
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import InternalError
 
 NS = 1_000_000_000
 BEGIN_NS = 1_777_609_800 * NS

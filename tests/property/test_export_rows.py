@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
-from spectrod.formats.export.options import ExportOptions
-from spectrod.formats.inputs import open_recording
-from spectrod.formats.outputs import make_data
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.formats.export.export_options import ExportOptions
+from spectrod.recording.inputs import open_recording
+from spectrod.recording.output_plan import make_data
 
 SPEC = SpectrumSpec(fs=8000.0, win_length=16, hop=4, nfft=16)
 ABOUT = Description(SPEC, "any", ("1",), "spectrod")

@@ -6,8 +6,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrod.source.placing import TOLERANCE_S, Member, place
-from spectrod.source.recorded_at import RecordedAt
+from spectrod.source.files.placing import TOLERANCE_S, Member, place
+from spectrod.source.files.recorded_at import RecordedAt
 
 FS = 10.0
 FILES = st.lists(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidReader, PyramidWriter
-from spectrod.types import SpectrumBatch, SpectrumSpec
 
 FS = 1000.0
 BEGIN_NS = 1_777_593_590 * 10**9

@@ -8,10 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from spectrod.capture.writer import RECORD, RECORDS_BYTES, RingWriter
-from spectrod.ring import SampleRing
-from spectrod.sample_layout import SampleLayout
-from spectrod.shared_samples import SharedSamples
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.source.capture.ring_writer import RECORD, RECORDS_BYTES, RingWriter
+from spectrod.source.ring import SampleRing
+from spectrod.source.shared_samples import SharedSamples
 
 CAPACITY, BLOCK = 64, 7
 LOST = st.sampled_from([0, 0, 0, 1, 17, 1000])

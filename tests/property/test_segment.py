@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spectrod.errors import SpectrodError
-from spectrod.formats.segment.reader import SegmentReader
-from spectrod.formats.segment.recovery import recover
-from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.formats.segment.segment_recovery import recover
+from spectrod.formats.segment.segment_writer import SegmentWriter
+from spectrod.lib.errors import SpectrodError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "segments"))
 from segment_rows import describe, make_batch, make_spec, rows_of, shifted

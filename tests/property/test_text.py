@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrod.text import TEXT_MAX_CHARS, printable
+from spectrod.lib.text import TEXT_MAX_CHARS, printable
 
 code_points = st.integers(0, 0x10FFFF).map(chr)  # all of them, unlike st.characters()
 controls = st.sampled_from("\0\n\r\x1b\x7f\x85\x9b\u061c\u200e\u202e\u2028\u2066\ud800\udce9\udfff")

@@ -5,7 +5,7 @@ import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrod.toml_text import Position, parse_toml
+from spectrod.config.toml_text import Position, parse_toml
 
 _KEYS = st.one_of(
     st.from_regex(r"[a-z0-9_-]{1,6}", fullmatch=True).map(lambda key: (key, key)),

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrod.triggers.hysteresis import Hysteresis
+from spectrod.measure.triggers.hysteresis import Hysteresis
 
 HEIGHTS = st.lists(
     st.one_of(st.floats(-10, 10), st.just(math.nan), st.none()), min_size=1, max_size=200

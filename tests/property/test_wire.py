@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from spectrod.errors import WireError
+from spectrod.lib.errors import WireError
 from spectrod.wire.schema import Frame, SpectrumHeader, decode, encode
 
 counts = st.integers(0, 2**63 - 1)

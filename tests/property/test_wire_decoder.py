@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.errors import WireError
+from spectrod.lib.errors import WireError
 from spectrod.wire.requests import METHODS, Reply, read_request
 from spectrod.wire.schema import decode, encode
 

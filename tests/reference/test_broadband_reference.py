@@ -5,8 +5,8 @@ import pytest
 from scipy import signal
 
 import spectrod
-from spectrod.errors import ConfigError, InternalError
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import ConfigError, InternalError
 
 FS = 48000.0
 FRAMES = [

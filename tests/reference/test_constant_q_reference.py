@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spectrod import Stft, spectrogram
-from spectrod.units import FULL_SCALE_SINE_FS2
+from spectrod.dsp.units import FULL_SCALE_SINE_FS2
 
 FS, WIN_LENGTH, HOP = 22050.0, 4001, 1500
 
@@ -87,7 +87,7 @@ def test_results_do_not_depend_on_the_blocks(sample_format, block):
 
 def test_filters_are_weighted_by_the_curve_at_their_centre():
     """A weighting multiplies each filter's power by the curve at its centre frequency."""
-    from spectrod.weighting import power_factors  # noqa: PLC0415 - only here
+    from spectrod.dsp.weighting import power_factors  # noqa: PLC0415 - only here
 
     x = noise(6000)
     plain = spectrogram(x, FS, bands="cqt:6", win_length=4096, hop=900, scaling="spectrum")

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import signal
 
-from spectrod.errors import ConfigError
-from spectrod.levels.frequency_weighting import k_cascade, weighting_cascade
-from spectrod.levels.recursive import CHUNK_SAMPLES, RecursiveFilter, response
-from spectrod.levels.time_weighting import TimeWeightedSquare
-from spectrod.weighting import power_factors
+from spectrod.dsp.weighting import power_factors
+from spectrod.lib.errors import ConfigError
+from spectrod.measure.levels.frequency_weighting import k_cascade, weighting_cascade
+from spectrod.measure.levels.recursive import CHUNK_SAMPLES, RecursiveFilter, response
+from spectrod.measure.levels.time_weighting import TimeWeightedSquare
 
 INF = np.inf
 FREQUENCIES = 10.0 ** (np.arange(10, 44) / 10.0)

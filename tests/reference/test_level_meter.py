@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import signal
 
-from spectrod.errors import ConfigError, InputError
-from spectrod.levels import LevelFlag, LevelMeter, parse_quantity
-from spectrod.levels.frequency_weighting import weighting_cascade
-from spectrod.levels.intervals import local_utc_ns, period_at, period_hours
-from spectrod.types import Block
-from spectrod.weighting import POLES_HZ
+from spectrod.dsp.types import Block
+from spectrod.dsp.weighting import POLES_HZ
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.measure.intervals import local_utc_ns, period_at, period_hours
+from spectrod.measure.levels import LevelFlag, LevelMeter, parse_quantity
+from spectrod.measure.levels.frequency_weighting import weighting_cascade
 
 NS = 10**9
 BERLIN = ZoneInfo("Europe/Berlin")

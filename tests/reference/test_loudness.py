@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from spectrod.errors import ConfigError
-from spectrod.levels.histogram import LevelHistogram, PowerHistogram
-from spectrod.levels.loudness import (
+from spectrod.lib.errors import ConfigError
+from spectrod.measure.levels.histogram import LevelHistogram, PowerHistogram
+from spectrod.measure.levels.loudness import (
     LoudnessMeter,
     LoudnessSteps,
     LoudnessTally,
     channel_weights,
     loudness,
 )
-from spectrod.levels.recursive import CHUNK_SAMPLES
-from spectrod.levels.true_peak import BetweenSamples
+from spectrod.measure.levels.recursive import CHUNK_SAMPLES
+from spectrod.measure.levels.true_peak import BetweenSamples
 
 FS = 48000
 STEREO = (2.0,)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from spectrod.levels import LevelMeter
+from spectrod.measure.levels import LevelMeter
 
 FS = 48000
 _MODE_ALL = 0b111111  # M, S, I, range, sample peak, true peak

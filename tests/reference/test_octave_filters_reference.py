@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from spectrod.levels import OctaveMeter
-from spectrod.levels.octave_bank import OctaveFilterBank
-from spectrod.levels.octave_filters import FRACTIONS, decimator, octave_filters
-from spectrod.levels.recursive import CHUNK_SAMPLES, response
+from spectrod.measure.levels import OctaveMeter
+from spectrod.measure.levels.octave_bank import OctaveFilterBank
+from spectrod.measure.levels.octave_filters import FRACTIONS, decimator, octave_filters
+from spectrod.measure.levels.recursive import CHUNK_SAMPLES, response
 
 FS = 48000.0
 G = 10.0**0.3

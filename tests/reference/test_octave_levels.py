@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from spectrod.errors import ConfigError
-from spectrod.levels import LevelMeter
+from spectrod.lib.errors import ConfigError
+from spectrod.measure.levels import LevelMeter
 
 FS = 48000
 NAMES = ["LZeq", "LZFmax", "LZFmin", "LZF90", "LZSmax", "LZE"]

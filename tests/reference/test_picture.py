@@ -3,11 +3,11 @@ import pytest
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
+from spectrod.dsp.types import Block, SpectrumSpec
 from spectrod.formats.picture.axes import FrequencyAxis
 from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.formats.picture.render import PictureOptions
 from spectrod.formats.picture.sink import PictureSink
-from spectrod.types import Block, SpectrumSpec
 
 FS = 48000.0
 TONE_HZ = 1000.0

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spectrod.levels import OctaveMeter
-from spectrod.levels.octave_bank import OctaveFilterBank
-from spectrod.levels.octave_filters import FRACTIONS, octave_filters
-from spectrod.levels.recursive import CHUNK_SAMPLES
+from spectrod.measure.levels import OctaveMeter
+from spectrod.measure.levels.octave_bank import OctaveFilterBank
+from spectrod.measure.levels.octave_filters import FRACTIONS, octave_filters
+from spectrod.measure.levels.recursive import CHUNK_SAMPLES
 
 RATES = [44100, 48000, 96000]
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from spectrod import Stft, spectrogram
+from spectrod.analysis.stft.stft_tables import kernel_spec
 from spectrod.cli import main
-from spectrod.errors import ConfigError
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.windows import get_window, window_derivative
 from spectrod.formats.picture.pixelmap import read_levels
-from spectrod.stft.tables import kernel_spec
-from spectrod.types import SpectrumSpec
-from spectrod.windows import get_window, window_derivative
+from spectrod.lib.errors import ConfigError
 
 FS = 8000.0
 SETTINGS = {"bands": "reassigned", "win_length": 1024, "scaling": "spectrum"}

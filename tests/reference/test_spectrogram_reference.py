@@ -5,7 +5,7 @@ import pytest
 from scipy import signal
 
 import spectrod
-from spectrod.windows import WINDOW_NAMES
+from spectrod.dsp.windows import WINDOW_NAMES
 
 pytestmark = pytest.mark.opencl
 

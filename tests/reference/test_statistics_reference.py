@@ -5,8 +5,8 @@ import pytest
 from scipy import signal, stats
 
 import spectrod
-from spectrod.welch import decaying_averages
-from spectrod.windows import get_window
+from spectrod.dsp.welch import decaying_averages
+from spectrod.dsp.windows import get_window
 
 FS, N = 8000.0, 256
 SCIPY_NAMES = {"rectangular": "boxcar", "kaiser:8.6": ("kaiser", 8.6)}

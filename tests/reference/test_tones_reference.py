@@ -6,16 +6,20 @@ import numpy as np
 import pytest
 
 from spectrod.analysis.spectrogram import spectrogram
-from spectrod.calibration.channel import ChannelCalibration, full_scale_level_db
-from spectrod.calibration.reference import parse_reference
-from spectrod.calibration.response import make_response
-from spectrod.errors import ConfigError, InputError
-from spectrod.tones.channel import adjacent_channel_ratio, channel_power, occupied_bandwidth
-from spectrod.tones.distortion import measure_distortion
-from spectrod.tones.intermodulation import measure_intermodulation
-from spectrod.tones.peaks import find_peaks
-from spectrod.types import SpectrumSpec
-from spectrod.weighting import power_factors
+from spectrod.dsp.calibration.channel_calibration import ChannelCalibration, full_scale_level_db
+from spectrod.dsp.calibration.level_reference import parse_reference
+from spectrod.dsp.calibration.response import make_response
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.weighting import power_factors
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.measure.tones.channel_power import (
+    adjacent_channel_ratio,
+    channel_power,
+    occupied_bandwidth,
+)
+from spectrod.measure.tones.distortion import measure_distortion
+from spectrod.measure.tones.intermodulation import measure_intermodulation
+from spectrod.measure.tones.peaks import find_peaks
 
 FS = 48000.0
 LOW_LOBES = ["hann", "blackman", "nuttall", "blackmanharris", "flattop", "bartlett", "kaiser:14"]

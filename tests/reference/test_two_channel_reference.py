@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from spectrod.errors import ConfigError, InputError
-from spectrod.two_channel.cross_sums import CrossSums
-from spectrod.two_channel.delay import measure_delay
-from spectrod.two_channel.sweep import Sweep
-from spectrod.two_channel.transfer import TransferMeter, measure_transfer
-from spectrod.types import SpectrumSpec
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.measure.transfer.cross_spectra import TransferMeter, measure_transfer
+from spectrod.measure.transfer.cross_sums import CrossSums
+from spectrod.measure.transfer.delay import measure_delay
+from spectrod.measure.transfer.sweep import Sweep
 
 FS = 8000.0
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spectrod import spectrogram
-from spectrod.weighting import power_factors
+from spectrod.dsp.weighting import power_factors
 
 FREQUENCIES = 10.0 ** (np.arange(10, 44) / 10.0)
 """Exact frequencies of the rows of the table, 10 Hz to 20 kHz."""

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
-from spectrod.types import SpectrumBatch, SpectrumSpec
 
 BEGIN_UTC_NS = 1_795_211_223 * 10**9
 BEGIN_MONO_NS = 77 * 10**9

@@ -9,10 +9,10 @@ It "publishes" at once, logs to standard error, and prints ``stopped`` when it i
 import sys
 import threading
 
-from spectrod.errors import ConfigError
-from spectrod.service import Notifier, caught_signals, configure_logging, serve
-from spectrod.stats import Stats
-from spectrod.wakeup import Wakeup
+from spectrod.daemon.service import Notifier, caught_signals, configure_logging, serve
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.stats import Stats
+from spectrod.lib.wakeup import Wakeup
 
 
 def make_stats(count=0, state="running", name="mic"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spectrod.analysis.samples import to_float32
-from spectrod.ring import SampleRing
+from spectrod.source.ring import SampleRing
 
 
 @pytest.fixture

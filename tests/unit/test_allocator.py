@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from spectrod import allocator
+from spectrod.lib import allocator
 
 N_ROUNDS = 50
 PAGES = """
 import resource, sys
 import numpy as np
-from spectrod.allocator import keep_freed_memory
+from spectrod.lib.allocator import keep_freed_memory
 if sys.argv[1] == "keep":
     keep_freed_memory()
 def fill(n_bytes):
@@ -45,7 +45,7 @@ def test_arrays_get_the_memory_of_freed_ones():
 
 HEAPS = """
 import sys, threading
-from spectrod.allocator import share_arenas
+from spectrod.lib.allocator import share_arenas
 if sys.argv[1] == "share":
     share_arenas()
 N_THREADS = 6
@@ -93,7 +93,7 @@ def test_another_c_library_is_left_alone(monkeypatch):
 
 FREED = """
 import os
-from spectrod.allocator import give_back_memory
+from spectrod.lib.allocator import give_back_memory
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from spectrod.backoff import Backoff
-from spectrod.source.stall_timeout import StallTimeout
+from spectrod.lib.backoff import Backoff
+from spectrod.source.soundcard.stall_timeout import StallTimeout
 
 
 def test_pauses_double_up_to_the_last():

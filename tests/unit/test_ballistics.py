@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from spectrod.ballistics import Ballistics, DecayingExtreme, ExponentialMean
+from spectrod.dsp.ballistics import Ballistics, DecayingExtreme, ExponentialMean
 
 
 def followed(kind, ballistics, rows):

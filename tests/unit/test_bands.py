@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from spectrod.bands import bark_to_hz, erb_rate_to_hz, get_bands, hz_to_bark, hz_to_erb_rate
-from spectrod.errors import ConfigError
+from spectrod.dsp.bands import bark_to_hz, erb_rate_to_hz, get_bands, hz_to_bark, hz_to_erb_rate
+from spectrod.lib.errors import ConfigError
 
 FS, NFFT = 48000.0, 8192
 

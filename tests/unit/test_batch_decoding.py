@@ -15,14 +15,13 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.batch import decoding, samples
-from spectrod.batch.decoding import HANG_S, Decoders
-from spectrod.batch.local import LocalExecutor
-from spectrod.batch.planner import plan_job
-from spectrod.batch.samples import UnitSamples
-from spectrod.batch.unit import compute_unit
-from spectrod.cli import batch_run
-from spectrod.errors import ConfigError, UnavailableError
+from spectrod.apps.batch import command_run, decoding, unit_samples
+from spectrod.apps.batch.decoding import HANG_S, Decoders
+from spectrod.apps.batch.local_executor import LocalExecutor
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.unit import compute_unit
+from spectrod.apps.batch.unit_samples import UnitSamples
+from spectrod.lib.errors import ConfigError, UnavailableError
 from spectrod.opencl.devices import list_devices
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
@@ -37,8 +36,8 @@ OF_DASK = {"scheduler": "", "insecure": False, "resource": []}
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Blocks of 1000 samples, at most four a chunk, so that short files have many."""
-    monkeypatch.setattr(samples, "block_length", lambda _: 1000)
-    for module in (samples, decoding):
+    monkeypatch.setattr(unit_samples, "block_length", lambda _: 1000)
+    for module in (unit_samples, decoding):
         monkeypatch.setattr(module, "CHUNK_BYTES", 4 * 1000 * 8)
 
 
@@ -221,8 +220,8 @@ def test_decoders_end_with_the_process_that_they_decode_for():
     """They end when it is killed, also if they hang."""
     program = (
         "import os, signal, sys\n"
-        "from spectrod.batch.decoder import SoundChunk\n"
-        "from spectrod.batch.decoding import Decoders\n"
+        "from spectrod.apps.batch.decoder import SoundChunk\n"
+        "from spectrod.apps.batch.decoding import Decoders\n"
         "decoders = Decoders(2)\n"
         "chunks = decoders.decoded([SoundChunk('none', 1.0, 1, 0, 1, 1)] * 8)\n"
         "next(chunks)\n"
@@ -282,7 +281,7 @@ def _device(index, kind="gpu", name="Large"):
 def test_all_gpus_like_the_best_are_used(tmp_path, monkeypatch, devices, settings, found):
     """GPUs with the name of the best one that the job names; a processor is not shared out."""
     monkeypatch.setattr("spectrod.opencl.devices.list_devices", lambda: devices)
-    assert batch_run.gpus_of(job_of(tmp_path, tmp_path, **{"engine": "auto"} | settings)) == found
+    assert command_run.gpus_of(job_of(tmp_path, tmp_path, **{"engine": "auto"} | settings)) == found
 
 
 @pytest.mark.parametrize(
@@ -291,7 +290,7 @@ def test_all_gpus_like_the_best_are_used(tmp_path, monkeypatch, devices, setting
 )  # fmt: skip
 def test_processors_are_shared_out_to_decoders(monkeypatch, n_processors, n_processes, n):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(n_processors)))
-    assert batch_run.default_decoders(n_processes) == n
+    assert command_run.default_decoders(n_processes) == n
 
 
 @pytest.mark.parametrize(
@@ -302,7 +301,7 @@ def test_gpus_have_several_processes_where_there_are_processors(
     monkeypatch, n_processors, n_gpus, n
 ):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(n_processors)))
-    assert batch_run.default_gpu_jobs(n_gpus) == n
+    assert command_run.default_gpu_jobs(n_gpus) == n
 
 
 def test_processes_have_devices_in_turn(tmp_path, monkeypatch):
@@ -310,8 +309,8 @@ def test_processes_have_devices_in_turn(tmp_path, monkeypatch):
     args = Namespace(jobs=3, decoders=None, executor="local", **OF_DASK)
     job = job_of(tmp_path, tmp_path, engine="auto")
     for gpus, named in ((["0:0", "0:1"], ["0:0", "0:1", "0:0"]), (["0:0"], [""] * 3)):
-        monkeypatch.setattr(batch_run, "gpus_of", lambda _, found=gpus: found)
-        executor = batch_run.make_executor(args, job, lambda: False)
+        monkeypatch.setattr(command_run, "gpus_of", lambda _, found=gpus: found)
+        executor = command_run.make_executor(args, job, lambda: False)
         assert [one.keywords["device"] for one in executor._computes] == named
 
 
@@ -319,7 +318,7 @@ def test_processes_have_devices_in_turn(tmp_path, monkeypatch):
 def test_the_number_of_decoders_is_bounded(tmp_path, n):
     args = Namespace(jobs=None, decoders=n, executor="local", **OF_DASK)
     with pytest.raises(ConfigError, match=f"^--decoders {n}: must be 0 to 64$"):
-        batch_run.make_executor(args, job_of(tmp_path, tmp_path), lambda: False)
+        command_run.make_executor(args, job_of(tmp_path, tmp_path), lambda: False)
 
 
 @pytest.mark.extended

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.batch.folders import make_folder
-from spectrod.batch.plan import PLAN_FILE, write_plan
-from spectrod.batch.planner import plan_job
-from spectrod.batch.staging import merging
-from spectrod.batch.unit import compute_unit, is_claimed
-from spectrod.errors import StorageError
+from spectrod.apps.batch.folders import make_folder
+from spectrod.apps.batch.plan import PLAN_FILE, write_plan
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.staging import merging
+from spectrod.apps.batch.unit import compute_unit, is_claimed
+from spectrod.lib.errors import StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 

@@ -9,15 +9,29 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from spectrod.batch.fingerprint import fingerprint
-from spectrod.batch.job_file import read_job
-from spectrod.batch.merge import collect
-from spectrod.batch.plan import UTC_NS_MAX, BatchPlan, Piece, Unit, make_plan, read_plan, write_plan
-from spectrod.batch.planner import plan_job
-from spectrod.batch.results import OutputFile, UnitRecord, read_record, record_path, write_record
-from spectrod.batch.scan import scan
-from spectrod.batch.unit import compute_unit, file_digest
-from spectrod.errors import InputError, SettingsError, StorageError
+from spectrod.apps.batch.fingerprint import fingerprint
+from spectrod.apps.batch.job_file import read_job
+from spectrod.apps.batch.merge import collect
+from spectrod.apps.batch.plan import (
+    UTC_NS_MAX,
+    BatchPlan,
+    Piece,
+    Unit,
+    make_plan,
+    read_plan,
+    write_plan,
+)
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.results import (
+    OutputFile,
+    UnitRecord,
+    read_record,
+    record_path,
+    write_record,
+)
+from spectrod.apps.batch.scan import scan
+from spectrod.apps.batch.unit import compute_unit, file_digest
+from spectrod.lib.errors import InputError, SettingsError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 
@@ -261,7 +275,7 @@ def test_days_at_the_ends_of_time_are_read_again(tmp_path, utc_ns):
 
 def test_a_plan_that_would_not_be_read_is_not_made(tmp_path, monkeypatch):
     """More pieces than a plan may have end in an error."""
-    monkeypatch.setattr("spectrod.batch.plan.PIECES_MAX", 1)
+    monkeypatch.setattr("spectrod.apps.batch.plan.PIECES_MAX", 1)
     unit = msgspec.structs.replace(UNIT, pieces=(PIECE, PIECE))
     with pytest.raises(InputError, match="2 pieces of files: must be at most 1"):
         make_plan(job_of(tmp_path, tmp_path), "test", [unit], [])

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from spectrod.batch.job_file import read_job
-from spectrod.batch.shard import Shard, parse_shard
-from spectrod.errors import ConfigError, SettingsError
+from spectrod.apps.batch.job_file import read_job
+from spectrod.apps.batch.shard import Shard, parse_shard
+from spectrod.lib.errors import ConfigError, SettingsError
 
 GOOD = """
 [job]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.batch.job import Deployment
-from spectrod.batch.local_times import from_zone
-from spectrod.batch.planner import plan_job
-from spectrod.batch.scan import scan
+from spectrod.apps.batch.job import Deployment
+from spectrod.apps.batch.local_times import from_zone
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.scan import scan
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 from small_archives import job_of

@@ -16,23 +16,23 @@ import pytest
 import xarray
 import zarr
 
-from spectrod.batch.merged import merged_problems, write_merged
-from spectrod.batch.planner import plan_job
-from spectrod.batch.run import status_of
-from spectrod.batch.staging import merging
-from spectrod.batch.unit import compute_unit
+from spectrod.apps.batch.merged import merged_problems, write_merged
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.run import status_of
+from spectrod.apps.batch.staging import merging
+from spectrod.apps.batch.unit import compute_unit
+from spectrod.apps.web.history.answer import answer
+from spectrod.apps.web.history.budget import Budget
+from spectrod.apps.web.history.recording_index import RecordingIndex
+from spectrod.apps.web.history.request import HistoryRequest
+from spectrod.apps.web.history.row_ring import Ring
+from spectrod.apps.web.page_topics import TopicInfo
 from spectrod.cli import main
-from spectrod.errors import BusyError, ConfigError, StorageError
+from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.units import level_to_power
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidReader, PyramidWriter
-from spectrod.types import SpectrumBatch
-from spectrod.units import level_to_power
-from spectrod.web.history.answer import answer
-from spectrod.web.history.budget import Budget
-from spectrod.web.history.recordings import RecordingIndex
-from spectrod.web.history.request import HistoryRequest
-from spectrod.web.history.ring import Ring
-from spectrod.web.topics import TopicInfo
+from spectrod.lib.errors import BusyError, ConfigError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 
@@ -424,7 +424,7 @@ def test_channels_of_two_units_cost_no_others(tmp_path):
 def test_too_many_units_are_refused(copied, monkeypatch):
     """A deployment with more units than a store may have is named."""
     job, units = copied
-    monkeypatch.setattr("spectrod.batch.series.UNITS_MAX", 3)
+    monkeypatch.setattr("spectrod.apps.batch.series.UNITS_MAX", 3)
     with pytest.raises(ConfigError, match=r"deployments\.north: 4 units: must be at most 3"):
         merge(job, units)
 

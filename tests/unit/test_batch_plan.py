@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod.batch.plan import read_plan, write_plan
-from spectrod.batch.planner import plan_job
+from spectrod.apps.batch.plan import read_plan, write_plan
+from spectrod.apps.batch.planner import plan_job
 from spectrod.cli import main
-from spectrod.errors import ConfigError, InputError, StorageError
+from spectrod.lib.errors import ConfigError, InputError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 

@@ -13,15 +13,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod.batch.flags import parse_flags
-from spectrod.batch.ltsa import HEIGHT, LongTermAverage, PooledDay, pool_days
-from spectrod.batch.plan import write_plan
-from spectrod.batch.planner import plan_job
-from spectrod.batch.report import make_report, write_report
-from spectrod.batch.report_page import _picture, html_page
-from spectrod.batch.results import OutputFile, write_record
-from spectrod.batch.run import status_of
-from spectrod.batch.unit import compute_unit, file_digest
+from spectrod.apps.batch.flags import parse_flags
+from spectrod.apps.batch.ltsa import HEIGHT, LongTermAverage, PooledDay, pool_days
+from spectrod.apps.batch.plan import write_plan
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.report import make_report, write_report
+from spectrod.apps.batch.report_page import _picture, html_page
+from spectrod.apps.batch.results import OutputFile, write_record
+from spectrod.apps.batch.run import status_of
+from spectrod.apps.batch.unit import compute_unit, file_digest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 

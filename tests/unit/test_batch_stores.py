@@ -15,17 +15,17 @@ import soundfile
 pytest.importorskip("fsspec")
 pytest.importorskip("aiohttp")
 
-from spectrod.batch.fingerprint import fingerprint
-from spectrod.batch.job_file import read_job
-from spectrod.batch.planner import plan_job
-from spectrod.batch.samples import UnitSamples
-from spectrod.batch.unit import compute_unit
-from spectrod.errors import ConfigError, InputError, SettingsError, UnavailableError
+from spectrod.apps.batch.fingerprint import fingerprint
+from spectrod.apps.batch.job_file import read_job
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.unit import compute_unit
+from spectrod.apps.batch.unit_samples import UnitSamples
+from spectrod.lib.errors import ConfigError, InputError, SettingsError, UnavailableError
 from spectrod.source.store import http as http_store
-from spectrod.source.store import listing, remote_file, stores
-from spectrod.source.store.listing import list_urls
+from spectrod.source.store import remote_file, store_listing, stores
 from spectrod.source.store.objects import KeyPage
 from spectrod.source.store.remote_file import RemoteFile
+from spectrod.source.store.store_listing import list_urls
 from spectrod.source.store.urls import check_url, file_name
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
@@ -332,7 +332,7 @@ def test_pages_of_links_are_searched_below_the_folder(server, monkeypatch):
     assert file_name(f"{url}/a/n%20a.FLAC") == "n a.FLAC"
     with pytest.raises(InputError, match="must be a sound file, or a folder with / at its end"):
         list_urls(f"{url}/a")
-    monkeypatch.setattr(listing, "FILES_MAX", 2)
+    monkeypatch.setattr(store_listing, "FILES_MAX", 2)
     with pytest.raises(InputError, match="/a/: has more than 2 sound files"):
         list_urls(f"{url}/a/")
     monkeypatch.setattr(http_store, "PAGE_BYTES_MAX", 99)
@@ -363,7 +363,7 @@ class EndlessBucket:
 )
 def test_the_list_of_a_bucket_ends(n_keys, token, pages_max, text, monkeypatch):
     """Pages that repeat their token, empty ones and small ones are bounded by requests, too."""
-    monkeypatch.setattr(listing, "KEYS_MAX", 20_000)
+    monkeypatch.setattr(store_listing, "KEYS_MAX", 20_000)
     bucket = EndlessBucket(n_keys, token)
     monkeypatch.setattr(stores, "_stores", {"s3": bucket})
     with pytest.raises(InputError, match=rf"^s3://b: {text}$"):
@@ -373,7 +373,7 @@ def test_the_list_of_a_bucket_ends(n_keys, token, pages_max, text, monkeypatch):
 
 def test_folders_of_pages_are_bounded(server, monkeypatch):
     """A server that makes up folders is asked for a bounded number of them."""
-    monkeypatch.setattr(listing, "FOLDERS_MAX", 5)
+    monkeypatch.setattr(store_listing, "FOLDERS_MAX", 5)
 
     def page(handler):
         handler.answer(index("a/", "b/", "c/"), status=200)

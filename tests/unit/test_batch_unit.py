@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.batch import unit as batch_unit
-from spectrod.batch.executor import attempt
-from spectrod.batch.local import LocalExecutor
-from spectrod.batch.merge import collect, summarise
-from spectrod.batch.planner import plan_job
-from spectrod.batch.results import parse_record, read_record, record_path
-from spectrod.batch.run import run_units, status_of
-from spectrod.batch.samples import UnitSamples
-from spectrod.batch.unit import compute_unit, failed
-from spectrod.batch.verify import file_problems, recomputed_problems
-from spectrod.cli.batch import Stop
-from spectrod.errors import InternalError, StorageError
+from spectrod.apps.batch import unit as batch_unit
+from spectrod.apps.batch.command import Stop
+from spectrod.apps.batch.executor import attempt
+from spectrod.apps.batch.local_executor import LocalExecutor
+from spectrod.apps.batch.merge import collect, summarise
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.results import parse_record, read_record, record_path
+from spectrod.apps.batch.run import run_units, status_of
+from spectrod.apps.batch.unit import compute_unit, failed
+from spectrod.apps.batch.unit_samples import UnitSamples
+from spectrod.apps.batch.verify import file_problems, recomputed_problems
+from spectrod.lib.errors import InternalError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 

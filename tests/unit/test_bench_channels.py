@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from spectrod.types import CHANNELS_MAX
-from spectrod_bench import channels
-from spectrod_bench.live import LiveRun
+from spectrod.apps.bench import channels
+from spectrod.apps.bench.live import LiveRun
+from spectrod.dsp.types import CHANNELS_MAX
 
 
 @pytest.mark.parametrize("limit", [0, 1, 15, 255, 256, 300, 1000, CHANNELS_MAX - 1, CHANNELS_MAX])

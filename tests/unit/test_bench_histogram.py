@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spectrod_bench.histogram import EDGES, histogram
+from spectrod.apps.bench.histogram import EDGES, histogram
 
 
 def test_every_time_is_counted_once():

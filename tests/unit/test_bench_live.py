@@ -4,12 +4,10 @@ import time
 import numpy as np
 import pytest
 
-from spectrod.ring import SampleRing
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod_bench import memory
-from spectrod_bench.live import LatencySink
-from spectrod_bench.noise_sources import FullSpeedSource, PacedSource
-from spectrod_bench.usage import (
+from spectrod.apps.bench import memory
+from spectrod.apps.bench.live import LatencySink
+from spectrod.apps.bench.noise_sources import FullSpeedSource, PacedSource
+from spectrod.apps.bench.usage import (
     CpuMeter,
     peak_resident_bytes,
     process_tree,
@@ -17,6 +15,8 @@ from spectrod_bench.usage import (
     resident_bytes,
     wake_ups,
 )
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.source.ring import SampleRing
 
 FS = 48_000.0
 SPEC = SpectrumSpec(FS, win_length=64, hop=48)

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spectrod.errors import UnavailableError
+from spectrod.apps.bench import peers
+from spectrod.apps.bench.work import Work
 from spectrod.fft import reference
 from spectrod.fft.stage import TransformSpec
-from spectrod_bench import peers
-from spectrod_bench.work import Work
+from spectrod.lib.errors import UnavailableError
 
 CPU = SimpleNamespace(kind="cpu")
 GPU = SimpleNamespace(kind="gpu")

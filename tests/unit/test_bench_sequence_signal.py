@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrod.source.codings import decode_pcm
-from spectrod_bench.sequence_signal import (
+from spectrod.apps.bench.sequence_signal import (
     FRAMES_MAX,
     Break,
     NumberCheck,
     numbered_frames,
     read_numbers,
 )
-from spectrod_bench.verifying_ring import WatchedRing, rate_error_ppm
+from spectrod.apps.bench.verifying_ring import WatchedRing, rate_error_ppm
+from spectrod.source.files.codings import decode_pcm
 
 FS = 48000
 
@@ -100,7 +100,7 @@ def test_ring_keeps_the_soonest_block_of_each_second(monkeypatch):
         times.append((len(times) + 1) * 250_000_000 + next(late_ms) * 1_000_000)
         return times[-1]
 
-    monkeypatch.setattr("spectrod_bench.verifying_ring.time.monotonic_ns", monotonic_ns)
+    monkeypatch.setattr("spectrod.apps.bench.verifying_ring.time.monotonic_ns", monotonic_ns)
     for number in range(11):
         ring.write(samples(1 + 250 * number, 250), 250 * number, 0, 0)
     ring.release()

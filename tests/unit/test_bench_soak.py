@@ -2,7 +2,7 @@
 
 import pytest
 
-from spectrod_bench.soak import faults
+from spectrod.apps.bench.soak import faults
 
 GOOD = {
     "unaccounted": 0, "breaks": 0, "silent": 0, "overflows": 0, "overruns": 0, "suspected": 0,

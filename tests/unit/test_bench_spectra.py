@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from spectrod.errors import InternalError
-from spectrod.stft.reference import ReferenceStft
-from spectrod_bench.spectra import FORMATS, Spectra, make_spec, require_right
+from spectrod.analysis.stft.stft_reference import ReferenceStft
+from spectrod.apps.bench.spectra import FORMATS, Spectra, make_spec, require_right
+from spectrod.lib.errors import InternalError
 
 
 def spectra(product="power", sample_format="float32", channels=2, n=64, hop=24):

@@ -3,9 +3,9 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from spectrod.errors import UnavailableError
-from spectrod_bench import framing, stft_peers
-from spectrod_bench.spectra import PEER_LIMIT, Spectra, make_spec
+from spectrod.apps.bench import framing, stft_peers
+from spectrod.apps.bench.spectra import PEER_LIMIT, Spectra, make_spec
+from spectrod.lib.errors import UnavailableError
 
 ON_HOST = [name for name, peer in stft_peers.PEERS.items() if peer.device_kinds == ("cpu",)]
 INSTALLED = [name for name in ON_HOST if find_spec(stft_peers.PEERS[name].module)]

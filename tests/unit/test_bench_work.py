@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from spectrod.errors import InternalError
+from spectrod.apps.bench.work import Work, require_right
 from spectrod.fft import reference
 from spectrod.fft.stage import TransformSpec
-from spectrod_bench.work import Work, require_right
+from spectrod.lib.errors import InternalError
 
 
 def work(n=64, kind="c2c", batch=5, precision="single"):

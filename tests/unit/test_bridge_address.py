@@ -2,13 +2,13 @@ import os
 
 import pytest
 
-from spectrod.bridge.address import (
+from spectrod.apps.mqtt.address import (
     BrokerAddress,
     check_topic_prefix,
     parse_broker,
     read_password,
 )
-from spectrod.errors import ConfigError
+from spectrod.lib.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("paho.mqtt")
 
-from spectrod.bridge import broker as broker_module
-from spectrod.bridge.address import parse_broker
-from spectrod.bridge.broker import PACKET_MAX_BYTES, Broker
-from spectrod.bridge.topics import Publication
+from spectrod.apps.mqtt import broker as broker_module
+from spectrod.apps.mqtt.address import parse_broker
+from spectrod.apps.mqtt.broker import PACKET_MAX_BYTES, Broker
+from spectrod.apps.mqtt.mqtt_topics import Publication
 
 TIMEOUT_S = 30.0
 CONNACK = b"\x20\x02\0\0"

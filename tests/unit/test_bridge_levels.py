@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import spectrod
-from spectrod.bridge.levels import Meter
+from spectrod.client.interval_levels import Meter
 from spectrod.wire.headers import BandsHeader, SpectrumHeader
 from spectrod.wire.schema import BandFrame, Frame
 

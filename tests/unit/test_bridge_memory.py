@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from spectrod.bridge import known as known_limits
-from spectrod.bridge.complaints import Complaints
-from spectrod.bridge.discovery import Discovery
-from spectrod.bridge.known import FORGET_S
-from spectrod.bridge.mqtt import TRIGGERS_MAX, VALUES_MAX, Bridge
-from spectrod.bridge.topics import Topics
+from spectrod.apps.mqtt import known as known_limits
+from spectrod.apps.mqtt.complaints import Complaints
+from spectrod.apps.mqtt.discovery import Discovery
+from spectrod.apps.mqtt.known import FORGET_S
+from spectrod.apps.mqtt.mqtt import TRIGGERS_MAX, VALUES_MAX, Bridge
+from spectrod.apps.mqtt.mqtt_topics import Topics
 
 GOLDEN = {
     message["name"]: message
@@ -359,7 +359,7 @@ def test_good_and_bad_messages_in_turn_are_a_line_a_minute(caplog):
 
 def test_a_problem_that_lasts_is_one_line(caplog):
     """What goes on without a good message is logged once."""
-    complaints = Complaints(logging.getLogger("spectrod.bridge"))
+    complaints = Complaints(logging.getLogger("spectrod.apps.mqtt"))
     for n in range(500):
         complaints.report("away", float(n))
     assert [record.message for record in caplog.records] == ["away"]

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod.bridge.discovery import BANDS_MAX, Discovery, band_name
-from spectrod.bridge.levels import Meter
-from spectrod.bridge.topics import OFFLINE, ONLINE, UNREACHABLE, Topics
+from spectrod.apps.mqtt.discovery import BANDS_MAX, Discovery, band_name
+from spectrod.apps.mqtt.mqtt_topics import OFFLINE, ONLINE, UNREACHABLE, Topics
+from spectrod.client.interval_levels import Meter
 from spectrod.wire.headers import EventHeader, LevelsHeader, TriggerFacts
 from spectrod.wire.schema import (
     BandFrame,

@@ -7,11 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.calibration import Calibration, ChannelCalibration, load_calibration, parse_reference
-from spectrod.calibration.file import FILE_BYTES_MAX
-from spectrod.calibration.response import ROWS_MAX
-from spectrod.calibration.response_text import parse_response
-from spectrod.errors import ConfigError
+from spectrod.dsp.calibration import (
+    Calibration,
+    ChannelCalibration,
+    load_calibration,
+    parse_reference,
+)
+from spectrod.dsp.calibration.file import FILE_BYTES_MAX
+from spectrod.dsp.calibration.response import ROWS_MAX
+from spectrod.dsp.calibration.response_text import parse_response
+from spectrod.lib.errors import ConfigError
 
 MIC = 'reference = "20 uPa"\nsensitivity = "50 mV/Pa"\ngain_db = 20\nfull_scale_v = 2.0\n'
 END_TO_END = 'reference = "1 uPa"\nfull_scale_db = 171.0\nfull_scale = "rms"\n'
@@ -298,6 +303,6 @@ def test_rows_of_all_responses_are_bounded(load, tmp_path, monkeypatch) -> None:
     found = load(MIC + curve + tables)
     assert found.by_channel["0"].response is found.by_channel["999"].response
     own = "".join(f'[channels.{k}.response]\nfile = "mic.frd"\nat_hz = {k + 1}\n' for k in range(3))
-    monkeypatch.setattr("spectrod.calibration.file.RESPONSES_ROWS_MAX", 10_000)
+    monkeypatch.setattr("spectrod.dsp.calibration.file.RESPONSES_ROWS_MAX", 10_000)
     with pytest.raises(ConfigError, match=r"channels\.2: response: 15000 rows of all channels"):
         load(MIC + own)

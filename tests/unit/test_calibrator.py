@@ -7,10 +7,10 @@ import tomllib
 import numpy as np
 import pytest
 
-from spectrod.calibration import load_calibration
-from spectrod.calibration.calibrator import measure_tone
-from spectrod.calibration.update import Calibrated, to_toml, updated
-from spectrod.errors import ConfigError, InputError
+from spectrod.dsp.calibration import load_calibration
+from spectrod.dsp.calibration.calibrator import measure_tone
+from spectrod.dsp.calibration.update import Calibrated, to_toml, updated
+from spectrod.lib.errors import ConfigError, InputError
 
 FS = 48_000
 

@@ -8,19 +8,25 @@ import textwrap
 
 import pytest
 
-from spectrod.capture import child
+from spectrod.source.capture import capture_child
 
-COMMAND = [sys.executable, "-P", "-m", "spectrod.capture"]
+COMMAND = [sys.executable, "-P", "-m", "spectrod.source.capture"]
 
 
 def test_it_imports_little():
     """The capture process imports neither NumPy nor the package, so it starts quickly."""
     program = (
-        "import sys, spectrod.capture.child; "
+        "import sys, spectrod.source.capture.capture_child; "
         "print(sorted(m for m in sys.modules if m.startswith(('spectrod', 'numpy', 'msgspec'))))"
     )
     out = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout
-    expected = ["", ".capture", ".capture.child", ".capture.writer"]
+    expected = [
+        "",
+        ".source",
+        ".source.capture",
+        ".source.capture.capture_child",
+        ".source.capture.ring_writer",
+    ]
     assert out.decode().strip() == str([f"spectrod{name}" for name in expected])
 
 
@@ -54,23 +60,23 @@ def test_it_ends_with_its_parent(parent):
 )
 def test_errors_are_sorted_by_what_can_be_done(arguments, kind):
     """Absent and busy devices are errors to retry; a refused value is named."""
-    assert child._kind(Exception(*arguments)) == kind
+    assert capture_child._kind(Exception(*arguments)) == kind
 
 
 def test_a_callback_that_spins_is_made_ordinary(real_time_allowed):
     """A real-time thread that never waits loses its priority, so the machine stays usable."""
     program = """
         import os, signal, threading
-        from spectrod.capture import child
+        from spectrod.source.capture import capture_child
 
         def spin():
-            child._promote_to_realtime()
+            capture_child._promote_to_realtime()
             print(os.sched_getscheduler(0) == os.SCHED_RR)
             while os.sched_getscheduler(0) == os.SCHED_RR:
                 pass
 
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGXCPU})
-        threading.Thread(target=child._demote_on_rttime, daemon=True).start()
+        threading.Thread(target=capture_child._demote_on_rttime, daemon=True).start()
         thread = threading.Thread(target=spin)
         thread.start()
         thread.join()

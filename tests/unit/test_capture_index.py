@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from spectrod.analysis.samples import to_float32
-from spectrod.capture.writer import RingWriter
-from spectrod.ring import SampleRing
-from spectrod.sample_layout import SampleLayout
-from spectrod.shared_samples import SharedSamples
-from spectrod.source.capture_index import CaptureIndex
-from spectrod.source.capture_process import BlockRecord, StreamSettings
-from spectrod.source.clock import WallClock
-from spectrod.source.codings import BYTES_PER_SAMPLE, NATIVE_FORMATS, decode_pcm
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.source.capture.ring_writer import RingWriter
+from spectrod.source.files.codings import BYTES_PER_SAMPLE, NATIVE_FORMATS, decode_pcm
+from spectrod.source.ring import SampleRing
+from spectrod.source.shared_samples import SharedSamples
+from spectrod.source.soundcard.capture_index import CaptureIndex
+from spectrod.source.soundcard.capture_process import BlockRecord, StreamSettings
+from spectrod.source.soundcard.sample_clock import WallClock
 
 FS, BLOCK = 1000.0, 10
 T0_NS = 5_000_000_000

@@ -9,13 +9,13 @@ import textwrap
 import numpy as np
 import pytest
 
-from spectrod.capture.writer import RECORD, RECORDS_BYTES, RingWriter
-from spectrod.errors import ConfigError
-from spectrod.ring import SampleRing
-from spectrod.sample_layout import SampleLayout
-from spectrod.shared_samples import SharedSamples
-from spectrod.source.callback_costs import CallbackCosts
-from spectrod.wakeup import Wakeup
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.wakeup import Wakeup
+from spectrod.source.capture.ring_writer import RECORD, RECORDS_BYTES, RingWriter
+from spectrod.source.ring import SampleRing
+from spectrod.source.shared_samples import SharedSamples
+from spectrod.source.soundcard.callback_costs import CallbackCosts
 
 FS, BLOCK = 1000.0, 8
 
@@ -194,7 +194,7 @@ def test_a_pipe_counts_where_there_is_no_eventfd(monkeypatch):
 
 WRITER = """
     import json, sys
-    from spectrod.capture.writer import RingWriter
+    from spectrod.source.capture.ring_writer import RingWriter
     where = json.loads(sys.argv[1])
     writer = RingWriter(block_frames=64, **where)
     position = where["position"]

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 import spectrod
-from spectrod import config
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.errors import ConfigError
+from spectrod.cli.terminal.axes import frequency_axis
+from spectrod.config import config
+from spectrod.daemon.publisher.queue import QueuedFrame
+from spectrod.daemon.publisher.topic_encoder import TopicEncoder
+from spectrod.dsp.types import Block, SpectrumSpec
 from spectrod.formats.description import Description
-from spectrod.formats.picture.levels import value_spans
-from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.picture.picture_settings import PictureOptions
+from spectrod.formats.picture.pixel_levels import value_spans
 from spectrod.formats.segment.header import Header, Place, decode_header, encode_header
-from spectrod.source import open_source
-from spectrod.types import Block, SpectrumSpec
-from spectrod.view.axes import frequency_axis
-from spectrod.wire.queue import QueuedFrame
+from spectrod.lib.errors import ConfigError
+from spectrod.source.open_source import open_source
 from spectrod.wire.schema import decode
-from spectrod.wire.topic_encoder import TopicEncoder
 
 FS, CENTER_HZ = 2.048e6, 433.92e6
 SPEC = SpectrumSpec(FS, 2, win_length=256, nfft=256, iq=True, center_frequency_hz=CENTER_HZ)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.errors import UnavailableError
-from spectrod.source import childprocess
-from spectrod.source.childprocess import ChildProcess, count_unreaped
-from spectrod.wakeup import Wakeup
+from spectrod.lib.errors import UnavailableError
+from spectrod.lib.wakeup import Wakeup
+from spectrod.source.soundcard import childprocess
+from spectrod.source.soundcard.childprocess import ChildProcess, count_unreaped
 
 ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
 

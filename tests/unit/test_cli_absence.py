@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spectrod.cli import main
+from spectrod.lib.stats import CaptureStats
 from spectrod.source.signal import SignalSource
-from spectrod.stats import CaptureStats
 
 FS = 8000
 OPENED = {

@@ -9,8 +9,8 @@ import soundfile
 
 from spectrod.cli import main, options, whole_parser
 from spectrod.cli.picture_options import like
-from spectrod.formats.segment.reader import SegmentReader
-from spectrod.settings import AnalysisConfig
+from spectrod.config.settings import AnalysisConfig
+from spectrod.formats.segment.segment_reader import SegmentReader
 
 FS = 8000
 NAME = "20260501_235930.wav"

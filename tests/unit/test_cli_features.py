@@ -10,8 +10,8 @@ import pytest
 import soundfile
 
 from spectrod.cli import main
-from spectrod.meters.features import feature_meter
-from spectrod.types import SpectrumSpec
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.measure.features.feature_meter import feature_meter
 
 FS = 8000
 NAMES = ("centroid", "flux_sd", "NDSI_500-1000Hz_1000-4000Hz")

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod import config
 from spectrod.cli import main, whole_parser
-from spectrod.control.journal import Journal
-from spectrod.control.settings import LiveSettings
-from spectrod.errors import ConfigError, NotFoundError
-from spectrod.events import EventLog
+from spectrod.config import config
+from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon.control.changed_settings import LiveSettings
+from spectrod.lib.errors import ConfigError, NotFoundError
+from spectrod.lib.events import EventLog
 
 FILE = ["record", "a.wav", "-o", "a.png"]
 SIGNAL = ["record", "signal:pink,-20", "--duration", "1", "-o", "a.png"]

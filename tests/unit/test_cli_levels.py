@@ -16,7 +16,7 @@ import pytest
 import soundfile
 
 from spectrod.cli import main
-from spectrod.levels import LevelMeter
+from spectrod.measure.levels import LevelMeter
 
 FS = 8000
 START = ["--start-time", "2026-03-01T12:00:00.25Z"]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from spectrod.cli.record_files import RowFiles, SampleFiles, finish_all
-from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.formats.outputs import check_outputs
-from spectrod.output_formats import format_of, suffixes
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import ConfigError, InputError, StorageError
+from spectrod.lib.output_formats import format_of, suffixes
+from spectrod.recording.output_plan import check_outputs
 
 FS, HOP = 1000.0, 100
 SPEC = SpectrumSpec(FS, win_length=100, hop=HOP)

@@ -7,9 +7,13 @@ PICTURES = (
     "PIL",
     "spectrod.formats.picture.sink",
     "spectrod.recording.picture_output",
-    "spectrod.control.recording_files",
+    "spectrod.daemon.control.recording_files",
 )
-DAEMON = ("spectrod.control.recordings", "spectrod.pipeline", "spectrod.wire.publisher")
+DAEMON = (
+    "spectrod.daemon.control.recordings",
+    "spectrod.daemon.pipeline",
+    "spectrod.daemon.publisher.publisher",
+)
 
 
 def test_the_daemon_starts_without_pictures():

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.cli.run_web import _recordings, _without_keys
-from spectrod.config import Config, PublishConfig
-from spectrod.errors import ConfigError
-from spectrod.settings import ControlConfig, RecordingConfig, SecurityConfig
+from spectrod.apps.web.beside_daemon import _recordings, _without_keys
+from spectrod.config.config import Config, PublishConfig
+from spectrod.config.settings import ControlConfig, RecordingConfig, SecurityConfig
+from spectrod.lib.errors import ConfigError
 
 KEYS = SecurityConfig(server_key="/etc/spectrod/server.key", client_keys="/etc/spectrod/keys")
 STRICT = SecurityConfig(server_key="a", client_keys="b", require="always")

@@ -8,8 +8,8 @@ import soundfile
 
 from spectrod.cli import main
 from spectrod.cli.picture_options import like
-from spectrod.formats.segment.reader import SegmentReader
-from spectrod.source.soundfile import SoundFile
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.source.files.soundfile import SoundFile
 
 FS = 8000
 SECONDS = 10.0

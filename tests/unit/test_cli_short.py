@@ -10,7 +10,7 @@ import soundfile
 
 from spectrod.cli import main
 from spectrod.formats.picture.pixelmap import read_levels
-from spectrod.formats.segment.reader import SegmentReader
+from spectrod.formats.segment.segment_reader import SegmentReader
 
 FS = 48000
 REPORT = "samples are fewer than the window of"

@@ -13,7 +13,7 @@ import soundfile
 from PIL import Image
 
 from spectrod.cli import main
-from spectrod.output_formats import suffixes
+from spectrod.lib.output_formats import suffixes
 
 FS = 8000
 FRAMES = ["--win-length", "800", "--hop", "800"]

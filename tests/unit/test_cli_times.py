@@ -3,7 +3,7 @@
 import pytest
 
 from spectrod.cli.times import parse_next_utc_ns, parse_seconds
-from spectrod.errors import ConfigError
+from spectrod.lib.errors import ConfigError
 
 HALF_PAST_FOUR_NS = 1_777_609_800 * 10**9
 HOUR_NS = 3600 * 10**9

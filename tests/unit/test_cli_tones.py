@@ -10,9 +10,9 @@ import pytest
 import soundfile
 
 from spectrod.cli import main
-from spectrod.meter_settings import TRANSFER_DEFAULT, TransferConfig
-from spectrod.meters.configured_transfer import ConfiguredTransfer
-from spectrod.two_channel.transfer import measure_transfer
+from spectrod.config.measure_settings import TRANSFER_DEFAULT, TransferConfig
+from spectrod.daemon.configured_transfer import ConfiguredTransfer
+from spectrod.measure.transfer.cross_spectra import measure_transfer
 
 FS = 48000
 MICROPHONE = """

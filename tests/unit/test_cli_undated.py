@@ -12,9 +12,9 @@ from spectrod.cli import main
 from spectrod.formats.description import ELAPSED
 from spectrod.formats.export.attributes import elapsed_time
 from spectrod.formats.export.csv import _elapsed_ns
-from spectrod.formats.inputs import open_recording
-from spectrod.formats.segment.reader import SegmentReader
-from spectrod.source.recorded_at import find_start
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.recording.inputs import open_recording
+from spectrod.source.files.recorded_at import find_start
 
 FS = 8000
 FRAMES = ["--win-length", "800", "--hop", "800"]  # one row per 0.1 s

@@ -10,7 +10,7 @@ import zmq
 
 from spectrod import client
 from spectrod.client import aio, subscribe
-from spectrod.errors import ConfigError, UnavailableError, WireError
+from spectrod.lib.errors import ConfigError, UnavailableError, WireError
 from spectrod.wire.schema import (
     Frame,
     Heartbeat,

@@ -9,7 +9,7 @@ import zmq
 
 from spectrod.client import Control, aio, conflate, latest
 from spectrod.client.rpc_codec import encode_call, messages_of
-from spectrod.errors import (
+from spectrod.lib.errors import (
     BusyError,
     ConfigError,
     DeniedError,

@@ -13,7 +13,7 @@ from spectrod.client.tracker import (
     ReplayRequest,
     Tracker,
 )
-from spectrod.errors import WireError
+from spectrod.lib.errors import WireError
 from spectrod.wire.schema import (
     BandFrame,
     BandsHeader,

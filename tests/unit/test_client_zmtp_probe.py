@@ -10,8 +10,8 @@ import zmq
 
 from spectrod.client import Control, subscribe
 from spectrod.client.zmtp_probe import read_mechanism
-from spectrod.endpoint import parse_remote
-from spectrod.errors import DeniedError, UnavailableError
+from spectrod.lib.errors import DeniedError, UnavailableError
+from spectrod.wire.endpoint import parse_remote
 from spectrod.wire.keys import make_keys
 
 TIMEOUT_S = 20.0

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from spectrod import config, config_files
-from spectrod.config import Config
-from spectrod.errors import ConfigError
+from spectrod.config import config, config_files
+from spectrod.config.config import Config
+from spectrod.lib.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)

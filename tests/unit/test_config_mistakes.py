@@ -10,13 +10,13 @@ from typing import Annotated, Literal, get_args, get_origin
 import pytest
 from msgspec import inspect
 
-from spectrod import config, config_files
 from spectrod.cli import main
 from spectrod.cli.daemon_rules import daemon_rules, start_rules
-from spectrod.config_layers import KEYS, NAMED, SECTIONS
-from spectrod.config_values import shown
-from spectrod.errors import ConfigError, SettingsError
-from spectrod.toml_text import parse_toml
+from spectrod.config import config, config_files
+from spectrod.config.layers import KEYS, NAMED, SECTIONS
+from spectrod.config.toml_text import parse_toml
+from spectrod.config.values import shown
+from spectrod.lib.errors import ConfigError, SettingsError
 
 LINE = re.compile(r"spectrod: (?P<file>[^:]+):(?P<line>\d+):(?P<column>\d+): (?P<text>.+)")
 

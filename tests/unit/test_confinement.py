@@ -2,7 +2,7 @@
 
 import pytest
 
-from spectrod.confinement import hidden_hint, read_only_hint
+from spectrod.lib.confinement import hidden_hint, read_only_hint
 
 TMP = "/var/tmp"  # noqa: S108 - nothing is written there
 MOUNTS = r"""

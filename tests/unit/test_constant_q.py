@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
+from spectrod.analysis.stft.stft_tables import kernel_spec
 from spectrod.cli import main
-from spectrod.constant_q import (
+from spectrod.dsp.constant_q import (
     COEFFICIENTS_MAX,
     constant_q_bands,
     filter_groups,
     win_length_from,
 )
-from spectrod.errors import ConfigError
+from spectrod.dsp.types import SpectrumSpec, bands_left_out
 from spectrod.formats.picture.framing import window_of_filters
 from spectrod.formats.picture.pixelmap import read_levels
-from spectrod.stft.tables import kernel_spec
-from spectrod.types import SpectrumSpec, bands_left_out
+from spectrod.lib.errors import ConfigError
 
 FS = 48000.0
 

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from spectrod.control.journal import Journal
-from spectrod.events import EventLog
+from spectrod.daemon.control.change_journal import Journal
+from spectrod.lib.events import EventLog
 
 
 @pytest.mark.parametrize("source", ["", "mic"])

@@ -6,15 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from spectrod.control import recordings
-from spectrod.control.journal import Journal
-from spectrod.errors import BusyError, ConfigError, StorageError
-from spectrod.events import EventLog
+from spectrod.config.settings import SourceTable
+from spectrod.daemon.control import recordings
+from spectrod.daemon.control.change_journal import Journal
+from spectrod.dsp.types import SpectrumSpec
 from spectrod.formats.directory import Directory
+from spectrod.lib.errors import BusyError, ConfigError, StorageError
+from spectrod.lib.events import EventLog
 from spectrod.recording.picture_output import PictureOutput, picture_bytes
 from spectrod.recording.state_folder import state_folder
-from spectrod.settings import SourceTable
-from spectrod.types import SpectrumSpec
 
 
 @pytest.mark.parametrize(

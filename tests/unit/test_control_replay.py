@@ -1,10 +1,10 @@
 import pytest
 
-from spectrod.control.replay import latest
-from spectrod.errors import ConfigError, NotFoundError
-from spectrod.stats import Stats
-from spectrod.wire.dispatch import Answer, Later
-from spectrod.wire.history import History, Stored
+from spectrod.daemon.control.dispatch import Answer, Later
+from spectrod.daemon.control.replay_requests import latest
+from spectrod.daemon.publisher.sent_messages import History, Stored
+from spectrod.lib.errors import ConfigError, NotFoundError
+from spectrod.lib.stats import Stats
 from spectrod.wire.requests import LatestParams
 
 TOPIC = "spec/mic/0/dbfs/"

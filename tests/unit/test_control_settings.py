@@ -7,8 +7,8 @@ from typing import Annotated, Union, get_args, get_origin
 import msgspec
 import pytest
 
-from spectrod import config
-from spectrod.config import (
+from spectrod.config import config
+from spectrod.config.config import (
     AnalysisConfig,
     Config,
     ControlConfig,
@@ -22,12 +22,12 @@ from spectrod.config import (
     TonesConfig,
     TransferConfig,
 )
-from spectrod.control.journal import Journal
-from spectrod.control.settings import LiveSettings
-from spectrod.errors import ConfigError, DeviceError, NotFoundError
-from spectrod.events import EventLog
-from spectrod.settings import path_keys
-from spectrod.triggers.config import TriggerConfig
+from spectrod.config.settings import path_keys
+from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon.control.changed_settings import LiveSettings
+from spectrod.lib.errors import ConfigError, DeviceError, NotFoundError
+from spectrod.lib.events import EventLog
+from spectrod.measure.triggers.trigger_config import TriggerConfig
 
 
 class RunningDaemon:

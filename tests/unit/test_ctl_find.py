@@ -3,7 +3,7 @@
 import pytest
 
 from spectrod.cli import ctl
-from spectrod.errors import ConfigError, DeniedError, UnavailableError
+from spectrod.lib.errors import ConfigError, DeniedError, UnavailableError
 
 OWN, ROOF, POND = (
     f"ipc:///run/{folder}/control-spectrum.ipc"

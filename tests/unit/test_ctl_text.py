@@ -9,8 +9,8 @@ import pytest
 import spectrod
 from spectrod.cli import ctl_text
 from spectrod.cli.ctl_replay import _header_text, frame_text
-from spectrod.errors import WireError
-from spectrod.stats import CaptureStats, Stats
+from spectrod.lib.errors import WireError
+from spectrod.lib.stats import CaptureStats, Stats
 from spectrod.wire.schema import BandFrame, BandsHeader, Frame, SpectrumHeader
 
 DAEMON = {

@@ -11,13 +11,13 @@ from scipy import signal
 import spectrod
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.errors import ConfigError, StorageError
+from spectrod.dsp.types import SpectrumSpec, taper_for
+from spectrod.dsp.windows import CUSTOM, Window, get_window, make_window, unknown_window
 from spectrod.formats.description import Description, spec_fields, stored_spec
 from spectrod.formats.export.attributes import global_attributes
 from spectrod.formats.picture import pixelmap
 from spectrod.formats.segment.header import Header, Place, decode_header, encode_header
-from spectrod.types import SpectrumSpec, taper_for
-from spectrod.windows import CUSTOM, Window, get_window, make_window, unknown_window
+from spectrod.lib.errors import ConfigError, StorageError
 
 FS = 8000.0
 TUKEY = signal.get_window(("tukey", 0.25), 501)

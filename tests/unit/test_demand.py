@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
-from spectrod.demand import Demand
+from spectrod.daemon.demand import Demand
 
 
 @pytest.fixture
 def clock(monkeypatch):
     now_s = [100.0]
-    monkeypatch.setattr("spectrod.demand.time.monotonic", lambda: now_s[0])
+    monkeypatch.setattr("spectrod.daemon.demand.time.monotonic", lambda: now_s[0])
     return now_s
 
 

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from spectrod.descriptors import raise_limit
+from spectrod.lib.descriptors import raise_limit
 
 PROGRAM = """
 import resource
-from spectrod.descriptors import current_limit, raise_limit
+from spectrod.lib.descriptors import current_limit, raise_limit
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
 print(current_limit(), raise_limit(), current_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
 """

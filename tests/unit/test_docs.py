@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spectrod.cli import main, whole_parser
-from spectrod.errors import ConfigError
+from spectrod.lib.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from spectrod.cli import whole_parser
-from spectrod.settings import Config
+from spectrod.config.settings import Config
 
 DOCS = Path(__file__).parents[2] / "docs"
 # A parser's list of subcommands has no public name.

@@ -12,27 +12,27 @@ from pathlib import Path
 import pytest
 
 import spectrod
-from spectrod.config import Config, EngineConfig, RecordingConfig, SourceConfig
-from spectrod.doctor import engine, sound, system
-from spectrod.doctor.engine import probe_engine
-from spectrod.doctor.finding import examine, fail, ok, warn
-from spectrod.doctor.service import (
+from spectrod.cli.probes import opencl_finding, sound, system
+from spectrod.cli.probes.finding import examine, fail, ok, warn
+from spectrod.cli.probes.opencl_finding import probe_engine
+from spectrod.cli.probes.service import (
     RunningDaemon,
     probe_daemons,
     probe_firewall,
     probe_unit,
     unit_properties,
 )
-from spectrod.doctor.sound import probe_gpu_nodes, probe_realtime, probe_sound
-from spectrod.doctor.system import (
+from spectrod.cli.probes.sound import probe_gpu_nodes, probe_realtime, probe_sound
+from spectrod.cli.probes.system import (
     probe_clock,
     probe_config,
     probe_disks,
     probe_limits,
     probe_ports,
 )
-from spectrod.errors import ConfigError, SettingsError, UnavailableError
-from spectrod.settings import ControlConfig, HttpConfig, PublishConfig
+from spectrod.config.config import Config, EngineConfig, RecordingConfig, SourceConfig
+from spectrod.config.settings import ControlConfig, HttpConfig, PublishConfig
+from spectrod.lib.errors import ConfigError, SettingsError, UnavailableError
 
 AUTO = EngineConfig()
 SOUND_CARD = Config(source=SourceConfig(uri="soundcard"))
@@ -159,7 +159,7 @@ def test_a_crash_after_the_list_names_the_device_and_another_command(tmp_path):
 
 def test_a_driver_that_hangs_is_killed(tmp_path, monkeypatch):
     """A driver that does not answer is killed after the limit; what it has said is kept."""
-    monkeypatch.setattr(engine, "_CHILD_LIMIT_S", 1.0)
+    monkeypatch.setattr(opencl_finding, "_CHILD_LIMIT_S", 1.0)
     program = f"import time\nprint('{DEVICE}', flush=True)\ntime.sleep(600)"
     found = list(probe_engine(AUTO, child(tmp_path, program)))
     assert found[-1].text == "the driver did not answer within 1 s"

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from spectrod.drop_oldest_queue import DropOldestQueue
+from spectrod.lib.drop_oldest_queue import DropOldestQueue
 
 
 class Summing(DropOldestQueue[int]):

@@ -1,7 +1,7 @@
 import pytest
 
-from spectrod.endpoint import check_bindable, parse_endpoint, parse_remote
-from spectrod.errors import ConfigError
+from spectrod.lib.errors import ConfigError
+from spectrod.wire.endpoint import check_bindable, parse_endpoint, parse_remote
 
 
 @pytest.mark.parametrize(

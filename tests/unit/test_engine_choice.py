@@ -9,7 +9,7 @@ import pytest
 from spectrod.analysis import opencl_engine
 from spectrod.analysis.engine import fallback_for, open_engine, transpose
 from spectrod.analysis.numpy_engine import NumpyEngine
-from spectrod.errors import ConfigError, DeviceError, NotCompiledError
+from spectrod.lib.errors import ConfigError, DeviceError, NotCompiledError
 from spectrod.opencl import devices
 from spectrod.opencl.devices import DeviceInfo
 

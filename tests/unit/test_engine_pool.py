@@ -8,7 +8,7 @@ import pytest
 from spectrod.analysis import engine_pool
 from spectrod.analysis.engine_pool import EnginePool
 from spectrod.analysis.numpy_engine import NumpyEngine
-from spectrod.errors import DeviceError
+from spectrod.lib.errors import DeviceError
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from spectrod.calibration.response import make_response
-from spectrod.errors import ConfigError
-from spectrod.levels import LevelMeter
-from spectrod.levels.equalizer import ERROR_DB, Equalizer, design_equalizer, response_notes
+from spectrod.dsp.calibration.response import make_response
+from spectrod.lib.errors import ConfigError
+from spectrod.measure.levels import LevelMeter
+from spectrod.measure.levels.equalizer import ERROR_DB, Equalizer, design_equalizer, response_notes
 
 STEP = [(20.0, 0.0), (900.0, 0.0), (1100.0, 6.0), (20000.0, 6.0)]
 MICROPHONE = [(20.0, -3.0), (100.0, -0.2), (1000.0, 0.0), (8000.0, 1.5), (20000.0, -4.0)]

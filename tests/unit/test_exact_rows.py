@@ -8,9 +8,9 @@ import pytest
 import spectrod
 from spectrod.analysis.engine import open_engine
 from spectrod.analysis.stream import FrameStream
-from spectrod.errors import ConfigError, DeviceError
-from spectrod.grid import RowGrid, exact_row_step, hop_that_covers, row_period_s
-from spectrod.types import Block, SpectrumSpec
+from spectrod.dsp.row_grid import RowGrid, exact_row_step, hop_that_covers, row_period_s
+from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.lib.errors import ConfigError, DeviceError
 
 FS, WIN, HOP = 1000.5, 64, 30
 RATE = 7.0  # 142.928... samples per row

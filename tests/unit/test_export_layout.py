@@ -4,11 +4,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod.errors import StorageError
+from spectrod.dsp.types import (
+    SpectrumBatch,
+    SpectrumSpec,
+    bands_blurred,
+    bands_left_out,
+    frames_leave_out,
+)
 from spectrod.formats.description import Description
 from spectrod.formats.export.attributes import coverage, global_attributes
 from spectrod.formats.export.csv import value_names
-from spectrod.formats.export.description import decode_description, encode_description
+from spectrod.formats.export.export_description import decode_description, encode_description
+from spectrod.formats.export.export_rows import rows_of
 from spectrod.formats.export.layout import (
     columns,
     frequency_edges,
@@ -16,14 +23,7 @@ from spectrod.formats.export.layout import (
     row_span_s,
     variables,
 )
-from spectrod.formats.export.rows import rows_of
-from spectrod.types import (
-    SpectrumBatch,
-    SpectrumSpec,
-    bands_blurred,
-    bands_left_out,
-    frames_leave_out,
-)
+from spectrod.lib.errors import StorageError
 
 
 def described(**settings):

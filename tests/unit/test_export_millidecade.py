@@ -5,15 +5,15 @@ import h5netcdf
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, InputError, StorageError
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
+from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.millidecade import FLOOR_DB, MillidecadeWriter
 from spectrod.formats.export.minute_bands import minute_bands
 from spectrod.formats.export.minutes import MINUTE_NS, MinuteMeans
-from spectrod.formats.export.options import ExportOptions
-from spectrod.formats.inputs import open_recording
-from spectrod.formats.outputs import make_data
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import ConfigError, InputError, StorageError
+from spectrod.recording.inputs import open_recording
+from spectrod.recording.output_plan import make_data
 
 FS = 1000.0
 MIDNIGHT_NS = 20_000 * 86_400 * 10**9

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod_bench.fault_soak.feeder import Feeder
-from spectrod_bench.fault_soak.journal import Expected, LogLine, LogReader, problems_of
-from spectrod_bench.fault_soak.readback import count_numbers
-from spectrod_bench.fault_soak.resources import ResourceSample, growth
-from spectrod_bench.fault_soak.run import problems_in
-from spectrod_bench.sequence_signal import NumberCheck, numbered_frames
+from spectrod.apps.bench.fault_soak.feeder import Feeder
+from spectrod.apps.bench.fault_soak.journal import Expected, LogLine, LogReader, problems_of
+from spectrod.apps.bench.fault_soak.readback import count_numbers
+from spectrod.apps.bench.fault_soak.resources import ResourceSample, growth
+from spectrod.apps.bench.fault_soak.run import problems_in
+from spectrod.apps.bench.sequence_signal import NumberCheck, numbered_frames
 
 ROWS = {"rows": 9, "gap_samples": 0, "uncounted_samples": 0, "unfinished": 0}
 SOUND = {"samples": 9, "twice": 0, "missing": 4, "false": 0, "first": 1, "last": 13}

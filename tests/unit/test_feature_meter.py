@@ -4,16 +4,24 @@ import numpy as np
 import pytest
 
 from spectrod.analysis.spectrogram import spectrogram
-from spectrod.calibration import calibration_of
-from spectrod.errors import ConfigError, InputError
-from spectrod.features.indices import acoustic_complexity, acoustic_diversity, soundscape_index
-from spectrod.features.kurtosis import spectral_kurtosis
-from spectrod.features.quantities import check_features, parse_feature, parse_features
-from spectrod.features.shape import spectral_shape
-from spectrod.features.tally import FeatureTally
-from spectrod.interval_values import IntervalFlag
-from spectrod.meters.features import feature_meter
-from spectrod.types import SpectrumSpec
+from spectrod.dsp.calibration import calibration_of
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.measure.features.feature_meter import feature_meter
+from spectrod.measure.features.feature_quantities import (
+    check_features,
+    parse_feature,
+    parse_features,
+)
+from spectrod.measure.features.feature_tally import FeatureTally
+from spectrod.measure.features.indices import (
+    acoustic_complexity,
+    acoustic_diversity,
+    soundscape_index,
+)
+from spectrod.measure.features.kurtosis import spectral_kurtosis
+from spectrod.measure.features.shape import spectral_shape
+from spectrod.measure.interval_row import IntervalFlag
 
 FS = 20_000
 ALL = ("centroid", "centroid_sd", "rolloff_min", "flatness", "flux_max", "entropy", "ACI_0.4s",

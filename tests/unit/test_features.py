@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, InputError
-from spectrod.features.indices import acoustic_complexity, acoustic_diversity, soundscape_index
-from spectrod.features.kurtosis import spectral_kurtosis
-from spectrod.features.shape import spectral_shape
-from spectrod.types import SpectrumSpec
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.measure.features.indices import (
+    acoustic_complexity,
+    acoustic_diversity,
+    soundscape_index,
+)
+from spectrod.measure.features.kurtosis import spectral_kurtosis
+from spectrod.measure.features.shape import spectral_shape
 
 FS = 48000.0
 SPEC = SpectrumSpec(FS, win_length=1024, hop=480)

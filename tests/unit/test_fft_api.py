@@ -8,8 +8,8 @@ import pytest
 from pyopencl import array
 
 import spectrod.fft
-from spectrod.errors import ConfigError
-from spectrod.fft import api, checks
+from spectrod.fft import api, argument_checks
+from spectrod.lib.errors import ConfigError
 
 X = np.arange(16.0)
 
@@ -197,7 +197,7 @@ def test_complex_values_are_not_taken_for_real(name):
 )
 def test_single_stays_single_and_all_else_is_double(given, precision):
     """Single precision stays single and all other types become double, as in scipy.fft."""
-    assert checks.precision_of(np.dtype(given)) == precision
+    assert argument_checks.precision_of(np.dtype(given)) == precision
 
 
 @pytest.mark.parametrize(
@@ -206,8 +206,8 @@ def test_single_stays_single_and_all_else_is_double(given, precision):
 )
 def test_norms_are_those_of_numpy(norm, forward, inverse):
     """Forward and backward factors of every norm multiply to 1/n, as in NumPy."""
-    assert checks.norm_scale(norm, 16, inverse=False) == forward
-    assert checks.norm_scale(norm, 16, inverse=True) == inverse
+    assert argument_checks.norm_scale(norm, 16, inverse=False) == forward
+    assert argument_checks.norm_scale(norm, 16, inverse=True) == inverse
 
 
 READ_ONLY = np.zeros((4, 16), np.complex64)

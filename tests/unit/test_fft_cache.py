@@ -2,10 +2,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from spectrod.errors import DeviceError
 from spectrod.fft import runtime
 from spectrod.fft.runtime import Devices, TransformCache, open_first
 from spectrod.fft.stage import TransformSpec
+from spectrod.lib.errors import DeviceError
 
 
 @pytest.fixture

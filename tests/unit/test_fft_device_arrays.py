@@ -6,7 +6,7 @@ import pyopencl.array as cla
 import pytest
 
 import spectrod.fft
-from spectrod.errors import ConfigError
+from spectrod.lib.errors import ConfigError
 
 N = 16
 GUARD = 0xA5

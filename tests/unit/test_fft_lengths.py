@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.fft import next_fast_len as scipy_next
 
-from spectrod.errors import ConfigError
 from spectrod.fft.lengths import fast_lengths, is_smooth, next_fast_len, prime_factors
 from spectrod.fft.stage import LENGTH_MAX
+from spectrod.lib.errors import ConfigError
 
 
 def test_factors_multiply_to_the_number_and_are_prime():

@@ -7,7 +7,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, DeviceError
+from spectrod.analysis.stft.stft_local import LOCAL as STFT_LOCAL
+from spectrod.analysis.stft.stft_multipass import MULTIPASS_STFT
 from spectrod.fft.choice import untuned
 from spectrod.fft.local import LOCAL, LocalShape, best_pad, can_mirror, factorizations
 from spectrod.fft.multipass import MULTIPASS, MultipassParams
@@ -15,10 +16,9 @@ from spectrod.fft.radices import RADICES, radix_lists, values_per_item
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.twiddles import pass_twiddles, twiddle_tables, unit_roots
 from spectrod.fft.wisdom import SHIPPED, kernel_version
+from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
-from spectrod.stft.local import LOCAL as STFT_LOCAL
-from spectrod.stft.multipass import MULTIPASS_STFT
 
 LENGTHS = (1, 2, 8, 32, 60, 64, 121, 360, 1000, 1024, 2000, 2187, 4096, 6000, 8192)
 

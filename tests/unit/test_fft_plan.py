@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import spectrod.fft
-from spectrod.errors import ConfigError
 from spectrod.fft.plans import AxisPlan
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.transform import LineTransform, default_piece_bytes, halved, steps
+from spectrod.lib.errors import ConfigError
 from spectrod.opencl.context import Context
 
 N = 16

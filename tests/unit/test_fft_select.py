@@ -2,11 +2,11 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft import wisdom
 from spectrod.fft.local import LocalShape
 from spectrod.fft.select import FAMILIES, families, make_stage
 from spectrod.fft.stage import TransformSpec
+from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.context import Context
 
 

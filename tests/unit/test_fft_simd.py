@@ -4,12 +4,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.choice import untuned
 from spectrod.fft.simd import SIMD, SimdStage, own_bytes
 from spectrod.fft.simd_shape import SimdShape
 from spectrod.fft.simd_tables import column_twiddles, mirror_twiddles, row_twiddles
 from spectrod.fft.stage import TransformSpec
+from spectrod.lib.errors import ConfigError, DeviceError
 
 GOOD = SimdShape(8, (4, 8), columns=True)
 CPU = SimpleNamespace(kind="cpu", label="P/D", vector_bytes=32)

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spectrod.errors import KernelBuildError
 from spectrod.fft import reference
 from spectrod.fft.arena import Arena
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.timing import median_seconds
 from spectrod.fft.tuner import default_points, tune
+from spectrod.lib.errors import KernelBuildError
 
 SPEC = TransformSpec(64)
 PLENTY_S = 1.0

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from spectrod.errors import StorageError
+from spectrod.analysis.stft.stft_stage import StftSpec
 from spectrod.fft import wisdom
 from spectrod.fft.stage import TransformSpec
+from spectrod.lib.errors import StorageError
 from spectrod.opencl.source import kernel_dir, program_source
-from spectrod.stft.stage import StftSpec
 
 SPEC = TransformSpec(1024)
 

@@ -5,8 +5,8 @@ import pytest
 
 import spectrod
 from spectrod.analysis.finite_rows import are_finite, is_finite_around, shows_finite
-from spectrod.errors import InputError
-from spectrod.types import SpectrumSpec
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import InputError
 
 FS = 48_000
 NOISE = np.random.default_rng(20_261_125).uniform(-1, 1, (2, 9_000)).astype(np.float32)

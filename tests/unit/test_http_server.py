@@ -8,16 +8,16 @@ from http import HTTPStatus
 
 import pytest
 
-from spectrod.endpoint import parse_listen
-from spectrod.errors import BusyError, ConfigError, UnavailableError
-from spectrod.monitoring import http_server
-from spectrod.monitoring.http_request import (
+from spectrod.daemon.monitoring import http_server
+from spectrod.daemon.monitoring.http_request import (
     REQUEST_MAX_BYTES,
     HttpRequest,
     parse_request,
     text_response,
 )
-from spectrod.monitoring.http_server import CONNECTIONS_MAX, HttpServer
+from spectrod.daemon.monitoring.http_server import CONNECTIONS_MAX, HttpServer
+from spectrod.lib.errors import BusyError, ConfigError, UnavailableError
+from spectrod.wire.endpoint import parse_listen
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
 TIMEOUT_S = 30.0

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.image.files import check_output, read_picture, write_picture
-from spectrod.image.picture import Picture, to_pixels
-from spectrod.image.png import SIGNATURE
+from spectrod.apps.image.image_picture import Picture, to_pixels
+from spectrod.apps.image.picture_files import check_output, read_picture, write_picture
+from spectrod.apps.image.png_files import SIGNATURE
+from spectrod.lib.errors import ConfigError, InputError, StorageError
 
 
 def random_picture(channels, maxval, *, alpha=False):

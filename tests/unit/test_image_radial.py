@@ -4,8 +4,8 @@ from math import inf
 
 import pytest
 
-from spectrod.errors import ConfigError
-from spectrod.image.radial import Edge, RadialFilter, Radius
+from spectrod.apps.image.radial import Edge, RadialFilter, Radius
+from spectrod.lib.errors import ConfigError
 
 
 @pytest.mark.parametrize(

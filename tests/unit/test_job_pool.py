@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.errors import InternalError, StorageError
-from spectrod.job_pool import JobPool, Wait
+from spectrod.lib.errors import InternalError, StorageError
+from spectrod.lib.job_pool import JobPool, Wait
 
 LIMIT_S = 20.0
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from spectrod.json_text import decode_json
+from spectrod.lib.json_text import decode_json
 
 
 class Named(Struct):

@@ -7,6 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from spectrod.analysis.stft.stft_general import GENERAL
+from spectrod.analysis.stft.stft_local import LOCAL as STFT_LOCAL
+from spectrod.analysis.stft.stft_multipass import MULTIPASS_STFT
+from spectrod.analysis.stft.stft_simd import SIMD as STFT_SIMD
+from spectrod.analysis.stft.stft_stage import BandRows, StftSpec, StftTables
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.linekernels import move_kernel
 from spectrod.fft.local import LOCAL
@@ -15,11 +20,6 @@ from spectrod.fft.simd import SIMD
 from spectrod.fft.stage import TransformSpec
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.source import program_source
-from spectrod.stft.general import GENERAL
-from spectrod.stft.local import LOCAL as STFT_LOCAL
-from spectrod.stft.multipass import MULTIPASS_STFT
-from spectrod.stft.simd import SIMD as STFT_SIMD
-from spectrod.stft.stage import BandRows, StftSpec, StftTables
 
 RADICES = {"N_PASSES", "RADIX_LAST", *(f"RADIX_{i}" for i in range(1, 7))}
 NAMES = {field.name.upper() for field in fields(KernelDefines)} - {"RADICES"} | RADICES

@@ -7,7 +7,7 @@ import pytest
 import zmq
 
 from spectrod.cli import main
-from spectrod.errors import ConfigError, StorageError
+from spectrod.lib.errors import ConfigError, StorageError
 from spectrod.wire.keys import make_keys, read_folder, read_key, read_public, read_secret
 
 

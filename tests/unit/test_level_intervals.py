@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from spectrod.levels import LevelMeter
-from spectrod.levels.intervals import IntervalGrid, UtcOfSamples, local_utc_ns
+from spectrod.measure.intervals import IntervalGrid, UtcOfSamples, local_utc_ns
+from spectrod.measure.levels import LevelMeter
 
 NS = 10**9
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spectrod.demand import Demand
-from spectrod.interval_values import IntervalFlag
-from spectrod.levels import LevelMeter
-from spectrod.live_meters import LiveMeter
-from spectrod.meter_settings import TransferConfig
-from spectrod.meters.configured_transfer import ConfiguredTransfer
-from spectrod.meters.features import feature_meter
-from spectrod.types import Block, SpectrumSpec
+from spectrod.config.measure_settings import TransferConfig
+from spectrod.daemon.configured_transfer import ConfiguredTransfer
+from spectrod.daemon.demand import Demand
+from spectrod.daemon.live_meters import LiveMeter
+from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.measure.features.feature_meter import feature_meter
+from spectrod.measure.interval_row import IntervalFlag
+from spectrod.measure.levels import LevelMeter
 
 FS = 8000
 N = FS // 2

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from spectrod import live_triggers
-from spectrod.events import EventLog
-from spectrod.live_triggers import LiveTrigger, LiveTriggers
-from spectrod.triggers.trigger import TriggerEvent
+from spectrod.daemon import live_triggers
+from spectrod.daemon.live_triggers import LiveTrigger, LiveTriggers
+from spectrod.lib.events import EventLog
+from spectrod.measure.triggers.trigger import TriggerEvent
 
 
 class Script:

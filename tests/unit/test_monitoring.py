@@ -9,13 +9,13 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
 from prometheus_client.parser import text_string_to_metric_families as read_prometheus
 
-from spectrod.latency import BOUNDS_S, LatencyHistogram
-from spectrod.monitoring.families import SERIES_MAX, MetricFamily, text_of
-from spectrod.monitoring.health import unready_reasons
-from spectrod.monitoring.metrics import CHANNELS_MAX, CHECKS, families_of
-from spectrod.monitoring.process import ProcessUse, process_use
-from spectrod.monitoring.snapshot import ProductLevel, Snapshot
-from spectrod.stats import CaptureStats, Stats
+from spectrod.daemon.monitoring.families import SERIES_MAX, MetricFamily, text_of
+from spectrod.daemon.monitoring.health import unready_reasons
+from spectrod.daemon.monitoring.metrics import CHANNELS_MAX, CHECKS, families_of
+from spectrod.daemon.monitoring.process_usage import ProcessUse, process_use
+from spectrod.daemon.monitoring.snapshot import ProductLevel, Snapshot
+from spectrod.lib.latency import BOUNDS_S, LatencyHistogram
+from spectrod.lib.stats import CaptureStats, Stats
 
 READERS = {"openmetrics": read_open, "prometheus": read_prometheus}
 SOURCE = Stats(

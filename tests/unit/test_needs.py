@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from spectrod import needs, tasks
 from spectrod.cli.daemon_rules import warnings
-from spectrod.config import Config, RecordingConfig, SourceTable
-from spectrod.daemon import build_daemon
-from spectrod.errors import UnavailableError
-from spectrod.job_pool import JobPool, Wait
-from spectrod.worker import Worker
+from spectrod.config.config import Config, RecordingConfig, SourceTable
+from spectrod.daemon import resource_needs
+from spectrod.daemon.daemon import build_daemon
+from spectrod.lib import tasks
+from spectrod.lib.errors import UnavailableError
+from spectrod.lib.job_pool import JobPool, Wait
+from spectrod.lib.worker import Worker
 
 UNITS = Path(__file__).parents[2] / "systemd"
 
@@ -30,10 +31,10 @@ def recordings(n, **settings):
 
 def test_each_part_adds_what_it_needs():
     """Sources, cards, files at full speed and recordings of sources each need their share."""
-    none = needs.needs_of(Config(sources=several(1)))
+    none = resource_needs.needs_of(Config(sources=several(1)))
 
     def more(**settings):
-        found = needs.needs_of(Config(**settings))
+        found = resource_needs.needs_of(Config(**settings))
         return found.descriptors - none.descriptors, found.threads - none.threads
 
     assert more(sources=several(11)) == (40, 0)
@@ -48,8 +49,10 @@ def test_each_part_adds_what_it_needs():
 
 def test_too_low_a_limit_is_named_with_what_is_needed(monkeypatch):
     """The error has sources, recordings, the need, the limit, and where it is set."""
-    monkeypatch.setattr(needs.descriptors, "current_limit", lambda: 1024)
-    monkeypatch.setattr(needs.tasks, "current_limit", lambda: tasks.Limit(100, "TasksMax="))
+    monkeypatch.setattr(resource_needs.descriptors, "current_limit", lambda: 1024)
+    monkeypatch.setattr(
+        resource_needs.tasks, "current_limit", lambda: tasks.Limit(100, "TasksMax=")
+    )
     config = Config(sources=several(300), recordings=recordings(1))
     what = "300 sources and 1 recording"
     where = "(LimitNOFILE= of the unit, or ulimit -n)"
@@ -57,7 +60,7 @@ def test_too_low_a_limit_is_named_with_what_is_needed(monkeypatch):
         f"{what} need 4896 descriptors, half of them for connections: the limit is 1024 " + where,
         f"{what} need 324 threads: the limit is 100 (TasksMax=)",
     ]
-    assert list(needs.shortages(config)) == lines
+    assert list(resource_needs.shortages(config)) == lines
     assert [(path, text) for path, text in warnings(config) if "need" in text] == [
         (("sources",), line) for line in lines
     ]
@@ -67,7 +70,7 @@ def test_too_low_a_limit_is_named_with_what_is_needed(monkeypatch):
 
 def test_a_change_that_needs_more_than_the_limit_changes_nothing(monkeypatch, tmp_path):
     """Sources that are added over the limit are refused as a whole."""
-    monkeypatch.setattr(needs.descriptors, "current_limit", lambda: 300)
+    monkeypatch.setattr(resource_needs.descriptors, "current_limit", lambda: 300)
     endpoints = {"endpoints": (f"ipc://{tmp_path}/x",)}
     config = Config(sources=several(2), publish=Config().publish.__class__(**endpoints))
     daemon = build_daemon(config)
@@ -103,7 +106,7 @@ def test_the_unit_allows_hundreds_of_sources_with_recordings():
     unit.optionxform = str
     unit.read(UNITS / "spectrod.service")
     full = recordings(1, samples="flac", pyramid=True)
-    needed = needs.needs_of(Config(sources=several(300), recordings=full))
+    needed = resource_needs.needs_of(Config(sources=several(300), recordings=full))
     assert 2 * needed.descriptors <= int(unit["Service"]["LimitNOFILE"])
     assert needed.threads <= int(unit["Service"]["TasksMax"])
 

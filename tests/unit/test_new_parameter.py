@@ -8,11 +8,11 @@ import pytest
 
 FIELD = '    detrend: str = "none"\n'
 INSERTED = {
-    "spectrod.types": {
+    "spectrod.dsp.types": {
         "    broadband: bool = False\n    taper": f"    broadband: bool = False\n{FIELD}    taper",
         "    iq: bool\n": "    iq: bool\n    detrend: str\n",
     },
-    "spectrod.settings": {
+    "spectrod.config.settings": {
         "    weighting: Annotated[\n": (
             '    detrend: Annotated[str, _flag("KIND", "what is subtracted")] = "none"\n'
             "    weighting: Annotated[\n"
@@ -48,16 +48,16 @@ import numpy as np
 import spectrod
 from spectrod.cli import options
 from spectrod.cli.picture_options import like
-from spectrod.config import load
+from spectrod.config.config import load
 from spectrod.formats.export.attributes import global_attributes
 from spectrod.formats.picture import pixelmap
 from spectrod.formats.description import Description, spec_fields, stored_spec
-from spectrod.formats.remote import _spec_of
-from spectrod.types import SpectrumBatch
+from spectrod.recording.remote import _spec_of
+from spectrod.dsp.types import SpectrumBatch
 from spectrod.wire.jsonschema import schemas
-from spectrod.wire.queue import QueuedFrame
+from spectrod.daemon.publisher.queue import QueuedFrame
 from spectrod.wire.schema import decode
-from spectrod.wire.topic_encoder import TopicEncoder
+from spectrod.daemon.publisher.topic_encoder import TopicEncoder
 
 file = Path(sys.argv[2], "c.toml")
 file.write_text('[analysis]\\ndetrend = "mean"\\n[products.slow]\\ndetrend = "linear"\\n')

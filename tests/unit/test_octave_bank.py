@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, InputError
-from spectrod.levels import OctaveMeter
-from spectrod.levels.octave_bank import OctaveFilterBank
-from spectrod.levels.octave_filters import STAGES_MAX, octave_filters
-from spectrod.levels.recursive import CHUNK_SAMPLES
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.measure.levels import OctaveMeter
+from spectrod.measure.levels.octave_bank import OctaveFilterBank
+from spectrod.measure.levels.octave_filters import STAGES_MAX, octave_filters
+from spectrod.measure.levels.recursive import CHUNK_SAMPLES
 
 FS = 48000.0
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, StorageError
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import ConfigError, StorageError
 from spectrod.recording.one_shot import OneShot, OneShotConfig
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 FS = 1000.0
 SPEC = SpectrumSpec(FS, nfft=64, win_length=64, hop=10, scaling="spectrum")

@@ -8,15 +8,15 @@ import pyopencl as cl
 import pytest
 
 from spectrod.opencl import program
-from spectrod.opencl.cache import BinaryCache, default_folder
 from spectrod.opencl.context import Context
+from spectrod.opencl.program_cache import BinaryCache, default_folder
 
 DEFINES = (("VALUE_BYTES", 4), ("TILE", 4), ("TILE_ROWS", 4))
 
 START = """
 import sys
 from pathlib import Path
-from spectrod.opencl.cache import BinaryCache
+from spectrod.opencl.program_cache import BinaryCache
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import choose
 

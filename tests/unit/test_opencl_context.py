@@ -2,7 +2,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from spectrod.errors import ConfigError, DeviceError
+from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.context import REGION_ALIGN, Context
 from spectrod.opencl.devices import identify
 from spectrod.opencl.hostmemory import CopiedMemory, SharedMemory, host_memory

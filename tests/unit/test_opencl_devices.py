@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pyopencl as cl
 import pytest
 
-from spectrod.errors import DeviceError
+from spectrod.lib.errors import DeviceError
 from spectrod.opencl import devices
 from spectrod.opencl.devices import choose, list_devices, load_drivers, matching
 

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from spectrod.errors import DeviceError, NotCompiledError
+from spectrod.lib.errors import DeviceError, NotCompiledError
 from spectrod.opencl import driver_cache, program
-from spectrod.opencl.cache import BinaryCache
 from spectrod.opencl.driver_cache import POCL, driver_cache_folder, driver_cache_trouble
 from spectrod.opencl.program import Programs
+from spectrod.opencl.program_cache import BinaryCache
 
 OF_CACHES = ("POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
 DEVICE = SimpleNamespace(platform=POCL, name="EPYC", label=f"{POCL}/EPYC", driver="3", handle=None)

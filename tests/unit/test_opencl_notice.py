@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from spectrod.opencl import notice, program
-from spectrod.opencl.cache import BinaryCache
 from spectrod.opencl.notice import TEXT, CompileNotice
 from spectrod.opencl.program import Programs
+from spectrod.opencl.program_cache import BinaryCache
 
 DEVICE = SimpleNamespace(
     platform="Portable", name="EPYC", label="Portable/EPYC", driver="3.0", handle=None

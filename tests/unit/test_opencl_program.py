@@ -4,10 +4,10 @@ from types import SimpleNamespace
 import pyopencl as cl
 import pytest
 
-from spectrod.errors import DeviceError, KernelBuildError
+from spectrod.lib.errors import DeviceError, KernelBuildError
 from spectrod.opencl import program
-from spectrod.opencl.cache import BinaryCache
 from spectrod.opencl.program import Programs
+from spectrod.opencl.program_cache import BinaryCache
 
 DEVICE = SimpleNamespace(
     platform="Portable", name="EPYC", label="Portable/EPYC", driver="3.0", handle=None

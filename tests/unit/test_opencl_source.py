@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.errors import InternalError
+from spectrod.lib.errors import InternalError
 from spectrod.opencl import source
 from spectrod.opencl.source import kernel_dir, program_source
 
@@ -99,4 +99,4 @@ def test_a_built_wheel_finds_its_kernels(tmp_path):
     assert Path(found) == tmp_path / "site" / "spectrod" / "kernels"
     assert {p.name for p in Path(found).glob("*.cl*")} >= {"common.clh", "stft_frames.cl"}
     assert (Path(found) / "baselines" / "fft_radix2.cl").is_file()
-    assert (tmp_path / "site" / "spectrod_bench" / "command.py").is_file()
+    assert (tmp_path / "site" / "spectrod" / "apps" / "bench" / "command.py").is_file()

@@ -9,17 +9,17 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from spectrod import output_formats
 from spectrod.cli import main
-from spectrod.config import load as load_config
-from spectrod.errors import ConfigError
-from spectrod.events import EventLog
-from spectrod.formats.inputs import open_recording
-from spectrod.formats.segment.reader import SegmentReader
-from spectrod.formats.segment.writer import SegmentWriter
-from spectrod.output_formats import FORMATS, OutputFormat, format_of, load
+from spectrod.config.config import load as load_config
+from spectrod.dsp.types import Block
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.formats.segment.segment_writer import SegmentWriter
+from spectrod.lib import output_formats
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.events import EventLog
+from spectrod.lib.output_formats import FORMATS, OutputFormat, format_of, load
 from spectrod.recording.configured import ConfiguredRecording, Recorded
-from spectrod.types import Block
+from spectrod.recording.inputs import open_recording
 
 DOCS = Path(__file__).parents[2] / "docs"
 

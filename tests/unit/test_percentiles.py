@@ -7,10 +7,10 @@ import spectrod
 from spectrod.analysis.engine import open_engine
 from spectrod.analysis.percentile import Percentile, expected_rank
 from spectrod.analysis.stream import FrameStream
-from spectrod.averaging import KEPT_FRAMES_MAX, exceeded_percent
-from spectrod.errors import ConfigError
-from spectrod.settings import AnalysisConfig
-from spectrod.types import Block, SpectrumSpec
+from spectrod.config.settings import AnalysisConfig
+from spectrod.dsp.averaging import KEPT_FRAMES_MAX, exceeded_percent
+from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.lib.errors import ConfigError
 
 FS, WIN, HOP = 8000.0, 64, 32
 

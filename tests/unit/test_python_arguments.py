@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import spectrod
-from spectrod.errors import ConfigError, InputError
-from spectrod.types import Block
+from spectrod.dsp.types import Block
+from spectrod.lib.errors import ConfigError, InputError
 
 FS = 8000.0
 SETTINGS = {"win_length": 256, "hop": 128, "engine": "numpy"}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import spectrod
-from spectrod.errors import ConfigError
+from spectrod.lib.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(spectrod.__file__).parent

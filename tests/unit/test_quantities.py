@@ -2,7 +2,7 @@
 
 import pytest
 
-from spectrod.quantities import parse_frequency, parse_time
+from spectrod.lib.durations import parse_frequency, parse_time
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spectrod.rate_limit import PeerLimits, TokenBucket
+from spectrod.lib.rate_limit import PeerLimits, TokenBucket
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(1.0, 1.0), (10.0, 3.0), (0.5, 7.0)])

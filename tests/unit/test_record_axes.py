@@ -10,7 +10,7 @@ from spectrod.formats.picture.axes import (
     linear_ticks,
     nice_step,
 )
-from spectrod.formats.picture.clock import elapsed_axis, utc_axis
+from spectrod.formats.picture.time_ticks import elapsed_axis, utc_axis
 
 DAY_NS = 86_400 * 10**9
 # 2026-11-20T21:47:03Z

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError
 from spectrod.formats.picture.colormaps import colormap, colormap_names
 from spectrod.formats.picture.theme import GAP, N_LEVELS, THEMES, ink_entries, palette
+from spectrod.lib.errors import ConfigError
 
 # First and last colours as published by the maps' authors.
 ENDS = {

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from spectrod.formats.picture.colour_range import colour_range
-from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.picture.picture_settings import PictureOptions
 
 
 def ranged(values, **options):

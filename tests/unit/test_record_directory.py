@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.errors import StorageError
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.formats import directory as directory_module
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory, numbered
 from spectrod.formats.part import PartFile
-from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.formats.sound import SoundWriter
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import StorageError
 
 SPEC = SpectrumSpec(1000.0, win_length=64, hop=10, nfft=64, scaling="spectrum")
 BATCH = SpectrumBatch(

@@ -12,15 +12,15 @@ import pytest
 from PIL import Image
 
 from spectrod.cli.picture_options import like
-from spectrod.errors import ConfigError, InputError, UnavailableError
+from spectrod.dsp.types import SpectrumSpec
 from spectrod.formats.picture import encode as encode_module
 from spectrod.formats.picture.encode import SUFFIXES, check_format, encode
-from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.page import Plots, compose
+from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pixelmap import Recording, options_of, read_levels, read_pixel_map
 from spectrod.formats.picture.strips import Envelope
 from spectrod.formats.picture.theme import GAP, N_LEVELS
-from spectrod.types import SpectrumSpec
+from spectrod.lib.errors import ConfigError, InputError, UnavailableError
 
 SVG = "{http://www.w3.org/2000/svg}"
 STRIPS = ("waveform", "level")

@@ -11,10 +11,10 @@ from spectrod.analysis import warm_up
 from spectrod.analysis.engine_pool import KeptEngines
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
 from spectrod.cli import record_engine
-from spectrod.config import EngineConfig
-from spectrod.errors import DeviceError, NotCompiledError
-from spectrod.sample_layout import SampleLayout
-from spectrod.types import SpectrumSpec
+from spectrod.config.config import EngineConfig
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import DeviceError, NotCompiledError
 
 SPEC = SpectrumSpec(48_000.0, 1, win_length=2048, hop=1024)
 DEVICE = SimpleNamespace(name="opencl:P/D", close=lambda: None)

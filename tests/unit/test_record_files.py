@@ -3,9 +3,9 @@ import os
 
 import pytest
 
-from spectrod.errors import StorageError
-from spectrod.formats import files
-from spectrod.formats.files import check_writable, unpublished, whole_file, write_whole
+from spectrod.formats import whole_files
+from spectrod.formats.whole_files import check_writable, unpublished, whole_file, write_whole
+from spectrod.lib.errors import StorageError
 
 
 def test_a_check_leaves_nothing(tmp_path):
@@ -69,7 +69,7 @@ def test_files_without_write_permission_are_kept(tmp_path, monkeypatch):
     path = tmp_path / "x.png"
     path.touch()
     # Root may write everything, so the system's answer is simulated.
-    monkeypatch.setattr(files.os, "access", lambda *asked: asked != (path, os.W_OK))
+    monkeypatch.setattr(whole_files.os, "access", lambda *asked: asked != (path, os.W_OK))
     with pytest.raises(StorageError, match=r"x\.png: Permission denied"):
         check_writable(path)
 
@@ -97,7 +97,7 @@ def test_an_interrupted_check_leaves_nothing(tmp_path, monkeypatch):
         path.write_bytes(b"")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(files.Path, "touch", interrupted)
+    monkeypatch.setattr(whole_files.Path, "touch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         check_writable(tmp_path / "x.png")
     assert list(tmp_path.iterdir()) == []
@@ -111,7 +111,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
 
     path = tmp_path / "x.png"
     path.write_bytes(b"old")
-    monkeypatch.setattr(files.os, "fsync", no_space)
+    monkeypatch.setattr(whole_files.os, "fsync", no_space)
     with pytest.raises(StorageError, match=r"x\.png: No space left on device"):
         write_whole(path, b"new")
     assert path.read_bytes() == b"old"
@@ -167,7 +167,7 @@ def test_a_file_that_is_published_late_replaces_none_that_came_meanwhile(tmp_pat
 def test_a_folder_of_many_files_is_tried_once(tmp_path, monkeypatch):
     """A folder in which a file could be made is not tried again for the next file of a block."""
     tried, folders = [], set()
-    monkeypatch.setattr(files, "_make_and_remove", tried.append)
+    monkeypatch.setattr(whole_files, "_make_and_remove", tried.append)
     for name in ("x.png", "y.png"):
         with unpublished(folders):
             check_writable(tmp_path / name)
@@ -200,7 +200,7 @@ def test_a_failed_publication_leaves_the_old_file(tmp_path, monkeypatch):
     path.write_bytes(b"old")
     with unpublished() as written:
         write_whole(path, b"new")
-    monkeypatch.setattr(files.os, "fsync", broken)
+    monkeypatch.setattr(whole_files.os, "fsync", broken)
     with pytest.raises(StorageError, match=r"x\.png: Input/output error"):
         written[0].publish()
     assert path.read_bytes() == b"old"

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.errors import InputError
-from spectrod.formats.inputs import batches_between, is_recording, open_recording, span_utc_ns
-from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.segment.segment_writer import SegmentWriter
+from spectrod.lib.errors import InputError
+from spectrod.recording.inputs import batches_between, is_recording, open_recording, span_utc_ns
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "segments"))
 from segment_rows import BEGIN_UTC_NS, describe, make_batch, make_spec, rows_of

@@ -3,8 +3,8 @@ import pytest
 from spectrod.formats.picture import lettering
 from spectrod.formats.picture.axes import Axis, Tick
 from spectrod.formats.picture.fonts import FontFinder
-from spectrod.formats.picture.layout import Margins, arrange, bare, fitting, page_limits
 from spectrod.formats.picture.lettering import shorten, text_width, wrap
+from spectrod.formats.picture.page_layout import Margins, arrange, bare, fitting, page_limits
 from spectrod.formats.picture.sheet import Sheet
 from spectrod.formats.picture.surface import Box
 

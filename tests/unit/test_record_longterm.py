@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from spectrod.errors import ConfigError, InputError
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
 from spectrod.formats.longterm.data import Span, read_npz
-from spectrod.formats.longterm.page import compose
-from spectrod.formats.longterm.presets import averaged, frames_for, interval_for, picture_defaults
-from spectrod.formats.longterm.sink import SpdSink
-from spectrod.formats.longterm.statistics import EXCEEDED, LevelStatistics, finest_step
-from spectrod.formats.longterm.view import (
+from spectrod.formats.longterm.longterm_page import compose
+from spectrod.formats.longterm.longterm_sink import SpdSink
+from spectrod.formats.longterm.longterm_view import (
     column_values,
     density_limit,
     greatest_of_columns,
     pixel_density,
 )
+from spectrod.formats.longterm.presets import averaged, frames_for, interval_for, picture_defaults
+from spectrod.formats.longterm.statistics import EXCEEDED, LevelStatistics, finest_step
 from spectrod.formats.picture.axes import FrequencyAxis
-from spectrod.formats.picture.options import PictureOptions
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.formats.picture.picture_settings import PictureOptions
+from spectrod.lib.errors import ConfigError, InputError
 
 BEGIN_NS = 1_777_593_600 * 10**9
 SPEC = SpectrumSpec(

@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from spectrod.errors import ConfigError
+from spectrod.dsp.types import SpectrumSpec
 from spectrod.formats.picture.render import PictureOptions
-from spectrod.types import SpectrumSpec
+from spectrod.lib.errors import ConfigError
 
 SPEC = SpectrumSpec(fs=48000.0)
 

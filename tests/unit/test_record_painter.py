@@ -5,10 +5,10 @@ import pytest
 
 from spectrod.analysis.engine import open_engine
 from spectrod.analysis.numpy_engine import NumpyEngine
-from spectrod.errors import DeviceError
+from spectrod.dsp.units import FLOOR_DBFS
 from spectrod.formats.picture.painter import EnginePainter, NumpyPainter, OpenCLPainter
 from spectrod.formats.picture.theme import GAP, N_LEVELS
-from spectrod.units import FLOOR_DBFS
+from spectrod.lib.errors import DeviceError
 
 SPANS = np.array([[0, 2, 5, 5], [2, 3, 9, 6]])
 

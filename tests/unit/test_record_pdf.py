@@ -9,18 +9,18 @@ import pypdfium2
 import pytest
 from PIL import Image, ImageFont
 
-from spectrod.errors import ConfigError, InputError, UnavailableError
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
-from spectrod.formats.longterm.sink import SpdSink
+from spectrod.formats.longterm.longterm_sink import SpdSink
 from spectrod.formats.picture import fonts, lettering
 from spectrod.formats.picture.encode import check_format, encode
-from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.page import Plots, compose
+from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pixelmap import Recording, read_pixel_map
 from spectrod.formats.picture.strips import Envelope
 from spectrod.formats.picture.surface import Box
 from spectrod.formats.picture.theme import GAP, N_LEVELS
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import ConfigError, InputError, UnavailableError
 
 SPEC = SpectrumSpec(fs=8000.0, channels=2, win_length=128, hop=64, scaling="spectrum")
 WIDTH, HEIGHT = 240, 64

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from spectrod.dsp.units import FLOOR_DBFS
 from spectrod.formats.picture.colour_range import colour_range
-from spectrod.formats.picture.options import PictureOptions
-from spectrod.formats.picture.peaks import PeakLevels, level_entries, peak_entries
-from spectrod.units import FLOOR_DBFS
+from spectrod.formats.picture.peak_entries import PeakLevels, level_entries, peak_entries
+from spectrod.formats.picture.picture_settings import PictureOptions
 
 SCALES = (PeakLevels(), PeakLevels(-3.0102999566398120))
 

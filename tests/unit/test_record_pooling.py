@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.errors import InternalError
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.picture.pooling import ColumnPool
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import InternalError
 
 HOP = 10
 SPEC = SpectrumSpec(fs=1000.0, channels=2, win_length=16, hop=HOP, scaling="spectrum")

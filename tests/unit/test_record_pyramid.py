@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.errors import BusyError, ConfigError, InputError, StorageError
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidReader, PyramidWriter
 from spectrod.formats.pyramid.cell import FLOOR_DB, to_codes, to_levels, to_power
 from spectrod.formats.pyramid.ladder import CELLS_NS, file_cells, levels, name_of
-from spectrod.formats.pyramid.reader import TIME_MAX_NS
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.formats.pyramid.pyramid_reader import TIME_MAX_NS
+from spectrod.lib.errors import BusyError, ConfigError, InputError, StorageError
 
 DAY_NS = 86400 * 10**9
 DAY = 20_575
@@ -390,7 +390,7 @@ KILLED = """
     import numpy as np
     from spectrod.formats.pyramid import PyramidWriter
     from spectrod.formats.description import Description
-    from spectrod.types import SpectrumBatch, SpectrumSpec
+    from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 
     spec = SpectrumSpec(fs=1000.0, win_length=64, hop=500, nfft=64)
     writer = PyramidWriter(sys.argv[1], Description(spec, "test", ("left",), "spectrod 1"))

@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, UnavailableError, WireError
-from spectrod.formats.remote import DaemonReader
+from spectrod.lib.errors import ConfigError, UnavailableError, WireError
+from spectrod.recording.remote import DaemonReader
 from spectrod.wire.schema import Frame, LevelsFrame, LevelsHeader, SpectrumHeader
 
 NFFT = 64

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from spectrod.cli import main
-from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.formats.outputs import check_outputs
+from spectrod.config.config import SourceConfig
+from spectrod.dsp.types import Block, SpectrumSpec
 from spectrod.formats.sound import SoundOptions
-from spectrod.formats.sound import sigmf as written_by
-from spectrod.formats.sound.sigmf import SigmfWriter
-from spectrod.source import open_source
-from spectrod.types import Block, SpectrumSpec
+from spectrod.formats.sound import sigmf_writer as written_by
+from spectrod.formats.sound.sigmf_writer import SigmfWriter
+from spectrod.lib.errors import ConfigError, InputError, StorageError
+from spectrod.recording.output_plan import check_outputs
+from spectrod.source.open_source import open_source
 
 FS = 8000.0
 BEGIN_UTC_NS = 1_777_609_800_123_456_789
@@ -236,8 +236,8 @@ def test_a_killed_program_leaves_a_recording(tmp_path):
         import numpy as np
         from pathlib import Path
         from spectrod.formats.sound import SoundOptions
-        from spectrod.formats.sound.sigmf import SigmfWriter
-        from spectrod.types import Block, SpectrumSpec
+        from spectrod.formats.sound.sigmf_writer import SigmfWriter
+        from spectrod.dsp.types import Block, SpectrumSpec
         path = Path({os.fspath(tmp_path)!r}) / "x.sigmf-data"
         writer = SigmfWriter(path, SpectrumSpec(8000.0, 2, iq=True), "s16", SoundOptions())
         for index in (0, 100, 900):

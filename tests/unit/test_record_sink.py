@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from spectrod.errors import ConfigError, InputError, StorageError
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.picture.axes import FREQUENCY_SCALES, FrequencyAxis
 from spectrod.formats.picture.labels import frequency_labels, level_labels, time_labels
 from spectrod.formats.picture.pixelmap import options_of, read_levels, read_pixel_map
 from spectrod.formats.picture.render import PictureOptions
 from spectrod.formats.picture.sink import PictureSink
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import ConfigError, InputError, StorageError
 
 FS = 8000.0
 BEGIN_UTC_NS = 1_795_211_223 * 10**9
@@ -73,7 +73,7 @@ def test_long_transforms_are_drawn_in_pieces(tmp_path, monkeypatch, f_scale):
 
     in_pieces, n_pieces = drawn("x.png"), len(sizes)
     assert max(sizes) <= 1 << 18
-    monkeypatch.setattr("spectrod.formats.picture.levels._PIECE_VALUES", 1 << 30)
+    monkeypatch.setattr("spectrod.formats.picture.pixel_levels._PIECE_VALUES", 1 << 30)
     assert in_pieces == drawn("y.png")
     assert len(sizes) - n_pieces == 2 < n_pieces
 

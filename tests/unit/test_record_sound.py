@@ -12,15 +12,15 @@ import pytest
 import soundfile
 
 from spectrod.cli import main
-from spectrod.errors import ConfigError, EmptyRecordingError, InputError, StorageError
+from spectrod.dsp.types import Block
 from spectrod.formats.directory import Directory
 from spectrod.formats.sound import SoundOptions, SoundWriter, recover, recover_or_remove
 from spectrod.formats.sound.notes import Gaps
 from spectrod.formats.sound.wav_header import HEADER_BYTES, RF64_FROM
-from spectrod.source.recorded_at import recorded_at
-from spectrod.source.riff import read_chunks
-from spectrod.source.soundfile import SoundFile
-from spectrod.types import Block
+from spectrod.lib.errors import ConfigError, EmptyRecordingError, InputError, StorageError
+from spectrod.source.files.recorded_at import recorded_at
+from spectrod.source.files.riff import read_chunks
+from spectrod.source.files.soundfile import SoundFile
 
 FS = 8000
 BEGIN_UTC_NS = 1_777_609_800_123_456_000
@@ -428,7 +428,7 @@ KILLED = """
     import os, signal, sys
     import numpy as np
     from spectrod.formats.sound import SoundOptions, SoundWriter
-    from spectrod.types import Block
+    from spectrod.dsp.types import Block
 
     path, subtype = sys.argv[1:]
     rng = np.random.default_rng(7)
@@ -606,9 +606,9 @@ def test_data_that_the_disk_lost_are_not_published(tmp_path, monkeypatch, n_kept
 FULL = """
     import resource, signal, sys
     import numpy as np
-    from spectrod.errors import StorageError
+    from spectrod.lib.errors import StorageError
     from spectrod.formats.sound import SoundWriter
-    from spectrod.types import Block
+    from spectrod.dsp.types import Block
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -643,9 +643,9 @@ def test_a_full_disk_leaves_a_whole_flac(tmp_path):
 LAST_BLOCK = """
     import resource, sys
     import numpy as np
-    from spectrod.errors import StorageError
+    from spectrod.lib.errors import StorageError
     from spectrod.formats.sound import SoundWriter
-    from spectrod.types import Block
+    from spectrod.dsp.types import Block
 
     n_samples = int(sys.argv[2])
     samples = np.random.default_rng(7).integers(-32768, 32768, (1, n_samples)) / 32768

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.formats.picture.strips import RowStrips, SampleStrips
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 FS = 8000.0
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, InputError
-from spectrod.formats.picture.options import PictureOptions
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.formats.picture.plan import PicturePlan
 from spectrod.formats.picture.tiles import TiledPicture
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import ConfigError, InputError
 
 FS, HOP = 1000.0, 10
 SPEC = SpectrumSpec(FS, win_length=20, hop=HOP, scaling="spectrum")

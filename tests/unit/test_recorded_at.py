@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.source.recorded_at import find_start, recorded_at, recorded_at_name
+from spectrod.source.files.recorded_at import find_start, recorded_at, recorded_at_name
 
 NOON = "2026-05-01T04:30:00"
 

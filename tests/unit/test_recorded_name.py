@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.batch.job import Deployment
-from spectrod.batch.scan import scan
+from spectrod.apps.batch.job import Deployment
+from spectrod.apps.batch.scan import scan
 from spectrod.cli import main
-from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError
-from spectrod.source import open_source
-from spectrod.source.recorded_name import time_in_name
-from spectrod.time_format import FORMAT_CHARS_MAX, TimeFormat, check_time_format
+from spectrod.config.config import SourceConfig
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.time_format import FORMAT_CHARS_MAX, TimeFormat, check_time_format
+from spectrod.source.files.recorded_name import time_in_name
+from spectrod.source.open_source import open_source
 
 FS = 8000
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

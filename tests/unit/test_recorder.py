@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.errors import StorageError
-from spectrod.events import EventLog
+from spectrod.config.settings import RecordingConfig
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.formats.pyramid import PyramidReader
-from spectrod.formats.segment import writer as segment_writer
-from spectrod.formats.segment.reader import SegmentReader
+from spectrod.formats.segment import segment_writer
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.lib.errors import StorageError
+from spectrod.lib.events import EventLog
 from spectrod.recording import recording_folder
-from spectrod.recording.clock import Clock
 from spectrod.recording.configured import ConfiguredRecording, Recorded
-from spectrod.settings import RecordingConfig
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.recording.recorder_clock import Clock
 
 NS = 1_000_000_000
 FS = 1000.0

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from spectrod.config.settings import RecordingConfig
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
-from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.recording.expected_size import day_bytes, space_text
-from spectrod.settings import RecordingConfig
-from spectrod.types import SpectrumBatch, SpectrumSpec
 
 DEFAULT = SpectrumSpec(48000.0, 1, win_length=4096, hop=1024, scaling="dbfs")
 NIGHT = RecordingConfig("night")

@@ -7,19 +7,19 @@ import time
 import numpy as np
 import pytest
 
-from spectrod.errors import StorageError
+from spectrod.config.settings import RecordingConfig
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory
 from spectrod.formats.origin import read_origin
-from spectrod.formats.segment.reader import SegmentReader
-from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.formats.sound import SoundOptions, SoundWriter
+from spectrod.lib.errors import StorageError
 from spectrod.recording import recording_folder
-from spectrod.recording.clock import Clock
 from spectrod.recording.ownership import Owner
+from spectrod.recording.recorder_clock import Clock
 from spectrod.recording.recording_folder import RecordingFolder
-from spectrod.settings import RecordingConfig
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 SPEC = SpectrumSpec(1000.0, win_length=64, hop=10, nfft=64, scaling="spectrum")
 BEGIN_UTC_NS = 1_777_609_800_123_456_000
@@ -57,11 +57,13 @@ def as_earlier(path):
 
 def earlier_segment(path, monkeypatch):
     """Make a segment whose header has no name of a recording."""
-    from spectrod.formats.segment import writer  # noqa: PLC0415
+    from spectrod.formats.segment import segment_writer  # noqa: PLC0415
 
-    encode = writer.encode_header
+    encode = segment_writer.encode_header
     names = rb'"recording_name": "[^"]*", "file_name": "[^"]*", '
-    monkeypatch.setattr(writer, "encode_header", lambda header: re.sub(names, b"", encode(header)))
+    monkeypatch.setattr(
+        segment_writer, "encode_header", lambda header: re.sub(names, b"", encode(header))
+    )
     return write(path)
 
 

@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod import config
-from spectrod.backoff import Backoff
-from spectrod.errors import ConfigError, NotFoundError
-from spectrod.events import EventLog
-from spectrod.formats.segment.reader import SegmentReader
+from spectrod.config import config
+from spectrod.config.settings import RecordingConfig, SourceTable
+from spectrod.daemon.recorders import Recorders
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.lib.backoff import Backoff
+from spectrod.lib.errors import ConfigError, NotFoundError
+from spectrod.lib.events import EventLog
 from spectrod.recording.chunk_queue import ChunkQueue
 from spectrod.recording.configured import ConfiguredRecording, Recorded
 from spectrod.recording.preroll_buffer import PrerollBuffer
 from spectrod.recording.recorder import Recorder
-from spectrod.recording.recorders import Recorders
 from spectrod.recording.reporter import Reporter
 from spectrod.recording.triggers import LevelTrigger, Triggers
-from spectrod.settings import RecordingConfig, SourceTable
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 NS = 1_000_000_000
 FS = 1000.0

@@ -9,26 +9,26 @@ import h5netcdf
 import numpy as np
 import pytest
 
-from spectrod import config
-from spectrod.calibration import ChannelCalibration, parse_reference
-from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.events import EventLog
+from spectrod.config import config
+from spectrod.config.settings import RecordingConfig
+from spectrod.dsp.calibration import ChannelCalibration, parse_reference
+from spectrod.dsp.types import SpectrumSpec
 from spectrod.formats.directory import Directory
 from spectrod.formats.export.disk import Disk
-from spectrod.formats.levels import recorded as recorded_module
-from spectrod.formats.levels.convert import convert
-from spectrod.formats.levels.describe import MeasuredSignals
-from spectrod.formats.levels.recorded import recover
-from spectrod.formats.levels.writer import open_writer
 from spectrod.formats.origin import read_origin
-from spectrod.levels import LevelMeter, LevelRow
-from spectrod.recording.clock import Clock
+from spectrod.formats.values import recorded as recorded_module
+from spectrod.formats.values.convert import convert
+from spectrod.formats.values.recorded import recover
+from spectrod.formats.values.value_writer import open_writer
+from spectrod.lib.errors import ConfigError, InputError, StorageError
+from spectrod.lib.events import EventLog
+from spectrod.measure.levels import LevelMeter, LevelRow
 from spectrod.recording.configured import ConfiguredRecording, Recorded
+from spectrod.recording.describe import MeasuredSignals
 from spectrod.recording.expected_size import day_bytes
 from spectrod.recording.ownership import Owner
+from spectrod.recording.recorder_clock import Clock
 from spectrod.recording.value_rows import ValueRow
-from spectrod.settings import RecordingConfig
-from spectrod.types import SpectrumSpec
 
 NS = 1_000_000_000
 FS = 8000.0

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from spectrod.events import EventLog
-from spectrod.wire.refusals import PERIOD_S, Refusals
+from spectrod.daemon.access.refusals import PERIOD_S, Refusals
+from spectrod.lib.events import EventLog
 
 
 @pytest.fixture

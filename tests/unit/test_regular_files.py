@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from spectrod import config, config_files
-from spectrod.batch.job_file import read_job
-from spectrod.bridge.address import read_password
-from spectrod.bridge.broker import _tls_context
-from spectrod.calibration.file import load_calibration
+from spectrod.apps.batch.job_file import read_job
+from spectrod.apps.mqtt.address import read_password
+from spectrod.apps.mqtt.broker import _tls_context
+from spectrod.apps.web.listen import load_certificate
+from spectrod.apps.web.token import read_token
 from spectrod.cli import main
-from spectrod.errors import ConfigError, InputError, SpectrodError, StorageError
+from spectrod.config import config, config_files
+from spectrod.dsp.calibration.file import load_calibration
 from spectrod.fft import wisdom
-from spectrod.formats.inputs import open_recording
 from spectrod.formats.picture.embedded import embedded_text
-from spectrod.regular_files import open_regular, read_regular
-from spectrod.source.sigmf_meta import read_sigmf
-from spectrod.triggers.mask import read_mask
-from spectrod.web.listen import load_certificate
-from spectrod.web.token import read_token
+from spectrod.lib.errors import ConfigError, InputError, SpectrodError, StorageError
+from spectrod.lib.regular_files import open_regular, read_regular
+from spectrod.measure.triggers.mask import read_mask
+from spectrod.recording.inputs import open_recording
+from spectrod.source.files.sigmf_meta import read_sigmf
 from spectrod.wire.keys import read_secret
 
 pytestmark = pytest.mark.timeout(60)

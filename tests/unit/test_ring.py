@@ -5,9 +5,9 @@ import threading
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, InternalError
-from spectrod.ring import SampleRing, default_capacity
-from spectrod.sample_layout import SAMPLE_BYTES, SampleLayout
+from spectrod.dsp.sample_layout import SAMPLE_BYTES, SampleLayout
+from spectrod.lib.errors import ConfigError, InternalError
+from spectrod.source.ring import SampleRing, default_capacity
 
 
 def ramp(start, n, channels=1):

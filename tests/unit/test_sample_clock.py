@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.source.clock import SampleClock, WallClock
-from spectrod.source.clock_times import Line, Timeline
+from spectrod.source.soundcard.clock_times import Line, Timeline
+from spectrod.source.soundcard.sample_clock import SampleClock, WallClock
 
 FS = 48_000.0
 BLOCK = 480

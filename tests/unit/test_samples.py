@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spectrod.analysis.samples import as_samples, is_finite, memory_of, require_finite
-from spectrod.errors import InputError
-from spectrod.sample_layout import SampleLayout
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.lib.errors import InputError
 
 
 @pytest.mark.parametrize(

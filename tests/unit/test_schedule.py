@@ -6,8 +6,8 @@ import datetime as dt
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError
-from spectrod.schedule import NEVER_NS, Schedule
+from spectrod.config.schedule import NEVER_NS, Schedule
+from spectrod.lib.errors import ConfigError
 
 NS = 1_000_000_000
 

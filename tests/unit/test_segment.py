@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.errors import BusyError, ConfigError, InputError, StorageError
 from spectrod.formats import fileio
-from spectrod.formats.segment import appending, index, walk, writer
+from spectrod.formats.segment import appending, index, segment_writer, walk
 from spectrod.formats.segment.frame import HEAD_BYTES, MAGIC, Head, Kind, frame
 from spectrod.formats.segment.header import Place
-from spectrod.formats.segment.reader import SegmentReader
-from spectrod.formats.segment.recovery import recover
-from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.formats.segment.segment_recovery import recover
+from spectrod.formats.segment.segment_writer import SegmentWriter
+from spectrod.lib.errors import BusyError, ConfigError, InputError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "segments"))
 from segment_rows import BEGIN_UTC_NS, describe, make_batch, make_spec, rows_of, shifted
@@ -147,7 +147,7 @@ def test_an_aborted_copy_leaves_no_rows(tmp_path, disk):
 
 def test_engines_are_numbered_as_far_as_numbers_go(tmp_path, monkeypatch):
     """More engines than the format can number are an error before a write."""
-    monkeypatch.setattr(writer, "ENGINES_MAX", 2)
+    monkeypatch.setattr(segment_writer, "ENGINES_MAX", 2)
     made = SegmentWriter(tmp_path / "b.spd", describe(SPEC))
     for row, engine in enumerate("abab"):
         made.submit(make_batch(SPEC, row, 1, engine=engine))

@@ -9,7 +9,7 @@ import pytest
 
 from spectrod.formats.segment.frame import HEAD_BYTES
 from spectrod.formats.segment.header import Place
-from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.segment.segment_writer import SegmentWriter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "segments"))
 from segment_rows import describe, make_batch, make_spec, rows_of

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spectrod import config
+from spectrod.config import config
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.service import logs
-from spectrod.service.journal import JournalHandler, message_id
+from spectrod.daemon.service import logs
+from spectrod.daemon.service.systemd_journal import JournalHandler, message_id
 
 DOCS = Path(__file__).parents[2] / "docs" / "operations.md"
 ABOUT = {"source": "roof", "recording": "night", "event": "record.failed"}
@@ -147,7 +147,7 @@ def test_an_abort_leaves_the_tracebacks_of_all_threads(tmp_path):
     """SIGABRT, as the watchdog sends it, leaves a traceback of each thread on standard error."""
     program = (
         "import os, signal, sys, threading\n"
-        "from spectrod.service import loop\n"
+        "from spectrod.daemon.service import loop\n"
         "def fake(*_, **__):\n"
         "    threading.Thread(target=threading.Event().wait, name='stuck', daemon=True).start()\n"
         "    os.kill(os.getpid(), signal.SIGABRT)\n"

@@ -8,8 +8,8 @@ import warnings
 
 import pytest
 
-from spectrod.errors import ConfigError
-from spectrod.service import configure_logging
+from spectrod.daemon.service import configure_logging
+from spectrod.lib.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
@@ -118,7 +118,7 @@ def test_warnings_become_records(capsys):
 
 
 _HELLO = (
-    "import logging; from spectrod.service import configure_logging; "
+    "import logging; from spectrod.daemon.service import configure_logging; "
     "configure_logging(); logging.getLogger('spectrod').info('hello')"
 )
 

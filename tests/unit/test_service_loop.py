@@ -10,10 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.errors import ConfigError, InternalError, UnavailableError
-from spectrod.service import Notifier, StatusChanges, caught_signals, loop, serve, status_line
-from spectrod.service.progress import ProgressWatch, is_up
-from spectrod.stats import CaptureStats
+from spectrod.daemon.service import (
+    Notifier,
+    StatusChanges,
+    caught_signals,
+    loop,
+    serve,
+    status_line,
+)
+from spectrod.daemon.service.analysis_progress import ProgressWatch, is_up
+from spectrod.lib.errors import ConfigError, InternalError, UnavailableError
+from spectrod.lib.stats import CaptureStats
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "systemd"))
 from fake_daemon import FakeDaemon, make_stats

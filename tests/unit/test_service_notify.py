@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from spectrod.errors import ConfigError
-from spectrod.service import Notifier
+from spectrod.daemon.service import Notifier
+from spectrod.lib.errors import ConfigError
 
 
 @pytest.fixture(params=["path", "abstract"])

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from spectrod.service import Notifier, caught_signals, watched_start
-from spectrod.service.starting import _StartWatch
+from spectrod.daemon.service import Notifier, caught_signals, watched_start
+from spectrod.daemon.service.starting import _StartWatch
 
 WAIT_S = 30.0
 

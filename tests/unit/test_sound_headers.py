@@ -21,13 +21,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "sounds"))
 from sound_headers import CODECS, DEFECTS, FORMS, WITHOUT_CHUNKS, N, end_of, reference
 
 from spectrod.analysis.samples import to_float32
-from spectrod.batch.decoder import SoundChunk, decode
-from spectrod.config import SourceConfig
-from spectrod.errors import InputError
-from spectrod.source import open_source
-from spectrod.source.filesamples import FileSamples, plain_format_of
-from spectrod.source.soundfile import SoundFile
-from spectrod.source.wavfile import WavFileSource, plain_layout
+from spectrod.apps.batch.decoder import SoundChunk, decode
+from spectrod.config.config import SourceConfig
+from spectrod.lib.errors import InputError
+from spectrod.source.files.filesamples import FileSamples, plain_format_of
+from spectrod.source.files.soundfile import SoundFile
+from spectrod.source.files.wavfile import WavFileSource, plain_layout
+from spectrod.source.open_source import open_source
 
 _ALL_WAYS = ("PCM_16", "PCM_24", "DOUBLE", *CODECS)
 """Samples that are read as they are, and others that are converted."""

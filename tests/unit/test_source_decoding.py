@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.batch.decoder import SoundChunk, decode
-from spectrod.config import SourceConfig
-from spectrod.source import open_source
-from spectrod.source.soundfile import SoundFile
+from spectrod.apps.batch.decoder import SoundChunk, decode
+from spectrod.config.config import SourceConfig
+from spectrod.source.files.soundfile import SoundFile
+from spectrod.source.open_source import open_source
 
 DATA = Path(__file__).parent.parent / "data"
 N = 30_011

@@ -2,9 +2,9 @@
 
 import pytest
 
-from spectrod.errors import ConfigError, UnavailableError
-from spectrod.source.alsa_cards import Card, OpenCapture, open_captures, read_card
-from spectrod.source.devices import (
+from spectrod.lib.errors import ConfigError, UnavailableError
+from spectrod.source.soundcard.alsa_cards import Card, OpenCapture, open_captures, read_card
+from spectrod.source.soundcard.devices import (
     InputDevice,
     choose_input,
     describe_inputs,

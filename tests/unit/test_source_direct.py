@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spectrod.errors import InputError
-from spectrod.sample_layout import SampleLayout
+from spectrod.dsp.sample_layout import SampleLayout
+from spectrod.lib.errors import InputError
 from spectrod.source import direct
 from spectrod.source.direct import PacedReader
 

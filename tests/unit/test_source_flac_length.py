@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.config import SourceConfig
-from spectrod.errors import InputError
-from spectrod.source import flac_length, open_source
-from spectrod.source.flac_frames import _aligned_crc16, _crc8
-from spectrod.source.flac_length import find_flac
-from spectrod.source.soundfile import SoundFile
+from spectrod.config.config import SourceConfig
+from spectrod.formats.sound.flac_frames import _aligned_crc16, _crc8
+from spectrod.lib.errors import InputError
+from spectrod.source.files import flac_length
+from spectrod.source.files.flac_length import find_flac
+from spectrod.source.files.soundfile import SoundFile
+from spectrod.source.open_source import open_source
 
 FS = 8000
 BLOCK = 4096

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError, InputError
-from spectrod.ring import SampleRing
-from spectrod.source import listing, open_source
+from spectrod.config.config import SourceConfig
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.source import source_listing
 from spectrod.source.direct import PacedReader
+from spectrod.source.files.placing import DRIFT_MAX, TOLERANCE_S
 from spectrod.source.left_out import NAMED_MAX
-from spectrod.source.placing import DRIFT_MAX, TOLERANCE_S
+from spectrod.source.open_source import open_source
+from spectrod.source.ring import SampleRing
 
 FS = 100
 START = dt.datetime(2026, 5, 1, 4, 30, tzinfo=dt.UTC)
@@ -414,12 +415,12 @@ def test_only_folders_within(folder):
 def test_folders_beyond_the_depth_limit_are_reported(folder):
     """Folders beyond the depth limit are skipped and named, or are an error."""
     folder(0, 10)
-    for depth in (listing.DEPTH_MAX, listing.DEPTH_MAX + 1):
+    for depth in (source_listing.DEPTH_MAX, source_listing.DEPTH_MAX + 1):
         deep = folder.path.joinpath(*"x" * depth)
         deep.mkdir(parents=True, exist_ok=True)
         folder(100 * depth, 10, name="/".join("x" * depth) + "/{}")
     source = open_folder(folder, recursive=True)
-    assert source.n_samples == 100 * listing.DEPTH_MAX * FS + 10
+    assert source.n_samples == 100 * source_listing.DEPTH_MAX * FS + 10
     assert source.left_out.lines[0].endswith(": lies more than 16 folders deep: left out")
     with pytest.raises(InputError, match=r"x: lies more than 16 folders deep \(without --strict"):
         open_folder(folder, recursive=True, strict=True)
@@ -429,14 +430,14 @@ def test_a_folder_that_cannot_be_searched(folder, monkeypatch):
     """An unreadable nested folder is skipped and named, or is an error; the top one is an error."""
     folder(0, 10)
     (folder.path / "night").mkdir()
-    search = listing._search
+    search = source_listing._search
 
     def refused(path, found, *, recursive):
         if path.name == name:
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
         return search(path, found, recursive=recursive)
 
-    monkeypatch.setattr(listing, "_search", refused)
+    monkeypatch.setattr(source_listing, "_search", refused)
     name = "night"
     source = open_folder(folder, recursive=True)
     assert (source.n_samples, source.left_out.n_files) == (10, 1)
@@ -451,7 +452,7 @@ def test_a_folder_that_cannot_be_searched(folder, monkeypatch):
 @pytest.mark.parametrize(("bound", "what"), [("FILES_MAX", "sound files"), ("FOLDERS_MAX", "fold")])
 def test_a_folder_of_too_much_is_one_error(folder, monkeypatch, bound, what):
     """Files and folders are counted against the limit before any is opened."""
-    monkeypatch.setattr(listing, bound, 3)
+    monkeypatch.setattr(source_listing, bound, 3)
     for k in range(4):
         (folder.path / f"d{k}").mkdir()
         make_empty(folder.path / f"{k}.wav")

@@ -5,9 +5,9 @@ import struct
 
 import pytest
 
-from spectrod.errors import InputError
-from spectrod.source.foreign import foreign_form
-from spectrod.source.soundfile import SoundFile
+from spectrod.lib.errors import InputError
+from spectrod.source.files.foreign import foreign_form
+from spectrod.source.files.soundfile import SoundFile
 
 HEADS = {
     "MP4, M4A or another form of QuickTime": [

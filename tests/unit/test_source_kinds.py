@@ -6,14 +6,15 @@ from types import SimpleNamespace
 import pytest
 
 from spectrod.cli.config_check import checks
-from spectrod.config import Config, EngineConfig, PublishConfig, SourceConfig, SourceTable
-from spectrod.control.journal import Journal
-from spectrod.control.settings import LiveSettings
-from spectrod.daemon import build_daemon
-from spectrod.errors import ConfigError, UnavailableError
-from spectrod.events import EventLog
-from spectrod.source import check_uri, kinds, open_source
+from spectrod.config.config import Config, EngineConfig, PublishConfig, SourceConfig, SourceTable
+from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon.control.changed_settings import LiveSettings
+from spectrod.daemon.daemon import build_daemon
+from spectrod.lib.errors import ConfigError, UnavailableError
+from spectrod.lib.events import EventLog
+from spectrod.source import kinds
 from spectrod.source.kinds import FILES, KINDS, SourceKind, find_kind, forms
+from spectrod.source.open_source import check_uri, open_source
 from spectrod.source.signal import SignalSource
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.errors import InputError
-from spectrod.source import mpeg
-from spectrod.source.mpeg import find_mpeg, read_header
-from spectrod.source.soundfile import SoundFile
+from spectrod.lib.errors import InputError
+from spectrod.source.files import mpeg
+from spectrod.source.files.mpeg import find_mpeg, read_header
+from spectrod.source.files.soundfile import SoundFile
 
 DATA = Path(__file__).parent.parent / "data"
 

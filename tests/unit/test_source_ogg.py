@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.config import SourceConfig
-from spectrod.source import ogg, open_source
-from spectrod.source.ogg import find_ogg
-from spectrod.source.soundfile import SoundFile
+from spectrod.config.config import SourceConfig
+from spectrod.source.files import ogg
+from spectrod.source.files.ogg import find_ogg
+from spectrod.source.files.soundfile import SoundFile
+from spectrod.source.open_source import open_source
 
 N = {"VORBIS": 100_000, "OPUS": 200_000}
 

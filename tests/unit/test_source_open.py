@@ -2,10 +2,10 @@
 
 import pytest
 
-from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError, InputError, InternalError
-from spectrod.source import open_source
+from spectrod.config.config import SourceConfig
+from spectrod.lib.errors import ConfigError, InputError, InternalError
 from spectrod.source.naming import topic_name
+from spectrod.source.open_source import open_source
 from spectrod.source.signal import SignalSource
 
 

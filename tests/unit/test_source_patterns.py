@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.errors import InputError
-from spectrod.source import patterns
-from spectrod.source.patterns import has_pattern, matching_paths
+from spectrod.lib.errors import InputError
+from spectrod.source.files import patterns
+from spectrod.source.files.patterns import has_pattern, matching_paths
 
 FILES = [
     "x.wav",

@@ -16,15 +16,15 @@ import soundfile
 
 from spectrod.analysis.spectrogram import spectrogram
 from spectrod.cli import main
-from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError, InputError, UnavailableError
-from spectrod.job_pool import JobPool
-from spectrod.quantities import parse_frequency
-from spectrod.ring import SampleRing
-from spectrod.source import open_source
-from spectrod.source.codings import decode_pcm
-from spectrod.source.fifo import FifoSource
-from spectrod.source.pcm import PcmDecoder, PcmSource, describe_raw
+from spectrod.config.config import SourceConfig
+from spectrod.lib.durations import parse_frequency
+from spectrod.lib.errors import ConfigError, InputError, UnavailableError
+from spectrod.lib.job_pool import JobPool
+from spectrod.source.files.codings import decode_pcm
+from spectrod.source.files.fifo import FifoSource
+from spectrod.source.files.pcm import PcmDecoder, PcmSource, describe_raw
+from spectrod.source.open_source import open_source
+from spectrod.source.ring import SampleRing
 
 FS = 48000
 
@@ -209,7 +209,7 @@ def test_pipe_can_be_stopped_while_nothing_comes():
 def test_a_silent_pipe_is_waited_for(monkeypatch):
     """A source with a silent writer reports that it waits, so a watchdog sees no hang."""
     for limit in ("_SILENCE_S", "LOOK_AGAIN_S"):
-        monkeypatch.setattr(f"spectrod.source.pcm.{limit}", 0.05)
+        monkeypatch.setattr(f"spectrod.source.files.pcm.{limit}", 0.05)
     read_fd, write_fd = os.pipe()
     source = PcmSource(48000.0, 1, "s16le", read_fd)
     changed = threading.Semaphore(0)
@@ -516,7 +516,7 @@ def test_a_writer_that_writes_nothing(fifo, listener):
 def test_a_silent_writer_is_waited_for(fifo, monkeypatch, first):
     """A silent writer is reported and polled, and its next samples follow."""
     for limit in ("_SILENCE_S", "LOOK_AGAIN_S"):
-        monkeypatch.setattr(f"spectrod.source.pcm.{limit}", 0.05)
+        monkeypatch.setattr(f"spectrod.source.files.pcm.{limit}", 0.05)
     listener = Listener(fifo)
     writer = os.open(fifo, os.O_WRONLY)
     os.write(writer, first)
@@ -547,8 +547,8 @@ def test_a_fifo_that_is_made_again(fifo, listener):
 
 def test_a_writer_that_comes_with_the_fifo_is_not_reported_as_missing(fifo, monkeypatch, caplog):
     """A FIFO that is made again is reported once: as missing, not as one without a writer."""
-    monkeypatch.setattr("spectrod.source.fifo._HAND_OVER_S", 30.0)
-    monkeypatch.setattr("spectrod.source.fifo.LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("spectrod.source.files.fifo._HAND_OVER_S", 30.0)
+    monkeypatch.setattr("spectrod.source.files.fifo.LOOK_AGAIN_S", 0.01)
     listener = Listener(fifo)
     with fifo.open("wb", buffering=0) as writer:
         writer.write(b"\x01\x00")
@@ -564,7 +564,7 @@ def test_a_writer_that_comes_with_the_fifo_is_not_reported_as_missing(fifo, monk
 
 def test_a_stop_is_not_reported_as_waiting(fifo, monkeypatch, caplog):
     """A source that is stopped before it has waited long enough for a writer reports nothing."""
-    monkeypatch.setattr("spectrod.source.fifo._HAND_OVER_S", 30.0)
+    monkeypatch.setattr("spectrod.source.files.fifo._HAND_OVER_S", 30.0)
     listener = Listener(fifo)
     while not listener.source.capture().attempts:
         select.select([], [], [], 0.001)
@@ -650,7 +650,7 @@ def test_a_fifo_that_breaks_is_a_failure(fifo, monkeypatch, collect):
         return real_read(fd, n)
 
     threading.Thread(target=fifo.write_bytes, args=(b"",)).start()
-    monkeypatch.setattr("spectrod.source.fifo.os.read", read)
+    monkeypatch.setattr("spectrod.source.files.fifo.os.read", read)
     with pytest.raises(InputError, match=r"mic.fifo: Input/output error"):
         collect(source)
 

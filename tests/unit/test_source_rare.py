@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.errors import InputError
-from spectrod.source.rare import is_rare
-from spectrod.source.soundfile import SoundFile
+from spectrod.lib.errors import InputError
+from spectrod.source.files.rare import is_rare
+from spectrod.source.files.soundfile import SoundFile
 
 FORMS = (
     "SVX",
@@ -53,7 +53,7 @@ def test_rare_formats_are_read_as_libsndfile_reads_them(tmp_path, form):
 @pytest.mark.slow
 def test_a_header_on_which_libsndfile_hangs_is_one_error(tmp_path, monkeypatch):
     """A file whose header libsndfile goes round in is given up after a time."""
-    monkeypatch.setattr("spectrod.source.rare.OPEN_MAX_S", 3.0)
+    monkeypatch.setattr("spectrod.source.files.rare.OPEN_MAX_S", 3.0)
     path = tmp_path / "x.8svx"
     data = made(path, "SVX")
     at = data.index(b"ANNO") + 4
@@ -66,7 +66,7 @@ def test_a_header_on_which_libsndfile_hangs_is_one_error(tmp_path, monkeypatch):
 
 def test_what_is_none_of_them_never_reaches_libsndfile(tmp_path, monkeypatch):
     """Text, zeros and noise are refused without a process."""
-    monkeypatch.setattr("spectrod.source.soundfile.check_it_opens", None)
+    monkeypatch.setattr("spectrod.source.files.soundfile.check_it_opens", None)
     for content in (
         b"not a sound",
         b"FORM\0\0\0\0ILBM",

@@ -6,15 +6,15 @@ import re
 import numpy as np
 import pytest
 
-from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError, InputError
-from spectrod.formats.sound.sigmf import CAPTURES_MAX
-from spectrod.source import open_source
-from spectrod.source.sigmf_meta import (
+from spectrod.config.config import SourceConfig
+from spectrod.formats.sound.sigmf_writer import CAPTURES_MAX
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.source.files.sigmf_meta import (
     META_BYTES_MAX,
     parse_utc_ns,
     read_sigmf,
 )
+from spectrod.source.open_source import open_source
 
 FS = 2.048e6
 START_NS = 1_777_609_800 * 10**9

@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError
-from spectrod.source import open_source
+from spectrod.config.config import SourceConfig
+from spectrod.lib.errors import ConfigError
+from spectrod.source.open_source import open_source
 from spectrod.source.signal import SignalSource
 
 FAR = 10**10

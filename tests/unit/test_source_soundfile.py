@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError, InputError
-from spectrod.source import open_source
-from spectrod.source.soundfile import SoundFile
+from spectrod.config.config import SourceConfig
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.source.files.soundfile import SoundFile
+from spectrod.source.open_source import open_source
 
 
 @pytest.fixture

@@ -17,15 +17,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "sounds"))
 from sound_headers import DEFECTS, FORMS, FS, WITHOUT_CHUNKS, reference
 
 from spectrod.cli import main
-from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError, InputError
-from spectrod.job_pool import Wait
-from spectrod.source import open_source
+from spectrod.config.config import SourceConfig
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.job_pool import Wait
 from spectrod.source.base import Discontinuity
-from spectrod.source.container.recognised import recognised
-from spectrod.source.fifo import FifoSource
-from spectrod.source.pcm import PcmSource
-from spectrod.source.soundstream import SoundStreamSource
+from spectrod.source.files.container.recognised import recognised
+from spectrod.source.files.fifo import FifoSource
+from spectrod.source.files.pcm import PcmSource
+from spectrod.source.files.soundstream import SoundStreamSource
+from spectrod.source.open_source import open_source
 
 
 class Stdin:
@@ -164,7 +164,7 @@ def test_a_header_that_ends_early(stdin, tmp_path, n):
 
 def test_a_header_that_stops_to_come(stdin, tmp_path, monkeypatch):
     """A writer that stops within its header is one error after a time."""
-    monkeypatch.setattr("spectrod.source.soundstream._HEADER_S", 0.05)
+    monkeypatch.setattr("spectrod.source.files.soundstream._HEADER_S", 0.05)
     os.write(stdin.silent(), FORMS["WAV"].make(tmp_path, "PCM_16", 1)[:30])
     with pytest.raises(InputError, match=r"standard input: its header ends, and nothing came"):
         opened()
@@ -201,7 +201,7 @@ def test_raw_samples_are_what_is_no_sound_file(stdin):
 
 def test_a_daemon_does_not_wait_for_a_silent_pipe(stdin, monkeypatch, tmp_path):
     """A header that comes later than the daemon waits for it is one error, not samples."""
-    monkeypatch.setattr("spectrod.source.soundstream._LIVE_WAIT_S", 0.01)
+    monkeypatch.setattr("spectrod.source.files.soundstream._LIVE_WAIT_S", 0.01)
     write_fd = stdin.silent()
     source = opened("realtime")
     os.write(write_fd, FORMS["WAV"].make(tmp_path, "PCM_16", 1))
@@ -211,7 +211,7 @@ def test_a_daemon_does_not_wait_for_a_silent_pipe(stdin, monkeypatch, tmp_path):
 
 def test_a_command_waits_for_a_silent_pipe(stdin, monkeypatch, tmp_path, caplog):
     """A command waits until something comes, and says so."""
-    monkeypatch.setattr("spectrod.source.soundstream._REPORT_S", 0.01)
+    monkeypatch.setattr("spectrod.source.files.soundstream._REPORT_S", 0.01)
     write_fd = stdin.silent()
     data = FORMS["WAV"].make(tmp_path, "PCM_16", 1)
 
@@ -220,7 +220,8 @@ def test_a_command_waits_for_a_silent_pipe(stdin, monkeypatch, tmp_path, caplog)
 
     said = Said()
     monkeypatch.setattr(
-        "spectrod.source.soundstream._log", types.SimpleNamespace(warning=lambda *_: said.set())
+        "spectrod.source.files.soundstream._log",
+        types.SimpleNamespace(warning=lambda *_: said.set()),
     )
 
     def write():

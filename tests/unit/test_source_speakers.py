@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError
-from spectrod.levels import LevelMeter
-from spectrod.levels.loudness import channel_weights, speaker_weights
-from spectrod.source import open_source
-from spectrod.source.speakers import find_speakers
+from spectrod.config.config import SourceConfig
+from spectrod.lib.errors import ConfigError
+from spectrod.measure.levels import LevelMeter
+from spectrod.measure.levels.loudness import channel_weights, speaker_weights
+from spectrod.source.files.speakers import find_speakers
+from spectrod.source.open_source import open_source
 
 FS = 48000
 S = 1.41

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.batch.decoder import SoundChunk, decode
-from spectrod.batch.planner import plan_job
-from spectrod.batch.samples import UnitSamples
-from spectrod.config import SourceConfig
-from spectrod.errors import InputError
-from spectrod.source import open_source
-from spectrod.source.filesamples import FileSamples
-from spectrod.source.triggered import _READ_BLOCKS, find_stretches, is_triggered
+from spectrod.apps.batch.decoder import SoundChunk, decode
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.unit_samples import UnitSamples
+from spectrod.config.config import SourceConfig
+from spectrod.lib.errors import InputError
+from spectrod.source.files.filesamples import FileSamples
+from spectrod.source.files.triggered import _READ_BLOCKS, find_stretches, is_triggered
+from spectrod.source.open_source import open_source
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 

@@ -5,10 +5,10 @@ import pytest
 import soundfile
 
 from spectrod.analysis.samples import to_float32
-from spectrod.config import SourceConfig
-from spectrod.errors import InputError
-from spectrod.source import open_source
-from spectrod.source.wavfile import WavFileSource, plain_layout
+from spectrod.config.config import SourceConfig
+from spectrod.lib.errors import InputError
+from spectrod.source.files.wavfile import WavFileSource, plain_layout
+from spectrod.source.open_source import open_source
 
 SUBTYPES = ["PCM_16", "PCM_24", "PCM_32", "FLOAT"]
 

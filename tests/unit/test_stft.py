@@ -15,8 +15,8 @@ from spectrod.analysis.buffer_pool import BufferPool, PooledBuffer
 from spectrod.analysis.engine import open_engine
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.errors import ConfigError, DeviceError, InputError
-from spectrod.types import HOP_MAX, Block, SpectrumSpec
+from spectrod.dsp.types import HOP_MAX, Block, SpectrumSpec
+from spectrod.lib.errors import ConfigError, DeviceError, InputError
 
 RNG = np.random.default_rng(11)
 NOISE = RNG.uniform(-1, 1, (2, 5000)).astype(np.float32)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from spectrod.analysis.stft.stft_general import GENERAL, GeneralParams, _band_parts
+from spectrod.analysis.stft.stft_stage import Average, BandRows, Samples, StftSpec, StftTables
 from spectrod.fft.choice import untuned
 from spectrod.opencl.context import Context
-from spectrod.stft.general import GENERAL, GeneralParams, _band_parts
-from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
 
 FRAMES, CHANNELS, HOP = 21, 3, 37
 
@@ -106,7 +106,9 @@ def test_bands_are_the_same_however_many_add_them_up(context, monkeypatch, nfft)
     buffer, rows = context.table(x), []
     several = [[(0, 5, items)] for items in (1, 8, 64, 256)]
     for parts in (*several, [(0, 4, 8), (4, 5, 256)], [(0, 1, 1), (1, 3, 8), (3, 5, 1)]):
-        monkeypatch.setattr("spectrod.stft.general._band_parts", lambda *_, parts=parts: parts)
+        monkeypatch.setattr(
+            "spectrod.analysis.stft.stft_general._band_parts", lambda *_, parts=parts: parts
+        )
         tables = StftTables(np.ones(nfft) / nfft, bands=bands)
         stage = GENERAL.build(context, spec, tables, untuned(GENERAL, spec, context.device))
         out = context.allocate(10 * 2 * 5 * 4)

@@ -6,8 +6,8 @@ import pytest
 import spectrod
 from spectrod.analysis.iq import as_channels
 from spectrod.analysis.samples import memory_of
-from spectrod.errors import InputError
-from spectrod.types import Block
+from spectrod.dsp.types import Block
+from spectrod.lib.errors import InputError
 
 FS = 2_048_000.0
 SETTINGS = {"win_length": 512, "hop": 512, "nfft": 512, "scaling": "dbfs", "engine": "numpy"}

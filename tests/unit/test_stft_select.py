@@ -6,17 +6,17 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError
+from spectrod.analysis.stft.stft_arena import StftArena, tuned_spec
+from spectrod.analysis.stft.stft_general import GENERAL, GeneralParams
+from spectrod.analysis.stft.stft_local import LOCAL, StftLocalShape, StftLocalStage
+from spectrod.analysis.stft.stft_select import all_families, make_stft_stage
+from spectrod.analysis.stft.stft_stage import StftSpec, StftTables
 from spectrod.fft import wisdom
 from spectrod.fft.local import LocalShape
 from spectrod.fft.simd_shape import SimdShape
+from spectrod.lib.errors import ConfigError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
-from spectrod.stft.arena import StftArena, tuned_spec
-from spectrod.stft.general import GENERAL, GeneralParams
-from spectrod.stft.local import LOCAL, StftLocalShape, StftLocalStage
-from spectrod.stft.select import all_families, make_stft_stage
-from spectrod.stft.stage import StftSpec, StftTables
 
 SPEC = StftSpec(256, 256)
 SHAPE = SimdShape(8, (16,), columns=True, staged=False)

@@ -4,14 +4,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, DeviceError
+from spectrod.analysis.stft.stft_simd import SIMD, SimdStftStage
+from spectrod.analysis.stft.stft_simd_shapes import own_bytes
+from spectrod.analysis.stft.stft_simd_tables import band_weights, simd_tables, window_table
+from spectrod.analysis.stft.stft_stage import BandRows, StftSpec, StftTables
+from spectrod.dsp.types import NFFT_MAX
 from spectrod.fft.choice import untuned
 from spectrod.fft.simd_shape import SimdShape
-from spectrod.stft.simd import SIMD, SimdStftStage
-from spectrod.stft.simd_shapes import own_bytes
-from spectrod.stft.simd_tables import band_weights, simd_tables, window_table
-from spectrod.stft.stage import BandRows, StftSpec, StftTables
-from spectrod.types import NFFT_MAX
+from spectrod.lib.errors import ConfigError, DeviceError
 
 GOOD = SimdShape(8, (4, 8), columns=True)
 LINES = SimdShape(8, (3, 3), columns=False)

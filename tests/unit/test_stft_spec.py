@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from spectrod.errors import ConfigError
-from spectrod.stft.reference import HostAverage, ReferenceStft, as_float64
-from spectrod.stft.stage import BandRows, StftSpec, StftTables
-from spectrod.stft.tables import kernel_spec
-from spectrod.types import SpectrumSpec
+from spectrod.analysis.stft.stft_reference import HostAverage, ReferenceStft, as_float64
+from spectrod.analysis.stft.stft_stage import BandRows, StftSpec, StftTables
+from spectrod.analysis.stft.stft_tables import kernel_spec
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import ConfigError
 
 FS = 48000.0
 

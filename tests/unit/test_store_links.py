@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
-from spectrod.source.store import links
+from spectrod.source.store import html_links
+from spectrod.source.store.html_links import PAGE_BYTES_MAX, TAG_BYTES_MAX, page_links
 from spectrod.source.store.http import joined
-from spectrod.source.store.links import PAGE_BYTES_MAX, TAG_BYTES_MAX, page_links
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_memory_is_that_of_the_links(monkeypatch):
     page_links(b"<a " + b"x " * (PAGE_BYTES_MAX // 2 - 2))
     assert tracemalloc.get_traced_memory()[1] < 3 * PAGE_BYTES_MAX
     tracemalloc.stop()
-    monkeypatch.setattr(links, "FILES_MAX", 3)
+    monkeypatch.setattr(html_links, "FILES_MAX", 3)
     with pytest.raises(OSError, match="its page has more than 3 links"):
         page_links(b"<a href=x>" * 4)
 

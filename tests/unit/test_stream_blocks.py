@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from spectrod.analysis import stream
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.errors import DeviceError, InputError
-from spectrod.types import Block, SpectrumSpec
+from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.lib.errors import DeviceError, InputError
 
 FS = 1e6
 N = 12_000

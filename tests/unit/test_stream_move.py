@@ -10,8 +10,8 @@ from hypothesis import given
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.errors import DeviceError
-from spectrod.types import Block, SpectrumSpec
+from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.lib.errors import DeviceError
 
 FS = 8000.0
 N_SAMPLES = 4000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spectrod.suggestions import did_you_mean
+from spectrod.lib.suggestions import did_you_mean
 
 FLAGS = ("--f-min", "--f-max", "--colormap", "--levels", "--theme")
 

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from spectrod.ring import SampleRing
-from spectrod.source import supervisor as supervisor_module
-from spectrod.source.capture_process import BlockRecord, StreamSettings
-from spectrod.source.devices import DeviceSelector
-from spectrod.source.supervisor import Supervisor
+from spectrod.source.ring import SampleRing
+from spectrod.source.soundcard import supervisor as supervisor_module
+from spectrod.source.soundcard.capture_process import BlockRecord, StreamSettings
+from spectrod.source.soundcard.devices import DeviceSelector
+from spectrod.source.soundcard.supervisor import Supervisor
 
 BLOCKS = [BlockRecord(i, t_mono_ns=i, n_samples=1, flagged=False) for i in range(1000)]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.events import EventLog
-from spectrod.stats import CaptureStats, Stats
-from spectrod.text import TEXT_MAX_CHARS, json_text, printable, printable_all
+from spectrod.lib.events import EventLog
+from spectrod.lib.stats import CaptureStats, Stats
+from spectrod.lib.text import TEXT_MAX_CHARS, json_text, printable, printable_all
 
 
 @pytest.mark.parametrize(

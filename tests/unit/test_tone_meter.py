@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from spectrod.analysis.spectrogram import spectrogram
-from spectrod.errors import ConfigError
-from spectrod.interval_values import IntervalFlag
-from spectrod.meters.tones import tone_meter
-from spectrod.tones.distortion import measure_distortion
-from spectrod.tones.quantities import DISTORTIONS, TRACK_COLUMNS, parse_tones
-from spectrod.tones.tally import ToneSettings, ToneTally
-from spectrod.types import SpectrumSpec
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import ConfigError
+from spectrod.measure.interval_row import IntervalFlag
+from spectrod.measure.tones.distortion import measure_distortion
+from spectrod.measure.tones.tone_meter import tone_meter
+from spectrod.measure.tones.tone_quantities import DISTORTIONS, TRACK_COLUMNS, parse_tones
+from spectrod.measure.tones.tone_tally import ToneSettings, ToneTally
 
 FS = 16_000
 N = 8_000

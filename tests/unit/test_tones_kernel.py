@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from spectrod.errors import ConfigError
-from spectrod.tones.kernel import leakage_envelope, tone_leakage, window_kernel
-from spectrod.windows import get_window, make_window, unknown_window
+from spectrod.dsp.windows import get_window, make_window, unknown_window
+from spectrod.lib.errors import ConfigError
+from spectrod.measure.tones.kernel import leakage_envelope, tone_leakage, window_kernel
 
 WINDOWS = [
     "rectangular",

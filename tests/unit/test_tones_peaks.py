@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from spectrod.analysis.spectrogram import spectrogram
-from spectrod.errors import ConfigError, InputError
-from spectrod.tones.mean import MeanRow
-from spectrod.tones.peaks import find_peaks
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.units import FLOOR_DBFS, power_to_level
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.units import FLOOR_DBFS, power_to_level
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.measure.tones.mean import MeanRow
+from spectrod.measure.tones.peaks import find_peaks
 
 FS = 8000.0
 

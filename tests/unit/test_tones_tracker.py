@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, InputError
-from spectrod.tones.tracker import NO_TRACK, PeakTracker
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.measure.tones.tone_tracker import NO_TRACK, PeakTracker
 
 
 def push(tracker, *frequencies):

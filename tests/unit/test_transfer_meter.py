@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError
-from spectrod.interval_values import IntervalFlag
-from spectrod.meter_settings import TransferConfig
-from spectrod.meters.configured_transfer import ConfiguredTransfer
-from spectrod.meters.transfer import TransferSettings, transfer_meter
-from spectrod.two_channel.quantities import SPECTRA_UNITS, UNITS, spectrum_of
-from spectrod.two_channel.transfer import measure_transfer
-from spectrod.types import SpectrumSpec
+from spectrod.config.measure_settings import TransferConfig
+from spectrod.daemon.configured_transfer import ConfiguredTransfer
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.lib.errors import ConfigError
+from spectrod.measure.interval_row import IntervalFlag
+from spectrod.measure.transfer.cross_spectra import measure_transfer
+from spectrod.measure.transfer.transfer_meter import TransferSettings, transfer_meter
+from spectrod.measure.transfer.transfer_quantities import SPECTRA_UNITS, UNITS, spectrum_of
 
 FS = 8000.0
 N = 4000

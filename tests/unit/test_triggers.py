@@ -7,18 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod import Stft, config
-from spectrod.calibration import calibration_of
+from spectrod import Stft
 from spectrod.cli import main
-from spectrod.control.mask_learner import MaskLearner
-from spectrod.errors import ConfigError, InputError
-from spectrod.triggers.config import TriggerConfig
-from spectrod.triggers.detectors import open_detector
-from spectrod.triggers.mask import FILE_MAX_BYTES, LearnedFrom, Mask, analysis_of, mask_toml
-from spectrod.triggers.mask import read_mask as read
-from spectrod.triggers.noise_floor import NoiseFloor, quantile_over_mean_db
-from spectrod.triggers.trigger import Trigger
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.config import config
+from spectrod.daemon.control.mask_learner import MaskLearner
+from spectrod.dsp.calibration import calibration_of
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.measure.triggers.adaptive_floor import NoiseFloor, quantile_over_mean_db
+from spectrod.measure.triggers.detectors import open_detector
+from spectrod.measure.triggers.mask import FILE_MAX_BYTES, LearnedFrom, Mask, analysis_of, mask_toml
+from spectrod.measure.triggers.mask import read_mask as read
+from spectrod.measure.triggers.trigger import Trigger
+from spectrod.measure.triggers.trigger_config import TriggerConfig
 
 FS = 8000
 T0_NS = 1_700_000_000_000_000_000

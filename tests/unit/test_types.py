@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from spectrod.errors import ConfigError
-from spectrod.types import SpectrumSpec
-from spectrod.units import FLOOR_DBFS, dbfs_to_amplitude, power_to_dbfs
-from spectrod.windows import WINDOW_NAMES, get_window
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import FLOOR_DBFS, dbfs_to_amplitude, power_to_dbfs
+from spectrod.dsp.windows import WINDOW_NAMES, get_window
+from spectrod.lib.errors import ConfigError
 
 SCIPY_NAMES = {"rectangular": "boxcar", "kaiser:8.6": ("kaiser", 8.6)}
 NAMES = [name for name in WINDOW_NAMES if name != "kaiser:BETA"] + ["kaiser:8.6"]

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from spectrod.analysis.stft.stft_simd import SIMD as STFT_SIMD
+from spectrod.analysis.stft.stft_stage import StftSpec
 from spectrod.fft.choice import untuned
 from spectrod.fft.simd import SIMD
 from spectrod.fft.stage import TransformSpec
 from spectrod.opencl.devices import vector_bytes
-from spectrod.stft.simd import SIMD as STFT_SIMD
-from spectrod.stft.stage import StftSpec
 
 AVX512 = "processor\t: 0\nflags\t\t: fpu avx2 avx512f avx512bw\nbugs\t\t: none\n"
 

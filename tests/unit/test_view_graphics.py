@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from spectrod.view.area import Area
-from spectrod.view.axes import LevelRange, frequency_axis
-from spectrod.view.canvas import Canvas
-from spectrod.view.colour import N_SHADES, Style, shades
-from spectrod.view.display import Display
-from spectrod.view.graphics import Graphics, Probe
-from spectrod.view.history import HistoryRow
-from spectrod.view.pixels import PixelWaterfall
-from spectrod.view.sixel import encode_sixels
-from spectrod.view.waterfall import draw_pixels
+from spectrod.cli.terminal.area import Area
+from spectrod.cli.terminal.axes import LevelRange, frequency_axis
+from spectrod.cli.terminal.canvas import Canvas
+from spectrod.cli.terminal.colour import N_SHADES, Style, shades
+from spectrod.cli.terminal.display import Display
+from spectrod.cli.terminal.graphics import Graphics, Probe
+from spectrod.cli.terminal.history import HistoryRow
+from spectrod.cli.terminal.pixels import PixelWaterfall
+from spectrod.cli.terminal.sixel import encode_sixels
+from spectrod.cli.terminal.waterfall import draw_pixels
 
 KITTY_OK, CELL = b"\x1b_Gi=31;OK\x1b\\", b"\x1b[6;20;9t"
 SIXEL_DA, PLAIN_DA = b"\x1b[?62;4;22c", b"\x1b[?62;22c"

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from spectrod.ballistics import HOLD_FOREVER, Ballistics
-from spectrod.types import SpectrumSpec
-from spectrod.units import FLOOR_DBFS
-from spectrod.view.holds import HOLD_KINDS, Holds
-from spectrod.view.peak_list import LIST_WIDTH, PEAKS_MAX, find_peaks, note_name, peak_lines
+from spectrod.cli.terminal.holds import HOLD_KINDS, Holds
+from spectrod.cli.terminal.peak_list import LIST_WIDTH, PEAKS_MAX, find_peaks, note_name, peak_lines
+from spectrod.dsp.ballistics import HOLD_FOREVER, Ballistics
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import FLOOR_DBFS
 from spectrod.wire.schema import SpectrumHeader
 
 SPEC = SpectrumSpec(48000.0, win_length=4096, scaling="dbfs")

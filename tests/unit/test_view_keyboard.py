@@ -1,6 +1,6 @@
 import pytest
 
-from spectrod.view.keyboard import KeyParser
+from spectrod.cli.terminal.keyboard import KeyParser
 
 
 def keys_of(*inputs):

@@ -9,13 +9,13 @@ import sys
 import numpy as np
 import pytest
 
+from spectrod.cli.terminal.axes import LevelRange
+from spectrod.cli.terminal.live import ViewOptions, view
 from spectrod.cli.view import _ballistics_s, _decay, _levels, add_arguments, run
-from spectrod.errors import ConfigError, UnavailableError
-from spectrod.stats import Stats
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.view.axes import LevelRange
-from spectrod.view.live import ViewOptions, view
-from spectrod.wire.publisher import Publisher
+from spectrod.daemon.publisher.publisher import Publisher
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import ConfigError, UnavailableError
+from spectrod.lib.stats import Stats
 
 SPEC = SpectrumSpec(fs=48000.0, channels=1, win_length=256, hop=128, scaling="dbfs")
 
@@ -82,7 +82,7 @@ def test_one_picture_in_ascii(publisher, feed, tmp_path, monkeypatch):
 
 def test_without_a_daemon_one_picture_is_an_error(tmp_path, monkeypatch):
     """Without a daemon, a single picture ends with an error that names the endpoint."""
-    monkeypatch.setattr("spectrod.view.live.FIRST_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("spectrod.cli.terminal.live.FIRST_TIMEOUT_S", 0.2)
     path = tmp_path / "picture"
     expected = r"tcp://127\.0\.0\.1:1: no spectrum within 0\.2 s; is the daemon running there\?"
     with path.open("w") as out, pytest.raises(UnavailableError, match=expected):

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from spectrod.types import SpectrumSpec
-from spectrod.units import power_to_dbfs
-from spectrod.view.peak import find_peak, level_unit, levels_db
-from spectrod.view.status import peak_text
+from spectrod.cli.terminal.peak import find_peak, level_unit, levels_db
+from spectrod.cli.terminal.status import peak_text
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import power_to_dbfs
 from spectrod.wire.schema import Frame, SpectrumHeader
 
 FS = 48000.0

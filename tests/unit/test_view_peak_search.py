@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from spectrod.units import FLOOR_DBFS
-from spectrod.view.peak_search import find_peak_bins
+from spectrod.dsp.peak_search import find_peak_bins
+from spectrod.dsp.units import FLOOR_DBFS
 
 
 def with_peaks(n, *peaks, floor_db=-100.0):

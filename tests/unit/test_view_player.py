@@ -5,14 +5,14 @@ from collections import deque
 import numpy as np
 import pytest
 
-from spectrod.errors import WireError
-from spectrod.view.colour import Style
-from spectrod.view.live import ViewOptions
-from spectrod.view.player import OVERLAID_MAX, Player
-from spectrod.view.render import render
-from spectrod.view.scales import AXIS_KINDS
-from spectrod.view.scene import Scene, first_text
-from spectrod.view.selection import CHANNELS_MAX
+from spectrod.cli.terminal.colour import Style
+from spectrod.cli.terminal.live import ViewOptions
+from spectrod.cli.terminal.player import OVERLAID_MAX, Player
+from spectrod.cli.terminal.render import render
+from spectrod.cli.terminal.scales import AXIS_KINDS
+from spectrod.cli.terminal.scene import Scene, first_text
+from spectrod.cli.terminal.selection import CHANNELS_MAX
+from spectrod.lib.errors import WireError
 from spectrod.wire.schema import Frame, SpectrumHeader
 
 N_BINS = 129

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.errors import StorageError
-from spectrod.view.status import write_line
+from spectrod.cli.terminal.status import write_line
+from spectrod.lib.errors import StorageError
 
 
 @pytest.fixture

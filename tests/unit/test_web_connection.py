@@ -8,7 +8,7 @@ import pytest
 from uvicorn import Config
 from uvicorn.protocols.utils import ClientDisconnected
 
-from spectrod.web.connection import (
+from spectrod.apps.web.page_connection import (
     FRAGMENTS_MAX,
     FRAMES_BURST,
     MESSAGES_UNREAD_MAX,

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import zmq
 
-from spectrod.web.control import METHODS, ControlRelay
+from spectrod.apps.web.control_requests import METHODS, ControlRelay
 from spectrod.wire.requests import METHODS as ALL_METHODS
 
 
@@ -101,7 +101,7 @@ def test_a_bad_request_reaches_no_daemon(daemon, body, status, message):
 
 def test_a_daemon_that_is_away_is_unavailable(tmp_path, monkeypatch):
     """The request ends with the error that every client gets."""
-    monkeypatch.setattr("spectrod.web.control.REPLY_S", 0.05)
+    monkeypatch.setattr("spectrod.apps.web.control_requests.REPLY_S", 0.05)
     answer, _ = asyncio.run(exchange(f"ipc://{tmp_path}/away.ipc", b'{"method": "status"}'))
     assert answer.status_code == 503
     assert "is the daemon running there" in json.loads(answer.body)["error"]

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.web.client import PageClient
-from spectrod.web.credits import (
+from spectrod.apps.web.client import PageClient
+from spectrod.apps.web.credits import (
     MESSAGE_MAX_BYTES,
     WINDOW_MIN_BYTES,
     Credits,
     RowQueue,
 )
-from spectrod.web.limits import Limits
-from spectrod.web.outbox import TEXTS_MAX, TEXTS_MAX_BYTES, Outbox
-from spectrod.web.view import StreamWish, View
+from spectrod.apps.web.limits import Limits
+from spectrod.apps.web.outbox import TEXTS_MAX, TEXTS_MAX_BYTES, Outbox
+from spectrod.apps.web.page_view import StreamWish, View
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from web_pages import decode

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import zmq
 
-from spectrod.web.feed import Feed
+from spectrod.apps.web.feed import Feed
 from spectrod.wire.headers import EventHeader, HeartbeatHeader
 from spectrod.wire.schema import EventMessage, Heartbeat, encode
 

@@ -4,7 +4,7 @@ import gzip
 
 from starlette.requests import Request
 
-from spectrod.web.files import PageFile, file_response, read_page
+from spectrod.apps.web.page_files import PageFile, file_response, read_page
 
 
 def response(file, **headers):

@@ -5,22 +5,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, NotFoundError
+from spectrod.apps.web.history.answer import answer
+from spectrod.apps.web.history.budget import AbandonedError, Budget
+from spectrod.apps.web.history.columns import from_wire
+from spectrod.apps.web.history.recording_index import RecordingIndex
+from spectrod.apps.web.history.request import HistoryRequest, parse_request
+from spectrod.apps.web.history.row_ring import Ring
+from spectrod.apps.web.page_topics import TopicInfo
+from spectrod.apps.web.pooling import MaxLevels
+from spectrod.apps.web.quantize import code_levels, to_codes
+from spectrod.apps.web.slicing import TopicAxis, slices_of
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.units import power_to_level
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidReader, PyramidWriter
-from spectrod.formats.segment.writer import SegmentWriter
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.units import power_to_level
-from spectrod.web.history.answer import answer
-from spectrod.web.history.budget import AbandonedError, Budget
-from spectrod.web.history.columns import from_wire
-from spectrod.web.history.recordings import RecordingIndex
-from spectrod.web.history.request import HistoryRequest, parse_request
-from spectrod.web.history.ring import Ring
-from spectrod.web.pooling import MaxLevels
-from spectrod.web.quantize import code_levels, to_codes
-from spectrod.web.slicing import TopicAxis, slices_of
-from spectrod.web.topics import TopicInfo
+from spectrod.formats.segment.segment_writer import SegmentWriter
+from spectrod.lib.errors import ConfigError, NotFoundError
 from spectrod.wire.headers import SpectrumHeader
 
 SPEC = SpectrumSpec(fs=1000.0, channels=2, win_length=64, hop=50, nfft=64)

@@ -11,17 +11,17 @@ import pytest
 from PIL import Image
 from starlette.applications import Starlette
 
-from spectrod.errors import StorageError
+from spectrod.apps.web.history import export
+from spectrod.apps.web.history.recording_index import RecordingIndex
+from spectrod.apps.web.history.routes import history_routes
+from spectrod.apps.web.history.row_ring import Ring
+from spectrod.apps.web.page_topics import TopicInfo
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.units import power_to_level
 from spectrod.formats.description import Description
-from spectrod.formats.segment.reader import SegmentReader
-from spectrod.formats.segment.writer import SegmentWriter
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.units import power_to_level
-from spectrod.web.history import export
-from spectrod.web.history.recordings import RecordingIndex
-from spectrod.web.history.ring import Ring
-from spectrod.web.history.routes import history_routes
-from spectrod.web.topics import TopicInfo
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.formats.segment.segment_writer import SegmentWriter
+from spectrod.lib.errors import StorageError
 
 SPEC = SpectrumSpec(fs=1000.0, channels=2, win_length=64, hop=50, nfft=64)
 BEGIN_NS = 1_777_680_000 * 10**9

@@ -13,15 +13,15 @@ import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
 
-from spectrod.errors import BusyError
-from spectrod.web.history import cache, routes
-from spectrod.web.history.answer import HistoryAnswer
-from spectrod.web.history.axis import HistoryAxis
-from spectrod.web.history.budget import AbandonedError
-from spectrod.web.history.cache import FRESH_S, Answers
-from spectrod.web.history.recordings import RecordingIndex
-from spectrod.web.history.request import LAYERS, HistoryRequest
-from spectrod.web.history.ring import Ring
+from spectrod.apps.web.history import answer_cache, routes
+from spectrod.apps.web.history.answer import HistoryAnswer
+from spectrod.apps.web.history.answer_cache import FRESH_S, Answers
+from spectrod.apps.web.history.axis import HistoryAxis
+from spectrod.apps.web.history.budget import AbandonedError
+from spectrod.apps.web.history.recording_index import RecordingIndex
+from spectrod.apps.web.history.request import LAYERS, HistoryRequest
+from spectrod.apps.web.history.row_ring import Ring
+from spectrod.lib.errors import BusyError
 
 QUERY = {"topic": 7, "t0": 0, "t1": 1000, "f0": 0, "f1": 100, "w": 4, "h": 5}
 AXIS = HistoryAxis.of_bins(10.0, 20.0, 5)
@@ -213,13 +213,15 @@ def test_kept_answers_take_bounded_memory():
 @pytest.mark.parametrize("name", ["", "n" * 1024])
 def test_small_answers_count_with_what_is_kept_beside_them(name):
     """The limit is that of all memory, which thousands of answers of 100 bytes take."""
-    kept = cache._KeptAnswer(bytes_max=1 << 20, clock=time.monotonic)
+    kept = answer_cache._KeptAnswer(bytes_max=1 << 20, clock=time.monotonic)
     tracemalloc.start()
     try:
         for k in range(2500):
             names = {"layers": (*LAYERS,), "name": f"{name}{k}"}
             request = HistoryRequest(k, k + 0.1, k + 0.2, k + 0.3, k + 0.4, 4, 5, **names)
-            kept.put(request, cache.Encoded(bytes(100 + k % 2), f'"{k:032x}"', is_final=True))
+            kept.put(
+                request, answer_cache.Encoded(bytes(100 + k % 2), f'"{k:032x}"', is_final=True)
+            )
         n_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -298,7 +300,7 @@ def test_whoever_asks_after_an_error_gets_a_new_computation():
 
 def test_too_many_requests_are_refused(monkeypatch):
     """The number of different requests that wait is bounded."""
-    monkeypatch.setattr(cache, "WAITING_MAX", 2)
+    monkeypatch.setattr(answer_cache, "WAITING_MAX", 2)
     gate = threading.Event()
 
     def compute(request, _budget):

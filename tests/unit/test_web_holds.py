@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.web.client import PageClient
-from spectrod.web.holds import Hold
-from spectrod.web.limits import Limits
-from spectrod.web.view import StreamWish, View
+from spectrod.apps.web.client import PageClient
+from spectrod.apps.web.holds import Hold
+from spectrod.apps.web.limits import Limits
+from spectrod.apps.web.page_view import StreamWish, View
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from web_pages import decode

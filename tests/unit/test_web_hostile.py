@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from spectrod.web.client import PageClient
-from spectrod.web.limits import Limits
-from spectrod.web.measure import measured_fields
-from spectrod.web.messages import encode_text
-from spectrod.web.rows import RowMaker
-from spectrod.web.view import MeasureWish, StreamWish, View
+from spectrod.apps.web.client import PageClient
+from spectrod.apps.web.limits import Limits
+from spectrod.apps.web.measure import measured_fields
+from spectrod.apps.web.messages import encode_text
+from spectrod.apps.web.page_rows import RowMaker
+from spectrod.apps.web.page_view import MeasureWish, StreamWish, View
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from web_pages import decode

@@ -6,13 +6,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod.errors import WireError
-from spectrod.web.history.ring import Ring
-from spectrod.web.limits import Limits
-from spectrod.web.rows import RowMaker
-from spectrod.web.streams import RowStream, StreamDescription
-from spectrod.web.topics import ROW_MAX_S, TIME_MAX_NS, TopicInfo, check_times
-from spectrod.web.view import parse_text
+from spectrod.apps.web.history.row_ring import Ring
+from spectrod.apps.web.limits import Limits
+from spectrod.apps.web.page_rows import RowMaker
+from spectrod.apps.web.page_topics import ROW_MAX_S, TIME_MAX_NS, TopicInfo, check_times
+from spectrod.apps.web.page_view import parse_text
+from spectrod.apps.web.streams import RowStream, StreamDescription
+from spectrod.lib.errors import WireError
 from spectrod.wire.schema import decode
 
 NAME = "spec/mic/0/dbfs/"

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from spectrod.web import invitation
-from spectrod.web.invitation import is_local, page_link, qr_code
-from spectrod.web.listen import parse_address
+from spectrod.apps.web import invitation
+from spectrod.apps.web.invitation import is_local, page_link, qr_code
+from spectrod.apps.web.listen import parse_address
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,17 @@ import pytest
 import zmq
 from starlette.applications import Starlette
 
-from spectrod.web import control, server
-from spectrod.web.control import ControlRelay
-from spectrod.web.gate import Gate
-from spectrod.web.guard import ADDRESSES_MAX, Guard, GuardLimits
-from spectrod.web.history import routes
-from spectrod.web.history.recordings import RecordingIndex
-from spectrod.web.history.ring import Ring
-from spectrod.web.listen import load_certificate, open_listener, parse_address
-from spectrod.web.origin import server_names
-from spectrod.web.server import Server
-from spectrod.web.token import Token
+from spectrod.apps.web import control_requests, server
+from spectrod.apps.web.control_requests import ControlRelay
+from spectrod.apps.web.gate import Gate
+from spectrod.apps.web.guard import ADDRESSES_MAX, Guard, GuardLimits
+from spectrod.apps.web.history import routes
+from spectrod.apps.web.history.recording_index import RecordingIndex
+from spectrod.apps.web.history.row_ring import Ring
+from spectrod.apps.web.listen import load_certificate, open_listener, parse_address
+from spectrod.apps.web.page_origin import server_names
+from spectrod.apps.web.server import Server
+from spectrod.apps.web.token import Token
 
 ROOT = Path(__file__).parents[2]
 SOON_S = 20.0
@@ -121,7 +121,7 @@ def test_refusals_of_many_addresses_are_remembered_in_part():
 
 def test_a_daemon_that_does_not_answer_has_one_call_at_a_time(tmp_path, monkeypatch):
     """Those who wait for their turn get 409 in time, also while a slow change is made."""
-    monkeypatch.setattr(control, "REPLY_S", 0.2)
+    monkeypatch.setattr(control_requests, "REPLY_S", 0.2)
     endpoint = f"ipc://{tmp_path}/control.ipc"
 
     async def work():

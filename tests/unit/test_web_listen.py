@@ -6,8 +6,13 @@ import subprocess
 
 import pytest
 
-from spectrod.errors import BusyError, ConfigError, UnavailableError
-from spectrod.web.listen import UNSENT_MAX_BYTES, load_certificate, open_listener, parse_address
+from spectrod.apps.web.listen import (
+    UNSENT_MAX_BYTES,
+    load_certificate,
+    open_listener,
+    parse_address,
+)
+from spectrod.lib.errors import BusyError, ConfigError, UnavailableError
 
 
 @pytest.mark.parametrize("text", ["", "8765", "localhost", "a:b", "127.0.0.1:99999", "::1:8765"])

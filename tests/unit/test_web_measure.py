@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.web.client import PageClient
-from spectrod.web.limits import Limits
-from spectrod.web.measure import band_fields, cursor_fields, measured_fields
-from spectrod.web.rows import RowMaker
-from spectrod.web.view import MeasureWish, StreamWish, View
+from spectrod.apps.web.client import PageClient
+from spectrod.apps.web.limits import Limits
+from spectrod.apps.web.measure import band_fields, cursor_fields, measured_fields
+from spectrod.apps.web.page_rows import RowMaker
+from spectrod.apps.web.page_view import MeasureWish, StreamWish, View
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from web_rows import TOPIC, band_frame, frame, make_rows

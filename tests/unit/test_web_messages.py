@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.web.messages import RowsBlock, StreamRow, encode_rows, encode_text
+from spectrod.apps.web.messages import RowsBlock, StreamRow, encode_rows, encode_text
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from web_pages import decode

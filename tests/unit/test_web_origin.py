@@ -2,9 +2,9 @@
 
 import pytest
 
-from spectrod.errors import ConfigError
-from spectrod.web.listen import parse_address
-from spectrod.web.origin import is_loopback, network_of, parse_host, server_names
+from spectrod.apps.web.listen import parse_address
+from spectrod.apps.web.page_origin import is_loopback, network_of, parse_host, server_names
+from spectrod.lib.errors import ConfigError
 
 
 def names(listen="127.0.0.1:8765", allow_hosts=(), machine="box"):

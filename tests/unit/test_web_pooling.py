@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.bands import hz_to_mel, mel_to_hz
-from spectrod.web.pooling import BinSlice, MaxLevels, pool_mean, to_power
-from spectrod.web.quantize import to_bytes, to_codes
-from spectrod.web.slicing import TopicAxis, slices_of
+from spectrod.apps.web.pooling import BinSlice, MaxLevels, pool_mean, to_power
+from spectrod.apps.web.quantize import to_bytes, to_codes
+from spectrod.apps.web.slicing import TopicAxis, slices_of
+from spectrod.dsp.bands import hz_to_mel, mel_to_hz
 
 LEVELS = st.integers(1, 300).map(
     lambda n: np.random.default_rng(n).uniform(-150.0, 20.0, n).astype(np.float32)

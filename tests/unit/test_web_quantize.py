@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from spectrod.web.quantize import (
+from spectrod.apps.web.quantize import (
     BYTE_STEP_DB,
     CODE_STEP_DB,
     ByteRange,

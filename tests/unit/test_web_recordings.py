@@ -8,12 +8,12 @@ import time
 import numpy as np
 import pytest
 
+from spectrod.apps.web.history import recording_index, source_folder
+from spectrod.apps.web.history.recording_index import RESCAN_S, RecordingIndex
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidWriter
-from spectrod.formats.segment.writer import SegmentWriter
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.web.history import recordings, source_folder
-from spectrod.web.history.recordings import RESCAN_S, RecordingIndex
+from spectrod.formats.segment.segment_writer import SegmentWriter
 
 SPEC = SpectrumSpec(fs=1000.0, win_length=64, hop=50, nfft=64)
 ABOUT = Description(SPEC, "pond", ("a",), "spectrod test")
@@ -224,7 +224,7 @@ def test_folders_for_which_a_scan_had_no_time_are_said_and_scanned_later(tmp_pat
     status = source_folder._status
 
     def slow(entry):
-        clock.now_s += recordings.SCAN_S
+        clock.now_s += recording_index.SCAN_S
         return status(entry)
 
     monkeypatch.setattr(source_folder, "_status", slow)
@@ -314,13 +314,13 @@ def test_numbers_of_names_are_bounded(tmp_path, monkeypatch, caplog):
     for name in ("a", "b", "c"):
         for source in ("x", "y"):
             segment(place(tmp_path, name, source) / "one.spd")
-    monkeypatch.setattr(recordings, "SOURCES_MAX", 3)
+    monkeypatch.setattr(recording_index, "SOURCES_MAX", 3)
     index = found(tmp_path)
     assert len(index.files("x")) + len(index.files("y")) == 3
     assert caplog.messages == [f"{tmp_path}: more than 3 folders of sources: the rest is left"]
     caplog.clear()
-    monkeypatch.setattr(recordings, "SOURCES_MAX", 100)
-    monkeypatch.setattr(recordings, "NAMES_MAX", 2)
+    monkeypatch.setattr(recording_index, "SOURCES_MAX", 100)
+    monkeypatch.setattr(recording_index, "NAMES_MAX", 2)
     index = found(tmp_path)
     assert len(index.files("x")) == 2
     assert caplog.messages == [f"{tmp_path}: more than 2 names: the rest is left out"]
@@ -378,7 +378,7 @@ def test_folders_that_deny_this_user_are_said_on_the_page(tmp_path, caplog, cloc
 
     index = RecordingIndex([tmp_path], clock)
     with monkeypatch.context() as patch:  # no mode of a folder denies root
-        patch.setattr(recordings.Directory, "open", denied)
+        patch.setattr(recording_index.Directory, "open", denied)
         index.refresh()
     assert caplog.messages == [f"{tmp_path}: Permission denied"]
     (text,) = index.left_out("pond")

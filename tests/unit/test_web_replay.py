@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod.errors import BusyError, UnavailableError
-from spectrod.web import replay
-from spectrod.web.replay import ReplayClient, ReplayedRows
-from spectrod.web.topics import TopicInfo
+from spectrod.apps.web import replay
+from spectrod.apps.web.page_topics import TopicInfo
+from spectrod.apps.web.replay import ReplayClient, ReplayedRows
+from spectrod.lib.errors import BusyError, UnavailableError
 from spectrod.wire.headers import SpectrumHeader
 
 NAME = "spec/mic/0/dbfs/"
@@ -153,7 +153,7 @@ def test_a_daemon_without_replay_is_told_once_and_costs_nothing(answer, text, ca
             raise answer
         return answer
 
-    with caplog.at_level(logging.INFO, logger="spectrod.web.replay"):
+    with caplog.at_level(logging.INFO, logger="spectrod.apps.web.replay"):
         assert filled(ask, header(3), header(6)) == []
     assert len(asked) == 2
     assert len(caplog.messages) == 1

@@ -4,10 +4,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError
-from spectrod.units import power_to_level
-from spectrod.web.history.columns import NOTHING, from_wire, to_wire
-from spectrod.web.history.ring import CELL_NS, Ring
+from spectrod.apps.web.history.columns import NOTHING, from_wire, to_wire
+from spectrod.apps.web.history.row_ring import CELL_NS, Ring
+from spectrod.dsp.units import power_to_level
+from spectrod.lib.errors import ConfigError
 from spectrod.wire.headers import BandsHeader, SpectrumHeader
 
 S = 10**9

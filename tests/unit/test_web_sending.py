@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from spectrod.web.sending import PIECE_BYTES, LongResponse, Sending
+from spectrod.apps.web.sending import PIECE_BYTES, LongResponse, Sending
 
 SCOPE = {"type": "http", "method": "GET", "path": "/", "headers": []}
 

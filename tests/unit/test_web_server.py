@@ -15,15 +15,15 @@ from starlette.websockets import WebSocketDisconnect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from spectrod.web import connection
-from spectrod.web.app import CONTROL_MAX_BYTES, Services, make_app
-from spectrod.web.files import PageFile
-from spectrod.web.gate import Gate
-from spectrod.web.guard import GuardLimits
-from spectrod.web.listen import open_listener, parse_address
-from spectrod.web.origin import server_names
-from spectrod.web.server import CLOSE_S, Server
-from spectrod.web.token import Token
+from spectrod.apps.web import page_connection
+from spectrod.apps.web.app import CONTROL_MAX_BYTES, Services, make_app
+from spectrod.apps.web.gate import Gate
+from spectrod.apps.web.guard import GuardLimits
+from spectrod.apps.web.listen import open_listener, parse_address
+from spectrod.apps.web.page_files import PageFile
+from spectrod.apps.web.page_origin import server_names
+from spectrod.apps.web.server import CLOSE_S, Server
+from spectrod.apps.web.token import Token
 
 TIMEOUT_S = 20.0
 TOKEN = "t" * 22
@@ -408,7 +408,7 @@ def test_pages_that_ask_too_much_of_a_body_are_refused(server):
 
 def test_a_body_that_does_not_come_ends_in_time(server, monkeypatch):
     """408, and the connection is closed."""
-    monkeypatch.setattr("spectrod.web.app.BODY_S", 0.1)
+    monkeypatch.setattr("spectrod.apps.web.app.BODY_S", 0.1)
     with server.raw() as sock:
         head = f"POST /api/token HTTP/1.1\r\nHost: {server.host}\r\nContent-Length: 9\r\n\r\nab"
         sock.sendall(head.encode())
@@ -426,7 +426,7 @@ def test_a_head_that_is_too_long_is_refused(server):
 @pytest.mark.parametrize("data", [b"", b"GET / HT", b"\x16\x03\x01"])
 def test_a_silent_or_slow_connection_is_closed(server, monkeypatch, data):
     """The deadline is for the whole head, however slowly it drips."""
-    monkeypatch.setattr(connection, "HEAD_S", 0.1)
+    monkeypatch.setattr(page_connection, "HEAD_S", 0.1)
     with server.raw() as sock:
         if data:
             sock.sendall(data)
@@ -439,15 +439,15 @@ def test_a_second_request_has_the_same_deadline(server, monkeypatch):
         request = f"GET /api/hello HTTP/1.1\r\nHost: {server.host}\r\n"
         sock.sendall(f"{request}\r\n".encode())
         assert sock.recv(65536).startswith(b"HTTP/1.1 200")
-        monkeypatch.setattr(connection, "HEAD_S", 0.1)
+        monkeypatch.setattr(page_connection, "HEAD_S", 0.1)
         sock.sendall(f"{request}\r\n".encode() + b"GET /")
         read_all(sock)
 
 
 def test_a_stream_outlives_the_deadlines_of_requests(server, monkeypatch):
     """A WebSocket has its own ways to end."""
-    monkeypatch.setattr(connection, "HEAD_S", 0.05)
-    monkeypatch.setattr(connection, "ANSWER_S", 0.05)
+    monkeypatch.setattr(page_connection, "HEAD_S", 0.05)
+    monkeypatch.setattr(page_connection, "ANSWER_S", 0.05)
     with server.stream() as stream, server.raw() as silent:
         read_all(silent)  # ends by the deadline
         stream.send("a")
@@ -456,7 +456,7 @@ def test_a_stream_outlives_the_deadlines_of_requests(server, monkeypatch):
 
 def test_an_answer_that_is_not_read_ends(start, monkeypatch):
     """A peer that asks and never reads keeps nothing."""
-    monkeypatch.setattr(connection, "ANSWER_S", 0.2)
+    monkeypatch.setattr(page_connection, "ANSWER_S", 0.2)
     monkeypatch.setitem(FILES, "big.js", PageFile(b"x" * 20_000_000, "text/javascript", '"3"'))
     server = start()
     with server.raw() as sock:
@@ -468,7 +468,7 @@ def test_an_answer_that_is_not_read_ends(start, monkeypatch):
 
 def test_an_answer_that_is_read_late_is_whole(start, monkeypatch):
     """The deadline for the next request begins when the answer is read, not when it is made."""
-    monkeypatch.setattr(connection, "HEAD_S", 0.2)
+    monkeypatch.setattr(page_connection, "HEAD_S", 0.2)
     monkeypatch.setitem(FILES, "big.js", PageFile(b"x" * 20_000_000, "text/javascript", '"3"'))
     server = start()
     with server.raw() as sock:
@@ -506,7 +506,7 @@ def test_requests_whose_bodies_do_not_come_make_room_for_new_ones(start):
 
 def test_a_body_has_a_deadline_of_its_own(start, monkeypatch):
     """A body that comes byte by byte does not renew it."""
-    monkeypatch.setattr(connection, "BODY_S", 0.2)
+    monkeypatch.setattr(page_connection, "BODY_S", 0.2)
     server = start()
     head = f"POST /api/token HTTP/1.1\r\nHost: {server.host}\r\nContent-Length: 200000\r\n\r\n"
     with server.raw() as sock:
@@ -537,8 +537,8 @@ def test_some_places_are_kept_for_networks_that_have_none(start):
 
 def test_an_address_elsewhere_has_few_connections(server, monkeypatch):
     """The bound is for peers that are not this machine, which loopback stands for here."""
-    monkeypatch.setattr(connection, "is_loopback", lambda _: False)
-    monkeypatch.setattr(connection, "CONNECTIONS_OF_NETWORK", 2)
+    monkeypatch.setattr(page_connection, "is_loopback", lambda _: False)
+    monkeypatch.setattr(page_connection, "CONNECTIONS_OF_NETWORK", 2)
     with server.raw() as first, server.raw() as second, server.raw() as third:
         read_all(third)
         request = f"GET /api/hello HTTP/1.1\r\nHost: {server.host}\r\n\r\n".encode()

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.web.client import PageClient
-from spectrod.web.limits import Limits
-from spectrod.web.rows import RowMaker
-from spectrod.web.view import StreamWish, View
+from spectrod.apps.web.client import PageClient
+from spectrod.apps.web.limits import Limits
+from spectrod.apps.web.page_rows import RowMaker
+from spectrod.apps.web.page_view import StreamWish, View
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from web_pages import decode

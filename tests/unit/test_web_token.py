@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from spectrod.errors import ConfigError, StorageError
-from spectrod.web.token import Token, new_token, read_token
+from spectrod.apps.web.token import Token, new_token, read_token
+from spectrod.lib.errors import ConfigError, StorageError
 
 
 def test_a_new_token_has_128_bits_and_is_another_each_time():

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from spectrod.web import topics as topics_module
-from spectrod.web.client import PageClient
-from spectrod.web.limits import Limits
-from spectrod.web.state import event_fields, state_fields
-from spectrod.web.topics import TopicTable
-from spectrod.web.values import NewestValues, values_fields
-from spectrod.web.view import StreamWish, View
-from spectrod.web.wanted import LINGER_S, VALUES_PREFIXES, WantedTopics
+from spectrod.apps.web import page_topics as topics_module
+from spectrod.apps.web.client import PageClient
+from spectrod.apps.web.limits import Limits
+from spectrod.apps.web.page_topics import TopicTable
+from spectrod.apps.web.page_values import NewestValues, values_fields
+from spectrod.apps.web.page_view import StreamWish, View
+from spectrod.apps.web.state import event_fields, state_fields
+from spectrod.apps.web.wanted import LINGER_S, VALUES_PREFIXES, WantedTopics
 from spectrod.wire.headers import (
     EventHeader,
     HeartbeatHeader,

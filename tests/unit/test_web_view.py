@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.errors import ConfigError
-from spectrod.web.limits import Limits
-from spectrod.web.view import Acknowledgement, HoldReset, View, parse_text
+from spectrod.apps.web.limits import Limits
+from spectrod.apps.web.page_view import Acknowledgement, HoldReset, View, parse_text
+from spectrod.lib.errors import ConfigError
 
 STREAM = {"id": 1, "topic_id": 2, "f0": 0, "f1": 24000, "px": 1200}
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spectrod.weighting import WEIGHTINGS, power_factors
+from spectrod.dsp.weighting import WEIGHTINGS, power_factors
 
 # IEC 61672-1:2013, table 3: nominal weightings [dB] at the exact frequencies of 10 Hz to 20 kHz.
 NOMINAL_A = [

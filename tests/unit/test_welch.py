@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from spectrod.welch import decaying_averages, effective_averages, frame_correlation
-from spectrod.windows import get_window
+from spectrod.dsp.welch import decaying_averages, effective_averages, frame_correlation
+from spectrod.dsp.windows import get_window
 
 # K_eff / K of long averages at overlaps of 50, 66.7 and 75 %.
 SHARES = [

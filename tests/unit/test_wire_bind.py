@@ -7,9 +7,9 @@ from contextlib import ExitStack
 import pytest
 import zmq
 
-from spectrod.endpoint import parse_endpoint
-from spectrod.errors import ConfigError, StorageError, UnavailableError
-from spectrod.wire.bind import listen
+from spectrod.daemon.access.bind import listen
+from spectrod.lib.errors import ConfigError, StorageError, UnavailableError
+from spectrod.wire.endpoint import parse_endpoint
 
 TIMEOUT_MS = 10_000
 SIGNATURE = b"\xff" + bytes(7) + b"\x01\x7f"

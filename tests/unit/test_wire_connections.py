@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from spectrod.events import EventLog
-from spectrod.wire.connections import RATE_MAX_PER_S, Connections, bounds
-from spectrod.wire.links import Link
+from spectrod.daemon.access.connections import RATE_MAX_PER_S, Connections, bounds
+from spectrod.daemon.access.tcp_links import Link
+from spectrod.lib.events import EventLog
 
 TIMEOUT_S = 30.0
 TCP, IPC = "tcp://127.0.0.1:5556", "ipc:///run/c.ipc"

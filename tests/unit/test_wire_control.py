@@ -13,8 +13,12 @@ import pytest
 import zmq
 
 from spectrod.client import Control
-from spectrod.config import SecurityConfig
-from spectrod.errors import (
+from spectrod.config.config import SecurityConfig
+from spectrod.daemon.access.access import Access
+from spectrod.daemon.control.control_server import ControlServer
+from spectrod.daemon.control.dispatch import Answer, Later, Peer
+from spectrod.daemon.control.unread import RESERVED_BYTES, RESERVED_PEERS, TOTAL_MAX_BYTES
+from spectrod.lib.errors import (
     BusyError,
     ConfigError,
     DeniedError,
@@ -23,12 +27,8 @@ from spectrod.errors import (
     StorageError,
     UnavailableError,
 )
-from spectrod.wire.access import Access
-from spectrod.wire.control import ControlServer
-from spectrod.wire.dispatch import Answer, Later, Peer
 from spectrod.wire.keys import make_keys
 from spectrod.wire.requests import REQUEST_MAX_BYTES, GetParams
-from spectrod.wire.unread import RESERVED_BYTES, RESERVED_PEERS, TOTAL_MAX_BYTES
 
 TIMEOUT_MS = 20_000
 GREETING = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL" + bytes(48)

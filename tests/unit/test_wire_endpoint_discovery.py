@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.endpoint import parse_endpoint
-from spectrod.errors import DeniedError, StorageError, UnavailableError
+from spectrod.lib.errors import DeniedError, StorageError, UnavailableError
 from spectrod.wire import endpoint_discovery
+from spectrod.wire.endpoint import parse_endpoint
 from spectrod.wire.endpoint_discovery import SocketFolders
 
 

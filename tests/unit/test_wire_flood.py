@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from spectrod.wire import flood
-from spectrod.wire.flood import (
+from spectrod.daemon.access import flood
+from spectrod.daemon.access.flood import (
     BUSY_BYTES,
     BUSY_LOOKS,
     FULL_BYTES,
@@ -25,7 +25,7 @@ from spectrod.wire.flood import (
     Stall,
     Unfinished,
 )
-from spectrod.wire.links import Link, Traffic
+from spectrod.daemon.access.tcp_links import Link, Traffic
 
 PERIOD_S = 0.025
 NOBODY = []

@@ -5,7 +5,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from spectrod.bands import get_bands
+from spectrod.dsp.bands import get_bands
 from spectrod.wire.jsonschema import schemas
 from spectrod.wire.schema import BandFrame, EventMessage, Frame, Heartbeat, Meta, decode, encode
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spectrod.wire.history import History, Stored
+from spectrod.daemon.publisher.sent_messages import History, Stored
 
 ONE = "spec/mic/0/dbfs/"
 OTHER = "spec/mic/1/dbfs/"

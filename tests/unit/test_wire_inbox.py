@@ -2,7 +2,7 @@
 
 import pytest
 
-from spectrod.wire.inbox import A_PEER_MAX_BYTES, TOTAL_MAX_BYTES, Inbox
+from spectrod.daemon.control.inbox import A_PEER_MAX_BYTES, TOTAL_MAX_BYTES, Inbox
 
 
 def drain(inbox):

@@ -10,18 +10,25 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod.calibration import ChannelCalibration, parse_reference
 from spectrod.cli.ctl_replay import frame_text
 from spectrod.client.tracker import Tracker
-from spectrod.errors import ConfigError, WireError
-from spectrod.features.quantities import parse_features
-from spectrod.formats.levels.description import LevelDescription
-from spectrod.interval_values import MESSAGE_VALUES_MAX
-from spectrod.levels import LevelRow, parse_quantity
-from spectrod.meter_settings import TransferConfig
-from spectrod.meters.configured_transfer import ConfiguredTransfer
-from spectrod.stats import Stats
-from spectrod.tones.quantities import TRACK_COLUMNS, TRACK_QUANTITIES, parse_tones
+from spectrod.config.measure_settings import TransferConfig
+from spectrod.daemon.configured_transfer import ConfiguredTransfer
+from spectrod.daemon.publisher.interval_encoder import (
+    ROW_BYTES,
+    IntervalEncoder,
+    IntervalQueue,
+    QueuedInterval,
+)
+from spectrod.daemon.publisher.source_publisher import SourcePublisher
+from spectrod.dsp.calibration import ChannelCalibration, parse_reference
+from spectrod.formats.values.value_description import LevelDescription
+from spectrod.lib.errors import ConfigError, WireError
+from spectrod.lib.stats import Stats
+from spectrod.measure.features.feature_quantities import parse_features
+from spectrod.measure.interval_row import MESSAGE_VALUES_MAX
+from spectrod.measure.levels import LevelRow, parse_quantity
+from spectrod.measure.tones.tone_quantities import TRACK_COLUMNS, TRACK_QUANTITIES, parse_tones
 from spectrod.wire.headers import (
     HEADER_MAX_BYTES,
     INTERVAL_TOPICS_MAX,
@@ -31,12 +38,6 @@ from spectrod.wire.headers import (
     TonesHeader,
     TransferHeader,
 )
-from spectrod.wire.interval_encoder import (
-    ROW_BYTES,
-    IntervalEncoder,
-    IntervalQueue,
-    QueuedInterval,
-)
 from spectrod.wire.schema import (
     FeaturesFrame,
     LevelsFrame,
@@ -45,7 +46,6 @@ from spectrod.wire.schema import (
     decode,
     encode,
 )
-from spectrod.wire.source_publisher import SourcePublisher
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("LAeq", "LAE", "LUFS_I")

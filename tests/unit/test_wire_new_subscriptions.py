@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from spectrod.wire.new_subscriptions import AGAIN_S, NewSubscriptions
+from spectrod.daemon.publisher.new_subscriptions import AGAIN_S, NewSubscriptions
 
 TOPICS = [b"meta/a/0/x/", b"meta/a/1/x/", b"meta/b/0/x/", b"hb/a/", b"hb/b/", b"last/a/0/x/"]
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.wire.queue import FrameQueue
+from spectrod.daemon.publisher.queue import FrameQueue
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 
 SPEC = SpectrumSpec(fs=48000.0, win_length=64, hop=32)
 

@@ -4,9 +4,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod import types
-from spectrod.errors import ConfigError, WireError
-from spectrod.types import CHANNELS_MAX, SpectrumSpec
+from spectrod.dsp import types
+from spectrod.dsp.types import CHANNELS_MAX, SpectrumSpec
+from spectrod.lib.errors import ConfigError, WireError
 from spectrod.wire import headers
 from spectrod.wire.schema import (
     BandFrame,

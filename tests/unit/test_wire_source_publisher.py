@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError
-from spectrod.stats import CaptureStats, Stats
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.wire import source_publisher, topic_encoder
+from spectrod.daemon.publisher import source_publisher, topic_encoder
+from spectrod.daemon.publisher.source_publisher import Outgoing, SourcePublisher
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.stats import CaptureStats, Stats
 from spectrod.wire.schema import BandFrame, Frame, Meta, decode
-from spectrod.wire.source_publisher import Outgoing, SourcePublisher
 
 SPEC = SpectrumSpec(fs=48000.0, channels=2, win_length=64, hop=32, scaling="dbfs")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spectrod.wire.subscriptions import PREFIXES_MAX, SubscribedPrefixes
+from spectrod.daemon.publisher.subscriptions import PREFIXES_MAX, SubscribedPrefixes
 
 TOPICS = sorted([b"spec/mic/0/dbfs/", b"spec/mic/1/dbfs/", b"spec/mic/10/dbfs/"])
 

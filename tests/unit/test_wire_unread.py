@@ -2,9 +2,8 @@
 
 import pytest
 
-from spectrod.wire.dispatch import Answer
-from spectrod.wire.requests import failed
-from spectrod.wire.unread import (
+from spectrod.daemon.control.dispatch import Answer
+from spectrod.daemon.control.unread import (
     A_PEER_MAX_BYTES,
     REPLIES_A_PEER,
     RESERVED_BYTES,
@@ -12,6 +11,7 @@ from spectrod.wire.unread import (
     TOTAL_MAX_BYTES,
     UnreadReplies,
 )
+from spectrod.wire.requests import failed
 
 BIG = 4 << 20
 

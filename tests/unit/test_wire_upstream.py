@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.endpoint import parse_endpoint
-from spectrod.wire import upstream as upstream_module
-from spectrod.wire.access import Access
-from spectrod.wire.holders import KeyHolders
-from spectrod.wire.links import Link, Links, cut, traffic
-from spectrod.wire.listeners import Listeners
-from spectrod.wire.upstream import PREFIX_MAX_BYTES, SUBSCRIPTIONS_A_LINK, Upstream
-from spectrod.wire.xpub import open_xpub
+from spectrod.daemon.access.access import Access
+from spectrod.daemon.access.holders import KeyHolders
+from spectrod.daemon.access.listeners import Listeners
+from spectrod.daemon.access.tcp_links import Link, Links, cut, traffic
+from spectrod.daemon.publisher import upstream as upstream_module
+from spectrod.daemon.publisher.upstream import PREFIX_MAX_BYTES, SUBSCRIPTIONS_A_LINK, Upstream
+from spectrod.daemon.publisher.xpub import open_xpub
+from spectrod.wire.endpoint import parse_endpoint
 
 TIMEOUT_S = 10.0
 GREETING = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL" + bytes(48)

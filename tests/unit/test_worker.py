@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from spectrod.errors import InputError, InternalError
-from spectrod.worker import Worker
+from spectrod.lib.errors import InputError, InternalError
+from spectrod.lib.worker import Worker
 
 
 def run(act):

@@ -9,10 +9,10 @@ import pytest
 from spectrod.cli import main
 from spectrod.cli.replaced_file import replace_text
 from spectrod.cli.text_file import write_text
-from spectrod.errors import StorageError
-from spectrod.formats.files import check_writable, is_there, write_whole
-from spectrod.formats.links import LINKS_MAX, written_path
 from spectrod.formats.part import PartFile
+from spectrod.formats.path_links import LINKS_MAX, written_path
+from spectrod.formats.whole_files import check_writable, is_there, write_whole
+from spectrod.lib.errors import StorageError
 
 OWNER, STRANGER = 60001, 60002
 """Owner of the shared folder, and one who may write in it. The tests' own user is root."""

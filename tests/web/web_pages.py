@@ -15,8 +15,8 @@ import websockets
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 
-from spectrod.web.hub import Hub
-from spectrod.web.limits import Limits
+from spectrod.apps.web.hub import Hub
+from spectrod.apps.web.limits import Limits
 
 TIMEOUT_S = 30.0
 _MESSAGE = struct.Struct("<BBHI")

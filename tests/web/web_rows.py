@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from spectrod.web.rows import RowMaker
-from spectrod.web.topics import TopicInfo
+from spectrod.apps.web.page_rows import RowMaker
+from spectrod.apps.web.page_topics import TopicInfo
 from spectrod.wire.headers import BandsHeader, SpectrumHeader
 from spectrod.wire.schema import BandFrame, Frame
 

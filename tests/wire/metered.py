@@ -1,6 +1,6 @@
 """Settings of a daemon that measures intervals of one source."""
 
-from spectrod import config
+from spectrod.config import config
 
 
 def load(tmp_path, source, products):

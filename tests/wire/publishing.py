@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from spectrod.stats import Stats
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.stats import Stats
 
 TIMEOUT_S = 60.0
 ANY_PORT = "tcp://127.0.0.1:*"

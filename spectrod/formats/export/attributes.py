@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from spectrod.dsp.types import SPEC_FIELDS, SpectrumSpec, chosen
+from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
-from spectrod.formats.export.description import encode_description
+from spectrod.formats.export.export_description import encode_description
+from spectrod.formats.export.export_options import can_name
+from spectrod.formats.export.export_rows import Rows
 from spectrod.formats.export.layout import frames_of, long_name, plain, row_span_s
-from spectrod.formats.export.options import can_name
-from spectrod.formats.export.rows import Rows
-from spectrod.types import SPEC_FIELDS, SpectrumSpec, chosen
-from spectrod.units import NS_PER_S
 
 CONVENTIONS = "CF-1.11, ACDD-1.3"
 DESCRIPTION = "spectrod_description"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import StorageError, storage_error
+from spectrod.dsp.types import SpectrumBatch, without_broadband
 from spectrod.formats.description import Description
 from spectrod.formats.export.attributes import (
     DESCRIPTION,
@@ -19,7 +19,9 @@ from spectrod.formats.export.attributes import (
     global_attributes,
     iso_time,
 )
-from spectrod.formats.export.description import decode_description
+from spectrod.formats.export.export_description import decode_description
+from spectrod.formats.export.export_rows import COLUMNS, Rows, batches_of
+from spectrod.formats.export.export_writer import ExportWriter, chunk_rows
 from spectrod.formats.export.layout import (
     BROADBAND,
     frames_of,
@@ -28,10 +30,8 @@ from spectrod.formats.export.layout import (
     plain,
     row_effort_s,
 )
-from spectrod.formats.export.rows import COLUMNS, Rows, batches_of
-from spectrod.formats.export.writer import ExportWriter, chunk_rows
-from spectrod.text import reason_of
-from spectrod.types import SpectrumBatch, without_broadband
+from spectrod.lib.errors import StorageError, storage_error
+from spectrod.lib.text import reason_of
 
 _NUMBERS = (
     "sample_index",

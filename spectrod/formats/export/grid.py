@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import StorageError
+from spectrod.dsp.types import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.export.attributes import (
     DESCRIPTION,
@@ -18,7 +18,9 @@ from spectrod.formats.export.attributes import (
     encode_engines,
     global_attributes,
 )
-from spectrod.formats.export.description import decode_description
+from spectrod.formats.export.export_description import decode_description
+from spectrod.formats.export.export_rows import COLUMNS, Rows, batches_of
+from spectrod.formats.export.export_writer import CHUNK_BYTES, ExportWriter, chunk_rows
 from spectrod.formats.export.layout import (
     BROADBAND,
     ENGINES,
@@ -27,9 +29,7 @@ from spectrod.formats.export.layout import (
     values_name,
     variables,
 )
-from spectrod.formats.export.rows import COLUMNS, Rows, batches_of
-from spectrod.formats.export.writer import CHUNK_BYTES, ExportWriter, chunk_rows
-from spectrod.types import SpectrumBatch
+from spectrod.lib.errors import StorageError
 
 _CHUNK_NUMBERS = 4096
 PIECE_BYTES_MAX = 80_000_000

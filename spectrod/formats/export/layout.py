@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.averaging import FLOOR, exceeded_percent
+from spectrod.dsp.averaging import FLOOR, exceeded_percent
+from spectrod.dsp.types import ZERO_DB, Int64Array, SpectrumSpec
+from spectrod.dsp.units import NS_PER_S, REFERENCES, Float64Array, Scaling
 from spectrod.formats.description import Description
-from spectrod.formats.export.rows import COLUMNS, Rows
-from spectrod.types import ZERO_DB, Int64Array, SpectrumSpec
-from spectrod.units import NS_PER_S, REFERENCES, Float64Array, Scaling
+from spectrod.formats.export.export_rows import COLUMNS, Rows
 
 BROADBAND = "broadband"
 """Name of the variable with the power of all bins, stored beside bands."""

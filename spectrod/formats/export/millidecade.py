@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError, InputError
+from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.units import Float32Array, power_to_level
 from spectrod.formats.description import Description
 from spectrod.formats.export.attributes import CONVENTIONS, global_attributes, iso_time
 from spectrod.formats.export.disk import Disk
+from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.layout import EPOCH, Variable
 from spectrod.formats.export.minutes import MINUTE_NS, Minute, MinuteMeans
 from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
-from spectrod.formats.export.options import ExportOptions
-from spectrod.formats.files import check_writable, whole_file
-from spectrod.types import SpectrumBatch
-from spectrod.units import Float32Array, power_to_level
+from spectrod.formats.whole_files import check_writable, whole_file
+from spectrod.lib.errors import ConfigError, InputError
 
 FLOOR_DB = -300.0
 """Lowest level: the logarithm of digital silence does not exist [dB re 1 FS^2/Hz]."""

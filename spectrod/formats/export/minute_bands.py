@@ -5,9 +5,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.bands import Bands, millidecade_limits
-from spectrod.errors import ConfigError
-from spectrod.units import Float64Array
+from spectrod.dsp.bands import Bands, millidecade_limits
+from spectrod.dsp.units import Float64Array
+from spectrod.lib.errors import ConfigError
 
 
 @lru_cache(maxsize=16)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError
+from spectrod.dsp.types import Int64Array, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.units import NS_PER_S, Float64Array
 from spectrod.formats.export.layout import row_effort_s, row_span_s
 from spectrod.formats.export.minute_bands import minute_bands, to_bands
-from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
-from spectrod.units import NS_PER_S, Float64Array
+from spectrod.lib.errors import ConfigError
 
 MINUTE_S = 60
 MINUTE_NS = MINUTE_S * NS_PER_S

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.formats.export.confined.messages import Question
-from spectrod.formats.export.confined.process import FileProcess
+from spectrod.formats.export.confined.confined_messages import Question
+from spectrod.formats.export.confined.confined_process import FileProcess
 from spectrod.formats.export.disk import Disk
 from spectrod.formats.export.grid import Form, GridReader, GridWriter
 from spectrod.formats.export.layout import Variable
-from spectrod.formats.export.needs import need, need_elsewhere
-from spectrod.regular_files import open_regular
+from spectrod.formats.export.optional_packages import need, need_elsewhere
+from spectrod.lib.regular_files import open_regular
 
 _PARTS = "real_imaginary"
 """Dimension of the real and imaginary part: NetCDF has no complex numbers."""

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from spectrod.dsp.row_grid import as_number
+from spectrod.dsp.types import Output
 from spectrod.formats.export.attributes import Coverage, elapsed_time, global_attributes, iso_time
+from spectrod.formats.export.export_rows import Rows
+from spectrod.formats.export.export_writer import ExportWriter
 from spectrod.formats.export.layout import frequency_edges
-from spectrod.formats.export.rows import Rows
-from spectrod.formats.export.writer import ExportWriter
-from spectrod.formats.files import check_writable, whole_file
-from spectrod.grid import as_number
-from spectrod.types import Output
+from spectrod.formats.whole_files import check_writable, whole_file
 
 _HEADER_BYTES = 128
 _MAGIC = b"\x93NUMPY\x01\x00"

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import StorageError, storage_error
 from spectrod.formats.export.grid import GridWriter
 from spectrod.formats.export.layout import Variable
-from spectrod.formats.export.needs import need
-from spectrod.formats.files import sync
-from spectrod.formats.links import written_path
+from spectrod.formats.export.optional_packages import need
+from spectrod.formats.path_links import written_path
+from spectrod.formats.whole_files import sync
+from spectrod.lib.errors import StorageError, storage_error
 
 _ROOT = "zarr.json"
 

@@ -19,11 +19,11 @@ from msgspec import Meta, Raw, Struct
 from numpy.typing import NDArray
 
 from spectrod.formats.directory import Directory
-from spectrod.formats.export.confined.messages import RANK_MAX, Question
-from spectrod.formats.export.confined.process import FileProcess
+from spectrod.formats.export.confined.confined_messages import RANK_MAX, Question
+from spectrod.formats.export.confined.confined_process import FileProcess
 from spectrod.formats.export.grid import PIECE_BYTES_MAX, Form, GridReader
-from spectrod.formats.export.needs import need_elsewhere
-from spectrod.json_text import decode_json
+from spectrod.formats.export.optional_packages import need_elsewhere
+from spectrod.lib.json_text import decode_json
 
 METADATA = "zarr.json"
 METADATA_BYTES_MAX = 1 << 24

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.errors import InputError, SpectrodError
 from spectrod.formats.description import Description, spec_fields, stored_spec
 from spectrod.formats.export.npz import damage_as_value_error, read_array, read_text
 from spectrod.formats.longterm.statistics import EXCEEDED, LevelStatistics, level_unit
+from spectrod.lib.errors import InputError, SpectrodError
 
 _SCHEMA = "spectrod.levels"
 _VERSION = 1

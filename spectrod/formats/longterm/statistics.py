@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError, InputError
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.units import Float32Array, Float64Array, level_to_power, power_to_level
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.units import Float32Array, Float64Array, level_to_power, power_to_level
+from spectrod.lib.errors import ConfigError, InputError
 
 STEPS_DB = (0.1, 0.2, 0.5, 1.0)
 LEVEL_MIN_DB, LEVEL_MAX_DB = -250.0, 150.0

@@ -3,6 +3,6 @@
 from typing import TYPE_CHECKING
 
 if not TYPE_CHECKING:
-    from spectrod.submodules import submodules_of
+    from spectrod.lib.submodules import submodules_of
 
     __getattr__ = submodules_of(__name__)

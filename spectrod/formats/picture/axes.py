@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from spectrod.bands import (
+from spectrod.dsp.bands import (
     bark_to_hz,
     erb_rate_to_hz,
     hz_to_bark,
@@ -15,7 +15,7 @@ from spectrod.bands import (
     hz_to_mel,
     mel_to_hz,
 )
-from spectrod.units import Float64Array
+from spectrod.dsp.units import Float64Array
 
 FrequencyScale = Literal["linear", "log", "mel", "octave", "bark", "erb"]
 FREQUENCY_SCALES: tuple[FrequencyScale, ...] = get_args(FrequencyScale)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError
-from spectrod.suggestions import did_you_mean
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.suggestions import did_you_mean
 
 Uint8Array = NDArray[np.uint8]
 

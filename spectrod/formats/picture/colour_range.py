@@ -4,9 +4,9 @@ from functools import cached_property
 
 import numpy as np
 
-from spectrod.formats.picture.options import PictureOptions
-from spectrod.formats.picture.peaks import PeakLevels
-from spectrod.units import FLOOR_DBFS, Float32Array
+from spectrod.dsp.units import FLOOR_DBFS, Float32Array
+from spectrod.formats.picture.peak_entries import PeakLevels
+from spectrod.formats.picture.picture_settings import PictureOptions
 
 _PERCENTILES = (5.0, 99.95)
 _STEP_DB = 5.0

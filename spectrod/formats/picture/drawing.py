@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from spectrod.formats.picture.axes import Axis
-from spectrod.formats.picture.layout import (
+from spectrod.formats.picture.lettering import shorten
+from spectrod.formats.picture.page import Page, PageFrame
+from spectrod.formats.picture.page_layout import (
     FOOTER_LINE,
     LABEL_GAP,
     LABEL_PX,
@@ -14,8 +16,6 @@ from spectrod.formats.picture.layout import (
     TICK,
     TITLE_PX,
 )
-from spectrod.formats.picture.lettering import shorten
-from spectrod.formats.picture.page import Page, PageFrame
 from spectrod.formats.picture.strip_view import StripView
 from spectrod.formats.picture.surface import FAINT_INK, SOFT_INK, Box, Surface
 from spectrod.formats.picture.theme import N_LEVELS

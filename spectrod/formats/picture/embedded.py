@@ -7,9 +7,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from spectrod.errors import InputError
 from spectrod.formats.picture.pillow import reading
-from spectrod.regular_files import open_regular
+from spectrod.lib.errors import InputError
+from spectrod.lib.regular_files import open_regular
 
 METADATA_KEY = "spectrod"
 """Name of the text entry in PNG, SVG and PGM."""

@@ -11,19 +11,19 @@ import numpy as np
 from msgspec.structs import replace
 from PIL import Image, features
 
-from spectrod.errors import ConfigError, UnavailableError
+from spectrod.dsp.types import SpectrumSpec
 from spectrod.formats.picture.colormaps import Uint8Array
 from spectrod.formats.picture.drawing import draw, draw_content, draw_frame
 from spectrod.formats.picture.embedded import EXIF_DESCRIPTION, METADATA_KEY
-from spectrod.formats.picture.layout import page_limits
 from spectrod.formats.picture.lettering import report_missing
-from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.page import Page, PageFrame
+from spectrod.formats.picture.page_layout import page_limits
+from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.png import encode_png
 from spectrod.formats.picture.surface import Surface
 from spectrod.formats.picture.theme import THEMES, Theme, palette
-from spectrod.text import printable
-from spectrod.types import SpectrumSpec
+from spectrod.lib.errors import ConfigError, UnavailableError
+from spectrod.lib.text import printable
 
 if TYPE_CHECKING:
     from spectrod.formats.picture.sheet import Sheet

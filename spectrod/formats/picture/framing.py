@@ -3,10 +3,10 @@
 import math
 from dataclasses import replace
 
-from spectrod.bands import AUDIBLE_MIN_HZ
-from spectrod.constant_q import win_length_from
+from spectrod.dsp.bands import AUDIBLE_MIN_HZ
+from spectrod.dsp.constant_q import win_length_from
+from spectrod.dsp.types import NFFT_MAX, SpectrumSpec
 from spectrod.formats.picture.pooling import Pooling
-from spectrod.types import NFFT_MAX, SpectrumSpec
 
 PRODUCT = "picture"
 """Name of the picture's spectra beside other products of the same samples."""

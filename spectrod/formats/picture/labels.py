@@ -5,10 +5,10 @@ from functools import lru_cache
 from itertools import chain
 
 from spectrod.formats.picture.axes import Axis, FrequencyAxis, end_ticks, linear_ticks
-from spectrod.formats.picture.clock import elapsed_axis, utc_axis
-from spectrod.formats.picture.layout import LABEL_PX, fitting
 from spectrod.formats.picture.lettering import text_width
-from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.picture.page_layout import LABEL_PX, fitting
+from spectrod.formats.picture.picture_settings import PictureOptions
+from spectrod.formats.picture.time_ticks import elapsed_axis, utc_axis
 
 _SPACING = 6.0
 """Smallest space between labels above each other [px]."""

@@ -8,7 +8,7 @@ from itertools import groupby
 from PIL import Image, ImageDraw, ImageFont, features
 
 from spectrod.formats.picture.fonts import Font, FontFile, FontFinder, draws, fc_match
-from spectrod.text import printable
+from spectrod.lib.text import printable
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spectrod.constant_q import is_constant_q
+from spectrod.dsp.constant_q import is_constant_q
+from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.units import Float32Array
 from spectrod.formats.picture.axes import Axis, FrequencyAxis
 from spectrod.formats.picture.colormaps import Uint8Array
 from spectrod.formats.picture.labels import (
@@ -14,17 +16,15 @@ from spectrod.formats.picture.labels import (
     overhang,
     time_labels,
 )
-from spectrod.formats.picture.layout import Margins, PageLayout, arrange, bare
-from spectrod.formats.picture.options import PictureOptions
-from spectrod.formats.picture.peaks import PeakLevels
+from spectrod.formats.picture.page_layout import Margins, PageLayout, arrange, bare
+from spectrod.formats.picture.peak_entries import PeakLevels
+from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pixelmap import PixelMap, Recording
 from spectrod.formats.picture.strip_view import StripView, strip_view
 from spectrod.formats.picture.strips import Envelope
 from spectrod.formats.picture.surface import Box
 from spectrod.formats.picture.theme import N_LEVELS
-from spectrod.quantities import format_frequency
-from spectrod.types import SpectrumSpec
-from spectrod.units import Float32Array
+from spectrod.lib.durations import format_frequency
 
 _IDS_MAX_CHARS = 60
 _FRAMES_STATED = 1.05

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 
 from spectrod.analysis.engine import Engine, fallback_for
-from spectrod.errors import DeviceError
+from spectrod.dsp.types import Int64Array
+from spectrod.dsp.units import FLOOR_DBFS, Float32Array
 from spectrod.formats.picture.colormaps import Uint8Array
-from spectrod.formats.picture.peaks import PeakLevels, entries_per_db, level_entries
+from spectrod.formats.picture.peak_entries import PeakLevels, entries_per_db, level_entries
 from spectrod.formats.picture.theme import GAP, HATCH_PERIOD, HATCH_WIDTH, N_LEVELS, hatching
-from spectrod.types import Int64Array
-from spectrod.units import FLOOR_DBFS, Float32Array
+from spectrod.lib.errors import DeviceError
 
 if TYPE_CHECKING:  # NumPy paints without OpenCL
     from spectrod.opencl.context import Context

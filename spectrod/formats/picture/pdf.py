@@ -18,7 +18,7 @@ from fpdf import FPDF
 from fpdf.errors import FPDFException
 from PIL import Image, ImageDraw, ImageFont
 
-from spectrod.errors import StorageError, storage_error
+from spectrod.dsp.units import Float32Array
 from spectrod.formats.picture.colormaps import Uint8Array
 from spectrod.formats.picture.embedded import PDF_ELEMENT
 from spectrod.formats.picture.lettering import Run, ascent, coloured, legible, typeset
@@ -33,7 +33,7 @@ from spectrod.formats.picture.surface import (
     stretched,
 )
 from spectrod.formats.picture.theme import HATCH_PERIOD, Rgb, Theme
-from spectrod.units import Float32Array
+from spectrod.lib.errors import StorageError, storage_error
 
 if TYPE_CHECKING:
     from spectrod.formats.picture.encode import PictureMetadata

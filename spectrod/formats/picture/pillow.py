@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from PIL import UnidentifiedImageError
 
-from spectrod.errors import InputError, SpectrodError
+from spectrod.lib.errors import InputError, SpectrodError
 
 
 @contextlib.contextmanager

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from spectrod.errors import ConfigError, InputError
+from spectrod.dsp.types import SPEC_FIELDS, SpectrumSpec, chosen
+from spectrod.dsp.units import Float32Array, Float64Array, Scaling
 from spectrod.formats.picture.axes import FrequencyAxis, FrequencyScale
 from spectrod.formats.picture.embedded import embedded_text
-from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pillow import reading
-from spectrod.json_text import decode_json
-from spectrod.types import SPEC_FIELDS, SpectrumSpec, chosen
-from spectrod.units import Float32Array, Float64Array, Scaling
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.json_text import decode_json
 
 _AVERAGING = ("averaging", "averaging_s", "rate_hz", "align")
 _NOT_ASKED = ("output", "averaging_frames", "product", "broadband")

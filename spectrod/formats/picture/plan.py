@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spectrod.formats.picture.options import PictureOptions
     from spectrod.formats.picture.painter import Painter, Transpose
+    from spectrod.formats.picture.picture_settings import PictureOptions
 
 
 @dataclass(frozen=True, slots=True)

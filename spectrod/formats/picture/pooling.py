@@ -5,9 +5,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import InternalError
-from spectrod.types import Int64Array, SpectrumBatch
-from spectrod.units import Float32Array, Float64Array
+from spectrod.dsp.types import Int64Array, SpectrumBatch
+from spectrod.dsp.units import Float32Array, Float64Array
+from spectrod.lib.errors import InternalError
 
 Pooling = Literal["mean", "max", "min"]
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)

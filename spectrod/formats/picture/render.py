@@ -2,17 +2,17 @@
 
 import numpy as np
 
+from spectrod.dsp.units import Float32Array
 from spectrod.formats.picture.colormaps import Uint8Array
 from spectrod.formats.picture.colour_range import colour_range
-from spectrod.formats.picture.levels import pixel_values
-from spectrod.formats.picture.options import PictureOptions
 from spectrod.formats.picture.page import Plots
 from spectrod.formats.picture.painter import Painter, hatched
-from spectrod.formats.picture.peaks import PeakLevels, peak_entries
+from spectrod.formats.picture.peak_entries import PeakLevels, peak_entries
+from spectrod.formats.picture.picture_settings import PictureOptions
+from spectrod.formats.picture.pixel_levels import pixel_values
 from spectrod.formats.picture.pixelmap import Recording
 from spectrod.formats.picture.pooling import ColumnPool
 from spectrod.formats.picture.strips import RowStrips, SampleStrips
-from spectrod.units import Float32Array
 
 Strips = SampleStrips | RowStrips
 

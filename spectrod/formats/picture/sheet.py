@@ -3,6 +3,7 @@
 import numpy as np
 from PIL import Image, ImageDraw
 
+from spectrod.dsp.units import Float32Array
 from spectrod.formats.picture.colormaps import Uint8Array
 from spectrod.formats.picture.lettering import Run, ascent, coloured, drawn, typeset
 from spectrod.formats.picture.surface import (
@@ -15,7 +16,6 @@ from spectrod.formats.picture.surface import (
     stretched,
 )
 from spectrod.formats.picture.theme import GAP, N_LEVELS, hatching, ink_entries
-from spectrod.units import Float32Array
 
 
 class Sheet:

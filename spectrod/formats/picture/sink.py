@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.errors import ConfigError, InputError
-from spectrod.formats.files import check_writable, is_there, write_whole
+from spectrod.dsp.row_grid import as_number
+from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.formats.picture.encode import check_format, encode
-from spectrod.formats.picture.options import width_min
 from spectrod.formats.picture.page import Plots, compose
 from spectrod.formats.picture.painter import NumpyPainter, Painter, Transpose
+from spectrod.formats.picture.picture_settings import width_min
 from spectrod.formats.picture.pixelmap import Recording
 from spectrod.formats.picture.pooling import ColumnPool
 from spectrod.formats.picture.render import PictureOptions, render
 from spectrod.formats.picture.strips import RowStrips, SampleStrips
-from spectrod.grid import as_number
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.formats.whole_files import check_writable, is_there, write_whole
+from spectrod.lib.errors import ConfigError, InputError
 
 _LEVEL_S = 0.02
 """Shortest time of a level in a strip: two periods of a deep voice."""

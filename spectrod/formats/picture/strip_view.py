@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectrod.errors import ConfigError
+from spectrod.dsp.units import FLOOR_DBFS, Float32Array
 from spectrod.formats.picture.axes import Axis, Tick, nice_step
 from spectrod.formats.picture.labels import level_labels
-from spectrod.formats.picture.layout import STRIP_HEIGHT
-from spectrod.formats.picture.options import Strip
+from spectrod.formats.picture.page_layout import STRIP_HEIGHT
+from spectrod.formats.picture.picture_settings import Strip
 from spectrod.formats.picture.strips import Envelope
-from spectrod.units import FLOOR_DBFS, Float32Array
+from spectrod.lib.errors import ConfigError
 
 _SPACING = 2.0
 """Smallest space between labels above each other [px]: strips are low."""

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectrod.averaging import exceeded_percent
-from spectrod.constant_q import is_constant_q
-from spectrod.errors import ConfigError
-from spectrod.formats.picture.raster import column_spans
-from spectrod.types import Block, Int64Array, SpectrumBatch, SpectrumSpec
-from spectrod.units import (
+from spectrod.dsp.averaging import exceeded_percent
+from spectrod.dsp.constant_q import is_constant_q
+from spectrod.dsp.types import Block, Int64Array, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.units import (
     FULL_SCALE_SINE_FS2,
     Float32Array,
     Float64Array,
     power_to_dbfs,
 )
+from spectrod.formats.picture.raster import column_spans
+from spectrod.lib.errors import ConfigError
 
 _ROW_NAMES = {"max": "of maxima", "min": "of minima"}
 
@@ -121,7 +121,7 @@ class _Cells:
 
 
 class SampleStrips:
-    """Collects samples for strips: a ``spectrod.pipeline.Tap``.
+    """Collects samples for strips: a ``spectrod.daemon.pipeline.Tap``.
 
     Every sample counts; memory is 24 bytes for each eighth of a pixel, for any length. Gaps are
     never filled, and samples that are not finite count as missing. Thread: one at a time.

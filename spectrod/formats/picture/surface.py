@@ -7,8 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.dsp.units import Float32Array
 from spectrod.formats.picture.colormaps import Uint8Array
-from spectrod.units import Float32Array
 
 FULL_INK, SOFT_INK, FAINT_INK = 255, 165, 70
 """Amounts of ink, 0 for paper."""

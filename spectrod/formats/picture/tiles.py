@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from spectrod.errors import ConfigError
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
 from spectrod.formats.picture.plan import PicturePlan
 from spectrod.formats.picture.sink import PictureSink, TimeScale
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import ConfigError
 
 _NUMBERS = "{stem}-{number:04d}{suffix}"
 

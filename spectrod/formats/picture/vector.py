@@ -7,6 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from PIL import Image
 
+from spectrod.dsp.units import Float32Array
 from spectrod.formats.picture.colormaps import Uint8Array
 from spectrod.formats.picture.lettering import legible, typeset
 from spectrod.formats.picture.surface import (
@@ -19,7 +20,6 @@ from spectrod.formats.picture.surface import (
     runs,
 )
 from spectrod.formats.picture.theme import Rgb, Theme
-from spectrod.units import Float32Array
 
 _FAMILY = "Aileron, 'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 _DIGIT_HEIGHT = 0.71

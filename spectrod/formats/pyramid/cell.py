@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.units import Float32Array, Float64Array, level_to_power, power_to_level
+from spectrod.dsp.units import Float32Array, Float64Array, level_to_power, power_to_level
 
 STEP_DB = 0.01
 FLOOR_DB = -327.67

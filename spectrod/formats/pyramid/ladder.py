@@ -1,6 +1,6 @@
 """The levels of a pyramid: length of their cells, and mapping of cells to files."""
 
-from spectrod.errors import ConfigError
+from spectrod.lib.errors import ConfigError
 
 _S = 10**9
 _DAY = 86400 * _S

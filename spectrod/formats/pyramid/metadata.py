@@ -6,14 +6,14 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from spectrod.errors import ConfigError, StorageError, storage_error
+from spectrod.dsp.types import Int64Array, SpectrumSpec
+from spectrod.dsp.units import Float64Array
 from spectrod.formats.description import Description, spec_fields, stored_spec, stored_spec_of
 from spectrod.formats.directory import Directory
 from spectrod.formats.pyramid.cell import FLOOR_DB, STEP_DB
 from spectrod.formats.pyramid.ladder import CELLS_NS, levels
-from spectrod.json_text import decode_json
-from spectrod.types import Int64Array, SpectrumSpec
-from spectrod.units import Float64Array
+from spectrod.lib.errors import ConfigError, StorageError, storage_error
+from spectrod.lib.json_text import decode_json
 
 NAME = "pyramid.json"
 BATCH = "batch"

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.dsp.types import Int64Array
+from spectrod.dsp.units import Float64Array
 from spectrod.formats.pyramid.cell import (
     MAX,
     MEAN,
@@ -15,8 +17,6 @@ from spectrod.formats.pyramid.cell import (
     to_codes,
     to_power,
 )
-from spectrod.types import Int64Array
-from spectrod.units import Float64Array
 
 _LEAST, _GREATEST = np.iinfo(np.int16).min, np.iinfo(np.int16).max
 

@@ -4,9 +4,9 @@ import errno
 import fcntl
 import os
 
-from spectrod.errors import BusyError, StorageError, storage_error
 from spectrod.formats.fileio import write_at
 from spectrod.formats.part import PartFile
+from spectrod.lib.errors import BusyError, StorageError, storage_error
 
 
 class AppendFile:

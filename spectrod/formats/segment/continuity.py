@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spectrod.errors import StorageError
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import concatenated
 from spectrod.formats.segment.frame import NUMBER_MAX, Head
 from spectrod.formats.segment.header import row_samples
 from spectrod.formats.segment.segment import StoredBatch
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.units import NS_PER_S
+from spectrod.lib.errors import StorageError
 
 _JOINED_BYTES = 1 << 20
 _YEAR_S = 365.25 * 86400.0

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from spectrod.errors import ConfigError, StorageError
+from spectrod.dsp.row_grid import as_number
+from spectrod.dsp.types import SpectrumSpec
 from spectrod.formats.description import Description, StoredDescription, StoredVersion, spec_fields
 from spectrod.formats.segment.frame import HEAD_BYTES, NUMBER_MAX
-from spectrod.grid import as_number
-from spectrod.json_text import decode_json
-from spectrod.types import SpectrumSpec
+from spectrod.lib.errors import ConfigError, StorageError
+from spectrod.lib.json_text import decode_json
 
 SCHEMA = "spectrod.segment"
 VERSION = 1

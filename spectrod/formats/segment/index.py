@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from spectrod.formats.segment.frame import PAYLOADS_BYTES_MAX, Kind
-from spectrod.json_text import decode_json
+from spectrod.lib.json_text import decode_json
 
 ENTRIES_MAX = 2048
 """Largest number of records in an index."""

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from spectrod.errors import InputError, StorageError, storage_error
+from spectrod.dsp.types import SpectrumBatch
 from spectrod.formats.segment.frame import HEAD_BYTES, PAYLOADS_BYTES_MAX, Head, Kind
 from spectrod.formats.segment.header import Header, decode_header
 from spectrod.formats.segment.index import StoredIndex, index_length
-from spectrod.formats.segment.rows import RowDecoder
+from spectrod.formats.segment.segment_rows import RowDecoder
 from spectrod.formats.segment.walk import Damage, Walk
-from spectrod.output_formats import PART_SUFFIX
-from spectrod.regular_files import open_regular
-from spectrod.types import SpectrumBatch
+from spectrod.lib.errors import InputError, StorageError, storage_error
+from spectrod.lib.output_formats import PART_SUFFIX
+from spectrod.lib.regular_files import open_regular
 
 _log = logging.getLogger(__name__)
 

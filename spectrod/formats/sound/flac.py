@@ -6,14 +6,14 @@ import os
 import numpy as np
 import soundfile
 
-from spectrod.errors import ConfigError, InputError, StorageError, storage_error
+from spectrod.dsp.units import Float32Array
 from spectrod.formats.fileio import create, discard_new, write_at
 from spectrod.formats.part import PartFile
 from spectrod.formats.sound.flac_stream import TOTAL_MAX, complete, complete_samples, stated_samples
 from spectrod.formats.sound.notes import Gaps, Notes
-from spectrod.formats.sound.options import Subtype
-from spectrod.formats.sound.pcm import SAMPLE_BYTES, to_integers
-from spectrod.units import Float32Array
+from spectrod.formats.sound.pcm_samples import SAMPLE_BYTES, to_integers
+from spectrod.formats.sound.sound_options import Subtype
+from spectrod.lib.errors import ConfigError, InputError, StorageError, storage_error
 
 _COMMENT_BYTES = 1024
 """The comment is padded with spaces, which some programs display."""

@@ -7,9 +7,9 @@ all samples, which libsndfile writes only at the end, stays empty.
 import os
 from pathlib import Path
 
-from spectrod.errors import EmptyRecordingError, InputError
 from spectrod.formats.fileio import write_at
-from spectrod.source.flac_frames import FrameForm, last_whole
+from spectrod.formats.sound.flac_frames import FrameForm, last_whole
+from spectrod.lib.errors import EmptyRecordingError, InputError
 
 _METADATA_AT, _METADATA_HEAD_BYTES = 4, 4
 _STREAMINFO_AT, _SUMS_AT, _MD5_AT = 8, 18, 26

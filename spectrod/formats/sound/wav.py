@@ -4,18 +4,12 @@ import os
 import re
 from pathlib import Path
 
-from spectrod.errors import (
-    ConfigError,
-    EmptyRecordingError,
-    InputError,
-    StorageError,
-    storage_error,
-)
+from spectrod.dsp.units import Float32Array
 from spectrod.formats.fileio import create, discard_new, write_at
 from spectrod.formats.part import PartFile
 from spectrod.formats.sound.notes import Notes, boot_id
-from spectrod.formats.sound.options import Subtype
-from spectrod.formats.sound.pcm import to_bytes
+from spectrod.formats.sound.pcm_samples import to_bytes
+from spectrod.formats.sound.sound_options import Subtype
 from spectrod.formats.sound.wav_header import (
     HEADER_BYTES,
     WavForm,
@@ -25,7 +19,13 @@ from spectrod.formats.sound.wav_header import (
     read_form,
     with_length,
 )
-from spectrod.units import Float32Array
+from spectrod.lib.errors import (
+    ConfigError,
+    EmptyRecordingError,
+    InputError,
+    StorageError,
+    storage_error,
+)
 
 _FS_MAX, _CHANNELS_MAX = 0xFFFFFFFF, 0xFFFF
 _FRAME_BYTES_MAX = 0xFFFF

@@ -4,10 +4,10 @@ import datetime as dt
 import struct
 from dataclasses import dataclass
 
-from spectrod.errors import InputError
 from spectrod.formats.sound.notes import Gaps, Notes, utc
-from spectrod.formats.sound.options import Subtype
-from spectrod.formats.sound.pcm import SAMPLE_BYTES
+from spectrod.formats.sound.pcm_samples import SAMPLE_BYTES
+from spectrod.formats.sound.sound_options import Subtype
+from spectrod.lib.errors import InputError
 
 HEADER_BYTES = 4096
 """The samples begin on a page of their own. The header is changed by one write of one page, which

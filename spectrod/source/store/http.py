@@ -11,8 +11,8 @@ import aiohttp
 import fsspec
 from yarl import URL
 
-from spectrod.source.store.links import PAGE_BYTES_MAX, page_links
-from spectrod.source.store.part import (
+from spectrod.dsp.units import NS_PER_S
+from spectrod.source.store.file_part import (
     FilePart,
     UnreachableError,
     denied,
@@ -21,8 +21,8 @@ from spectrod.source.store.part import (
     promised,
     refused,
 )
+from spectrod.source.store.html_links import PAGE_BYTES_MAX, page_links
 from spectrod.source.store.urls import UNPRINTABLE
-from spectrod.units import NS_PER_S
 
 CONNECT_S = 10.0
 """Longest time to connect [s]."""

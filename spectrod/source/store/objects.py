@@ -9,7 +9,8 @@ import aiohttp
 import fsspec
 import msgspec
 
-from spectrod.source.store.part import (
+from spectrod.dsp.units import NS_PER_S
+from spectrod.source.store.file_part import (
     SIZE_MAX,
     FilePart,
     UnreachableError,
@@ -20,7 +21,6 @@ from spectrod.source.store.part import (
     refused,
 )
 from spectrod.source.store.urls import split_object
-from spectrod.units import NS_PER_S
 
 CONNECT_S = 10.0
 """Longest time to connect [s]."""

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from spectrod.errors import SpectrodError
-from spectrod.source.store.part import FilePart, refused
+from spectrod.lib.errors import SpectrodError
+from spectrod.source.store.file_part import FilePart, refused
 from spectrod.source.store.stores import request, store_of
 from spectrod.source.store.urls import check_url
 

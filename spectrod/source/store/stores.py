@@ -7,11 +7,11 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from spectrod.backoff import Backoff
-from spectrod.errors import UnavailableError
-from spectrod.source.store.part import FilePart, UnreachableError
+from spectrod.lib.backoff import Backoff
+from spectrod.lib.errors import UnavailableError
+from spectrod.lib.text import printable
+from spectrod.source.store.file_part import FilePart, UnreachableError
 from spectrod.source.store.urls import HTTP_SCHEMES, scheme_of
-from spectrod.text import printable
 
 REQUEST_S = 60.0
 """Longest time of a request with its answer [s]."""

@@ -4,8 +4,8 @@ import re
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from spectrod.errors import ConfigError
-from spectrod.text import printable
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.text import printable
 
 OBJECT_SCHEMES = ("s3", "gs")
 HTTP_SCHEMES = ("http", "https")

@@ -8,13 +8,13 @@ import msgspec
 from fuzzing import Scratch, Target, nested
 from mutation import havoc, mutate_json, mutate_text
 
-from spectrod.batch.flags import parse_flags
-from spectrod.batch.job import Deployment, Job
-from spectrod.batch.job_file import read_job
-from spectrod.batch.plan import InputFinding, Piece, Unit, make_plan, read_plan, write_plan
-from spectrod.batch.pyramids import _Content, _content_of, _Pyramid
-from spectrod.batch.results import OutputFile, UnitRecord, parse_record
-from spectrod.errors import ConfigError, StorageError
+from spectrod.apps.batch.flags import parse_flags
+from spectrod.apps.batch.job import Deployment, Job
+from spectrod.apps.batch.job_file import read_job
+from spectrod.apps.batch.plan import InputFinding, Piece, Unit, make_plan, read_plan, write_plan
+from spectrod.apps.batch.pyramids import _Content, _content_of, _Pyramid
+from spectrod.apps.batch.results import OutputFile, UnitRecord, parse_record
+from spectrod.lib.errors import ConfigError, StorageError
 
 _SCRATCH = Scratch()
 _JOB = Job(name="a", output="/out", deployments=(Deployment(name="n", inputs=("/in",)),))

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from fuzzing import Scratch, Target, nested
 from mutation import havoc, mutate_text
 
-from spectrod.calibration import load_calibration, parse_reference
-from spectrod.calibration.file import read_tables
-from spectrod.calibration.response_text import parse_response
-from spectrod.calibration.update import to_toml
-from spectrod.errors import ConfigError
+from spectrod.dsp.calibration import load_calibration, parse_reference
+from spectrod.dsp.calibration.file import read_tables
+from spectrod.dsp.calibration.response_text import parse_response
+from spectrod.dsp.calibration.update import to_toml
+from spectrod.lib.errors import ConfigError
 
 _SCRATCH = Scratch()
 

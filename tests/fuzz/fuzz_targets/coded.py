@@ -14,14 +14,14 @@ from fuzz_targets.wav_files import with_chunks
 from fuzzing import Scratch, Target
 from mutation import havoc
 
-from spectrod.errors import InputError
-from spectrod.levels.loudness import speaker_weights
-from spectrod.source.flac_length import find_flac
-from spectrod.source.mpeg import find_mpeg
-from spectrod.source.ogg import ends_whole, find_ogg
-from spectrod.source.soundfile import SoundFile
-from spectrod.source.speakers import find_speakers
-from spectrod.source.triggered import find_stretches
+from spectrod.lib.errors import InputError
+from spectrod.measure.levels.loudness import speaker_weights
+from spectrod.source.files.flac_length import find_flac
+from spectrod.source.files.mpeg import find_mpeg
+from spectrod.source.files.ogg import ends_whole, find_ogg
+from spectrod.source.files.soundfile import SoundFile
+from spectrod.source.files.speakers import find_speakers
+from spectrod.source.files.triggered import find_stretches
 
 _SCRATCH = Scratch()
 _READ_SAMPLES = 4096

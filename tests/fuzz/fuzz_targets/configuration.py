@@ -12,13 +12,13 @@ import msgspec
 from fuzzing import Scratch, Target, nested
 from mutation import ODD_VALUES, havoc, mutate_json, mutate_text
 
-from spectrod import config, config_files
-from spectrod.config import Config
-from spectrod.control.journal import Journal
-from spectrod.control.settings import LiveSettings
-from spectrod.errors import ConfigError, NotFoundError
-from spectrod.events import EventLog
-from spectrod.toml_text import parse_toml
+from spectrod.config import config, config_files
+from spectrod.config.config import Config
+from spectrod.config.toml_text import parse_toml
+from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon.control.changed_settings import LiveSettings
+from spectrod.lib.errors import ConfigError, NotFoundError
+from spectrod.lib.events import EventLog
 
 _SCRATCH = Scratch()
 _DEPTH = 12  # deeper values need not have positions

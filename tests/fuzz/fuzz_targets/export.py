@@ -22,14 +22,14 @@ import numpy as np
 from fuzzing import MEMORY_MAX_BYTES, Scratch, Target, nested
 from mutation import ODD_INTEGERS, havoc, mutate_json, mutate_text
 
-from spectrod.errors import InputError, StorageError
 from spectrod.formats.description import RowReader
+from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.grid import GridReader
-from spectrod.formats.export.options import ExportOptions
-from spectrod.formats.inputs import open_recording
 from spectrod.formats.longterm.data import Span, read_npz, write_npz
 from spectrod.formats.longterm.statistics import LevelStatistics
-from spectrod.formats.outputs import make_data
+from spectrod.lib.errors import InputError, StorageError
+from spectrod.recording.inputs import open_recording
+from spectrod.recording.output_plan import make_data
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "segments"))
 from segment_rows import describe, make_batch, make_spec

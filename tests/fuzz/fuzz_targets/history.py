@@ -12,12 +12,17 @@ from fuzz_targets import segment
 from fuzzing import Scratch, Target
 from mutation import havoc, mutate_json, mutate_text
 
-from spectrod.errors import InputError, StorageError
+from spectrod.apps.web.history.budget import AbandonedError, Budget, SpentError
+from spectrod.apps.web.history.stored_rows import (
+    last_row_utc_ns,
+    opened,
+    read_beginning,
+    rows_between,
+)
+from spectrod.dsp.types import Block
 from spectrod.formats.origin import VALUES_ORIGIN, read_origin
 from spectrod.formats.sound import SoundOptions, SoundWriter
-from spectrod.types import Block
-from spectrod.web.history.budget import AbandonedError, Budget, SpentError
-from spectrod.web.history.stored_rows import last_row_utc_ns, opened, read_beginning, rows_between
+from spectrod.lib.errors import InputError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "segments"))
 from segment_rows import BEGIN_UTC_NS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fuzzing import Target
 from mutation import havoc, mutate_text
 
-from spectrod.monitoring.http_request import (
+from spectrod.daemon.monitoring.http_request import (
     HttpRequest,
     HttpResponse,
     encode_response,

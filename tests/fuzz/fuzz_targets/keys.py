@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fuzzing import Scratch, Target, nested
 from mutation import havoc, mutate_text
 
-from spectrod.errors import ConfigError
+from spectrod.lib.errors import ConfigError
 from spectrod.wire.keys import read_folder, read_public, read_secret
 
 _SCRATCH = Scratch()

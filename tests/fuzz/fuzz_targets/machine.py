@@ -8,12 +8,17 @@ from typing import Self
 from fuzzing import Scratch, Target
 from mutation import havoc, mutate_text
 
-from spectrod.batch.shard import SHARDS_MAX, parse_shard
+from spectrod.apps.batch.shard import SHARDS_MAX, parse_shard
 from spectrod.client import zmtp_probe
-from spectrod.endpoint import parse_remote
-from spectrod.errors import ConfigError, UnavailableError
-from spectrod.source.alsa_cards import open_captures, read_card
-from spectrod.source.devices import _look_at, choose_input, describe_inputs, parse_selector
+from spectrod.lib.errors import ConfigError, UnavailableError
+from spectrod.source.soundcard.alsa_cards import open_captures, read_card
+from spectrod.source.soundcard.devices import (
+    _look_at,
+    choose_input,
+    describe_inputs,
+    parse_selector,
+)
+from spectrod.wire.endpoint import parse_remote
 
 _SEPARATOR = b"\0"
 _SCRATCH = Scratch()

@@ -7,7 +7,7 @@ from fuzzing import Target
 from mutation import havoc, put_number
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 
-from spectrod.bridge.broker import PACKET_MAX_BYTES, _Client
+from spectrod.apps.mqtt.broker import PACKET_MAX_BYTES, _Client
 
 _PACKETS = (
     *(b"\x20\x02\0\0", b"\x20\x02\x01\0", b"\x20\x02\0\x05", b"\x20\x02\0\x01", b"\x40\x02\0\x01"),

@@ -11,11 +11,11 @@ from fuzzing import LARGE_BYTES, Scratch, Target, nested
 from mutation import ODD_INTEGERS, havoc, mutate_json, mutate_text
 from PIL import Image, PngImagePlugin
 
-from spectrod.errors import ConfigError, InputError
+from spectrod.apps.image import png_files, pnm
+from spectrod.apps.image.image_picture import Picture
+from spectrod.apps.image.picture_files import read_picture
 from spectrod.formats.picture.pixelmap import PixelMap, options_of, read_levels, read_pixel_map
-from spectrod.image import png, pnm
-from spectrod.image.files import read_picture
-from spectrod.image.picture import Picture
+from spectrod.lib.errors import ConfigError, InputError
 
 _SCRATCH = Scratch()
 _CHUNK_NAMES = (b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"iCCP", b"tEXt", b"zTXt", b"iTXt")
@@ -50,7 +50,7 @@ def check(data: bytes) -> None:
     if picture.alpha is None:
         _check_same(picture, pnm.decode(pnm.encode(picture)))
     if not (picture.is_colour and picture.maxval > 255) and picture.maxval in (255, 65535):
-        _check_same(picture, png.decode(png.encode(picture)))
+        _check_same(picture, png_files.decode(png_files.encode(picture)))
 
 
 def _check_same(picture: Picture, again: Picture) -> None:
@@ -110,7 +110,7 @@ def mutate_png(data: bytes, rng: random.Random) -> bytes:
             chunks[at] = name, _other_pixels(content, rng)
         case _:
             chunks[at] = name, havoc(content, rng)
-    return png.SIGNATURE + b"".join(_packed(*chunk) for chunk in chunks)
+    return png_files.SIGNATURE + b"".join(_packed(*chunk) for chunk in chunks)
 
 
 def _other_header(header: bytes, rng: random.Random) -> bytes:
@@ -132,7 +132,7 @@ def _other_pixels(content: bytes, rng: random.Random) -> bytes:
 
 
 def _png_chunks(data: bytes) -> list[tuple[bytes, bytes]]:
-    chunks, place = [], len(png.SIGNATURE)
+    chunks, place = [], len(png_files.SIGNATURE)
     while place + 8 <= len(data) and len(chunks) < 64:
         size, name = struct.unpack_from(">I4s", data, place)
         chunks.append((name, data[place + 8 : place + 8 + size]))
@@ -150,9 +150,9 @@ def _crc(data: bytes) -> bytes:
 
 def repair_png(data: bytes) -> bytes:
     """Correct the lengths and checksums of chunks."""
-    if not data.startswith(png.SIGNATURE):
+    if not data.startswith(png_files.SIGNATURE):
         return data
-    return png.SIGNATURE + b"".join(_packed(*chunk) for chunk in _png_chunks(data))
+    return png_files.SIGNATURE + b"".join(_packed(*chunk) for chunk in _png_chunks(data))
 
 
 def mutate_pnm(data: bytes, rng: random.Random) -> bytes:
@@ -291,7 +291,7 @@ def _png_bombs(
                 del chunks[1]
             if extra is not None:
                 chunks.insert(1, extra)
-            yield png.SIGNATURE + b"".join(_packed(*chunk) for chunk in chunks)
+            yield png_files.SIGNATURE + b"".join(_packed(*chunk) for chunk in chunks)
 
 
 def _pixel_map_bombs() -> Iterator[bytes]:

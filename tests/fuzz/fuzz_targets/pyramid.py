@@ -11,8 +11,8 @@ import numpy as np
 from fuzzing import Scratch, Target, nested
 from mutation import havoc, mutate_json
 
-from spectrod.errors import ConfigError, InputError, StorageError
 from spectrod.formats.pyramid import PyramidReader, PyramidWriter
+from spectrod.lib.errors import ConfigError, InputError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "segments"))
 from segment_rows import describe, make_batch, make_spec

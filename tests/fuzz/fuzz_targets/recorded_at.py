@@ -9,7 +9,7 @@ from fuzz_targets.wav_files import with_chunks
 from fuzzing import Scratch, Target
 from mutation import havoc, mutate_text
 
-from spectrod.source.recorded_at import RecordedAt, recorded_at, recorded_at_name
+from spectrod.source.files.recorded_at import RecordedAt, recorded_at, recorded_at_name
 
 _FS = 8000
 _BEGIN_NS, _END_NS = -2_208_988_800 * 10**9, 7_258_118_400 * 10**9 + 2 * 10**9

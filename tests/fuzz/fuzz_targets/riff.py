@@ -10,9 +10,9 @@ from fuzz_targets.wav_files import wav_bytes, with_chunks
 from fuzzing import LARGE_BYTES, Scratch, Target
 from mutation import ODD_INTEGERS, havoc
 
-from spectrod.errors import InputError
-from spectrod.source.riff import read_chunks
-from spectrod.source.wavfile import WavFileSource, plain_layout
+from spectrod.lib.errors import InputError
+from spectrod.source.files.riff import read_chunks
+from spectrod.source.files.wavfile import WavFileSource, plain_layout
 
 _NAMES = (b"fmt ", b"data", b"ds64", b"bext", b"guan", b"LIST", b"fact", b"JUNK")
 _WANTED = (b"fmt ", b"bext", b"guan", b"LIST", b"fact")

@@ -11,10 +11,10 @@ from pathlib import Path
 from fuzzing import Scratch, Target
 from mutation import ODD_INTEGERS, havoc, mutate_json
 
-from spectrod.errors import InputError, StorageError
-from spectrod.formats.segment.reader import SegmentReader
-from spectrod.formats.segment.recovery import recover
-from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.formats.segment.segment_recovery import recover
+from spectrod.formats.segment.segment_writer import SegmentWriter
+from spectrod.lib.errors import InputError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "segments"))
 from segment_rows import BEGIN_UTC_NS, describe, make_batch, make_spec

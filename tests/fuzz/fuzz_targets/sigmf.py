@@ -7,9 +7,9 @@ import random
 from fuzzing import Scratch, Target, nested
 from mutation import havoc, mutate_json
 
-from spectrod.errors import InputError
+from spectrod.lib.errors import InputError
 from spectrod.source.base import SPAN_MAX_S
-from spectrod.source.sigmf_meta import read_sigmf
+from spectrod.source.files.sigmf_meta import read_sigmf
 
 _SCRATCH = Scratch()
 _N_BYTES = 400

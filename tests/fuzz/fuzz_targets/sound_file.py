@@ -10,13 +10,14 @@ from fuzz_targets.wav_files import FS, sound_bytes, wav_bytes
 from fuzzing import Scratch, Target
 from mutation import havoc, put_number
 
-from spectrod.errors import InputError
-from spectrod.settings import SourceConfig
-from spectrod.source import open_source, soundstream
+from spectrod.config.settings import SourceConfig
+from spectrod.dsp.types import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
+from spectrod.lib.errors import InputError
 from spectrod.source.base import PulledSource
-from spectrod.source.soundfile import SoundFile
-from spectrod.source.wavfile import WavFileSource, plain_layout
-from spectrod.types import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
+from spectrod.source.files import soundstream
+from spectrod.source.files.soundfile import SoundFile
+from spectrod.source.files.wavfile import WavFileSource, plain_layout
+from spectrod.source.open_source import open_source
 
 _READ_SAMPLES = 4096
 _READS_MAX = 8

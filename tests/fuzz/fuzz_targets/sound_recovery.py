@@ -12,11 +12,11 @@ from fuzz_targets.wav_files import sound_bytes
 from fuzzing import Scratch, Target
 from mutation import havoc, mutate_text, put_number
 
-from spectrod.errors import InputError, StorageError
 from spectrod.formats.sound import recover
 from spectrod.formats.sound.notes import boot_id
 from spectrod.formats.sound.wav_header import HEADER_BYTES
-from spectrod.source.wavfile import plain_layout
+from spectrod.lib.errors import InputError, StorageError
+from spectrod.source.files.wavfile import plain_layout
 
 _SCRATCH = Scratch()
 _FLAC_SYNC = b"\xff\xf8"

@@ -20,19 +20,19 @@ import h5py
 from fuzzing import LARGE_BYTES, MEMORY_MAX_BYTES, Scratch, Target, nested
 from mutation import havoc, mutate_hdf5, mutate_json
 
-from spectrod.batch.daily_file import EFFORTS, LEVELS, DailyFile
-from spectrod.batch.job_file import read_job
-from spectrod.batch.merged import write_merged
-from spectrod.batch.planner import plan_job
-from spectrod.batch.results import OutputFile
-from spectrod.batch.run import status_of
-from spectrod.batch.series import Series, series_of
-from spectrod.batch.store import _OldStore
-from spectrod.batch.unit import compute_unit
-from spectrod.errors import InputError, StorageError
-from spectrod.formats.export.options import ExportOptions
-from spectrod.formats.inputs import open_recording
-from spectrod.formats.outputs import make_data
+from spectrod.apps.batch.daily_file import EFFORTS, LEVELS, DailyFile
+from spectrod.apps.batch.job_file import read_job
+from spectrod.apps.batch.merged import write_merged
+from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.results import OutputFile
+from spectrod.apps.batch.run import status_of
+from spectrod.apps.batch.series import Series, series_of
+from spectrod.apps.batch.store import _OldStore
+from spectrod.apps.batch.unit import compute_unit
+from spectrod.formats.export.export_options import ExportOptions
+from spectrod.lib.errors import InputError, StorageError
+from spectrod.recording.inputs import open_recording
+from spectrod.recording.output_plan import make_data
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "archives"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "segments"))

@@ -12,9 +12,9 @@ from gcsfs import GCSFileSystem
 from mutation import havoc, mutate_json, mutate_text
 
 from spectrod.source.store import objects
+from spectrod.source.store.file_part import SIZE_MAX, etag_of, promised
+from spectrod.source.store.html_links import page_links
 from spectrod.source.store.http import _modified_ns, _redirected, joined
-from spectrod.source.store.links import page_links
-from spectrod.source.store.part import SIZE_MAX, etag_of, promised
 from spectrod.source.store.urls import URL_CHARS_MAX
 
 _URL = "http://host:8000/card/"

@@ -5,9 +5,9 @@ import random
 from fuzzing import Target
 from mutation import havoc
 
-from spectrod.view.controls import ARROWS
-from spectrod.view.graphics import Probe
-from spectrod.view.keyboard import KeyParser
+from spectrod.cli.terminal.controls import ARROWS
+from spectrod.cli.terminal.graphics import Probe
+from spectrod.cli.terminal.keyboard import KeyParser
 
 _READ_BYTES = 4096
 """As the terminal is read."""

@@ -8,13 +8,13 @@ import numpy as np
 from fuzzing import Scratch, Target
 from mutation import havoc, mutate_text
 
-from spectrod.errors import InputError, StorageError
 from spectrod.formats.directory import Directory
-from spectrod.formats.levels.csv import header_text, row_text
-from spectrod.formats.levels.describe import MeasuredSignals
-from spectrod.formats.levels.recorded import recover
-from spectrod.formats.levels.row_log import DESCRIPTION, RowLog, encode_description
-from spectrod.levels import LevelMeter
+from spectrod.formats.values.recorded import recover
+from spectrod.formats.values.row_log import DESCRIPTION, RowLog, encode_description
+from spectrod.formats.values.value_csv import header_text, row_text
+from spectrod.lib.errors import InputError, StorageError
+from spectrod.measure.levels import LevelMeter
+from spectrod.recording.describe import MeasuredSignals
 from spectrod.recording.ownership import Owner
 
 _SCRATCH = Scratch()

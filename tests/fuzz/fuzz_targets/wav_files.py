@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from spectrod.dsp.types import Block
 from spectrod.formats.sound import SoundWriter
-from spectrod.types import Block
 
 FS = 8000
 BEGIN_UTC_NS = 1_777_609_800_123_456_000

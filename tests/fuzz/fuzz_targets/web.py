@@ -10,15 +10,15 @@ from fuzzing import Target, nested
 from mutation import havoc, mutate_json, mutate_text
 from starlette.datastructures import QueryParams
 
-from spectrod.errors import ConfigError
-from spectrod.web.control import METHODS, _decode
-from spectrod.web.gate import ADDRESS_MAX_CHARS, Gate
-from spectrod.web.history.request import VALUES_MAX, parse_levels, parse_request
-from spectrod.web.limits import Limits
-from spectrod.web.origin import ServerNames, network_of
-from spectrod.web.server import HEAD_MAX_BYTES
-from spectrod.web.token import Token
-from spectrod.web.view import STREAM_ID_MAX, View, parse_text
+from spectrod.apps.web.control_requests import METHODS, _decode
+from spectrod.apps.web.gate import ADDRESS_MAX_CHARS, Gate
+from spectrod.apps.web.history.request import VALUES_MAX, parse_levels, parse_request
+from spectrod.apps.web.limits import Limits
+from spectrod.apps.web.page_origin import ServerNames, network_of
+from spectrod.apps.web.page_view import STREAM_ID_MAX, View, parse_text
+from spectrod.apps.web.server import HEAD_MAX_BYTES
+from spectrod.apps.web.token import Token
+from spectrod.lib.errors import ConfigError
 
 _LIMITS = Limits()
 _TOKEN = Token("0123456789abcdefghijkl")

@@ -11,7 +11,7 @@ from fuzzing import Target, nested
 from mutation import havoc, mutate_json
 
 from spectrod.client.rpc_codec import decode_reply, messages_of
-from spectrod.errors import SpectrodError, WireError
+from spectrod.lib.errors import SpectrodError, WireError
 from spectrod.wire.headers import LevelsHeader, TonesHeader, TransferHeader
 from spectrod.wire.requests import METHODS, Reply, read_request
 from spectrod.wire.schema import (

@@ -6,7 +6,7 @@ import google_crc32c
 import numpy as np
 from numcodecs import blosc
 
-from spectrod.formats.export.confined.messages import ConfinedAnswer, Content, Question
+from spectrod.formats.export.confined.confined_messages import ConfinedAnswer, Content, Question
 
 blosc.use_threads = False  # a process may not have more than one
 _HEAD = struct.Struct("<BBBBIII")

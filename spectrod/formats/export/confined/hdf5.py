@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from spectrod.formats.export.confined.messages import (
+from spectrod.formats.export.confined.confined_messages import (
     RANK_MAX,
     TEXT_BYTES_MAX,
     ConfinedAnswer,

@@ -1,0 +1,252 @@
+"""What is right: spectra in float64 on the host, as every stage computes them on a device.
+
+Tests measure stages by it, and the engine without a device computes with it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.analysis.stft.stft_stage import (
+    FULL_SCALE,
+    Average,
+    BandRows,
+    RowPlaces,
+    StftSpec,
+    StftTables,
+    frame_places,
+)
+from spectrod.dsp.types import Averaging, SampleFormat
+from spectrod.dsp.units import Float64Array
+from spectrod.lib.errors import ConfigError
+
+CHUNK_VALUES = 1 << 17
+"""Values of float64 in one step: 1 MiB of frames, as much of spectra, so that caches hold them."""
+
+Values = NDArray[Any]
+
+
+class HostAverage:
+    """A running average over frames in float64; goes on from one call to the next.
+
+    Rows, and what becomes of them, are as ``spectrod.analysis.stft.stft_stage.Average`` says. A
+    value that is not a number makes a row that is none: of a mean, maximum or minimum only the one
+    that it is in.
+
+    Parameters
+    ----------
+    averaging : {"mean", "max", "min", "exponential"}
+        Over frames.
+    frames : int
+        Frames a row, >= 1.
+    smoothing : float
+        Weight of a new frame in an exponential average, above 0 to 1.
+
+    Attributes
+    ----------
+    done : int
+        Frames that the unfinished row has, 0 to frames - 1.
+    frames : int
+        Frames a row; may be changed, to no fewer than ``done`` and those that come next.
+    state : (channels, values) float64, optional
+        Average so far, of a mean the sum; None before a first frame.
+
+    Raises
+    ------
+    ConfigError
+        If frames < 1.
+    """
+
+    def __init__(self, averaging: Averaging, frames: int, smoothing: float = 1.0) -> None:
+        if frames < 1:
+            raise ConfigError(f"frames={frames}: must be at least 1")
+        self.done = 0
+        self._averaging = averaging
+        self.frames = frames
+        self._smoothing = smoothing
+        self.state: Float64Array | None = None
+
+    def clear(self) -> None:
+        """Begin again, as after a gap."""
+        self.done = 0
+        self.state = None
+
+    def push(self, values: Float64Array) -> Float64Array:
+        """Take frames, and return the rows that they finish.
+
+        Parameters
+        ----------
+        values : (frames, channels, values) float64
+            In their order.
+
+        Returns
+        -------
+        rows : (rows, channels, values) float64
+            ``(done + frames) // self.frames`` of them.
+        """
+        rows = [row for frame in values if (row := self._push_one(frame)) is not None]
+        return np.array(rows).reshape(len(rows), *values.shape[1:])
+
+    def _push_one(self, frame: Float64Array) -> Float64Array | None:
+        self.state = frame if self.state is None else self._joined(self.state, frame)
+        self.done += 1
+        if self.done < self.frames:
+            return None
+        row = self.state / self.frames if self._averaging == "mean" else self.state
+        self.done = 0
+        if self._averaging != "exponential":
+            self.state = None
+        return row
+
+    def _joined(self, state: Float64Array, frame: Float64Array) -> Float64Array:
+        if self._averaging == "mean":
+            return state + frame
+        if self._averaging == "max":
+            return np.maximum(state, frame)
+        if self._averaging == "min":
+            return np.minimum(state, frame)
+        return state + self._smoothing * (frame - state)
+
+
+class ReferenceStft:
+    """Frames to rows of results in float64, rounded once at the end; memory is bounded.
+
+    Parameters
+    ----------
+    spec : StftSpec
+        What to compute. ``interleaved`` makes no difference: arrays have strides.
+    tables : StftTables
+        What goes with it.
+    chunk_values : int
+        Values of float64 in one step.
+    """
+
+    def __init__(
+        self, spec: StftSpec, tables: StftTables, *, chunk_values: int = CHUNK_VALUES
+    ) -> None:
+        self.spec, self._chunk_values = spec, chunk_values
+        self._tables = tables
+        self._factors = bin_factors(spec, tables)
+
+    def average(self, frames: int) -> HostAverage | None:
+        """Start what ``rows`` needs to average frames to rows; None where nothing is averaged."""
+        if self.spec.averaging == "none":
+            return None
+        return HostAverage(self.spec.averaging, frames, self._tables.smoothing)
+
+    def rows(
+        self,
+        samples: NDArray[Any],
+        first: int,
+        hop: int,
+        n_frames: int,
+        average: HostAverage | None = None,
+        places: RowPlaces | None = None,
+    ) -> NDArray[Any]:
+        """Compute the rows of a number of frames.
+
+        Parameters
+        ----------
+        samples : (channels * parts, n) array
+            Of the format's dtype, with any strides; int24 as (channels * parts, n, 3) uint8.
+        first : int
+            Position of the first frame's first sample.
+        hop : int
+            From one frame's first sample to the next's.
+        n_frames : int
+            Frames, >= 0; all their samples are there.
+        average : HostAverage, optional
+            Where ``spec.averaging`` is not "none"; goes on with it.
+        places : RowPlaces, optional
+            Where rows begin, if not where the frames' hops lead.
+
+        Returns
+        -------
+        rows : (rows, channels, n_values) float32 or complex64
+            Rows are frames, or what the average makes of them.
+        """
+        dtype = np.complex64 if self.spec.output == "complex" else np.float32
+        channels = len(samples) // self.spec.parts
+        parts = [np.empty((0, channels, self.spec.n_values), dtype)]
+        # Samples that are not finite make values that are not; that is no news to warn of.
+        with np.errstate(all="ignore"):
+            so_far = Average(None, average.frames, average.done) if average else None
+            begins = first + frame_places(hop, n_frames, so_far, places)
+            for start, stop in self._chunks(n_frames, channels * max(hop, self.spec.nfft)):
+                values = self._values(samples, begins[start:stop], None if places else hop)
+                rows = values if average is None else average.push(values)
+                parts.append(self._finished(rows).astype(dtype))
+        return np.concatenate(parts)
+
+    def _chunks(self, n_frames: int, frame_values: int) -> Iterator[tuple[int, int]]:
+        step = max(1, self._chunk_values // frame_values)
+        return ((start, min(start + step, n_frames)) for start in range(0, n_frames, step))
+
+    def _values(self, samples: NDArray[Any], begins: NDArray[np.int64], hop: int | None) -> Values:
+        """Spectra, or their power in bins or bands: (frames, channels, n_values)."""
+        spec = self.spec
+        first = int(begins[0])
+        span = samples[:, first : int(begins[-1]) + spec.win_length]
+        values = as_float64(span, spec.sample_format)
+        if spec.iq:
+            values = values[0::2] + 1j * values[1::2]
+        frames = np.lib.stride_tricks.sliding_window_view(values, spec.win_length, 1)
+        frames = frames[:, begins - first] if hop is None else frames[:, ::hop]
+        windowed = np.multiply(frames.transpose(1, 0, 2), self._tables.window, order="C")
+        spectra = _two_sided(windowed, spec.nfft) if spec.iq else np.fft.rfft(windowed, spec.nfft)
+        del windowed  # its memory, still in the cache, is used for the arrays that come
+        return spectra if spec.output == "complex" else self._summed(_squared(spectra))
+
+    def _summed(self, power: Float64Array) -> Float64Array:
+        power *= self._factors
+        if self.spec.n_bands == 0:
+            return power
+        assert self._tables.bands is not None
+        return band_sums(self._tables.bands, power)
+
+    def _finished(self, rows: Values) -> Values:
+        if not self.spec.decibels:
+            return rows
+        return np.maximum(10.0 * np.log10(rows), self._tables.floor_db)
+
+
+def as_float64(samples: NDArray[Any], sample_format: SampleFormat) -> Float64Array:
+    """Convert a format's samples to (channels, n) float64 in [-1, 1]; int24 is (channels, n, 3)."""
+    if sample_format == "int24":
+        low, middle, high = np.moveaxis(samples.astype(np.int32), -1, 0)
+        samples = low | middle << 8 | (high ^ 0x80) - 0x80 << 16
+    values: Float64Array = samples / np.float64(FULL_SCALE[sample_format])
+    return values
+
+
+def band_sums(bands: BandRows, power: Float64Array) -> Float64Array:
+    """Sum over bins, (..., n_bins) to (..., n_bands) float64."""
+    sums = np.empty((*power.shape[:-1], len(bands.first)))
+    weights = np.split(bands.weights, np.cumsum(bands.count)[:-1])
+    for band, (first, row) in enumerate(zip(bands.first, weights, strict=True)):
+        sums[..., band] = power[..., first : first + len(row)] @ row
+    return sums
+
+
+def _squared(spectra: Values) -> Float64Array:
+    """Return ``|X|^2``, (..., bins) float64; overwrites the complex128 spectra, in C order."""
+    parts = spectra.view(np.float64)
+    parts *= parts
+    power: Float64Array = parts[..., 0::2] + parts[..., 1::2]
+    return power
+
+
+def _two_sided(windowed: Values, nfft: int) -> Values:
+    return np.fft.fftshift(np.fft.fft(windowed, nfft), axes=-1)
+
+
+def bin_factors(spec: StftSpec, tables: StftTables) -> Float64Array:
+    """Return the weights, (n_bins,), halved for bins of a real spectrum that have no twin."""
+    factors = np.ones(spec.n_bins) if tables.weights is None else np.array(tables.weights)
+    if not spec.iq:
+        factors[0] /= 2
+        if spec.nfft % 2 == 0:
+            factors[-1] /= 2
+    return factors

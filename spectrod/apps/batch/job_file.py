@@ -1,0 +1,349 @@
+"""The file of a job, ``JOB.toml``: read with every mistake in it, by line and column."""
+
+import datetime as dt
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+from msgspec import Meta
+
+from spectrod.analysis.engine import EngineKind
+from spectrod.apps.batch.job import (
+    ATTEMPTS_MAX,
+    DEPLOYMENTS_MAX,
+    INPUTS_MAX,
+    LEVELS_INTERVAL_S,
+    Deployment,
+    Job,
+    LevelsFormat,
+    MergedName,
+    PictureTable,
+    ProductName,
+    TimeOrigin,
+    UnitLength,
+)
+from spectrod.apps.batch.results import RESERVED_NAMES
+from spectrod.config.config import AnalysisConfig, LevelsConfig
+from spectrod.config.config_files import parse, read
+from spectrod.config.layers import Layer, Mistakes, broken_keys
+from spectrod.config.toml_text import Path as KeyPath
+from spectrod.config.values import broken_rules, shown
+from spectrod.dsp.units import NS_PER_S
+from spectrod.formats.export.export_options import COMPRESSION_MAX, ExportOptions
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.names import check_channel_names, check_name
+from spectrod.lib.suggestions import did_you_mean
+from spectrod.lib.time_format import check_time_format
+from spectrod.source.store.urls import HTTP_SCHEMES, OBJECT_SCHEMES, check_url, is_url
+
+JOB, ANALYSIS, LEVELS, PICTURE = "job", "analysis", "levels", "picture"
+ATTRIBUTES, DEPLOYMENTS = "attributes", "deployments"
+
+_UTC_MAX = dt.datetime(2200, 1, 1, tzinfo=dt.UTC)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_SCHEME = "file://"
+_Instant = Annotated[dt.datetime, Meta(tz=True)]
+_Text = Annotated[str, Meta(min_length=1)]
+
+_JOB_KEYS: dict[str, Any] = {
+    "name": str,
+    "output": _Text,
+    "unit": UnitLength,
+    "products": Annotated[tuple[ProductName, ...], Meta(min_length=1)],
+    "merged": tuple[MergedName, ...],
+    "engine": EngineKind,
+    "device": str,
+    "attempts": Annotated[int, Meta(ge=1, le=ATTEMPTS_MAX)],
+    "compression": Annotated[int, Meta(ge=0, le=COMPRESSION_MAX)],
+}
+_DEPLOYMENT_KEYS: dict[str, Any] = {
+    "inputs": Annotated[tuple[_Text, ...], Meta(min_length=1, max_length=INPUTS_MAX)],
+    "recursive": bool,
+    "select": tuple[Annotated[int, Meta(ge=0, lt=4096)], ...],
+    "channel_names": tuple[str, ...],
+    "calibration": str,
+    "begin": _Instant,
+    "end": _Instant,
+    "time": TimeOrigin,
+    "time_format": str,
+    "time_zone": str,
+    "clock_offset_s": Annotated[float, Meta(ge=-1e10, le=1e10)],
+}
+
+
+def _keys_of(struct: type[msgspec.Struct], *without: str) -> dict[str, Any]:
+    return {key.name: key.type for key in msgspec.structs.fields(struct) if key.name not in without}
+
+
+SECTIONS: dict[str, dict[str, Any]] = {
+    JOB: _JOB_KEYS,
+    ANALYSIS: _keys_of(AnalysisConfig),
+    LEVELS: {**_keys_of(LevelsConfig, "name", "sources"), "format": LevelsFormat},
+    PICTURE: _keys_of(PictureTable),
+    DEPLOYMENTS: _DEPLOYMENT_KEYS,
+}
+"""Types of the keys of each section; of ``deployments`` those of each table in it."""
+
+
+def read_job(path: Path) -> Job:
+    """Read the file of a job; relative paths in it start at its folder.
+
+    Raises
+    ------
+    SettingsError
+        Names every mistake, with line and column.
+    ConfigError
+        If it cannot be read, or is no TOML.
+    """
+    text = parse(path, read(path))
+    mistakes = Mistakes()
+    reader = _JobReader(Layer(str(path), text=text), mistakes, path.absolute().parent)
+    for mistake in text.mistakes:
+        line, column = mistake.position
+        mistakes.add(f"{path}:{line}:{column}: {mistake.text}", (0, line, column))
+    job = reader.job(text.data)
+    mistakes.raise_any()
+    assert job is not None
+    return job
+
+
+class _JobReader:
+    """Reads one file."""
+
+    def __init__(self, layer: Layer, mistakes: Mistakes, folder: Path) -> None:
+        self._layer, self._mistakes, self._folder = layer, mistakes, folder
+        self._has_syntax_mistakes = bool(layer.text is not None and layer.text.mistakes)
+
+    def job(self, data: Mapping[str, Any]) -> Job | None:
+        """Return the job; None if there is a mistake."""
+        for section in data:
+            if section not in (*SECTIONS, ATTRIBUTES):
+                known = ", ".join(f"[{one}]" for one in (*SECTIONS, ATTRIBUTES))
+                meant = did_you_mean(section, (*SECTIONS, ATTRIBUTES))
+                self._add((section,), f"[{section}]: unknown section; known: {known}{meant}")
+        tables = {
+            section: self._table((section,), SECTIONS[section], data.get(section, {}))
+            for section in (JOB, ANALYSIS, LEVELS, PICTURE)
+        }
+        self._check_tables(tables)
+        attributes = self._attributes(data.get(ATTRIBUTES, {}))
+        deployments = self._deployments(data.get(DEPLOYMENTS, {}))
+        self._require(tables[JOB])
+        if len(self._mistakes):
+            return None
+        return self._made(tables, attributes, deployments)
+
+    def _made(
+        self,
+        tables: Mapping[str, dict[str, Any]],
+        attributes: dict[str, str],
+        deployments: tuple[Deployment, ...],
+    ) -> Job:
+        levels = dict(tables[LEVELS])
+        levels_format = levels.pop("format", "csv")
+        job = dict(tables[JOB])
+        job["output"] = self._absolute("output", job["output"])
+        return Job(
+            **job,
+            deployments=deployments,
+            attributes=attributes,
+            analysis=AnalysisConfig(**tables[ANALYSIS]),
+            levels=_levels(levels),
+            levels_format=levels_format,
+            picture=PictureTable(**tables[PICTURE]),
+        )
+
+    # ---- tables
+
+    def _table(self, path: KeyPath, types: Mapping[str, Any], values: Any) -> dict[str, Any]:
+        """Return the values of a table that are right."""
+        prefix = ".".join(map(str, path))
+        if not isinstance(values, dict):
+            self._add(path, f"{prefix}={shown(values)}: must be a table")
+            return {}
+        checked = {}
+        for key, value in values.items():
+            own = (*path, key)
+            if key not in types:
+                known = f"[{prefix}] knows {', '.join(types)}{did_you_mean(key, types)}"
+                self._add(own, f"{prefix}.{key}: unknown key; {known}")
+                continue
+            try:
+                checked[key] = msgspec.convert(value, types[key])
+            except msgspec.ValidationError:
+                for inside, rule in broken_rules(key, value, types[key], is_toml=True):
+                    self._add((*own, *inside), f"{prefix}.{key}{rule}")
+        return checked
+
+    def _require(self, job: Mapping[str, Any]) -> None:
+        """Add the keys that are missing, unless a statement that cannot be read may have them."""
+        if self._has_syntax_mistakes:
+            return
+        asked = self._layer.text.data.get(JOB, {}) if self._layer.text is not None else {}
+        for key in ("name", "output"):
+            if isinstance(asked, dict) and key not in asked:
+                self._add((JOB,), f"{JOB}.{key}: is missing")
+        if "name" in job:
+            self._try((JOB, "name"), lambda: check_name(f"{JOB}.name", job["name"]))
+        if job.get("merged") and "millidecade" not in job.get("products", ("millidecade",)):
+            rule = f"{JOB}.merged={list(job['merged'])}: needs 'millidecade' among the products"
+            self._add((JOB, "merged"), rule)
+        if "output" in job:
+            self._try((JOB, "output"), lambda: self._absolute("output", job["output"]))
+
+    def _check_tables(self, tables: Mapping[str, dict[str, Any]]) -> None:
+        """Check the rules between keys of each table."""
+        for section, check in ((ANALYSIS, _check_analysis), (LEVELS, _check_levels)):
+            for key, message in broken_keys(check, tables[section], set()):
+                path = (section, key) if key else (section,)
+                self._add(path, f"{section}: {message}")
+
+    def _attributes(self, values: Any) -> dict[str, str]:
+        if not isinstance(values, dict):
+            self._add((ATTRIBUTES,), f"{ATTRIBUTES}={shown(values)}: must be a table")
+            return {}
+        found = self._table((ATTRIBUTES,), dict.fromkeys(values, str), values)
+        for name in found:
+            self._try((ATTRIBUTES, name), lambda name=name: ExportOptions(attributes={name: ""}))
+        return found
+
+    # ---- deployments
+
+    def _deployments(self, tables: Any) -> tuple[Deployment, ...]:
+        if not isinstance(tables, dict) or not tables:
+            if not self._has_syntax_mistakes:
+                self._add(
+                    (DEPLOYMENTS,), "[deployments.NAME]: is missing: a job needs at least one"
+                )
+            return ()
+        if len(tables) > DEPLOYMENTS_MAX:
+            text = f"[deployments.NAME]: {len(tables)} tables: must be at most {DEPLOYMENTS_MAX}"
+            self._add((DEPLOYMENTS,), text)
+            return ()
+        return tuple(self._deployment(name, table) for name, table in tables.items())
+
+    def _deployment(self, name: str, table: Any) -> Deployment:
+        path = (DEPLOYMENTS, name)
+        self._try(path, lambda: _check_deployment_name(name))
+        found = self._table(path, _DEPLOYMENT_KEYS, table)
+        prefix = f"{DEPLOYMENTS}.{name}"
+        if isinstance(table, dict) and "inputs" not in table and not self._has_syntax_mistakes:
+            self._add(path, f"{prefix}.inputs: is missing")
+        inputs = []
+        for number, text in enumerate(found.pop("inputs", ())):
+            self._try((*path, "inputs", number), lambda text=text: inputs.append(self._input(text)))
+        self._try((*path, "time_format"), lambda: _check_time_format(prefix, found))
+        for key, rule in _broken_times(found):
+            self._add((*path, key), f"{prefix}.{rule}")
+        if "channel_names" in found:
+            names = found["channel_names"]
+            self._try((*path, "channel_names"), lambda: check_channel_names(names))
+        begin, end = found.pop("begin", None), found.pop("end", None)
+        if found.get("calibration"):
+            self._try((*path, "calibration"), lambda: self._read_calibration(found))
+        return Deployment(
+            name=name,
+            inputs=tuple(inputs),
+            begin_utc_ns=_utc_ns(begin),
+            end_utc_ns=_utc_ns(end),
+            **found,
+        )
+
+    def _read_calibration(self, table: dict[str, Any]) -> None:
+        """Make the path of a calibration absolute, and check that file."""
+        table["calibration"] = self._absolute("calibration", table["calibration"])
+        _check_calibration(table["calibration"])
+
+    def _input(self, text: str) -> str:
+        if text.startswith(_SCHEME):
+            text = text.removeprefix(_SCHEME)
+        elif is_url(text):
+            check_url(text)
+            return text
+        elif "://" in text:
+            schemes = ", ".join(f"{one}://" for one in (*OBJECT_SCHEMES, *HTTP_SCHEMES))
+            raise ConfigError(
+                f"inputs={text!r}: must be a folder, a file, a pattern or a file:// of them, or an "
+                f"address with {schemes}"
+            )
+        return self._absolute("inputs", text)
+
+    def _absolute(self, key: str, text: str) -> str:
+        """Return an absolute path; raises ConfigError if it cannot be one."""
+        if "\0" in text:
+            raise ConfigError(f"{key}={text!r}: must be a path, which has no NUL")
+        try:
+            return os.path.normpath(self._folder / Path(text).expanduser())
+        except RuntimeError as error:
+            raise ConfigError(f"{key}={text!r}: must begin with ~ and a known user") from error
+
+    # ---- mistakes
+
+    def _try(self, path: KeyPath, check: Any) -> None:
+        """Add the mistake that a check raises, if it does."""
+        try:
+            check()
+        except ConfigError as error:
+            self._add(path, str(error))
+
+    def _add(self, path: KeyPath, text: str) -> None:
+        self._mistakes.add(f"{self._layer.where(path)}: {text}", self._layer.order(path))
+
+
+def _check_analysis(table: dict[str, Any]) -> None:
+    AnalysisConfig(**table).spec(None, 1)
+
+
+def _check_levels(table: dict[str, Any]) -> None:
+    _levels({key: value for key, value in table.items() if key != "format"}).check()
+
+
+def _levels(table: Mapping[str, Any]) -> LevelsConfig:
+    return LevelsConfig(LEVELS, **{"interval_s": LEVELS_INTERVAL_S, **table})
+
+
+def _check_deployment_name(name: str) -> None:
+    check_name("name of a deployment", name)
+    if name in RESERVED_NAMES or name.startswith("."):
+        others = " or ".join(map(repr, RESERVED_NAMES))
+        raise ConfigError(
+            f"name of a deployment={name!r}: must not begin with a dot or be {others}"
+        )
+
+
+def _check_calibration(path: str) -> None:
+    from spectrod.dsp.calibration import load_calibration  # noqa: PLC0415 - most jobs have none
+
+    load_calibration(path)
+
+
+def _check_time_format(prefix: str, table: Mapping[str, Any]) -> None:
+    text = table.get("time_format", "")
+    check_time_format(text)
+    if text and table.get("time") == "header":
+        raise ConfigError(f"{prefix}.time_format={text!r}: is for names, and time='header'")
+
+
+def _broken_times(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the keys of times that break a rule, with ``KEY=VALUE: RULE``."""
+    begin, end = table.get("begin"), table.get("end")
+    for key, value in (("begin", begin), ("end", end)):
+        if value is not None and not _EPOCH <= value < _UTC_MAX:
+            yield key, f"{key}={value.isoformat()}: must be from 1970 to 2199"
+    if begin is not None and end is not None and begin >= end:
+        yield "end", f"end={end.isoformat()}: must be after begin={begin.isoformat()}"
+    zone = table.get("time_zone")
+    if zone:
+        try:
+            ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            yield "time_zone", f"time_zone={zone!r}: must be a time zone, as Europe/Berlin"
+
+
+def _utc_ns(when: dt.datetime | None) -> int | None:
+    if when is None:
+        return None
+    return (when - _EPOCH) // dt.timedelta(microseconds=1) * (NS_PER_S // 10**6)

@@ -1,0 +1,192 @@
+"""Long-term average of a whole deployment, pooled from its daily files in bounded memory."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from spectrod.apps.batch.daily_file import EFFORTS, LEVELS, DailyFile
+from spectrod.apps.batch.results import OutputFile
+from spectrod.dsp.bands import Bands
+from spectrod.dsp.units import NS_PER_S, Float64Array
+from spectrod.formats.export.minute_bands import minute_bands
+from spectrod.formats.export.minutes import minute_frames
+from spectrod.formats.picture.colormaps import colormap
+from spectrod.formats.picture.png import encode_png
+from spectrod.lib.errors import StorageError
+
+WIDTH, HEIGHT = 1200, 300
+"""Size of the picture [px]; spans of fewer minutes have a column for each."""
+F_MIN_HZ = 10.0
+"""Lowest frequency of the logarithmic axis [Hz]."""
+_MINUTE_NS = 60 * NS_PER_S
+_GAP, _SHADES = 0, 255
+_GAP_COLOUR = (208, 214, 220)
+_RANGE_PERCENT = (1.0, 99.5)
+_RANGE_MIN_DB = 10.0
+_LN10_10 = np.log(10.0) / 10.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LongTermAverage:
+    """Mean power over the columns and rows of a picture.
+
+    Attributes
+    ----------
+    level : (rows, columns) float64
+        Power spectral density [dB, see ``unit``], highest frequency first; NaN without data.
+    begin_utc_ns, end_utc_ns : int
+        Time at the left and at the right edge [ns].
+    f_min_hz, f_max_hz : float
+        Frequency at the lower and at the upper edge, of a logarithmic axis [Hz].
+    unit : str
+        Unit of levels.
+    unreadable : tuple of str
+        Names of files that could not be read.
+    """
+
+    level: Float64Array
+    begin_utc_ns: int
+    end_utc_ns: int
+    f_min_hz: float
+    f_max_hz: float
+    unit: str
+    unreadable: tuple[str, ...] = ()
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Levels of the first and last colour [dB]."""
+        found = self.level[np.isfinite(self.level)]
+        if not found.size:
+            return 0.0, _RANGE_MIN_DB
+        low, high = np.percentile(found, _RANGE_PERCENT)
+        return float(np.floor(low)), float(max(np.ceil(high), np.floor(low) + _RANGE_MIN_DB))
+
+    def png(self) -> bytes:
+        """Return the picture; grey where there are no data."""
+        low, high = self.limits
+        shares = np.clip((self.level - low) / (high - low), 0.0, 1.0)
+        has_data = np.isfinite(shares)
+        entries = np.full(shares.shape, _GAP, np.uint8)
+        entries[has_data] = 1 + np.rint(shares[has_data] * (_SHADES - 1)).astype(np.uint8)
+        table = colormap("inferno", _SHADES)
+        return encode_png(entries, bytes(_GAP_COLOUR) + table.tobytes(), ())
+
+
+@dataclass(frozen=True, slots=True)
+class PooledDay:
+    """A daily file that is pooled.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    output : OutputFile
+        What its record says of it.
+    day_utc_ns : int
+        Begin of its day [ns].
+    fs : float
+        Sample rate of its sound [Hz].
+    """
+
+    path: Path
+    output: OutputFile
+    day_utc_ns: int
+    fs: float
+
+    @property
+    def bands(self) -> Bands:
+        """Bands of its levels."""
+        return minute_bands(self.fs, minute_frames(self.fs)["nfft"])
+
+
+def pool_days(days: Sequence[PooledDay], begin_utc_ns: int, end_utc_ns: int) -> LongTermAverage:
+    """Pool daily files of one signal to a picture, one file in memory at a time.
+
+    A pixel is the mean power of the minutes that begin in its column, weighted by their effort, and
+    over the bands of its row, weighted by the width that they share with it.
+
+    Parameters
+    ----------
+    days : sequence of PooledDay
+        Files of ``MillidecadeWriter``, at least one. One that is not that of its record, or cannot
+        be read, is left out, and named.
+    begin_utc_ns, end_utc_ns : int
+        Span of the picture [ns]; widened to whole minutes.
+    """
+    begin = begin_utc_ns // _MINUTE_NS
+    n_minutes = max(1, -(-end_utc_ns // _MINUTE_NS) - begin)
+    f_max_hz = max(day.fs for day in days) / 2.0
+    pool = _Pool(begin, n_minutes, min(WIDTH, n_minutes), f_max_hz)
+    unreadable = []
+    for day in days:
+        try:
+            # What a damaged file makes of numbers is found by a check, and not warned of.
+            quiet = np.errstate(over="ignore", invalid="ignore")
+            with closing(DailyFile(day.path, day.output, len(day.bands))) as file, quiet:
+                pool.add(file, day)
+        except StorageError:
+            unreadable.append(day.path.name)
+    return LongTermAverage(
+        level=pool.level,
+        begin_utc_ns=begin * _MINUTE_NS,
+        end_utc_ns=(begin + n_minutes) * _MINUTE_NS,
+        f_min_hz=float(pool.edges_hz[0]),
+        f_max_hz=float(pool.edges_hz[-1]),
+        unit=pool.unit,
+        unreadable=tuple(unreadable),
+    )
+
+
+class _Pool:
+    """Sums of power and effort of each pixel."""
+
+    def __init__(self, begin: int, n_minutes: int, n_columns: int, f_max_hz: float) -> None:
+        self.unit = ""
+        self.edges_hz = np.geomspace(min(F_MIN_HZ, f_max_hz / 10.0), f_max_hz, HEIGHT + 1)
+        self._begin, self._n_minutes = begin, n_minutes
+        self._power = np.zeros((n_columns, HEIGHT))
+        self._effort = np.zeros((n_columns, HEIGHT))
+
+    def add(self, file: DailyFile, day: PooledDay) -> None:
+        """Add a file's minutes; StorageError if they are no numbers or cannot be read."""
+        effort = file.read(EFFORTS)
+        minutes = day.day_utc_ns // _MINUTE_NS - self._begin + np.arange(len(effort))
+        used = np.flatnonzero((effort > 0.0) & (minutes >= 0) & (minutes < self._n_minutes))
+        if not used.size:
+            return
+        column, first = np.unique(
+            minutes[used] * len(self._power) // self._n_minutes, return_index=True
+        )
+        level = file.read(LEVELS)[used].astype(np.float64)
+        seconds = effort[used, np.newaxis].astype(np.float64)
+        # Minutes first: in a season's picture a day has few columns, but thousands of bands.
+        power = np.add.reduceat(np.exp(level * _LN10_10) * seconds, first, axis=0)
+        weights = self._weights(np.stack([day.bands.lower, day.bands.upper], axis=1))
+        of_rows = power @ weights.T
+        effort_s = np.add.reduceat(seconds, first, axis=0) * (weights.sum(axis=1) > 0.0)
+        if not (np.isfinite(of_rows).all() and np.isfinite(effort_s).all()):
+            raise StorageError(f"{day.path}: levels must be numbers")
+        self._power[column] += of_rows
+        self._effort[column] += effort_s
+        self.unit = self.unit or file.unit()
+
+    def _weights(self, bounds: Float64Array) -> Float64Array:
+        """Return the share of each band in each row, (rows, bands); zeros where there is none."""
+        lower, upper = self.edges_hz[:-1, np.newaxis], self.edges_hz[1:, np.newaxis]
+        shared = np.clip(np.minimum(upper, bounds[:, 1]) - np.maximum(lower, bounds[:, 0]), 0, None)
+        total = shared.sum(axis=1, keepdims=True)
+        weights: Float64Array = np.divide(
+            shared, total, out=np.zeros_like(shared), where=total > 0.0
+        )
+        return weights
+
+    @property
+    def level(self) -> Float64Array:
+        """Levels, (rows, columns), highest frequency first; NaN without data [dB]."""
+        mean = np.full(self._power.shape, np.nan)
+        np.divide(self._power, self._effort, out=mean, where=self._effort > 0.0)
+        found: Float64Array = 10.0 * np.log10(mean.T[::-1])
+        return found

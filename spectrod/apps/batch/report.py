@@ -1,0 +1,269 @@
+"""The report of a job: for each deployment what was computed, what is missing, and its average."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from spectrod.apps.batch.flags import FLAGS_BYTES_MAX, parse_flags
+from spectrod.apps.batch.job import UNIT_NS, Job
+from spectrod.apps.batch.ltsa import LongTermAverage, PooledDay, pool_days
+from spectrod.apps.batch.plan import BatchPlan, InputFinding
+from spectrod.apps.batch.results import UnitRecord
+from spectrod.apps.batch.run import UnitStatus
+from spectrod.dsp.chunks import duration_ns
+from spectrod.dsp.units import NS_PER_S
+from spectrod.formats.whole_files import write_whole
+from spectrod.lib.regular_files import read_regular
+from spectrod.lib.text import printable
+
+REPORT_JSON, REPORT_HTML = "report.json", "report.html"
+SIGNALS_MAX = 8
+"""Most channels of a deployment whose averages are drawn."""
+NOTES_MAX = 1000
+"""Most findings of a deployment that are listed."""
+VERSION = 1
+_UNIT_OF_NAME = re.compile(r"_[0-9]{8}(T[0-9]{2})?\.nc$")
+
+
+class SetAside(Struct, frozen=True, kw_only=True):
+    """A unit without a whole result."""
+
+    unit: str
+    state: str
+    reason: str
+    exit_code: int
+
+
+class DayCoverage(Struct, frozen=True, kw_only=True):
+    """How much of a UTC day has been computed: ``share`` is 0 to 1."""
+
+    day: str
+    share: float
+
+
+class DeploymentReport(Struct, frozen=True, kw_only=True):
+    """What came of a deployment.
+
+    Attributes
+    ----------
+    name : str
+        Of the deployment.
+    begin_utc_ns, end_utc_ns : int
+        From the first to behind the last sample of the plan [ns]; 0 without units.
+    n_units : dict of int
+        Units of each state.
+    sound_s, computed_s, missing_s : float
+        Sound in the plan; in results; missing between the first and last sample of units [s].
+    coverage : float
+        ``computed_s`` as a share of the time from begin to end, 0 to 1.
+    gaps : int
+        Interruptions within units.
+    findings : dict of int
+        Findings of the plan of each kind: gaps between files, overlaps, clock jumps, ...
+    notes : tuple of str
+        The first 1000 findings.
+    flagged_minutes : dict of int
+        Minutes with each quality flag; empty without the product ``flags``.
+    clipped_samples : int
+        Of the files of flags.
+    processor_s, realtime_factor : float
+        Processor time of all results [s]; seconds of sound computed in one of them.
+    memory_bytes : int
+        Largest peak memory of a process [bytes].
+    days : tuple of DayCoverage
+        Days with units, ascending.
+    set_aside : tuple of SetAside
+        Units that failed, are partial, or wait with a reason.
+    unreadable : tuple of str
+        Files of results that could not be read for this report.
+    """
+
+    name: str
+    begin_utc_ns: int
+    end_utc_ns: int
+    n_units: dict[str, int]
+    sound_s: float
+    computed_s: float
+    missing_s: float
+    coverage: float
+    gaps: int
+    findings: dict[str, int]
+    notes: tuple[str, ...]
+    flagged_minutes: dict[str, int]
+    clipped_samples: int
+    processor_s: float
+    realtime_factor: float
+    memory_bytes: int
+    days: tuple[DayCoverage, ...]
+    set_aside: tuple[SetAside, ...]
+    unreadable: tuple[str, ...]
+
+
+class JobReport(Struct, frozen=True, kw_only=True):
+    """Report of a job; ``v`` is the version of this format."""
+
+    job: str
+    software: str
+    unit: str
+    deployments: tuple[DeploymentReport, ...]
+    v: int = VERSION
+
+
+class SignalAverage(NamedTuple):
+    """The average of a signal of a deployment."""
+
+    deployment: str
+    signal: str
+    average: LongTermAverage
+
+
+class _Flags(NamedTuple):
+    minutes: Counter[str]
+    clipped: int
+    unreadable: list[str]
+
+
+def make_report(
+    job: Job, plan: BatchPlan, statuses: Sequence[UnitStatus]
+) -> tuple[JobReport, list[SignalAverage]]:
+    """Return the report of a job, and the averages of its deployments in the same order."""
+    reports, averages = [], []
+    for one in job.deployments:
+        of_it = [status for status in statuses if status.unit.deployment == one.name]
+        drawn = _averages(job, one.name, of_it)
+        averages += drawn
+        findings = [found for found in plan.findings if found.deployment == one.name]
+        reports.append(_deployment(job, one.name, of_it, findings, drawn))
+    report = JobReport(
+        job=job.name, software=plan.head.software, unit=job.unit, deployments=tuple(reports)
+    )
+    return report, averages
+
+
+def write_report(job: Job, report: JobReport, page: str) -> Path:
+    """Write ``report.json`` and ``report.html``, and return the path of the page."""
+    folder = Path(job.output)
+    content = msgspec.json.format(msgspec.json.encode(report), indent=1)
+    write_whole(folder / REPORT_JSON, content + b"\n", follows_link=False)
+    write_whole(folder / REPORT_HTML, page.encode("utf-8", "replace"), follows_link=False)
+    return folder / REPORT_HTML
+
+
+def _deployment(
+    job: Job,
+    name: str,
+    statuses: Sequence[UnitStatus],
+    findings: Sequence[InputFinding],
+    averages: Sequence[SignalAverage],
+) -> DeploymentReport:
+    records = _computed(statuses)
+    begin_ns, end_ns = _span(statuses)
+    computed_s = sum(one.read_samples / one.fs for one in records)
+    processor_s = sum(one.costs.processor_s for one in records)
+    flags = _flags(job, records)
+    unreadable = [name for one in averages for name in one.average.unreadable]
+    return DeploymentReport(
+        name=name,
+        begin_utc_ns=begin_ns,
+        end_utc_ns=end_ns,
+        n_units=dict(Counter(one.state for one in statuses)),
+        sound_s=round(sum(one.unit.sound_s for one in statuses), 3),
+        computed_s=round(computed_s, 3),
+        missing_s=round(sum(one.missing_samples / one.fs for one in records), 3),
+        coverage=round(min(1.0, computed_s * NS_PER_S / max(1, end_ns - begin_ns)), 6),
+        gaps=sum(one.gaps for one in records),
+        findings=dict(Counter[str](one.kind for one in findings)),
+        notes=tuple(printable(f"{one.kind}: {one.text}") for one in findings[:NOTES_MAX]),
+        flagged_minutes=dict(sorted(flags.minutes.items())),
+        clipped_samples=flags.clipped,
+        processor_s=round(processor_s, 3),
+        realtime_factor=round(computed_s / processor_s, 1) if processor_s else 0.0,
+        memory_bytes=max((one.costs.memory_bytes for one in records), default=0),
+        days=_days(statuses),
+        set_aside=tuple(
+            SetAside(
+                unit=one.unit.name,
+                state=one.state,
+                reason=printable(one.reason),
+                exit_code=one.exit_code,
+            )
+            for one in statuses
+            if one.reason
+        ),
+        unreadable=tuple(unreadable + flags.unreadable),
+    )
+
+
+def _computed(statuses: Sequence[UnitStatus]) -> list[UnitRecord]:
+    return [one.record for one in statuses if one.record is not None and one.record.is_computed]
+
+
+def _span(statuses: Sequence[UnitStatus]) -> tuple[int, int]:
+    """Return when the first sample begins and the last one ends, by the plan; 0, 0 without."""
+    if not statuses:
+        return 0, 0
+    ends = []
+    for one in statuses:
+        last = one.unit.pieces[-1] if one.unit.pieces else None
+        n_samples = last.index + last.n_samples if last else one.unit.n_samples
+        ends.append(one.unit.start_utc_ns + duration_ns(n_samples, one.unit.fs))
+    return min(one.unit.start_utc_ns for one in statuses), max(ends)
+
+
+def _days(statuses: Sequence[UnitStatus]) -> tuple[DayCoverage, ...]:
+    seconds: dict[str, float] = defaultdict(float)
+    for one in statuses:
+        record = one.record
+        is_computed = record is not None and record.is_computed
+        name = one.unit.name
+        day = f"{name[:4]}-{name[4:6]}-{name[6:8]}"
+        seconds[day] += record.read_samples / record.fs if record and is_computed else 0.0
+    return tuple(
+        DayCoverage(day=day, share=round(min(1.0, seconds[day] / 86400.0), 6))
+        for day in sorted(seconds)
+    )
+
+
+def _flags(job: Job, records: Sequence[UnitRecord]) -> _Flags:
+    minutes: Counter[str] = Counter()
+    clipped, unreadable = 0, []
+    for record in records:
+        for one in record.outputs:
+            if one.product != "flags":
+                continue
+            try:
+                content = read_regular(Path(job.output) / one.path, FLAGS_BYTES_MAX)
+                found, n_clipped = parse_flags(content)
+            except (OSError, ValueError):
+                unreadable.append(one.path)
+                continue
+            clipped += n_clipped
+            minutes.update(found)
+    return _Flags(minutes, clipped, unreadable)
+
+
+def _averages(job: Job, name: str, statuses: Sequence[UnitStatus]) -> list[SignalAverage]:
+    """Return the averages of a deployment's signals by its daily files; none without them."""
+    of_signal: dict[str, list[PooledDay]] = {}
+    for status in statuses:
+        unit, record = status.unit, status.record
+        if record is None or not record.is_computed:
+            continue
+        day_utc_ns = unit.begin_utc_ns - unit.begin_utc_ns % UNIT_NS["day"]
+        for one in record.outputs:
+            if one.product != "millidecade":
+                continue
+            file_name = one.path.rpartition("/")[2]
+            signal = _UNIT_OF_NAME.sub("", file_name).removeprefix(name).removeprefix("_")
+            day = PooledDay(Path(job.output) / one.path, one, day_utc_ns, unit.fs)
+            of_signal.setdefault(signal, []).append(day)
+    span = _span(statuses)
+    return [
+        SignalAverage(name, signal, pool_days(days, *span))
+        for signal, days in list(of_signal.items())[:SIGNALS_MAX]
+    ]

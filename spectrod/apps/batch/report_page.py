@@ -1,0 +1,213 @@
+"""The report of a job as one HTML file that loads nothing: styles and pictures are inside."""
+
+import base64
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from html import escape
+
+import numpy as np
+
+from spectrod.apps.batch.job import UNIT_NS
+from spectrod.apps.batch.ltsa import HEIGHT, WIDTH, LongTermAverage
+from spectrod.apps.batch.report import DeploymentReport, JobReport, SignalAverage
+from spectrod.dsp.units import NS_PER_S
+from spectrod.lib.text import printable
+
+LISTED_MAX = 200
+"""Most units, and most findings, of a deployment that the page lists; see ``report.json``."""
+_STRIP_MAX = 4000
+"""Most days of a strip; of more the page states the coverage alone."""
+_STRIP_HEIGHT, _LEFT, _BOTTOM = 14, 70, 24
+_TIME_LABELS = 6
+_STEPS_MIN = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
+"""Times between labels [min]; longer ones are whole days."""
+_DAY_NS = UNIT_NS["day"]
+_HALF_LABEL = 60
+_FAINTEST = 0.25
+"""Opacity of a day with hardly any sound."""
+_MIB = 1 << 20
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+_STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; color: #181a20; background: #fff;
+  max-width: 1300px; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; margin: .6rem 0 1.2rem; }
+th, td { text-align: left; padding: .15rem 1.2rem .15rem 0; vertical-align: top;
+  overflow-wrap: anywhere; }
+th { font-weight: 600; }
+svg { width: 100%; height: auto; font-size: 12px; }
+"""
+
+
+def html_page(report: JobReport, averages: Sequence[SignalAverage]) -> str:
+    """Return the page of a report; all texts from outside are escaped."""
+    title = f"{_text(report.job)}: report"
+    parts = [
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{title}</title><style>{_STYLE}</style></head><body><main>",
+        f"<h1>{title}</h1><p>Unit: {_text(report.unit)} of UTC; {_text(report.software)}.</p>",
+    ]
+    for one in report.deployments:
+        parts += _deployment(one, [found for found in averages if found.deployment == one.name])
+    return "\n".join([*parts, "</main></body></html>\n"])
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))
+
+
+def _deployment(one: DeploymentReport, averages: Sequence[SignalAverage]) -> Iterator[str]:
+    yield f"<section><h2>{_text(one.name)}</h2>"
+    yield "<table>"
+    for name, value in _facts(one):
+        yield f'<tr><th scope="row">{name}</th><td>{_text(value)}</td></tr>'
+    yield "</table>"
+    yield from _strip(one)
+    for signal, average in ((found.signal, found.average) for found in averages):
+        name = f"{one.name} {signal}".rstrip()
+        yield f"<h3>Long-term average of {_text(name)}, UTC</h3>"
+        yield _picture(average, name)
+    yield from _set_aside(one)
+    if one.notes:
+        yield "<h3>Findings of the plan</h3><ul>"
+        yield from (f"<li>{_text(line)}</li>" for line in one.notes[:LISTED_MAX])
+        yield "</ul>"
+        yield from _more(sum(one.findings.values()) - LISTED_MAX, "plan.jsonl")
+    yield "</section>"
+
+
+def _facts(one: DeploymentReport) -> Iterator[tuple[str, str]]:
+    units = ", ".join(f"{n} {state}" for state, n in sorted(one.n_units.items()))
+    found = ", ".join(f"{n} {kind}" for kind, n in sorted(one.findings.items()))
+    yield "units", units or "none"
+    yield "findings of the plan", found or "none"
+    if not one.n_units:
+        return
+    yield "time (UTC)", f"{_iso(one.begin_utc_ns)} to {_iso(one.end_utc_ns)}"
+    yield "sound", f"{one.computed_s / 3600:.2f} h computed of {one.sound_s / 3600:.2f} h"
+    yield "coverage", f"{100 * one.coverage:.1f} % of the time"
+    yield "within units", f"{one.gaps} gaps, {one.missing_s:.1f} s missing"
+    if one.flagged_minutes or one.clipped_samples:
+        flags = ", ".join(f"{name}: {n} min" for name, n in one.flagged_minutes.items())
+        clipped = f"{one.clipped_samples} clipped samples"
+        yield "quality flags", ", ".join(text for text in (flags, clipped) if text)
+    if one.processor_s:
+        memory = f"at most {one.memory_bytes / _MIB:.0f} MiB a process"
+        yield "rate", f"{one.realtime_factor:.0f} x real time of a core, {memory}"
+    if one.unreadable:
+        yield "unreadable results", ", ".join(one.unreadable[:LISTED_MAX])
+
+
+def _set_aside(one: DeploymentReport) -> Iterator[str]:
+    if not one.set_aside:
+        return
+    yield "<h3>Units without a whole result</h3><table>"
+    yield '<tr><th scope="col">unit</th><th scope="col">state</th><th scope="col">reason</th></tr>'
+    for unit in one.set_aside[:LISTED_MAX]:
+        cells = (unit.unit, unit.state, unit.reason)
+        yield "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in cells) + "</tr>"
+    yield "</table>"
+    yield from _more(len(one.set_aside) - LISTED_MAX, "report.json")
+
+
+def _more(n_more: int, file_name: str) -> Iterator[str]:
+    if n_more > 0:
+        yield f"<p>and {n_more} more in {file_name}</p>"
+
+
+def _strip(one: DeploymentReport) -> Iterator[str]:
+    """Yield a strip of days: the darker, the more of the day has been computed.
+
+    A recorder that sleeps most of the time has days that can be told from days without sound.
+    """
+    if not one.days:
+        return
+    days = [np.datetime64(day.day, "D").astype(np.int64) for day in one.days]
+    n_days = int(days[-1] - days[0]) + 1
+    if n_days > _STRIP_MAX:
+        return
+    width = WIDTH / n_days
+    first, last = one.days[0].day, one.days[-1].day
+    yield (
+        f'<svg viewBox="0 0 {_LEFT + WIDTH} {_STRIP_HEIGHT + _BOTTOM}" role="img" '
+        f'aria-label="share of each day with results, {first} to {last}">'
+    )
+    yield f'<rect x="{_LEFT}" y="0" width="{WIDTH}" height="{_STRIP_HEIGHT}" fill="#d0d6dc"/>'
+    for number, day in zip(days, one.days, strict=True):
+        x = _LEFT + (number - days[0]) * width
+        yield (
+            f'<rect x="{x:.2f}" y="0" width="{width:.2f}" height="{_STRIP_HEIGHT}" '
+            f'fill="#14508c" fill-opacity="{_opacity(day.share):.3f}">'
+            f"<title>{day.day}: {100 * day.share:.1f} %</title></rect>"
+        )
+    y = _STRIP_HEIGHT + 16
+    yield f'<text x="{_LEFT}" y="{y}">{first}</text>'
+    yield f'<text x="{_LEFT + WIDTH}" y="{y}" text-anchor="end">{last}</text></svg>'
+
+
+def _opacity(share: float) -> float:
+    return _FAINTEST + (1.0 - _FAINTEST) * share if share else 0.0
+
+
+def _picture(average: LongTermAverage, name: str) -> str:
+    content = base64.b64encode(average.png()).decode()
+    href = f"data:image/png;base64,{content}"
+    low, high = average.limits
+    unit = _text(average.unit or "dB")
+    return "\n".join(
+        [
+            f'<svg viewBox="0 0 {_LEFT + WIDTH} {HEIGHT + _BOTTOM}" role="img"',
+            f' aria-label="long-term average of {_text(name)}">',
+            f'<image x="{_LEFT}" y="0" width="{WIDTH}" height="{HEIGHT}" href="{href}"',
+            ' preserveAspectRatio="none" style="image-rendering: pixelated"/>',
+            *_frequency_labels(average),
+            *_time_labels(average),
+            "</svg>",
+            f"<p>Mean power, black {low:g} to yellow {high:g} {unit}; grey: no data.</p>",
+        ]
+    )
+
+
+def _frequency_labels(average: LongTermAverage) -> Iterator[str]:
+    span = np.log(average.f_max_hz / average.f_min_hz)
+    for power in range(int(np.ceil(np.log10(average.f_max_hz))) + 1):
+        f_hz = 10.0**power
+        if not average.f_min_hz <= f_hz <= average.f_max_hz:
+            continue
+        y = HEIGHT * (1.0 - np.log(f_hz / average.f_min_hz) / span)
+        text = f"{f_hz / 1000:g} kHz" if f_hz >= 1000.0 else f"{f_hz:g} Hz"
+        y_text = min(max(y + 4, 12), HEIGHT)
+        yield f'<text x="{_LEFT - 10}" y="{y_text:.1f}" text-anchor="end">{text}</text>'
+        yield f'<path d="M{_LEFT - 6} {y:.1f}h6" stroke="#181a20"/>'
+
+
+def _time_labels(average: LongTermAverage) -> Iterator[str]:
+    """Yield labels at whole minutes, hours or days of UTC."""
+    begin_ns, end_ns = average.begin_utc_ns, average.end_utc_ns
+    step_ns = _step_ns(end_ns - begin_ns)
+    round_ns = range(-(-begin_ns // step_ns) * step_ns, end_ns + 1, step_ns)
+    for t_ns in round_ns or (begin_ns,):
+        x = _LEFT + WIDTH * (t_ns - begin_ns) / max(1, end_ns - begin_ns)
+        is_end = x > _LEFT + WIDTH - _HALF_LABEL
+        anchor = "end" if is_end else "start" if x < _HALF_LABEL else "middle"
+        text = _iso(t_ns)[: 10 if step_ns % _DAY_NS == 0 else 16]
+        yield f'<text x="{x:.1f}" y="{HEIGHT + 18}" text-anchor="{anchor}">{text}</text>'
+        yield f'<path d="M{x:.1f} {HEIGHT}v5" stroke="#181a20"/>'
+
+
+def _step_ns(span_ns: int) -> int:
+    """Return the time between labels of a span [ns]: the least step of which there are few."""
+    steps = [minutes * 60 * NS_PER_S for minutes in _STEPS_MIN]
+    days = max(1, -(-span_ns // (_TIME_LABELS * _DAY_NS)))
+    return next((one for one in steps if span_ns <= _TIME_LABELS * one), days * _DAY_NS)
+
+
+def _iso(t_utc_ns: int) -> str:
+    """Return a time as ``YYYY-MM-DD HH:MM:SS``; nanoseconds if the calendar lacks it."""
+    try:
+        found = datetime.fromtimestamp(t_utc_ns // NS_PER_S, UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{t_utc_ns} ns"
+    return found.strftime("%Y-%m-%d %H:%M:%S")

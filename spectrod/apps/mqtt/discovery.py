@@ -1,0 +1,223 @@
+"""Discovery by Home Assistant: retained messages that describe values, states and triggers.
+
+One message per sensor, as all versions read it. Knows no broker.
+
+References
+----------
+.. [1] Home Assistant, "MQTT", section "MQTT discovery", "MQTT sensor" and "MQTT binary sensor".
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+import spectrod
+from spectrod.apps.mqtt.mqtt_topics import Publication, Topics
+from spectrod.client.interval_levels import TopicLevels
+from spectrod.dsp.calibration import SPL_UNIT
+from spectrod.dsp.units import Float64Array
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.names import is_name
+from spectrod.lib.text import printable_all
+from spectrod.measure.levels import parse_quantity
+from spectrod.wire.schema import LevelsFrame
+
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
+_NOMINAL = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
+_MISSED_INTERVALS = 3
+_EXPIRES_AT_LEAST_S = 30
+BANDS_MAX = 64
+"""Maximum number of bands of a topic with sensors; a topic with more has none."""
+SENSORS_MAX = 64
+"""Maximum number of sensors of a message of sound levels."""
+
+
+class Discovery:
+    """Describes the topics of a node.
+
+    Parameters
+    ----------
+    prefix : str
+        Home Assistant's discovery prefix, by default ``homeassistant``.
+    topics : Topics
+    interval_s : float
+        Interval of levels; a sensor without any for three intervals is unavailable [s].
+    qos : int
+        QoS for Home Assistant's subscription.
+    """
+
+    def __init__(self, prefix: str, topics: Topics, interval_s: float, qos: int) -> None:
+        self._prefix = prefix
+        self._topics = topics
+        self._expire_s = _expire_s(interval_s)
+        self._qos = qos
+
+    def level_sensors(self, topic: str, levels: TopicLevels) -> Iterator[Publication]:
+        """Describe a spectrum's mean and highest level."""
+        for figure, name in (("leq", "Leq"), ("max", "Lmax")):
+            yield self._level(topic, levels, figure, name, f"{{{{ value_json.{figure} }}}}")
+
+    def band_sensors(
+        self, topic: str, levels: TopicLevels, centre_hz: Float64Array
+    ) -> Iterator[Publication]:
+        """Describe each band's mean level."""
+        if len(centre_hz) > BANDS_MAX:
+            return
+        for k, hertz in enumerate(centre_hz):
+            yield self._level(
+                topic, levels, f"leq-{k}", band_name(hertz), f"{{{{ value_json.leq[{k}] }}}}"
+            )
+
+    def quantity_sensors(self, frame: LevelsFrame) -> Iterator[Publication]:
+        """Describe the first ``SENSORS_MAX`` quantities of a message of sound levels."""
+        h = frame.header
+        for name, unit in islice(zip(h.quantities, h.units, strict=True), SENSORS_MAX):
+            if is_name(name):
+                yield self._value(
+                    frame.topic,
+                    name,
+                    name,
+                    {
+                        "state_topic": self._topics.quantity(frame.topic, name),
+                        "value_template": "{{ value_json.value }}",
+                        **_measurement(unit, _weighting(name)),
+                        "suggested_display_precision": 1 if unit != "FS" else 5,
+                        "expire_after": _expire_s(h.interval_s),
+                    },
+                )
+
+    def state_sensor(self, source: str) -> Publication:
+        """Describe the state of a source."""
+        return self._sensor(
+            (source, "state"),
+            {
+                "name": f"{source} state",
+                "state_topic": self._topics.state(source),
+                "value_template": "{{ value_json.state }}",
+                "json_attributes_topic": self._topics.state(source),
+                "entity_category": "diagnostic",
+                "availability": [{"topic": self._topics.status}],
+            },
+        )
+
+    def trigger_sensor(self, source: str, name: str) -> Publication:
+        """Describe the state of a trigger of a source, which is on while its event lasts."""
+        topic = self._topics.trigger(source, name)
+        return self._sensor(
+            (source, "trigger", name),
+            {
+                "name": f"{source} {name}",
+                "state_topic": topic,
+                "value_template": "{{ value_json.state }}",
+                "payload_on": "on",
+                "payload_off": "off",
+                "json_attributes_topic": topic,
+                **self._available_with(source),
+            },
+            component="binary_sensor",
+        )
+
+    def _level(
+        self, topic: str, levels: TopicLevels, figure: str, name: str, template: str
+    ) -> Publication:
+        weighting = levels.header.weighting
+        weighted = f" {weighting}" if weighting != "Z" else ""
+        return self._value(
+            topic,
+            figure,
+            f"{name}{weighted}",
+            {
+                "state_topic": self._topics.values(topic),
+                "value_template": template,
+                **_measurement(levels.unit, weighting),
+                "suggested_display_precision": 1,
+                "expire_after": self._expire_s,
+            },
+        )
+
+    def _value(self, topic: str, figure: str, name: str, fields: dict[str, Any]) -> Publication:
+        """Describe a value of a topic of the daemon."""
+        kind, source, channel, product, _ = topic.split("/")
+        return self._sensor(
+            (kind, source, channel, product, figure),
+            {
+                "name": f"{source} {channel} {product} {name}",
+                **fields,
+                "state_class": "measurement",
+                **self._available_with(source),
+            },
+        )
+
+    def _available_with(self, source: str) -> dict[str, Any]:
+        topics = self._topics.status, self._topics.availability(source)
+        return {
+            "availability": [{"topic": topic} for topic in topics],
+            "availability_mode": "all",
+        }
+
+    def _sensor(
+        self, names: tuple[str, ...], fields: dict[str, Any], component: str = "sensor"
+    ) -> Publication:
+        node = self._topics.node
+        # Home Assistant forbids dots; the hash distinguishes names that become equal.
+        whole = "/".join((self._topics.prefix, node, *names))
+        mark = hashlib.sha256(whole.encode()).hexdigest()[:8]
+        identity = _NOT_IN_IDS.sub("_", "-".join(("spectrod", node, *names, mark)))
+        device_mark = hashlib.sha256(f"{self._topics.prefix}/{node}".encode()).hexdigest()[:8]
+        config = {
+            "unique_id": identity,
+            **fields,
+            "qos": self._qos,
+            "device": {
+                "identifiers": [_NOT_IN_IDS.sub("_", f"spectrod-{node}-{device_mark}")],
+                "name": f"spectrod {node}",
+                "manufacturer": "spectrod",
+                "model": "spectrum analyzer",
+                "sw_version": spectrod.__version__,
+            },
+            "origin": {"name": "spectrod mqtt", "sw_version": spectrod.__version__},
+        }
+        topic = f"{self._prefix}/{component}/{identity}/config"
+        return Publication(topic, json.dumps(printable_all(config)).encode(), retain=True)
+
+
+def _expire_s(interval_s: float) -> int:
+    """Return the time without a value after which a sensor is unavailable [s]."""
+    return max(_EXPIRES_AT_LEAST_S, round(_MISSED_INTERVALS * interval_s))
+
+
+def _weighting(quantity: str) -> str:
+    """Return the frequency weighting of a quantity; Z for those of later versions."""
+    try:
+        return parse_quantity(quantity).weighting
+    except ConfigError:
+        return "Z"
+
+
+def band_name(centre_hz: float) -> str:
+    """Return the name of a band: its nominal centre frequency, or its exact one if it has none.
+
+    References
+    ----------
+    .. [1] IEC 61260-1:2014, annex E: nominal mid-band frequencies of octaves and their thirds.
+    """
+    tenths = 10.0 * math.log10(centre_hz) if centre_hz > 0.0 else math.nan
+    if abs(tenths - np.rint(tenths)) < 1e-3:
+        decade, step = divmod(int(np.rint(tenths)), len(_NOMINAL))
+        centre_hz = _NOMINAL[step] * 10.0**decade
+    return f"{centre_hz / 1e3:.4g} kHz" if centre_hz >= 1e3 else f"{centre_hz:.4g} Hz"
+
+
+def _measurement(unit: str, weighting: str) -> dict[str, str]:
+    """Return unit and device class; only sound pressure levels re 20 uPa have a class."""
+    if unit != SPL_UNIT:
+        return {"unit_of_measurement": unit}
+    # The only units that Home Assistant accepts for this class.
+    shown = "dBA" if weighting == "A" else "dB"
+    return {"unit_of_measurement": shown, "device_class": "sound_pressure"}

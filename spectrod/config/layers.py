@@ -1,0 +1,356 @@
+"""Layers of settings: tables of keys and values, each checked by itself."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+import msgspec
+from msgspec import UnsetType
+
+from spectrod.config.measure_settings import FeaturesConfig, TonesConfig, TransferConfig
+from spectrod.config.settings import Config, LevelsConfig, RecordingConfig
+from spectrod.config.toml_text import Path, TomlText
+from spectrod.config.values import broken_rules, from_text, shown
+from spectrod.lib.errors import ConfigError, SettingsError
+from spectrod.lib.names import check_name
+from spectrod.lib.suggestions import did_you_mean
+from spectrod.measure.triggers.trigger_config import TriggerConfig
+
+__all__ = [
+    "FEATURES",
+    "LEVELS",
+    "NAMED",
+    "PRODUCTS",
+    "RECORDINGS",
+    "SECTIONS",
+    "SOURCES",
+    "TONES",
+    "TRANSFER",
+    "TRIGGERS",
+    "Layer",
+    "Mistakes",
+    "Settings",
+    "broken_keys",
+    "check_layer",
+    "named_keys",
+    "prefix_of",
+    "setting_layer",
+]
+
+Settings = dict[str, dict[str, Any]]
+
+SOURCES, PRODUCTS, RECORDINGS = "sources", "products", "recordings"
+LEVELS, FEATURES, TONES, TRANSFER = "levels", "features", "tones", "transfer"
+TRIGGERS = "triggers"
+NAMED = (SOURCES, PRODUCTS, LEVELS, FEATURES, TONES, TRANSFER, TRIGGERS, RECORDINGS)
+"""Sections of tables that have names of their own."""
+
+
+def _keys_of(table: Any) -> dict[str, Any]:
+    """Return the types of the keys of a table with a name, of values that are given."""
+    return {
+        key.name: _given(key.type) for key in msgspec.structs.fields(table) if key.name != "name"
+    }
+
+
+def _given(type_: Any) -> Any:
+    types = [one for one in get_args(type_) if one is not UnsetType]
+    return types[0] if UnsetType in get_args(type_) else type_
+
+
+SECTIONS: dict[str, dict[str, Any]] = {
+    section.name: {key.name: key.type for key in msgspec.structs.fields(section.type)}
+    for section in msgspec.structs.fields(Config)
+    if section.name not in NAMED
+}
+"""Types of the keys of each other section."""
+KEYS = {
+    # Without the name, which is the table's.
+    SOURCES: {key: type_ for key, type_ in SECTIONS["source"].items() if key != "name"},
+    PRODUCTS: {SOURCES: tuple[str, ...], **SECTIONS["analysis"]},
+    LEVELS: _keys_of(LevelsConfig),
+    FEATURES: _keys_of(FeaturesConfig),
+    TONES: _keys_of(TonesConfig),
+    TRANSFER: _keys_of(TransferConfig),
+    TRIGGERS: _keys_of(TriggerConfig),
+    RECORDINGS: _keys_of(RecordingConfig),
+}
+"""Types of the keys of a table of each section of ``NAMED``."""
+_MISTAKES_MAX = 1000
+_KEY_IN_TEXT = re.compile(r"\b([a-z][a-z0-9_]*)=")
+_KEYS_BEFORE_RULE = re.compile(r"([a-z0-9_]+(?:, [a-z0-9_]+)*): ")
+
+
+class Mistakes:
+    """Mistakes of all layers; each is a line that names the place, the value and the rule.
+
+    Attributes
+    ----------
+    lost : set of tuple
+        Paths of settings that have no value because of a mistake; () for any.
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[str, tuple[Any, ...]] = {}
+        self.lost: set[Path] = set()
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def add(self, line: str, order: tuple[Any, ...], lost: Path | None = None) -> None:
+        """Add a mistake; ``order`` sorts the lines. The same line counts once."""
+        self._lines.setdefault(line, (*order, len(self._lines)))
+        if lost is not None:
+            self.lost.add(lost)
+
+    @property
+    def has_lost_tables(self) -> bool:
+        """Whether tables may be missing, so that rules between tables cannot be checked."""
+        return any(len(path) < 2 or (path[0] in NAMED and len(path) == 2) for path in self.lost)
+
+    def lost_keys(self, *tables: Path) -> set[str]:
+        """Return the keys of some tables that have no value."""
+        return {str(path[len(table)]) for table in tables for path in self.lost
+                if len(path) > len(table) and path[: len(table)] == table}  # fmt: skip
+
+    def raise_any(self) -> None:
+        """Raise SettingsError if there is a mistake."""
+        lines = sorted(self._lines, key=lambda line: self._lines[line])
+        if len(lines) > _MISTAKES_MAX:
+            more = f"{len(lines) - _MISTAKES_MAX} more mistakes"
+            lines = [*lines[:_MISTAKES_MAX], more]
+        if lines:
+            raise SettingsError(lines)
+
+
+class Layer:
+    """Settings of one origin.
+
+    Parameters
+    ----------
+    origin : str
+        A file's path, or another name for errors.
+    number : int
+        Later ones win.
+    text : TomlText or None
+        Where they stand in a file.
+    settings : dict
+        Filled in by ``check_layer``.
+    """
+
+    def __init__(self, origin: str, number: int = 0, text: TomlText | None = None) -> None:
+        self.origin, self.number, self.text = origin, number, text
+        self.settings: Settings = {}
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file, so that its settings have positions."""
+        return self.text is not None
+
+    def where(self, path: Path) -> str:
+        """Return the place of a setting: ``FILE:LINE:COLUMN``, or the origin."""
+        position = self.text.position(path) if self.text is not None else None
+        return f"{self.origin}:{position.line}:{position.column}" if position else self.origin
+
+    def order(self, path: Path) -> tuple[Any, ...]:
+        """Return what sorts mistakes by their place."""
+        position = self.text.position(path) if self.text is not None else None
+        return (self.number, *(position or (0, 0)))
+
+    def has(self, path: Path) -> bool:
+        """Return whether it sets a key."""
+        value: Any = self.settings
+        for part in path:
+            if not (isinstance(value, dict) and part in value):
+                return False
+            value = value[part]
+        return True
+
+
+class _Checker:
+    """Checks the values of one layer."""
+
+    def __init__(self, layer: Layer, mistakes: Mistakes, *, strict: bool) -> None:
+        self._layer, self._mistakes, self._strict = layer, mistakes, strict
+
+    def add(self, path: Path, text: str, lost: Path | None = None) -> None:
+        where = self._layer.where(path)
+        self._mistakes.add(f"{where}: {text}", self._layer.order(path), lost)
+
+    def check(self, data: Mapping[str, Any]) -> Settings:
+        checked: Settings = {}
+        for section, values in data.items():
+            if not isinstance(values, dict):
+                self._add_unknown(section)
+            elif section in NAMED:
+                if values:
+                    checked[section] = self._tables(section, values)
+            elif section in SECTIONS:
+                types = SECTIONS[section]
+                checked[section] = self.table((section,), section, types, values)
+            else:
+                text = f"[{section}]: unknown section; known: {_known_sections()}"
+                self.add((section,), text + did_you_mean(section, (*SECTIONS, *NAMED)), (section,))
+        return checked
+
+    def _add_unknown(self, key: str) -> None:
+        text = f"{key}: unknown key; keys stand in {_known_sections()}"
+        lost = (key,) if key in SECTIONS or key in NAMED else None
+        meant = did_you_mean(key, (*SECTIONS, *NAMED)) or _other_section(key, "")
+        self.add((key,), text + meant, lost)
+
+    def _tables(self, section: str, tables: Mapping[str, Any]) -> dict[str, Any]:
+        """Check the tables of sources, products, levels or recordings."""
+        checked = {}
+        for name, table in tables.items():
+            path, prefix = (section, name), prefix_of(name, section)
+            what = section.removesuffix("s")
+            if not isinstance(table, dict):
+                text = f"{prefix}: unknown key; a {what} is a table, [{section}.NAME]"
+                self.add(path, text, path)
+                continue
+            try:
+                check_name(f"name of a {what}", name)
+            except ConfigError as error:
+                self.add(path, str(error), path)
+                continue
+            checked[name] = self._named_table(path, prefix, table)
+        return checked
+
+    def _named_table(self, path: Path, prefix: str, table: Mapping[str, Any]) -> dict[str, Any]:
+        section = str(path[0])
+        if section != SOURCES or "analysis" not in table:
+            return self.table(path, prefix, KEYS[section], table)
+        own = {key: value for key, value in table.items() if key != "analysis"}
+        checked = self.table(path, prefix, KEYS[section], own)
+        analysis, below = table["analysis"], (*path, "analysis")
+        if not isinstance(analysis, dict):
+            self.add(below, f"{prefix}.analysis={shown(analysis)}: must be a table", below)
+            return checked
+        types = SECTIONS["analysis"]
+        return checked | {"analysis": self.table(below, f"{prefix}.analysis", types, analysis)}
+
+    def table(
+        self, path: Path, prefix: str, types: Mapping[str, Any], values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Check the keys of a table; return the values that are right."""
+        checked = {}
+        for key, value in values.items():
+            own = (*path, key)
+            if key not in types:
+                known = f"[{prefix}] knows {', '.join(types)}"
+                meant = did_you_mean(key, types) or _other_section(key, str(path[0]))
+                self.add(own, f"{prefix}.{key}: unknown key; {known}{meant}")
+                continue
+            try:
+                checked[key] = self._converted(f"{prefix}.{key}", key, types[key], value)
+            except msgspec.ValidationError:
+                rules = broken_rules(key, value, types[key], is_toml=self._strict)
+                for inside, rule in rules:
+                    self.add((*own, *inside), f"{prefix}.{key}{rule}", own)
+            except ConfigError as error:
+                self.add(own, str(error), own)
+        return checked
+
+    def _converted(self, name: str, key: str, type_: Any, value: Any) -> Any:
+        if not self._strict and isinstance(value, str):
+            value = from_text(name, key, type_, value)
+        return msgspec.convert(value, type_, strict=self._strict)
+
+
+def check_layer(layer: Layer, data: Mapping[str, Any], mistakes: Mistakes, *, strict: bool) -> None:
+    """Check each value of a layer by itself, and fill in ``layer.settings``.
+
+    Parameters
+    ----------
+    layer : Layer
+        Where they come from.
+    data : mapping
+        Sections, tables and values.
+    mistakes : Mistakes
+        Takes those that are found.
+    strict : bool
+        Whether the types of values must be right, as in a file; otherwise text is read as on a
+        command line.
+    """
+    checker = _Checker(layer, mistakes, strict=strict)
+    if layer.text is not None:
+        for mistake in layer.text.mistakes:
+            line, column = mistake.position
+            place = f"{layer.origin}:{line}:{column}"
+            mistakes.add(f"{place}: {mistake.text}", (layer.number, line, column))
+        mistakes.lost |= layer.text.lost
+    layer.settings = checker.check(data)
+
+
+def setting_layer(layers: Sequence[Layer], path: Path) -> Layer | None:
+    """Return the last layer that sets a key, or the array that has an item; None for a default."""
+    key = path[:-1] if path and isinstance(path[-1], int) else path
+    return next((layer for layer in reversed(layers) if layer.has(key)), None)
+
+
+def prefix_of(name: str, section: str = SOURCES) -> str:
+    """Name the table of a source or product as TOML does, where a dot would split it."""
+    return f'{section}."{name}"' if "." in name else f"{section}.{name}"
+
+
+def _known_sections() -> str:
+    tables = (f"{section}.NAME" for section in NAMED)
+    return ", ".join(f"[{section}]" for section in (*SECTIONS, *tables))
+
+
+def _other_section(key: str, section: str) -> str:
+    """Suggest the section that has a key of this name."""
+    for other, types in SECTIONS.items():
+        if key in types and other != section:
+            return f"; did you mean {other}.{key}?"
+    return ""
+
+
+def named_keys(message: str) -> Sequence[str]:
+    """Return the keys that an error names: ``KEY=VALUE``, or ``KEY, KEY: RULE``."""
+    before = _KEYS_BEFORE_RULE.match(message)
+    return [*(before[1].split(", ") if before else []), *_KEY_IN_TEXT.findall(message)]
+
+
+def broken_keys(
+    check: Callable[[dict[str, Any]], None], table: Mapping[str, Any], lost: set[str]
+) -> Iterator[tuple[str | None, str]]:
+    """Yield every error of a check that stops at the first.
+
+    The key that an error names is left out, and the rest is checked again, so that each broken rule
+    is found. An error that names a key which is left out says nothing, as its default is meant.
+
+    Parameters
+    ----------
+    check : callable
+        Checks a table; raises ConfigError.
+    table : mapping
+        Keys and values.
+    lost : set of str
+        Keys that are left out from the start.
+
+    Yields
+    ------
+    key : str or None
+        The key of the table that breaks the rule; None if the error names none.
+    message : str
+        Of the error.
+    """
+    rest = {key: value for key, value in table.items() if key not in lost}
+    left_out = set(lost)
+    while True:
+        try:
+            check(rest)
+        except ConfigError as error:
+            message = str(error)
+        else:
+            return
+        named = named_keys(message)
+        own = next((key for key in named if key in rest), None)
+        if left_out.isdisjoint(named):
+            yield own, message
+        if own is None:
+            return
+        left_out.add(own)
+        del rest[own]

@@ -1,0 +1,4 @@
+"""The long-running process: pipeline, sources, publisher, control, monitoring, service.
+
+It knows every room below it; the command line starts it.
+"""

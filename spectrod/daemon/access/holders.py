@@ -1,0 +1,90 @@
+"""The key of each connection; cuts the connections of revoked keys."""
+
+import logging
+import math
+import time
+from collections.abc import Collection
+
+import zmq
+
+from spectrod.daemon.access.access import Access
+from spectrod.daemon.access.tcp_links import Link, Links, cut
+
+_log = logging.getLogger("spectrod")
+
+_LOOK_AT = 256  # connections after which ended ones are removed
+
+
+class KeyHolders:
+    """Keys of the connections of one thread's sockets. Used by that thread only.
+
+    ZeroMQ authenticates a key only when a connection starts, but reports with each message the key
+    of its connection. Messages of a connection may not be read yet: a revocation therefore also
+    cuts connections whose key is unknown.
+
+    Parameters
+    ----------
+    access : Access
+        Has the keys in force.
+    endpoints : collection of str
+        Endpoints of these sockets that require keys, as they were bound.
+    linger_s : float
+        Delay between the revocation of a key and the cut of its connections, in which messages that
+        were sent before go out [s].
+    """
+
+    def __init__(
+        self, access: Access, endpoints: Collection[str], *, linger_s: float = 0.0
+    ) -> None:
+        self._access, self._linger_s = access, linger_s
+        self._links = Links(endpoints)
+        self._keys: dict[Link, bytes] = {}
+        self._look_at = _LOOK_AT
+        self._revocations = access.revocations
+        self._cut_due_s = math.inf
+
+    @property
+    def due_s(self) -> float:
+        """Latest time to call ``refresh`` again, by the monotonic clock; may be infinite."""
+        return self._cut_due_s
+
+    def note(self, link: Link, frame: zmq.Frame) -> None:
+        """Record a connection's key from one of its frames, received with ``copy=False``.
+
+        The connection is cut at once if its key has been revoked since it was admitted.
+        """
+        key = self._access.key_of(frame)
+        if key is None:
+            return
+        if not self._access.is_known(key):
+            cut(link)
+            return
+        self._keys[link] = key
+        if len(self._keys) > self._look_at:
+            self._keys = {link: key for link, key in self._keys.items() if link.is_there}
+            self._look_at = max(_LOOK_AT, 2 * len(self._keys))
+
+    def refresh(self) -> None:
+        """Cut the connections whose key was revoked, and those whose key is still unknown.
+
+        A client that is cut although its key is valid reconnects by itself.
+        """
+        now_s = time.monotonic()
+        if self._revocations != self._access.revocations:
+            self._revocations = self._access.revocations
+            self._cut_due_s = min(self._cut_due_s, now_s + self._linger_s)
+        if now_s < self._cut_due_s:
+            return
+        self._cut_due_s = math.inf
+        for link, key in tuple(self._keys.items()):
+            if not self._access.is_known(key):
+                cut(link)
+                del self._keys[link]
+        try:
+            found = self._links.find()
+        except OSError as error:  # without /proc: ``note`` cuts them at their first message
+            _log.warning("connections whose key is still unknown are not cut: %s", error)
+            return
+        for link in found:
+            if link not in self._keys:
+                cut(link)

@@ -1,0 +1,251 @@
+"""Triggers of a running source: sinks of its products, whose events it passes on."""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from spectrod.config.settings import SourceTable
+from spectrod.daemon.pipeline import Pipeline
+from spectrod.daemon.recorders import EventTaker
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.lib.errors import ConfigError, SpectrodError
+from spectrod.lib.events import EventLog
+from spectrod.lib.names import name_channels
+from spectrod.measure.triggers.trigger_config import TriggerConfig
+
+if TYPE_CHECKING:
+    from spectrod.measure.triggers.mask import Mask
+    from spectrod.measure.triggers.trigger import Trigger, TriggerEvent
+
+_log = logging.getLogger(__name__)
+
+LOG_PERIOD_S: Final = 10.0
+"""Shortest time between two lines of a trigger in the log [s]."""
+
+
+class LiveTrigger:
+    """One trigger of a source; see ``pipeline.Sink``.
+
+    Parameters
+    ----------
+    trigger : Trigger
+        The trigger, of the present spec.
+    channels : sequence of str
+        Name of each signal.
+    mask : Mask or None
+        The learned mask that it names.
+    owner : LiveTriggers
+        Passes events on.
+    """
+
+    def __init__(
+        self,
+        trigger: "Trigger",
+        channels: Sequence[str],
+        mask: "Mask | None",
+        owner: "LiveTriggers",
+    ) -> None:
+        self._trigger, self._channels, self._mask = trigger, channels, mask
+        self._owner = owner
+        self.product = trigger.spec.product
+        self.n_events = 0
+        self._log_due_s, self._n_unlogged = -LOG_PERIOD_S, 0
+
+    @property
+    def config(self) -> TriggerConfig:
+        """The trigger's configuration."""
+        return self._trigger.config
+
+    @property
+    def definition(self) -> "tuple[TriggerConfig, SpectrumSpec, Mask | None]":
+        """What it detects, in which rows."""
+        return self.config, self._trigger.spec, self._mask
+
+    def submit(self, batch: SpectrumBatch) -> None:
+        """Read rows, and report the events that begin and end in them."""
+        if batch.spec is not self._trigger.spec and batch.spec != self._trigger.spec:
+            self._report(self._trigger.end("gap"))
+            new = type(self._trigger)
+            self._trigger = new(self.config, batch.spec, self._channels, self._mask)
+        self._report(self._trigger.push(batch))
+        if self._trigger.is_active:
+            self._owner.pass_on(self.config.name, *self._trigger.span_utc_ns, "goes on")
+
+    def close(self) -> None:
+        """End the event; call it when no more rows come."""
+        self._report(self._trigger.end("stopped"))
+
+    def facts(self) -> dict[str, Any]:
+        """Return the state in built-in types; any thread."""
+        trigger = self._trigger
+        is_active = trigger.is_active
+        return {
+            "name": self.config.name,
+            "source": self._owner.source_name,
+            "kind": self.config.kind,
+            "product": self.product,
+            "is_active": is_active,
+            "begin_utc_ns": trigger.span_utc_ns[0] if is_active else None,
+            "events": self.n_events,
+        }
+
+    def _report(self, events: "Sequence[TriggerEvent]") -> None:
+        for event in events:
+            self.n_events += event.state == "begun"
+            self._log(event)
+            self._owner.note(event)
+            self._owner.pass_on(event.name, event.begin_utc_ns, event.end_utc_ns, event.text)
+
+    def _log(self, event: "TriggerEvent") -> None:
+        now_s = time.monotonic()
+        if now_s < self._log_due_s:
+            self._n_unlogged += 1
+            return
+        more = f"; {self._n_unlogged} more since the last such line" if self._n_unlogged else ""
+        self._log_due_s, self._n_unlogged = now_s + LOG_PERIOD_S, 0
+        source = self._owner.source_name
+        about = {"about": {"source": source, "event": f"trigger.{event.state}"}}
+        _log.info(
+            "%s: trigger %s: %s: %s%s",
+            source,
+            event.name,
+            event.state,
+            event.text,
+            more,
+            extra=about,
+        )
+
+
+class LiveTriggers:
+    """All triggers of a source. Their events go to the event log and to recorders.
+
+    Parameters
+    ----------
+    events : EventLog
+        The daemon's events.
+    masks : Path
+        Folder of learned masks.
+
+    Attributes
+    ----------
+    source_name : str
+        Name of the source.
+    """
+
+    def __init__(self, events: EventLog, masks: Path) -> None:
+        self.source_name = ""
+        self._events, self._masks = events, masks
+        self._running: tuple[LiveTrigger, ...] = ()
+        self._takers: tuple[EventTaker, ...] = ()
+        self._lock = threading.Lock()
+
+    def open(self, table: SourceTable, specs: Sequence[SpectrumSpec]) -> tuple[LiveTrigger, ...]:
+        """Create the triggers of a table, for ``run``.
+
+        Raises
+        ------
+        ConfigError
+            If a trigger does not fit the spectra, or a learned mask is missing or not valid.
+        """
+        try:
+            return tuple(self._open(config, table, specs) for config in table.triggers)
+        except MemoryError as error:
+            raise ConfigError(f"triggers: no memory for them: {error}") from error
+
+    def check_masks(self, table: SourceTable) -> None:
+        """Check that the learned masks of a table can be read; raises ConfigError."""
+        if not any(config.mask for config in table.triggers):
+            return
+        from spectrod.measure.triggers.mask import read_mask  # noqa: PLC0415 - most daemons have none
+
+        for config in table.triggers:
+            if config.mask:
+                try:
+                    read_mask(self._masks, config.mask)
+                except ConfigError as error:
+                    raise ConfigError(f"triggers.{config.name}: {error}") from error
+
+    def _open(
+        self, config: TriggerConfig, table: SourceTable, specs: Sequence[SpectrumSpec]
+    ) -> LiveTrigger:
+        # Most daemons have no triggers: their start does not wait for this.
+        from spectrod.measure.triggers.mask import read_mask  # noqa: PLC0415
+        from spectrod.measure.triggers.trigger import Trigger  # noqa: PLC0415
+
+        try:
+            spec = _find(config.product, specs)
+            channels = name_channels(table.channel_names, spec.n_signals)
+            mask = read_mask(self._masks, config.mask) if config.mask else None
+            return LiveTrigger(Trigger(config, spec, channels, mask), channels, mask, self)
+        except ConfigError as error:
+            raise ConfigError(f"triggers.{config.name}: {error}") from error
+
+    def run(self, pipeline: Pipeline, triggers: Sequence[LiveTrigger]) -> None:
+        """Run these triggers on a pipeline; present ones that are the same go on, others end."""
+        with self._lock:
+            after = tuple(self._present(one) or one for one in triggers)
+            gone = [one for one in self._running if one not in after]
+            new = [one for one in after if one not in self._running]
+            self._running = after
+        for one in gone:
+            pipeline.detach(one)
+            one.close()
+        for one in new:
+            pipeline.attach(one, one.product, partial(self._failed, one))
+
+    def _present(self, wanted: LiveTrigger) -> LiveTrigger | None:
+        definition = wanted.definition
+        return next((one for one in self._running if one.definition == definition), None)
+
+    def stop(self, pipeline: Pipeline) -> None:
+        """Detach the triggers, and end their events; idempotent."""
+        self.run(pipeline, ())
+
+    def end_events(self) -> None:
+        """End the present events; called where no more rows come."""
+        for one in self._running:
+            one.close()
+
+    def _failed(self, one: LiveTrigger, error: SpectrodError) -> None:
+        text = f"{one.config.name}: {error}"
+        about = {"about": {"source": self.source_name, "event": "trigger.failed"}}
+        _log.error("%s: triggers.%s", self.source_name, text, extra=about)
+        self._events.add("trigger.failed", text, source=self.source_name)
+
+    def attach(self, taker: EventTaker) -> None:
+        """See ``recording.recorders.TriggerSource``."""
+        with self._lock:
+            self._takers = (*self._takers, taker)
+
+    def detach(self, taker: EventTaker) -> None:
+        """See ``recording.recorders.TriggerSource``."""
+        with self._lock:
+            self._takers = tuple(one for one in self._takers if one is not taker)
+
+    def pass_on(self, name: str, first_ns: int, last_ns: int, text: str) -> None:
+        """Pass the times of an event so far on to recorders."""
+        for taker in self._takers:
+            taker.take_event(name, first_ns, last_ns, text)
+
+    def note(self, event: "TriggerEvent") -> None:
+        """Add an event to the event log."""
+        text, facts = f"{event.name}: {event.text}", msgspec.to_builtins(event)
+        self._events.add(f"trigger.{event.state}", text, source=self.source_name, trigger=facts)
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Return the state of each trigger in built-in types; any thread."""
+        return [one.facts() for one in self._running]
+
+
+def _find(product: str, specs: Sequence[SpectrumSpec]) -> SpectrumSpec:
+    for spec in specs:
+        if product in ("", spec.product):
+            return spec
+    known = ", ".join(spec.product for spec in specs)
+    raise ConfigError(f"product={product!r}: the source has no such product; there are: {known}")

@@ -1,0 +1,29 @@
+"""Calibration: from digital full scale to physical units.
+
+A calibration file (``load_calibration``) states the sensitivity of each channel of a source. Of
+each channel it gives a ``ChannelCalibration``: the level of digital full scale, the unit, and
+optionally the frequency response.
+"""
+
+from spectrod.dsp.calibration.channel_calibration import ChannelCalibration, common_text
+from spectrod.dsp.calibration.file import (
+    Calibration,
+    CalibrationLike,
+    calibration_of,
+    load_calibration,
+)
+from spectrod.dsp.calibration.level_reference import SPL_UNIT, Reference, parse_reference
+from spectrod.dsp.calibration.response import Response
+
+__all__ = [
+    "SPL_UNIT",
+    "Calibration",
+    "CalibrationLike",
+    "ChannelCalibration",
+    "Reference",
+    "Response",
+    "calibration_of",
+    "common_text",
+    "load_calibration",
+    "parse_reference",
+]

@@ -1,0 +1,87 @@
+"""The picture of level statistics: x is frequency, y is level, colour is density."""
+
+import dataclasses
+import json
+from functools import partial
+
+from spectrod.formats.description import Description, spec_fields
+from spectrod.formats.longterm.data import Span
+from spectrod.formats.longterm.longterm_drawing import draw
+from spectrod.formats.longterm.longterm_page import LongTermPage, compose
+from spectrod.formats.longterm.statistics import LevelStatistics
+from spectrod.formats.picture.encode import Document, PictureMetadata, encode_document
+from spectrod.formats.picture.picture_settings import PictureOptions
+from spectrod.formats.picture.theme import N_LEVELS, THEMES, palette
+
+METADATA_KEY = "spectrod-levels"
+"""Name of the PNG text entry that describes the pixels."""
+
+
+def draw_spd(
+    statistics: LevelStatistics,
+    about: Description,
+    options: PictureOptions,
+    span: Span,
+    *,
+    suffix: str,
+) -> bytes:
+    """Draw the spectral probability density with exceedance levels and the mean.
+
+    Parameters
+    ----------
+    statistics : LevelStatistics
+        Statistics of at least one row.
+    about : Description
+        Description of the rows.
+    options : PictureOptions
+        Picture options, see ``SpdSink``.
+    span : Span
+        Time span of the rows.
+    suffix : str
+        .png, .jpg, .jpeg, .webp, .svg or .pdf.
+
+    Returns
+    -------
+    content : bytes
+        Content of the file.
+    """
+    page = compose(statistics, about, options, span)
+    theme = THEMES[options.theme]
+    meaning = _meaning(page, statistics, about, span)
+    document = Document(
+        PictureMetadata(page.title, about.software, span.begin_utc_ns, meaning, METADATA_KEY),
+        (page.width, page.height),
+        partial(draw, page),
+        page.names,
+        theme,
+        palette(options.colormap, theme),
+    )
+    return encode_document(document, suffix)
+
+
+def _meaning(
+    page: LongTermPage, statistics: LevelStatistics, about: Description, span: Span
+) -> str:
+    """Describe the pixels: column x of a plot is at the fraction (x + 0.5) / width of the axis."""
+    spec = about.spec
+    return json.dumps(
+        {
+            "v": 1,
+            "plots": [[box.left, box.top, box.width, box.height] for box in page.plots],
+            "f_scale": page.f_axis.scale,
+            "f_min_hz": page.f_axis.lo_hz,
+            "f_max_hz": page.f_axis.hi_hz,
+            "level_min": page.limits[0],
+            "level_max": page.limits[1],
+            "level_unit": page.level_labels.title,
+            "density_max": page.bar_limit,
+            "n_levels": N_LEVELS,
+            "n_rows": statistics.n_rows,
+            "step_db": statistics.step_db,
+            **dataclasses.asdict(span),
+            "source": about.source,
+            "software": about.software,
+            "cal_id": about.cal_id,
+            "spec": spec_fields(spec),
+        }
+    )

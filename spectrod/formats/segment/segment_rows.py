@@ -1,0 +1,75 @@
+"""Decodes the rows of a record."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from spectrod.dsp.types import Int64Array, SpectrumBatch
+from spectrod.formats.segment.frame import NUMBER_MAX, Flag
+from spectrod.formats.segment.header import Header, row_bytes, row_samples, value_dtype
+from spectrod.formats.segment.walk import Record
+from spectrod.lib.errors import StorageError
+
+
+class RowDecoder:
+    """Decodes the records of rows of one segment.
+
+    Parameters
+    ----------
+    path : Path
+        Path of the segment, for messages.
+    header : Header
+        Header of the segment.
+    """
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self._path, self._spec = path, header.description.spec
+        self._dtype, self._row_bytes = value_dtype(self._spec), row_bytes(self._spec)
+        self._row_ns = math.ceil(row_samples(self._spec) * 1e9 / self._spec.fs)
+
+    def decode(self, record: Record, engine: str) -> SpectrumBatch:
+        """Decode a record with its payload, computed by the named engine.
+
+        Raises
+        ------
+        StorageError
+            If its length, indices or times are not those of rows.
+        """
+        head, payload, spec = record.head, record.payload, self._spec
+        n = head.rows
+        if not n or len(payload) != n * self._row_bytes:
+            raise StorageError(
+                f"{self._path}: record at {record.offset}: {len(payload)} bytes: must be {n} rows "
+                f"of {self._row_bytes}"
+            )
+        sample_index, t_mono_ns, t_utc_ns = np.frombuffer(payload, "<i8", 3 * n).reshape(3, n)
+        self._check_times(record, sample_index, t_utc_ns)
+        numbers = np.frombuffer(payload, self._dtype, offset=24 * n)
+        n_values = n * spec.n_signals * spec.n_values
+        values, broadband = numbers[:n_values], numbers[n_values:]
+        return SpectrumBatch(
+            values.reshape(n, spec.n_signals, spec.n_values),
+            sample_index,
+            t_mono_ns,
+            t_utc_ns,
+            spec,
+            engine,
+            head.gap_samples,
+            bool(head.flags & Flag.DISCONTINUITY),
+            head.skipped_rows,
+            head.cut_frames,
+            broadband.reshape(n, spec.n_signals) if spec.broadband else None,
+        )
+
+    def _check_times(self, record: Record, sample_index: Int64Array, t_utc_ns: Int64Array) -> None:
+        """Raise StorageError if indices do not increase, or times do not fit 64 bits."""
+        first, last = int(sample_index[0]), int(sample_index[-1])
+        where = f"{self._path}: record at {record.offset}"
+        if not 0 <= first <= last <= NUMBER_MAX // 2 or (np.diff(sample_index) <= 0).any():
+            rule = f"must go up, from 0 to {NUMBER_MAX // 2}"
+            raise StorageError(f"{where}: sample_index of {first} to {last}: {rule}")
+        earliest, latest = int(t_utc_ns.min()), int(t_utc_ns.max())
+        if earliest < -NUMBER_MAX or latest > NUMBER_MAX - self._row_ns:
+            rule = f"must be at least {-NUMBER_MAX}, and end before {NUMBER_MAX}"
+            raise StorageError(f"{where}: t_utc_ns of {earliest} to {latest}: {rule}")

@@ -1,0 +1,118 @@
+"""Base class of writers of levels, and the choice of one by suffix."""
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from spectrod.formats.values.value_description import LevelDescription
+from spectrod.formats.whole_files import check_writable, whole_file
+from spectrod.lib.errors import ConfigError, InputError, StorageError
+from spectrod.lib.output_formats import load
+from spectrod.lib.suggestions import did_you_mean
+from spectrod.measure.interval_row import IntervalRow
+
+_WRITERS = {
+    ".csv": "spectrod.formats.values.value_csv:LevelCsvWriter",
+    ".nc": "spectrod.formats.values.value_netcdf:LevelNetcdfWriter",
+    ".h5": "spectrod.formats.values.value_netcdf:LevelNetcdfWriter",
+}
+
+
+class _LeftOutError(Exception):
+    """Leaves the block of a new file without publishing the file."""
+
+
+class LevelWriter(ABC):
+    """Writes rows of levels to a file that gets its name when it is complete.
+
+    Parameters
+    ----------
+    path : Path
+        Path of the file, in an existing folder. An existing file is replaced at the end.
+    description : LevelDescription
+        Description of all rows.
+    part : Path, optional
+        A new file to write to, which the caller gives its name or removes.
+
+    Raises
+    ------
+    StorageError
+        If no file can be made at this path.
+    UnavailableError
+        If the format needs a package that is not installed.
+    """
+
+    def __init__(self, path: Path, description: LevelDescription, part: Path | None = None) -> None:
+        self.path, self.description = path, description
+        self._n_rows = 0
+        self._stack = ExitStack()
+        if part is None:
+            check_writable(path)
+        with self._discarded_if_it_fails():
+            self._open(part or self._stack.enter_context(whole_file(path)))
+
+    def submit(self, row: IntervalRow) -> None:
+        """Write a row; raises StorageError, and leaves no file then."""
+        self._n_rows += 1
+        with self._discarded_if_it_fails():
+            self._write(row)
+
+    def finish(self) -> None:
+        """Give the complete file its name.
+
+        Raises
+        ------
+        InputError
+            If there were no rows; no file is made then.
+        StorageError
+            If writing fails; no file is left then.
+        """
+        if not self._n_rows:
+            self.abort()
+            raise InputError(f"{self.path}: nothing to write: no samples")
+        with self._stack.pop_all():
+            self._close()
+
+    def abort(self) -> None:
+        """Leave no file. Idempotent; no effect after ``finish``."""
+        with contextlib.suppress(_LeftOutError, StorageError), self._stack.pop_all():
+            raise _LeftOutError
+
+    @contextlib.contextmanager
+    def _discarded_if_it_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self.abort()
+            if isinstance(error, OSError):
+                raise StorageError(f"{self.path}: {error.strerror or error}") from error
+            raise
+
+    @abstractmethod
+    def _open(self, part: Path) -> None:
+        """Start the file at this path; push its cleanup on ``self._stack``."""
+
+    @abstractmethod
+    def _write(self, row: IntervalRow) -> None:
+        """Write a row."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Write what is left."""
+
+
+def check_suffix(path: Path) -> None:
+    """Check that levels can be written to a file of this name; raises ConfigError."""
+    suffix = path.suffix.lower()
+    if suffix not in _WRITERS:
+        rule = f"suffix must be one of {', '.join(_WRITERS)}{did_you_mean(suffix, _WRITERS)}"
+        raise ConfigError(f"{path}: levels: {rule}")
+
+
+def open_writer(path: Path, description: LevelDescription) -> LevelWriter:
+    """Start a file of levels by its suffix; see ``LevelWriter`` for errors."""
+    check_suffix(path)
+    writer: LevelWriter = load(_WRITERS[path.suffix.lower()])(path, description)
+    return writer

@@ -1,0 +1,59 @@
+"""The parts of topics: rules for the names of sources and channels."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from spectrod.lib.errors import ConfigError
+
+NAME_PATTERN = r"[A-Za-z0-9._-]{1,64}"
+_NAME = re.compile(NAME_PATTERN)
+
+
+def check_name(what: str, name: str) -> str:
+    """Return a name if it is valid in a topic.
+
+    Raises
+    ------
+    ConfigError
+        If it has other characters than letters, digits, dot, underscore and hyphen, or over 64.
+    """
+    if not is_name(name):
+        raise ConfigError(f"{what}={name!r}: must be 1 to 64 of A-Z a-z 0-9 . _ -")
+    return name
+
+
+def is_name(name: str) -> bool:
+    """Return whether a name is valid in a topic, see ``check_name``."""
+    return _NAME.fullmatch(name) is not None
+
+
+def check_channel_names(names: Sequence[str]) -> None:
+    """Check that names of channels are valid in topics and unique.
+
+    Raises
+    ------
+    ConfigError
+        If a name is not valid in a topic, or two are equal.
+    """
+    for name in names:
+        check_name("channel_names", name)
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ConfigError(f"channel_names={name!r}: named {count} times, must be once")
+
+
+def name_channels(names: Sequence[str], n_signals: int) -> tuple[str, ...]:
+    """Return the CHANNEL of each signal's topics: its name or, without names, its number.
+
+    Raises
+    ------
+    ConfigError
+        If the number of names is not zero and not that of the signals.
+    """
+    if names and len(names) != n_signals:
+        raise ConfigError(
+            f"channel_names={','.join(names)}: must be {n_signals}, one for each spectrum, "
+            f"not {len(names)}"
+        )
+    return tuple(names) or tuple(str(k) for k in range(n_signals))

@@ -1,0 +1,44 @@
+"""A meter of tones of intervals, and of their tracks."""
+
+from collections.abc import Sequence
+
+from spectrod.dsp.types import Align, SpectrumSpec
+from spectrod.measure.frame_meter import FrameMeter
+from spectrod.measure.tones.tone_quantities import parse_tones
+from spectrod.measure.tones.tone_tally import ToneSettings, ToneTally
+
+
+def tone_meter(  # noqa: PLR0913 - the settings of a meter
+    spec: SpectrumSpec,
+    names: Sequence[str],
+    *,
+    interval_s: float,
+    align: Align = "start",
+    settings: ToneSettings | None = None,
+    utc_ns: int | None = None,
+    first_sample: int = 0,
+    next_identity: list[int] | None = None,
+) -> FrameMeter:
+    """Make a meter of tones.
+
+    Parameters
+    ----------
+    spec : SpectrumSpec
+        Definition of the frames: densities of bins, without averaging.
+    names : sequence of str
+        Names of the values, see ``spectrod.measure.tones.tone_quantities``.
+    interval_s, align, utc_ns, first_sample
+        See ``FrameMeter``.
+    settings, next_identity
+        See ``ToneTally``.
+
+    Raises
+    ------
+    ConfigError
+        If a parameter breaks a rule.
+    """
+    quantities = parse_tones(names, interval_s)
+    tally = ToneTally(quantities, spec, interval_s, settings or ToneSettings(), next_identity)
+    return FrameMeter(
+        spec, tally, interval_s=interval_s, align=align, utc_ns=utc_ns, first_sample=first_sample
+    )

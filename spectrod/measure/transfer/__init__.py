@@ -1,0 +1,8 @@
+"""Two channels: transfer function, coherence, delay, and impulse responses by sweeps."""
+
+from typing import TYPE_CHECKING
+
+if not TYPE_CHECKING:
+    from spectrod.lib.submodules import submodules_of
+
+    __getattr__ = submodules_of(__name__)

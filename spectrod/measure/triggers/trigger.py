@@ -1,0 +1,227 @@
+"""A trigger of one source: from batches of spectra to events with their numbers."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectrod.dsp.chunks import duration_ns
+from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.measure.triggers.detectors import Readings, check_unit, open_detector
+from spectrod.measure.triggers.hysteresis import Change, Hysteresis
+from spectrod.measure.triggers.mask import Mask
+from spectrod.measure.triggers.trigger_config import TriggerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerEvent:
+    """The begin or the end of an event, with the value furthest over its threshold so far.
+
+    Attributes
+    ----------
+    name, kind : str
+        Name and kind of the trigger.
+    state : {"begun", "ended"}
+        Which of the two.
+    reason : str
+        Why it ended: ``released``, ``gap`` or ``stopped``; empty while it lasts.
+    product, channel : str
+        The product, and the channel of the value.
+    f_min_hz, f_max_hz : float
+        Range of frequencies that the trigger examines [Hz].
+    frequency_hz : float or None
+        Frequency of the value; None for the level of the whole range [Hz].
+    level, threshold : float
+        The value and its threshold, in ``unit``.
+    floor : float or None
+        Noise floor there, in ``unit``; None if the trigger has none.
+    unit : str
+        Unit of the levels.
+    begin_utc_ns, end_utc_ns : int
+        First and last sample of the condition so far [ns since 1970].
+    peak_utc_ns : int
+        First sample of the value's row [ns since 1970].
+    duration_s : float
+        Length of the condition so far [s].
+    """
+
+    name: str
+    kind: str
+    state: Change
+    reason: str
+    product: str
+    channel: str
+    f_min_hz: float
+    f_max_hz: float
+    frequency_hz: float | None
+    level: float
+    threshold: float
+    floor: float | None
+    unit: str
+    begin_utc_ns: int
+    end_utc_ns: int
+    peak_utc_ns: int
+    duration_s: float
+
+    @property
+    def text(self) -> str:
+        """Describe the event in a line."""
+        where = f"{self.f_min_hz:g} to {self.f_max_hz:g} Hz"
+        if self.frequency_hz is not None:
+            where = f"at {self.frequency_hz:.6g} Hz"
+        floor = "" if self.floor is None else f", floor {self.floor:.1f}"
+        text = (
+            f"{self.kind} {where}, channel {self.channel}: {self.level:.1f} {self.unit}, "
+            f"threshold {self.threshold:.1f}{floor}"
+        )
+        if self.state == "begun":
+            return text
+        return f"{text}; {self.reason} after {self.duration_s:.3g} s"
+
+
+@dataclass(slots=True)
+class _Peak:
+    """The value furthest over its threshold in the present condition."""
+
+    height_db: float
+    t_utc_ns: int
+    signal: int
+    f_hz: float
+    level: float
+    threshold: float
+    floor: float
+
+
+class Trigger:
+    """Finds the events of one trigger in the rows of one product, live or of a file; one thread.
+
+    A condition ends before a gap and before rows that were not computed. A value with its noise in
+    several channels counts in the channel where it is furthest over its threshold.
+
+    Parameters
+    ----------
+    config : TriggerConfig
+        The trigger.
+    spec : SpectrumSpec
+        Definition of the rows.
+    channels : sequence of str
+        Name of each signal.
+    mask : Mask, optional
+        The learned mask that the trigger names.
+
+    Raises
+    ------
+    ConfigError
+        If a rule is broken.
+    """
+
+    def __init__(
+        self,
+        config: TriggerConfig,
+        spec: SpectrumSpec,
+        channels: Sequence[str],
+        mask: Mask | None = None,
+    ) -> None:
+        config.check()
+        check_unit(config, spec, mask)
+        self.config, self.spec = config, spec
+        self._channels = channels
+        self._detector = open_detector(config, spec, mask)
+        self._state = Hysteresis(
+            config.release_db,
+            math.ceil(config.for_s * spec.fs),
+            math.ceil(config.hold_off_s * spec.fs),
+        )
+        self._peak: _Peak | None = None
+        self._begin_utc_ns = 0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether an event has begun and not ended."""
+        return self._state.is_active
+
+    @property
+    def span_utc_ns(self) -> tuple[int, int]:
+        """First and last sample of the condition so far [ns since 1970]."""
+        return self._begin_utc_ns, self._end_utc_ns
+
+    @property
+    def _end_utc_ns(self) -> int:
+        n = self._state.stop - 1 - self._state.first
+        return self._begin_utc_ns + duration_ns(n, self.spec.fs)
+
+    def push(self, batch: SpectrumBatch) -> list[TriggerEvent]:
+        """Read the next rows; return the events that begin and end in them, in order."""
+        found: list[TriggerEvent] = []
+        if batch.gap_samples or batch.skipped_rows or batch.discontinuity:
+            found += self.end("gap")
+        if not batch.n_frames:
+            return found
+        readings = self._detector.read(batch.values)
+        if not self._state.is_held and not np.any(readings.height_db >= 0.0):
+            return found
+        span = self._row_span(batch)
+        for row in range(batch.n_frames):
+            found += self._push_row(batch, row, span, readings)
+        return found
+
+    def _row_span(self, batch: SpectrumBatch) -> int:
+        """Return the samples of a row, from its first frame's first to its last frame's last."""
+        n_frames = batch.cut_frames or self.spec.averaging_frames
+        return (n_frames - 1) * self.spec.hop + self.spec.win_length
+
+    def _push_row(
+        self, batch: SpectrumBatch, row: int, span: int, readings: Readings
+    ) -> list[TriggerEvent]:
+        state, first = self._state, int(batch.sample_index[row])
+        height = float(readings.height_db[row])
+        was_held = state.is_held
+        change = state.push(first, first + span, height)
+        if change == "ended":
+            return [self._event("ended", "released")]
+        if state.is_held:
+            if not was_held:
+                self._peak, self._begin_utc_ns = None, int(batch.t_utc_ns[row])
+            if self._peak is None or height > self._peak.height_db:
+                self._peak = _peak_of(readings, row, int(batch.t_utc_ns[row]))
+        return [self._event("begun", "")] if change == "begun" else []
+
+    def end(self, reason: str) -> list[TriggerEvent]:
+        """End the event with the last row; return it if there is one."""
+        return [self._event("ended", reason)] if self._state.end() else []
+
+    def _event(self, state: Change, reason: str) -> TriggerEvent:
+        peak, config = self._peak, self.config
+        assert peak is not None
+        low, high = self._detector.range_hz
+        return TriggerEvent(
+            config.name,
+            config.kind,
+            state,
+            reason,
+            self.spec.product,
+            self._channels[peak.signal],
+            low,
+            high,
+            None if math.isnan(peak.f_hz) else peak.f_hz,
+            peak.level,
+            peak.threshold,
+            None if math.isnan(peak.floor) else peak.floor,
+            self._detector.unit,
+            self._begin_utc_ns,
+            self._end_utc_ns,
+            peak.t_utc_ns,
+            (self._state.stop - self._state.first) / self.spec.fs,
+        )
+
+
+def _peak_of(readings: Readings, row: int, t_utc_ns: int) -> _Peak:
+    numbers: Any = (readings.f_hz, readings.level, readings.threshold, readings.floor)
+    return _Peak(
+        float(readings.height_db[row]),
+        t_utc_ns,
+        int(readings.signal[row]),
+        *(float(one[row]) for one in numbers),
+    )

@@ -1,0 +1,180 @@
+"""A trigger of the configuration, and the rules that hold without a source."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.names import check_name
+
+TriggerKind = Literal["band", "bin", "mask", "tone", "tone-missing"]
+MaskSide = Literal["above", "below"]
+
+TRIGGERS_MAX = 64
+"""Maximum number of triggers of a daemon."""
+POINTS_MAX = 1000
+"""Maximum number of points of a mask in the configuration."""
+LEARNED_POINTS_MAX = 1 << 14
+"""Maximum number of points of a learned mask."""
+
+MASKS_FOLDER = "masks"
+"""Folder of learned masks, in the state folder."""
+
+RECORDER_TRIGGERS = ("level", "clipping", "silent", "missing", "stuck", "dc", "control")
+"""Triggers that a recording has without a table of their own."""
+
+_DB_MAX = 200.0
+_TIME_MAX_S = 86400.0
+HOLD_OFF_MIN_S = 0.1
+"""Shortest time from the end of an event to the next of the same trigger [s]: it bounds the rate of
+events."""
+
+_Number = float | UnsetType
+
+_KEYS_OF: dict[TriggerKind, tuple[str, ...]] = {
+    "band": ("threshold", "unit", "over_floor_db", "floor_s"),
+    "bin": ("threshold", "unit", "over_floor_db", "floor_s"),
+    "mask": ("points", "mask", "unit", "side"),
+    "tone": ("prominence_db",),
+    "tone-missing": ("prominence_db",),
+}
+"""Keys that only some kinds have, for each kind."""
+
+
+class TriggerConfig(Struct, frozen=True):
+    """A trigger of spectra; ``default.toml`` describes each key."""
+
+    name: str
+    kind: TriggerKind = "band"
+    sources: tuple[str, ...] = ()
+    product: str = ""
+    f_min_hz: _Number = UNSET
+    f_max_hz: _Number = UNSET
+    threshold: _Number = UNSET
+    unit: str = ""
+    over_floor_db: _Number = UNSET
+    floor_s: float = 30.0
+    points: tuple[tuple[float, float], ...] = ()
+    mask: str = ""
+    side: MaskSide = "above"
+    prominence_db: _Number = UNSET
+    release_db: float = 3.0
+    for_s: float = 0.0
+    hold_off_s: float = 1.0
+
+    def check(self) -> None:
+        """Check what can be checked without the source.
+
+        Raises
+        ------
+        ConfigError
+            If a rule is broken.
+        """
+        check_name("name of a trigger", self.name)
+        if self.name in RECORDER_TRIGGERS:
+            raise ConfigError(
+                f"name={self.name!r}: is a trigger that each recording has; choose another name"
+            )
+        self._check_keys()
+        _within("release_db", self.release_db, 0.0, _DB_MAX, "it lies below the threshold")
+        _within("for_s", self.for_s, 0.0, _TIME_MAX_S)
+        _within("hold_off_s", self.hold_off_s, HOLD_OFF_MIN_S, _TIME_MAX_S)
+        low_hz, high_hz = self.f_min_hz, self.f_max_hz
+        if low_hz is not UNSET and high_hz is not UNSET and not low_hz < high_hz:
+            raise ConfigError(f"f_min_hz={low_hz:g}: must be below f_max_hz={high_hz:g}")
+        self._check_reference()
+
+    def _check_keys(self) -> None:
+        """Check that no key of another kind is set."""
+        own = _KEYS_OF[self.kind]
+        others = {key for keys in _KEYS_OF.values() for key in keys} - {*own}
+        for field, default in zip(
+            self.__struct_fields__[1:], self.__struct_defaults__, strict=True
+        ):
+            if field in others and getattr(self, field) != default:
+                raise ConfigError(
+                    f"{field}={getattr(self, field)!r}: is no key of kind={self.kind!r}, which has "
+                    f"{', '.join(own)}"
+                )
+
+    def _check_reference(self) -> None:
+        """Check what the levels are compared with."""
+        if self.kind in ("tone", "tone-missing"):
+            if self.prominence_db is UNSET:
+                raise ConfigError(f"prominence_db: must be given for kind={self.kind!r}")
+            _within("prominence_db", self.prominence_db, 3.0, _DB_MAX, "noise alone exceeds less")
+        elif self.kind == "mask":
+            self._check_mask()
+        else:
+            self._check_level()
+
+    def _check_level(self) -> None:
+        if (self.threshold is UNSET) == (self.over_floor_db is UNSET):
+            raise ConfigError(
+                f"threshold, over_floor_db: kind={self.kind!r} must have one of them, and not both"
+            )
+        if self.over_floor_db is not UNSET:
+            _within("over_floor_db", self.over_floor_db, 0.1, _DB_MAX)
+            _within("floor_s", self.floor_s, 0.1, 3600.0)
+            if self.unit:
+                raise ConfigError(
+                    f"unit={self.unit!r}: must be '' with over_floor_db, which is relative"
+                )
+            return
+        _within("threshold", self.threshold, -1000.0, 1000.0)
+        self._require_unit("threshold")
+
+    def _require_unit(self, of: str) -> None:
+        if not self.unit:
+            raise ConfigError(f"unit='': must name the unit of {of}, such as dBFS or dB SPL")
+
+    def _check_mask(self) -> None:
+        if bool(self.points) == bool(self.mask):
+            raise ConfigError("points, mask: kind='mask' must have one of them, and not both")
+        if self.mask:
+            check_mask_name(self.mask)
+            if self.unit:
+                raise ConfigError(f"unit={self.unit!r}: must be '' with mask, whose file has it")
+            return
+        check_points(self.points, POINTS_MAX)
+        self._require_unit("points")
+
+
+def check_mask_name(name: str) -> str:
+    """Return the name of a learned mask if it is valid as that of a file; else ConfigError."""
+    check_name("mask", name)
+    if not name[0].isalnum():
+        raise ConfigError(f"mask={name!r}: must begin with a letter or digit")
+    return name
+
+
+def check_points(points: Sequence[tuple[float, float]], limit: int) -> None:
+    """Check the points of a mask: two or more, finite, of ascending frequencies above 0 Hz.
+
+    Raises
+    ------
+    ConfigError
+        If a rule is broken.
+    """
+    if not 2 <= len(points) <= limit:
+        raise ConfigError(f"points: {len(points)} points: must be 2 to {limit}")
+    last_hz = 0.0
+    for n, (f_hz, level) in enumerate(points, 1):
+        if not (math.isfinite(f_hz) and abs(level) <= 1000.0):
+            raise ConfigError(
+                f"points: number {n}, [{f_hz:g}, {level:g}]: must be a frequency in Hz and a level "
+                "of -1000 to 1000"
+            )
+        if f_hz <= last_hz:
+            rule = f"above {last_hz:g} Hz, that of the point before" if n > 1 else "above 0 Hz"
+            raise ConfigError(f"points: number {n}, [{f_hz:g}, {level:g}]: must be {rule}")
+        last_hz = f_hz
+
+
+def _within(key: str, value: float | UnsetType, low: float, high: float, why: str = "") -> None:
+    assert value is not UNSET
+    if not low <= value <= high:
+        because = f": {why}" if why else ""
+        raise ConfigError(f"{key}={value:g}: must be {low:g} to {high:g}{because}")

@@ -1,0 +1,1 @@
+"""Sound cards: the capture process from outside, its devices, and the times of its samples."""

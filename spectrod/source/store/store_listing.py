@@ -1,0 +1,152 @@
+"""Lists the sound files of a folder in a store."""
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from spectrod.lib.errors import InputError
+from spectrod.lib.text import printable
+from spectrod.source.source_listing import DEPTH_MAX, FILES_MAX, FOLDERS_MAX, SUFFIXES
+from spectrod.source.store.stores import request, store_of
+from spectrod.source.store.urls import (
+    HTTP_SCHEMES,
+    URL_CHARS_MAX,
+    check_url,
+    file_name,
+    has_pattern,
+    scheme_of,
+    split_object,
+)
+
+KEYS_MAX = 2_000_000
+"""Most keys of a bucket that are looked at for one input."""
+EMPTY_PAGES_MAX = 100
+"""Most pages without a key, one after the other, of the list of a bucket."""
+_PAGE_KEYS_LEAST = 100
+"""Keys that a page counts as if it has fewer: so the pages are bounded, too."""
+
+
+def list_urls(url: str, *, recursive: bool = True) -> list[str]:
+    """List the sound files that an address stands for.
+
+    Parameters
+    ----------
+    url : str
+        A file, by its suffix; else a folder. Of an object store also a pattern, as of ``glob``.
+    recursive : bool
+        Search subfolders.
+
+    Returns
+    -------
+    urls : list of str
+        Addresses of sound files by suffix, sorted; none was opened. Hidden ones are left out.
+
+    Raises
+    ------
+    ConfigError
+        If the address breaks a rule, see ``check_url``.
+    InputError
+        If it is missing, may not be read, or has too much in it.
+    UnavailableError
+        If its store does not answer, or its libraries are not installed.
+    """
+    check_url(url)
+    if _is_sound(url) and not has_pattern(url):
+        return [url]
+    find = _of_pages if scheme_of(url) in HTTP_SCHEMES else _of_bucket
+    found = []
+    try:
+        for one in find(url, recursive=recursive):
+            found.append(one)
+            if len(found) > FILES_MAX:
+                raise InputError(f"{printable(url)}: has more than {FILES_MAX} sound files")
+    except OSError as error:
+        raise InputError(f"{printable(url)}: {error.strerror}") from error
+    return sorted(found)
+
+
+def _is_sound(url: str) -> bool:
+    return PurePosixPath(file_name(url)).suffix.lower() in SUFFIXES
+
+
+# ---- buckets
+
+
+def _of_bucket(url: str, *, recursive: bool) -> Iterator[str]:
+    bucket, key = split_object(url)
+    matches, into_folders = None, recursive
+    prefix = f"{key.rstrip('/')}/" if key.strip("/") else ""
+    if has_pattern(url):
+        from fsspec.utils import glob_translate  # noqa: PLC0415 - of an optional extra
+
+        matches = re.compile(glob_translate(key))
+        prefix, recursive = re.split(r"[*?\[]", key, maxsplit=1)[0], True
+    for found in _keys(url, bucket, prefix, recursive=recursive):
+        is_hidden = any(part.startswith(".") for part in found.removeprefix(prefix).split("/"))
+        if is_hidden or not _is_sound(found):
+            continue
+        if matches is None or any(map(matches.match, _meant(found, with_all=into_folders))):
+            yield f"{scheme_of(url)}://{bucket}/{found}"
+
+
+def _meant(key: str, *, with_all: bool) -> list[str]:
+    """Return what a pattern may match so that it stands for a file: the file, or its folders."""
+    folders = [str(folder) for folder in PurePosixPath(key).parents if folder.name]
+    return [key, *(folders if with_all else folders[:1])]
+
+
+def _keys(url: str, bucket: str, prefix: str, *, recursive: bool) -> Iterator[str]:
+    store: Any = store_of(url)
+    token, n_keys, n_empty = "", 0, 0
+    while True:
+        page = request(
+            url,
+            lambda: store.page(bucket, prefix, token, recursive=recursive),  # noqa: B023
+        ).result()
+        n_keys += max(_PAGE_KEYS_LEAST, len(page.keys))
+        n_empty = 0 if page.keys else n_empty + 1
+        if n_keys > KEYS_MAX:
+            raise InputError(f"{printable(url)}: has more than {KEYS_MAX} files of any kind")
+        yield from page.keys
+        if not page.token:
+            return
+        if page.token == token or n_empty > EMPTY_PAGES_MAX:
+            raise InputError(f"{printable(url)}: its store sends a list without end")
+        token = page.token
+
+
+# ---- pages of links
+
+
+def _of_pages(url: str, *, recursive: bool) -> Iterator[str]:
+    if not url.endswith("/"):
+        raise InputError(f"{printable(url)}: must be a sound file, or a folder with / at its end")
+    store: Any = store_of(url)
+    waiting, seen, n_folders = [url], {url}, 0
+    while waiting:
+        folder = waiting.pop()
+        for link in request(folder, lambda: store.links(folder)).result():  # noqa: B023
+            name = link.removeprefix(folder)
+            is_below = link.startswith(folder) and re.fullmatch(r"[^.?#*/][^?#*/]*/?", name)
+            if not is_below or link in seen or len(link) > URL_CHARS_MAX:
+                continue
+            seen.add(link)
+            n_folders += name.endswith("/")
+            _check_counts(url, len(seen) - n_folders, n_folders)
+            if name.endswith("/"):
+                if not recursive:
+                    continue
+                if link.removeprefix(url).count("/") > DEPTH_MAX:
+                    raise InputError(f"{printable(link)}: lies more than {DEPTH_MAX} folders deep")
+                waiting.append(link)
+            elif _is_sound(link):
+                check_url(link)
+                yield link
+
+
+def _check_counts(url: str, n_files: int, n_folders: int) -> None:
+    if n_files > FILES_MAX:
+        raise InputError(f"{printable(url)}: has more than {FILES_MAX} sound files")
+    if n_folders > FOLDERS_MAX:
+        raise InputError(f"{printable(url)}: has more than {FOLDERS_MAX} folders")

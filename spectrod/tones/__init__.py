@@ -1,8 +1,0 @@
-"""Tones in power spectra: peaks, tracks, distortion, occupied bandwidth and channel power."""
-
-from typing import TYPE_CHECKING
-
-if not TYPE_CHECKING:
-    from spectrod.submodules import submodules_of
-
-    __getattr__ = submodules_of(__name__)

@@ -1,8 +1,0 @@
-"""Two channels: transfer function, coherence, delay, and impulse responses by sweeps."""
-
-from typing import TYPE_CHECKING
-
-if not TYPE_CHECKING:
-    from spectrod.submodules import submodules_of
-
-    __getattr__ = submodules_of(__name__)
