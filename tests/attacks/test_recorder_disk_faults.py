@@ -18,7 +18,7 @@ from spectrod.lib.errors import StorageError
 from spectrod.recording.outputs import WriterOutput
 from spectrod.recording.rotating_writer import is_known_gone, require_there
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "recording"))
 from test_recorder import Machine
 
 FOREVER = 10**9

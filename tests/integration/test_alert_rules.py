@@ -12,7 +12,7 @@ import pytest
 from spectrod.daemon.monitoring.families import text_of
 from spectrod.daemon.monitoring.metrics import CHECKS, RECORDING_STATES, families_of
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "daemon"))
 from test_monitoring import RECORDING, make_snapshot
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

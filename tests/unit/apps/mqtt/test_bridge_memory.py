@@ -1,0 +1,368 @@
+"""The MQTT bridge beside a daemon that comes, goes and invents: memory follows what exists now."""
+
+import gc
+import json
+import logging
+import os
+from collections import deque
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from spectrod.apps.mqtt import known as known_limits
+from spectrod.apps.mqtt.complaints import Complaints
+from spectrod.apps.mqtt.discovery import Discovery
+from spectrod.apps.mqtt.known import FORGET_S
+from spectrod.apps.mqtt.mqtt import TRIGGERS_MAX, VALUES_MAX, Bridge
+from spectrod.apps.mqtt.mqtt_topics import Topics
+
+GOLDEN = {
+    message["name"]: message
+    for message in json.loads((Path(__file__).parents[3] / "data/golden_v1.json").read_text())
+}
+HEADERS = {name: json.loads(golden["header"]) for name, golden in GOLDEN.items()}
+PAYLOADS = {
+    name: [bytes.fromhex(one) for key in ("payload_hex", "edges_hex") if (one := golden.get(key))]
+    for name, golden in GOLDEN.items()
+}
+TOPICS = Topics("spectrod", "box", retain=True)
+STEP_S = 3.0
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class FakeConnection:
+    """Messages of a daemon, which are there at once."""
+
+    endpoint = SimpleNamespace(text="tcp://daemon:1")
+
+    def __init__(self):
+        self.waiting = deque()
+
+    def wait(self, _):
+        return bool(self.waiting)
+
+    def receive(self):
+        return self.waiting.popleft() if self.waiting else None
+
+
+class FakeBroker:
+    """A broker that is always there, and keeps retained messages."""
+
+    connected, dropped = True, 0
+
+    def __init__(self):
+        self.retained, self.n_messages, self.last = {}, 0, {}
+
+    def take_connected(self):
+        return False
+
+    def publish(self, publication):
+        self.n_messages += 1
+        self.last[publication.topic.rpartition("/")[2]] = publication
+        if publication.retain and publication.payload:
+            self.retained[publication.topic] = publication.payload
+        elif publication.retain:
+            self.retained.pop(publication.topic, None)
+
+    set_state = publish
+
+    def pump(self):
+        """Send nothing: all was sent."""
+
+    def sensors(self):
+        return sorted(topic for topic in self.retained if topic.startswith("homeassistant/"))
+
+
+class World:
+    """A bridge between a daemon and a broker, by a clock of its own."""
+
+    def __init__(self):
+        self.now_s = 1000.0
+        self.connection, self.broker = FakeConnection(), FakeBroker()
+        discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
+        self.bridge = Bridge(
+            self.connection, self.broker, TOPICS, discovery, 10.0, clock=lambda: self.now_s
+        )
+        self._seq = 0
+
+    def send(self, name, topic, payload=None, **fields):
+        """Send a golden message under another topic, with other fields of its header."""
+        golden = GOLDEN[name]
+        self._seq += 1
+        header = json.loads(golden["header"]) | {"seq": self._seq} | fields
+        parts = [topic.encode(), json.dumps(header).encode()]
+        for one in (
+            golden["payload_hex"] if payload is None else payload.hex(),
+            golden.get("edges_hex"),
+        ):
+            parts += [bytes.fromhex(one)] if one else []
+        self.connection.waiting.append(parts)
+
+    def source(self, name, state="running", products=("dbfs",), **fields):
+        """Send what a source sends in a step."""
+        self.send("heartbeat", f"hb/{name}/", state=state, interval_topics=[], **fields)
+        for product in products:
+            self.send("meta", f"meta/{name}/0/{product}/")
+            if state == "running":
+                self.send("spectrum", f"spec/{name}/0/{product}/")
+
+    def step(self, step_s=STEP_S):
+        self.now_s += step_s
+        self.bridge.turn()
+        while self.connection.waiting:
+            self.bridge.turn()
+
+    def steps(self, n, *names, **fields):
+        for _ in range(n):
+            for name in names:
+                self.source(name, **fields)
+            self.step()
+
+
+N_FORGET = int(FORGET_S / STEP_S) + 5
+
+
+def test_a_source_that_is_gone_is_forgotten_with_all_that_the_broker_keeps():
+    """After 10 minutes of a daemon without it, no retained message of a source remains."""
+    world = World()
+    world.steps(10, "roof", "pond")
+    kept = set(world.broker.retained)
+    assert {topic.split("/")[2] for topic in kept if topic.startswith("spectrod/")} == {
+        "roof", "pond", "bridge"
+    }  # fmt: skip
+    assert len(world.broker.sensors()) == 6
+    world.steps(N_FORGET // 2, "roof")
+    assert set(world.broker.retained) == kept
+    world.steps(N_FORGET, "roof")
+    assert {topic for topic in kept if "pond" in topic} == kept - set(world.broker.retained)
+    assert world.bridge.status().startswith("connected; roof: running;")
+
+
+def test_a_product_that_is_gone_is_forgotten_and_a_slow_one_is_not():
+    """A topic that is described stays, also without values; one that is not goes."""
+    world = World()
+    world.steps(10, "roof", products=("dbfs", "gone"))
+    assert len(world.broker.sensors()) == 5
+    world.steps(N_FORGET, "roof")
+    assert len(world.broker.sensors()) == 3
+    for _ in range(N_FORGET):
+        world.send("heartbeat", "hb/roof/", state="running", interval_topics=[])
+        world.send("meta", "meta/roof/0/dbfs/")
+        world.step()
+    assert len(world.broker.sensors()) == 3
+
+
+def test_topics_of_intervals_stay_while_their_source_offers_them():
+    """Sound levels once an hour are kept by the heartbeat's list of topics."""
+    world = World()
+    world.send("heartbeat", "hb/roof/", state="running")
+    world.step()
+    source = world.bridge._known.sources["roof"]
+    world.bridge._known.hear_topic("levels/roof/0/slm/", world.now_s)
+    listed = [{"topic": "levels/roof/0/slm/", "interval_s": 3600.0}]
+    for topics, expected in ((listed, {"levels/roof/0/slm/"}), ([], set())):
+        for _ in range(N_FORGET):
+            world.send("heartbeat", "hb/roof/", state="running", interval_topics=topics)
+            world.step()
+        assert set(source.topics) == expected
+
+
+@pytest.mark.parametrize("state", ["waiting", "paused"])
+def test_a_source_that_waits_keeps_its_topics(state):
+    """A source without samples for long is there, and so are its sensors."""
+    world = World()
+    world.steps(10, "roof")
+    sensors = world.broker.sensors()
+    for _ in range(2 * N_FORGET):
+        world.send("heartbeat", "hb/roof/", state=state, interval_topics=[])
+        world.step()
+    assert world.broker.sensors() == sensors
+
+
+def test_a_daemon_that_is_away_is_not_forgotten():
+    """What a silent daemon had stays, however long it is away, until it is back without it."""
+    world = World()
+    world.steps(10, "roof", "pond")
+    sensors = world.broker.sensors()
+    world.step(7 * 86400.0)
+    world.steps(N_FORGET)
+    assert world.broker.sensors() == sensors
+    world.steps(N_FORGET // 2, "roof", epoch=5)
+    assert world.broker.sensors() == sensors
+    world.steps(N_FORGET, "roof", epoch=5)
+    assert len(world.broker.sensors()) == 3
+
+
+def run_hours(world, hours, n_before):
+    """Run a daemon with two sources for hours; each minute one comes for 90 s, with a product."""
+    for n in range(n_before, n_before + round(hours * 3600 / STEP_S)):
+        t_s = n * STEP_S
+        world.source("roof")
+        world.source("pond")
+        for k in {int(t_s // 60), int((t_s - 30) // 60)}:
+            if 60 * k <= t_s < 60 * k + 90:
+                world.source(f"guest{k}", products=(f"p{k}",))
+        world.step()
+    return n + 1
+
+
+@pytest.mark.parametrize(
+    "hours",
+    [
+        0.7,
+        pytest.param(24, marks=[pytest.mark.slow, pytest.mark.extended, pytest.mark.timeout(900)]),
+    ],
+)
+def test_memory_is_flat_beside_a_daemon_whose_sources_come_and_go(hours):
+    """From the first half hour on neither objects, retained messages nor memory grow."""
+
+    def count():
+        gc.collect()
+        resident = int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+        return len(gc.get_objects()), len(world.broker.retained), resident
+
+    world = World()
+    n = run_hours(world, 0.5, 0)
+    before = count()
+    run_hours(world, hours, n)
+    after = count()
+    assert after[0] - before[0] < 300
+    assert after[1] <= before[1] + 6
+    assert after[2] - before[2] < 3_000_000
+
+
+def test_what_a_daemon_invents_is_bounded(monkeypatch):
+    """Sources, topics and sensors without end stop at their bounds; what was there goes on."""
+    monkeypatch.setattr(known_limits, "SOURCES_MAX", 20)
+    monkeypatch.setattr(known_limits, "TOPICS_MAX", 30)
+    monkeypatch.setattr(known_limits, "SENSORS_MAX", 40)
+    monkeypatch.setattr(known_limits, "RETAINED_MAX", 50)
+    world = World()
+    world.steps(10, "roof")
+    for n in range(200):
+        world.source(f"s{n}", products=("a", "b"))
+    world.steps(10, "roof")
+    known = world.bridge._known
+    assert len(known.sources) == 20
+    assert sum(len(source.topics) for source in known.sources.values()) == 30
+    assert len(world.broker.sensors()) == 40
+    assert len(world.broker.retained) - 40 <= 50 + 2
+    assert (
+        json.loads(world.broker.retained["spectrod/box/bridge"])["refused"] == known.refused > 300
+    )
+    assert json.loads(world.broker.retained["spectrod/box/roof/state"])["state"] == "running"
+    world.steps(N_FORGET, "roof")
+    assert list(known.sources) == ["roof"]
+    assert known._n_topics == 1
+    assert known._n_sensors == len(world.broker.sensors()) == 3
+
+
+def test_long_heartbeats_are_cut():
+    """Of a heartbeat of 500 KiB some kilobytes are kept."""
+    world = World()
+    checks = ["x" * 1000] * 200
+    world.source("roof", products=(), waiting_for="y" * 200_000, checks=checks)
+    world.step()
+    beat = world.bridge._known.sources["roof"].beat
+    assert len(beat.waiting_for) == 2000
+    assert sum(map(len, beat.checks)) == 16 * 200
+
+
+def test_topics_with_very_many_bands_are_not_bridged(caplog):
+    """Their levels would be messages of megabytes."""
+    world = World()
+    n = VALUES_MAX + 1
+    world.send("bands", "bands/roof/0/x/", bytes(4 * n), shape=[n], n_bands=n)
+    world.step()
+    assert f"bands/roof/0/x/: has {n} bands: at most {VALUES_MAX} are bridged" in caplog.text
+    assert not world.bridge._meters
+
+
+# ---- triggers
+
+
+def send_event(world, name, state, source="roof"):
+    facts = {
+        "name": name, "kind": "band", "state": state, "product": "dbfs", "channel": "0",
+        "f_min_hz": 10.0, "f_max_hz": 20.0, "frequency_hz": None, "level": -3.0, "threshold": -9.0,
+        "unit": "dBFS", "begin_utc_ns": 0, "end_utc_ns": 0, "peak_utc_ns": 0, "duration_s": 1.0,
+    }  # fmt: skip
+    kind = f"trigger.{state}"
+    world.send("event", f"event/{source}/", kind=kind, source=source, trigger=facts)
+
+
+def trigger_of(world, name="alarm"):
+    return json.loads(world.broker.retained[f"spectrod/box/roof/trigger/{name}"])
+
+
+def test_a_trigger_is_a_binary_sensor_with_a_retained_state():
+    """The state of a trigger is on from its begin to its end, and Home Assistant finds it."""
+    world = World()
+    world.steps(2, "roof")
+    send_event(world, "alarm", "begun")
+    world.step()
+    found = trigger_of(world)
+    assert (found["state"], found["trigger"]["level"]) == ("on", -3.0)
+    (topic,) = (one for one in world.broker.sensors() if "/binary_sensor/" in one)
+    config = json.loads(world.broker.retained[topic])
+    assert config["name"] == "roof alarm"
+    assert config["state_topic"] == "spectrod/box/roof/trigger/alarm"
+    assert (config["payload_on"], config["payload_off"]) == ("on", "off")
+    assert config["value_template"] == "{{ value_json.state }}"
+    send_event(world, "alarm", "ended")
+    world.step()
+    assert trigger_of(world)["state"] == "off"
+    world.steps(N_FORGET, "pond")
+    assert not [one for one in world.broker.retained if "alarm" in one]
+
+
+def test_a_trigger_ends_with_the_daemon_that_reported_its_begin():
+    """A daemon that has started again is in no event of the last one, whose end may be lost."""
+    world = World()
+    world.steps(2, "roof")
+    send_event(world, "alarm", "begun")
+    world.step()
+    world.steps(1, "roof", epoch=5)
+    assert trigger_of(world) == {
+        "node": "box", "source": "roof", "name": "alarm", "state": "off", "time": None
+    }  # fmt: skip
+
+
+def test_triggers_without_end_are_bounded(caplog):
+    """Of one source the states of 64 triggers are kept; events go on."""
+    world = World()
+    world.steps(2, "roof")
+    n_before = world.broker.n_messages
+    for n in range(3 * TRIGGERS_MAX):
+        send_event(world, f"t{n}", "begun")
+    world.step()
+    assert sum("/trigger/" in topic for topic in world.broker.retained) <= TRIGGERS_MAX
+    assert world.broker.n_messages - n_before >= 3 * TRIGGERS_MAX
+    assert f"roof: has more than {TRIGGERS_MAX} triggers" in caplog.text
+
+
+# ---- the log
+
+
+def test_good_and_bad_messages_in_turn_are_a_line_a_minute(caplog):
+    """The first problem is logged at once, later ones once a minute with their number."""
+    world = World()
+    for _ in range(40):
+        world.connection.waiting.append([b"spec/roof/0/dbfs/", b"no header", b""])
+        world.source("roof", products=())
+        world.step()
+    lines = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(lines) == 2
+    assert lines[1].endswith("(and 19 more since the last line)")
+
+
+def test_a_problem_that_lasts_is_one_line(caplog):
+    """What goes on without a good message is logged once."""
+    complaints = Complaints(logging.getLogger("spectrod.apps.mqtt"))
+    for n in range(500):
+        complaints.report("away", float(n))
+    assert [record.message for record in caplog.records] == ["away"]
+    complaints.end()
+    complaints.report("away again", 500.0)
+    assert [record.message for record in caplog.records] == ["away", "away again"]

@@ -1,0 +1,141 @@
+"""`make test` and `make test-rest` together run every test, and each test once."""
+
+import itertools
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+MARKERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"][
+    "markers"
+]
+BY_CONFTEST = {"every_driver", "every_form"}
+
+
+def dry_run(target, user_id="0"):
+    """Return the lines that a target would run."""
+    command = ["make", "--dry-run", target, f"ROOT={user_id}", "VENV=.", "ARGS="]
+    command.append("--old-file=test-needs")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def expressions(target, user_id="0"):
+    """Return the expressions of markers of a target, one for each run of pytest."""
+    lines = [line for line in dry_run(target, user_id) if "-m pytest" in line]
+    return [re.findall(r'-m "(.*?)"', line)[-1] for line in lines]
+
+
+def markers_of(target):
+    words = re.findall(r"\w+", " ".join(expressions(target)))
+    return sorted(set(words) - {"and", "or", "not"})
+
+
+def selections(user_id):
+    """Yield every combination of markers, and how often the two targets select such a test."""
+    runs = [*expressions("test", user_id), *expressions("test-rest", user_id)]
+    names = markers_of("test-rest")
+    for values in itertools.product([False, True], repeat=len(names)):
+        markers = dict(zip(names, values, strict=True))
+        yield markers, sum(eval(run, {}, markers) for run in runs)  # noqa: S307 - our Makefile
+
+
+def test_each_test_runs_once():
+    """A test with any combination of markers is selected by exactly one run of pytest."""
+    assert {count for _, count in selections("0")} == {1}
+
+
+def test_without_root_only_systemd_is_left_out():
+    """Without root, all tests run once but those that need root."""
+    for markers, count in selections(""):
+        assert count == (0 if markers["systemd"] else 1)
+
+
+@pytest.mark.parametrize("name", markers_of("test-rest"))
+def test_each_marker_exists_and_is_in_use(name):
+    """Each marker that `make test` leaves out is registered, and some test or conftest has it."""
+    assert any(line.partition(":")[0] == name for line in MARKERS)
+    places = (
+        [ROOT / "tests" / "conftest.py"]
+        if name in BY_CONFTEST
+        else (ROOT / "tests").rglob("test_*.py")
+    )
+    assert any(f"pytest.mark.{name}" in path.read_text() for path in places)
+
+
+HANGS = """
+import ctypes
+
+def test_hangs():
+    ctypes.PyDLL(None).sleep(100)  # native code that holds Python's lock
+
+def test_is_not_reached():
+    pass
+"""
+
+
+@pytest.mark.slow
+def test_native_code_that_hangs_ends_the_run_with_a_report(tmp_path):
+    """A test that hangs where no signal is handled is reported by name, and the run ends."""
+    (tmp_path / "test_native.py").write_text(HANGS)
+    (line,) = (line for line in dry_run("test") if "-m pytest" in line)
+    options = shlex.split(line.partition("-m pytest")[2].partition('-m "')[0])
+    changed = ["--numprocesses=1", "-pno:cacheprovider", "-ofaulthandler_timeout=0.5"]
+    place = [tmp_path, f"--rootdir={tmp_path}", f"--config-file={ROOT / 'pyproject.toml'}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *changed, *place],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "crashed while running 'test_native.py::test_hangs'" in done.stdout
+    assert re.search(r"Timeout.*test_native\.py", done.stderr, re.DOTALL)
+
+
+class Form:
+    """A test with parameters and perhaps the marker ``forms``."""
+
+    def __init__(self, limit=None, **params):
+        self.params = params
+        self.callspec = self
+        self.limit = limit
+
+    def get_closest_marker(self, name):
+        assert name == "forms"
+        return self.limit and pytest.mark.forms(self.limit).mark
+
+
+@pytest.fixture
+def conftest(request):
+    """Return the module that chooses forms."""
+    return request.config.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
+
+
+def test_a_few_forms_have_many_values(conftest):
+    """Of 60 combinations ten are kept that have every value of every parameter, always the same."""
+    items = [
+        Form(10, n=n, kind=kind, double=d) for n in range(10) for kind in "abc" for d in (0, 1)
+    ]
+    kept = conftest.spread("test_a.py::test_b", items)
+    assert len(set(kept)) == 10
+    assert kept == conftest.spread("test_a.py::test_b", items)
+    assert kept != conftest.spread("test_a.py::test_c", items)
+    for name in ("n", "kind", "double"):
+        assert {item.params[name] for item in kept} == {item.params[name] for item in items}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 30])
+def test_no_more_forms_are_kept_than_wanted(conftest, n):
+    """As many are kept as wanted, or all; even if few have every value."""
+    assert len(set(conftest.spread("test", [Form(n=0, i=i) for i in range(n)]))) == min(
+        n, conftest.FORMS
+    )
+    assert len(set(conftest.spread("test", [Form(7, n=0, i=i) for i in range(n)]))) == min(n, 7)
