@@ -104,7 +104,7 @@ def _command_page(parser: argparse.ArgumentParser, name: str, summary: str) -> s
 
 
 def _configuration_page() -> str:
-    text = files("spectrod").joinpath("default.toml").read_text(encoding="utf-8")
+    text = files("spectrod.config").joinpath("default.toml").read_text(encoding="utf-8")
     lines = _head("spectrod.toml", 5, "configuration of spectrod")
     lines += _section(
         "DESCRIPTION",

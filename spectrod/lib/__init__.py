@@ -2,3 +2,10 @@
 
 It imports nothing of spectrod.
 """
+
+from typing import TYPE_CHECKING
+
+if not TYPE_CHECKING:
+    from spectrod.lib.submodules import submodules_of
+
+    __getattr__ = submodules_of(__name__)

@@ -17,12 +17,16 @@ from spectrod.apps.batch.results import HISTORY_FOLDER
 from spectrod.apps.batch.series import Series, SeriesUnit, UnitMinutes
 from spectrod.apps.batch.staging import link, staged
 from spectrod.apps.batch.store import Merged
-from spectrod.apps.web.history.source_folder import CELL_VALUES_MAX
 from spectrod.dsp.units import NS_PER_S, Float64Array
 from spectrod.formats.directory import Directory
 from spectrod.formats.export.minutes import MINUTE_NS, MINUTE_S
 from spectrod.formats.pyramid.ladder import CELLS_NS, file_cells, name_of
-from spectrod.formats.pyramid.metadata import PyramidMetadata, metadata_of, save
+from spectrod.formats.pyramid.metadata import (
+    CELL_VALUES_MAX,
+    PyramidMetadata,
+    metadata_of,
+    save,
+)
 from spectrod.formats.pyramid.pyramid_store import SUFFIX, CellStore
 from spectrod.formats.pyramid.slots import coarser_slots, slots_of_levels
 from spectrod.lib.errors import StorageError, storage_error

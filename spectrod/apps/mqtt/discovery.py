@@ -19,13 +19,13 @@ import numpy as np
 
 import spectrod
 from spectrod.apps.mqtt.mqtt_topics import Publication, Topics
-from spectrod.client.interval_levels import TopicLevels
 from spectrod.dsp.calibration import SPL_UNIT
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import is_name
 from spectrod.lib.text import printable_all
 from spectrod.measure.levels import parse_quantity
+from spectrod.wire.interval_levels import TopicLevels
 from spectrod.wire.schema import LevelsFrame
 
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")

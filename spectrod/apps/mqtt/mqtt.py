@@ -14,12 +14,12 @@ from spectrod.apps.mqtt.known import SILENCE_S, TOPICS_MAX, Known, KnownSource, 
 from spectrod.apps.mqtt.mqtt_topics import UNREACHABLE, Publication, Topics
 from spectrod.client.bounded_dict import BoundedDict
 from spectrod.client.connection import Connection
-from spectrod.client.interval_levels import Meter
 from spectrod.client.tracker import Tracker, described_topic
 from spectrod.lib.errors import DeniedError, WireError
 from spectrod.lib.names import is_name
 from spectrod.lib.text import printable
 from spectrod.wire.headers import HeartbeatHeader
+from spectrod.wire.interval_levels import Meter
 from spectrod.wire.schema import BandFrame, EventMessage, Frame, Heartbeat, LevelsFrame, Meta
 
 if TYPE_CHECKING:

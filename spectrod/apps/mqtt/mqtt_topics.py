@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec import UNSET, to_builtins
 
-from spectrod.client.interval_levels import TopicLevels
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.names import is_name
 from spectrod.lib.text import printable_all
 from spectrod.wire.headers import EventHeader, HeartbeatHeader
+from spectrod.wire.interval_levels import TopicLevels
 from spectrod.wire.schema import EventMessage, LevelsFrame
 
 ONLINE, OFFLINE = b"online", b"offline"

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from spectrod.client.interval_levels import Meter
 from spectrod.daemon.monitoring.snapshot import ProductLevel
 from spectrod.daemon.publisher.sent_messages import History
 from spectrod.lib.errors import WireError
+from spectrod.wire.interval_levels import Meter
 from spectrod.wire.schema import Frame, LevelsFrame, decode
 
 TOPICS_MAX = 512

@@ -18,6 +18,8 @@ from spectrod.lib.json_text import decode_json
 NAME = "pyramid.json"
 BATCH = "batch"
 """Setting that names the job of ``spectrod batch`` that has made a pyramid, and may again."""
+CELL_VALUES_MAX = 1 << 15
+"""Largest number of signals times values of a pyramid that is shown: its cells have 200 kB."""
 _VERSION = 1
 _BYTES_MAX = 1 << 24
 

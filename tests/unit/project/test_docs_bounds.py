@@ -11,18 +11,18 @@ BOUND = re.compile(r"within (?:its resolution of )?[+-]{0,2}\d")
 REFERENCE, UNIT = "tests/reference/", "tests/unit/"
 TWO = f"{REFERENCE}test_two_channel_reference.py"
 TONES = f"{REFERENCE}test_tones_reference.py"
-PEAKS = f"{UNIT}test_tones_peaks.py"
+PEAKS = f"{UNIT}measure/test_tones_peaks.py"
 METER = f"{REFERENCE}test_level_meter.py"
 FILTERS = f"{REFERENCE}test_level_filters.py"
 LOUDNESS = f"{REFERENCE}test_loudness.py"
 PROGRAMS = f"{REFERENCE}test_loudness_programs.py"
-PERCENTILES = f"{UNIT}test_percentiles.py"
+PERCENTILES = f"{UNIT}analysis/test_percentiles.py"
 
 MEASUREMENT = {
-    "not within 2 % of `--frequency`": f"{UNIT}test_calibrator.py::test_refused_tones",
+    "not within 2 % of `--frequency`": f"{UNIT}dsp/test_calibrator.py::test_refused_tones",
     "within 1 dB of the noise": f"{PEAKS}::test_floor_beside_a_tone_is_the_noise",
     "confirm them within 25 %": (
-        f"{UNIT}test_tone_meter.py::test_stated_deviations_are_those_of_repeated_measurements"
+        f"{UNIT}measure/test_tone_meter.py::test_stated_deviations_are_those_of_repeated_measurements"
     ),
     "SINAD 39.547 dB within 0.05 dB": f"{TONES}::test_sine_with_harmonics_and_noise",
     "below fs/2 within 1e-5": f"{TONES}::test_wave_shapes",
@@ -30,22 +30,22 @@ MEASUREMENT = {
     "both are within 20 dB": f"{TONES}::test_intermodulation_that_cannot_be_measured",
     "both are within 6 dB": f"{TONES}::test_intermodulation_that_cannot_be_measured",
     "NumPy's moments within 1e-9": (
-        f"{UNIT}test_features.py::test_spectral_kurtosis_is_the_ratio_of_moments"
+        f"{UNIT}measure/test_features.py::test_spectral_kurtosis_is_the_ratio_of_moments"
     ),
     "`coherence` within 1e-12": f"{TWO}::test_scipy",
     "Without noise it is within 0.01 samples": f"{TWO}::test_delay_of_a_limited_band",
     "below f2: within 0.01 dB": f"{TWO}::test_gain_of_a_wire",
     "at 48 kHz) within 0.01 samples": (
-        f"{UNIT}test_transfer_meter.py::test_delays_of_a_limited_band"
+        f"{UNIT}measure/test_transfer_meter.py::test_delays_of_a_limited_band"
     ),
     "the same values within 1e-8": (
-        f"{UNIT}test_transfer_meter.py::test_values_are_those_of_the_command"
+        f"{UNIT}measure/test_transfer_meter.py::test_values_are_those_of_the_command"
     ),
     "(4.37 f / kHz + 1) within 0.5 %": (
-        f"{UNIT}test_bands.py::test_erb_bands_are_1_wide_on_the_erb_rate_scale"
+        f"{UNIT}dsp/test_bands.py::test_erb_bands_are_1_wide_on_the_erb_rate_scale"
     ),
     "had not settled within 0.1 dB": (
-        f"{UNIT}test_octave_bank.py::test_a_sine_settles_in_the_stated_time"
+        f"{UNIT}measure/test_octave_bank.py::test_a_sine_settles_in_the_stated_time"
     ),
     "read the same within 0.04 dB": (
         f"{REFERENCE}test_pyoctaveband.py::test_levels_are_pyoctavebands"
@@ -56,10 +56,10 @@ MEASUREMENT = {
 
 LEVELS = {
     "the correction is within 0.05 dB": (
-        f"{UNIT}test_equalizer.py::test_the_gain_is_the_inverse_of_the_response_where_it_is_known"
+        f"{UNIT}measure/test_equalizer.py::test_the_gain_is_the_inverse_of_the_response_where_it_is_known"
     ),
     "for 6 dB within 1 Hz": (
-        f"{UNIT}test_equalizer.py::test_a_table_that_is_too_steep_states_its_error"
+        f"{UNIT}measure/test_equalizer.py::test_a_table_that_is_too_steep_states_its_error"
     ),
     "within 0.01 dB of the curve": f"{FILTERS}::test_table_3",
     "768 kHz within 0.002 dB": f"{FILTERS}::test_any_rate",

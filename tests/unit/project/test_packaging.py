@@ -77,6 +77,6 @@ def test_pages_have_each_option(pages, command):
 
 def test_the_page_of_the_configuration_holds_it_all(pages):
     """Each line of the built-in configuration is in the page, escaped."""
-    text = (ROOT / "spectrod/default.toml").read_text()
+    text = (ROOT / "spectrod/config/default.toml").read_text()
     printed = pages["spectrod.toml.5"].replace(r"\-", "-").replace(r"\e", "\\").replace(r"\&", "")
     assert text in printed

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from spectrod.lib.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = Path(spectrod.__file__).parent
-NAME = re.compile(r"(?<![\w\"/.])spectrod((?:\.[A-Za-z_][A-Za-z0-9_]*)+)")
+NAME = re.compile(r"(?<!-m )(?<![\w\"/.])spectrod((?:\.[A-Za-z_][A-Za-z0-9_]*)+)")
 
 
 def documented():
@@ -36,6 +37,54 @@ def test_documented_names_are_reached_without_another_import():
     code = "import sys, spectrod; assert 'numpy' not in sys.modules\nspectrod"
     program = "\n".join([f"{code}{names[0]}", *(f"spectrod{name}" for name in names)])
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("errors", "lib.errors"),
+        ("features.indices", "measure.features.indices"),
+        ("features.kurtosis", "measure.features.kurtosis"),
+        ("features.shape", "measure.features.shape"),
+        ("levels", "measure.levels"),
+        ("meters.features", "measure.features.feature_meter"),
+        ("meters.tones", "measure.tones.tone_meter"),
+        ("meters.transfer", "measure.transfer.transfer_meter"),
+        ("tones.distortion", "measure.tones.distortion"),
+        ("tones.peaks", "measure.tones.peaks"),
+        ("tones.tracker", "measure.tones.tone_tracker"),
+        ("triggers.config", "measure.triggers.trigger_config"),
+        ("triggers.trigger", "measure.triggers.trigger"),
+        ("two_channel.delay", "measure.transfer.delay"),
+        ("two_channel.sweep", "measure.transfer.sweep"),
+        ("two_channel.transfer", "measure.transfer.cross_spectra"),
+    ],
+)
+def test_earlier_names_are_the_same_modules(old, new):
+    """A module that was documented under another name has both, and the old one warns."""
+    program = (
+        "import warnings; warnings.simplefilter('always')\n"
+        f"import spectrod.{old} as first\n"
+        f"import spectrod.{new} as second\n"
+        "assert first is second, (first, second)\n"
+        f"assert second.__spec__.name == second.__name__ == 'spectrod.{new}'\n"
+        f"import spectrod; assert spectrod.{new} is second"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert f"DeprecationWarning: spectrod.{old} is spectrod.{new} now" in done.stderr
+
+
+def test_earlier_names_of_nothing_are_not_found():
+    """A module that never was is not found, with its new name in the error."""
+    with (
+        pytest.warns(DeprecationWarning, match="spectrod.tones is spectrod.measure.tones now"),
+        pytest.raises(
+            ModuleNotFoundError, match=r"No module named 'spectrod.measure.tones.absent'"
+        ),
+    ):
+        import_module("spectrod.tones.absent")
 
 
 def test_what_is_no_module_is_no_attribute():

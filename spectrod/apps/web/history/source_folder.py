@@ -15,8 +15,8 @@ from spectrod.dsp.types import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory
+from spectrod.formats.pyramid.metadata import CELL_VALUES_MAX, PyramidMetadata, load
 from spectrod.formats.pyramid.metadata import NAME as PYRAMID_JSON
-from spectrod.formats.pyramid.metadata import PyramidMetadata, load
 from spectrod.formats.segment.header import row_samples
 from spectrod.formats.segment.segment_series import SUFFIX
 from spectrod.lib.errors import SpectrodError, StorageError
@@ -26,8 +26,6 @@ FILES_MAX: Final = 20_000
 """Files of one folder that are indexed: the newest by the time of their last change."""
 ENTRIES_MAX: Final = 100_000
 """Names that are looked at in one folder."""
-CELL_VALUES_MAX: Final = 1 << 15
-"""Largest number of signals times values of a pyramid that is read: its cells have 200 kB."""
 SETTLED_S: Final = 2.0
 """Age from which the time of a change tells that there was none since: clocks of file systems tick
 some hundred times a second [s]."""

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import spectrod
-from spectrod.client.interval_levels import Meter
 from spectrod.wire.headers import BandsHeader, SpectrumHeader
+from spectrod.wire.interval_levels import Meter
 from spectrod.wire.schema import BandFrame, Frame
 
 N_SAMPLES = 1 << 16

@@ -11,8 +11,8 @@ import pytest
 
 from spectrod.apps.mqtt.discovery import BANDS_MAX, Discovery, band_name
 from spectrod.apps.mqtt.mqtt_topics import OFFLINE, ONLINE, UNREACHABLE, Topics
-from spectrod.client.interval_levels import Meter
 from spectrod.wire.headers import EventHeader, LevelsHeader, TriggerFacts
+from spectrod.wire.interval_levels import Meter
 from spectrod.wire.schema import (
     BandFrame,
     EventMessage,
