@@ -1,11 +1,11 @@
 /** Draws rows that it makes itself: what tests/browser/test_drawing.py asks for through `window`. */
 
-import { makeAxis } from "/page/axis.js";
-import { chooseRenderer, hasGpu } from "/page/renderer.js";
-import { RowRing } from "/page/rows.js";
-import { Trace } from "/page/trace.js";
-import { Waterfall2D } from "/page/waterfall2d.js";
-import { WaterfallGL } from "/page/waterfallgl.js";
+import { makeAxis } from "/page/plot/axis.js";
+import { chooseRenderer, hasGpu } from "/page/plot/renderer.js";
+import { RowRing } from "/page/rows/rows.js";
+import { Trace } from "/page/plot/trace.js";
+import { Waterfall2D } from "/page/plot/waterfall2d.js";
+import { WaterfallGL } from "/page/plot/waterfallgl.js";
 
 const KINDS = { "2d": Waterfall2D, webgl: WaterfallGL };
 const T0 = 1.75e12;

@@ -19,7 +19,7 @@ READ_LINE = """y => {
 # Runs of lines of the waterfall from the top, each as its kind and its number of lines.
 READ_KINDS = """async () => {
   const canvas = document.querySelector(".waterfall canvas");
-  const { MARKS } = await import("./page/palette.js");
+  const { MARKS } = await import("./page/plot/palette.js");
   const marks = MARKS[document.documentElement.dataset.theme];
   const { width, height } = canvas;
   const copy = new OffscreenCanvas(width, height);
@@ -105,7 +105,7 @@ class Tab:
         """Return where the axis module puts a frequency [device px]."""
         return self.page.evaluate(
             """async ([hertz, kind, f0, f1]) => {
-              const { makeAxis } = await import("./page/axis.js");
+              const { makeAxis } = await import("./page/plot/axis.js");
               const { width } = document.querySelector(".waterfall canvas");
               return makeAxis({ kind, f0, f1, width }).toPixel(hertz);
             }""",

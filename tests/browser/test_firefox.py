@@ -54,7 +54,7 @@ def test_a_tone_is_in_its_column_and_reads_its_level(tab, address, kind):
     tab.open(f"{address}#v=1&topic={NAME}&axis={kind}&f=500:1500")
     column, width = (float(text) for text in tab.evaluate(until(TONE)).split())
     places = tab.evaluate(
-        f"""import("./page/axis.js").then(({{ makeAxis }}) => {{
+        f"""import("./page/plot/axis.js").then(({{ makeAxis }}) => {{
           const axis = makeAxis({{ kind: "{kind}", f0: 500, f1: 1500, width: {width} }});
           return [1000, 1010].map((hertz) => axis.toPixel(hertz)).join(" ");
         }})"""

@@ -29,8 +29,8 @@ LIVE_DB, PAST_DB = 0.25 + 0.06, 0.05 + 0.06
 
 # Notes the waterfalls as they are drawn, with the time at their top.
 WATCH = """async () => {
-  const { Strip } = await import("./page/strip.js");
-  globalThis.rowsOfLine = (await import("./page/rowat.js")).rowsOfLine;
+  const { Strip } = await import("./page/panel/strip.js");
+  globalThis.rowsOfLine = (await import("./page/rows/rowat.js")).rowsOfLine;
   const draw = Strip.prototype.draw;
   globalThis.strips = new Map();
   Strip.prototype.draw = function (scene) {

@@ -9,7 +9,7 @@ import {
   melToHertz,
   rowLength,
   valueEdges,
-} from "../../spectrod/apps/web/page/axis.js";
+} from "../../spectrod/apps/web/page/plot/axis.js";
 import { description } from "./descriptions.js";
 
 const axisOf = (changes) => makeAxis({ kind: "linear", f0: 20, f1: 20000, width: 1000, ...changes });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { makeAxis } from "../../spectrod/apps/web/page/axis.js";
-import { bandBars } from "../../spectrod/apps/web/page/band.js";
+import { makeAxis } from "../../spectrod/apps/web/page/plot/axis.js";
+import { bandBars } from "../../spectrod/apps/web/page/plot/band.js";
 import { description } from "./descriptions.js";
 
 const octaves = description({

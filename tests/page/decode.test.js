@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { decodeMessage, MESSAGE_BYTES_MAX } from "../../spectrod/apps/web/page/decode.js";
+import { decodeMessage, MESSAGE_BYTES_MAX } from "../../spectrod/apps/web/page/rows/decode.js";
 import { random } from "./descriptions.js";
 
 /** Encode blocks as docs/web-protocol.md says, written apart from the reader. */

@@ -2,15 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Channel } from "../../spectrod/apps/web/page/channel.js";
-import { fileName, traceCsv } from "../../spectrod/apps/web/page/export.js";
-import { LevelFollower, visibleRange } from "../../spectrod/apps/web/page/follow.js";
-import { healthGroups } from "../../spectrod/apps/web/page/health.js";
-import { labelOffset } from "../../spectrod/apps/web/page/overlay.js";
-import { drawLevelRuler, drawTimeRuler, placeLabels } from "../../spectrod/apps/web/page/ruler.js";
-import { savePast } from "../../spectrod/apps/web/page/saving.js";
-import { lineOffsets } from "../../spectrod/apps/web/page/trace.js";
-import { makeView } from "../../spectrod/apps/web/page/view.js";
+import { Channel } from "../../spectrod/apps/web/page/rows/channel.js";
+import { fileName, traceCsv } from "../../spectrod/apps/web/page/side/export.js";
+import { LevelFollower, visibleRange } from "../../spectrod/apps/web/page/rows/follow.js";
+import { healthGroups } from "../../spectrod/apps/web/page/side/health.js";
+import { labelOffset } from "../../spectrod/apps/web/page/panel/overlay.js";
+import { drawLevelRuler, drawTimeRuler, placeLabels } from "../../spectrod/apps/web/page/plot/ruler.js";
+import { savePast } from "../../spectrod/apps/web/page/side/saving.js";
+import { lineOffsets } from "../../spectrod/apps/web/page/plot/trace.js";
+import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
 
 const INFO = { id: 3, topic: "spec/mic/0/dbfs/", endpoint: "ipc://a", source: "mic", channel: "0", product: "dbfs" };
 const DESCRIPTION = { bits: 8, lo: -120, step: 0.5, first_hz: 0, bin_hz: 10, n_bins: 100, row_s: 0.1, epoch: "1", edges_hz: null, slices: [{ first: 0, per_value: 1, values: 100 }] };

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { SurfaceInput } from "../../spectrod/apps/web/page/input.js";
+import { SurfaceInput } from "../../spectrod/apps/web/page/panel/input.js";
 
 function surface() {
   const listeners = new Map();

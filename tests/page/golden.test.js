@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { decodeMessage } from "../../spectrod/apps/web/page/decode.js";
-import { levelOf } from "../../spectrod/apps/web/page/levels.js";
+import { decodeMessage } from "../../spectrod/apps/web/page/rows/decode.js";
+import { levelOf } from "../../spectrod/apps/web/page/rows/levels.js";
 
 const FOLDER = new URL("golden/", import.meta.url);
 const NAMES = readdirSync(FOLDER).filter((name) => name.endsWith(".bin"));

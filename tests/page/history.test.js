@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { decodeHistory, rowsOf } from "../../spectrod/apps/web/page/answer.js";
-import { columnFor, exportAddress, History, LADDER_MS, TILE_COLUMNS } from "../../spectrod/apps/web/page/history.js";
+import { decodeHistory, rowsOf } from "../../spectrod/apps/web/page/rows/answer.js";
+import { columnFor, exportAddress, History, LADDER_MS, TILE_COLUMNS } from "../../spectrod/apps/web/page/rows/history.js";
 
 const TOPIC = { id: 7, topic: "spec/pond/0/dbfs/", endpoint: "tcp://127.0.0.1:5556" };
 const ABOUT = { topic: TOPIC, f0: 10, f1: 24000, axis: "log", px: 600, statistic: "max" };

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { makeAxis } from "../../spectrod/apps/web/page/axis.js";
-import { CODE_DROPPED, CODE_GAP, CODE_NONE, CODE_STRIPE, codeOf, codeTable } from "../../spectrod/apps/web/page/levels.js";
-import { LINES_AHEAD, LineStore } from "../../spectrod/apps/web/page/lines.js";
-import { rowSpan } from "../../spectrod/apps/web/page/rowspan.js";
-import { RowRing } from "../../spectrod/apps/web/page/rows.js";
+import { makeAxis } from "../../spectrod/apps/web/page/plot/axis.js";
+import { CODE_DROPPED, CODE_GAP, CODE_NONE, CODE_STRIPE, codeOf, codeTable } from "../../spectrod/apps/web/page/rows/levels.js";
+import { LINES_AHEAD, LineStore } from "../../spectrod/apps/web/page/plot/lines.js";
+import { rowSpan } from "../../spectrod/apps/web/page/rows/rowspan.js";
+import { RowRing } from "../../spectrod/apps/web/page/rows/rows.js";
 import { description, random, row } from "./descriptions.js";
 
 const VALUES = 16;

@@ -1,10 +1,10 @@
-"""Write spectrod/apps/web/page/colormaps.js: the pictures' colour maps as the page reads them."""
+"""Write the page's colormaps.js: the colour maps of pictures, as the page reads them."""
 
 from pathlib import Path
 
 from spectrod.formats.picture.colormaps import colormap, colormap_names
 
-PATH = Path(__file__).parents[2] / "spectrod" / "apps" / "web" / "page" / "colormaps.js"
+PATH = Path(__file__).parents[2] / "spectrod" / "apps" / "web" / "page" / "plot" / "colormaps.js"
 
 _HEAD = """\
 /**

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { decodeHistory } from "../../spectrod/apps/web/page/answer.js";
-import { decodeMessage } from "../../spectrod/apps/web/page/decode.js";
+import { decodeHistory } from "../../spectrod/apps/web/page/rows/answer.js";
+import { decodeMessage } from "../../spectrod/apps/web/page/rows/decode.js";
 import { random } from "./descriptions.js";
 
 const ROUNDS = 20_000;

@@ -10,7 +10,7 @@ import {
   codeTable,
   levelOf,
   levelOfCode,
-} from "../../spectrod/apps/web/page/levels.js";
+} from "../../spectrod/apps/web/page/rows/levels.js";
 import {
   codeColors,
   cssColour,
@@ -18,7 +18,7 @@ import {
   MARKS,
   palettes,
   shadesOf,
-} from "../../spectrod/apps/web/page/palette.js";
+} from "../../spectrod/apps/web/page/plot/palette.js";
 import { description } from "./descriptions.js";
 
 const rgb = (pixel) => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];

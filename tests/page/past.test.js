@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { JoinedRows, seamOf } from "../../spectrod/apps/web/page/past.js";
-import { nearestIndex } from "../../spectrod/apps/web/page/rowat.js";
-import { RowRing } from "../../spectrod/apps/web/page/rows.js";
+import { JoinedRows, seamOf } from "../../spectrod/apps/web/page/rows/past.js";
+import { nearestIndex } from "../../spectrod/apps/web/page/rows/rowat.js";
+import { RowRing } from "../../spectrod/apps/web/page/rows/rows.js";
 import { description, row } from "./descriptions.js";
 
 const about = description({ slices: [{ first: 0, per_value: 1, values: 1 }], row_s: 0.01 });

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { makeAxis } from "../../spectrod/apps/web/page/axis.js";
-import { levelTable } from "../../spectrod/apps/web/page/levels.js";
-import { linePoints } from "../../spectrod/apps/web/page/points.js";
+import { makeAxis } from "../../spectrod/apps/web/page/plot/axis.js";
+import { levelTable } from "../../spectrod/apps/web/page/rows/levels.js";
+import { linePoints } from "../../spectrod/apps/web/page/plot/points.js";
 import { description } from "./descriptions.js";
 
 const listed = ({ x, first, last }) => [...x].map((px, i) => [px, first[i], last[i]]);

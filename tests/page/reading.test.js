@@ -2,17 +2,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ACTIONS, panned, zoomed } from "../../spectrod/apps/web/page/actions.js";
-import { followRange, LevelHistogram, rangeOf } from "../../spectrod/apps/web/page/autorange.js";
-import { binAt, extentOf, indexOfBin, levelAt } from "../../spectrod/apps/web/page/bins.js";
-import { difference, nearestPeak, placeCursor, readCursors, snapToBin } from "../../spectrod/apps/web/page/cursor.js";
-import { csvField, fileName, traceCsv } from "../../spectrod/apps/web/page/export.js";
-import { layersOf } from "../../spectrod/apps/web/page/hold.js";
-import { isTyping, wheelFactor } from "../../spectrod/apps/web/page/input.js";
-import { actionOf, KEYS, keyText } from "../../spectrod/apps/web/page/keys.js";
-import { PeakList } from "../../spectrod/apps/web/page/peaks.js";
-import { axisOf, limitsOf } from "../../spectrod/apps/web/page/range.js";
-import { makeView } from "../../spectrod/apps/web/page/view.js";
+import { ACTIONS, panned, zoomed } from "../../spectrod/apps/web/page/panel/actions.js";
+import { followRange, LevelHistogram, rangeOf } from "../../spectrod/apps/web/page/rows/autorange.js";
+import { binAt, extentOf, indexOfBin, levelAt } from "../../spectrod/apps/web/page/rows/bins.js";
+import { difference, nearestPeak, placeCursor, readCursors, snapToBin } from "../../spectrod/apps/web/page/panel/cursor.js";
+import { csvField, fileName, traceCsv } from "../../spectrod/apps/web/page/side/export.js";
+import { layersOf } from "../../spectrod/apps/web/page/rows/hold.js";
+import { isTyping, wheelFactor } from "../../spectrod/apps/web/page/panel/input.js";
+import { actionOf, KEYS, keyText } from "../../spectrod/apps/web/page/side/keys.js";
+import { PeakList } from "../../spectrod/apps/web/page/rows/peaks.js";
+import { axisOf, limitsOf } from "../../spectrod/apps/web/page/rows/range.js";
+import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
 import { description, random } from "./descriptions.js";
 
 const BINS = description();

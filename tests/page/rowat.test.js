@@ -2,15 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { binRanges, makeAxis, valuesOfPixel } from "../../spectrod/apps/web/page/axis.js";
-import { Channel } from "../../spectrod/apps/web/page/channel.js";
-import { traceCsv } from "../../spectrod/apps/web/page/export.js";
-import { CODE_LEVEL_MAX, CODE_LEVEL_MIN, CODE_STRIPE, levelOf, levelOfCode } from "../../spectrod/apps/web/page/levels.js";
-import { LineStore } from "../../spectrod/apps/web/page/lines.js";
-import { momentOf, unmeasuredText } from "../../spectrod/apps/web/page/moment.js";
-import { JoinedRows } from "../../spectrod/apps/web/page/past.js";
-import { levelOfPixel, rowAt, spanOf } from "../../spectrod/apps/web/page/rowat.js";
-import { RowRing } from "../../spectrod/apps/web/page/rows.js";
+import { binRanges, makeAxis, valuesOfPixel } from "../../spectrod/apps/web/page/plot/axis.js";
+import { Channel } from "../../spectrod/apps/web/page/rows/channel.js";
+import { traceCsv } from "../../spectrod/apps/web/page/side/export.js";
+import { CODE_LEVEL_MAX, CODE_LEVEL_MIN, CODE_STRIPE, levelOf, levelOfCode } from "../../spectrod/apps/web/page/rows/levels.js";
+import { LineStore } from "../../spectrod/apps/web/page/plot/lines.js";
+import { momentOf, unmeasuredText } from "../../spectrod/apps/web/page/rows/moment.js";
+import { JoinedRows } from "../../spectrod/apps/web/page/rows/past.js";
+import { levelOfPixel, rowAt, spanOf } from "../../spectrod/apps/web/page/rows/rowat.js";
+import { RowRing } from "../../spectrod/apps/web/page/rows/rows.js";
 import { description, random, row } from "./descriptions.js";
 
 const VALUES = 40;

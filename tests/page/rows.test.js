@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { nearestIndex } from "../../spectrod/apps/web/page/rowat.js";
-import { RowRing } from "../../spectrod/apps/web/page/rows.js";
+import { nearestIndex } from "../../spectrod/apps/web/page/rows/rowat.js";
+import { RowRing } from "../../spectrod/apps/web/page/rows/rows.js";
 import { description, row } from "./descriptions.js";
 
 const small = (values, changes = {}) =>

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { streamId, streamRole, streamsWanted, pixelsWanted, rowsWanted } from "../../spectrod/apps/web/page/demand.js";
-import { FLAG_DROPPED, FLAG_GAP, FLAG_NEW_EPOCH } from "../../spectrod/apps/web/page/decode.js";
-import { EventLog } from "../../spectrod/apps/web/page/events.js";
-import { Session } from "../../spectrod/apps/web/page/session.js";
-import { ambiguousNames, chosenTopics, findTopic, inOrder, missingText, topicName } from "../../spectrod/apps/web/page/topics.js";
-import { makeView } from "../../spectrod/apps/web/page/view.js";
+import { streamId, streamRole, streamsWanted, pixelsWanted, rowsWanted } from "../../spectrod/apps/web/page/link/demand.js";
+import { FLAG_DROPPED, FLAG_GAP, FLAG_NEW_EPOCH } from "../../spectrod/apps/web/page/rows/decode.js";
+import { EventLog } from "../../spectrod/apps/web/page/link/events.js";
+import { Session } from "../../spectrod/apps/web/page/link/session.js";
+import { ambiguousNames, chosenTopics, findTopic, inOrder, missingText, topicName } from "../../spectrod/apps/web/page/link/topics.js";
+import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
 import { description, row } from "./descriptions.js";
 
 const LIMITS = { streams: 8, values: 4096, rows_s: 50 };

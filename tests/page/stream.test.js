@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Connection, reconnectDelay, streamAddress } from "../../spectrod/apps/web/page/stream.js";
+import { Connection, reconnectDelay, streamAddress } from "../../spectrod/apps/web/page/link/stream.js";
 
 const HELLO = JSON.stringify({ op: "hello", version: 1 });
 

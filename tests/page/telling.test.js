@@ -2,18 +2,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Announcer } from "../../spectrod/apps/web/page/announce.js";
-import * as control from "../../spectrod/apps/web/page/control.js";
-import { legend } from "../../spectrod/apps/web/page/captions.js";
-import { healthGroups } from "../../spectrod/apps/web/page/health.js";
-import { HATCHINGS, hatchingCss } from "../../spectrod/apps/web/page/legend.js";
-import { barShare, barTop, hasBar, nameText, valueText, waitingText } from "../../spectrod/apps/web/page/meter.js";
-import { makePrefs, readPrefs, writePrefs, zoneOf } from "../../spectrod/apps/web/page/prefs.js";
-import { makeView } from "../../spectrod/apps/web/page/view.js";
-import * as status from "../../spectrod/apps/web/page/status.js";
-import { TERMS } from "../../spectrod/apps/web/page/terms.js";
-import { bandRows, cursorRows, noPeakText, peakRows } from "../../spectrod/apps/web/page/tables.js";
-import { postToken, splitToken } from "../../spectrod/apps/web/page/token.js";
+import { Announcer } from "../../spectrod/apps/web/page/side/announce.js";
+import * as control from "../../spectrod/apps/web/page/link/control.js";
+import { legend } from "../../spectrod/apps/web/page/panel/captions.js";
+import { healthGroups } from "../../spectrod/apps/web/page/side/health.js";
+import { HATCHINGS, hatchingCss } from "../../spectrod/apps/web/page/panel/legend.js";
+import { barShare, barTop, hasBar, nameText, valueText, waitingText } from "../../spectrod/apps/web/page/side/meter.js";
+import { makePrefs, readPrefs, writePrefs, zoneOf } from "../../spectrod/apps/web/page/side/prefs.js";
+import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
+import * as status from "../../spectrod/apps/web/page/side/status.js";
+import { TERMS } from "../../spectrod/apps/web/page/side/terms.js";
+import { bandRows, cursorRows, noPeakText, peakRows } from "../../spectrod/apps/web/page/side/tables.js";
+import { postToken, splitToken } from "../../spectrod/apps/web/page/link/token.js";
 
 const endpoint = (changes) => ({ endpoint: "tcp://a:1", connected: true, silence_s: 0.4, missed: 0, why: "", ...changes });
 const source = (changes) => ({ source: "mic", state: "running", waiting_for: "", checks: [], ...changes });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { AXIS_KINDS, makeAxis } from "../../spectrod/apps/web/page/axis.js";
-import { frequencyTicks, levelTicks, niceStep, TICKS_MAX } from "../../spectrod/apps/web/page/ticks.js";
+import { AXIS_KINDS, makeAxis } from "../../spectrod/apps/web/page/plot/axis.js";
+import { frequencyTicks, levelTicks, niceStep, TICKS_MAX } from "../../spectrod/apps/web/page/plot/ticks.js";
 import { random } from "./descriptions.js";
 
 const measure = (text) => 7 * text.length;

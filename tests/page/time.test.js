@@ -8,7 +8,7 @@ import {
   noteName,
   timeTicks,
   zoneOffset,
-} from "../../spectrod/apps/web/page/time.js";
+} from "../../spectrod/apps/web/page/plot/time.js";
 import { random } from "./descriptions.js";
 
 const HOUR = 3600e3;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 
-import * as views from "../../spectrod/apps/web/page/view.js";
+import * as views from "../../spectrod/apps/web/page/panel/view.js";
 
 const FULL = {
   topics: ["spec/mic/0/dbfs/", "bands/mic/1/third/@tcp://10.0.0.1:5556"],

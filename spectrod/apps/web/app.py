@@ -79,7 +79,7 @@ class _Routes:
         """Return the routes of what there is."""
         routes: list[BaseRoute] = [
             Route("/", self._index),
-            Route("/page/{name}", self._file),
+            Route("/page/{name:path}", self._file),
             Route("/api/hello", self._hello),
             Route("/api/token", self._token, methods=["POST"]),
             WebSocketRoute("/api/stream", self._stream),

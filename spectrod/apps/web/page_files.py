@@ -42,10 +42,10 @@ class PageFile:
 
 
 def read_page(folder: Path = PAGE_FOLDER) -> Mapping[str, PageFile]:
-    """Return the files of a folder by name; those of unknown types are no part of the page."""
+    """Return the files below a folder by path; those of unknown types are no part of the page."""
     return {
-        path.name: _page_file(path)
-        for path in sorted(folder.iterdir())
+        path.relative_to(folder).as_posix(): _page_file(path)
+        for path in sorted(folder.rglob("*"))
         if path.suffix in _TYPES and path.is_file()
     }
 

@@ -1,26 +1,26 @@
 /** The page: one view, one connection, some panels. Everything else is in the modules that this joins. */
 
-import { Announcer } from "./announce.js";
-import { ControlPanel } from "./controlpanel.js";
-import { setAttribute, setText } from "./dom.js";
-import { Fields, TopicChoice } from "./fields.js";
-import { healthGroups, showHealth } from "./health.js";
-import { nameKeys, showHelp } from "./help.js";
-import { History } from "./history.js";
-import { Legend, toggleLegend } from "./legend.js";
-import { isTyping, pressKey } from "./input.js";
-import { Meters } from "./meter.js";
-import { readPrefs, writePrefs, makePrefs, zoneOf } from "./prefs.js";
-import { Panels } from "./panels.js";
-import { applyTheme, watchTheme } from "./theme.js";
-import { saveCsv, savePast, savePicture } from "./saving.js";
-import { Session } from "./session.js";
-import { headFact, rowsDueMs } from "./status.js";
-import { Connection } from "./stream.js";
-import { Tables } from "./tables.js";
-import { askForToken, useLinkToken } from "./entry.js";
-import { spectraOf, topicText } from "./topics.js";
-import { fragmentWriter, makeView, parseFragment } from "./view.js";
+import { Announcer } from "./side/announce.js";
+import { ControlPanel } from "./side/controlpanel.js";
+import { setAttribute, setText } from "./side/dom.js";
+import { Fields, TopicChoice } from "./side/fields.js";
+import { healthGroups, showHealth } from "./side/health.js";
+import { nameKeys, showHelp } from "./side/help.js";
+import { History } from "./rows/history.js";
+import { Legend, toggleLegend } from "./panel/legend.js";
+import { isTyping, pressKey } from "./panel/input.js";
+import { Meters } from "./side/meter.js";
+import { readPrefs, writePrefs, makePrefs, zoneOf } from "./side/prefs.js";
+import { Panels } from "./panel/panels.js";
+import { applyTheme, watchTheme } from "./plot/theme.js";
+import { saveCsv, savePast, savePicture } from "./side/saving.js";
+import { Session } from "./link/session.js";
+import { headFact, rowsDueMs } from "./side/status.js";
+import { Connection } from "./link/stream.js";
+import { Tables } from "./side/tables.js";
+import { askForToken, useLinkToken } from "./side/entry.js";
+import { spectraOf, topicText } from "./link/topics.js";
+import { fragmentWriter, makeView, parseFragment } from "./panel/view.js";
 
 const SLOW_MS = 250;
 const SPOKEN_MS = 1000;

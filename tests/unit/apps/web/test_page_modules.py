@@ -59,7 +59,7 @@ def parse(*paths):
 
 def test_every_module_is_read(tmp_path):
     """Node can parse every module that the page has, and names those that it cannot."""
-    done = parse(*sorted((ROOT / "spectrod" / "apps" / "web" / "page").glob("*.js")))
+    done = parse(*sorted((ROOT / "spectrod" / "apps" / "web" / "page").rglob("*.js")))
     assert (done.returncode, done.stderr) == (0, "")
     (tmp_path / "wrong.js").write_text("export const a = ;")
     done = parse(tmp_path / "wrong.js")

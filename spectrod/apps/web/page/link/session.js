@@ -1,0 +1,213 @@
+/**
+ * All that the page has been told: topics, rows, states, events, values. Without a document, so that
+ * Node's tests can talk to it as a server does.
+ */
+
+import { Channel } from "../rows/channel.js";
+import { streamRole, streamsWanted } from "./demand.js";
+import { breakText, EventLog } from "./events.js";
+import { ambiguousNames, chosenTopics, findTopic, inOrder, missingText, spectraOf, topicName } from "./topics.js";
+
+const RING_ROWS = 4096;
+const VALUES_KEPT = 64;
+/** What a server of this version allows at least; its hello says more. */
+const LIMITS = Object.freeze({ streams: 8, values: 4096, rows_s: 50 });
+
+/**
+ * @typedef {object} Listeners
+ * @property {(what: string) => void} changed `hello`, `topics`, `channels`, `descriptions`, `state`, `events`, `values`, `measured`
+ * @property {(channel: Channel, role: string, row: object, description: object) => void} row
+ * @property {(text: string) => void} refused
+ */
+export class Session {
+  hello = null;
+  topics = [];
+  endpoints = [];
+  sources = [];
+  /** Topics on the screen, by place. */
+  channels = [];
+  events = new EventLog();
+  /** Newest `values` text of each topic, by its number. */
+  values = new Map();
+  #descriptions = new Map();
+  #names = [];
+  #ambiguous = new Set();
+  #listeners;
+  #now;
+
+  /** @param {{listeners: Listeners, now: () => number}} given */
+  constructor({ listeners, now }) {
+    this.#listeners = listeners;
+    this.#now = now;
+  }
+
+  get limits() {
+    return { ...LIMITS, ...(this.hello?.limits ?? {}) };
+  }
+
+  /** Take a text of the server; one that is not known is of a later version, and left alone. */
+  text(message) {
+    const take = {
+      hello: () => this.#greet(message),
+      topics: () => this.#list(message),
+      stream: () => this.#describe(message),
+      state: () => this.#state(message),
+      event: () => this.events.take(message),
+      values: () => this.#value(message),
+      measured: () => this.#measure(message),
+      refused: () => this.#listeners.refused(`${message.what}: ${message.why}`),
+    }[message.op];
+    if (take === undefined) return;
+    take();
+    const told = { event: "events", stream: "descriptions" }[message.op] ?? message.op;
+    if (message.op !== "refused") this.#listeners.changed(told);
+  }
+
+  /** Show these topics; an empty list leaves the choice to the page. */
+  select(names) {
+    this.#names = names;
+    const chosen = chosenTopics(names, this.topics);
+    if (chosen.length === 0) return;
+    const kept = this.channels.filter(({ info }) => chosen.includes(info));
+    const before = this.channels;
+    this.channels = chosen.map((info) => kept.find((channel) => channel.info === info) ?? this.#makeChannel(info, kept));
+    const isSame = before.length === this.channels.length && before.every((one, k) => one === this.channels[k]);
+    if (!isSame) this.#listeners.changed("channels");
+  }
+
+  #makeChannel(info, kept) {
+    const used = new Set(kept.map(({ place }) => place));
+    let place = 0;
+    while (used.has(place)) place += 1;
+    const channel = new Channel(info, place, RING_ROWS);
+    kept.push(channel);
+    return channel;
+  }
+
+  #greet(hello) {
+    this.hello = hello;
+    // Numbers of streams begin again with each connection; rows that were drawn keep their own descriptions.
+    this.#descriptions.clear();
+  }
+
+  /** Topics keep their names when the server starts again and gives them other numbers. */
+  #list({ topics }) {
+    const before = new Set(this.topics.map(({ endpoint, topic }) => `${endpoint} ${topic}`));
+    const added = spectraOf(topics).filter(({ endpoint, topic }) => !before.has(`${endpoint} ${topic}`));
+    this.topics = inOrder(topics);
+    this.#ambiguous = ambiguousNames(topics);
+    for (const channel of this.channels) {
+      const { topic, endpoint } = channel.info;
+      const found = topics.find((one) => one.topic === topic && one.endpoint === endpoint);
+      channel.info = found ?? channel.info;
+      channel.gone = found === undefined ? missingText(topic, topics) : "";
+      if (found === undefined) channel.forgetMeasured();
+      channel.noteNewer(added, this.#now());
+    }
+    this.select(this.#names);
+  }
+
+  #describe(description) {
+    const channel = this.#channelOf(description.id);
+    if (channel === undefined || channel.info.topic !== description.topic) return;
+    const { role } = streamRole(description.id);
+    this.#descriptions.set(description.generation & 0xffff, { description: Object.freeze(description), channel, role });
+    channel.describe(role, description);
+    if (this.#descriptions.size > 256) this.#descriptions.delete(this.#descriptions.keys().next().value);
+  }
+
+  /** Take the blocks of a binary message; rows of a stream that is no longer shown are left out. */
+  rows(blocks) {
+    for (const { generation, rows, clientDropped } of blocks) {
+      const found = this.#descriptions.get(generation);
+      if (found === undefined || !this.channels.includes(found.channel)) continue;
+      const { channel, role, description } = found;
+      channel.describe(role, description);
+      channel.dropped(role, clientDropped);
+      for (const row of rows) this.#take(channel, role, row, description);
+    }
+  }
+
+  #take(channel, role, row, description) {
+    const { source } = channel.info;
+    const notice = (kind) => {
+      this.events.note(kind, source, row.tMs, breakText(kind, row));
+      this.#listeners.changed("events");
+    };
+    channel.take(role, row, description, this.#now(), notice);
+    this.#listeners.row(channel, role, row, description);
+  }
+
+  #state({ endpoints, sources }) {
+    this.endpoints = endpoints ?? [];
+    this.sources = sources ?? [];
+  }
+
+  #value(message) {
+    this.values.delete(message.topic_id);
+    this.values.set(message.topic_id, message);
+    if (this.values.size > VALUES_KEPT) this.values.delete(this.values.keys().next().value);
+  }
+
+  #measure(measured) {
+    this.#channelOf(measured.id)?.measure(measured);
+  }
+
+  #channelOf(id) {
+    const { place } = streamRole(id);
+    return this.channels.find((channel) => channel.place === place);
+  }
+
+  /** Texts about topics that are asked for and not there; none before the first list. */
+  missing() {
+    if (this.topics.length === 0) return [];
+    const shown = this.channels.map(({ info }) => this.nameOf(info));
+    const names = this.#names.filter((name) => findTopic(name, spectraOf(this.topics)) === undefined && !shown.includes(name));
+    return names.map((name) => missingText(name, this.topics));
+  }
+
+  /** State of a channel's source, or null. */
+  sourceOf({ info }) {
+    return this.sources.find((one) => one.endpoint === info.endpoint && one.source === info.source) ?? null;
+  }
+
+  /** Keep what there is now, for a view that leaves the live rows. */
+  keepMoment() {
+    for (const channel of this.channels) channel.keepMoment();
+  }
+
+  /** Name of a topic in a view. */
+  nameOf(info) {
+    return topicName(info, this.#ambiguous);
+  }
+
+  /** Time of the newest row of an endpoint's topics on the screen [ms], or null. */
+  newestMs(endpoint) {
+    const rings = this.channels.filter(({ info }) => info.endpoint === endpoint).map(({ ring }) => ring);
+    const times = rings.filter((ring) => ring !== null && ring.length > 0).map((ring) => ring.timeAt(0));
+    return times.length > 0 ? Math.max(...times) : null;
+  }
+
+  /**
+   * The `view` text for what is on the screen.
+   *
+   * @param {object} view
+   * @param {(channel: Channel) => {f0: number, f1: number, axis: string, widthCss: number, heightPx: number,
+   *   ratio: number}} shapeOf how a topic is shown
+   * @param {boolean} isVisible
+   */
+  demand(view, shapeOf, isVisible) {
+    const shown = this.channels.map((channel) => ({
+      place: channel.place,
+      topicId: channel.info.id,
+      isFine: channel.isFine,
+      ...shapeOf(channel),
+    }));
+    const { streams, left } = streamsWanted(shown, { view, limits: this.limits, isVisible });
+    const why = `the server sends a page at most ${this.limits.streams} streams`;
+    for (const channel of this.channels) {
+      channel.setUnsent(left.filter(({ place }) => place === channel.place).map(({ role }) => role), why);
+    }
+    return { text: { visible: isVisible, streams }, left };
+  }
+}

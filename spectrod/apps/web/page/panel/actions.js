@@ -1,0 +1,120 @@
+/** What keys, buttons and gestures do: each makes a part of a new view from the present one. */
+
+import { frequencyOfBin, binAt } from "../rows/bins.js";
+import { nearestPeak } from "./cursor.js";
+import { toggleHold } from "../rows/hold.js";
+import { axisLimits, rangeOfAxis } from "../rows/range.js";
+
+const PAN_SHARE = 0.1;
+const ZOOM_STEP = 1.5;
+const LEVEL_STEP_DB = 5;
+const LEAST_SPAN_DB = 10;
+const TIME_SHARE = 0.25;
+const SPAN_STEP = 1.5;
+
+/**
+ * @typedef {object} Scene what an action may look at
+ * @property {object} view
+ * @property {import("../plot/axis.js").Axis} axis of the plot
+ * @property {{f0: number, f1: number, binHz: number}} limits of the axis
+ * @property {{lo: number, hi: number}} levels on the screen
+ * @property {number | null} newestMs time of the newest row
+ * @property {{values: ArrayLike<number>, description: object} | null} row newest row of the panel
+ * @property {Array<{hz: number}>} peaks steady ones, the strongest first
+ */
+
+/** The view's frequencies after zooming about a place; `factor` above 1 shows less. */
+export function zoomed({ axis, limits }, factor, px) {
+  return rangeOfAxis(axis.zoom(factor, px, axisLimits(limits, axis.width)), limits);
+}
+
+/** The view's frequencies after moving by some pixels to higher ones. */
+export function panned({ axis, limits }, px) {
+  return rangeOfAxis(axis.pan(px, axisLimits(limits, axis.width)), limits);
+}
+
+/** The view's time after moving by seconds: later than the newest row is live. */
+export function movedInTime({ view, newestMs }, seconds) {
+  if (newestMs === null) return {};
+  const t1 = (view.t1 ?? newestMs) + 1000 * seconds;
+  return { t1: t1 >= newestMs && seconds > 0 ? null : t1 };
+}
+
+function levelsMoved({ levels }, lowBy, highBy) {
+  const lo = Math.round(levels.lo) + lowBy;
+  const hi = Math.round(levels.hi) + highBy;
+  return hi - lo < LEAST_SPAN_DB ? {} : { lo, hi };
+}
+
+/** Where a new cursor goes: the strongest steady peak that shows, else the middle of the plot. */
+function freshCursor({ axis, peaks, view }) {
+  const free = peaks.find(({ hz }) => hz >= axis.f0 && hz <= axis.f1 && !view.cursors.includes(hz));
+  return free?.hz ?? axis.toHertz(axis.width / 2);
+}
+
+function nextCursor(scene) {
+  const { cursors } = scene.view;
+  return { cursors: cursors.length >= 2 ? [] : [...cursors, freshCursor(scene)] };
+}
+
+/** Move the last cursor by bins, or by a hundredth of the plot where bins are finer than that. */
+function stepCursor({ view, axis, row }, direction) {
+  if (view.cursors.length === 0) return {};
+  const hz = view.cursors.at(-1);
+  const far = axis.toHertz(axis.toPixel(hz) + direction * Math.max(1, axis.width / 400));
+  return { cursors: [...view.cursors.slice(0, -1), stepBin(row?.description, hz, far, direction)] };
+}
+
+function stepBin(description, hz, far, direction) {
+  const bin = description ? binAt(description, hz) : -1;
+  if (bin < 0) return far;
+  const next = Math.max(0, Math.min(description.n_bins - 1, bin + direction));
+  const at = frequencyOfBin(description, next);
+  return direction * (at - far) > 0 ? at : far;
+}
+
+function cursorToPeak(scene) {
+  const { view, axis, row, peaks } = scene;
+  if (view.cursors.length === 0) return { cursors: [freshCursor(scene)] };
+  const found = peaks[0]?.hz ?? (row && nearestPeak(view.cursors.at(-1), axis.f1 - axis.f0, row.values, row.description));
+  return found === null || found === undefined ? {} : { cursors: [...view.cursors.slice(0, -1), found] };
+}
+
+function bandOfCursors({ view, axis }) {
+  if (view.band !== null) return { band: null };
+  const [a, b] = view.cursors;
+  if (b !== undefined && a !== b) return { band: [Math.min(a, b), Math.max(a, b)] };
+  return { band: [axis.toHertz(axis.width * 0.4), axis.toHertz(axis.width * 0.6)] };
+}
+
+const spanTimes = (factor) => ({ view }) => ({ span: view.span * factor });
+
+/** Actions by name: scene to part of a view. */
+export const ACTIONS = Object.freeze({
+  panLower: (scene) => panned(scene, -PAN_SHARE * scene.axis.width),
+  panHigher: (scene) => panned(scene, PAN_SHARE * scene.axis.width),
+  zoomIn: (scene) => zoomed(scene, ZOOM_STEP, scene.axis.width / 2),
+  zoomOut: (scene) => zoomed(scene, 1 / ZOOM_STEP, scene.axis.width / 2),
+  showAll: () => ({ f0: null, f1: null }),
+  levelsUp: (scene) => levelsMoved(scene, LEVEL_STEP_DB, LEVEL_STEP_DB),
+  levelsDown: (scene) => levelsMoved(scene, -LEVEL_STEP_DB, -LEVEL_STEP_DB),
+  floorDown: (scene) => levelsMoved(scene, -LEVEL_STEP_DB, 0),
+  floorUp: (scene) => levelsMoved(scene, LEVEL_STEP_DB, 0),
+  topDown: (scene) => levelsMoved(scene, 0, -LEVEL_STEP_DB),
+  topUp: (scene) => levelsMoved(scene, 0, LEVEL_STEP_DB),
+  autoLevels: () => ({ lo: null, hi: null }),
+  earlier: (scene) => movedInTime(scene, -TIME_SHARE * scene.view.span),
+  later: (scene) => movedInTime(scene, TIME_SHARE * scene.view.span),
+  spanLonger: spanTimes(SPAN_STEP),
+  spanShorter: spanTimes(1 / SPAN_STEP),
+  live: () => ({ t1: null }),
+  pause: ({ view, newestMs }) => ({ t1: view.t1 === null ? newestMs : null }),
+  cursor: nextCursor,
+  cursorLower: (scene) => stepCursor(scene, -1),
+  cursorHigher: (scene) => stepCursor(scene, 1),
+  cursorToPeak,
+  band: bandOfCursors,
+  holdMax: ({ view }) => ({ holds: toggleHold(view.holds, "max") }),
+  holdMin: ({ view }) => ({ holds: toggleHold(view.holds, "min") }),
+  holdMean: ({ view }) => ({ holds: toggleHold(view.holds, "mean") }),
+});

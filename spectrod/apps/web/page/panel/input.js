@@ -1,0 +1,169 @@
+/**
+ * Gestures on a panel's plots: wheel, drag, pinch, tap, long press, and keys.
+ *
+ * Every gesture has a key or a control that does the same. Pointer events alone, so mouse, pen and
+ * touch are one; `touch-action: none` is on the plots only, and the page around them scrolls.
+ */
+
+import { actionOf } from "../side/keys.js";
+
+const WHEEL_LINE_PX = 16;
+const ZOOM_PER_PX = 1.0025;
+const PINCH_ZOOM_PER_PX = 1.01;
+const TAP_PX = 6;
+const DOUBLE_TAP_MS = 350;
+const DOUBLE_TAP_PX = 24;
+const LONG_PRESS_MS = 500;
+
+/** Factor of a wheel's turn; trackpad pinches come as a wheel with the control key, in smaller steps. */
+export function wheelFactor({ deltaY, deltaMode, ctrlKey }) {
+  const px = deltaY * (deltaMode === 0 ? 1 : WHEEL_LINE_PX);
+  const base = ctrlKey ? PINCH_ZOOM_PER_PX : ZOOM_PER_PX;
+  return base ** -Math.max(-300, Math.min(300, px));
+}
+
+/** Whether keys belong to a form's field, which needs them itself. */
+export function isTyping(target) {
+  return target?.closest?.("input, select, textarea, [contenteditable]") !== null && target?.closest !== undefined;
+}
+
+/**
+ * @typedef {object} Gestures what a surface reports; places are CSS pixels within it
+ * @property {(factor: number, x: number) => void} zoom
+ * @property {(factor: number) => void} zoomTime
+ * @property {(dx: number, dy: number, y: number) => void} drag
+ * @property {(x: number, y: number, isNew: boolean) => void} tap
+ * @property {() => void} doubleTap
+ * @property {(x0: number, x1: number) => void} select
+ * @property {(at: {x: number, y: number} | null) => void} point
+ * @property {(action: string) => void} act
+ */
+
+/** Listens to one surface. */
+export class SurfaceInput {
+  #surface;
+  #gestures;
+  #pointers = new Map();
+  #start = null;
+  #pinch = null;
+  #longPress = null;
+  #lastTap = null;
+
+  /**
+   * @param {HTMLElement} surface
+   * @param {Gestures} gestures
+   */
+  constructor(surface, gestures) {
+    this.#surface = surface;
+    this.#gestures = gestures;
+    surface.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
+    surface.addEventListener("pointerdown", (event) => this.#down(event));
+    surface.addEventListener("pointermove", (event) => this.#move(event));
+    surface.addEventListener("pointerup", (event) => this.#up(event));
+    surface.addEventListener("pointercancel", (event) => this.#forget(event));
+    surface.addEventListener("pointerleave", () => gestures.point(null));
+    surface.addEventListener("contextmenu", (event) => event.preventDefault());
+    surface.addEventListener("keydown", (event) => pressKey(event, gestures.act));
+  }
+
+  #place(event) {
+    const { left, top } = this.#surface.getBoundingClientRect();
+    return { x: event.clientX - left, y: event.clientY - top };
+  }
+
+  #wheel(event) {
+    event.preventDefault();
+    const { deltaX, deltaY, deltaMode, ctrlKey } = event;
+    const sideways = Math.abs(deltaX) > Math.abs(deltaY);
+    // Some browsers and systems turn a wheel sideways with Shift.
+    if (event.shiftKey) this.#gestures.zoomTime(wheelFactor({ deltaY: sideways ? deltaX : deltaY, deltaMode, ctrlKey }));
+    else if (sideways) this.#gestures.drag(-deltaX, 0, 0);
+    else this.#gestures.zoom(wheelFactor(event), this.#place(event).x);
+  }
+
+  #down(event) {
+    if (event.button !== 0) return;
+    this.#surface.setPointerCapture(event.pointerId);
+    const at = this.#place(event);
+    this.#pointers.set(event.pointerId, at);
+    clearTimeout(this.#longPress);
+    if (this.#pointers.size === 2) {
+      this.#start = null;
+      this.#pinch = this.#spread();
+      return;
+    }
+    this.#start = { ...at, last: at, isSelecting: event.shiftKey, isMoved: false, isNew: event.altKey };
+    if (event.pointerType === "touch") this.#longPress = setTimeout(() => this.#press(), LONG_PRESS_MS);
+  }
+
+  /** A long press sets another cursor, as a click with the Alt key does. */
+  #press() {
+    if (this.#start === null || this.#start.isMoved) return;
+    const { x, y } = this.#start;
+    this.#start = null;
+    this.#gestures.tap(x, y, true);
+  }
+
+  #move(event) {
+    const at = this.#place(event);
+    if (!this.#pointers.has(event.pointerId)) {
+      this.#gestures.point(at);
+      return;
+    }
+    this.#pointers.set(event.pointerId, at);
+    if (this.#pinch !== null) this.#movePinch();
+    else if (this.#start !== null) this.#moveDrag(at);
+  }
+
+  #moveDrag(at) {
+    const start = this.#start;
+    start.isMoved ||= Math.hypot(at.x - start.x, at.y - start.y) > TAP_PX;
+    if (!start.isMoved) return;
+    if (start.isSelecting) this.#gestures.select(start.x, at.x);
+    else this.#gestures.drag(at.x - start.last.x, at.y - start.last.y, start.y);
+    start.last = at;
+    this.#gestures.point(at);
+  }
+
+  #spread() {
+    const [a, b] = [...this.#pointers.values()];
+    return { x: (a.x + b.x) / 2, distance: Math.max(20, Math.hypot(a.x - b.x, a.y - b.y)) };
+  }
+
+  #movePinch() {
+    const now = this.#spread();
+    // In this order the frequency stays between the fingers, also at the full span, which cannot be moved.
+    this.#gestures.zoom(now.distance / this.#pinch.distance, this.#pinch.x);
+    this.#gestures.drag(now.x - this.#pinch.x, 0, 0);
+    this.#pinch = now;
+  }
+
+  #up(event) {
+    const start = this.#start;
+    this.#forget(event);
+    if (start === null || start.isMoved) return;
+    const { x, y } = start;
+    const last = this.#lastTap;
+    const isNear = last !== null && Math.hypot(x - last.x, y - last.y) < DOUBLE_TAP_PX;
+    const isDouble = isNear && event.timeStamp - last.at < DOUBLE_TAP_MS;
+    this.#lastTap = isDouble ? null : { x, y, at: event.timeStamp };
+    if (isDouble) this.#gestures.doubleTap();
+    else this.#gestures.tap(x, y, start.isNew);
+  }
+
+  #forget(event) {
+    clearTimeout(this.#longPress);
+    this.#pointers.delete(event.pointerId);
+    this.#start = null;
+    if (this.#pointers.size < 2) this.#pinch = null;
+  }
+}
+
+/** Do what a key means, and keep the browser from doing its own; keys without a meaning are left alone. */
+export function pressKey(event, act) {
+  if (isTyping(event.target) || event.defaultPrevented) return;
+  const action = actionOf(event);
+  if (action === null) return;
+  event.preventDefault();
+  act(action);
+}

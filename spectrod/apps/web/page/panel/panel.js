@@ -1,0 +1,350 @@
+/** A panel: the line spectrum of one or several topics, their waterfalls below, one frequency axis. */
+
+import { valuesOfPixel } from "../plot/axis.js";
+import { levelOfValues } from "../rows/bins.js";
+import { bannerText, legend, pointText } from "./captions.js";
+import { readCursors, readingText } from "./cursor.js";
+import { setText } from "../side/dom.js";
+import { LevelFollower, visibleRange } from "../rows/follow.js";
+import { layersOf } from "../rows/hold.js";
+import { LINE_KINDS } from "../plot/linekinds.js";
+import { momentOf } from "../rows/moment.js";
+import { Overlay } from "./overlay.js";
+import { makeParts, showLegend } from "./panelparts.js";
+import { axisOf, limitsOf } from "../rows/range.js";
+import { levelOfPixel } from "../rows/rowat.js";
+import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "../plot/ruler.js";
+import { formatHertz, formatLevel } from "../plot/time.js";
+import { topicTitle } from "../link/topics.js";
+import { Trace } from "../plot/trace.js";
+
+const POINTER_MS = 100;
+
+/** One panel. Its elements are made once; `draw` brings them up to date. */
+export class Panel {
+  axis = axisOf({ f0: null, f1: null }, limitsOf([], "linear"), 1);
+  limits = limitsOf([], "linear");
+  levels = { lo: NaN, hi: NaN };
+  #follower = new LevelFollower();
+  #stale = { layout: true, trace: true, overlay: true, scales: true };
+  #ratio = 1;
+  #drawn = {};
+  #pointer = null;
+  #pointedAt = -Infinity;
+  #session;
+  #onResize;
+  #observer;
+
+  /**
+   * @param {import("../rows/channel.js").Channel[]} channels
+   * @param {{session: import("../link/session.js").Session, forced: string | null, onResize: () => void}} given
+   */
+  constructor(channels, { session, forced, onResize }) {
+    this.channels = channels;
+    this.#session = session;
+    this.#onResize = onResize;
+    Object.assign(this, makeParts(channels, forced));
+    this.trace = new Trace(this.traceCanvas);
+    this.overlay = new Overlay(this.surface);
+    this.#observer = new ResizeObserver(() => this.#markResized());
+    for (const box of [this.traceBox, ...this.strips.map((strip) => strip.box)]) this.#observer.observe(box);
+  }
+
+  #markResized() {
+    this.#stale.layout = true;
+    this.#onResize();
+  }
+
+  /** Give the line spectrum a share of the height [%]. */
+  split(share) {
+    const each = (100 - share) / this.strips.length;
+    const rows = this.strips.map(() => `minmax(3rem, ${each}fr)`).join(" ");
+    this.plot.style.gridTemplateRows = `minmax(3rem, ${share}fr) 1.6rem ${rows}`;
+  }
+
+  /** Say that something other than rows has changed: the view, the colours. */
+  touch() {
+    Object.assign(this.#stale, { trace: true, overlay: true, scales: true });
+  }
+
+  /** Say that something new was measured. */
+  touchReadings() {
+    this.#stale.overlay = true;
+  }
+
+  /** Take a row of one of the panel's channels. */
+  append(channel, role, row, description) {
+    if (role === "waterfall") this.strips.find((strip) => strip.channel === channel)?.append(row, description);
+    else this.#stale.trace = true;
+  }
+
+  /** How a topic is shown, for `Session.demand`. */
+  shapeOf(view) {
+    const described = this.#descriptions();
+    const widthCss = this.traceBox.clientWidth || 1;
+    const heightPx = this.strips[0].heightPx;
+    if (described.length === 0) {
+      const f1 = (this.channels[0].info.fs ?? 48000) / 2;
+      return { f0: 0, f1, axis: "linear", widthCss, heightPx, ratio: devicePixelRatio };
+    }
+    const limits = limitsOf(described, view.axis);
+    const { f0, f1, kind } = axisOf(view, limits, widthCss);
+    return { f0, f1, axis: kind, widthCss, heightPx, ratio: devicePixelRatio };
+  }
+
+  /** Descriptions of the topics with the same sample rate: their panels' axes are alike. */
+  #descriptions() {
+    const { fs } = this.channels[0].info;
+    const alike = this.#session.channels.filter(({ info }) => info.fs === fs);
+    return [...new Set([...this.channels, ...alike])].map(({ description }) => description).filter(Boolean);
+  }
+
+  /** What actions look at: axis and levels of the view, which may not be drawn yet. */
+  scene(view) {
+    const limits = limitsOf(this.#descriptions(), view.axis);
+    const axis = axisOf(view, limits, this.grid.width);
+    const levels = view.lo === null ? this.levels : { lo: view.lo, hi: view.hi };
+    const moments = this.moments(view);
+    const peaks = moments.flatMap((moment) => moment.peaks).sort((a, b) => b.level - a.level);
+    return { view, axis, limits, levels, peaks, newestMs: this.newestMs(), row: moments[0].row };
+  }
+
+  /** Time of the newest row of the panel's daemons, or null. */
+  newestMs() {
+    const times = this.channels.map(({ info }) => this.#session.newestMs(info.endpoint)).filter((t) => t !== null);
+    return times.length > 0 ? Math.max(...times) : null;
+  }
+
+  /** Device pixels of a CSS pixel. */
+  get ratio() {
+    return this.#ratio;
+  }
+
+  /**
+   * Draw what has changed.
+   *
+   * @param {{view: object, now: number, colours: object, zone: string,
+   *   past: import("../rows/history.js").History | null}} scene `past`: null where the server has none
+   */
+  draw({ view, now, colours, zone, past }) {
+    if (this.#stale.layout) this.#resize(view);
+    this.#setAxis(view);
+    this.#setLevels(view, now);
+    this.#setLook(view, colours);
+    this.#drawScales(colours);
+    this.#drawTrace(view, colours, zone);
+    const newestMs = view.t1 ?? this.newestMs();
+    const { events } = this.#session;
+    const isPaused = view.t1 !== null;
+    for (const strip of this.strips) {
+      const { span, statistic } = view;
+      const scene = { newestMs, spanMs: span * 1000, statistic, past, isPaused, zone, events, colours, ratio: this.#ratio };
+      if (strip.draw(scene) && isPaused) this.#stale.trace = true;
+    }
+    this.#drawOverlay(view);
+    this.#drawBanner(now, view, zone);
+    if (this.#pointer !== null && now - this.#pointedAt >= POINTER_MS) this.point(this.#pointer, view, zone);
+  }
+
+  #resize(view) {
+    this.#stale.layout = false;
+    const ratio = devicePixelRatio;
+    this.#ratio = ratio;
+    const size = (box) => [Math.max(1, Math.round(box.clientWidth * ratio)), Math.max(1, Math.round(box.clientHeight * ratio))];
+    const [width, height] = size(this.traceBox);
+    this.trace.resize(width, height);
+    Object.assign(this.grid, { width, height });
+    const [gutter, scaleHeight] = size(this.corner);
+    Object.assign(this.levelRuler, { width: gutter, height });
+    Object.assign(this.frequencyRuler, { width, height: scaleHeight });
+    for (const strip of this.strips) strip.resize(width, size(strip.box)[1], gutter);
+    this.#drawn = {};
+    this.touch();
+    this.#setAxis(view);
+  }
+
+  #setAxis(view) {
+    const limits = limitsOf(this.#descriptions(), view.axis);
+    const axis = axisOf(view, limits, this.grid.width);
+    this.limits = limits;
+    const key = [axis.kind, axis.f0, axis.f1, axis.width].join();
+    if (key === this.#drawn.axis) return;
+    this.#drawn.axis = key;
+    this.axis = axis;
+    this.trace.setAxis(axis);
+    for (const strip of this.strips) strip.setAxis(axis);
+    this.touch();
+  }
+
+  #setLevels(view, now) {
+    const { lo, hi } = this.#follower.levels(view, now, () => this.#visibleRange(view));
+    if (lo === this.#drawn.lo && hi === this.#drawn.hi) return;
+    Object.assign(this.#drawn, { lo, hi });
+    this.levels = { lo, hi };
+    this.trace.setLevels(lo, hi);
+    for (const strip of this.strips) strip.setLevels(this.levels);
+    const needing = this.channels.filter((channel) => channel.showDownTo(lo));
+    if (needing.length > 0) this.#onResize();
+    this.touch();
+  }
+
+  #visibleRange(view) {
+    const newestMs = view.t1 ?? this.newestMs();
+    if (newestMs === null) return null;
+    const moments = this.moments(view);
+    const shown = this.channels.map((channel, k) => {
+      const { row, holds } = moments[k];
+      const lines = [row, ...view.holds.map((name) => holds[name])].filter(Boolean);
+      return { rows: this.strips.find((strip) => strip.channel === channel).rows, lines };
+    });
+    return visibleRange(shown, this.axis, { newestMs, spanMs: 1000 * view.span });
+  }
+
+  #setLook(view, colours) {
+    if (this.#drawn.map !== view.map) {
+      this.#drawn.map = view.map;
+      for (const strip of this.strips) strip.setPalette(view.map);
+    }
+    if (this.#drawn.colours !== colours) this.touch();
+    this.#drawn.colours = colours;
+  }
+
+  #drawScales(colours) {
+    if (!this.#stale.scales) return;
+    this.#stale.scales = false;
+    drawGrid(this.grid, this.axis, this.levels, colours, this.#ratio);
+    drawFrequencyRuler(this.frequencyRuler, this.axis, colours, this.#ratio);
+    drawLevelRuler(this.levelRuler, this.levels, colours, this.#ratio);
+    const units = new Set(this.channels.map((_, k) => this.unitOf(k)));
+    setText(this.unit, [...units].join(", "));
+  }
+
+  /** What a view shows of one of the panel's channels. */
+  momentOf(channel, { t1, span }) {
+    const { rows, heightPx } = this.strips.find((strip) => strip.channel === channel);
+    return momentOf(channel, { rows, t1, msPerPx: (1000 * span) / heightPx });
+  }
+
+  /** What a view shows of each channel. */
+  moments(view) {
+    return this.channels.map((channel) => this.momentOf(channel, view));
+  }
+
+  #drawTrace(view, colours, zone) {
+    if (!this.#stale.trace) return;
+    this.#stale.trace = false;
+    const isAlone = this.channels.length === 1;
+    const moments = this.moments(view);
+    const layers = this.channels.flatMap((channel, k) => {
+      const { row, holds } = moments[k];
+      const rows = { trace: row, reference: channel.reference, holds };
+      const colour = (name) => (isAlone ? colours[name] : colours[`series${k}`]);
+      const isFilled = isAlone && Boolean(channel.description?.edges_hz);
+      const styleOf = (name) => ({ ...this.#lineStyle(name, colour(name)), isFilled: isFilled && name === "now" });
+      return layersOf(rows, view.holds, styleOf);
+    });
+    showLegend(this.legend, legend(this.channels, view, { moments, zone }), colours);
+    this.trace.setLayers(layers);
+    this.trace.draw();
+    this.#stale.overlay = true;
+  }
+
+  #lineStyle(name, colour) {
+    const { width, dash } = LINE_KINDS[name];
+    const ratio = this.#ratio;
+    return { colour, width: width * ratio, dash: dash && dash.map((px) => px * ratio) };
+  }
+
+  /** Cursor readings of a channel. */
+  readings(channel, view) {
+    return readCursors(view.cursors, this.momentOf(channel, view));
+  }
+
+  #drawOverlay(view) {
+    if (!this.#stale.overlay) return;
+    this.#stale.overlay = false;
+    const width = this.traceBox.clientWidth;
+    const toCssPx = (hz) => (hz > 0 || this.axis.kind === "linear" || this.axis.kind === "mel" ? this.axis.toPixel(hz) / this.#ratio : -1);
+    const unit = this.unitOf(0);
+    const readings = this.readings(this.channels[0], view).map(({ hz, level, isExact }, k) => ({
+      hz: view.cursors[k],
+      text: `${formatHertz(hz)} ${readingText({ level, isExact }, unit)}`,
+    }));
+    this.overlay.place(toCssPx, width, readings, view.band);
+  }
+
+  #drawBanner(now, { t1 }, zone) {
+    const text = bannerText(this.channels, now, { t1, zone });
+    this.banner.hidden = text === "";
+    setText(this.banner, text);
+  }
+
+  /** Show what is under the pointer, also of rows that come while it rests; nothing if it has gone. */
+  point(at, view, zone) {
+    this.#pointer = at;
+    this.#pointedAt = performance.now();
+    this.overlay.point(at === null ? null : at.x);
+    setText(this.readout, at === null ? "" : pointText({ ...this.#readAt(at, view), zone }));
+  }
+
+  /** What is shown at a place of the surface [CSS px]. */
+  #readAt({ x, y }, view) {
+    const px = Math.max(0, Math.min(this.axis.width - 1, Math.floor(x * this.#ratio)));
+    const hz = this.axis.toHertz(x * this.#ratio);
+    const found = this.#stripAt(y);
+    const line = found?.strip.lineAt(found.y * this.#ratio) ?? null;
+    const { k, level, tMs } = line === null ? this.#lineNearest(px, y, view) : this.#waterfallAt(found.strip, line, px);
+    const name = this.channels.length > 1 ? topicTitle(this.channels[k].info) : "";
+    return { name, hz, level, unit: this.unitOf(k), tMs };
+  }
+
+  #waterfallAt(strip, { line, msPerPx }, px) {
+    const level = levelOfPixel(strip.rows, { line, msPerPx, axis: this.axis, px });
+    return { k: this.strips.indexOf(strip), level, tMs: (line + 0.5) * msPerPx };
+  }
+
+  /** The line spectrum that is nearest to the pointer, of equally near ones the one on top. */
+  #lineNearest(px, y, view) {
+    const { lo, hi } = this.levels;
+    const box = this.traceBox.getBoundingClientRect();
+    const pointed = hi - ((y + this.surface.getBoundingClientRect().top - box.top) / box.height) * (hi - lo);
+    const lines = this.moments(view).map(({ row, tMs }, k) => {
+      const level = row === null ? NaN : levelOfValues(row.values, row.description, valuesOfPixel(this.axis, row.description, px));
+      return { k, level, tMs, distance: Number.isNaN(level) ? Infinity : Math.abs(level - pointed) };
+    });
+    return lines.reduce((best, one) => (one.distance <= best.distance ? one : best));
+  }
+
+  /** Unit of a channel's levels. */
+  unitOf(k) {
+    return this.channels[k].description?.unit ?? "dB";
+  }
+
+  /** The waterfall at a height of the surface, and the height within it [CSS px]; null between them. */
+  #stripAt(y) {
+    const top = this.surface.getBoundingClientRect().top;
+    for (const strip of this.strips) {
+      const rect = strip.box.getBoundingClientRect();
+      const within = y + top - rect.top;
+      if (within >= 0 && within < rect.height) return { strip, y: within };
+    }
+    return null;
+  }
+
+  /** Whether there is a waterfall at a height of the surface [CSS px]. */
+  isWaterfall(y) {
+    return this.#stripAt(y) !== null;
+  }
+
+  /** Texts for who cannot see the plots. */
+  describe(text) {
+    this.traceCanvas.setAttribute("aria-label", `Line spectrum. ${text}`);
+    for (const strip of this.strips) strip.setLabel(text);
+  }
+
+  destroy() {
+    this.#observer.disconnect();
+    for (const strip of this.strips) strip.destroy();
+    this.root.remove();
+  }
+}

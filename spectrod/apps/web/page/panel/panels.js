@@ -1,0 +1,167 @@
+/** The panels on the screen: one for each topic side by side, or one with all of them. */
+
+import { ACTIONS, movedInTime, panned, zoomed } from "./actions.js";
+import { placeCursor, snapToBin } from "./cursor.js";
+import { themeColours } from "../side/dom.js";
+import { SurfaceInput } from "./input.js";
+import { Panel } from "./panel.js";
+import { formatHertz, formatLevel } from "../plot/time.js";
+
+export class Panels {
+  #place;
+  #given;
+  #panels = [];
+  #colours = null;
+  #active = null;
+
+  /**
+   * @param {HTMLElement} place
+   * @param {object} given `session`, `change(part of a view)`, `act(name)`, `view()`, `zone()`,
+   *   `resized()`, `past` (a `History`), `forced` (renderer of the waterfalls, or null)
+   */
+  constructor(place, given) {
+    this.#place = place;
+    this.#given = given;
+  }
+
+  /** Make the panels that the view and the session's channels ask for; those that fit are kept. */
+  arrange(view) {
+    const { channels } = this.#given.session;
+    const groups = view.layout === "over" && channels.length > 0 ? [channels] : channels.map((one) => [one]);
+    const old = this.#panels;
+    const isSame = (panel, group) => panel.channels.length === group.length && group.every((one, k) => panel.channels[k] === one);
+    this.#panels = groups.map((group) => old.find((panel) => isSame(panel, group)) ?? this.#make(group));
+    const gone = old.filter((panel) => !this.#panels.includes(panel));
+    for (const panel of gone) panel.destroy();
+    const roots = this.#panels.map(({ root }) => root);
+    if (roots.some((root, k) => this.#place.children[k] !== root)) this.#place.replaceChildren(...roots);
+    this.#place.dataset.count = String(roots.length);
+    if (!this.#panels.includes(this.#active)) this.#active = this.#panels[0] ?? null;
+    for (const panel of this.#panels) panel.split(view.split);
+  }
+
+  #make(group) {
+    const { session, resized, forced } = this.#given;
+    const panel = new Panel(group, { session, forced, onResize: resized });
+    new SurfaceInput(panel.surface, this.#gestures(panel));
+    panel.surface.addEventListener("focus", () => (this.#active = panel));
+    return panel;
+  }
+
+  /** What gestures on a panel do. */
+  #gestures(panel) {
+    const { change, view } = this.#given;
+    const scene = () => panel.scene(view());
+    const hertz = (x) => panel.axis.toHertz(x * panel.ratio);
+    let cursorsBefore = null;
+    return {
+      zoom: (factor, x) => change(zoomed(scene(), factor, x * panel.ratio)),
+      zoomTime: (factor) => change({ span: view().span / factor }),
+      drag: (dx, dy, y) => change({ ...panned(scene(), -dx * panel.ratio), ...this.#dragTime(panel, dy, y) }),
+      tap: (x, y, isNew) => {
+        const { row } = scene();
+        const hz = row === null ? hertz(x) : snapToBin(hertz(x), row.description);
+        cursorsBefore = view().cursors;
+        change({ cursors: placeCursor(view().cursors, hz, isNew) });
+      },
+      // Its first tap was taken for a cursor's.
+      doubleTap: () => change({ f0: null, f1: null, cursors: cursorsBefore ?? view().cursors }),
+      select: (x0, x1) => change({ band: [hertz(Math.min(x0, x1)), hertz(Math.max(x0, x1))] }),
+      point: (at) => panel.point(at, view(), this.#given.zone()),
+      act: (name) => {
+        this.#active = panel;
+        this.#given.act(name);
+      },
+    };
+  }
+
+  /** Dragging a waterfall down shows later rows, up earlier ones; the line spectrum has no time. */
+  #dragTime(panel, dy, y) {
+    const view = this.#given.view();
+    if (dy === 0 || !panel.isWaterfall(y)) return {};
+    const seconds = (dy / panel.strips[0].box.clientHeight) * view.span;
+    return movedInTime(panel.scene(view), seconds);
+  }
+
+  /** The scene of the panel that had the focus last. */
+  scene() {
+    const view = this.#given.view();
+    if (this.#active !== null) return this.#active.scene(view);
+    throw new Error("there is no panel");
+  }
+
+  /** Part of a view that an action makes; nothing without panels or for a name that is none. */
+  act(name, view) {
+    if (this.#active === null || ACTIONS[name] === undefined) return {};
+    return ACTIONS[name](this.#active.scene(view));
+  }
+
+  append(channel, role, row, description) {
+    this.#panelOf(channel)?.append(channel, role, row, description);
+  }
+
+  shapeOf(channel) {
+    return this.#panelOf(channel).shapeOf(this.#given.view());
+  }
+
+  #panelOf(channel) {
+    return this.#panels.find((panel) => panel.channels.includes(channel));
+  }
+
+  /** Draw all again: view or colours have changed. */
+  touch() {
+    for (const panel of this.#panels) panel.touch();
+  }
+
+  /** Show new measurements. */
+  touchReadings() {
+    for (const panel of this.#panels) panel.touchReadings();
+  }
+
+  /** Read the colours of the style sheet again. */
+  restyle() {
+    this.#colours = themeColours();
+    this.touch();
+  }
+
+  draw(view, now) {
+    this.#colours ??= themeColours();
+    const zone = this.#given.zone();
+    const { session } = this.#given;
+    const past = session.hello?.has_history ? this.#given.past : null;
+    for (const panel of this.#panels) panel.draw({ view, now, colours: this.#colours, zone, past });
+    past?.settle();
+  }
+
+  /** What a view shows of each channel, in the session's order: a list of `{channel, moment}`. */
+  moments(view) {
+    return this.#given.session.channels.map((channel) => ({ channel, moment: this.#panelOf(channel).momentOf(channel, view) }));
+  }
+
+  /** Readings of the cursors in the active panel, for the tables. */
+  readings(view) {
+    const panel = this.#active;
+    const channel = panel?.channels[0];
+    if (channel === undefined) return { readings: [], unit: "dB", binHz: 0 };
+    const { unit = "dB", bin_hz: binHz = 0 } = channel.description ?? {};
+    return { readings: panel.readings(channel, view), unit, binHz };
+  }
+
+  /** Say in words what each panel shows. */
+  describe() {
+    const view = this.#given.view();
+    for (const panel of this.#panels) panel.describe(describeScene(panel, panel.moments(view)[0]));
+  }
+
+  /** Element with all panels, for a picture. */
+  get root() {
+    return this.#place;
+  }
+}
+
+function describeScene({ axis, levels, channels }, { peaks: [peak] }) {
+  const { unit = "dB" } = channels[0].description ?? {};
+  const strongest = peak ? ` Strongest peak ${formatHertz(peak.hz)} at ${formatLevel(peak.level, unit)}.` : "";
+  const range = `${formatHertz(axis.f0)} to ${formatHertz(axis.f1)}, ${formatLevel(levels.lo, unit, 0)} to ${formatLevel(levels.hi, unit, 0)}.`;
+  return range + strongest;
+}

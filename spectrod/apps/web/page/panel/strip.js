@@ -1,0 +1,177 @@
+/** One topic's waterfall and its time scale. */
+
+import { extentOf } from "../rows/bins.js";
+import { element, setAttribute, setText } from "../side/dom.js";
+import { PIXELS_MAX, pixelsWanted } from "../link/demand.js";
+import { columnFor } from "../rows/history.js";
+import { JoinedRows, seamOf } from "../rows/past.js";
+import { MARKS } from "../plot/palette.js";
+import { chooseRenderer } from "../plot/renderer.js";
+import { drawTimeRuler } from "../plot/ruler.js";
+import { topicTitle } from "../link/topics.js";
+
+/** Columns of the past that are taken at once, so that scrolling asks for them now and then only. */
+const STEP_COLUMNS = 32;
+
+/** Whether an axis shows some of the frequencies that a topic has. */
+const isWithin = ({ f0, f1 }, extent) => f0 < extent.f1 && f1 > extent.f0;
+
+/** A waterfall in a panel. */
+export class Strip {
+  #ring = null;
+  #rows = new JoinedRows(null, []);
+  #joined = "";
+  #axis = null;
+  #past = null;
+  #drawnTimes = "";
+  #shown = null;
+  #ratio = 1;
+  #canvasHome = element("div", { class: "waterfall", "data-empty": true });
+  #times = element("canvas", { class: "times", "aria-hidden": "true" });
+  #caption = element("p", { class: "caption" });
+  #waterfall;
+  #heightPx = 1;
+
+  /**
+   * @param {import("../rows/channel.js").Channel} channel
+   * @param {{hasCaption: boolean, forced: string | null}} how `hasCaption`: several topics share a panel
+   */
+  constructor(channel, { hasCaption, forced }) {
+    this.channel = channel;
+    const canvas = element("canvas", { role: "img", "aria-label": "Waterfall" });
+    this.#canvasHome.append(canvas);
+    if (hasCaption) this.#canvasHome.append(this.#caption);
+    setText(this.#caption, topicTitle(channel.info));
+    this.#waterfall = chooseRenderer(canvas, forced);
+    this.elements = [this.#times, this.#canvasHome];
+  }
+
+  /** Element that the waterfall fills. */
+  get box() {
+    return this.#canvasHome;
+  }
+
+  get heightPx() {
+    return this.#heightPx;
+  }
+
+  /** The canvas that is drawn now: a lost context gets another one. */
+  get canvas() {
+    return this.#waterfall.canvas;
+  }
+
+  get times() {
+    return this.#times;
+  }
+
+  /** Set the sizes [device px]. */
+  resize(widthPx, heightPx, gutterPx) {
+    this.#heightPx = heightPx;
+    this.#waterfall.resize(widthPx, heightPx);
+    this.#times.width = gutterPx;
+    this.#times.height = heightPx;
+    this.#drawnTimes = "";
+  }
+
+  setAxis(axis) {
+    this.#axis = axis;
+    this.#waterfall.setAxis(axis);
+  }
+
+  setLevels({ lo, hi }) {
+    this.#waterfall.setLevels(lo, hi);
+  }
+
+  setPalette(name) {
+    this.#waterfall.setPalette(name);
+  }
+
+  setLabel(text) {
+    this.canvas.setAttribute("role", "img");
+    this.canvas.setAttribute("aria-label", `${topicTitle(this.channel.info)}, waterfall. ${text}`);
+  }
+
+  /** Take a row that is already in the channel's ring. */
+  append(row, description) {
+    if (this.#ring === this.channel.ring) this.#waterfall.append(row, description);
+  }
+
+  /**
+   * Draw what has changed; return whether other rows than before are there to be looked at.
+   *
+   * @param {{newestMs: number | null, spanMs: number, isPaused: boolean, zone: string, statistic: string,
+   *   past: import("../rows/history.js").History | null, events: import("../link/events.js").EventLog, colours: object, ratio: number}} scene
+   */
+  draw(scene) {
+    if (scene.newestMs === null) return false;
+    this.#ratio = scene.ratio;
+    const isJoined = this.#join(scene);
+    const msPerPx = scene.spanMs / this.#heightPx;
+    this.#shown = { newestMs: scene.newestMs, msPerPx };
+    this.#waterfall.setMarks(MARKS[document.documentElement.dataset.theme] ?? MARKS.light);
+    this.#waterfall.setScroll({ newestMs: scene.newestMs, msPerPx, paused: scene.isPaused });
+    if (this.#waterfall.draw()) setAttribute(this.#canvasHome, "data-empty", null);
+    this.#drawTimes(scene);
+    return isJoined;
+  }
+
+  /** Put the past behind the live rows where the waterfall shows more than those; return whether it changed. */
+  #join({ newestMs, spanMs, statistic, past }) {
+    const { ring, info } = this.channel;
+    const seamMs = seamOf(ring);
+    const stepMs = columnFor(spanMs / this.#heightPx) * STEP_COLUMNS;
+    const t0 = Math.floor((newestMs - spanMs) / stepMs) * stepMs;
+    const t1 = Math.min(Math.ceil(newestMs / stepMs) * stepMs, seamMs);
+    const about = past === null || t0 >= t1 ? null : this.#about(info, statistic);
+    const key = about === null ? "" : [t0, t1, stepMs, spanMs, ...Object.values({ ...about, topic: info.id }), past.version].join();
+    if (key === this.#joined && ring === this.#ring) return false;
+    this.#joined = key;
+    this.#ring = ring;
+    this.#past = past;
+    const msPerPx = spanMs / this.#heightPx;
+    const rows = about === null ? [] : past.rows(this, about, { t0, t1, msPerPx }).rows;
+    if (about === null) past?.forget(this);
+    this.#rows = new JoinedRows(ring, rows);
+    this.#waterfall.rebuild(this.#rows);
+    return true;
+  }
+
+  /** Which part of the past to ask for, or null while the topic's frequencies are not known. */
+  #about(topic, statistic) {
+    const { description } = this.channel;
+    if (description === null || this.#axis === null || !isWithin(this.#axis, extentOf(description))) return null;
+    const { f0, f1, kind: axis, width } = this.#axis;
+    const px = pixelsWanted(width / this.#ratio, this.#ratio, PIXELS_MAX);
+    return { topic, f0, f1, axis, px, statistic };
+  }
+
+  /** Rows of the waterfall, live ones and those of the past behind them. */
+  get rows() {
+    return this.#rows;
+  }
+
+  /** Line of the waterfall at a height [canvas px from the top], and the time of a line; null before it is drawn. */
+  lineAt(y) {
+    if (this.#shown === null) return null;
+    const { newestMs, msPerPx } = this.#shown;
+    return { line: Math.floor(newestMs / msPerPx) - Math.floor(y), msPerPx };
+  }
+
+  #drawTimes({ newestMs, spanMs, zone, events, colours, ratio }) {
+    const key = [newestMs, spanMs, zone, events.version, colours.text, ratio].join();
+    if (key === this.#drawnTimes) return;
+    this.#drawnTimes = key;
+    const t0Ms = newestMs - spanMs;
+    const entries = events.between(t0Ms, newestMs).filter(({ source }) => this.#concerns(source));
+    drawTimeRuler(this.#times, { t0Ms, t1Ms: newestMs, zone, entries }, colours, ratio);
+  }
+
+  #concerns(source) {
+    return source === this.channel.info.source || source === this.channel.info.endpoint;
+  }
+
+  destroy() {
+    this.#past?.forget(this);
+    this.#waterfall.destroy();
+  }
+}

@@ -1,0 +1,59 @@
+/** The buttons that save: names, titles and times around `export.js`. */
+
+import { PIXELS_MAX } from "../link/demand.js";
+import { themeColours } from "./dom.js";
+import { fileName, picture, save, traceCsv } from "./export.js";
+import { exportAddress } from "../rows/history.js";
+import { formatTime } from "../plot/time.js";
+import { topicTitle } from "../link/topics.js";
+
+/** Save what the plots show as PNG, with the time that is at their top. */
+export async function savePicture(panels, view, zone) {
+  const moments = panels.moments(view);
+  const times = moments.map(({ moment }) => moment.tMs).filter((tMs) => tMs !== null);
+  const topMs = view.t1 ?? (times.length > 0 ? Math.max(...times) : null);
+  const time = topMs === null ? "" : formatTime(topMs, zone, 1);
+  const title = [...moments.map(({ channel }) => topicTitle(channel.info)), time].join("   ");
+  const { plot, text } = themeColours();
+  const blob = await picture(panels.root, { background: plot, text, title, ratio: devicePixelRatio });
+  save(blob, fileName(title, "png"));
+}
+
+/**
+ * Save the line spectrum of each channel that the view shows as CSV.
+ *
+ * @param {Array<{channel: import("../rows/channel.js").Channel, moment: import("../rows/moment.js").Moment}>} moments
+ * @throws {Error} if there is none
+ */
+export function saveCsv(moments, zone) {
+  if (moments.every(({ moment }) => moment.row === null)) throw new Error("Spectrum (CSV): there is no data at this time");
+  for (const { channel, moment } of moments) {
+    const { row } = moment;
+    if (row === null) continue;
+    const title = topicTitle(channel.info);
+    const time = formatTime(row.tMs, zone, 3);
+    save(new Blob([traceCsv({ title, time, row })], { type: "text/csv" }), fileName(`${title} ${time}`, "csv"));
+  }
+}
+
+/**
+ * Save the time that the waterfalls show, of each channel: `csv`, levels of what is on the screen; `spd`, the
+ * recorded rows.
+ *
+ * @param {string} base address of the page
+ * @param {import("../panel/actions.js").Scene} scene of a panel
+ */
+export async function savePast(format, base, session, { view, axis, newestMs }) {
+  const t1 = Math.ceil(view.t1 ?? newestMs ?? 0);
+  const { f0, f1, kind, width } = axis;
+  const shown = { t0: t1 - 1000 * view.span, t1, f0, f1, axis: kind, px: Math.min(PIXELS_MAX, width), statistic: view.statistic };
+  for (const { info } of session.channels) {
+    const response = await fetch(exportAddress(base, info, shown, format));
+    if (!response.ok) {
+      const { error } = await response.json().catch(() => ({ error: `status ${response.status}` }));
+      throw new Error(error);
+    }
+    const time = new Date(shown.t0).toISOString();
+    save(await response.blob(), fileName(`${topicTitle(info)} ${time}`, format));
+  }
+}

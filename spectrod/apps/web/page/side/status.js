@@ -1,0 +1,154 @@
+/**
+ * What the page says of the stream's health: facts as texts, each with how bad it is.
+ *
+ * A signal that is silent, a daemon that says nothing, and a page without a server are three things,
+ * and look like three.
+ */
+
+/** Without a sign of life for longer than this, a daemon counts as gone: it sends a heartbeat each second. */
+export const SILENCE_S = 3;
+
+const OFFSET_S = 1;
+
+/** @typedef {{name: string, text: string, grade: "good" | "notice" | "bad"}} Fact */
+
+const fact = (name, text, grade = "good") => ({ name, text, grade });
+
+/** A duration for reading: 0.5 s, 12 s, 3 min, 2 h. */
+export function durationText(seconds) {
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+}
+
+/**
+ * The page's own connection.
+ *
+ * @param {{phase: string, wait_ms: number, why: string}} state of `Connection`
+ * @returns {Fact}
+ */
+export function connectionFact({ phase, wait_ms, why }) {
+  if (phase === "open") return fact("page", "connected");
+  if (phase === "connecting") return fact("page", "connecting", "notice");
+  if (phase === "stopped") return fact("page", "not connected", "notice");
+  return fact("page", `${why}; next attempt in ${durationText(wait_ms / 1000)}`, "bad");
+}
+
+/** What the head of the page says: its own connection, and daemons that are away. */
+export function headFact(phase, endpoints) {
+  const own = connectionFact(phase);
+  if (phase.phase !== "open") return own;
+  const away = endpoints.map(endpointFact).filter(({ grade }) => grade === "bad");
+  if (away.length === 0) return own;
+  return fact("page", away.map(({ name, text }) => `${name}: ${text}`).join("; "), "bad");
+}
+
+/** A daemon, of a `state` text's `endpoints`. */
+export function endpointFact({ endpoint, connected, silence_s, missed, broken = 0, why }) {
+  if (connected === false) return fact(endpoint, why || "no connection to the daemon", "bad");
+  if (silence_s > SILENCE_S) {
+    return fact(endpoint, `no heartbeat for ${durationText(silence_s)}: the daemon has stopped or hangs`, "bad");
+  }
+  const losses = [[missed, "messages missed"], [broken, "messages left out: they break the protocol"]];
+  const texts = losses.filter(([count]) => count > 0).map(([count, text]) => `, ${count} ${text}`);
+  return fact(endpoint, `connected${texts.join("")}`, texts.length > 0 ? "notice" : "good");
+}
+
+/** What a source is doing; what it did when its daemon was last heard of is no state. */
+function sourceState({ state, waiting_for, restarts }, isAway) {
+  if (isAway) return fact("state", "unknown: no connection to the daemon", "bad");
+  if (waiting_for) return fact("state", `waiting for ${waiting_for}`, "bad");
+  const known = state || "unknown";
+  const isRunning = known === "running";
+  const again = restarts > 0 ? `, restarted ${restarts} times` : "";
+  return fact("state", known + again, isRunning && !again ? "good" : "notice");
+}
+
+const CHECK_TEXTS = new Map([
+  ["silent", "digital silence: all samples are zero"],
+  ["missing", "digital silence on one channel only"],
+  ["stuck", "stuck: the samples do not change"],
+  ["clipping", "clipping"],
+  ["dc", "DC offset"],
+]);
+
+/** Checks are a kind and a channel, such as `silent: 0` or `dc: 1 (-23.1 dBFS)`. */
+function checkText(check) {
+  const [kind, ...rest] = check.split(": ");
+  const known = CHECK_TEXTS.get(kind);
+  return known === undefined ? check : `${known} (${rest.join(": ")})`;
+}
+
+function checkFacts(checks) {
+  return (checks ?? []).map((check) => fact("signal", checkText(check), "notice"));
+}
+
+function counted(name, count, unit = "") {
+  return count > 0 ? [fact(name, `${count}${unit}`, "notice")] : [];
+}
+
+function clockFacts({ rate_error_ppm, rate_uncertainty_ppm, clock_offset_s }) {
+  const facts = [];
+  if (typeof rate_error_ppm === "number") {
+    const spread = typeof rate_uncertainty_ppm === "number" ? ` ± ${rate_uncertainty_ppm.toFixed(1)}` : "";
+    facts.push(fact("sample clock", `${rate_error_ppm.toFixed(1)}${spread} ppm`));
+  }
+  if (Math.abs(clock_offset_s ?? 0) > OFFSET_S) {
+    facts.push(fact("clock", `${clock_offset_s.toFixed(1)} s off this machine's`, "notice"));
+  }
+  return facts;
+}
+
+/** A source, of a `state` text's `sources`; `isAway`: whether its daemon is. */
+export function sourceFacts(source, isAway = false) {
+  return [
+    sourceState(source, isAway),
+    ...checkFacts(source.checks),
+    ...counted("overflows", source.overflows),
+    ...counted("suspected losses", source.suspected),
+    ...counted("dropped by the daemon", source.dropped),
+    ...counted("clipped", source.clipped_samples, " samples"),
+    ...clockFacts(source),
+  ];
+}
+
+function analysisFacts({ fs, nfft, window, unit, ref, cal_id, engine, weighting, averaging, epoch }) {
+  const facts = [fact("sample rate", `${fs} Hz`)];
+  if (nfft) facts.push(fact("FFT", `${nfft}, ${window}`));
+  facts.push(fact("unit", ref ? `${unit}, ${ref}` : unit));
+  facts.push(fact("calibration", cal_id ?? "none", "good"));
+  if (weighting && weighting !== "Z") facts.push(fact("weighting", weighting));
+  if (averaging && averaging !== "none") facts.push(fact("averaging", averaging));
+  facts.push(fact("engine", engine), fact("epoch", String(epoch)));
+  return facts;
+}
+
+/**
+ * A topic on the screen.
+ *
+ * @param {import("../rows/channel.js").Channel} channel
+ * @param {number} now_ms of the clock that stamped `receivedAt`
+ */
+export function channelFacts(channel, now_ms) {
+  const { description, counts, receivedAt } = channel;
+  const facts = [];
+  if (receivedAt === null) facts.push(fact("rows", "none yet", "notice"));
+  else if (now_ms - receivedAt > rowsDueMs(description)) {
+    facts.push(fact("rows", `none for ${durationText((now_ms - receivedAt) / 1000)}`, "bad"));
+  }
+  facts.push(...counted("missed", counts.missed, " messages"));
+  facts.push(...counted("gaps", counts.gaps, `, ${Math.round(counts.gapSamples)} samples`));
+  facts.push(...counted("dropped for this page", counts.clientDropped, " rows"));
+  return description === null ? facts : [...facts, ...analysisFacts(description)];
+}
+
+/** Rows that come each `row_s` are late after three of them, and never before 3 s. */
+export function rowsDueMs(description) {
+  return 1000 * Math.max(SILENCE_S, 3 * (description?.row_s ?? 0));
+}
+
+/** The worst grade of some facts. */
+export function worstGrade(facts) {
+  const grades = facts.map(({ grade }) => grade);
+  return ["bad", "notice"].find((grade) => grades.includes(grade)) ?? "good";
+}
