@@ -24,7 +24,8 @@ from _report import new_report, write_report
 from spectrod.analysis.engine import open_engine
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.stats import CaptureStats
 from spectrod.source.capture.ring_writer import RECORD, RingWriter
 from spectrod.source.files.codings import NATIVE_FORMATS

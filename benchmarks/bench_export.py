@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 from _report import new_report, write_report
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.export.export_options import ExportOptions
 from spectrod.lib.output_formats import suffixes

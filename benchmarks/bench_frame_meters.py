@@ -19,7 +19,8 @@ from _report import new_report, write_report
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.measure.features.feature_meter import feature_meter
 from spectrod.measure.frame_meter import FrameMeter
 from spectrod.measure.tones.tone_meter import tone_meter

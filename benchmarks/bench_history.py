@@ -23,7 +23,8 @@ from spectrod.apps.web.history.recording_index import RecordingIndex
 from spectrod.apps.web.history.request import HistoryRequest
 from spectrod.apps.web.history.row_ring import Ring
 from spectrod.apps.web.page_topics import TopicInfo
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
 from spectrod.formats.pyramid.cell import Cell

@@ -15,7 +15,8 @@ from _report import new_report, write_report
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 
 FS, HOP, SECONDS = 48_000, 1024, 5
 AVERAGINGS = [("none", 1), ("mean", 47), ("L90", 47), ("floor", 47), ("L90", 4001)]

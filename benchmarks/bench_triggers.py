@@ -16,7 +16,7 @@ from _report import new_report, write_report
 
 from spectrod import Stft
 from spectrod.daemon.control.mask_learner import MaskLearner
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.measure.triggers.trigger import Trigger
 from spectrod.measure.triggers.trigger_config import TriggerConfig
 

@@ -29,7 +29,8 @@ from spectrod.client.connection import Connection, Credentials, read_credentials
 from spectrod.config.settings import SecurityConfig
 from spectrod.daemon.access.access import Access
 from spectrod.daemon.publisher.publisher import Publisher
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.stats import Stats
 from spectrod.wire.endpoint import parse_remote
 from spectrod.wire.keys import make_keys

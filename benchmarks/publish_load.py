@@ -33,7 +33,8 @@ from _report import new_report, write_report
 from spectrod.cli.tables import Column, heading, line
 from spectrod.daemon.publisher.publisher import Publisher
 from spectrod.daemon.publisher.sent_messages import Stored
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.stats import Stats
 
 _SPEC = SpectrumSpec(fs=48000.0, win_length=4096, hop=48, nfft=4096, scaling="dbfs")

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.config.settings import RecordingConfig
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.pyramid import PyramidReader
 from spectrod.formats.segment.segment_reader import SegmentReader
 from spectrod.lib.events import EventLog

@@ -1,6 +1,6 @@
 """State of the averages: which frames make which rows."""
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 
 
 class AveragingState:

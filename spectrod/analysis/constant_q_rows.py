@@ -11,7 +11,7 @@ from spectrod.analysis.stft.stft_reference import ReferenceStft, as_float64
 from spectrod.analysis.stft.stft_tables import bin_weights, kernel_spec
 from spectrod.dsp.constant_q import FilterGroup, filter_groups
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 
 _FRAMES = 8

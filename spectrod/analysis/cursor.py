@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.row_grid import row_period_s
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S
 
 _EARLY = Fraction(1, 100)

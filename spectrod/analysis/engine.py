@@ -11,7 +11,7 @@ from spectrod.analysis.averaging_state import AveragingState
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float32Array
 from spectrod.lib.errors import ConfigError, DeviceError
 

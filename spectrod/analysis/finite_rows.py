@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.bands import is_host_only
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float32Array
 
 

@@ -15,8 +15,10 @@ from spectrod.analysis.percentile_plan import PercentilePlan, make_plan
 from spectrod.analysis.response_plan import ResponsePlan
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.dsp.bands import is_host_only
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.row_grid import row_period_s
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec, without_broadband
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch, without_broadband
 from spectrod.dsp.units import NS_PER_S
 
 

@@ -20,8 +20,9 @@ from spectrod.analysis.warm_up import (
     is_compiled,
     warm_up,
 )
+from spectrod.dsp.blocks import SampleFormat
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import SampleFormat, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import DeviceError, NotCompiledError, SpectrodError
 from spectrod.opencl.program_cache import BinaryCache
 

@@ -15,7 +15,7 @@ from spectrod.analysis.stft.stft_tables import kernel_spec, row_places
 from spectrod.dsp.bands import REASSIGNED
 from spectrod.dsp.constant_q import is_constant_q
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float32Array, Float64Array
 
 _POINT_S = 25e-9

@@ -13,7 +13,7 @@ from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.analysis.stage_pool import StagePool
 from spectrod.dsp.bands import is_host_only
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float32Array
 from spectrod.fft.transpose import Transposer
 from spectrod.lib.errors import ConfigError, DeviceError

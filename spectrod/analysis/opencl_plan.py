@@ -12,7 +12,7 @@ from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.analysis.stage_pool import StagePool
 from spectrod.analysis.stft.stft_stage import Average
 from spectrod.analysis.stft.stft_tables import row_places
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import DeviceError
 from spectrod.opencl.context import Context

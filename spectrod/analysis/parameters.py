@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_type_hints
 
-from spectrod.dsp.types import SPEC_DEFAULTS
+from spectrod.dsp.spectrum import SPEC_DEFAULTS
 from spectrod.lib.errors import ConfigError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.averaging import FLOOR, KEPT_FRAMES_MAX, exceeded_percent
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import FLOOR_DBFS, Float32Array, Float64Array
 from spectrod.lib.errors import InternalError
 

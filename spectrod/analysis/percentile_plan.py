@@ -14,7 +14,7 @@ from spectrod.analysis.numpy_engine import Computed
 from spectrod.analysis.percentile import Percentile
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.dsp.averaging import exceeded_percent
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 
 _LAUNCH_BYTES = 1 << 21
 """Size of the frames of one launch [bytes]; they are ranked before the next but one is launched."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spectrod.analysis.stft.stft_reference import ReferenceStft, as_float64
 from spectrod.analysis.stft.stft_tables import bin_weights, kernel_spec
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.dsp.windows import get_window, window_derivative
 

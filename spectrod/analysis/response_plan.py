@@ -17,7 +17,7 @@ from spectrod.analysis.engine import Engine, FramePlan, PendingRows
 from spectrod.analysis.numpy_engine import NumpyPlan
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.dsp.calibration import ChannelCalibration, Reference, Response
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 
 _Channels = NDArray[np.int64]

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.analysis.parallel import in_parts
+from spectrod.dsp.blocks import SampleFormat
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import CHANNELS_MAX, SampleFormat
+from spectrod.dsp.spectrum import CHANNELS_MAX
 from spectrod.dsp.units import Float32Array
 from spectrod.lib.errors import ConfigError, InputError
 

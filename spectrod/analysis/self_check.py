@@ -9,8 +9,10 @@ import numpy as np
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
 from spectrod.analysis.stream import FrameStream
 from spectrod.dsp.bands import is_host_only
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import Float32Array, Float64Array, level_to_power
 from spectrod.lib.errors import InputError
 

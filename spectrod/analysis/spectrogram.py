@@ -30,9 +30,11 @@ from spectrod.analysis.samples import (
 )
 from spectrod.analysis.stream import FrameStream
 from spectrod.dsp.bands import is_host_only
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.calibration import CalibrationLike, calibration_of
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import Block, SpectrumParameters, SpectrumSpec, taper_for, without_broadband
+from spectrod.dsp.spectrum import SpectrumParameters, SpectrumSpec, taper_for
+from spectrod.dsp.spectrum_batch import without_broadband
 from spectrod.dsp.units import Float64Array
 from spectrod.dsp.windows import WindowLike
 from spectrod.lib.errors import DeviceError, InputError

@@ -8,7 +8,7 @@ from spectrod.analysis.stft.stft_select import make_stft_stage
 from spectrod.analysis.stft.stft_stage import StftSpec, StftStage
 from spectrod.analysis.stft.stft_tables import kernel_spec
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.fft import wisdom
 from spectrod.opencl.context import Context
 

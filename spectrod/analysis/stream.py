@@ -14,8 +14,10 @@ from spectrod.analysis.engine import IN_FLIGHT_MAX, Engine, fallback_for
 from spectrod.analysis.frame_scheduler import FrameScheduler
 from spectrod.analysis.percentile_plan import make_plan
 from spectrod.analysis.samples import is_finite, memory_of, require_finite
+from spectrod.dsp.blocks import Block, SampleFormat
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import Block, SampleFormat, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, DeviceError
 
 if TYPE_CHECKING:

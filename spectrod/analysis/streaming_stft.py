@@ -19,16 +19,10 @@ from spectrod.analysis.samples import (
     of_full_scale,
 )
 from spectrod.analysis.stream import FrameStream
+from spectrod.dsp.blocks import Block, SampleFormat, duration_ns
 from spectrod.dsp.calibration import CalibrationLike, calibration_of
-from spectrod.dsp.chunks import duration_ns
-from spectrod.dsp.types import (
-    Block,
-    SampleFormat,
-    SpectrumBatch,
-    SpectrumSpec,
-    StreamParameters,
-    taper_for,
-)
+from spectrod.dsp.spectrum import SpectrumSpec, StreamParameters, taper_for
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.windows import WindowLike
 from spectrod.lib.errors import ConfigError
 

@@ -23,8 +23,9 @@ import numpy as np
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
+from spectrod.dsp.blocks import Block, SampleFormat
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import SPEC_FIELDS, Block, SampleFormat, SpectrumSpec
+from spectrod.dsp.spectrum import SPEC_FIELDS, SpectrumSpec
 from spectrod.lib.errors import DeviceError, NotCompiledError, SpectrodError
 from spectrod.lib.text import printable
 from spectrod.opencl.notice import NOTICE

@@ -14,7 +14,7 @@ from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sections import section_utc_ns
 from spectrod.cli.standard_output import standard_output
 from spectrod.daemon.service import configure_logging
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description, RowWriter, note_left_out
 from spectrod.formats.picture.painter import host_transpose

@@ -1,6 +1,6 @@
 """A hint before a CSV file becomes very large."""
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 
 _LARGE_BYTES = 10**9
 """Size from which on there is a hint."""

@@ -9,7 +9,7 @@ from spectrod.cli.level_table import LevelTable
 from spectrod.cli.numbers import count, frequency
 from spectrod.cli.times import parse_seconds
 from spectrod.config.measure_settings import FEATURES_DEFAULT, FeaturesConfig
-from spectrod.dsp.types import WIN_LENGTH_DEFAULT
+from spectrod.dsp.spectrum import WIN_LENGTH_DEFAULT
 from spectrod.measure.features.feature_meter import feature_meter
 from spectrod.measure.features.feature_quantities import FORMS, SPECTRA
 from spectrod.measure.frame_meter import FrameMeter

@@ -12,7 +12,7 @@ from spectrod.analysis.stft.stft_tables import kernel_spec
 from spectrod.config.config import EngineConfig
 from spectrod.dsp.bands import is_host_only
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import NotCompiledError
 
 _OPEN_S = 0.3

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from spectrod.dsp.chunks import Chunk
-from spectrod.dsp.types import Block, SpectrumBatch
+from spectrod.dsp.blocks import Block, Chunk
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import RowWriter, SampleWriter, note_left_out
 from spectrod.lib.errors import InputError, SpectrodError
 from spectrod.recording.rotating_writer import ALWAYS, FileSpan, Output, RotatingWriter

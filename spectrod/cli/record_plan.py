@@ -14,7 +14,7 @@ from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import add_view
 from spectrod.cli.record_files import OutputFiles, RowFiles, SampleFiles
 from spectrod.cli.times import parse_seconds
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
 from spectrod.formats.longterm.presets import View

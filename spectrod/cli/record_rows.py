@@ -23,7 +23,7 @@ from spectrod.cli.record_plan import (
     picture_width,
 )
 from spectrod.cli.times import parse_seconds, wait_for_start
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
 from spectrod.formats.picture.painter import host_transpose

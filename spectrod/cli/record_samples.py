@@ -42,16 +42,9 @@ from spectrod.daemon.pipeline import Pipeline
 from spectrod.daemon.service import configure_logging
 from spectrod.dsp.bands import REASSIGNED
 from spectrod.dsp.constant_q import is_constant_q
+from spectrod.dsp.notes import bands_blurred, bands_left_out, frames_leave_out, rows_leave_out
 from spectrod.dsp.row_grid import exact_row_step
-from spectrod.dsp.types import (
-    NFFT_MAX,
-    REASSIGNED_HOPS_MAX,
-    SpectrumSpec,
-    bands_blurred,
-    bands_left_out,
-    frames_leave_out,
-    rows_leave_out,
-)
+from spectrod.dsp.spectrum import NFFT_MAX, REASSIGNED_HOPS_MAX, SpectrumSpec
 from spectrod.formats.export.minutes import minute_frames
 from spectrod.formats.longterm.presets import averaged
 from spectrod.formats.picture.framing import (

@@ -9,7 +9,7 @@ from spectrod.cli.absence import STILL_ABSENT, Absence
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange
-from spectrod.dsp.types import Block
+from spectrod.dsp.blocks import Block
 from spectrod.lib.errors import UnavailableError
 from spectrod.source.base import SampleReader
 from spectrod.source.open_source import Source

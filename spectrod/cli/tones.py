@@ -17,7 +17,7 @@ from spectrod.cli.numbers import count, frequency
 from spectrod.cli.sample_blocks import read_blocks, report_left_out
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.tables import Column, error, fixed, heading, line
-from spectrod.dsp.types import SpectrumSpec, taper_for
+from spectrod.dsp.spectrum import SpectrumSpec, taper_for
 from spectrod.dsp.units import FULL_SCALE, Float64Array
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.names import name_channels

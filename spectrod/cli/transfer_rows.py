@@ -9,7 +9,7 @@ from spectrod.cli.options import TIME
 from spectrod.cli.times import parse_seconds
 from spectrod.config.measure_settings import TRANSFER_DEFAULT, TransferConfig
 from spectrod.daemon.configured_transfer import ConfiguredTransfer
-from spectrod.dsp.types import WIN_LENGTH_DEFAULT
+from spectrod.dsp.spectrum import WIN_LENGTH_DEFAULT
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.transfer.transfer_quantities import SPECTRA_UNITS, UNITS
 from spectrod.recording.describe import MeasuredSignals

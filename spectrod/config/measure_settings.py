@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta, Struct
 
 from spectrod.dsp.calibration import ChannelCalibration
-from spectrod.dsp.types import FS_MAX_HZ, Align, SpectrumSpec
+from spectrod.dsp.spectrum import FS_MAX_HZ, Align, SpectrumSpec
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import check_name
 from spectrod.measure.interval_row import INTERVAL_MAX_S, check_interval

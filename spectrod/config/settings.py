@@ -17,7 +17,7 @@ from spectrod.config.measure_settings import FeaturesConfig, TonesConfig, Transf
 from spectrod.config.schedule import Schedule
 from spectrod.dsp.bands import check_name as check_bands
 from spectrod.dsp.calibration import ChannelCalibration, calibration_of, load_calibration
-from spectrod.dsp.types import (
+from spectrod.dsp.spectrum import (
     CENTER_FREQUENCY_MAX_HZ,
     CHANNELS_MAX,
     FS_MIN_HZ,

@@ -12,7 +12,7 @@ from spectrod.config.settings import LevelsConfig
 from spectrod.daemon.demand import Demand
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
 from spectrod.daemon.recorders import RowTaker
-from spectrod.dsp.types import Block
+from spectrod.dsp.blocks import Block
 from spectrod.formats.values.value_description import LevelDescription
 from spectrod.measure.interval_row import IntervalRow, NamedQuantity
 

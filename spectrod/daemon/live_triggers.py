@@ -13,7 +13,8 @@ import msgspec
 from spectrod.config.settings import SourceTable
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.daemon.recorders import EventTaker
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, SpectrodError
 from spectrod.lib.events import EventLog
 from spectrod.lib.names import name_channels

@@ -19,7 +19,7 @@ from spectrod.daemon.demand import Demand
 from spectrod.daemon.live_meters import IntervalMeter, LiveMeter, OpenMeter, Submit
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
 from spectrod.dsp.calibration import ChannelCalibration
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.values.value_description import LevelDescription
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import name_channels

@@ -19,7 +19,9 @@ from spectrod.analysis.samples import to_float32
 from spectrod.analysis.self_check import ERROR_MAX, SelfCheck
 from spectrod.analysis.stream import FrameStream
 from spectrod.daemon.demand import Demand
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S, Float32Array
 from spectrod.lib.errors import (
     ConfigError,

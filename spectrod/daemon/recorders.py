@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from spectrod.config.settings import RecordingConfig, check_folder_names
 from spectrod.daemon.pipeline import Pipeline
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.values.value_description import LevelDescription
 from spectrod.lib.errors import NotFoundError, SpectrodError, UnavailableError
 from spectrod.lib.events import EventLog

@@ -27,12 +27,7 @@ from spectrod.daemon.metered_source import MeteredSource
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
 from spectrod.daemon.publisher.publisher import Publisher
-from spectrod.dsp.types import (
-    bands_blurred,
-    bands_left_out,
-    frames_leave_out,
-    rows_leave_out,
-)
+from spectrod.dsp.notes import bands_blurred, bands_left_out, frames_leave_out, rows_leave_out
 from spectrod.lib.backoff import Backoff
 from spectrod.lib.errors import SpectrodError, UnavailableError
 from spectrod.lib.events import EventLog

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.dsp.types import SampleFormat
+from spectrod.dsp.blocks import SampleFormat
 from spectrod.lib.errors import ConfigError
 
 SAMPLE_BYTES: dict[SampleFormat, int] = {"int16": 2, "int24": 3, "int32": 4, "float32": 4}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
+Int64Array = NDArray[np.int64]
 Float = TypeVar("Float", bound=np.floating[Any])
 
 NS_PER_S = 1_000_000_000

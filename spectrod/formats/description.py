@@ -9,8 +9,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.calibration import ChannelCalibration, parse_reference
-from spectrod.dsp.types import SPEC_DEFAULTS, SPEC_FIELDS, Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SPEC_DEFAULTS, SPEC_FIELDS, SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.windows import CUSTOM, unknown_window
 from spectrod.lib.errors import ConfigError, StorageError
 

@@ -7,7 +7,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectrod.dsp.types import Align, Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import Align, SpectrumSpec
 from spectrod.dsp.units import FULL_SCALE, Float64Array
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.frames import FrameSource, PowerFrames

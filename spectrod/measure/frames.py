@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float32Array
 from spectrod.measure.frame_spectra import Complex128Array, FrameTransform
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.dsp.welch import effective_averages, frame_correlation
 

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from spectrod.dsp.chunks import Chunk
+from spectrod.dsp.blocks import Chunk
 from spectrod.lib.drop_oldest_queue import DropOldestQueue
 
 T = TypeVar("T", bound=Chunk)

@@ -8,7 +8,7 @@ import numpy as np
 import spectrod
 from spectrod.config.measure_settings import FeaturesConfig, FramesConfig, TransferConfig
 from spectrod.dsp.calibration import ChannelCalibration
-from spectrod.dsp.types import Align, SpectrumSpec
+from spectrod.dsp.spectrum import Align, SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.formats.values.value_description import LevelDescription
 from spectrod.measure.features.feature_quantities import SPECTRA

@@ -1,7 +1,7 @@
 """How much space a recording will need, before it begins."""
 
 from spectrod.config.settings import RecordingConfig
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.values.value_description import LevelDescription
 
 _DAY_S = 86400.0

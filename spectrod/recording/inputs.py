@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import RowReader
 from spectrod.formats.segment.header import row_samples
 from spectrod.formats.segment.segment_reader import SegmentReader

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from spectrod.config.schedule import NEVER_NS
-from spectrod.dsp.chunks import Chunk
+from spectrod.dsp.blocks import Chunk
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.errors import (
     BusyError,

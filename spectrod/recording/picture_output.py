@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import spectrod
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.directory import Directory
 from spectrod.formats.picture.painter import host_transpose
 from spectrod.formats.picture.picture_settings import PictureOptions

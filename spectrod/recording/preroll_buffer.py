@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from spectrod.config.schedule import NEVER_NS
-from spectrod.dsp.chunks import Chunk
+from spectrod.dsp.blocks import Chunk
 from spectrod.recording.recorder_clock import SET_BACK_NS
 from spectrod.recording.triggers import Triggers
 

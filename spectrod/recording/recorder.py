@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from spectrod.dsp.types import Block, SpectrumBatch
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.values.value_description import LevelDescription
 from spectrod.lib.backoff import Backoff
 from spectrod.lib.worker import Worker

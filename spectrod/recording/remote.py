@@ -12,14 +12,8 @@ import numpy as np
 import spectrod
 from spectrod.client.subscription import Subscription
 from spectrod.dsp.calibration import ChannelCalibration, parse_reference
-from spectrod.dsp.types import (
-    CHANNELS_MAX,
-    SPEC_DEFAULTS,
-    SPEC_FIELDS,
-    ZERO_DB,
-    SpectrumBatch,
-    SpectrumSpec,
-)
+from spectrod.dsp.spectrum import CHANNELS_MAX, SPEC_DEFAULTS, SPEC_FIELDS, ZERO_DB, SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S, UNITS, Scaling
 from spectrod.dsp.windows import CUSTOM, unknown_window
 from spectrod.formats.description import Description

@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 
 from spectrod.config.schedule import NEVER_NS
 from spectrod.config.settings import RecordingConfig
-from spectrod.dsp.chunks import Chunk
+from spectrod.dsp.blocks import Chunk
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.backoff import Backoff
 from spectrod.lib.errors import SpectrodError

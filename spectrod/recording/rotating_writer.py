@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from spectrod.config.schedule import NEVER_NS
-from spectrod.dsp.chunks import Chunk
+from spectrod.dsp.blocks import Chunk
 from spectrod.lib.errors import SpectrodError, StorageError
 from spectrod.recording.recorder_clock import SET_BACK_NS
 

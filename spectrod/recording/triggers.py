@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 
 from spectrod.config.schedule import NEVER_NS
-from spectrod.dsp.chunks import duration_ns
-from spectrod.dsp.types import Block
+from spectrod.dsp.blocks import Block, duration_ns
 from spectrod.dsp.units import FULL_SCALE_SINE_FS2, NS_PER_S, Float64Array, dbfs_to_amplitude
 
 _KEPT: Final = 64

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from spectrod.dsp.chunks import Chunk
+from spectrod.dsp.blocks import Chunk
 from spectrod.formats.values.value_description import LevelDescription
 from spectrod.measure.interval_row import IntervalRow
 

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, Protocol
 from numpy.typing import NDArray
 
 from spectrod.config.config import Pace
-from spectrod.dsp.chunks import duration_ns
+from spectrod.dsp.blocks import Block, SampleFormat, duration_ns
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import Block, SampleFormat
 from spectrod.lib.errors import SpectrodError
 from spectrod.lib.job_pool import JobPool, PoolJob, Steps, Wait
 from spectrod.lib.stats import CaptureStats

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import Block
 from spectrod.lib.errors import SpectrodError
 from spectrod.lib.job_pool import Wait
 

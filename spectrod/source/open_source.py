@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from spectrod.config.config import Pace, SourceConfig, SourceTable
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError, UnavailableError
 from spectrod.lib.names import check_name
 from spectrod.source.base import SelectableSource, Source

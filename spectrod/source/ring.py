@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.dsp.chunks import duration_ns
+from spectrod.dsp.blocks import Block, duration_ns
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import Block
 from spectrod.lib.errors import InternalError
 from spectrod.lib.job_pool import Wait
 from spectrod.lib.wakeup import Wakeup

@@ -20,7 +20,7 @@ from spectrod.apps.batch.products import minute_spec, settings_of
 from spectrod.apps.batch.results import OutputFile, UnitRecord, write_record
 from spectrod.apps.batch.run import status_of
 from spectrod.apps.batch.unit import file_digest, unit_digest
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.millidecade import MillidecadeWriter
 

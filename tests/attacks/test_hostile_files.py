@@ -18,7 +18,9 @@ from spectrod.apps.image.png_files import SIGNATURE
 from spectrod.cli import main
 from spectrod.config.config import SourceConfig
 from spectrod.config.settings import RecordingConfig
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.origin import read_origin
 from spectrod.formats.picture.pixelmap import read_levels, read_pixel_map

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import zmq
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.wire.headers import HeartbeatHeader, MetaHeader, SpectrumHeader
 from spectrod.wire.schema import Frame, Heartbeat, Meta, encode
 

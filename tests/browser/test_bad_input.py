@@ -8,7 +8,7 @@ from made_up_daemon import SPEC, TOPIC, MadeUpDaemon, tone
 from programs import running_web
 from tabs import Tab, wait_for_rows
 
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.wire.headers import EventHeader

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from programs import SOURCES
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
 from spectrod.formats.segment.segment_writer import SegmentWriter

@@ -11,7 +11,7 @@ from made_up_daemon import SPEC, TOPIC, MadeUpDaemon, tone
 from programs import running_web
 from tabs import READ_KINDS, Tab, wait_until
 
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
 from spectrod.formats.segment.segment_writer import SegmentWriter

@@ -14,7 +14,7 @@ from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.analysis.stft.stft_select import families
 from spectrod.analysis.stft.stft_tables import kernel_spec
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import FLOOR_DBFS, FULL_SCALE_SINE_FS2
 from spectrod.fft import wisdom
 from spectrod.lib.errors import InternalError

@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.export.disk import Disk
 from spectrod.formats.export.export_options import ExportOptions

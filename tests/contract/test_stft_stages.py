@@ -18,7 +18,7 @@ from spectrod.analysis.stft.stft_stage import (
 )
 from spectrod.analysis.stft.stft_tables import kernel_spec
 from spectrod.dsp.sample_layout import SAMPLE_BYTES
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.windows import WINDOW_NAMES
 from spectrod.fft.choice import untuned
 from spectrod.fft.lengths import is_smooth

@@ -10,8 +10,9 @@ from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.analysis.warm_up import CompilerJob, CompilerProcess, warm_up, warm_up_in_process
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import DeviceError
 from spectrod.opencl.binaries import binary_of
 

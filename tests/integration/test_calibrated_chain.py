@@ -21,8 +21,9 @@ from spectrod.client import subscribe
 from spectrod.config import config
 from spectrod.daemon.control.controlled import ControlledDaemon
 from spectrod.daemon.daemon import build_daemon
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.calibration import ChannelCalibration, Response, load_calibration, parse_reference
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.description import Description
 from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.lib.errors import ConfigError

@@ -7,7 +7,7 @@ from metered import load
 
 from spectrod.client import FeaturesFrame, TonesFrame, subscribe
 from spectrod.daemon.daemon import Daemon
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.features.feature_meter import feature_meter
 from spectrod.measure.tones.tone_meter import tone_meter

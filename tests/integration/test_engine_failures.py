@@ -15,7 +15,8 @@ from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.analysis.self_check import SelfCheck
 from spectrod.analysis.stream import FrameStream
 from spectrod.daemon.pipeline import Pipeline
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import DeviceError, KernelBuildError
 from spectrod.opencl import program
 from spectrod.source.base import PulledSource

@@ -13,7 +13,7 @@ import logging, os, resource, shutil, sys
 from pathlib import Path
 import numpy as np
 from spectrod.analysis.live_engine import LiveEngine
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block, SpectrumSpec
 
 def push(stream, n=1280):
     first = stream.next_index or 0

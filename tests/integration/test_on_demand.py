@@ -8,7 +8,7 @@ import pytest
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.daemon import pipeline as pipeline_module
 from spectrod.daemon.pipeline import Pipeline
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError, StorageError
 from spectrod.source.base import PulledSource
 

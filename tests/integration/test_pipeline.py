@@ -11,7 +11,7 @@ from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
 from spectrod.analysis.self_check import SelfCheck
 from spectrod.config.config import SourceConfig
 from spectrod.daemon.pipeline import Pipeline
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import (
     DeviceError,
     InputError,

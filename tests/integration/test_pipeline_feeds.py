@@ -7,7 +7,7 @@ import soundfile
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.config.config import SourceConfig
 from spectrod.daemon.pipeline import Pipeline
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import InputError
 from spectrod.source.files.soundfile import SoundFileSource
 from spectrod.source.files.wavfile import WavFileSource

@@ -11,7 +11,7 @@ import zmq
 from publishing import ANY_PORT, SPEC, TIMEOUT_S, make_batch, make_stats
 
 from spectrod.daemon.publisher.publisher import Publisher
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import BusyError, ConfigError
 from spectrod.lib.events import EventLog
 from spectrod.wire.schema import EventMessage, Frame, Heartbeat, Meta, decode

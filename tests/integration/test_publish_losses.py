@@ -6,7 +6,7 @@ import pytest
 import zmq
 from publishing import TIMEOUT_S, make_batch
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.wire.schema import Frame, decode
 
 SPEC = SpectrumSpec(fs=48000.0, win_length=4096, hop=48, scaling="dbfs")

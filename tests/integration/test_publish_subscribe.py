@@ -19,7 +19,7 @@ from spectrod.client import subscribe
 from spectrod.daemon.access.access import Access
 from spectrod.daemon.publisher.publisher import Publisher
 from spectrod.daemon.publisher.upstream import PREFIX_MAX_BYTES
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import BusyError, ConfigError, StorageError, UnavailableError
 from spectrod.wire.schema import Heartbeat, Meta, decode
 

@@ -18,7 +18,7 @@ from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.cli import main
 from spectrod.client import subscribe
 from spectrod.daemon.pipeline import Pipeline
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.picture.pixelmap import read_levels, read_pixel_map
 from spectrod.formats.picture.sink import PictureSink
 from spectrod.formats.segment.segment_reader import SegmentReader

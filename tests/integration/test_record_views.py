@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from spectrod.cli import main
-from spectrod.dsp.types import Block
+from spectrod.dsp.blocks import Block
 from spectrod.formats.longterm.data import read_npz
 from spectrod.formats.sound import SoundWriter
 

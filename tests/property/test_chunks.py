@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import InternalError
 
 NS = 1_000_000_000

@@ -5,7 +5,8 @@ import pytest
 from scipy import signal
 
 import spectrod
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, InternalError
 
 FS = 48000.0

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import signal
 
-from spectrod.dsp.types import Block
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.weighting import POLES_HZ
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.intervals import local_utc_ns, period_at, period_hours

@@ -3,7 +3,8 @@ import pytest
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.picture.axes import FrequencyAxis
 from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.formats.picture.render import PictureOptions

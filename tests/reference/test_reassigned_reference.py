@@ -6,7 +6,7 @@ import pytest
 from spectrod import Stft, spectrogram
 from spectrod.analysis.stft.stft_tables import kernel_spec
 from spectrod.cli import main
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.windows import get_window, window_derivative
 from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.lib.errors import ConfigError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.transfer.cross_spectra import TransferMeter, measure_transfer
 from spectrod.measure.transfer.cross_sums import CrossSums

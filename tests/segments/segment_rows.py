@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 
 BEGIN_UTC_NS = 1_795_211_223 * 10**9

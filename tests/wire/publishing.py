@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.stats import Stats
 
 TIMEOUT_S = 60.0

@@ -18,7 +18,8 @@ from spectrod.analysis.stft.stft_stage import (
     StftTables,
     frame_places,
 )
-from spectrod.dsp.types import Averaging, SampleFormat
+from spectrod.dsp.blocks import SampleFormat
+from spectrod.dsp.spectrum import Averaging
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
 

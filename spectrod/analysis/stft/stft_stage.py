@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.dsp.blocks import SampleFormat
 from spectrod.dsp.sample_layout import SAMPLE_BYTES
-from spectrod.dsp.types import NFFT_MAX, NFFT_MIN, Averaging, Output, SampleFormat
+from spectrod.dsp.spectrum import NFFT_MAX, NFFT_MIN, Averaging, Output
 from spectrod.dsp.units import FLOOR_DBFS, Float64Array
 from spectrod.lib.errors import ConfigError
 

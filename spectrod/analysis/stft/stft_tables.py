@@ -7,8 +7,9 @@ import numpy as np
 
 from spectrod.analysis.stft.stft_stage import BandRows, RowPlaces, StftSpec, StftTables
 from spectrod.dsp.bands import Bands, is_host_only
+from spectrod.dsp.blocks import SampleFormat
 from spectrod.dsp.row_grid import RowGrid
-from spectrod.dsp.types import Averaging, SampleFormat, SpectrumSpec
+from spectrod.dsp.spectrum import Averaging, SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.dsp.weighting import power_factors
 from spectrod.lib.errors import ConfigError

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spectrod.dsp.chunks import duration_ns
-from spectrod.dsp.types import Block
+from spectrod.dsp.blocks import Block, duration_ns
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.whole_files import write_whole
 from spectrod.lib.errors import InputError

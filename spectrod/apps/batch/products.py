@@ -14,9 +14,10 @@ from spectrod.apps.batch.flags import FlagsWriter
 from spectrod.apps.batch.job import UNIT_NS, Deployment, Job, ProductName
 from spectrod.apps.batch.plan import Unit
 from spectrod.config.config import AnalysisConfig
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description, RowWriter
 from spectrod.formats.export.export_options import ExportOptions

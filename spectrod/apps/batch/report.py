@@ -15,7 +15,7 @@ from spectrod.apps.batch.ltsa import LongTermAverage, PooledDay, pool_days
 from spectrod.apps.batch.plan import BatchPlan, InputFinding
 from spectrod.apps.batch.results import UnitRecord
 from spectrod.apps.batch.run import UnitStatus
-from spectrod.dsp.chunks import duration_ns
+from spectrod.dsp.blocks import duration_ns
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.whole_files import write_whole
 from spectrod.lib.regular_files import read_regular

@@ -22,7 +22,7 @@ from spectrod.apps.batch.plan import (
     FindingKind,
     InputFinding,
 )
-from spectrod.dsp.types import SampleFormat
+from spectrod.dsp.blocks import SampleFormat
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.errors import InputError
 from spectrod.lib.text import printable

@@ -13,9 +13,8 @@ from spectrod.apps.batch.decoder import SoundChunk
 from spectrod.apps.batch.decoding import CHUNK_BYTES, Decoders
 from spectrod.apps.batch.fingerprint import fingerprint
 from spectrod.apps.batch.plan import Piece, Unit
-from spectrod.dsp.chunks import duration_ns
+from spectrod.dsp.blocks import Block, SampleFormat, duration_ns
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import Block, SampleFormat
 from spectrod.dsp.units import Float32Array
 from spectrod.lib.errors import InputError
 from spectrod.source.base import block_length

@@ -9,7 +9,7 @@ from spectrod.apps.bench.histogram import histogram
 from spectrod.apps.bench.live import LiveRun
 from spectrod.apps.bench.transforms import Row
 from spectrod.cli.numbers import count, seconds
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.opencl.devices import DeviceInfo
 
 SUMMARY = "the running pipeline: latency, load, channels, memory, a soak"

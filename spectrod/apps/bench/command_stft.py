@@ -8,7 +8,7 @@ from spectrod.apps.bench import spectra, stft, stft_peers, tables
 from spectrod.apps.bench.spectra import Spectra
 from spectrod.apps.bench.transforms import Row
 from spectrod.cli.numbers import count, seconds
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.opencl.devices import DeviceInfo
 
 SUMMARY = "spectra of a long signal: speed, error, peers"

@@ -13,8 +13,9 @@ from spectrod.apps.bench.noise_sources import PacedSource, noise
 from spectrod.apps.bench.transforms import Row
 from spectrod.apps.bench.usage import CpuMeter, peak_resident_bytes, resident_bytes
 from spectrod.daemon.pipeline import Pipeline
-from spectrod.dsp.types import Int64Array, SpectrumBatch, SpectrumSpec
-from spectrod.dsp.units import Float64Array
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.dsp.units import Float64Array, Int64Array
 from spectrod.lib.errors import ConfigError
 from spectrod.opencl.devices import DeviceInfo
 

@@ -7,7 +7,8 @@ from spectrod.apps.bench.noise_sources import FullSpeedSource
 from spectrod.apps.bench.transforms import Row
 from spectrod.apps.bench.usage import resident_bytes
 from spectrod.daemon.pipeline import Pipeline
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.opencl.devices import DeviceInfo
 
 _SAMPLINGS = 20

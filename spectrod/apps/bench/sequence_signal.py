@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.dsp.types import Int64Array
-from spectrod.dsp.units import Float32Array
+from spectrod.dsp.units import Float32Array, Int64Array
 
 CHANNELS = 2
 FRAMES_MAX = 1 << 32

@@ -30,7 +30,8 @@ from spectrod.apps.bench.verifying_ring import WatchedRing, rate_error_ppm
 from spectrod.config.config import SourceConfig
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, InternalError, SpectrodError
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.source.soundcard.soundcard import SoundCardSource

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from spectrod.analysis.stft.stft_reference import ReferenceStft
 from spectrod.analysis.stft.stft_stage import FULL_SCALE, StftSpec, StftTables
 from spectrod.analysis.stft.stft_tables import kernel_spec
+from spectrod.dsp.blocks import SampleFormat
 from spectrod.dsp.sample_layout import SAMPLE_BYTES
-from spectrod.dsp.types import SampleFormat, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import level_to_power
 from spectrod.fft.reference import relative_l2
 from spectrod.lib.errors import ConfigError, InternalError

@@ -18,7 +18,7 @@ from spectrod.apps.bench import stft_peers
 from spectrod.apps.bench.peers import PreparedRun, run_on_host
 from spectrod.apps.bench.spectra import FS, Spectra, product_settings, require_right
 from spectrod.apps.bench.transforms import Row
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.fft.timing import Timer, median_seconds, span_seconds
 from spectrod.lib.errors import UnavailableError
 from spectrod.opencl.context import Context, event_seconds

@@ -8,8 +8,7 @@ import numpy as np
 from spectrod.analysis.samples import to_float32
 from spectrod.apps.bench.sequence_signal import NumberCheck
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import Int64Array
-from spectrod.dsp.units import Float64Array
+from spectrod.dsp.units import Float64Array, Int64Array
 from spectrod.source.ring import SampleRing
 from spectrod.source.shared_samples import SharedSamples
 

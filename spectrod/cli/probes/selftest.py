@@ -12,7 +12,9 @@ from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.daemon.publisher.publisher import Publisher
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array, power_to_level
 from spectrod.lib.errors import DeviceError
 from spectrod.source.signal import SignalSource

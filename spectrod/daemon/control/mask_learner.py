@@ -7,7 +7,8 @@ import numpy as np
 
 from spectrod.analysis.percentile import CountedFrames
 from spectrod.dsp.averaging import KEPT_FRAMES_MAX, PERCENTILE_BYTES_MAX, percentile_bytes
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import FLOOR_DBFS
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.triggers.mask import LearnedFrom, Mask, analysis_of

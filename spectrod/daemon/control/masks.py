@@ -14,7 +14,8 @@ from spectrod.daemon.control.mask_learner import MaskLearner
 from spectrod.daemon.control.recordings import find_product
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.daemon.source_runner import SourceRunner
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.directory import Directory
 from spectrod.lib.errors import (
     BusyError,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from spectrod.daemon.source_runner import SourceRunner
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.directory import Directory
 from spectrod.formats.part import PartFile
 from spectrod.formats.segment.segment_writer import SegmentWriter

@@ -10,7 +10,7 @@ from typing import Any, Final
 from spectrod.daemon.control.change_journal import Journal
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.daemon.source_runner import SourceRunner
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import (
     BusyError,
     ConfigError,

@@ -4,7 +4,8 @@ import time
 from collections import Counter
 from typing import NamedTuple
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.drop_oldest_queue import DropOldestQueue
 
 

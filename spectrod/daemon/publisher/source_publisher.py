@@ -12,7 +12,8 @@ import numpy as np
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder, IntervalQueue
 from spectrod.daemon.publisher.queue import FrameQueue, QueuedFrame
 from spectrod.daemon.publisher.topic_encoder import TopicEncoder, topic_of
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.latency import LatencyHistogram
 from spectrod.lib.names import check_channel_names, check_name, name_channels

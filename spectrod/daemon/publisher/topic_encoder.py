@@ -10,7 +10,8 @@ import numpy as np
 
 from spectrod.daemon.publisher.queue import QueuedFrame
 from spectrod.dsp.calibration import ChannelCalibration
-from spectrod.dsp.types import SPEC_FIELDS, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SPEC_FIELDS, SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.names import name_channels
 from spectrod.lib.text import printable
 from spectrod.wire.headers import BandsHeader, MetaHeader, SpectrumHeader, ValuesHeader

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.dsp.types import SPEC_FIELDS, SpectrumSpec, chosen
+from spectrod.dsp.spectrum import SPEC_FIELDS, SpectrumSpec, chosen
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
 from spectrod.formats.export.export_description import encode_description

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.dsp.types import SpectrumBatch, without_broadband
+from spectrod.dsp.spectrum_batch import SpectrumBatch, without_broadband
 from spectrod.formats.description import Description
 from spectrod.formats.export.attributes import (
     DESCRIPTION,

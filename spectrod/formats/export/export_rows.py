@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.dsp.types import Int64Array, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.dsp.units import Int64Array
 from spectrod.formats.description import concatenated
 
 COLUMNS: dict[str, str] = {

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.averaging import FLOOR, exceeded_percent
-from spectrod.dsp.types import ZERO_DB, Int64Array, SpectrumSpec
-from spectrod.dsp.units import NS_PER_S, REFERENCES, Float64Array, Scaling
+from spectrod.dsp.spectrum import ZERO_DB, SpectrumSpec
+from spectrod.dsp.units import NS_PER_S, REFERENCES, Float64Array, Int64Array, Scaling
 from spectrod.formats.description import Description
 from spectrod.formats.export.export_rows import COLUMNS, Rows
 

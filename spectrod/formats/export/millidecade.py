@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import Float32Array, power_to_level
 from spectrod.formats.description import Description
 from spectrod.formats.export.attributes import CONVENTIONS, global_attributes, iso_time

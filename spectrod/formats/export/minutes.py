@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.dsp.types import Int64Array, SpectrumBatch, SpectrumSpec
-from spectrod.dsp.units import NS_PER_S, Float64Array
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.dsp.units import NS_PER_S, Float64Array, Int64Array
 from spectrod.formats.export.layout import row_effort_s, row_span_s
 from spectrod.formats.export.minute_bands import minute_bands, to_bands
 from spectrod.lib.errors import ConfigError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spectrod.dsp.row_grid import as_number
-from spectrod.dsp.types import Output
+from spectrod.dsp.spectrum import Output
 from spectrod.formats.export.attributes import Coverage, elapsed_time, global_attributes, iso_time
 from spectrod.formats.export.export_rows import Rows
 from spectrod.formats.export.export_writer import ExportWriter

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from spectrod.dsp.types import Int64Array
+from spectrod.dsp.units import Int64Array
 from spectrod.formats.description import Description
 from spectrod.formats.longterm.data import Span
 from spectrod.formats.longterm.longterm_view import (

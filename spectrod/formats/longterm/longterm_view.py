@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw
 
-from spectrod.dsp.types import Int64Array, SpectrumSpec
-from spectrod.dsp.units import Float32Array, Float64Array
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.units import Float32Array, Float64Array, Int64Array
 from spectrod.formats.longterm.statistics import LevelStatistics
 from spectrod.formats.picture.axes import FrequencyAxis
 from spectrod.formats.picture.colormaps import Uint8Array

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from spectrod.dsp.row_grid import row_period_s
-from spectrod.dsp.types import NFFT_MAX, SpectrumSpec
+from spectrod.dsp.spectrum import NFFT_MAX, SpectrumSpec
 
 View = Literal["spectrogram", "ltsa", "spd"]
 VIEWS: tuple[View, ...] = get_args(View)

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 from PIL import Image, features
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.picture.colormaps import Uint8Array
 from spectrod.formats.picture.drawing import draw, draw_content, draw_frame
 from spectrod.formats.picture.embedded import EXIF_DESCRIPTION, METADATA_KEY

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spectrod.dsp.constant_q import is_constant_q
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float32Array
 from spectrod.formats.picture.axes import Axis, FrequencyAxis
 from spectrod.formats.picture.colormaps import Uint8Array

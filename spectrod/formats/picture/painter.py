@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 
 from spectrod.analysis.engine import Engine, fallback_for
-from spectrod.dsp.types import Int64Array
-from spectrod.dsp.units import FLOOR_DBFS, Float32Array
+from spectrod.dsp.units import FLOOR_DBFS, Float32Array, Int64Array
 from spectrod.formats.picture.colormaps import Uint8Array
 from spectrod.formats.picture.peak_entries import PeakLevels, entries_per_db, level_entries
 from spectrod.formats.picture.theme import GAP, HATCH_PERIOD, HATCH_WIDTH, N_LEVELS, hatching

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from spectrod.dsp.bands import Bands
 from spectrod.dsp.constant_q import is_constant_q
-from spectrod.dsp.types import Int64Array, SpectrumSpec
-from spectrod.dsp.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array, Int64Array
 from spectrod.formats.picture.axes import FrequencyAxis
 from spectrod.formats.picture.painter import Painter
 from spectrod.formats.picture.peak_entries import PeakLevels

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from spectrod.dsp.types import SPEC_FIELDS, SpectrumSpec, chosen
+from spectrod.dsp.spectrum import SPEC_FIELDS, SpectrumSpec, chosen
 from spectrod.dsp.units import Float32Array, Float64Array, Scaling
 from spectrod.formats.picture.axes import FrequencyAxis, FrequencyScale
 from spectrod.formats.picture.embedded import embedded_text

@@ -5,8 +5,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.dsp.types import Int64Array, SpectrumBatch
-from spectrod.dsp.units import Float32Array, Float64Array
+from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.dsp.units import Float32Array, Float64Array, Int64Array
 from spectrod.lib.errors import InternalError
 
 Pooling = Literal["mean", "max", "min"]

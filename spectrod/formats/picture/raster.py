@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from spectrod.dsp.types import Int64Array
-from spectrod.dsp.units import Float64Array
+from spectrod.dsp.units import Float64Array, Int64Array
 
 _FUZZ = 1e-6
 """Rounding tolerance where a row's edge coincides with that of a bin [bins]."""

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.row_grid import as_number
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.picture.encode import check_format, encode
 from spectrod.formats.picture.page import Plots, compose
 from spectrod.formats.picture.painter import NumpyPainter, Painter, Transpose

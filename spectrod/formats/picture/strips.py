@@ -5,12 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectrod.dsp.averaging import exceeded_percent
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.constant_q import is_constant_q
-from spectrod.dsp.types import Block, Int64Array, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import (
     FULL_SCALE_SINE_FS2,
     Float32Array,
     Float64Array,
+    Int64Array,
     power_to_dbfs,
 )
 from spectrod.formats.picture.raster import column_spans

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.picture.plan import PicturePlan
 from spectrod.formats.picture.sink import PictureSink, TimeScale
 from spectrod.lib.errors import ConfigError

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from spectrod.dsp.types import Int64Array, SpectrumSpec
-from spectrod.dsp.units import Float64Array
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.units import Float64Array, Int64Array
 from spectrod.formats.description import Description, spec_fields, stored_spec, stored_spec_of
 from spectrod.formats.directory import Directory
 from spectrod.formats.pyramid.cell import FLOOR_DB, STEP_DB

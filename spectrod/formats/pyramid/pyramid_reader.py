@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.dsp.types import Int64Array
-from spectrod.dsp.units import Float32Array, Float64Array, power_to_level
+from spectrod.dsp.units import Float32Array, Float64Array, Int64Array, power_to_level
 from spectrod.formats.directory import Directory
 from spectrod.formats.pyramid.cell import MAX, MEAN, MIN, to_levels, to_power
 from spectrod.formats.pyramid.ladder import name_of

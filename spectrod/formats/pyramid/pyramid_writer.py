@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from spectrod.dsp.types import Int64Array, SpectrumBatch
-from spectrod.dsp.units import Float64Array, level_to_power
+from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.dsp.units import Float64Array, Int64Array, level_to_power
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory
 from spectrod.formats.pyramid.cell import Cell, merge

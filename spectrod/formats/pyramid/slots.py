@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.dsp.types import Int64Array
-from spectrod.dsp.units import Float64Array
+from spectrod.dsp.units import Float64Array, Int64Array
 from spectrod.formats.pyramid.cell import (
     MAX,
     MEAN,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from spectrod.dsp.row_grid import as_number
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.description import Description, StoredDescription, StoredVersion, spec_fields
 from spectrod.formats.segment.frame import HEAD_BYTES, NUMBER_MAX
 from spectrod.lib.errors import ConfigError, StorageError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.segment.frame import HEAD_BYTES, PAYLOADS_BYTES_MAX, Head, Kind
 from spectrod.formats.segment.header import Header, decode_header
 from spectrod.formats.segment.index import StoredIndex, index_length

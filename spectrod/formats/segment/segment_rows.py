@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from spectrod.dsp.types import Int64Array, SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.dsp.units import Int64Array
 from spectrod.formats.segment.frame import NUMBER_MAX, Flag
 from spectrod.formats.segment.header import Header, row_bytes, row_samples, value_dtype
 from spectrod.formats.segment.walk import Record

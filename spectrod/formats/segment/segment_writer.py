@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.part import PartFile

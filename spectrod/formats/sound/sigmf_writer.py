@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.fileio import check_new, create, write_at
 from spectrod.formats.part import PartFile
 from spectrod.formats.path_links import written_path

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.row_grid import frames_within
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.features.feature_quantities import (

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.calibration import Response
-from spectrod.dsp.types import Block
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.interval_row import IntervalFlag, IntervalRow

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.rows import full_scale_sine_db, level_spec, tone_level
 from spectrod.measure.tones.meter import MISSED_MAX, ToneMeter, without_noise

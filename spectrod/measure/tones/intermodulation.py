@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.rows import level_spec, tone_level
 from spectrod.measure.tones.meter import MISSED_MAX, ToneMeter, without_noise

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError, InputError
 

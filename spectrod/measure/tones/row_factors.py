@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.dsp.weighting import power_factors
 

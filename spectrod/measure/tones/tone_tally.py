@@ -6,7 +6,7 @@ from math import log10
 
 import numpy as np
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float32Array, Float64Array
 from spectrod.dsp.welch import effective_averages
 from spectrod.lib.errors import ConfigError, InputError

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectrod.dsp.types import SpectrumSpec, taper_for
+from spectrod.dsp.spectrum import SpectrumSpec, taper_for
 from spectrod.dsp.windows import WindowLike
 from spectrod.measure.frame_spectra import FrameTransform
 from spectrod.measure.transfer.alignment import Alignment

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.welch import decaying_averages, effective_averages
 from spectrod.lib.errors import InputError
 from spectrod.measure.frame_spectra import Complex128Array

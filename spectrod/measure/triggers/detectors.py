@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import UNSET
 from numpy.typing import NDArray
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import FLOOR_DBFS, Float32Array, Float64Array, power_to_level
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.noise_floor import (

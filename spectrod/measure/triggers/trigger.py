@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.dsp.chunks import duration_ns
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.blocks import duration_ns
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.measure.triggers.detectors import Readings, check_unit, open_detector
 from spectrod.measure.triggers.hysteresis import Change, Hysteresis
 from spectrod.measure.triggers.mask import Mask

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.config.config import PcmFormat
-from spectrod.dsp.types import SampleFormat
+from spectrod.dsp.blocks import SampleFormat
 from spectrod.dsp.units import Float32Array
 
 

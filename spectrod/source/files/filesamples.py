@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.dsp.types import SampleFormat
+from spectrod.dsp.blocks import SampleFormat
 from spectrod.dsp.units import Float32Array
 from spectrod.lib.errors import InputError
 from spectrod.source.files.soundfile import SoundFile

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from spectrod.dsp.types import SampleFormat
+from spectrod.dsp.blocks import SampleFormat
 from spectrod.source.files.recorded_at import RecordedAt
 
 TOLERANCE_S = 2.0

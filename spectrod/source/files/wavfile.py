@@ -11,9 +11,8 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.dsp.chunks import duration_ns
+from spectrod.dsp.blocks import Block, duration_ns
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import Block
 from spectrod.lib.errors import InputError
 from spectrod.lib.text import printable
 from spectrod.source.base import SelectableSource

@@ -19,7 +19,7 @@ from spectrod.apps.web.history.stored_rows import (
     read_beginning,
     rows_between,
 )
-from spectrod.dsp.types import Block
+from spectrod.dsp.blocks import Block
 from spectrod.formats.origin import VALUES_ORIGIN, read_origin
 from spectrod.formats.sound import SoundOptions, SoundWriter
 from spectrod.lib.errors import InputError, StorageError

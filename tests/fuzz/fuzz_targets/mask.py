@@ -7,7 +7,7 @@ import numpy as np
 from fuzzing import Scratch, Target, nested
 from mutation import havoc, mutate_text
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.triggers.mask import LearnedFrom, Mask, analysis_of, mask_toml, read_mask
 

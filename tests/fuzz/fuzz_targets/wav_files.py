@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spectrod.dsp.types import Block
+from spectrod.dsp.blocks import Block
 from spectrod.formats.sound import SoundWriter
 
 FS = 8000

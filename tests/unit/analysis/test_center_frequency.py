@@ -12,7 +12,8 @@ from spectrod.cli.terminal.axes import frequency_axis
 from spectrod.config import config
 from spectrod.daemon.publisher.queue import QueuedFrame
 from spectrod.daemon.publisher.topic_encoder import TopicEncoder
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.description import Description
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pixel_levels import value_spans

@@ -6,7 +6,8 @@ import pytest
 import spectrod
 from spectrod.analysis.engine import open_engine
 from spectrod.analysis.stream import FrameStream
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 
 FS, WIN, HOP = 8000.0, 64, 32
 PIECES = [(0, 1000), (1500, 1501), (1600, 1700), (1800, 1860), (2000, 5003)]

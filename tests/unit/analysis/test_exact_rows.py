@@ -8,8 +8,9 @@ import pytest
 import spectrod
 from spectrod.analysis.engine import open_engine
 from spectrod.analysis.stream import FrameStream
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.row_grid import RowGrid, exact_row_step, hop_that_covers, row_period_s
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError, DeviceError
 
 FS, WIN, HOP = 1000.5, 64, 30

@@ -5,7 +5,7 @@ import pytest
 
 import spectrod
 from spectrod.analysis.finite_rows import are_finite, is_finite_around, shows_finite
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import InputError
 
 FS = 48_000

@@ -11,7 +11,8 @@ from spectrod.analysis.compile_queue import CompileQueue
 from spectrod.analysis.live_engine import LiveEngine
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
 from spectrod.cli.process_end import is_compiling
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import DeviceError, NotCompiledError
 
 SPEC = SpectrumSpec(8000.0, 1, win_length=128, hop=64)

@@ -9,7 +9,8 @@ from spectrod.analysis.percentile import Percentile, expected_rank
 from spectrod.analysis.stream import FrameStream
 from spectrod.config.settings import AnalysisConfig
 from spectrod.dsp.averaging import KEPT_FRAMES_MAX, exceeded_percent
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
 
 FS, WIN, HOP = 8000.0, 64, 32

@@ -8,7 +8,8 @@ import pytest
 from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
 from spectrod.analysis.self_check import ERROR_MAX, SelfCheck, can_check, row_error
 from spectrod.analysis.stream import FrameStream
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 
 FS = 8000.0
 SPEC = SpectrumSpec(FS, 2, win_length=255, hop=100)

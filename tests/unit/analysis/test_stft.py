@@ -15,7 +15,8 @@ from spectrod.analysis.buffer_pool import BufferPool, PooledBuffer
 from spectrod.analysis.engine import open_engine
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.dsp.types import HOP_MAX, Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import HOP_MAX, SpectrumSpec
 from spectrod.lib.errors import ConfigError, DeviceError, InputError
 
 RNG = np.random.default_rng(11)

@@ -6,7 +6,7 @@ import pytest
 import spectrod
 from spectrod.analysis.iq import as_channels
 from spectrod.analysis.samples import memory_of
-from spectrod.dsp.types import Block
+from spectrod.dsp.blocks import Block
 from spectrod.lib.errors import InputError
 
 FS = 2_048_000.0

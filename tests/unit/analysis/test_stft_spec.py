@@ -10,7 +10,7 @@ from scipy import signal
 from spectrod.analysis.stft.stft_reference import HostAverage, ReferenceStft, as_float64
 from spectrod.analysis.stft.stft_stage import BandRows, StftSpec, StftTables
 from spectrod.analysis.stft.stft_tables import kernel_spec
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
 
 FS = 48000.0

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from spectrod.analysis import stream
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import DeviceError, InputError
 
 FS = 1e6

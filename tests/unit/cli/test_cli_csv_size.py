@@ -4,7 +4,7 @@ import pytest
 
 from spectrod.cli import csv_size, main
 from spectrod.cli.csv_size import csv_bytes, large_csv_hint
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 
 
 @pytest.mark.parametrize("scaling", ["dbfs", "density", "spectrum"])

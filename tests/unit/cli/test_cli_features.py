@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from spectrod.cli import main
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.measure.features.feature_meter import feature_meter
 
 FS = 8000

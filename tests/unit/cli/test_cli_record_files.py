@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from spectrod.cli.record_files import RowFiles, SampleFiles, finish_all
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, InputError, StorageError
 from spectrod.lib.output_formats import format_of, suffixes
 from spectrod.recording.output_plan import check_outputs

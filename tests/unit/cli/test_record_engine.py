@@ -13,7 +13,7 @@ from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
 from spectrod.cli import record_engine
 from spectrod.config.config import EngineConfig
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import DeviceError, NotCompiledError
 
 SPEC = SpectrumSpec(48_000.0, 1, win_length=2048, hop=1024)

@@ -6,7 +6,7 @@ import pytest
 from spectrod.cli.terminal.holds import HOLD_KINDS, Holds
 from spectrod.cli.terminal.peak_list import LIST_WIDTH, PEAKS_MAX, find_peaks, note_name, peak_lines
 from spectrod.dsp.ballistics import HOLD_FOREVER, Ballistics
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import FLOOR_DBFS
 from spectrod.wire.schema import SpectrumHeader
 

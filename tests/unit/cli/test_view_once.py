@@ -13,7 +13,8 @@ from spectrod.cli.terminal.axes import LevelRange
 from spectrod.cli.terminal.live import ViewOptions, view
 from spectrod.cli.view import _ballistics_s, _decay, _levels, add_arguments, run
 from spectrod.daemon.publisher.publisher import Publisher
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, UnavailableError
 from spectrod.lib.stats import Stats
 

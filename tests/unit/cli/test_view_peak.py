@@ -3,7 +3,7 @@ import pytest
 
 from spectrod.cli.terminal.peak import find_peak, level_unit, levels_db
 from spectrod.cli.terminal.status import peak_text
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import power_to_dbfs
 from spectrod.wire.schema import Frame, SpectrumHeader
 

@@ -22,7 +22,8 @@ from spectrod.cli.terminal.live import view
 from spectrod.cli.terminal.terminal import Terminal
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
 from spectrod.daemon.publisher.publisher import Publisher
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.stats import CaptureStats, Stats
 from spectrod.measure.levels import LevelRow, parse_quantity
 

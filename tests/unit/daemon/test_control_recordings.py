@@ -9,7 +9,7 @@ import pytest
 from spectrod.config.settings import SourceTable
 from spectrod.daemon.control import recordings
 from spectrod.daemon.control.change_journal import Journal
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.directory import Directory
 from spectrod.lib.errors import BusyError, ConfigError, StorageError
 from spectrod.lib.events import EventLog

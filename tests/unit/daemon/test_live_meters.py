@@ -9,7 +9,8 @@ from spectrod.config.measure_settings import TransferConfig
 from spectrod.daemon.configured_transfer import ConfiguredTransfer
 from spectrod.daemon.demand import Demand
 from spectrod.daemon.live_meters import LiveMeter
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.measure.features.feature_meter import feature_meter
 from spectrod.measure.interval_row import IntervalFlag
 from spectrod.measure.levels import LevelMeter

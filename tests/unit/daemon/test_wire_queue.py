@@ -4,7 +4,8 @@ from dataclasses import replace
 import numpy as np
 
 from spectrod.daemon.publisher.queue import FrameQueue
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 
 SPEC = SpectrumSpec(fs=48000.0, win_length=64, hop=32)
 

@@ -8,7 +8,8 @@ import pytest
 
 from spectrod.daemon.publisher import source_publisher, topic_encoder
 from spectrod.daemon.publisher.source_publisher import Outgoing, SourcePublisher
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.stats import CaptureStats, Stats
 from spectrod.wire.schema import BandFrame, Frame, Meta, decode

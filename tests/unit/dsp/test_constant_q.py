@@ -11,7 +11,8 @@ from spectrod.dsp.constant_q import (
     filter_groups,
     win_length_from,
 )
-from spectrod.dsp.types import SpectrumSpec, bands_left_out
+from spectrod.dsp.notes import bands_left_out
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.picture.framing import window_of_filters
 from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.lib.errors import ConfigError

@@ -11,7 +11,7 @@ from scipy import signal
 import spectrod
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.dsp.types import SpectrumSpec, taper_for
+from spectrod.dsp.spectrum import SpectrumSpec, taper_for
 from spectrod.dsp.windows import CUSTOM, Window, get_window, make_window, unknown_window
 from spectrod.formats.description import Description, spec_fields, stored_spec
 from spectrod.formats.export.attributes import global_attributes

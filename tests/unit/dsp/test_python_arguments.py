@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import spectrod
-from spectrod.dsp.types import Block
+from spectrod.dsp.blocks import Block
 from spectrod.lib.errors import ConfigError, InputError
 
 FS = 8000.0

@@ -4,13 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod.dsp.types import (
-    SpectrumBatch,
-    SpectrumSpec,
-    bands_blurred,
-    bands_left_out,
-    frames_leave_out,
-)
+from spectrod.dsp.notes import bands_blurred, bands_left_out, frames_leave_out
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.export.attributes import coverage, global_attributes
 from spectrod.formats.export.csv import value_names

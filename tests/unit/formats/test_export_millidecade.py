@@ -5,7 +5,8 @@ import h5netcdf
 import numpy as np
 import pytest
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.millidecade import FLOOR_DB, MillidecadeWriter

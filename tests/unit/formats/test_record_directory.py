@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats import directory as directory_module
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory, numbered

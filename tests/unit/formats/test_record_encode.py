@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from spectrod.cli.picture_options import like
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.picture import encode as encode_module
 from spectrod.formats.picture.encode import SUFFIXES, check_format, encode
 from spectrod.formats.picture.page import Plots, compose

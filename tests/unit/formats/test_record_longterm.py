@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.longterm.data import Span, read_npz
 from spectrod.formats.longterm.longterm_page import compose

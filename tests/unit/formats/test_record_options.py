@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.picture.render import PictureOptions
 from spectrod.lib.errors import ConfigError
 

@@ -9,7 +9,8 @@ import pypdfium2
 import pytest
 from PIL import Image, ImageFont
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.longterm.longterm_sink import SpdSink
 from spectrod.formats.picture import fonts, lettering

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidReader, PyramidWriter
 from spectrod.formats.pyramid.cell import FLOOR_DB, to_codes, to_levels, to_power
@@ -390,7 +391,7 @@ KILLED = """
     import numpy as np
     from spectrod.formats.pyramid import PyramidWriter
     from spectrod.formats.description import Description
-    from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+    from spectrod.dsp.spectrum_batch import SpectrumBatch, SpectrumSpec
 
     spec = SpectrumSpec(fs=1000.0, win_length=64, hop=500, nfft=64)
     writer = PyramidWriter(sys.argv[1], Description(spec, "test", ("left",), "spectrod 1"))

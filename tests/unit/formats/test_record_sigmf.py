@@ -13,7 +13,8 @@ import pytest
 
 from spectrod.cli import main
 from spectrod.config.config import SourceConfig
-from spectrod.dsp.types import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.sound import SoundOptions
 from spectrod.formats.sound import sigmf_writer as written_by
 from spectrod.formats.sound.sigmf_writer import SigmfWriter
@@ -237,7 +238,7 @@ def test_a_killed_program_leaves_a_recording(tmp_path):
         from pathlib import Path
         from spectrod.formats.sound import SoundOptions
         from spectrod.formats.sound.sigmf_writer import SigmfWriter
-        from spectrod.dsp.types import Block, SpectrumSpec
+        from spectrod.dsp.blocks import Block, SpectrumSpec
         path = Path({os.fspath(tmp_path)!r}) / "x.sigmf-data"
         writer = SigmfWriter(path, SpectrumSpec(8000.0, 2, iq=True), "s16", SoundOptions())
         for index in (0, 100, 900):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.picture.axes import FREQUENCY_SCALES, FrequencyAxis
 from spectrod.formats.picture.labels import frequency_labels, level_labels, time_labels
 from spectrod.formats.picture.pixelmap import options_of, read_levels, read_pixel_map

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 from spectrod.cli import main
-from spectrod.dsp.types import Block
+from spectrod.dsp.blocks import Block
 from spectrod.formats.directory import Directory
 from spectrod.formats.sound import SoundOptions, SoundWriter, recover, recover_or_remove
 from spectrod.formats.sound.notes import Gaps
@@ -428,7 +428,7 @@ KILLED = """
     import os, signal, sys
     import numpy as np
     from spectrod.formats.sound import SoundOptions, SoundWriter
-    from spectrod.dsp.types import Block
+    from spectrod.dsp.blocks import Block
 
     path, subtype = sys.argv[1:]
     rng = np.random.default_rng(7)
@@ -608,7 +608,7 @@ FULL = """
     import numpy as np
     from spectrod.lib.errors import StorageError
     from spectrod.formats.sound import SoundWriter
-    from spectrod.dsp.types import Block
+    from spectrod.dsp.blocks import Block
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -645,7 +645,7 @@ LAST_BLOCK = """
     import numpy as np
     from spectrod.lib.errors import StorageError
     from spectrod.formats.sound import SoundWriter
-    from spectrod.dsp.types import Block
+    from spectrod.dsp.blocks import Block
 
     n_samples = int(sys.argv[2])
     samples = np.random.default_rng(7).integers(-32768, 32768, (1, n_samples)) / 32768

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.picture.strips import RowStrips, SampleStrips
 
 FS = 8000.0

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.formats.picture.plan import PicturePlan

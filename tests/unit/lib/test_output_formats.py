@@ -11,7 +11,7 @@ import pytest
 
 from spectrod.cli import main
 from spectrod.config.config import load as load_config
-from spectrod.dsp.types import Block
+from spectrod.dsp.blocks import Block
 from spectrod.formats.segment.segment_reader import SegmentReader
 from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.lib import output_formats

@@ -5,7 +5,7 @@ import pytest
 
 from spectrod.analysis.spectrogram import spectrogram
 from spectrod.dsp.calibration import calibration_of
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.features.feature_meter import feature_meter
 from spectrod.measure.features.feature_quantities import (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.features.indices import (
     acoustic_complexity,

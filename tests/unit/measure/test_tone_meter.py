@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spectrod.analysis.spectrogram import spectrogram
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.interval_row import IntervalFlag
 from spectrod.measure.tones.distortion import measure_distortion

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from spectrod.analysis.spectrogram import spectrogram
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import FLOOR_DBFS, power_to_level
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.tones.mean import MeanRow

@@ -7,7 +7,7 @@ import pytest
 
 from spectrod.config.measure_settings import TransferConfig
 from spectrod.daemon.configured_transfer import ConfiguredTransfer
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.interval_row import IntervalFlag
 from spectrod.measure.transfer.cross_spectra import measure_transfer

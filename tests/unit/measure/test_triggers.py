@@ -12,7 +12,8 @@ from spectrod.cli import main
 from spectrod.config import config
 from spectrod.daemon.control.mask_learner import MaskLearner
 from spectrod.dsp.calibration import calibration_of
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.triggers.adaptive_floor import NoiseFloor, quantile_over_mean_db
 from spectrod.measure.triggers.detectors import open_detector

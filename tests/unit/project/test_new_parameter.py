@@ -8,7 +8,7 @@ import pytest
 
 FIELD = '    detrend: str = "none"\n'
 INSERTED = {
-    "spectrod.dsp.types": {
+    "spectrod.dsp.spectrum": {
         "    broadband: bool = False\n    taper": f"    broadband: bool = False\n{FIELD}    taper",
         "    iq: bool\n": "    iq: bool\n    detrend: str\n",
     },
@@ -53,7 +53,7 @@ from spectrod.formats.export.attributes import global_attributes
 from spectrod.formats.picture import pixelmap
 from spectrod.formats.description import Description, spec_fields, stored_spec
 from spectrod.recording.remote import _spec_of
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.wire.jsonschema import schemas
 from spectrod.daemon.publisher.queue import QueuedFrame
 from spectrod.wire.schema import decode

@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, StorageError
 from spectrod.recording.one_shot import OneShot, OneShotConfig
 

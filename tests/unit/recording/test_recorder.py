@@ -14,7 +14,9 @@ import pytest
 import soundfile
 
 from spectrod.config.settings import RecordingConfig
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.pyramid import PyramidReader
 from spectrod.formats.segment import segment_writer
 from spectrod.formats.segment.segment_reader import SegmentReader

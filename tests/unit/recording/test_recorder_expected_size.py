@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from spectrod.config.settings import RecordingConfig
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.recording.expected_size import day_bytes, space_text

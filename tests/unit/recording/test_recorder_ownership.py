@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from spectrod.config.settings import RecordingConfig
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory
 from spectrod.formats.origin import read_origin

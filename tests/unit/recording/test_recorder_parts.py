@@ -15,7 +15,9 @@ import soundfile
 from spectrod.config import config
 from spectrod.config.settings import RecordingConfig, SourceTable
 from spectrod.daemon.recorders import Recorders
-from spectrod.dsp.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.segment.segment_reader import SegmentReader
 from spectrod.lib.backoff import Backoff
 from spectrod.lib.errors import ConfigError, NotFoundError

@@ -12,7 +12,7 @@ import pytest
 from spectrod.config import config
 from spectrod.config.settings import RecordingConfig
 from spectrod.dsp.calibration import ChannelCalibration, parse_reference
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.directory import Directory
 from spectrod.formats.export.disk import Disk
 from spectrod.formats.origin import read_origin

@@ -10,7 +10,7 @@ import soundfile
 
 from spectrod.apps.bench.accounting import check_recording
 from spectrod.apps.bench.sequence_signal import read_numbers
-from spectrod.dsp.types import Int64Array
+from spectrod.dsp.units import Int64Array
 
 
 @dataclass(frozen=True, slots=True)

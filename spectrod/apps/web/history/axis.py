@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from spectrod.apps.web.pooling import BinSlice
 from spectrod.apps.web.slicing import AxisKind, TopicAxis, slices_of
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
 from spectrod.wire.headers import BandsHeader, SpectrumHeader

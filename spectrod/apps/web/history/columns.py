@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.apps.web.history.axis import NOTHING, Int16Array
-from spectrod.dsp.types import Int64Array
-from spectrod.dsp.units import Float32Array, Float64Array
+from spectrod.dsp.units import Float32Array, Float64Array, Int64Array
 from spectrod.formats.pyramid.cell import STEP_DB, to_codes
 from spectrod.formats.pyramid.ladder import CELLS_NS
 

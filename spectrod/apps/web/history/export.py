@@ -17,7 +17,7 @@ from spectrod.apps.web.history.recording_index import RecordingIndex
 from spectrod.apps.web.history.request import HistoryRequest
 from spectrod.apps.web.history.source_folder import StoredFile
 from spectrod.apps.web.history.stored_rows import opened, read_beginning, rows_between
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.picture.colormaps import colormap
 from spectrod.formats.picture.png import encode_png

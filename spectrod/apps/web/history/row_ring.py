@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from spectrod.apps.web.history.axis import NOTHING, HistoryAxis, Int16Array
 from spectrod.apps.web.history.columns import codes_of, from_wire, powers_of
-from spectrod.dsp.types import Int64Array
-from spectrod.dsp.units import NS_PER_S, Float64Array
+from spectrod.dsp.units import NS_PER_S, Float64Array, Int64Array
 from spectrod.wire.headers import BandsHeader, SpectrumHeader
 
 ROWS_BYTES_MAX: Final = 64 << 20

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 
 from spectrod.apps.web.history.budget import Budget, SpentError
 from spectrod.apps.web.history.stored_rows import Beginning, last_row_utc_ns, opened, read_beginning
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory

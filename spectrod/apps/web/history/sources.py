@@ -19,8 +19,9 @@ from spectrod.apps.web.history.recording_index import RecordingIndex
 from spectrod.apps.web.history.row_ring import Remembered
 from spectrod.apps.web.history.source_folder import Pyramid, StoredFile
 from spectrod.apps.web.history.stored_rows import opened, read_beginning, rows_between
-from spectrod.dsp.types import Int64Array, SpectrumBatch, SpectrumSpec
-from spectrod.dsp.units import NS_PER_S, Float32Array
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.dsp.units import NS_PER_S, Float32Array, Int64Array
 from spectrod.formats.pyramid import Cells, PyramidReader
 from spectrod.lib.errors import SpectrodError
 from spectrod.lib.text import printable

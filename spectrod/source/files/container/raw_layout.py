@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spectrod.dsp.types import SampleFormat
+from spectrod.dsp.blocks import SampleFormat
 from spectrod.source.files.container import FileBytes, extent_of, read_header
 from spectrod.source.opening import open_binary
 

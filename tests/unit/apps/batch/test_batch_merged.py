@@ -28,7 +28,7 @@ from spectrod.apps.web.history.request import HistoryRequest
 from spectrod.apps.web.history.row_ring import Ring
 from spectrod.apps.web.page_topics import TopicInfo
 from spectrod.cli import main
-from spectrod.dsp.types import SpectrumBatch
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import level_to_power
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidReader, PyramidWriter

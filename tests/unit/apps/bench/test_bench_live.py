@@ -15,7 +15,8 @@ from spectrod.apps.bench.usage import (
     resident_bytes,
     wake_ups,
 )
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.source.ring import SampleRing
 
 FS = 48_000.0

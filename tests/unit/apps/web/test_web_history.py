@@ -15,7 +15,8 @@ from spectrod.apps.web.page_topics import TopicInfo
 from spectrod.apps.web.pooling import MaxLevels
 from spectrod.apps.web.quantize import code_levels, to_codes
 from spectrod.apps.web.slicing import TopicAxis, slices_of
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import power_to_level
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidOptions, PyramidReader, PyramidWriter

@@ -16,7 +16,8 @@ from spectrod.apps.web.history.recording_index import RecordingIndex
 from spectrod.apps.web.history.routes import history_routes
 from spectrod.apps.web.history.row_ring import Ring
 from spectrod.apps.web.page_topics import TopicInfo
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import power_to_level
 from spectrod.formats.description import Description
 from spectrod.formats.segment.segment_reader import SegmentReader

@@ -10,7 +10,8 @@ import pytest
 
 from spectrod.apps.web.history import recording_index, source_folder
 from spectrod.apps.web.history.recording_index import RESCAN_S, RecordingIndex
-from spectrod.dsp.types import SpectrumBatch, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.pyramid import PyramidWriter
 from spectrod.formats.segment.segment_writer import SegmentWriter

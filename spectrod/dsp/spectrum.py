@@ -1,12 +1,11 @@
-"""Data passed between the stages: blocks of samples, specs of analyses, spectra."""
+"""What a spectrum means: the spec of an analysis, validated when it is made."""
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
 from math import ceil
 from operator import index
-from typing import Any, ClassVar, Literal, Self, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +17,15 @@ from spectrod.dsp.averaging import (
     exceeded_percent,
     percentile_bytes,
 )
-from spectrod.dsp.bands import AUDIBLE_MIN_HZ, REASSIGNED, Bands, get_bands
+from spectrod.dsp.bands import REASSIGNED, Bands, get_bands
 from spectrod.dsp.calibration import ChannelCalibration, Response, common_text
 from spectrod.dsp.calibration.level_reference import squared
-from spectrod.dsp.chunks import Chunk, duration_ns
 from spectrod.dsp.constant_q import constant_q_bands, is_constant_q
 from spectrod.dsp.row_grid import (
     RowGrid,
     exact_row_step,
     frames_starting_in,
     frames_within,
-    hop_that_covers,
 )
 from spectrod.dsp.units import (
     FLOOR_DBFS,
@@ -54,12 +51,7 @@ from spectrod.dsp.windows import (
     window_derivative,
     window_length,
 )
-from spectrod.lib.errors import ConfigError, InternalError
-
-Int64Array = NDArray[np.int64]
-
-SampleFormat = Literal["int16", "int24", "int32", "float32"]
-"""Little-endian integers of full scale 2^15, 2^23 (three bytes each) and 2^31; float32 [FS]."""
+from spectrod.lib.errors import ConfigError
 
 Output = Literal["power", "complex"]
 Averaging = Literal["none", "mean", "max", "min", "exponential"]
@@ -81,127 +73,9 @@ ZERO_DB = "0 dB"
 """Begins the reference of calibrated values: ``0 dB = 20 uPa``."""
 
 _NFFT_CHOSEN_MIN = 64
-_NAMED_MAX = 12
 _NO_WINDOW = Window("", np.empty(0), 0.0, 0.0)
 _WHOLE_MAX = 2.0**53
 """Largest float accepted as a whole number: all larger floats are whole for lack of bits."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Block(Chunk):
-    """Consecutive samples passed from a source to the analysis.
-
-    Attributes
-    ----------
-    samples : (channels, n) float32
-        n >= 1 samples in [-1, 1] [FS]. Before decoding, integers of a ``SampleFormat``; int24 as
-        (channels, n, 3) uint8.
-    sample_index : int
-        Absolute index of the first sample since the source started; lost samples count.
-    t_mono_ns, t_utc_ns : int
-        Monotonic clock and UTC at the first sample [ns].
-    discontinuity : bool
-        True if this block does not follow the preceding one directly.
-    lost_samples : int
-        Samples missing directly before this block, as far as known.
-    fs : float
-        Sample rate [Hz]; 0 if unknown: such a block has a time for its first sample only, and
-        cannot be split.
-    """
-
-    unit: ClassVar[str] = "samples"
-
-    samples: NDArray[Any]
-    sample_index: int
-    t_mono_ns: int
-    t_utc_ns: int
-    discontinuity: bool = False
-    lost_samples: int = 0
-    fs: float = 0.0
-
-    @property
-    def n_samples(self) -> int:
-        """Samples in each channel."""
-        return int(self.samples.shape[1])
-
-    @property
-    def missing_samples(self) -> int | None:
-        """Samples missing directly before it; None if some are, and nobody knows how many."""
-        return None if self.discontinuity and not self.lost_samples else self.lost_samples
-
-    @property
-    def length(self) -> int:
-        """See ``Chunk``."""
-        return self.n_samples
-
-    @property
-    def begin_utc_ns(self) -> int:
-        """See ``Chunk``."""
-        return self.t_utc_ns
-
-    @property
-    def last_utc_ns(self) -> int:
-        """See ``Chunk``."""
-        return self.t_utc_ns + self._offset_ns(self.n_samples - 1)
-
-    @property
-    def n_bytes(self) -> int:
-        """See ``Chunk``."""
-        return int(self.samples.nbytes)
-
-    @property
-    def delay_s(self) -> float:
-        """See ``Chunk``; a sample arrives with the others of its block."""
-        return self._offset_ns(self.n_samples) / 1e9
-
-    @property
-    def span_samples(self) -> int:
-        """See ``Chunk``."""
-        return self.lost_samples + self.n_samples
-
-    def between(self, first: int, stop: int) -> Self:
-        """See ``Chunk``."""
-        if (first, stop) == (0, self.n_samples):
-            return self
-        samples = self.samples[:, first:stop]
-        if first == 0:
-            return replace(self, samples=samples)
-        since_ns = self._offset_ns(first)
-        return replace(
-            self,
-            samples=samples,
-            sample_index=self.sample_index + first,
-            t_mono_ns=self.t_mono_ns + since_ns,
-            t_utc_ns=self.t_utc_ns + since_ns,
-            discontinuity=False,
-            lost_samples=0,
-        )
-
-    def index_at(self, t_utc_ns: int) -> int:
-        """See ``Chunk``."""
-        indices = range(self.n_samples)
-        return bisect_left(indices, t_utc_ns - self.t_utc_ns, key=self._offset_ns)
-
-    def after_gap(self, missing_samples: int) -> Self:
-        """See ``Chunk``."""
-        lost = self.lost_samples + missing_samples
-        return replace(self, lost_samples=lost, discontinuity=True)
-
-    def drop_before(self, sample_index: int) -> Self | None:
-        """Drop the samples before an absolute index, missing ones included; None if none remain.
-
-        Missing samples count only from that index on.
-        """
-        n_before = sample_index - self.sample_index
-        if n_before <= 0:
-            return replace(self, lost_samples=min(self.lost_samples, -n_before))
-        return self.between(n_before, self.n_samples) if n_before < self.n_samples else None
-
-    def _offset_ns(self, k: int) -> int:
-        """Return the time from the first sample to sample k [ns]."""
-        if k and not self.fs:
-            raise InternalError("block without a sample rate: its samples have no times")
-        return duration_ns(k, self.fs) if k else 0
 
 
 class SpectrumParameters(TypedDict, total=False):
@@ -782,142 +656,6 @@ def chosen(spec: SpectrumSpec, names: Iterable[str]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value != SPEC_DEFAULTS.get(name)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SpectrumBatch(Chunk):
-    """Spectra of consecutive frames; a batch never spans a gap.
-
-    Attributes
-    ----------
-    values : (rows, signals, values) float32, or complex64 for complex spectra
-        Values in ``spec.unit``. A row is a frame, or an average over ``spec.averaging_frames``.
-    sample_index : (rows,) int64
-        Absolute index of the first sample of each row's first frame.
-    t_mono_ns, t_utc_ns : (rows,) int64
-        Monotonic clock and UTC of that sample [ns].
-    spec : SpectrumSpec
-        Definition of the values.
-    engine : str
-        Engine that computed them, for example ``"opencl:PoCL/AMD EPYC"`` or ``"numpy"``.
-    gap_samples : int
-        Samples missing between the preceding frame and the first of these; 0 if none.
-    discontinuity : bool
-        True if the first frame does not follow the preceding one or the skipped rows: samples are
-        missing, or an average was interrupted.
-    skipped_rows : int
-        Rows directly before the first one that were not computed because nobody wanted them.
-    cut_frames : int
-        Frames of the only row, an average that a gap or the end cut off; 0 for whole rows.
-    broadband : (rows, signals) float32, optional
-        Power of all bins, in ``spec.broadband_unit``; None without ``spec.broadband``.
-    overflows, suspected : int
-        Losses of samples from the start of the source until these rows were computed: those that
-        the sound system flagged, and those found by counting against the clock.
-    """
-
-    unit: ClassVar[str] = "rows"
-
-    values: NDArray[Any]
-    sample_index: Int64Array
-    t_mono_ns: Int64Array
-    t_utc_ns: Int64Array
-    spec: SpectrumSpec
-    engine: str
-    gap_samples: int = 0
-    discontinuity: bool = False
-    skipped_rows: int = 0
-    cut_frames: int = 0
-    broadband: NDArray[Any] | None = None
-    overflows: int = 0
-    suspected: int = 0
-
-    def __post_init__(self) -> None:
-        if (self.broadband is not None) != self.spec.broadband:
-            rule = "must be there" if self.spec.broadband else "must be None"
-            raise InternalError(f"broadband values of {self.spec.product}: {rule}")
-
-    @property
-    def n_frames(self) -> int:
-        """Rows of this batch: frames, or averages over them."""
-        return int(self.values.shape[0])
-
-    @property
-    def length(self) -> int:
-        """See ``Chunk``."""
-        return self.n_frames
-
-    @property
-    def begin_utc_ns(self) -> int:
-        """See ``Chunk``; a row's time is that of its first sample."""
-        return int(self.t_utc_ns[0])
-
-    @property
-    def last_utc_ns(self) -> int:
-        """See ``Chunk``."""
-        return int(self.t_utc_ns[-1])
-
-    @property
-    def n_bytes(self) -> int:
-        """See ``Chunk``."""
-        return int(self.values.nbytes) + 3 * int(self.t_utc_ns.nbytes)
-
-    @property
-    def delay_s(self) -> float:
-        """See ``Chunk``; a row arrives when all its frames are complete."""
-        return self.spec.row_s + self.spec.win_length / self.spec.fs
-
-    @property
-    def span_samples(self) -> int:
-        """See ``Chunk``."""
-        step = int(self.spec.row_step)
-        n_rows = self.n_frames + self.skipped_rows
-        if self.cut_frames:  # the cut frames are in the only row
-            return self.gap_samples + step * (n_rows - 1) + self.spec.hop * self.cut_frames
-        return self.gap_samples + step * n_rows
-
-    def between(self, first: int, stop: int) -> Self:
-        """See ``Chunk``."""
-        if (first, stop) == (0, self.n_frames):
-            return self
-        rows = slice(first, stop)
-        part = replace(
-            self,
-            values=self.values[rows],
-            sample_index=self.sample_index[rows],
-            t_mono_ns=self.t_mono_ns[rows],
-            t_utc_ns=self.t_utc_ns[rows],
-            broadband=None if self.broadband is None else self.broadband[rows],
-        )
-        return part.as_first() if first else part
-
-    def index_at(self, t_utc_ns: int) -> int:
-        """See ``Chunk``; the times ascend."""
-        return int(np.searchsorted(self.t_utc_ns, t_utc_ns))
-
-    def after_gap(self, missing_samples: int) -> Self:
-        """See ``Chunk``."""
-        gap_samples = self.gap_samples + missing_samples
-        return replace(self, gap_samples=gap_samples, discontinuity=True)
-
-    def as_first(self) -> Self:
-        """Return the batch with nothing missing before it."""
-        return replace(self, gap_samples=0, skipped_rows=0, discontinuity=False)
-
-    def runs(self, numbers: Int64Array) -> Iterator[tuple[int, Self]]:
-        """Split into runs of rows with the same number; yields each with that number.
-
-        Parameters
-        ----------
-        numbers : (rows,) int64
-            Number of each row; they need not ascend.
-        """
-        stops = np.flatnonzero(np.diff(numbers)) + 1
-        first = 0
-        for stop in (*stops.tolist(), self.n_frames):
-            if first < stop:
-                yield int(numbers[first]), self.between(first, stop)
-            first = stop
-
-
 def taper_for(window: WindowLike, win_length: int | None) -> Window:
     """Return the window of an analysis.
 
@@ -939,76 +677,6 @@ def taper_for(window: WindowLike, win_length: int | None) -> Window:
     if not 2 <= n <= NFFT_MAX:
         raise ConfigError(f"win_length={n}: must be 2 to {NFFT_MAX}")
     return make_window(window, n)
-
-
-def without_broadband(
-    computed: NDArray[Any], spec: SpectrumSpec
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Split rows, (..., n_computed), into values, (..., n_values), and broadband ones, (...)."""
-    if not spec.broadband:
-        return computed, None
-    return computed[..., :-1], computed[..., -1]
-
-
-def rows_leave_out(spec: SpectrumSpec) -> str:
-    """Return a log line on the samples of each row outside all frames; see ``uncovered``."""
-    whole = int(spec.row_step)
-    hop = hop_that_covers(whole, spec.win_length, spec.hop)
-    return (
-        f"{spec.product}: {spec.uncovered} of the {whole} samples of each row are in no frame; "
-        f"hop={hop} leaves out none"
-    )
-
-
-def frames_leave_out(spec: SpectrumSpec) -> str:
-    """Return a log line on the samples between frames; empty if there are none."""
-    between = spec.hop - spec.win_length
-    if between <= 0:
-        return ""
-    return (
-        f"{spec.product}: {between} of each {spec.hop} samples are in no frame: hop={spec.hop} is "
-        f"longer than win_length={spec.win_length}"
-    )
-
-
-def bands_blurred(spec: SpectrumSpec) -> str:
-    """Return a log line on the audible bands that only zero-padding seems to resolve, or "".
-
-    Bins are fs / nfft apart, but the window cannot resolve less than fs / win_length.
-    """
-    bands, resolution_hz = spec.band_table, spec.fs / spec.win_length
-    if bands is None or not bands.names or spec.nfft <= spec.win_length:
-        return ""
-    narrow = (bands.width < resolution_hz) & (bands.upper > AUDIBLE_MIN_HZ)
-    if not narrow.any():
-        return ""
-    names = tuple(name for name, is_narrow in zip(bands.names, narrow, strict=True) if is_narrow)
-    return (
-        f"bands={spec.bands!r}: narrower than the window's resolution, {resolution_hz:.4g} Hz; "
-        f"they mix with their neighbours: {_enumerated(names)}"
-    )
-
-
-def _enumerated(names: Sequence[str]) -> str:
-    """Join names with commas; shorten a long list to the first ones and the last."""
-    if len(names) > _NAMED_MAX:
-        names = (*names[: _NAMED_MAX - 1], f"... {names[-1]} ({len(names)} bands)")
-    return ", ".join(names)
-
-
-def bands_left_out(spec: SpectrumSpec) -> str:
-    """Return a log line on the low bands that the window does not resolve; empty without any."""
-    bands = spec.band_table
-    if bands is None or not bands.unresolved:
-        return ""
-    needed = spec.resolving_win_length
-    cure = f"win_length={needed} or more resolves them"
-    if needed > NFFT_MAX:
-        cure = f"no win_length up to {NFFT_MAX} resolves them"
-    why = f"narrower than a bin of {spec.delta_f:.4g} Hz"
-    if is_constant_q(spec.bands):
-        why = f"filters longer than win_length={spec.win_length}"
-    return f"bands={spec.bands!r}: left out, as {why}: {_enumerated(bands.unresolved)}; {cure}"
 
 
 def _whole(name: str, value: object) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from spectrod.dsp.types import SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import FLOOR_DBFS, dbfs_to_amplitude, power_to_dbfs
 from spectrod.dsp.windows import WINDOW_NAMES, get_window
 from spectrod.lib.errors import ConfigError
