@@ -25,8 +25,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     """Serves the page's modules under /page, as strictly as the program does."""
 
     def translate_path(self, path):
-        name = Path(path.partition("?")[0]).name
-        return str((PAGE if path.startswith("/page/") else HERE) / name)
+        path = path.partition("?")[0].removeprefix("/")
+        of_page = path.startswith("page/")
+        return str(PAGE / path.removeprefix("page/") if of_page else HERE / path)
 
     def end_headers(self):
         self.send_header("Cache-Control", "no-store")

@@ -25,20 +25,30 @@ OF_MODULES = {("json", "decode"), ("toml", "decode"), ("decoder", "decode"), ("n
 _CHILD = "from a process of our own, which runs the same program"
 _KERNEL = "a structure of the kernel, or of libzmq about itself"
 _SAMPLES = "samples: whatever the bytes are, they are values"
+_TESTED = "from the daemon under test"
 _USER = "text of the command line"
 _OWN = "what this process has encoded itself"
 _MUTATED = "reached by mutated inputs of a target, and not by its valid ones"
 
 NOT_RUN = {
     "analysis/warm_up.py:_main": _CHILD,
-    "batch/decoder.py:samples": _CHILD,
-    "capture/child.py:main": _CHILD,
+    "apps/batch/decoder.py:samples": _CHILD,
+    "apps/bench/fault_soak/control_faults.py:_invalid": _TESTED,
+    "apps/bench/fault_soak/journal.py:_parsed": _TESTED,
     "cli/ctl.py:_value": _USER,
     "cli/ctl_replay.py:_header_text": "a header that the client has decoded before",
+    "cli/probes/opencl_finding.py:_read": _CHILD,
     "cli/record_worker.py:work": _CHILD,
+    "cli/terminal/canvas.py:text": _OWN,
+    "cli/terminal/graphics.py:window_cell_px": _KERNEL,
     "cli/times.py:parse_utc_ns": _USER,
-    "control/settings.py:": _OWN,
-    "doctor/engine.py:_read": _CHILD,
+    "config/toml_text.py:_define": _MUTATED,
+    "config/toml_text.py:_is_valid": _MUTATED,
+    "config/toml_text.py:_plain_key": _MUTATED,
+    "daemon/access/monitors.py:read": _KERNEL,
+    "daemon/access/tcp_links.py:_received_bytes": _KERNEL,
+    "daemon/access/tcp_links.py:traffic": _KERNEL,
+    "daemon/control/changed_settings.py:": _OWN,
     "formats/export/confined/blosc.py:_decoded": "run in a process of its own, which is confined",
     "formats/export/confined/hdf5.py:_check_chunks": "run in a process of its own",
     "formats/picture/colormaps.py:_tables": "a file of the program, read once in a process",
@@ -48,21 +58,14 @@ NOT_RUN = {
     "formats/sound/flac_stream.py:_ends_in_first_block": _MUTATED,
     "formats/sound/flac_stream.py:stated_samples": _OWN,
     "opencl/binaries.py:has_program": "from the driver, or a cache of the user's own",
-    "shared_samples.py:_shared_memory": _CHILD,
-    "source/capture_process.py:_read_records": _CHILD,
-    "source/childprocess.py:take_line": _CHILD,
-    "source/codings.py:_expand_alaw": _SAMPLES,
-    "source/fifo.py:_one_writer": _SAMPLES,
-    "source/pcm.py:blocks": _SAMPLES,
-    "source/rawfile.py:blocks": _SAMPLES,
-    "toml_text.py:_define": _MUTATED,
-    "toml_text.py:_is_valid": _MUTATED,
-    "toml_text.py:_plain_key": _MUTATED,
-    "view/canvas.py:text": _OWN,
-    "view/graphics.py:window_cell_px": _KERNEL,
-    "wire/links.py:_received_bytes": _KERNEL,
-    "wire/links.py:traffic": _KERNEL,
-    "wire/monitors.py:read": _KERNEL,
+    "source/capture/capture_child.py:main": _CHILD,
+    "source/files/codings.py:_expand_alaw": _SAMPLES,
+    "source/files/fifo.py:_one_writer": _SAMPLES,
+    "source/files/pcm.py:blocks": _SAMPLES,
+    "source/files/rawfile.py:blocks": _SAMPLES,
+    "source/shared_samples.py:_shared_memory": _CHILD,
+    "source/soundcard/capture_process.py:_read_records": _CHILD,
+    "source/soundcard/childprocess.py:take_line": _CHILD,
 }
 """Functions with decoders that no seed runs: each with the reason."""
 

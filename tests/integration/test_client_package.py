@@ -32,7 +32,7 @@ print(json.dumps({
     "peak_hz": peak_hz,
     "version": version,
     "heavy": [name for name in heavy if importlib.util.find_spec(name)],
-    "daemon": importlib.util.find_spec("spectrod.daemon.daemon") is not None,
+    "daemon": importlib.util.find_spec("spectrod.daemon") is not None,
 }))
 """
 

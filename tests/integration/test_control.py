@@ -22,6 +22,7 @@ from spectrod.daemon.control import recordings, replay_requests
 from spectrod.daemon.control.controlled import ControlledDaemon
 from spectrod.daemon.control.dispatch import Peer
 from spectrod.daemon.daemon import build_daemon
+from spectrod.daemon.publisher.source_publisher import SourcePublisher as Source
 from spectrod.formats.picture.embedded import METADATA_KEY
 from spectrod.lib.errors import (
     BusyError,
@@ -34,7 +35,6 @@ from spectrod.lib.errors import (
 )
 from spectrod.wire.requests import METHODS, ErrorCode
 from spectrod.wire.schema import decode
-from spectrod.wire.source_publisher import SourcePublisher as Source
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONFIG = """

@@ -93,7 +93,8 @@ def test_it_is_installed_and_does_not_start(machine):
     assert machine.path("/usr/share/man/man1/spectrod-record.1.gz").exists()
     assert machine.path("/usr/share/doc/spectrod/operations.md.gz").exists()
     assert machine.path("/usr/share/doc/spectrod/examples/prometheus").is_dir()
-    compiled = machine.path("/usr/lib/spectrod/lib").rglob("spectrod/daemon/__pycache__/daemon.*.pyc")
+    library = machine.path("/usr/lib/spectrod/lib")
+    compiled = library.rglob("spectrod/daemon/__pycache__/daemon.*.pyc")
     assert list(compiled)
 
 

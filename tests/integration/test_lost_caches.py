@@ -13,7 +13,8 @@ import logging, os, resource, shutil, sys
 from pathlib import Path
 import numpy as np
 from spectrod.analysis.live_engine import LiveEngine
-from spectrod.dsp.blocks import Block, SpectrumSpec
+from spectrod.dsp.blocks import Block
+from spectrod.dsp.spectrum import SpectrumSpec
 
 def push(stream, n=1280):
     first = stream.next_index or 0

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from spectrod.daemon.service.loop import ServedDaemon, Signals, caught_signals, serve
     from spectrod.daemon.service.notify import Notifier
     from spectrod.daemon.service.starting import watched_start
-    from spectrod.daemon.service.status_line import StatusChanges, status_line
+    from spectrod.daemon.service.status_text import StatusChanges, status_line
 
 _MODULES = {
     "ServedDaemon": "loop",
@@ -21,11 +21,11 @@ _MODULES = {
     "LogStyle": "logs",
     "Notifier": "notify",
     "Signals": "loop",
-    "StatusChanges": "status_line",
+    "StatusChanges": "status_text",
     "caught_signals": "loop",
     "configure_logging": "logs",
     "serve": "loop",
-    "status_line": "status_line",
+    "status_line": "status_text",
     "watched_start": "starting",
 }
 

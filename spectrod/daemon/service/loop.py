@@ -13,7 +13,7 @@ from typing import Protocol
 
 from spectrod.daemon.service.analysis_progress import ProgressWatch, is_up
 from spectrod.daemon.service.notify import Notifier
-from spectrod.daemon.service.status_line import status_line
+from spectrod.daemon.service.status_text import status_line
 from spectrod.lib.errors import SpectrodError
 from spectrod.lib.stats import Stats
 from spectrod.lib.wakeup import Wakeup

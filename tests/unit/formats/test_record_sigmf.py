@@ -238,7 +238,8 @@ def test_a_killed_program_leaves_a_recording(tmp_path):
         from pathlib import Path
         from spectrod.formats.sound import SoundOptions
         from spectrod.formats.sound.sigmf_writer import SigmfWriter
-        from spectrod.dsp.blocks import Block, SpectrumSpec
+        from spectrod.dsp.blocks import Block
+        from spectrod.dsp.spectrum import SpectrumSpec
         path = Path({os.fspath(tmp_path)!r}) / "x.sigmf-data"
         writer = SigmfWriter(path, SpectrumSpec(8000.0, 2, iq=True), "s16", SoundOptions())
         for index in (0, 100, 900):

@@ -199,4 +199,4 @@ def test_each_limit_of_the_documentation_names_tests_that_exist():
         names = re.findall(r"`(test_\w+)`", row.rsplit("|", 2)[1])
         assert names, row
         for name in names:
-            assert [*ROOT.glob(f"tests/*/{name}.py")], name
+            assert [*ROOT.glob(f"tests/**/{name}.py")], name
