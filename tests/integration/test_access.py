@@ -16,7 +16,7 @@ from spectrod.config.settings import SecurityConfig
 from spectrod.daemon.access.access import Access
 from spectrod.daemon.access.holders import KeyHolders
 from spectrod.daemon.access.listeners import Listeners
-from spectrod.daemon.control.dispatch import Peer
+from spectrod.daemon.access.peer import Peer
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.events import EventLog
 from spectrod.wire.endpoint import parse_endpoint

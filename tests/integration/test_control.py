@@ -18,9 +18,9 @@ from spectrod.client import Control, subscribe
 from spectrod.client.rpc_codec import messages_of
 from spectrod.config import config
 from spectrod.daemon.access.access import Access
+from spectrod.daemon.access.peer import Peer
 from spectrod.daemon.control import recordings, replay_requests
 from spectrod.daemon.control.controlled import ControlledDaemon
-from spectrod.daemon.control.dispatch import Peer
 from spectrod.daemon.daemon import build_daemon
 from spectrod.daemon.publisher.source_publisher import SourcePublisher as Source
 from spectrod.formats.picture.embedded import METADATA_KEY

@@ -21,9 +21,9 @@ from zmq.utils import z85
 from spectrod.config.settings import SecurityConfig
 from spectrod.daemon.access.connections import Connections
 from spectrod.daemon.access.monitors import Monitors
+from spectrod.daemon.access.peer import Peer
 from spectrod.daemon.access.refusals import Kind, Refusals
 from spectrod.daemon.access.tcp_links import Link, Transport, fd_of
-from spectrod.daemon.control.dispatch import Peer
 from spectrod.lib.descriptors import current_limit
 from spectrod.lib.errors import ConfigError, SpectrodError
 from spectrod.lib.events import EventLog

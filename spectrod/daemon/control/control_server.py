@@ -23,12 +23,12 @@ from spectrod.daemon.access.access import Access
 from spectrod.daemon.access.flood import FloodWatch, Unfinished
 from spectrod.daemon.access.holders import KeyHolders
 from spectrod.daemon.access.listeners import Listeners
+from spectrod.daemon.access.peer import Peer
 from spectrod.daemon.access.tcp_links import Link, cut
 from spectrod.daemon.control.dispatch import (
     Answer,
     Handler,
     Later,
-    Peer,
     encode_reply,
     guarded,
     succeeded,

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from spectrod.daemon.access.peer import Peer
 from spectrod.lib.errors import (
     BusyError,
     DeniedError,
@@ -17,7 +18,7 @@ from spectrod.lib.errors import (
     UnavailableError,
 )
 from spectrod.lib.text import printable, printable_all
-from spectrod.wire.requests import VERSION, ErrorCode, MethodParams, Reply, Request, Right, failed
+from spectrod.wire.requests import VERSION, ErrorCode, MethodParams, Reply, Request, failed
 
 _log = logging.getLogger(__name__)
 
@@ -32,17 +33,6 @@ _CODES: Final[tuple[tuple[type[SpectrodError], ErrorCode], ...]] = (
 )
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """Sender of a message."""
-
-    name: str
-    """Name of its key; the key itself if it was revoked; without a key its address, or its user and
-    process."""
-    right: Right | None
-    """None if the key was revoked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 import spectrod
+from spectrod.daemon.access.peer import Peer
 from spectrod.daemon.control.change_journal import Journal
 from spectrod.daemon.control.changed_settings import LiveSettings
 from spectrod.daemon.control.daemon_status import (
@@ -18,7 +19,7 @@ from spectrod.daemon.control.daemon_status import (
     recorder_metrics,
     source_metrics,
 )
-from spectrod.daemon.control.dispatch import Answer, Later, Peer
+from spectrod.daemon.control.dispatch import Answer, Later
 from spectrod.daemon.control.masks import Masks
 from spectrod.daemon.control.recordings import Recordings
 from spectrod.daemon.control.replay_requests import latest, replay

@@ -15,8 +15,9 @@ import zmq
 from spectrod.client import Control
 from spectrod.config.config import SecurityConfig
 from spectrod.daemon.access.access import Access
+from spectrod.daemon.access.peer import Peer
 from spectrod.daemon.control.control_server import ControlServer
-from spectrod.daemon.control.dispatch import Answer, Later, Peer
+from spectrod.daemon.control.dispatch import Answer, Later
 from spectrod.daemon.control.unread import RESERVED_BYTES, RESERVED_PEERS, TOTAL_MAX_BYTES
 from spectrod.lib.errors import (
     BusyError,
