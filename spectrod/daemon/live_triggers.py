@@ -220,12 +220,12 @@ class LiveTriggers:
         self._events.add("trigger.failed", text, source=self.source_name)
 
     def attach(self, taker: EventTaker) -> None:
-        """See ``recording.recorders.TriggerSource``."""
+        """See ``daemon.recorders.TriggerSource``."""
         with self._lock:
             self._takers = (*self._takers, taker)
 
     def detach(self, taker: EventTaker) -> None:
-        """See ``recording.recorders.TriggerSource``."""
+        """See ``daemon.recorders.TriggerSource``."""
         with self._lock:
             self._takers = tuple(one for one in self._takers if one is not taker)
 

@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 GIVE_UP_S = 2.5
 """Longest wait of a stop for searches [s]: a driver may block them."""
 
-MATCHED_S = 5.0
+_MATCHED_S = 5.0
 """How long the products of a change are computed in any case [s].
 
 Until the publisher has matched them with its subscriptions, their subscribers would miss rows.
@@ -237,7 +237,7 @@ class SourceRunner:
         if self.pipeline and stream:
             for spec in stream.specs:
                 if spec not in self.pipeline.coming_specs:
-                    self.demand.lease(spec.product, MATCHED_S)
+                    self.demand.lease(spec.product, _MATCHED_S)
             self.pipeline.change_to(stream)
         if self.pipeline and has_changed:
             self._change_meters(self._open_meters(table, self.pipeline.source), self.pipeline)

@@ -46,7 +46,7 @@ class OutputFormat:
         Other suffixes that mean the same.
     holds_levels : bool
         Whether it can hold the level statistics of ``--view spd``; data formats then have an entry
-        in ``formats.longterm.sink``, too.
+        in ``formats.longterm.longterm_sink``, too.
     is_text : bool
         Whether a terminal can show it.
     is_one_file : bool

@@ -180,7 +180,7 @@ class Programs:
         _store(self._device, self._cache, self._compiled, os.getpid(), math.inf)
 
     def clear(self) -> None:
-        """Store for at most ``cache.store_s``, then drop all programs."""
+        """Store for at most the ``store_s`` of the cache, then drop all programs."""
         _store(self._device, self._cache, self._compiled, os.getpid())
         self._programs.clear()
 

@@ -122,7 +122,7 @@ class Watcher:
         assert subscribed.wait(TIMEOUT_S)
 
     def next(self, matches):
-        """Return the next message for which ``wanted`` is true, given topic and payload."""
+        """Return the next message for which ``matches`` is true, given topic and payload."""
         deadline_s = time.monotonic() + TIMEOUT_S
         while True:
             message = self.messages.get(timeout=max(0.01, deadline_s - time.monotonic()))

@@ -1,6 +1,5 @@
 """``spectrod bench``: measurements of transforms, spectra and the pipeline, and of peers.
 
 This package holds everything that exists only to measure or to test: baselines, peers, test signals
-that carry their own sample numbers, rings that check them. The package ``spectrod`` imports none of
-it; its command line loads ``spectrod.apps.bench.command`` by name.
+that carry their own sample numbers, rings that check them.
 """

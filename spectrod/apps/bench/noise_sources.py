@@ -21,7 +21,7 @@ _RMS = 0.1
 
 
 class PacedSource:
-    """A ``spectrod.source.Source`` that cannot wait, and records its write times.
+    """A ``spectrod.source.open_source.Source`` that cannot wait, and records its write times.
 
     Parameters
     ----------

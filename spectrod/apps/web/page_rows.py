@@ -175,7 +175,7 @@ class RowMaker:
 
 
 def levels_of(frame: Frame | BandFrame) -> Float32Array:
-    """Return a message's values as levels, (n,) float32 [``topics.level_unit``]; NaN: no data."""
+    """Return a message's values as levels, (n,) float32 [``level_unit``]; NaN: no data."""
     with np.errstate(invalid="ignore"):  # a negative power is no data
         # Adding makes a signalling NaN a quiet one, of which no later step warns.
         values = np.asarray(frame.values, np.float32) + np.float32(0.0)

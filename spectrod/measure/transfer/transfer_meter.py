@@ -40,7 +40,7 @@ class TransferSettings:
     n_channels : int
         Channels of the samples.
     quantities : tuple of str
-        Names of values, see ``two_channel.quantities``.
+        Names of values, see ``transfer_quantities``.
     spectra : tuple of str
         Names of values of each bin; empty without.
     averaging_s : float

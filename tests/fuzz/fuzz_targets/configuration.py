@@ -109,7 +109,7 @@ def _paths(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int,
 
 
 class _Daemon:
-    """Accepts any valid settings; see ``control.settings.Reconfigurable``."""
+    """Accepts any valid settings; see ``changed_settings.Reconfigurable``."""
 
     def __init__(self, settings: Config) -> None:
         self.runners = settings.all_sources

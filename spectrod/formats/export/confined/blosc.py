@@ -16,7 +16,7 @@ _CHECKSUM_BYTES = 4
 
 
 class Chunks:
-    """Decodes the chunks of one store; see ``child.Handler``."""
+    """Decodes the chunks of one store; see ``confined_child.Handler``."""
 
     def needs_bytes(self, question: Question) -> int:
         """Return the memory of a chunk: its content, the decoded one, and a copy of both."""
