@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +16,17 @@ from spectrod.lib.errors import ConfigError
 ROOT = Path(__file__).parents[3]
 PACKAGE = Path(spectrod.__file__).parent
 NAME = re.compile(r"(?<!-m )(?<![\w\"/.])spectrod((?:\.[A-Za-z_][A-Za-z0-9_]*)+)")
+PROGRAM = re.compile(r"-m (spectrod(?:\.[a-z_]+)+)")
+TEXTS = [
+    path.read_text("utf-8")
+    for path in (ROOT / "docs").rglob("*.md")
+    if path.parent.name != "adr"  # of what was then
+]
 
 
 def documented():
     """Return the dotted names in texts and code of the documents that begin with a module."""
-    texts = [
-        path.read_text("utf-8")
-        for path in (ROOT / "docs").rglob("*.md")
-        if path.parent.name != "adr"  # of what was then
-    ]
-    found = {name for text in texts for name in NAME.findall(text)}
+    found = {name for text in TEXTS for name in NAME.findall(text)}
     top = {path.stem for path in PACKAGE.iterdir()} | set(spectrod.__all__)
     return sorted(name for name in found if name.split(".")[1] in top)
 
@@ -37,6 +39,15 @@ def test_documented_names_are_reached_without_another_import():
     code = "import sys, spectrod; assert 'numpy' not in sys.modules\nspectrod"
     program = "\n".join([f"{code}{names[0]}", *(f"spectrod{name}" for name in names)])
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_documented_programs_are_there():
+    """Each ``python -m`` of the documents names a module, or a package that can be run."""
+    names = {name for text in TEXTS for name in PROGRAM.findall(text)}
+    assert {"spectrod.apps.bench.fault_soak", "spectrod.source.capture"} <= names
+    for name in names:
+        is_package = find_spec(name).submodule_search_locations is not None
+        assert find_spec(f"{name}.__main__" if is_package else name) is not None, name
 
 
 @pytest.mark.parametrize(
