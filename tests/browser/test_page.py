@@ -330,6 +330,10 @@ def test_a_daemon_that_dies_is_told_and_its_return_is_drawn(open_context, tmp_pa
                 }}"""
             )
             runs = tab.page.evaluate(kinds)
+            if runs[1][0] == "dropped":
+                # The daemon sent before the server had connected again: the page says so, too.
+                tab.page.locator("#status dt", has_text="missed").first.wait_for()
+                del runs[1]
             assert [kind for kind, _ in runs[:3]] == ["rows", "gap", "rows"]
             # The page says that rows are late after three seconds.
             assert runs[1][1] / sum(lines for _, lines in runs) >= 3 / 60
