@@ -15,12 +15,12 @@ import time
 import numpy as np
 from _report import new_report, write_report
 
-from spectrod.config.measure_settings import (
+from spectrod.measure.measurement import MeasuredSignals
+from spectrod.measure.transfer.transfer_config import (
     TRANSFER_DEFAULT,
     TRANSFER_SPECTRA_DEFAULT,
     TransferConfig,
 )
-from spectrod.daemon.configured_transfer import ConfiguredTransfer
 from spectrod.measure.transfer.transfer_meter import TransferIntervalMeter
 
 FS, BLOCK, TURNS, DELAY = 48_000, 480, 5, 100
@@ -82,7 +82,7 @@ def _frame_us(name: str, samples: np.ndarray) -> float:
 def _meter(name: str, channels: int) -> TransferIntervalMeter:
     config = TransferConfig("pairs", align="start", **KINDS[name])
     names = [str(one) for one in range(channels)]
-    return ConfiguredTransfer(config, FS, names, (None,) * channels, iq=False).open(0)
+    return config.bind(MeasuredSignals("", FS, tuple(names), (None,) * channels)).open(0)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,10 @@ from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, ope
 from spectrod.cli.level_table import LevelTable
 from spectrod.cli.numbers import count, frequency
 from spectrod.cli.times import parse_seconds
-from spectrod.config.measure_settings import FEATURES_DEFAULT, FeaturesConfig
 from spectrod.dsp.spectrum import WIN_LENGTH_DEFAULT
-from spectrod.measure.features.feature_meter import feature_meter
+from spectrod.formats.values.value_description import describe
 from spectrod.measure.features.feature_quantities import FORMS, SPECTRA
-from spectrod.measure.frame_meter import FrameMeter
+from spectrod.measure.features.features_config import FEATURES_DEFAULT, FeaturesConfig
 
 _ALIGNS = ("start", "utc")
 
@@ -68,20 +67,21 @@ def run(args: argparse.Namespace) -> int:
     with signals_as_interrupts():
         paths = check_paths(args)
         measured = open_rows(args)
-        settings, meter = _meter(args, measured)
-        about = measured.signals.frames("Spectral features", meter, settings)
+        bound = _settings(args, measured).bind(measured.signals)
+        meter = bound.open(0)
+        about = describe(bound.signals, bound.facts, meter)
         is_live = measured.source.is_live or args.pace == "realtime"
         table = LevelTable(about, is_live=is_live)
         return measure_rows(args, measured, meter, about, paths, table)
 
 
-def _meter(args: argparse.Namespace, measured: RowSource) -> tuple[FeaturesConfig, FrameMeter]:
-    source = measured.source
+def _settings(args: argparse.Namespace, measured: RowSource) -> FeaturesConfig:
     low_hz, high_hz = args.band or (0.0, 0.0)
-    settings = FeaturesConfig(
+    return FeaturesConfig(
         "features",
         quantities=tuple(args.quantity.split(",")),
         interval_s=parse_seconds("--interval", args.interval),
+        align="utc" if measured.align(args.bounds) == "utc" else "start",
         window=args.taper,
         win_length=args.frame,
         hop=args.frame_hop,
@@ -89,20 +89,3 @@ def _meter(args: argparse.Namespace, measured: RowSource) -> tuple[FeaturesConfi
         high_hz=high_hz,
         spectra=tuple(filter(None, args.spectra.split(","))),
     )
-    spec = settings.spec(
-        source.fs,
-        source.channels,
-        iq=source.is_iq,
-        center_frequency_hz=source.center_frequency_hz,
-        calibration=measured.calibrations,
-    )
-    align = measured.align(args.bounds)
-    meter = feature_meter(
-        spec,
-        settings.quantities,
-        interval_s=settings.interval_s,
-        align="utc" if align == "utc" else "start",
-        band_hz=settings.band_hz(spec),
-        spectra=settings.spectra,
-    )
-    return settings, meter

@@ -26,7 +26,7 @@ from spectrod.lib.names import name_channels
 from spectrod.lib.text import printable
 from spectrod.measure.interval_row import IntervalRow
 from spectrod.measure.intervals import LevelAlign
-from spectrod.recording.describe import MeasuredSignals
+from spectrod.measure.measurement import MeasuredSignals
 from spectrod.recording.output_plan import check_outputs
 from spectrod.source.base import SelectableSource
 from spectrod.source.kinds import forms
@@ -99,9 +99,18 @@ class RowSource:
 
     @property
     def signals(self) -> MeasuredSignals:
-        """The signals, for descriptions."""
-        description = self.source.description
-        return MeasuredSignals(description, self.names, self.calibrations, self.has_utc)
+        """The signals, as measurements see them."""
+        source = self.source
+        return MeasuredSignals(
+            source.description,
+            source.fs,
+            self.names,
+            self.calibrations,
+            source.is_iq,
+            source.center_frequency_hz,
+            tuple(source.speakers),
+            self.has_utc,
+        )
 
     def align(self, given: LevelAlign | None) -> LevelAlign:
         """Return the bounds of intervals, UTC by default where it is known.

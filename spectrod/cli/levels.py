@@ -9,11 +9,13 @@ from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, ope
 from spectrod.cli.level_table import LevelTable
 from spectrod.cli.numbers import frequency
 from spectrod.cli.times import parse_seconds
+from spectrod.formats.values.value_description import describe
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.intervals import LEVEL_ALIGNS
 from spectrod.measure.levels import LevelMeter
 from spectrod.measure.levels.level_quantities import FORMS, QUANTITIES_DEFAULT
 from spectrod.measure.levels.level_values import UNCALIBRATED_DB
+from spectrod.measure.levels.levels_config import LevelsConfig
 from spectrod.measure.levels.octave_levels import BAND_FORMS, BAND_QUANTITIES_DEFAULT, BAND_RANGE_HZ
 
 _log = logging.getLogger(__name__)
@@ -86,7 +88,8 @@ def _run(args: argparse.Namespace) -> int:
     if source.is_iq:
         raise ConfigError(f"{args.source}: has pairs of I and Q, which have no sound levels")
     meter = _meter(args, measured)
-    about = measured.signals.levels(meter, args.time_zone)
+    facts = LevelsConfig("levels", time_zone=args.time_zone).bind(measured.signals).facts
+    about = describe(measured.signals, facts, meter)
     for note in about.notes:
         _log.warning("%s", note)
     table = LevelTable(about, is_live=source.is_live or args.pace == "realtime")

@@ -7,12 +7,11 @@ from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, ope
 from spectrod.cli.level_table import LevelTable
 from spectrod.cli.options import TIME
 from spectrod.cli.times import parse_seconds
-from spectrod.config.measure_settings import TRANSFER_DEFAULT, TransferConfig
-from spectrod.daemon.configured_transfer import ConfiguredTransfer
 from spectrod.dsp.spectrum import WIN_LENGTH_DEFAULT
+from spectrod.formats.values.value_description import describe
 from spectrod.lib.errors import ConfigError
+from spectrod.measure.transfer.transfer_config import TRANSFER_DEFAULT, TransferConfig
 from spectrod.measure.transfer.transfer_quantities import SPECTRA_UNITS, UNITS
-from spectrod.recording.describe import MeasuredSignals
 from spectrod.source.open_source import Source
 
 _OF_INTERVALS = {"quantity": "--quantity", "spectra": "--spectra", "start_time": "--start-time"}
@@ -76,15 +75,9 @@ def run(args: argparse.Namespace) -> int:
         measured = open_rows(args)
         source = measured.source
         check_pair(args, source)
-        config = _config(args, measured)
-        pair = ConfiguredTransfer(
-            config, source.fs, measured.names, measured.calibrations, iq=source.is_iq
-        )
-        meter = pair.open(0)
-        signals = MeasuredSignals(
-            source.description, pair.names, pair.calibrations, measured.has_utc
-        )
-        about = signals.frames("Transfer functions", meter, config)
+        bound = _config(args, measured).bind(measured.signals)
+        meter = bound.open(0)
+        about = describe(bound.signals, bound.facts, meter)
         is_live = source.is_live or args.pace == "realtime"
         table = LevelTable(about, is_live=is_live)
         return measure_rows(args, measured, meter, about, paths, table)

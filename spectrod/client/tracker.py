@@ -11,6 +11,7 @@ from spectrod.client.bounded_dict import BoundedDict
 from spectrod.lib.errors import WireError
 from spectrod.lib.stats import State
 from spectrod.lib.text import printable
+from spectrod.wire.headers import WORDS
 from spectrod.wire.schema import (
     HEARTBEAT_PERIOD_S,
     BandFrame,
@@ -34,18 +35,7 @@ REPLAY_LIMIT = 64
 """Messages in one replay request."""
 
 _ENDED: tuple[State, ...] = ("finished", "failed", "stopped")
-_KINDS = (
-    b"spec/",
-    b"bands/",
-    b"levels/",
-    b"features/",
-    b"tones/",
-    b"transfer/",
-    b"last/",
-    b"meta/",
-    b"hb/",
-    b"event/",
-)
+_KINDS = tuple(f"{word}/".encode() for word in (*WORDS, "last", "meta", "hb", "event"))
 _EVENTS_KEPT = 1000
 
 TOPICS_MAX = 1 << 16

@@ -22,14 +22,10 @@ import msgspec
 from spectrod.config import config_files
 from spectrod.config.config_files import SYSTEM_FILE
 from spectrod.config.layers import (
-    FEATURES,
-    LEVELS,
     NAMED,
     PRODUCTS,
     SECTIONS,
     SOURCES,
-    TONES,
-    TRANSFER,
     TRIGGERS,
     Layer,
     Mistakes,
@@ -38,7 +34,6 @@ from spectrod.config.layers import (
     prefix_of,
     setting_layer,
 )
-from spectrod.config.measure_settings import FeaturesConfig, TonesConfig, TransferConfig
 from spectrod.config.rules import Rules, endpoint_rules, merge
 from spectrod.config.settings import (
     AnalysisConfig,
@@ -46,7 +41,6 @@ from spectrod.config.settings import (
     ControlConfig,
     EngineConfig,
     HttpConfig,
-    LevelsConfig,
     LogConfig,
     Pace,
     PcmFormat,
@@ -60,6 +54,11 @@ from spectrod.config.settings import (
 )
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.text import printable
+from spectrod.measure.features.features_config import FeaturesConfig
+from spectrod.measure.kinds import KINDS
+from spectrod.measure.levels.levels_config import LevelsConfig
+from spectrod.measure.tones.tones_config import TonesConfig
+from spectrod.measure.transfer.transfer_config import TransferConfig
 
 __all__ = [
     "SYSTEM_FILE",
@@ -103,7 +102,7 @@ _FILE_VARIABLE = ENV_PREFIX + "CONFIG"
 
 _LIVE_KEY = re.compile(
     r"log\.level|publish\.on_demand|"
-    r"(source|analysis|sources|products|levels|features|tones|transfer|triggers|recordings)(\..+)?"
+    rf"(source|analysis|{'|'.join(NAMED)})(\..+)?"
 )
 _OF_ALL = f"{SOURCES}.*."
 _KEY_PART = re.compile(r'"([^"]*)"|([^".]+)')
@@ -353,7 +352,7 @@ def _settings(config: Config) -> Settings:
         del settings["source"]
     settings[SOURCES] = {}
     for source in sources:
-        for section in (PRODUCTS, LEVELS, FEATURES, TONES, TRANSFER, TRIGGERS):
+        for section in (PRODUCTS, *KINDS, TRIGGERS):
             del source[section]  # follow from [products.*] and so on
         settings[SOURCES][source.pop("name")] = source
     for section in NAMED[1:]:

@@ -7,25 +7,21 @@ from typing import Any, get_args
 import msgspec
 from msgspec import UnsetType
 
-from spectrod.config.measure_settings import FeaturesConfig, TonesConfig, TransferConfig
-from spectrod.config.settings import Config, LevelsConfig, RecordingConfig
+from spectrod.config.settings import Config, RecordingConfig
 from spectrod.config.toml_text import Path, TomlText
 from spectrod.config.values import broken_rules, from_text, shown
 from spectrod.lib.errors import ConfigError, SettingsError
 from spectrod.lib.names import check_name
 from spectrod.lib.suggestions import did_you_mean
+from spectrod.measure.kinds import KINDS
 from spectrod.measure.triggers.trigger_config import TriggerConfig
 
 __all__ = [
-    "FEATURES",
-    "LEVELS",
     "NAMED",
     "PRODUCTS",
     "RECORDINGS",
     "SECTIONS",
     "SOURCES",
-    "TONES",
-    "TRANSFER",
     "TRIGGERS",
     "Layer",
     "Mistakes",
@@ -40,9 +36,8 @@ __all__ = [
 Settings = dict[str, dict[str, Any]]
 
 SOURCES, PRODUCTS, RECORDINGS = "sources", "products", "recordings"
-LEVELS, FEATURES, TONES, TRANSFER = "levels", "features", "tones", "transfer"
 TRIGGERS = "triggers"
-NAMED = (SOURCES, PRODUCTS, LEVELS, FEATURES, TONES, TRANSFER, TRIGGERS, RECORDINGS)
+NAMED = (SOURCES, PRODUCTS, *KINDS, TRIGGERS, RECORDINGS)
 """Sections of tables that have names of their own."""
 
 
@@ -68,10 +63,7 @@ KEYS = {
     # Without the name, which is the table's.
     SOURCES: {key: type_ for key, type_ in SECTIONS["source"].items() if key != "name"},
     PRODUCTS: {SOURCES: tuple[str, ...], **SECTIONS["analysis"]},
-    LEVELS: _keys_of(LevelsConfig),
-    FEATURES: _keys_of(FeaturesConfig),
-    TONES: _keys_of(TonesConfig),
-    TRANSFER: _keys_of(TransferConfig),
+    **{word: _keys_of(kind) for word, kind in KINDS.items()},
     TRIGGERS: _keys_of(TriggerConfig),
     RECORDINGS: _keys_of(RecordingConfig),
 }

@@ -7,15 +7,11 @@ from typing import Any
 import msgspec
 
 from spectrod.config.layers import (
-    FEATURES,
-    LEVELS,
     NAMED,
     PRODUCTS,
     RECORDINGS,
     SECTIONS,
     SOURCES,
-    TONES,
-    TRANSFER,
     TRIGGERS,
     Layer,
     Mistakes,
@@ -25,11 +21,9 @@ from spectrod.config.layers import (
     prefix_of,
     setting_layer,
 )
-from spectrod.config.measure_settings import FeaturesConfig, TonesConfig, TransferConfig
 from spectrod.config.settings import (
     AnalysisConfig,
     Config,
-    LevelsConfig,
     ProductConfig,
     RecordingConfig,
     SourceTable,
@@ -40,6 +34,8 @@ from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import check_channel_names, check_name, name_channels
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.lib.time_format import check_time_format
+from spectrod.measure.kinds import KINDS
+from spectrod.measure.measurement import MeasurementConfig
 from spectrod.measure.triggers.trigger_config import RECORDER_TRIGGERS, TRIGGERS_MAX, TriggerConfig
 from spectrod.wire.endpoint import (
     Endpoint,
@@ -48,8 +44,6 @@ from spectrod.wire.endpoint import (
     parse_listen,
     parse_raw32,
 )
-
-_ValueConfig = LevelsConfig | FeaturesConfig | TonesConfig | TransferConfig
 
 __all__ = ["Rules", "endpoint_rules", "merge"]
 
@@ -158,7 +152,7 @@ class _Merger:
             source.name: self._check_source(config, source) for source in config.all_sources
         }
         self._add_shared(len(config.sources))
-        values = self._check_named_values(config, products)
+        values = self._check_measurements(config, products)
         self._check_triggers(config, products)
         for recording in config.recordings:
             self._check_recording(recording, products, values)
@@ -271,22 +265,22 @@ class _Merger:
             for key, message in broken_keys(check, keys, lost_here):
                 self.add([(*path, key) if key else path], message, name)
 
-    def _check_named_values(
+    def _check_measurements(
         self, config: Config, products: Mapping[str, tuple[str, ...] | None]
-    ) -> dict[str, list[_ValueConfig]]:
-        """Check named values, and return those of each source.
+    ) -> dict[str, list[MeasurementConfig]]:
+        """Check measurements, and return those of each source.
 
         Of each source, no two products of any kind may have one name.
         """
-        found: dict[str, list[_ValueConfig]] = {source: [] for source in products}
+        found: dict[str, list[MeasurementConfig]] = {source: [] for source in products}
         taken = {source: set(names or ()) for source, names in products.items()}
-        for section in (LEVELS, FEATURES, TONES, TRANSFER):
+        for section in KINDS:
             for one in getattr(config, section):
                 prefix, path = f"{prefix_of(one.name, section)}: ", (section, one.name)
                 for source in config.all_sources:
-                    if one not in getattr(source, section):
+                    if one not in source.measurements(section):
                         continue
-                    check = partial(_check_meter, type(one), one.name, source)
+                    check = partial(_check_measurement, type(one), one.name, source)
                     self._check_table(path, prefix, check)
                     if one.name in taken[source.name]:
                         rule = "is the name of a product of the same source; must be another name"
@@ -344,7 +338,7 @@ class _Merger:
         self,
         recording: RecordingConfig,
         products: Mapping[str, tuple[str, ...] | None],
-        values: Mapping[str, Sequence[_ValueConfig]],
+        values: Mapping[str, Sequence[MeasurementConfig]],
     ) -> None:
         """Check a recording against the products of each source."""
         name = recording.name
@@ -364,20 +358,10 @@ class _Merger:
             self.add([(*path, key) if key else path], f"{prefix}{message}")
 
 
-def _check_meter(
-    kind: type[_ValueConfig],
-    name: str,
-    source: SourceTable,
-    table: dict[str, Any],
+def _check_measurement(
+    kind: type[MeasurementConfig], name: str, source: SourceTable, table: dict[str, Any]
 ) -> None:
-    settings = kind(name, **table)
-    if isinstance(settings, LevelsConfig):
-        settings.check()
-    elif isinstance(settings, TransferConfig):
-        settings.check(source.known_fs, source.known_channels, iq=source.is_iq)
-    else:
-        channels = len(source.select) or source.channels or source.default_channels
-        settings.check(source.known_fs, channels, iq=source.is_iq)
+    kind(name, **table).check(source.known_fs, source.known_channels, iq=source.is_iq)
 
 
 def _check_trigger_table(name: str, table: dict[str, Any]) -> None:
@@ -401,7 +385,10 @@ def _check_trigger(trigger: TriggerConfig, source: SourceTable, products: Sequen
 
 
 def _check_product(
-    recording: RecordingConfig, source: str, known: Sequence[str], values: Sequence[_ValueConfig]
+    recording: RecordingConfig,
+    source: str,
+    known: Sequence[str],
+    values: Sequence[MeasurementConfig],
 ) -> None:
     """Check that a source has the product of a recording, and that its files can hold it."""
     name = recording.product

@@ -8,12 +8,12 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from types import GenericAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from spectrod.config.measure_settings import FeaturesConfig, TonesConfig, TransferConfig
 from spectrod.config.schedule import Schedule
 from spectrod.dsp.bands import check_name as check_bands
 from spectrod.dsp.calibration import ChannelCalibration, calibration_of, load_calibration
@@ -30,9 +30,8 @@ from spectrod.dsp.weighting import Weighting
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import check_name, name_channels
 from spectrod.lib.output_formats import continuous
-from spectrod.measure.interval_row import check_message
-from spectrod.measure.intervals import LevelAlign
-from spectrod.measure.levels.level_quantities import QUANTITIES_DEFAULT
+from spectrod.measure.kinds import KINDS
+from spectrod.measure.measurement import MeasurementConfig
 from spectrod.measure.triggers.trigger_config import RECORDER_TRIGGERS, TriggerConfig
 
 Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -303,77 +302,33 @@ class Product(Struct, frozen=True):
     analysis: AnalysisConfig
 
 
-class LevelsConfig(Struct, frozen=True):
-    """Sound levels that the daemon publishes; ``default.toml`` describes each key."""
-
-    name: str
-    """The PRODUCT of their topics."""
-    sources: tuple[str, ...] = ()
-    """Which are measured; none named: all."""
-    quantities: tuple[str, ...] = QUANTITIES_DEFAULT
-    interval_s: float = 1.0
-    align: LevelAlign = "utc"
-    time_zone: str = ""
-    channel_weights: tuple[float, ...] = ()
-    """Weights of the channels in the loudness; empty: those of BS.1770."""
-    lower_limit_db: float = -1000.0
-    """Level below which rows are flagged; no level is as low as the default."""
-    bands: str = ""
-    """Fractional octaves; empty: none."""
-    band_quantities: tuple[str, ...] = ()
-    """Levels in each band; empty: LZeq."""
-    f_min_hz: float = 20.0
-    f_max_hz: float = 20000.0
-
-    @property
-    def band_range_hz(self) -> tuple[float, float]:
-        """Nominal mid-band frequencies of the first and the last band [Hz]."""
-        return self.f_min_hz, self.f_max_hz
-
-    def check(self) -> None:
-        """Check what can be checked without the source.
-
-        Raises
-        ------
-        ConfigError
-            If a rule is broken.
-        """
-        # Most configurations have no levels.
-        from spectrod.measure.levels import LevelMeter  # noqa: PLC0415
-
-        check_name("name of levels", self.name)
-        meter = LevelMeter(
-            RATE_DEFAULT_HZ,
-            max(1, len(self.channel_weights)),
-            quantities=self.quantities,
-            interval_s=self.interval_s,
-            align=self.align,
-            time_zone=self.time_zone,
-            channel_weights=self.channel_weights or None,
-            lower_limit_db=self.lower_limit_db,
-            bands=self.bands,
-            band_quantities=self.band_quantities,
-            band_range_hz=self.band_range_hz,
-        )
-        check_message(meter.message_quantities)
+_MEASUREMENTS: Final[Sequence[tuple[str, Any, object]]] = [
+    (word, GenericAlias(tuple, (kind, ...)), ()) for word, kind in KINDS.items()
+]
+"""A field for the tables of each kind of measurement."""
+if TYPE_CHECKING:
+    _MeasuredSource = SourceConfig
+    _Measurements = Struct
+else:
+    _MeasuredSource = msgspec.defstruct(
+        "_MeasuredSource", _MEASUREMENTS, bases=(SourceConfig,), frozen=True
+    )
+    _Measurements = msgspec.defstruct("_Measurements", _MEASUREMENTS, frozen=True)
 
 
-class SourceTable(SourceConfig, frozen=True):
+class SourceTable(_MeasuredSource, frozen=True):
     """A source with the analyses of its own; what ``[sources.NAME]`` says, ``name`` included."""
 
     analysis: AnalysisConfig = AnalysisConfig()
     products: tuple[Product, ...] = ()
-    """Beside the analysis, which is the main one; filled in by ``Config.all_sources``."""
-    levels: tuple[LevelsConfig, ...] = ()
-    """Sound levels; filled in by ``Config.all_sources``."""
+    """Beside the analysis, which is the main one; filled in, as measurements are, by
+    ``Config.all_sources``."""
     triggers: tuple[TriggerConfig, ...] = ()
     """Triggers of spectra; filled in by ``Config.all_sources``."""
-    features: tuple[FeaturesConfig, ...] = ()
-    """Features; filled in by ``Config.all_sources``."""
-    tones: tuple[TonesConfig, ...] = ()
-    """Tones; filled in by ``Config.all_sources``."""
-    transfer: tuple[TransferConfig, ...] = ()
-    """Transfer functions; filled in by ``Config.all_sources``."""
+
+    def measurements(self, word: str) -> tuple[MeasurementConfig, ...]:
+        """Return the tables of a kind of measurement."""
+        return cast("tuple[MeasurementConfig, ...]", getattr(self, word))
 
     @property
     def known_fs(self) -> float | None:
@@ -395,14 +350,15 @@ class SourceTable(SourceConfig, frozen=True):
     @property
     def unchecked(self) -> tuple[str, ...]:
         """Settings that only its sample rate or its channels, not known yet, can prove wrong."""
-        transfers = tuple(f"transfer.{one.name}" for one in self.transfer)
-        if self.known_fs is not None:
-            return transfers if self.known_channels is None else ()
+        has_fs, has_channels = self.known_fs is not None, self.known_channels is not None
         own = {f"products.{one.name}: ": one.analysis for one in self.products}
-        analyses = {"": self.analysis, **own}
+        analyses = {} if has_fs else {"": self.analysis, **own}
         found = [f"{name}{one}" for name in analyses for one in analyses[name].depends_on_fs]
-        found += [f"features.{one.name}" for one in self.features]
-        return (*found, *(f"tones.{one.name}" for one in self.tones), *transfers)
+        for word, kind in KINDS.items():
+            is_known = has_fs or not kind.depends_on_fs
+            if not (is_known and (has_channels or not kind.depends_on_channels)):
+                found += [f"{word}.{one.name}" for one in self.measurements(word)]
+        return tuple(found)
 
     def specs(
         self,
@@ -663,8 +619,8 @@ class LogConfig(Struct, frozen=True):
     style: Literal["auto", "journal", "human", "json"] = "auto"
 
 
-class Config(Struct, frozen=True):
-    """All settings of the daemon, immutable."""
+class Config(_Measurements, frozen=True):
+    """All settings of the daemon, immutable; the tables of measurements as well."""
 
     source: SourceConfig = SourceConfig()
     analysis: AnalysisConfig = AnalysisConfig()
@@ -677,11 +633,7 @@ class Config(Struct, frozen=True):
     sources: tuple[SourceTable, ...] = ()
     """Where there are any, ``source`` counts for nothing, and each has all of its analysis."""
     products: tuple[ProductConfig, ...] = ()
-    levels: tuple[LevelsConfig, ...] = ()
     triggers: tuple[TriggerConfig, ...] = ()
-    features: tuple[FeaturesConfig, ...] = ()
-    tones: tuple[TonesConfig, ...] = ()
-    transfer: tuple[TransferConfig, ...] = ()
     recordings: tuple[RecordingConfig, ...] = ()
 
     @property
@@ -706,6 +658,6 @@ class Config(Struct, frozen=True):
                 for one in getattr(self, section)
                 if not one.sources or table.name in one.sources
             )
-            for section in ("levels", "features", "tones", "transfer", "triggers")
+            for section in (*KINDS, "triggers")
         }
         return msgspec.structs.replace(table, products=tuple(products), **named)

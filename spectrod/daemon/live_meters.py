@@ -1,54 +1,31 @@
-"""Taps of the samples of a running source that measure named values for the publisher."""
+"""Taps of the samples of a running source that measure for the publisher."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from spectrod.config.measure_settings import FramesConfig
-from spectrod.config.settings import LevelsConfig
 from spectrod.daemon.demand import Demand
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
 from spectrod.daemon.recorders import RowTaker
 from spectrod.dsp.blocks import Block
 from spectrod.formats.values.value_description import LevelDescription
-from spectrod.measure.interval_row import IntervalRow, NamedQuantity
+from spectrod.measure.interval_row import IntervalRow
+from spectrod.measure.measurement import IntervalMeter, MeasurementConfig, OpenMeter
 
 Submit = Callable[[IntervalEncoder, IntervalRow, int], None]
 """Takes a row, and the monotonic clock at its first sample [ns]."""
 
 
-class IntervalMeter(Protocol):
-    """Measures rows of named values in samples."""
-
-    @property
-    def message_quantities(self) -> Sequence[NamedQuantity]:
-        """The values of each message."""
-
-    def feed(
-        self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
-    ) -> Sequence[IntervalRow]:
-        """Measure the next samples; return the intervals that are complete."""
-
-    def finish(self) -> Sequence[IntervalRow]:
-        """Return the row of the unfinished interval."""
-
-
-OpenMeter = Callable[[int], IntervalMeter]
-"""Makes a meter from the index of its first sample."""
-
-
 class LiveMeter:
-    """Measures one product of named values while somebody wants it; see ``pipeline.Tap``.
+    """Measures one product while somebody wants it; see ``pipeline.Tap``.
 
     Intervals begin with the first sample that is wanted. With ``align = "start"`` they are counted
     from the source's sample 0.
 
     Parameters
     ----------
-    settings : Struct
+    settings : MeasurementConfig
         Its settings.
     encoder : IntervalEncoder
         Its topics.
@@ -65,14 +42,14 @@ class LiveMeter:
     ----------
     name : str
         The PRODUCT of its topics.
-    settings : Struct
+    settings : MeasurementConfig
     encoder : IntervalEncoder
     about : LevelDescription
     """
 
     def __init__(
         self,
-        settings: LevelsConfig | FramesConfig,
+        settings: MeasurementConfig,
         encoder: IntervalEncoder,
         open_meter: OpenMeter,
         demand: Demand,

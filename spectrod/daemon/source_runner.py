@@ -37,6 +37,7 @@ from spectrod.lib.stats import CaptureStats, Stats
 from spectrod.lib.wakeup import Wakeup
 from spectrod.lib.worker import Worker
 from spectrod.measure.interval_row import IntervalRow
+from spectrod.measure.kinds import KINDS
 from spectrod.source.base import PulledSource
 from spectrod.source.checks import ContentChecks
 from spectrod.source.kinds import find_kind
@@ -214,7 +215,7 @@ class SourceRunner:
         """
         if self.pipeline is None:
             return None
-        if _named_values(table) != _named_values(self.table):
+        if _measurements(table) != _measurements(self.table):
             self._open_meters(table, self.pipeline.source)  # raises errors before the change
         specs = specs_of(table, self.pipeline.source)
         if table.triggers:
@@ -231,7 +232,7 @@ class SourceRunner:
 
     def change_to(self, table: SourceTable, stream: FrameStream | None) -> None:
         """Change to the analyses of a table of this source, prepared by ``prepare``."""
-        has_changed = _named_values(table) != _named_values(self.table)
+        has_changed = _measurements(table) != _measurements(self.table)
         has_new_triggers = bool(stream) or table.triggers != self.table.triggers
         self.table = table
         if self.pipeline and stream:
@@ -247,11 +248,11 @@ class SourceRunner:
         if self.pipeline and (stream or has_changed):
             self._offer(self.pipeline)
 
-    # ---- named values
+    # ---- measurements
 
     @property
     def meters(self) -> tuple[LiveMeter, ...]:
-        """The products of named values; empty until the source was opened."""
+        """The measurements; empty until the source was opened."""
         return self._meters
 
     def _open_meters(self, table: SourceTable, source: Source) -> tuple[LiveMeter, ...]:
@@ -606,8 +607,8 @@ def _source(table: SourceTable) -> SourceTable:
     )
 
 
-def _named_values(table: SourceTable) -> tuple[object, ...]:
-    return table.levels, table.features, table.tones, table.transfer
+def _measurements(table: SourceTable) -> tuple[object, ...]:
+    return tuple(table.measurements(word) for word in KINDS)
 
 
 def _analyses(table: SourceTable) -> tuple[object, ...]:

@@ -1,6 +1,7 @@
 """Values of intervals from samples or rows: levels, tones, features, transfer, triggers.
 
-It knows ``dsp`` and the frames of ``analysis``; no files, settings, sources or messages.
+``kinds`` is the table of them. The room knows ``dsp`` and the frames of ``analysis``; no files,
+sources or messages, and of the configuration its own settings alone.
 """
 
 from typing import TYPE_CHECKING

@@ -6,6 +6,7 @@ with a default for messages of older daemons. Fields without a text mean what th
 publisher fills them in and ``record`` reads them.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -169,8 +170,8 @@ class BandsHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
     align: str = "start"
 
 
-class _IntervalHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """Fields of every message with named values of an interval."""
+class IntervalHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields of every measurement: named values of one channel in one interval."""
 
     v: Literal[1] = VERSION
     schema: str = ""
@@ -204,13 +205,13 @@ class _IntervalHeader(msgspec.Struct, frozen=True, kw_only=True):
     dropped: _Count = 0
 
 
-class LevelsHeader(_IntervalHeader, frozen=True, kw_only=True):
+class LevelsHeader(IntervalHeader, frozen=True, kw_only=True):
     """Sound levels of one channel in one interval: one named value a quantity."""
 
     schema: Literal["spectrod.levels"] = "spectrod.levels"
 
 
-class _FramesHeader(_IntervalHeader, frozen=True, kw_only=True):
+class _FramesHeader(IntervalHeader, frozen=True, kw_only=True):
     """Fields of every message with values of an interval's frames."""
 
     window: str
@@ -436,6 +437,15 @@ class EventHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Of ``trigger.begun`` and ``trigger.ended`` the numbers; else absent."""
 
 
+MEASUREMENTS: Final[Mapping[str, type[IntervalHeader]]] = {
+    "levels": LevelsHeader,
+    "features": FeaturesHeader,
+    "tones": TonesHeader,
+    "transfer": TransferHeader,
+}
+"""Header of each kind of measurement by the first word of its topics, the end of ``schema``."""
+WORDS: Final = ("spec", "bands", *MEASUREMENTS)
+"""First words of topics with values."""
+
 ValuesHeader = SpectrumHeader | BandsHeader
-IntervalHeader = LevelsHeader | FeaturesHeader | TonesHeader | TransferHeader
 Header = ValuesHeader | IntervalHeader | MetaHeader | HeartbeatHeader | EventHeader

@@ -15,10 +15,7 @@ from spectrod.wire import headers
 _HEADERS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "spectrum": headers.SpectrumHeader,
     "bands": headers.BandsHeader,
-    "levels": headers.LevelsHeader,
-    "features": headers.FeaturesHeader,
-    "tones": headers.TonesHeader,
-    "transfer": headers.TransferHeader,
+    **headers.MEASUREMENTS,
     "meta": headers.MetaHeader,
     "heartbeat": headers.HeartbeatHeader,
     "event": headers.EventHeader,

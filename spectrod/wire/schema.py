@@ -7,6 +7,7 @@ for daemon and client.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -20,7 +21,9 @@ from spectrod.lib.text import printable, reason_of
 from spectrod.wire.headers import (
     HEADER_MAX_BYTES,
     LIST_HEADER_MAX_BYTES,
+    MEASUREMENTS,
     VERSION,
+    WORDS,
     BandsHeader,
     EventHeader,
     FeaturesHeader,
@@ -74,7 +77,7 @@ HEARTBEAT_PERIOD_S = 1.0
 META_PERIOD_S = 10.0
 
 _TOPIC = re.compile(
-    rf"(spec|bands|levels|features|tones|transfer|meta|last)/{NAME_PATTERN}/{NAME_PATTERN}/{NAME_PATTERN}/"
+    rf"({'|'.join(WORDS)}|meta|last)/{NAME_PATTERN}/{NAME_PATTERN}/{NAME_PATTERN}/"
     rf"|(hb|event)/{NAME_PATTERN}/"
 )
 _EXCERPT_CHARS = 60
@@ -293,41 +296,19 @@ class EventMessage:
 
 
 Message = Frame | BandFrame | IntervalFrame | Meta | Heartbeat | EventMessage
-_I = TypeVar("_I", bound=IntervalFrame)
-_B = TypeVar("_B", bound=BinsFrame)
 _H = TypeVar("_H")
 
 
-class _Kind(msgspec.Struct):
-    """Kind of a header where the topic does not name it."""
-
-    schema: Literal[
-        "spectrod.spectrum",
-        "spectrod.bands",
-        "spectrod.levels",
-        "spectrod.features",
-        "spectrod.tones",
-        "spectrod.transfer",
-    ]
-
-
-_WORDS = {
-    "spectrod.spectrum": "spec",
-    "spectrod.bands": "bands",
-    "spectrod.levels": "levels",
-    "spectrod.features": "features",
-    "spectrod.tones": "tones",
-    "spectrod.transfer": "transfer",
-}
+_WORDS = {"spectrod.spectrum": "spec"} | {f"spectrod.{word}": word for word in WORDS[1:]}
+"""First words of topics by the ``schema`` of their headers."""
+_Kind: Any = msgspec.defstruct("_Kind", [("schema", Literal[tuple(_WORDS)])])
+"""Kind of a header where the topic does not name it."""
 
 _encoder = msgspec.json.Encoder()
 _kind_decoder = msgspec.json.Decoder(_Kind)
 _spectrum_decoder = msgspec.json.Decoder(SpectrumHeader)
 _bands_decoder = msgspec.json.Decoder(BandsHeader)
-_levels_decoder = msgspec.json.Decoder(LevelsHeader)
-_features_decoder = msgspec.json.Decoder(FeaturesHeader)
-_tones_decoder = msgspec.json.Decoder(TonesHeader)
-_transfer_decoder = msgspec.json.Decoder(TransferHeader)
+_measurement_decoders = {word: msgspec.json.Decoder(one) for word, one in MEASUREMENTS.items()}
 _meta_decoder = msgspec.json.Decoder(MetaHeader)
 _heartbeat_decoder = msgspec.json.Decoder(HeartbeatHeader)
 _event_decoder = msgspec.json.Decoder(EventHeader)
@@ -445,19 +426,21 @@ def _decode_bands(name: str, parts: Sequence[bytes]) -> BandFrame:
     return BandFrame(name, header, _decode_values(name, parts, header))
 
 
-def _decode_levels(name: str, parts: Sequence[bytes]) -> LevelsFrame:
-    return _decode_interval(name, parts, _levels_decoder, LevelsFrame)
+def _decode_measurement(word: str, name: str, parts: Sequence[bytes]) -> IntervalFrame:
+    header = _decode_header(name, parts[1], _measurement_decoders[word])
+    n = len(header.quantities)
+    if header.shape != (n,) or len(header.units) != n:
+        raise WireError(
+            f"{name}: shape={list(header.shape)} and {len(header.units)} units: must be those of "
+            f"{n} quantities"
+        )
+    frame = _FRAMES[word](name, header, _decode_values(name, parts, header))
+    if isinstance(frame, BinsFrame):
+        return _with_bins(parts, frame)
+    return _with_tracks(parts, frame) if isinstance(frame, TonesFrame) else frame
 
 
-def _decode_features(name: str, parts: Sequence[bytes]) -> FeaturesFrame:
-    return _with_bins(parts, _decode_interval(name, parts, _features_decoder, FeaturesFrame))
-
-
-def _decode_transfer(name: str, parts: Sequence[bytes]) -> TransferFrame:
-    return _with_bins(parts, _decode_interval(name, parts, _transfer_decoder, TransferFrame))
-
-
-def _with_bins(parts: Sequence[bytes], frame: _B) -> _B:
+def _with_bins(parts: Sequence[bytes], frame: BinsFrame) -> BinsFrame:
     """Add the part of values of bins, where the header says that there is one."""
     name, header = frame.topic, frame.header
     if not header.spectra:
@@ -470,28 +453,15 @@ def _with_bins(parts: Sequence[bytes], frame: _B) -> _B:
     return replace(frame, spectra=spectra)
 
 
-def _decode_tones(name: str, parts: Sequence[bytes]) -> TonesFrame:
-    frame = _decode_interval(name, parts, _tones_decoder, TonesFrame)
-    header = frame.header
+def _with_tracks(parts: Sequence[bytes], frame: TonesFrame) -> TonesFrame:
+    """Add the part of the tracks."""
+    name, header = frame.topic, frame.header
     n = len(header.columns)
     if len(header.column_units) != n:
         raise WireError(f"{name}: {len(header.column_units)} column_units: must be {n}")
     shape = (header.n_tracks, n)
     tracks = _decode_array(name, parts, 3, shape, header.dtype, what="the tracks are")
     return replace(frame, tracks=tracks)
-
-
-def _decode_interval(
-    name: str, parts: Sequence[bytes], decoder: msgspec.json.Decoder[Any], kind: type[_I]
-) -> _I:
-    header = _decode_header(name, parts[1], decoder)
-    n = len(header.quantities)
-    if header.shape != (n,) or len(header.units) != n:
-        raise WireError(
-            f"{name}: shape={list(header.shape)} and {len(header.units)} units: must be those of "
-            f"{n} quantities"
-        )
-    return kind(name, header, _decode_values(name, parts, header))
 
 
 def _check_cut(name: str, header: ValuesHeader) -> None:
@@ -521,13 +491,24 @@ def _decode_event(name: str, parts: Sequence[bytes]) -> EventMessage:
     return EventMessage(name, _decode_header(name, parts[1], _event_decoder))
 
 
+def _frame_of(header: type[IntervalHeader]) -> type[IntervalFrame]:
+    fields = header.__struct_fields__
+    if "spectra" in fields:
+        return BinsFrame
+    return TonesFrame if "columns" in fields else IntervalFrame
+
+
+_FRAMES: Mapping[str, type[IntervalFrame]] = {
+    **{word: _frame_of(header) for word, header in MEASUREMENTS.items()},
+    "levels": LevelsFrame,
+    "features": FeaturesFrame,
+    "transfer": TransferFrame,
+}
+"""Class of each kind of measurement."""
 _READERS: Mapping[str, Callable[[str, Sequence[bytes]], Message]] = {
     "spec": _decode_spectrum,
     "bands": _decode_bands,
-    "levels": _decode_levels,
-    "features": _decode_features,
-    "tones": _decode_tones,
-    "transfer": _decode_transfer,
+    **{word: partial(_decode_measurement, word) for word in MEASUREMENTS},
     "meta": _decode_meta,
     "hb": _decode_heartbeat,
     "event": _decode_event,
@@ -540,8 +521,7 @@ def _decode_topic(part: bytes) -> str:
     if len(part) > _EXCERPT_CHARS * 4 or not _TOPIC.fullmatch(name):
         raise WireError(
             f"topic={name[:_EXCERPT_CHARS]!r}: must be WORD/SOURCE/CHANNEL/PRODUCT/ with the word "
-            "spec, bands, levels, features, tones, transfer, meta or last, or hb/SOURCE/ or "
-            "event/SOURCE/"
+            f"{', '.join(WORDS)}, meta or last, or hb/SOURCE/ or event/SOURCE/"
         )
     return name
 

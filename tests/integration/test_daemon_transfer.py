@@ -6,10 +6,10 @@ import soundfile
 from metered import load
 
 from spectrod.client import TransferFrame, subscribe
-from spectrod.config.measure_settings import TransferConfig
-from spectrod.daemon.configured_transfer import ConfiguredTransfer
 from spectrod.daemon.daemon import Daemon
 from spectrod.lib.errors import ConfigError
+from spectrod.measure.measurement import MeasuredSignals
+from spectrod.measure.transfer.transfer_config import TransferConfig
 
 FS = 8000
 TABLE = {
@@ -62,7 +62,7 @@ def test_live_transfer_functions_are_those_of_the_file(tmp_path):
     assert header.spectra_units == ("1", "dB", "deg")
     begin = header.sample_index
     config = TransferConfig("room", **TABLE)
-    meter = ConfiguredTransfer(config, FS, ["0", "1", "2"], (None,) * 3, iq=False).open(begin)
+    meter = config.bind(MeasuredSignals("", FS, ("0", "1", "2"), (None,) * 3)).open(begin)
     looped = np.concatenate([x] * 20, axis=1)
     rows = meter.feed(looped[:, begin : begin + 3 * FS])
     for k, channel in enumerate(("stalls", "street")):

@@ -7,8 +7,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 import spectrod
-from spectrod.config.settings import AnalysisConfig, LevelsConfig
+from spectrod.config.settings import AnalysisConfig
 from spectrod.dsp.units import NS_PER_S
+from spectrod.measure.levels.levels_config import LevelsConfig
 
 UnitLength = Literal["day", "hour"]
 ProductName = Literal["millidecade", "spectra", "levels", "picture", "flags"]

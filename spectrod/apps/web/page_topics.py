@@ -17,7 +17,7 @@ from spectrod.dsp.row_grid import row_period_s
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import WireError
 from spectrod.lib.text import printable
-from spectrod.wire.headers import HeartbeatHeader, IntervalTopic, ValuesHeader
+from spectrod.wire.headers import MEASUREMENTS, HeartbeatHeader, IntervalTopic, ValuesHeader
 from spectrod.wire.schema import BandFrame, Frame, IntervalFrame, Meta
 
 _log = logging.getLogger(__name__)
@@ -28,8 +28,8 @@ ROW_MAX_S: Final = 366 * 86400.0
 """Duration of a row, and time from one to the next [s]."""
 _TEXT_MAX: Final = 300
 _KINDS_OF_ROWS = ("spec", "bands")
-VALUES_PREFIXES = ("levels/", "features/", "tones/", "transfer/")
-"""Beginnings of topics of named values of intervals."""
+VALUES_PREFIXES = tuple(f"{word}/" for word in MEASUREMENTS)
+"""Beginnings of topics of measurements."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class TopicInfo:
     id: int
     topic: str
     kind: str
-    """``spec``, ``bands``, ``levels``, ``features``, ``tones`` or ``transfer``."""
+    """First word of the topic: ``spec``, ``bands``, or the kind of measurement."""
     endpoint: str
     source: str
     channel: str

@@ -25,6 +25,7 @@ from spectrod.client.connection import read_credentials
 from spectrod.client.subscription import open_subscription
 from spectrod.lib.errors import UnavailableError
 from spectrod.wire.endpoint import parse_remote
+from spectrod.wire.headers import MEASUREMENTS
 
 FRAME_PERIOD_S = 0.05
 STATUS_PERIOD_S = 1.0
@@ -74,7 +75,7 @@ def view(  # noqa: PLR0913 - all keywords, all optional
     stop: Callable[[], bool] = lambda: False,
     options: ViewOptions | None = None,
 ) -> None:
-    """Show a daemon's spectra and sound levels until q is pressed or ``stop`` returns True.
+    """Show a daemon's spectra and measurements until q is pressed or ``stop`` returns True.
 
     On a terminal: at most 20 pictures a second in the alternate screen; the terminal is restored at
     every end, also by SIGTERM, SIGHUP or an exception, and while the process is stopped. Otherwise:
@@ -85,7 +86,7 @@ def view(  # noqa: PLR0913 - all keywords, all optional
     endpoint : str
         Endpoint where the daemon publishes; the daemon may start later.
     prefix : str
-        Prefix of the topics of spectra; sound levels are those of the same sources and channels.
+        Prefix of the topics of spectra; measurements are those of the same sources and channels.
     server_key, key_file : str or None
         For an endpoint with keys, as for ``spectrod.client.subscribe``.
     out, keys : text file or None
@@ -115,7 +116,7 @@ def view(  # noqa: PLR0913 - all keywords, all optional
     connection = open_subscription(
         parse_remote(endpoint), prefix, read_credentials(server_key, key_file), None
     )
-    for word in ("levels", "transfer"):
+    for word in MEASUREMENTS:
         connection.subscribe(values_prefix(word, prefix))
     subscription = Subscription(connection, timeout_s=None)
     with subscription, TerminalSignals() as signals:
@@ -242,7 +243,7 @@ def _status_text(scene: Scene) -> str:
 
 
 def values_prefix(word: str, prefix: str) -> str:
-    """Return the prefix of named values, such as ``levels``, of channels by that of spectra."""
+    """Return the prefix of a kind of measurement of channels by that of their spectra."""
     source, *rest = prefix.removeprefix("spec/").split("/")
     channel = [] if not rest else rest if len(rest) == 1 else [rest[0], ""]
     return "/".join((word, source, *channel))

@@ -1,4 +1,4 @@
-"""Lines of sound levels and transfer functions: newest values, held peaks and flags."""
+"""Lines of measurements: newest values, held peaks and flags."""
 
 import math
 import re
@@ -8,12 +8,11 @@ from itertools import groupby, islice
 
 from spectrod.cli.terminal.status import plain
 from spectrod.client.bounded_dict import BoundedDict
-from spectrod.wire.schema import LevelsFrame, TransferFrame
-
-MeteredFrame = LevelsFrame | TransferFrame
+from spectrod.wire.headers import MEASUREMENTS
+from spectrod.wire.schema import IntervalFrame, TransferFrame
 
 LINES_MAX = 3
-"""Maximum number of lines of a channel: its first products by name."""
+"""Maximum number of lines of a channel: levels first, then by name."""
 VALUES_MAX = 16
 """Maximum number of values of a line: the first ones; those in bands come last in a message."""
 
@@ -30,17 +29,17 @@ _KEPT_MIN_S = 3.0
 class _TopicMeter:
     """The newest message of a topic, and the highest values since the last reset."""
 
-    frame: MeteredFrame
+    frame: IntervalFrame
     heard_s: float
     held: dict[str, float] = field(default_factory=dict)
 
-    def is_like(self, frame: MeteredFrame) -> bool:
+    def is_like(self, frame: IntervalFrame) -> bool:
         """Return whether a message has the same quantities, units and start of the daemon."""
         one, other = self.frame.header, frame.header
         keys = [(h.epoch, h.quantities, h.units, h.cal_id) for h in (one, other)]
         return keys[0] == keys[1]
 
-    def hear(self, frame: MeteredFrame, now_s: float) -> None:
+    def hear(self, frame: IntervalFrame, now_s: float) -> None:
         self.frame, self.heard_s = frame, now_s
         for name in filter(_HELD.fullmatch, frame.header.quantities):
             self.held[name] = max(frame[name], self.held.get(name, -math.inf))
@@ -80,12 +79,12 @@ class _TopicMeter:
 
 
 class Meters:
-    """The sound levels and transfer functions of all channels."""
+    """The measurements of all channels."""
 
     def __init__(self) -> None:
         self._meters: BoundedDict[_TopicMeter] = BoundedDict(_TOPICS_MAX, _BYTES_MAX)
 
-    def hear(self, frame: MeteredFrame, now_s: float) -> None:
+    def hear(self, frame: IntervalFrame, now_s: float) -> None:
         """Take a message that was received at a time of the caller's clock [s]."""
         meter = self._meters.get(frame.topic)
         if meter is None or not meter.is_like(frame):
@@ -107,8 +106,13 @@ class Meters:
             for meter in self._meters.values()
             if f"{meter.frame.source}/{meter.frame.channel}" == channel and meter.is_current(now_s)
         ]
-        mine.sort(key=lambda meter: meter.frame.product)
+        mine.sort(key=lambda meter: (_place(meter.frame), meter.frame.product))
         return [meter.text() for meter in mine[:LINES_MAX]]
+
+
+def _place(frame: IntervalFrame) -> int:
+    """Return the place of the kind of a measurement among the kinds."""
+    return tuple(MEASUREMENTS.values()).index(type(frame.header))
 
 
 def _number(value: float, unit: str) -> str:

@@ -20,7 +20,7 @@ from spectrod.client import Subscription
 from spectrod.client.tracker import AnyFrame
 from spectrod.dsp.units import NS_PER_S, Float64Array
 from spectrod.lib.errors import WireError
-from spectrod.wire.schema import Frame, HeartbeatHeader, LevelsFrame, TransferFrame
+from spectrod.wire.schema import Frame, HeartbeatHeader, IntervalFrame
 
 OVERLAID_MAX = 8
 """Channels that are shown over each other."""
@@ -61,7 +61,7 @@ class Player:
         if not scene.look.is_paused:
             self._show([frame for frame in arrived if isinstance(frame, Frame)])
             for frame in arrived:
-                if isinstance(frame, LevelsFrame | TransferFrame):
+                if isinstance(frame, IntervalFrame):
                     self._meters.hear(frame, scene.now_s)
             scene.meters = self._meters.lines(self._channels.shown, scene.now_s)
         scene.alive = subscription.alive

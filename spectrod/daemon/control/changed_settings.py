@@ -17,6 +17,7 @@ from spectrod.daemon.control.change_journal import Journal
 from spectrod.lib.errors import ConfigError, NotFoundError, SpectrodError
 from spectrod.lib.names import check_name
 from spectrod.lib.suggestions import did_you_mean
+from spectrod.measure.kinds import KINDS
 from spectrod.source.kinds import find_kind, forms
 
 _SIGNAL: Final = "SIGHUP"
@@ -263,7 +264,7 @@ class LiveSettings:
             return settings
         (table,), (runner,) = settings.all_sources, self._daemon.runners
         named = msgspec.structs.replace(
-            table, name=runner.name, products=(), levels=(), triggers=()
+            table, name=runner.name, products=(), triggers=(), **dict.fromkeys(KINDS, ())
         )
         return msgspec.structs.replace(settings, sources=(named,))
 
@@ -295,12 +296,9 @@ def _with_live_parts(old: Config, new: Config) -> Config:
         analysis=new.analysis,
         sources=new.sources,
         products=new.products,
-        levels=new.levels,
         triggers=new.triggers,
-        features=new.features,
-        tones=new.tones,
-        transfer=new.transfer,
         recordings=new.recordings,
+        **{word: getattr(new, word) for word in KINDS},
         publish=msgspec.structs.replace(old.publish, on_demand=new.publish.on_demand),
         log=msgspec.structs.replace(old.log, level=new.log.level),
     )

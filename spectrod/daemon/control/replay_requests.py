@@ -7,6 +7,7 @@ from spectrod.daemon.control.dispatch import Answer, Later
 from spectrod.daemon.publisher.sent_messages import History, Stored
 from spectrod.lib.errors import ConfigError, NotFoundError
 from spectrod.lib.stats import Stats
+from spectrod.wire.headers import WORDS
 from spectrod.wire.requests import LatestParams, Messages, ReplayParams
 
 REPLY_MAX_BYTES: Final = 4 << 20
@@ -15,7 +16,7 @@ REPLY_MAX_BYTES: Final = 4 << 20
 _LISTED_MAX = 20
 """Maximum of topics that an error lists."""
 
-_WORDS = ("spec", "bands", "levels", "features", "tones", "transfer")
+_OTHERS = ", ".join(f"{word}/..." for word in WORDS[1:-1]) + f" or {WORDS[-1]}/..."
 
 
 class Lending(Protocol):
@@ -93,11 +94,11 @@ def latest(
 
 def _source_and_product(topic: str, known: Iterable[str]) -> tuple[str, str]:
     match topic.split("/"):
-        case [word, source, channel, product, ""] if word in _WORDS and source and channel:
+        case [word, source, channel, product, ""] if word in WORDS and source and channel:
             return source, product
     raise ConfigError(
-        f"topic={topic!r}: must be spec/SOURCE/CHANNEL/PRODUCT/, bands/..., levels/..., "
-        f"features/..., tones/... or transfer/..., one whole topic; there are: {_listed(known)}"
+        f"topic={topic!r}: must be spec/SOURCE/CHANNEL/PRODUCT/, {_OTHERS}, one whole topic; "
+        f"there are: {_listed(known)}"
     )
 
 

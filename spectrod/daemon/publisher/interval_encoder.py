@@ -12,21 +12,8 @@ from spectrod.lib.drop_oldest_queue import DropOldestQueue
 from spectrod.lib.names import name_channels
 from spectrod.measure.interval_row import IntervalFlag, IntervalRow, NamedQuantity, check_message
 from spectrod.measure.levels.level_units import unit_of
-from spectrod.wire.headers import (
-    FeaturesHeader,
-    IntervalHeader,
-    LevelsHeader,
-    TonesHeader,
-    TransferHeader,
-)
+from spectrod.wire.headers import MEASUREMENTS
 from spectrod.wire.schema import encode_header, topic
-
-_WORDS: dict[type[IntervalHeader], str] = {
-    LevelsHeader: "levels",
-    FeaturesHeader: "features",
-    TonesHeader: "tones",
-    TransferHeader: "transfer",
-}
 
 
 class IntervalEncoder:
@@ -48,8 +35,8 @@ class IntervalEncoder:
         Length of an interval [s].
     calibrations : sequence of (ChannelCalibration or None)
         Calibration of each channel.
-    header : type
-        Header of its messages, which decides on the first word of the topics.
+    kind : str
+        The kind of measurement: the first word of its topics.
     columns : sequence of NamedQuantity
         Columns of the tracks of each message; empty without tracks.
     constants : mapping, optional
@@ -79,15 +66,14 @@ class IntervalEncoder:
         fs: float,
         interval_s: float,
         calibrations: Sequence[ChannelCalibration | None],
-        header: type[IntervalHeader] = LevelsHeader,
+        kind: str = "levels",
         columns: Sequence[NamedQuantity] = (),
         constants: Mapping[str, Any] | None = None,
     ) -> None:
         self.product, self.interval_s = product, interval_s
         names = name_channels(channel_names, len(calibrations))
-        kind = _WORDS[header]
         self.topics = [topic(source_name, name, product, kind=kind) for name in names]
-        self._header, self._columns = header, tuple(columns)
+        self._header, self._columns = MEASUREMENTS[kind], tuple(columns)
         units = [tuple(unit_of(value, one) for value in quantities) for one in calibrations]
         for one in set(units):
             check_message(quantities, one)
@@ -139,7 +125,8 @@ class IntervalEncoder:
 
     def _of_row(self, row: IntervalRow, channel: int) -> dict[str, Any]:
         """Return the fields that depend on the row and that not all headers have."""
-        found: dict[str, Any] = {} if self._header is LevelsHeader else {"n_frames": row.n_frames}
+        has_frames = "n_frames" in self._header.__struct_fields__
+        found: dict[str, Any] = {"n_frames": row.n_frames} if has_frames else {}
         if self._columns:
             found["n_tracks"] = len(row.tables[channel])
         return found

@@ -3,10 +3,12 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
+from spectrod.wire.headers import WORDS
+
 PREFIXES_MAX = 1024
 
-_WORDS = (b"spec/", b"bands/", b"levels/", b"features/", b"tones/", b"transfer/")
-_TOPIC_MAX_BYTES = len("features/") + 3 * 65
+_WORDS = tuple(f"{word}/".encode() for word in WORDS)
+_TOPIC_MAX_BYTES = max(map(len, _WORDS)) + 3 * 65
 
 
 class SubscribedPrefixes:

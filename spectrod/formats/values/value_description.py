@@ -1,17 +1,19 @@
 """What a file of named values says about all its rows."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+import spectrod
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.units import Float64Array
 from spectrod.formats.export.layout import plain
 from spectrod.measure.interval_row import IntervalFlag, NamedQuantity
 from spectrod.measure.levels.level_units import level_unit, unit_of
 from spectrod.measure.levels.octave_levels import NO_BANDS, BandLevels
+from spectrod.measure.measurement import IntervalMeter, MeasuredSignals, MeasurementFacts
 
 FLAGS = {flag: str(flag.name).lower() for flag in IntervalFlag}
 """Names of the flags."""
@@ -77,6 +79,19 @@ class LevelDescription:
     frequencies: Float64Array = field(default_factory=lambda: np.empty(0))
     bands: BandLevels = NO_BANDS
 
+    def without_spectra(self) -> "LevelDescription":
+        """Return the description of rows without values of bins, and a note that says so."""
+        if not self.spectra:
+            return self
+        note = f"values of bins ({', '.join(self.spectra)}) are not recorded"
+        return replace(
+            self,
+            spectra=(),
+            spectra_units=(),
+            frequencies=np.empty(0),
+            notes=(*self.notes, note),
+        )
+
     @property
     def units(self) -> tuple[str, ...]:
         """Unit of the levels of each channel, such as ``dB SPL`` or ``dBFS``."""
@@ -115,6 +130,39 @@ class LevelDescription:
         if self.notes:
             found["comment"] = "; ".join(self.notes)
         return {name: plain(v) if isinstance(v, str) else v for name, v in found.items()}
+
+
+def describe(
+    signals: MeasuredSignals, facts: MeasurementFacts, meter: IntervalMeter
+) -> LevelDescription:
+    """Describe the rows of a meter.
+
+    Parameters
+    ----------
+    signals : MeasuredSignals
+        Those that the rows are of.
+    facts : MeasurementFacts
+    meter : IntervalMeter
+    """
+    return LevelDescription(
+        source=signals.source,
+        channels=signals.channels,
+        quantities=tuple(meter.quantities),
+        calibrations=signals.calibrations,
+        fs=signals.fs,
+        interval_s=meter.interval_s,
+        align=meter.align,
+        time_zone=facts.time_zone,
+        has_utc=signals.has_utc,
+        software=f"spectrod {spectrod.__version__}",
+        notes=facts.notes,
+        title=facts.title,
+        extra=dict(facts.attributes),
+        spectra=tuple(facts.spectra),
+        spectra_units=tuple(facts.spectra.values()),
+        frequencies=facts.frequencies,
+        bands=getattr(meter, "bands", NO_BANDS),  # meters of frames have none
+    )
 
 
 def flag_names(flags: int) -> list[str]:

@@ -12,9 +12,10 @@ from spectrod.formats.directory import Directory
 from spectrod.formats.values.recorded import recover
 from spectrod.formats.values.row_log import DESCRIPTION, RowLog, encode_description
 from spectrod.formats.values.value_csv import header_text, row_text
+from spectrod.formats.values.value_description import describe
 from spectrod.lib.errors import InputError, StorageError
 from spectrod.measure.levels import LevelMeter
-from spectrod.recording.describe import MeasuredSignals
+from spectrod.measure.measurement import MeasuredSignals, MeasurementFacts
 from spectrod.recording.ownership import Owner
 
 _SCRATCH = Scratch()
@@ -63,9 +64,10 @@ def check_rows(data: bytes) -> None:
 def row_seeds() -> list[bytes]:
     """Make the lines of two channels, with bands and without."""
     found = []
+    signals = MeasuredSignals("pond", 8000.0, ("a", "b"), (None, None))
     for bands in ("", "octave"):
         meter = LevelMeter(8000, 2, quantities=["LAeq", "LUFS_M"], align="utc", bands=bands)
-        about = MeasuredSignals("pond", ("a", "b"), (None, None), has_utc=True).levels(meter, "")
+        about = describe(signals, MeasurementFacts("Sound levels"), meter)
         rows = meter.feed(np.zeros((2, 24_576)), utc_ns=0)
         lines = _HEADER.partition(b"\n")[0].decode(), f"{DESCRIPTION}{encode_description(about)}"
         text = "\n".join((*lines, header_text(Path("input.nc"), about)))

@@ -10,9 +10,9 @@ import pytest
 import soundfile
 
 from spectrod.cli import main
-from spectrod.config.measure_settings import TRANSFER_DEFAULT, TransferConfig
-from spectrod.daemon.configured_transfer import ConfiguredTransfer
+from spectrod.measure.measurement import MeasuredSignals
 from spectrod.measure.transfer.cross_spectra import measure_transfer
+from spectrod.measure.transfer.transfer_config import TRANSFER_DEFAULT, TransferConfig
 
 FS = 48000
 MICROPHONE = """
@@ -379,7 +379,7 @@ def test_transfer_of_intervals(capsys):
         "t", reference=1, responses=(0,), interval_s=0.5, align="start", win_length=1024,
         spectra=("coherence", "h1_phase"),
     )  # fmt: skip
-    meter = ConfiguredTransfer(config, FS, ("0", "1"), (None, None), iq=False).open(0)
+    meter = config.bind(MeasuredSignals("", FS, ("0", "1"), (None, None))).open(0)
     samples = soundfile.read("b.wav", dtype="float32", always_2d=True)[0].T
     rows = [*meter.feed(samples), *meter.finish()]
     about, found = read_csv(Path("t.csv").read_text("utf-8"))

@@ -26,6 +26,17 @@ def frame(values, product="meter", *, channel="0", names=NAMES, units=UNITS, **f
     return LevelsFrame(f"levels/mic/{channel}/{product}/", header, np.array(values, np.float64))
 
 
+def transfer(product, channel="right"):
+    header = TransferHeader(
+        seq=1, epoch=7, t_utc_ns=0, t_mono_ns=0, sample_index=0, fs=48000.0, interval_s=1.0,
+        n_samples=48000, due_samples=48000, quantities=("delay", "level_difference", "coherence"),
+        units=("s", "dB", "1"), shape=(3,), ref="0 dB = full-scale sine", reference="left",
+        window="hann", win_length=64, nfft=64, hop=32, n_frames=9, band_hz=(0.0, 24e3),
+    )  # fmt: skip
+    values = np.array([0.000104, -6.02, 0.98765])
+    return TransferFrame(f"transfer/mic/{channel}/{product}/", header, values)
+
+
 def heard(*frames):
     meters = Meters()
     for one in frames:
@@ -49,14 +60,7 @@ def test_a_line_has_values_units_held_peaks_and_flags():
 
 def test_a_transfer_function_names_its_reference_and_its_units():
     """Delays are in milliseconds, and shares without a unit."""
-    header = TransferHeader(
-        seq=1, epoch=7, t_utc_ns=0, t_mono_ns=0, sample_index=0, fs=48000.0, interval_s=1.0,
-        n_samples=48000, due_samples=48000, quantities=("delay", "level_difference", "coherence"),
-        units=("s", "dB", "1"), shape=(3,), ref="0 dB = full-scale sine", reference="left",
-        window="hann", win_length=64, nfft=64, hop=32, n_frames=9, band_hz=(0.0, 24e3),
-    )  # fmt: skip
-    values = np.array([0.000104, -6.02, 0.98765])
-    meters = heard(TransferFrame("transfer/mic/right/pair/", header, values))
+    meters = heard(transfer("pair"))
     assert meters.lines("mic/right", 100.0) == [
         "pair re left  delay 0.104 ms  level_difference -6.0 dB  coherence 0.9877"
     ]
@@ -109,6 +113,12 @@ def test_lines_are_those_of_the_channel_and_bounded():
     assert len(lines) == LINES_MAX
     assert len(meters.lines("mic/1", 100.0)) == 1
     assert not meters.lines("pond/0", 100.0)
+
+
+def test_levels_stand_above_other_kinds():
+    """Whatever its name, a product of levels is not among those that are left out."""
+    meters = heard(*(transfer(name, "0") for name in "abc"), frame([0] * 5, "z"))
+    assert [line[:1] for line in meters.lines("mic/0", 100.0)] == ["z", "a", "b"]
 
 
 def test_messages_cannot_control_the_terminal():

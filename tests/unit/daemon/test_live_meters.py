@@ -5,8 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spectrod.config.measure_settings import TransferConfig
-from spectrod.daemon.configured_transfer import ConfiguredTransfer
 from spectrod.daemon.demand import Demand
 from spectrod.daemon.live_meters import LiveMeter
 from spectrod.dsp.blocks import Block
@@ -14,6 +12,8 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.measure.features.feature_meter import feature_meter
 from spectrod.measure.interval_row import IntervalFlag
 from spectrod.measure.levels import LevelMeter
+from spectrod.measure.measurement import MeasuredSignals
+from spectrod.measure.transfer.transfer_config import TransferConfig
 
 FS = 8000
 N = FS // 2
@@ -35,7 +35,7 @@ def features(first_sample=0):
 
 def transfer(first_sample=0, **changes):
     config = TransferConfig("pair", interval_s=0.5, align="start", win_length=256, **changes)
-    return ConfiguredTransfer(config, FS, ["0", "1"], [None, None], iq=False).open(first_sample)
+    return config.bind(MeasuredSignals("", FS, ("0", "1"), (None, None))).open(first_sample)
 
 
 def delayed(first_sample=0):

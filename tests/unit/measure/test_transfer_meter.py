@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod.config.measure_settings import TransferConfig
-from spectrod.daemon.configured_transfer import ConfiguredTransfer
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.interval_row import IntervalFlag
+from spectrod.measure.measurement import MeasuredSignals
 from spectrod.measure.transfer.cross_spectra import measure_transfer
+from spectrod.measure.transfer.transfer_config import TransferConfig
 from spectrod.measure.transfer.transfer_meter import TransferSettings, transfer_meter
 from spectrod.measure.transfer.transfer_quantities import SPECTRA_UNITS, UNITS, spectrum_of
 
@@ -35,7 +35,7 @@ def meter_of(channels=4, first_sample=0, calibrations=None, **settings):
     config = TransferConfig("room", **table | settings)
     names = [str(one) for one in range(channels)]
     known = calibrations or (None,) * channels
-    return ConfiguredTransfer(config, FS, names, known, iq=False).open(first_sample)
+    return config.bind(MeasuredSignals("", FS, tuple(names), tuple(known))).open(first_sample)
 
 
 def assert_same(rows, others):
@@ -264,4 +264,4 @@ def test_a_meter_without_a_configuration():
 def test_iq_has_no_transfer_functions():
     """Pairs of I and Q are refused."""
     with pytest.raises(ConfigError, match="sources: I/Q samples have no transfer functions"):
-        ConfiguredTransfer(TransferConfig("a"), FS, ["0"], (None,), iq=True)
+        TransferConfig("a").bind(MeasuredSignals("", FS, ("0",), (None,), is_iq=True))

@@ -19,12 +19,13 @@ from spectrod.formats.origin import read_origin
 from spectrod.formats.values import recorded as recorded_module
 from spectrod.formats.values.convert import convert
 from spectrod.formats.values.recorded import recover
+from spectrod.formats.values.value_description import describe
 from spectrod.formats.values.value_writer import open_writer
 from spectrod.lib.errors import ConfigError, InputError, StorageError
 from spectrod.lib.events import EventLog
 from spectrod.measure.levels import LevelMeter, LevelRow
+from spectrod.measure.measurement import MeasuredSignals, MeasurementFacts
 from spectrod.recording.configured import ConfiguredRecording, Recorded
-from spectrod.recording.describe import MeasuredSignals
 from spectrod.recording.expected_size import day_bytes
 from spectrod.recording.ownership import Owner
 from spectrod.recording.recorder_clock import Clock
@@ -35,8 +36,8 @@ FS = 8000.0
 NOON_NS = 1_780_315_200 * NS  # 2026-06-01T12:00:00Z
 DAY_NS = 86400 * NS
 METER = LevelMeter(FS, 2, quantities=["LAeq", "LUFS_M"], interval_s=60.0, bands="octave")
-SIGNALS = MeasuredSignals("a sound card", ("left", "right"), (None, None), has_utc=True)
-ABOUT = SIGNALS.levels(METER, "")
+SIGNALS = MeasuredSignals("a sound card", FS, ("left", "right"), (None, None))
+ABOUT = describe(SIGNALS, MeasurementFacts("Sound levels"), METER)
 N_BANDS = len(METER.bands.filters)
 
 
@@ -323,7 +324,8 @@ def test_netcdf_is_that_of_the_command(site, tmp_path):
     """A file that has been lines is, byte for byte of its values, as if written at once."""
     calibration = ChannelCalibration(parse_reference("1 uPa"), 170.0, None, "M1-1", (20.0, 3000.0))
     signals = replace(SIGNALS, calibrations=(calibration, None))
-    about = replace(signals.levels(METER, "Europe/Berlin"), notes=('a "note", \u00e4',))
+    facts = MeasurementFacts("Sound levels", time_zone="Europe/Berlin", notes=('a "note", \u00e4',))
+    about = describe(signals, facts, METER)
     rows = [row(k) for k in range(5)]
     rows[3].values[:] = np.nan, -np.inf
     rows[4].band_values[:] = 1.0 / 3.0, -1e-300

@@ -12,8 +12,6 @@ import pytest
 
 from spectrod.cli.ctl_replay import frame_text
 from spectrod.client.tracker import Tracker
-from spectrod.config.measure_settings import TransferConfig
-from spectrod.daemon.configured_transfer import ConfiguredTransfer
 from spectrod.daemon.publisher.interval_encoder import (
     ROW_BYTES,
     IntervalEncoder,
@@ -28,7 +26,9 @@ from spectrod.lib.stats import Stats
 from spectrod.measure.features.feature_quantities import parse_features
 from spectrod.measure.interval_row import MESSAGE_VALUES_MAX
 from spectrod.measure.levels import LevelRow, parse_quantity
+from spectrod.measure.measurement import MeasuredSignals
 from spectrod.measure.tones.tone_quantities import TRACK_COLUMNS, TRACK_QUANTITIES, parse_tones
+from spectrod.measure.transfer.transfer_config import TransferConfig
 from spectrod.wire.headers import (
     HEADER_MAX_BYTES,
     INTERVAL_TOPICS_MAX,
@@ -152,7 +152,7 @@ def feature_parts():
         fs=8000.0,
         interval_s=1.0,
         calibrations=(None,),
-        header=FeaturesHeader,
+        kind="features",
         constants=constants,
     )
     one = replace(row(), values=np.array([[1234.5], [0.25]]), flags=np.zeros(1, "u1"), n_frames=30)
@@ -233,19 +233,17 @@ def transfer_parts():
         high_hz=31.25,
         quantities=("delay", "mean_coherence"),
     )
-    known = ConfiguredTransfer(config, 8000.0, ["mic", "ear"], (None, None), iq=False)
+    known = config.bind(MeasuredSignals("", 8000.0, ("mic", "ear"), (None, None)))
     encoder = IntervalEncoder(
         "mic",
-        known.names,
+        known.signals.channels,
         "room",
         known.open(0).message_quantities,
         fs=8000.0,
         interval_s=1.0,
-        calibrations=known.calibrations,
-        header=TransferHeader,
-        constants={"window": "hann", "win_length": 512, "nfft": 512, "hop": 256}
-        | {"band_hz": config.limits_hz(known.spec)}
-        | known.constants,
+        calibrations=known.signals.calibrations,
+        kind="transfer",
+        constants=known.header_fields,
     )
     one = replace(
         row(),
@@ -296,7 +294,7 @@ def tone_parts(n_tracks=2):
         fs=8000.0,
         interval_s=1.0,
         calibrations=(None,),
-        header=TonesHeader,
+        kind="tones",
         columns=TRACK_QUANTITIES,
         constants=constants,
     )

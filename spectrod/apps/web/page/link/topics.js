@@ -8,6 +8,9 @@ const NAMED_MAX = 6;
 /** Topics that have a spectrum, which a panel can draw. */
 export const spectraOf = (topics) => topics.filter(({ kind }) => SPECTRA.includes(kind));
 
+/** Topics of measurements, whose values stand beside the plots. */
+export const measurementsOf = (topics) => topics.filter(({ kind }) => !SPECTRA.includes(kind));
+
 /**
  * Topics by source, spectra before bands, then by product; channels in the order of the configuration: numbers grow as
  * daemons describe their topics, source by source and channel by channel.

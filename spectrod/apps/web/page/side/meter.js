@@ -1,7 +1,7 @@
-/** Values beside the plots: sound levels as bars, features, tones and transfer functions as tables. */
+/** Values beside the plots: measurements of every kind, levels as bars, others as numbers and tables. */
 
 import { element, fillTable, setText } from "./dom.js";
-import { topicTitle } from "../link/topics.js";
+import { measurementsOf, topicTitle } from "../link/topics.js";
 import { formatLevel, formatTime } from "../plot/time.js";
 
 const LEVELS = /^(dB|LU)/;
@@ -10,7 +10,6 @@ const DIGITS = 4;
 const BAR_DB = 80;
 const TRACKS_SHOWN = 12;
 const BOXES_MAX = 64;
-const KINDS = Object.freeze(["levels", "features", "tones", "transfer"]);
 
 /** Whether values of a unit are levels, which a bar can show. */
 export const isLevel = (unit) => LEVELS.test(unit ?? "");
@@ -135,7 +134,7 @@ export class Meters {
    * @param {{nowMs: number, zone: string}} clock
    */
   show(values, topics, { nowMs, zone }) {
-    const listed = topics.filter(({ kind }) => KINDS.includes(kind)).slice(0, BOXES_MAX);
+    const listed = measurementsOf(topics).slice(0, BOXES_MAX);
     const ids = new Set(listed.map(({ id }) => id));
     for (const id of [...this.#boxes.keys()]) if (!ids.has(id)) this.#remove(id);
     for (const info of listed) {

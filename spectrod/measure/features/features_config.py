@@ -1,0 +1,76 @@
+"""Settings of features; ``default.toml`` describes each key."""
+
+from functools import partial
+
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.lib.names import check_name
+from spectrod.measure.frames_config import FramesConfig
+from spectrod.measure.measurement import BoundMeasurement, IntervalMeter, MeasuredSignals
+
+FEATURES_DEFAULT = ("centroid", "spread", "rolloff", "flatness", "entropy", "flux")
+
+# Modules that compute are imported where they are needed: most configurations have no features.
+
+
+class FeaturesConfig(FramesConfig, frozen=True):
+    """Features that the daemon publishes."""
+
+    title = "Spectral features"
+
+    quantities: tuple[str, ...] = FEATURES_DEFAULT
+    spectra: tuple[str, ...] = ()
+
+    def check(
+        self, fs: float | None = None, channels: int | None = None, *, iq: bool = False
+    ) -> None:
+        """Check what can be checked without the source; see ``MeasurementConfig``."""
+        from spectrod.measure.features.feature_quantities import check_spectra, parse_features  # noqa: PLC0415
+        from spectrod.measure.features.feature_tally import FeatureTally  # noqa: PLC0415
+
+        check_name("name of features", self.name)
+        quantities = parse_features(self.quantities, self.interval_s)
+        check_spectra(self.spectra)
+        if fs is not None:
+            spec = self.spec(fs, channels or (2 if iq else 1), iq=iq)
+            FeatureTally(quantities, spec, self.band_hz(spec), self.spectra)
+
+    def bind(self, signals: MeasuredSignals) -> BoundMeasurement:
+        """Bind to the signals of a source; raises ConfigError if they do not fit."""
+        spec = self.spec_of(signals)
+        if not self.spectra:
+            return BoundMeasurement(
+                signals, partial(self._open, spec), self.facts(spec), self.header_fields(spec)
+            )
+        from spectrod.measure.features.feature_quantities import SPECTRA  # noqa: PLC0415
+        from spectrod.measure.features.feature_tally import FeatureTally  # noqa: PLC0415
+
+        tally = FeatureTally((), spec, self.band_hz(spec), self.spectra)
+        first = tally.first_bin + (spec.nfft // 2 if spec.iq else 0)
+        units = {name: SPECTRA[name] for name in self.spectra}
+        frequencies = spec.bin_frequencies[first : first + tally.n_bins]
+        of_bins = {
+            "spectra": self.spectra,
+            "spectra_units": tuple(units.values()),
+            "first_bin": tally.first_bin,
+            "n_bins": tally.n_bins,
+            "center_frequency_hz": spec.center_frequency_hz,
+        }
+        return BoundMeasurement(
+            signals,
+            partial(self._open, spec),
+            self.facts(spec, spectra=units, frequencies=frequencies),
+            self.header_fields(spec) | of_bins,
+        )
+
+    def _open(self, spec: SpectrumSpec, first_sample: int) -> IntervalMeter:
+        from spectrod.measure.features.feature_meter import feature_meter  # noqa: PLC0415
+
+        return feature_meter(
+            spec,
+            self.quantities,
+            interval_s=self.interval_s,
+            align=self.align,
+            band_hz=self.band_hz(spec),
+            spectra=self.spectra,
+            first_sample=first_sample,
+        )

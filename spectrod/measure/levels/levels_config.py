@@ -1,0 +1,126 @@
+"""Settings of sound levels; ``default.toml`` describes each key."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from spectrod.dsp.calibration import ChannelCalibration
+from spectrod.lib.names import check_name
+from spectrod.measure.interval_row import check_message
+from spectrod.measure.intervals import LevelAlign
+from spectrod.measure.levels.level_quantities import QUANTITIES_DEFAULT
+from spectrod.measure.measurement import (
+    BoundMeasurement,
+    IntervalMeter,
+    MeasuredSignals,
+    MeasurementConfig,
+    MeasurementFacts,
+)
+
+if TYPE_CHECKING:
+    from spectrod.measure.levels.level_meter import LevelMeter
+
+_ANY_FS = 48000.0
+"""A sample rate that all settings fit [Hz]."""
+
+
+class LevelsConfig(MeasurementConfig, frozen=True):
+    """Sound levels that the daemon publishes; ``default.toml`` describes each key."""
+
+    title = "Sound levels"
+    depends_on_fs = False
+    takes_iq = False
+
+    quantities: tuple[str, ...] = QUANTITIES_DEFAULT
+    interval_s: float = 1.0
+    align: LevelAlign = "utc"
+    time_zone: str = ""
+    channel_weights: tuple[float, ...] = ()
+    """Weights of the channels in the loudness; empty: those of BS.1770."""
+    lower_limit_db: float = -1000.0
+    """Level below which rows are flagged; no level is as low as the default."""
+    bands: str = ""
+    """Fractional octaves; empty: none."""
+    band_quantities: tuple[str, ...] = ()
+    """Levels in each band; empty: LZeq."""
+    f_min_hz: float = 20.0
+    f_max_hz: float = 20000.0
+
+    @property
+    def band_range_hz(self) -> tuple[float, float]:
+        """Nominal mid-band frequencies of the first and the last band [Hz]."""
+        return self.f_min_hz, self.f_max_hz
+
+    def check(
+        self,
+        fs: float | None = None,
+        channels: int | None = None,
+        *,
+        iq: bool = False,
+    ) -> None:
+        """Check what can be checked without the source; see ``MeasurementConfig``."""
+        del fs, channels, iq  # levels fit any source, or are left out
+        check_name("name of levels", self.name)
+        n_channels = max(1, len(self.channel_weights))
+        check_message(self.meter(_ANY_FS, (None,) * n_channels).message_quantities)
+
+    def bind(self, signals: MeasuredSignals) -> BoundMeasurement:
+        """Bind to the signals of a source; raises ConfigError if they do not fit."""
+        from spectrod.measure.levels.equalizer import response_notes  # noqa: PLC0415
+
+        responses = [one.response if one else None for one in signals.calibrations]
+        notes = tuple(response_notes(responses, signals.fs)) if any(responses) else ()
+        return BoundMeasurement(
+            signals,
+            partial(self._open, signals),
+            MeasurementFacts(self.title, time_zone=self.time_zone, notes=notes),
+        )
+
+    def meter(
+        self,
+        fs: float,
+        calibrations: Sequence[ChannelCalibration | None],
+        speakers: Sequence[str] = (),
+        **options: Any,
+    ) -> "LevelMeter":
+        """Make a meter.
+
+        Parameters
+        ----------
+        fs : float
+            Sample rate [Hz].
+        calibrations : sequence of (ChannelCalibration or None)
+            Calibration of each channel.
+        speakers : sequence of str
+            Position of each channel's loudspeaker; empty if unknown.
+        **options
+            Further arguments of ``LevelMeter``.
+        """
+        # Most configurations have no levels.
+        from spectrod.measure.levels.level_meter import LevelMeter  # noqa: PLC0415
+        from spectrod.measure.levels.level_values import UNCALIBRATED_DB  # noqa: PLC0415
+
+        return LevelMeter(
+            fs,
+            len(calibrations),
+            quantities=self.quantities,
+            interval_s=self.interval_s,
+            align=self.align,
+            time_zone=self.time_zone,
+            full_scale_db=[
+                UNCALIBRATED_DB if one is None else one.full_scale_db for one in calibrations
+            ],
+            channel_weights=self.channel_weights or None,
+            speakers=speakers,
+            lower_limit_db=self.lower_limit_db,
+            bands=self.bands,
+            band_quantities=self.band_quantities,
+            band_range_hz=self.band_range_hz,
+            responses=[one.response if one else None for one in calibrations],
+            **options,
+        )
+
+    def _open(self, signals: MeasuredSignals, first_sample: int) -> IntervalMeter:
+        return self.meter(
+            signals.fs, signals.calibrations, signals.speakers, first_sample=first_sample
+        )

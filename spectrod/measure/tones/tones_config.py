@@ -1,0 +1,88 @@
+"""Settings of tones; ``default.toml`` describes each key."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
+
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.lib.names import check_name
+from spectrod.measure.frames_config import FramesConfig, Frequency
+from spectrod.measure.measurement import BoundMeasurement, IntervalMeter, MeasuredSignals
+
+if TYPE_CHECKING:
+    from spectrod.measure.tones.tone_tally import ToneSettings
+
+TONES_DEFAULT = ("fundamental", "level", "THD", "SINAD")
+
+# Modules that compute are imported where they are needed: most configurations have no tones.
+
+
+class TonesConfig(FramesConfig, frozen=True):
+    """Tones and tracks that the daemon publishes."""
+
+    title = "Tones"
+
+    window: str = "blackmanharris"
+    win_length: int = 8192
+    quantities: tuple[str, ...] = TONES_DEFAULT
+    max_tracks: Annotated[int, Meta(ge=1, le=1024)] = 32
+    threshold_db: Annotated[float, Meta(ge=0, le=200)] = 13.0
+    max_step_hz: Frequency = 0.0
+    max_missed: Annotated[int, Meta(ge=0, le=1_000_000)] = 2
+    harmonics: int = 10
+
+    def check(
+        self, fs: float | None = None, channels: int | None = None, *, iq: bool = False
+    ) -> None:
+        """Check what can be checked without the source; see ``MeasurementConfig``."""
+        from spectrod.measure.tones.tone_quantities import parse_tones  # noqa: PLC0415
+        from spectrod.measure.tones.tone_tally import ToneTally  # noqa: PLC0415
+
+        check_name("name of tones", self.name)
+        quantities = parse_tones(self.quantities, self.interval_s)
+        if fs is not None:
+            spec = self.spec(fs, channels or (2 if iq else 1), iq=iq)
+            ToneTally(quantities, spec, self.interval_s, self.tone_settings(spec))
+
+    def tone_settings(self, spec: SpectrumSpec) -> "ToneSettings":
+        """Return how tones are found and tracked."""
+        from spectrod.measure.tones.tone_tally import ToneSettings  # noqa: PLC0415
+
+        return ToneSettings(
+            self.band_hz(spec),
+            self.max_tracks,
+            self.threshold_db,
+            self.max_step_hz,
+            self.max_missed,
+            self.harmonics,
+        )
+
+    def bind(self, signals: MeasuredSignals) -> BoundMeasurement:
+        """Bind to the signals of a source; raises ConfigError if they do not fit."""
+        from spectrod.measure.tones.tone_quantities import TRACK_QUANTITIES  # noqa: PLC0415
+
+        spec = self.spec_of(signals)
+        # Tracks have new identities whenever somebody wants the product again.
+        return BoundMeasurement(
+            signals,
+            partial(self._open, spec, [0] * spec.n_signals),
+            self.facts(spec),
+            self.header_fields(spec),
+            TRACK_QUANTITIES,
+        )
+
+    def _open(
+        self, spec: SpectrumSpec, next_identity: list[int], first_sample: int
+    ) -> IntervalMeter:
+        from spectrod.measure.tones.tone_meter import tone_meter  # noqa: PLC0415
+
+        return tone_meter(
+            spec,
+            self.quantities,
+            interval_s=self.interval_s,
+            align=self.align,
+            settings=self.tone_settings(spec),
+            first_sample=first_sample,
+            next_identity=next_identity,
+        )
