@@ -94,6 +94,12 @@ def load_binary(context: Any, device: DeviceInfo, binary: bytes) -> Any:
     return build_quietly(cl.Program(context, [device.handle], [binary]))
 
 
+def compile_program(context: Any, source: str) -> Any:
+    """Return the program of a source, built by the driver's compiler."""
+    # pyopencl's own cache waits for locks that killed processes leave behind.
+    return build_quietly(cl.Program(context, source), cache_dir=False)
+
+
 def build_quietly(program: Any, **keywords: Any) -> Any:
     """Build a program; return it. ``keywords`` are those of pyopencl."""
     with warnings.catch_warnings():

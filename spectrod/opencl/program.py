@@ -6,7 +6,7 @@ import math
 import os
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock, local
 from typing import Any
@@ -16,7 +16,7 @@ import pyopencl as cl
 from spectrod.lib.errors import DeviceError, KernelBuildError, NotCompiledError
 from spectrod.opencl.binaries import (
     BUILD_OPTIONS,
-    build_quietly,
+    compile_program,
     has_program,
     load_binary,
     sound_binary_of,
@@ -60,6 +60,8 @@ class Programs:
         Whether what is compiled is stored. Not by a process that must not end: PoCL frees memory
         that it has not allocated if a file vanishes from its cache while it makes a binary (3.1,
         ``serialize_file``).
+    compiler : callable
+        Compiles a source for a context; by default the driver's compiler.
     """
 
     def __init__(
@@ -70,8 +72,10 @@ class Programs:
         programs_max: int = _PROGRAMS_MAX,
         *,
         stores: bool = True,
+        compiler: Callable[[Any, str], Any] = compile_program,
     ) -> None:
         self._stores = stores
+        self._compiler = compiler
         self._programs_max = programs_max
         self._context = context
         self._device = device
@@ -211,7 +215,7 @@ class Programs:
         if self._is_only_compiled:
             raise NotCompiledError(f"{self._device.label}: a kernel is not in {self._cache.folder}")
         with NOTICE.during():
-            program = _build(self._context, source)
+            program = self._compiler(self._context, source)
         self._is_fresh = True
         if self._stores:
             with self._lock:
@@ -264,11 +268,6 @@ def _store_one(device: DeviceInfo, cache: BinaryCache, key: str, program: Any) -
         _log.debug("not stored: %s", error)
     else:
         cache.store(key, binary)
-
-
-def _build(context: Any, source: str) -> Any:
-    # pyopencl's own cache waits for locks that killed processes leave behind.
-    return build_quietly(cl.Program(context, source), cache_dir=False)
 
 
 def _first_complaint(log: str) -> str:

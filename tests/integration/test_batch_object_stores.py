@@ -44,10 +44,17 @@ def s3_url():
     server.stop()
 
 
+@pytest.fixture(autouse=True)
+def _new_stores():
+    """Let each test's variables count."""
+    yield
+    for scheme in ("s3", "gs"):
+        stores.replace_store(scheme)
+
+
 @pytest.fixture
 def bucket(s3_url, monkeypatch, tmp_path):
     """Return the client of S3 and a new bucket; the libraries find both by their variables."""
-    monkeypatch.setattr(stores, "_stores", {})
     monkeypatch.setattr(stores, "BACKOFF_FIRST_S", 0.01)
     for name, value in {
         "AWS_ENDPOINT_URL": s3_url,
@@ -137,11 +144,11 @@ def test_objects_that_cannot_be_read(bucket, s3_url, monkeypatch):
         RemoteFile(f"s3://{name}/empty.wav")
     with pytest.raises(OSError, match="No such file"):
         RemoteFile(f"s3://{name}/missing.wav")
-    monkeypatch.setattr(stores, "_stores", {})
+    stores.replace_store("s3")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     with pytest.raises(UnavailableError, match=r"does not answer \(\w+\); tried 4 times"):
         RemoteFile(f"s3://{name}/missing.wav")
-    monkeypatch.setattr(stores, "_stores", {})
+    stores.replace_store("s3")
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with pytest.raises(OSError, match=r"no credentials for it \(NoCredentialsError\)"):
@@ -179,7 +186,6 @@ def gcs_url():
 
 def test_results_of_google_are_those_of_local_files(tmp_path, gcs_url, monkeypatch):
     """A bucket and a folder with the same files and times have the same daily files."""
-    monkeypatch.setattr(stores, "_stores", {})
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs_url)
     monkeypatch.setenv("FSSPEC_GS_TOKEN", "anon")
     card = make_card(tmp_path / "card")
@@ -230,7 +236,6 @@ JSON_ANSWERS = [
 )
 def test_what_a_store_invents_is_one_error(scheme, answer, monkeypatch, tmp_path):
     """Answers that no store of the protocol gives are an empty list or an error of one line."""
-    monkeypatch.setattr(stores, "_stores", {})
     monkeypatch.setattr(stores, "BACKOFF_FIRST_S", 0.01)
     with serving({}) as server:
         server.mode = lambda handler: handler.answer(answer, status=200)

@@ -114,6 +114,7 @@ class FontFinder:
         """Clear the cache, after fonts were installed."""
         with self._lock:
             self._known.clear()
+        _open.cache_clear()
 
 
 def fc_match() -> str | None:

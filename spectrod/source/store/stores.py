@@ -55,7 +55,7 @@ def store_of(url: str) -> Any:
         If the libraries of the extra ``cloud`` are not installed.
     """
     scheme = scheme_of(url)
-    kind = "http" if scheme in HTTP_SCHEMES else scheme
+    kind = _kind_of(scheme)
     with _lock:
         if kind not in _stores:
             try:
@@ -66,6 +66,27 @@ def store_of(url: str) -> Any:
                     f"({error.name} is missing)"
                 ) from error
         return _stores[kind]
+
+
+def replace_store(scheme: str, store: Any = None) -> None:
+    """Use another store for the addresses of a scheme.
+
+    Parameters
+    ----------
+    scheme : str
+        ``"s3"``, ``"gs"``, ``"http"`` or ``"https"``; the last two share a store.
+    store : Store, optional
+        By default one that is made when it is next used, with the endpoint and the credentials
+        that the environment has then.
+    """
+    with _lock:
+        _stores.pop(_kind_of(scheme), None)
+        if store is not None:
+            _stores[_kind_of(scheme)] = store
+
+
+def _kind_of(scheme: str) -> str:
+    return "http" if scheme in HTTP_SCHEMES else scheme
 
 
 def _make(kind: str) -> Any:

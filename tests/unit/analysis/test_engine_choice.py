@@ -72,7 +72,9 @@ def test_numpy_stands_in_only_where_nothing_was_asked_for(machine):
 
 def test_drivers_are_not_used_behind_a_fork(monkeypatch, caplog):
     """After a fork, where some drivers would hang, OpenCL is an error and auto uses NumPy."""
-    monkeypatch.setattr(devices, "_loading_process", lambda: os.getpid() - 1)
+    devices.list_devices()
+    forked = os.getpid() + 1
+    monkeypatch.setattr(devices.os, "getpid", lambda: forked)
     with pytest.raises(DeviceError, match="OpenCL was loaded before this process was forked"):
         open_engine("opencl")
     assert open_engine("auto").name == "numpy"

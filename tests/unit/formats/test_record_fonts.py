@@ -51,12 +51,7 @@ def font_path(tmp_path_factory):
     return path
 
 
-@pytest.fixture(autouse=True)
-def _own_finder(monkeypatch):
-    """Give each test a fresh font finder, without fonts of this machine."""
-    monkeypatch.setattr(lettering, "_finder", fonts.FontFinder())
-    monkeypatch.setattr(lettering, "_wide", lambda _: None)
-    lettering._report.cache_clear()
+pytestmark = pytest.mark.usefixtures("no_typefaces")
 
 
 @pytest.fixture
@@ -78,6 +73,18 @@ def ink_of(text, size=20):
     sheet = Sheet(200, 60)
     sheet.text((10, 30), text, size)
     return sheet.coverage()
+
+
+def offer_one_size(monkeypatch):
+    """Let fonts be those with coloured bitmaps of 128 px, which have no other size."""
+    truetype = ImageFont.truetype
+
+    def of_one_size(font, size, *arguments, **keywords):
+        if size != 128 and isinstance(font, str):  # else Pillow's own
+            raise OSError("invalid pixel size")
+        return truetype(font, size, *arguments, **keywords)
+
+    monkeypatch.setattr(ImageFont, "truetype", of_one_size)
 
 
 def warnings(caplog):
@@ -173,8 +180,7 @@ def test_few_characters_are_remembered(fc_match, monkeypatch):
 def test_coloured_pictures_are_scaled_and_drawn_in_ink(fc_match, font_path, monkeypatch):
     """Colour bitmap glyphs are scaled to the text and drawn in ink by their darkness."""
     fc_match(f"printf '0|{font_path}'")
-    only = ImageFont.truetype(font_path, 100)
-    monkeypatch.setattr(fonts, "_open", lambda _path, _index, size: (only, size / 100))
+    offer_one_size(monkeypatch)
     ink = ink_of(HAN)
     columns = np.flatnonzero((ink > 128).any(axis=0))
     assert text_width(HAN, 20) == 20.0
@@ -186,8 +192,7 @@ def test_coloured_pictures_are_scaled_and_drawn_in_ink(fc_match, font_path, monk
 def test_coloured_pictures_have_their_colours_in_a_pdf(fc_match, font_path, monkeypatch):
     """Colour glyphs keep their colours in a PDF, which has no palette."""
     fc_match(f"printf '0|{font_path}'")
-    only = ImageFont.truetype(font_path, 100)
-    monkeypatch.setattr(fonts, "_open", lambda _path, _index, size: (only, size / 100))
+    offer_one_size(monkeypatch)
     with PdfSheet(100, 60, THEMES["dark"], bytes(768)) as sheet:
         sheet.text((10, 30), HAN, 20)
         content = sheet.pdf(PictureMetadata("", "", 0, "{}"))

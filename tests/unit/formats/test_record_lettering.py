@@ -2,24 +2,10 @@ import pytest
 
 from spectrod.formats.picture import lettering
 from spectrod.formats.picture.axes import Axis, Tick
-from spectrod.formats.picture.fonts import FontFinder
 from spectrod.formats.picture.lettering import shorten, text_width, wrap
 from spectrod.formats.picture.page_layout import Margins, arrange, bare, fitting, page_limits
 from spectrod.formats.picture.sheet import Sheet
 from spectrod.formats.picture.surface import Box
-
-
-@pytest.fixture
-def without_freetype(monkeypatch):
-    """Use Pillow without FreeType, which has one bitmap typeface."""
-    monkeypatch.setattr(lettering.features, "check_module", lambda _: False)
-    bitmap = lettering.ImageFont.load_default_imagefont()
-    monkeypatch.setattr(lettering.ImageFont, "load_default", lambda: bitmap)
-    lettering._built_in.cache_clear()
-    lettering._wide.cache_clear()
-    yield
-    lettering._built_in.cache_clear()
-    lettering._wide.cache_clear()
 
 
 def test_short_texts_stay():
@@ -71,16 +57,16 @@ def test_text_stands_where_it_is_anchored(align):
     assert (rows[0] + rows[-1]) / 2.0 == pytest.approx(30.0, abs=1.5)
 
 
+@pytest.mark.usefixtures("no_typefaces")
 def test_characters_without_a_glyph_are_replaced(monkeypatch):
     """A character without a glyph becomes a question mark, and control characters are escaped."""
-    monkeypatch.setattr(lettering, "_wide", lambda _: None)
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(lettering, "_finder", FontFinder())
     runs = lettering.typeset("Grün\n", 13)
     assert [(run.text, run.missing) for run in runs] == [("Gr", ""), ("?", "ü"), (r"n\n", "")]
 
 
-def test_bitmap_letters_serve_without_freetype(without_freetype):
+@pytest.mark.usefixtures("without_freetype")
+def test_bitmap_letters_serve_without_freetype():
     """Without FreeType texts are still drawn and measured."""
     sheet = Sheet(200, 40)
     sheet.text((10, 20), "24 kHz ü", 13)

@@ -13,7 +13,6 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.longterm.longterm_sink import SpdSink
-from spectrod.formats.picture import fonts, lettering
 from spectrod.formats.picture.encode import check_format, encode
 from spectrod.formats.picture.page import Plots, compose
 from spectrod.formats.picture.picture_settings import PictureOptions
@@ -109,27 +108,31 @@ def test_a_raw_page_is_the_plots_alone(caplog):
     assert caplog.records == []
 
 
-def test_typefaces_that_are_found_are_embedded_too(monkeypatch):
-    """Text beyond Latin-1 is text as well and embeds the typeface that has it."""
-    path = ImageFont.truetype("DejaVuSans.ttf", 20).path if lettering._wide(20) else None
-    if path is None:
+@pytest.fixture
+def dejavu():
+    """Return the file of DejaVu Sans."""
+    try:
+        return ImageFont.truetype("DejaVuSans.ttf", 20).path
+    except OSError:
         pytest.skip("DejaVu Sans is not installed")
-    monkeypatch.setattr(lettering, "_wide", lambda _: None)
-    monkeypatch.setattr(
-        lettering._finder, "find", lambda expected: dict.fromkeys(expected, fonts.FontFile(path))
-    )
+
+
+def test_typefaces_that_are_found_are_embedded_too(dejavu, no_typefaces, monkeypatch):
+    """Text beyond Latin-1 is text as well and embeds the typeface that has it."""
+    fc_match = no_typefaces / "fc-match"
+    fc_match.write_text(f"#!/bin/sh\nprintf '0|{dejavu}'\n")
+    fc_match.chmod(0o700)
+    monkeypatch.setenv("PATH", str(no_typefaces))
     pdf, text = drawn(encode(page_of(title="Рыба в море"), ".pdf"))
     assert "Рыба в море" in text
     line = pdf[18:30, 40:200].min(axis=2)
     assert (line < 100).mean() > 0.05
 
 
+@pytest.mark.usefixtures("dejavu")
 @pytest.mark.parametrize("title", ["مرحبا", "e\u0301"])
-def test_texts_that_must_be_shaped_are_drawn_by_pillow(monkeypatch, title):
+def test_texts_that_must_be_shaped_are_drawn_by_pillow(title):
     """Right-to-left text and combining marks are embedded as pictures from the PNG."""
-    if lettering._wide(20) is None:
-        pytest.skip("DejaVu Sans is not installed")
-    monkeypatch.setattr(lettering, "_finder", fonts.FontFinder())
     page = page_of(title=title)
     pdf, text = drawn(encode(page, ".pdf"))
     png = np.asarray(Image.open(io.BytesIO(encode(page, ".png"))).convert("RGB"), np.int16)
@@ -141,10 +144,9 @@ def test_texts_that_must_be_shaped_are_drawn_by_pillow(monkeypatch, title):
     assert centres[0] == pytest.approx(centres[1], abs=1.0)
 
 
-def test_letters_of_a_bitmap_font_are_pictures(monkeypatch):
+@pytest.mark.usefixtures("without_freetype")
+def test_letters_of_a_bitmap_font_are_pictures():
     """Without FreeType there is no font to embed, so letters are pictures."""
-    bitmap = ImageFont.load_default_imagefont()
-    monkeypatch.setattr(lettering, "_built_in", lambda _: bitmap)
     pdf, text = drawn(encode(page_of(), ".pdf"))
     assert text.strip() == ""
     assert (pdf[12:36, 40:100].min(axis=2) < 128).any()

@@ -1,7 +1,9 @@
 import gc
 import os
+import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyopencl as cl
@@ -15,6 +17,7 @@ DEFINES = (("VALUE_BYTES", 4), ("TILE", 4), ("TILE_ROWS", 4))
 
 START = """
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from spectrod.opencl.program_cache import BinaryCache
 from spectrod.opencl.context import Context
@@ -30,9 +33,10 @@ def cache(tmp_path):
     return BinaryCache(tmp_path / "programs")
 
 
-def use_kernel(device, cache):
-    context = Context(device, cache=cache)
-    context.kernel("transpose.cl", "transpose", DEFINES)
+def use_kernel(device, cache, *, compiles=True):
+    context = Context(device, cache=cache, compiles=compiles)
+    with nullcontext() if compiles else context.only_compiled():
+        context.kernel("transpose.cl", "transpose", DEFINES)
     context.close()
 
 
@@ -138,11 +142,10 @@ def test_the_least_recently_used_goes_first(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"a.bin", "c.bin", "d.bin"}
 
 
-def test_the_second_start_does_not_compile(opencl_device, cache, monkeypatch):
+def test_the_second_start_does_not_compile(opencl_device, cache):
     """A second context loads all programs that the first one compiled."""
     use_kernel(opencl_device, cache)
-    monkeypatch.setattr(program, "_build", lambda *_: pytest.fail("compiled"))
-    use_kernel(opencl_device, cache)
+    use_kernel(opencl_device, cache, compiles=False)
 
 
 def test_damaged_files_are_compiled_again(opencl_device, cache):
@@ -167,16 +170,16 @@ def test_a_binary_that_the_driver_refuses_is_compiled_again(opencl_device, cache
     use_kernel(opencl_device, cache)
 
 
-def test_programs_are_kept_within_a_bound(opencl_device, cache, monkeypatch):
+def test_programs_are_kept_within_a_bound(opencl_device, tmp_path):
     """A bounded number of programs is kept; others are compiled or loaded on demand."""
-    programs = program.Programs(None, opencl_device, cache, programs_max=2)
     built = []
 
-    def build(_self, _file, defines):
-        built.append(defines[0][1])
+    def compiler(_context, source):
+        built.append(int(re.search(r"^#define N (\d)$", source, re.MULTILINE)[1]))
         return object()
 
-    monkeypatch.setattr(program.Programs, "_named", build)
+    no_cache = BinaryCache(tmp_path, max_bytes=0)
+    programs = program.Programs(None, opencl_device, no_cache, programs_max=2, compiler=compiler)
     for n in (1, 2, 1, 3, 1, 2):
         programs.get("transpose.cl", (("N", n),))
     assert built == [1, 2, 3, 2]
@@ -210,11 +213,10 @@ def test_a_cache_of_no_size_keeps_nothing(opencl_device, tmp_path):
 
 
 @pytest.mark.slow
-def test_processes_that_start_at_once_do_not_meet(opencl_device, cache, monkeypatch):
+def test_processes_that_start_at_once_do_not_meet(opencl_device, cache):
     """Two processes that start at once both store, and the files are valid."""
     command = [sys.executable, "-c", START, opencl_device.number, str(cache.folder)]
     started = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(timeout=60) for process in started] == [0, 0]
     assert {path.suffix for path in cache.folder.iterdir()} == {".bin"}
-    monkeypatch.setattr(program, "_build", lambda *_: pytest.fail("compiled"))
-    use_kernel(opencl_device, cache)
+    use_kernel(opencl_device, cache, compiles=False)

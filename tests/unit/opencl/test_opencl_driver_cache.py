@@ -130,10 +130,11 @@ def test_the_driver_loads_nothing_that_was_planted(tmp_path, driver, monkeypatch
     folder.mkdir()
     folder.chmod(0o777)
     monkeypatch.setenv("POCL_CACHE_DIR", str(folder))
-    programs = Programs(None, DEVICE, BinaryCache(tmp_path / "programs"))
+    cache = BinaryCache(tmp_path / "programs")
+    programs = Programs(None, DEVICE, cache, compiler=driver.compiler)
     with pytest.raises(DeviceError, match="PoCL's cache may hold programs of others"):
         programs.check_compiler()
-    assert driver == []
+    assert driver.calls == []
 
 
 def test_planted_programs_are_not_loaded(tmp_path, caplog):
@@ -205,12 +206,11 @@ def test_a_process_without_free_descriptors_is_refused(tmp_path, monkeypatch):
 
 @pytest.fixture
 def driver(monkeypatch):
-    """Count what reaches the driver."""
+    """Count what reaches the driver; ``compiler`` is that of its programs."""
     calls = []
-    monkeypatch.setattr(program, "_build", lambda *_: calls.append("build"))
     monkeypatch.setattr(program, "load_binary", lambda *_: calls.append("load"))
     monkeypatch.setattr(program, "sound_binary_of", lambda *_: calls.append("binary") or b"")
-    return calls
+    return SimpleNamespace(calls=calls, compiler=lambda *_: calls.append("build"))
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def no_cache(tmp_path, monkeypatch):
 def test_the_driver_neither_compiles_nor_loads_without_its_cache(tmp_path, driver):
     """Both would end the process: the error comes before the driver is called."""
     cache = BinaryCache(tmp_path / "programs")
-    programs = Programs(None, DEVICE, cache)
+    programs = Programs(None, DEVICE, cache, compiler=driver.compiler)
     with pytest.raises(DeviceError, match="PoCL's cache cannot be written: Not a directory"):
         programs.check_compiler()
     cache.store(program.cache_key(DEVICE, program._PROBE), b"/program.bc\1\0\0\0.")
@@ -232,33 +232,33 @@ def test_the_driver_neither_compiles_nor_loads_without_its_cache(tmp_path, drive
         pytest.raises(DeviceError, match="PoCL's cache cannot be written"),
     ):
         programs.check_compiler()
-    assert driver == []
+    assert driver.calls == []
 
 
 def test_a_cache_that_vanishes_ends_the_use_of_the_driver(tmp_path, driver, monkeypatch):
     """Nothing is stored once the folder is unusable; when it is back, the driver is used again."""
     folder = tmp_path / "pocl"
     monkeypatch.setenv("POCL_CACHE_DIR", str(folder))
-    programs = Programs(None, DEVICE, BinaryCache(tmp_path / "programs"))
+    programs = Programs(None, DEVICE, BinaryCache(tmp_path / "programs"), compiler=driver.compiler)
     programs.check_compiler()
     folder.rmdir()
     folder.write_text("")
     programs.store()
-    assert driver == ["build"]
+    assert driver.calls == ["build"]
     folder.unlink()
     programs.check_compiler()
     programs.store()
-    assert driver == ["build", "build", "binary"]
+    assert driver.calls == ["build", "build", "binary"]
 
 
 @pytest.mark.usefixtures("no_cache")
 def test_other_drivers_need_no_cache_of_pocl(tmp_path, driver):
     """Only PoCL's platform is checked, and a missing binary is reported as before."""
     other = SimpleNamespace(**{**vars(DEVICE), "platform": "Other"})
-    programs = Programs(None, other, BinaryCache(tmp_path / "programs"))
+    programs = Programs(None, other, BinaryCache(tmp_path / "programs"), compiler=driver.compiler)
     programs.check_compiler()
     programs.store()
-    assert driver == ["build", "binary"]
-    programs = Programs(None, DEVICE, BinaryCache(tmp_path / "empty"))
+    assert driver.calls == ["build", "binary"]
+    programs = Programs(None, DEVICE, BinaryCache(tmp_path / "empty"), compiler=driver.compiler)
     with programs.only_compiled(), pytest.raises(NotCompiledError, match="a kernel is not in"):
         programs.check_compiler()

@@ -33,7 +33,7 @@ class Notices:
 
 @pytest.fixture
 def notices(monkeypatch):
-    """Report at once and record it; programs are built by a stub."""
+    """Report at once and record it."""
     notices = Notices()
     monkeypatch.setattr(program, "NOTICE", CompileNotice(notices, after_s=0.0))
     return notices
@@ -78,10 +78,13 @@ def test_many_short_ones_add_up(monkeypatch):
     assert notices.texts == [TEXT]
 
 
-def test_a_build_and_its_first_use_give_a_notice(notices, tmp_path, monkeypatch):
+def test_a_build_and_its_first_use_give_a_notice(notices, tmp_path):
     """Build and first launch count, as drivers compile in both; later waits do not."""
-    monkeypatch.setattr(program, "_build", lambda *_: notices.event.wait(DEADLINE_S) and object())
-    programs = Programs(None, DEVICE, BinaryCache(tmp_path, max_bytes=0))
+
+    def compiler(*_):
+        return notices.event.wait(DEADLINE_S) and object()
+
+    programs = Programs(None, DEVICE, BinaryCache(tmp_path, max_bytes=0), compiler=compiler)
     assert programs.first_use() is program._NOTHING
     programs.get("transpose.cl", (("TILE", 16),))
     assert notices.texts == [TEXT]

@@ -19,24 +19,21 @@ def cache(tmp_path):
     return BinaryCache(tmp_path / "programs")
 
 
-@pytest.fixture
-def broken_compiler(monkeypatch):
-    """Make every build fail as PoCL does on an unknown processor."""
-    log = "\n\nBuild on <device>:\n\nerror: unknown target CPU 'generic'\nmore"
-
+def refusal(log):
+    """Return the error of a driver whose compiler refuses a program."""
     code = cl.status_code.BUILD_PROGRAM_FAILURE
-
-    def build(*_):
-        raise cl.RuntimeError(cl._cl._ErrorRecord(msg=log, code=code, routine="clBuildProgram"))
-
-    monkeypatch.setattr(program, "_build", build)
+    return cl.RuntimeError(cl._cl._ErrorRecord(msg=log, code=code, routine="clBuildProgram"))
 
 
-@pytest.mark.usefixtures("broken_compiler")
+def broken_compiler(*_):
+    """Fail as PoCL does on an unknown processor."""
+    raise refusal("\n\nBuild on <device>:\n\nerror: unknown target CPU 'generic'\nmore")
+
+
 def test_a_compiler_that_refuses_everything_is_one_line(cache):
     """The error of a device that compiles nothing is one line with its name and a reason."""
     with pytest.raises(DeviceError, match="its compiler refuses every program") as caught:
-        Programs(None, DEVICE, cache).check_compiler()
+        Programs(None, DEVICE, cache, compiler=broken_compiler).check_compiler()
     assert str(caught.value) == (
         "Portable/EPYC (driver 3.0): its compiler refuses every program: "
         "error: unknown target CPU 'generic'"
@@ -59,14 +56,10 @@ def test_a_failure_of_the_driver_is_not_kept_as_a_refusal(
 
     def build(*_):
         if (log := next(results)) is not None:
-            code = cl.status_code.BUILD_PROGRAM_FAILURE
-            raise cl.RuntimeError(
-                cl._cl._ErrorRecord(msg=f"failed\n{log}", code=code, routine="clBuildProgram")
-            )
+            raise refusal(f"failed\n{log}")
 
-    monkeypatch.setattr(program, "_build", build)
     monkeypatch.setattr(program, "sound_binary_of", lambda *_: b"binary")
-    programs = Programs(None, DEVICE, cache)
+    programs = Programs(None, DEVICE, cache, compiler=build)
     with pytest.raises(DeviceError, match="refuses every") if is_refused else nullcontext():
         programs.check_compiler()
     programs.store()
@@ -74,11 +67,11 @@ def test_a_failure_of_the_driver_is_not_kept_as_a_refusal(
     assert (cache.load(key) is not None) == is_stored
 
 
-@pytest.mark.usefixtures("broken_compiler")
 def test_a_build_error_has_device_options_and_log(cache):
     """A build error has the device, the options and the compiler's log."""
+    programs = Programs(None, DEVICE, cache, compiler=broken_compiler)
     with pytest.raises(KernelBuildError) as caught:
-        Programs(None, DEVICE, cache).get("transpose.cl", (("TILE", 16),))
+        programs.get("transpose.cl", (("TILE", 16),))
     text = str(caught.value)
     assert text.startswith(
         "transpose.cl does not compile for Portable/EPYC (driver 3.0) with -cl-std=CL1.2 -DTILE=16:"
