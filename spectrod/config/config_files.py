@@ -7,7 +7,7 @@ import pwd
 import re
 from pathlib import Path
 
-from spectrod.config.toml_text import Mistake, Position, TomlText, parse_toml
+from spectrod.config.toml_text import TomlText, parse_toml
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.regular_files import read_regular
 
@@ -156,36 +156,21 @@ def _user() -> str:
 def parse(path: Path, content: bytes) -> TomlText:
     """Parse a configuration file.
 
-    Returns
-    -------
-    text : TomlText
-        With the mistakes of its encoding and of its syntax.
-
     Raises
     ------
     ConfigError
-        If it is UTF-16, nested too deep, or has keys of too many parts.
+        If it is not UTF-8, not valid TOML, nested too deep, or has keys of too many parts; names
+        the first place.
     """
     if _LONG_KEY.search(content):
         raise ConfigError(f"{path}: a key must have at most {_KEY_PARTS_MAX} parts")
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ConfigError(f"{path}:1:1: is UTF-16; must be UTF-8")
-    text, in_bytes = _decoded(content.removeprefix(codecs.BOM_UTF8))
+    content = content.removeprefix(codecs.BOM_UTF8)
     try:
-        parsed = parse_toml(text)
-    except RecursionError:
-        raise ConfigError(f"{path}: not valid TOML here: tables or arrays too deep") from None
-    except ValueError as error:  # an integer of more than 4300 digits
-        raise ConfigError(f"{path}: not valid TOML: {error}") from error
-    mistakes = (*in_bytes, *parsed.mistakes)
-    return TomlText(text, parsed.data, mistakes, parsed.lost) if in_bytes else parsed
-
-
-def _decoded(content: bytes) -> tuple[str, list[Mistake]]:
-    try:
-        return content.decode(), []
+        text = content.decode()
     except UnicodeDecodeError as error:
-        before = content[: error.start].decode()
-        line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-        rule = f"byte 0x{content[error.start]:02x}: must be UTF-8"
-        return content.decode(errors="replace"), [Mistake(Position(line, column), rule)]
+        lines = content[: error.start].decode().split("\n")
+        place = f"{path}:{len(lines)}:{len(lines[-1]) + 1}"
+        raise ConfigError(f"{place}: byte 0x{content[error.start]:02x}: must be UTF-8") from error
+    return parse_toml(text, str(path))

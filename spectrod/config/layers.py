@@ -266,12 +266,6 @@ def check_layer(layer: Layer, data: Mapping[str, Any], mistakes: Mistakes, *, st
         command line.
     """
     checker = _Checker(layer, mistakes, strict=strict)
-    if layer.text is not None:
-        for mistake in layer.text.mistakes:
-            line, column = mistake.position
-            place = f"{layer.origin}:{line}:{column}"
-            mistakes.add(f"{place}: {mistake.text}", (layer.number, line, column))
-        mistakes.lost |= layer.text.lost
     layer.settings = checker.check(data)
 
 

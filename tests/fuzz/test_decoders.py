@@ -42,8 +42,6 @@ NOT_RUN = {
     "cli/terminal/canvas.py:text": _OWN,
     "cli/terminal/graphics.py:window_cell_px": _KERNEL,
     "cli/times.py:parse_utc_ns": _USER,
-    "config/toml_text.py:_define": _MUTATED,
-    "config/toml_text.py:_is_valid": _MUTATED,
     "config/toml_text.py:_plain_key": _MUTATED,
     "daemon/access/monitors.py:read": _KERNEL,
     "daemon/access/tcp_links.py:_received_bytes": _KERNEL,

@@ -101,9 +101,6 @@ def read_job(path: Path) -> Job:
     text = parse(path, read(path))
     mistakes = Mistakes()
     reader = _JobReader(Layer(str(path), text=text), mistakes, path.absolute().parent)
-    for mistake in text.mistakes:
-        line, column = mistake.position
-        mistakes.add(f"{path}:{line}:{column}: {mistake.text}", (0, line, column))
     job = reader.job(text.data)
     mistakes.raise_any()
     assert job is not None
@@ -115,7 +112,6 @@ class _JobReader:
 
     def __init__(self, layer: Layer, mistakes: Mistakes, folder: Path) -> None:
         self._layer, self._mistakes, self._folder = layer, mistakes, folder
-        self._has_syntax_mistakes = bool(layer.text is not None and layer.text.mistakes)
 
     def job(self, data: Mapping[str, Any]) -> Job | None:
         """Return the job; None if there is a mistake."""
@@ -179,9 +175,7 @@ class _JobReader:
         return checked
 
     def _require(self, job: Mapping[str, Any]) -> None:
-        """Add the keys that are missing, unless a statement that cannot be read may have them."""
-        if self._has_syntax_mistakes:
-            return
+        """Add the keys that are missing."""
         asked = self._layer.text.data.get(JOB, {}) if self._layer.text is not None else {}
         for key in ("name", "output"):
             if isinstance(asked, dict) and key not in asked:
@@ -214,10 +208,7 @@ class _JobReader:
 
     def _deployments(self, tables: Any) -> tuple[Deployment, ...]:
         if not isinstance(tables, dict) or not tables:
-            if not self._has_syntax_mistakes:
-                self._add(
-                    (DEPLOYMENTS,), "[deployments.NAME]: is missing: a job needs at least one"
-                )
+            self._add((DEPLOYMENTS,), "[deployments.NAME]: is missing: a job needs at least one")
             return ()
         if len(tables) > DEPLOYMENTS_MAX:
             text = f"[deployments.NAME]: {len(tables)} tables: must be at most {DEPLOYMENTS_MAX}"
@@ -230,7 +221,7 @@ class _JobReader:
         self._try(path, lambda: _check_deployment_name(name))
         found = self._table(path, _DEPLOYMENT_KEYS, table)
         prefix = f"{DEPLOYMENTS}.{name}"
-        if isinstance(table, dict) and "inputs" not in table and not self._has_syntax_mistakes:
+        if isinstance(table, dict) and "inputs" not in table:
             self._add(path, f"{prefix}.inputs: is missing")
         inputs = []
         for number, text in enumerate(found.pop("inputs", ())):

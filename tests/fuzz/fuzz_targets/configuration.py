@@ -1,8 +1,10 @@
 """Settings: the configuration file, and changes that a peer requests."""
 
+import codecs
 import json
 import os
 import random
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,13 +16,13 @@ from mutation import ODD_VALUES, havoc, mutate_json, mutate_text
 
 from spectrod.config import config, config_files
 from spectrod.config.config import Config
-from spectrod.config.toml_text import parse_toml
 from spectrod.daemon.control.change_journal import Journal
 from spectrod.daemon.control.changed_settings import LiveSettings
 from spectrod.lib.errors import ConfigError, NotFoundError
 from spectrod.lib.events import EventLog
 
 _SCRATCH = Scratch()
+_PLACE = re.compile(r"c\.toml:(\d+):(\d+): (?!is UTF-16)")
 _DEPTH = 12  # deeper values need not have positions
 
 _KEYS = [
@@ -74,25 +76,25 @@ def check_config(data: bytes) -> None:
 
 
 def check_toml(data: bytes) -> None:
-    """Find mistakes and positions: as many keys as ``tomllib`` has values, in the text."""
+    """Find the first mistake, or positions: of as many keys as ``tomllib`` has values."""
     if len(data) > config_files.FILE_BYTES_MAX:
         return
-    try:
-        config_files.parse(Path("c.toml"), data)
-    except ConfigError:
-        return
-    text = data.decode("utf-8", "replace")
-    parsed = parse_toml(text)
+    text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
     lines = text.replace("\r\n", "\n").split("\n")
-    for line, column in (*parsed.positions.values(), *(one.position for one in parsed.mistakes)):
+
+    def check_place(line: int, column: int) -> None:
         assert 1 <= line <= len(lines)
         assert 1 <= column <= len(lines[line - 1]) + 1
+
     try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        assert parsed.mistakes
+        parsed = config_files.parse(Path("c.toml"), data)
+    except ConfigError as error:
+        if place := _PLACE.match(str(error)):
+            check_place(int(place[1]), int(place[2]))
         return
-    assert parsed.mistakes == ()
+    for position in parsed.positions.values():
+        check_place(*position)
+    values = tomllib.loads(text)
     assert repr(parsed.data) == repr(values)
     paths = set(_paths(values, ()))
     assert {path for path in paths if len(path) < _DEPTH} == {

@@ -140,7 +140,7 @@ def test_mistakes_of_all_files_are_listed_with_their_places(capsys, folder):
     assert [re.split(r": (?=\D)", line)[1] for line in lines] == [
         "spectrod.toml:2:1",
         "conf.d/1.toml:5:1",
-        "conf.d/2.toml:1:1",
+        "conf.d/2.toml:1:10",
         "conf.d/3.toml",
         "conf.d/4.toml",
         "conf.d/5.toml",

@@ -6,7 +6,7 @@ import pytest
 
 from spectrod.apps.batch.job_file import read_job
 from spectrod.apps.batch.shard import Shard, parse_shard
-from spectrod.lib.errors import ConfigError, SettingsError
+from spectrod.lib.errors import ConfigError
 
 GOOD = """
 [job]
@@ -35,7 +35,7 @@ def job_of(tmp_path, text):
 
 def mistakes(tmp_path, text):
     """Return (line, column, text) of each mistake."""
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(ConfigError) as caught:
         job_of(tmp_path, text)
     found = [re.fullmatch(r".+?JOB\.toml:(\d+):(\d+): (.+)", line) for line in caught.value.lines]
     assert all(found), caught.value.lines
@@ -111,10 +111,11 @@ calibration = "missing.toml"
     assert "missing.toml: there is no such file" in texts[20]
 
 
-def test_mistakes_of_syntax_come_with_the_others(tmp_path):
-    """A statement that is no TOML hides no other mistake, and is not said to be missing."""
+def test_the_first_mistake_of_syntax_comes_alone(tmp_path):
+    """A file that is no TOML has no settings that could be wrong or missing."""
     found = mistakes(tmp_path, '[job]\nname = pier\nunit = "week"\n[deployments.a]\ninputs = [1]\n')
-    assert [(line, column) for line, column, _ in found] == [(2, 8), (3, 1), (5, 11)]
+    rule = 'not valid TOML: Invalid value; a string needs quotes: "pier"'
+    assert found == [(2, 8, rule)]
 
 
 def test_a_shard_is_every_nth_unit():
