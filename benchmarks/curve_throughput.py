@@ -192,7 +192,7 @@ def _read(endpoint: str, n_messages: int, credentials: Credentials | None, pipe:
 
 
 def _stats() -> Stats:
-    none = dict.fromkeys(("samples", "frames", "messages", "overflows", "overruns", "dropped"), 0)
+    none = dict.fromkeys(("samples", "rows", "messages", "overflows", "overruns", "dropped"), 0)
     return Stats(
         "running", "benchmark", "none", 48000.0, 1, **none, gaps=0, gap_samples=0, ring_peak=0.0
     )

@@ -211,7 +211,7 @@ class Pipeline:
         self._note = note
         self._noted = (0, 0, 0, 0)
         self._note_due_s = -math.inf
-        self._frames = 0
+        self._rows = 0
         self.read_samples = self.missing_samples = 0
         self._read_utc_ns = 0
         self.capture_latency, self.analysis_latency = LatencyHistogram(), LatencyHistogram()
@@ -466,7 +466,7 @@ class Pipeline:
             channels=self.source.channels,
             samples=self.ring.written,
             analysed=self.ring.taken,
-            frames=self._frames,
+            rows=self._rows,
             overflows=self.ring.overflows,
             overruns=self.ring.overruns,
             gaps=self._stream.gaps,
@@ -497,7 +497,7 @@ class Pipeline:
         if self.demand.is_paused:
             return "paused"
         has_run_long = self.read_samples >= SLOW_ROW_S * self.source.fs
-        return "running" if self._frames or has_run_long else "starting"
+        return "running" if self._rows or has_run_long else "starting"
 
     # ---- the analysis thread, or a job
 
@@ -657,7 +657,7 @@ class Pipeline:
             self._self_check.note(batches)
         overflows, suspected = self.ring.overflows, self.ring.suspected
         for batch in batches:
-            self._frames += batch.n_frames
+            self._rows += batch.n_frames
             if overflows or suspected:
                 batch = replace(batch, overflows=overflows, suspected=suspected)  # noqa: PLW2901
             if self._attached:

@@ -63,7 +63,7 @@ class Stats:
     """Number of analysed channels; 0 before the source was first opened."""
     samples: int = 0
     """Samples per channel that the source has written to the ring, including lost ones."""
-    frames: int = 0
+    rows: int = 0
     """Rows computed, of all products: frames, or averages over them."""
     messages: int = 0
     """Spectrum messages handed to ZeroMQ."""
@@ -72,7 +72,7 @@ class Stats:
     overruns: int = 0
     """Times that the ring was overwritten before it was read."""
     dropped: int = 0
-    """Frames that a sink dropped because its queue was full."""
+    """Rows that a sink dropped because its queue was full."""
     gaps: int = 0
     """Discontinuities seen by the analysis."""
     gap_samples: int = 0
@@ -80,7 +80,7 @@ class Stats:
     ring_peak: float = 0.0
     """Highest fill of the ring when it was read, 0 to 1."""
     engine_failures: int = 0
-    """Engine failures after which NumPy continued, without a lost frame."""
+    """Engine failures after which NumPy continued, without a lost row."""
     self_checks: int = 0
     """Rows that were recomputed by NumPy in float64 for comparison."""
     self_check_error: float | None = None

@@ -67,10 +67,13 @@ class ProductParams(SourceParams, frozen=True):
     product: _Name = ""
 
 
+MetricsFormat = Literal["list", "prometheus", "openmetrics"]
+
+
 class MetricsParams(MethodParams, frozen=True):
     """Format of the metrics: a list of objects, or text that Prometheus reads."""
 
-    format: Literal["list", "prometheus", "openmetrics"] = "list"
+    format: MetricsFormat = "list"
 
 
 class GetParams(MethodParams, frozen=True):

@@ -140,8 +140,8 @@ def test_a_link_in_place_of_a_folder_is_not_followed(level, site):
         (text,) = site.wait(lambda: site.events("record.failed"))
         assert f"{link.name} is a link: links below {site.share} are not followed" in text
         assert site.recorder()["state"] == "failed"
-        n_frames = site.daemon.stats()[0].frames
-        site.wait(lambda: site.daemon.stats()[0].frames > n_frames + 20)
+        n_rows = site.daemon.stats()[0].rows
+        site.wait(lambda: site.daemon.stats()[0].rows > n_rows + 20)
         assert contents(site.victim / "mic" if level == "recording" else site.victim) == before
         link.unlink()
         site.wait(lambda: site.recorder()["rows"] > 8)

@@ -134,6 +134,7 @@ def test_status_describes_the_daemon_and_each_source(control):
     assert (noise["name"], noise["channels"]) == ("low.noise", 2)
     assert tone["products"] == ["dbfs", "slow", "thirds"]
     assert tone["messages"] >= 1
+    assert tone["frames"] == tone["rows"] >= 1
     assert status["recordings"] == []
 
 
@@ -143,7 +144,7 @@ def test_metrics_are_the_counters_of_the_status(control):
     assert all(set(one) == {"name", "value", "unit", "labels"} for one in metrics)
     keys = [(one["name"], *sorted(one["labels"].items())) for one in metrics]
     assert len(set(keys)) == len(keys)
-    rate = [one for one in metrics if one["name"] == "sample_rate"]
+    rate = [one for one in metrics if one["name"] == "spectrod_source_sample_rate_hertz"]
     assert [one["labels"]["source"] for one in rate] == ["tone", "low.noise"]
     assert {(one["value"], one["unit"]) for one in rate} == {(48000.0, "Hz")}
 

@@ -100,7 +100,7 @@ def test_every_method_has_its_command(daemon, ctl, machine):
     assert ctl("set", "products.thirds=null") == (
         0, 'products.thirds: {"sources":[],"bands":"octave"} -> none\n',
     )  # fmt: skip
-    assert ctl("metrics")[1].startswith("uptime ")
+    assert ctl("metrics")[1].startswith("spectrod_build_info{")
     assert "applied analysis.hop (the file wins over set)" in ctl("reload")[1]
 
 

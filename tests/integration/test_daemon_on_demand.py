@@ -74,7 +74,7 @@ def computed(running):
 def idle(running):
     """Wait until nothing is computed and all messages are sent."""
     wait_until(running, lambda: not any(computed(running).values()))
-    wait_until(running, lambda: all(s.messages >= s.frames for s in running.stats()))
+    wait_until(running, lambda: all(s.messages >= s.rows for s in running.stats()))
 
 
 def rows_sent(running):
@@ -105,7 +105,7 @@ def test_without_subscribers_each_product_is_computed_once(start):
         "spec/tone/0/dbfs/",
         "spec/tone/0/fine/",
     ]
-    before = [one.frames for one in stats]
+    before = [one.rows for one in stats]
     analysed = [one.analysed for one in stats]
     wait_until(
         running,
@@ -113,7 +113,7 @@ def test_without_subscribers_each_product_is_computed_once(start):
             now.analysed > n + 9600 for now, n in zip(running.stats(), analysed, strict=True)
         ),
     )
-    assert [one.frames for one in running.stats()] == before
+    assert [one.rows for one in running.stats()] == before
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_the_first_row_on_demand_comes_within_two_rows(start):
 def test_all_is_computed_where_that_is_asked_for(start):
     """The key for computing all products can be changed at run time."""
     running = start(TONE, products=(LEVELS,), on_demand=False)
-    wait_until(running, lambda: running.stats()[0].frames > 10)
+    wait_until(running, lambda: running.stats()[0].rows > 10)
     assert computed(running) == {"tone": {"dbfs", "levels"}}
     running.reconfigure(settings(TONE, products=(LEVELS,)))
     idle(running)

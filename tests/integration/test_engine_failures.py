@@ -250,7 +250,7 @@ def test_a_pipeline_falls_back(device, monkeypatch, where):
     assert engines[-1] == "numpy"
     stats = pipeline.stats()
     assert (stats.state, stats.engine, stats.engine_failures) == ("finished", "numpy", 1)
-    assert (stats.frames, stats.gaps) == (len(index), 0)
+    assert (stats.rows, stats.gaps) == (len(index), 0)
 
 
 def test_a_pipeline_whose_device_was_asked_for_fails(device, monkeypatch):

@@ -114,7 +114,7 @@ def test_a_refused_reload_is_in_the_metrics_and_the_status(daemon, monkeypatch, 
     """After a reload that failed the metric is 0 with the old time, after the next one 1."""
 
     def state():
-        samples = read(daemon._methods._exposition("prometheus"))
+        samples = read(daemon._methods._metrics_in("prometheus"))
         prefix = "spectrod_config_last_reload_success"
         return samples[f"{prefix}ful", ""], samples[f"{prefix}_timestamp_seconds", ""]
 

@@ -108,7 +108,7 @@ def test_every_frame_reaches_the_sink_once(channels):
     stats = run(make(samples, sink=sink, hop=977)).stats()
     index = np.concatenate([batch.sample_index for batch in sink.batches])
     np.testing.assert_array_equal(index, np.arange(0, 1_000_000 - 255, 977))
-    assert (stats.state, stats.frames, stats.samples) == ("finished", len(index), 1_000_000)
+    assert (stats.state, stats.rows, stats.samples) == ("finished", len(index), 1_000_000)
     assert (stats.overruns, stats.gaps, stats.gap_samples) == (0, 0, 0)
     assert 0.0 < stats.ring_peak <= 1.0
 
@@ -134,7 +134,7 @@ def test_a_backlog_of_many_channels_is_read_in_small_pieces(monkeypatch):
         return block
 
     monkeypatch.setattr(pipeline.ring, "read", watched)
-    assert run(pipeline).stats().frames == 10
+    assert run(pipeline).stats().rows == 10
     assert sum(sizes) == samples.nbytes
     assert max(sizes) <= 1 << 22
 
@@ -288,7 +288,7 @@ def test_a_change_that_memory_does_not_suffice_for_is_refused(monkeypatch):
     monkeypatch.setattr(pipeline.engine, "sample_buffer", full)
     with pytest.raises(UnavailableError, match=r"^channels=1, nfft=1048576: no memory for the "):
         pipeline.reconfigure(SpectrumSpec(48000.0, nfft=1 << 20))
-    assert run(pipeline).stats().frames == 8
+    assert run(pipeline).stats().rows == 8
 
 
 class Keep:

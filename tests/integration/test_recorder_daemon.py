@@ -191,8 +191,8 @@ def test_a_request_has_it_record_around_now(start):
     metrics = {
         (one["name"], one["labels"].get("recording")): one["value"] for one in site.call("metrics")
     }
-    assert metrics["recorder_triggers", "event"] == 1
-    assert metrics["recorder_up", "all"] == 1
+    assert metrics["spectrod_recording_triggers_total", "event"] == 1
+    assert metrics["spectrod_recording_up", "all"] == 1
     site.controlled.stop()
     t_ns = np.concatenate([batch.t_utc_ns for batch in site.batches("event")])
     row_ns = 22e6

@@ -428,9 +428,9 @@ def test_a_pause_before_the_card_comes_holds(start, sound):
     running.runner("mic").pause()
     sound.answer = tone_source
     wait_until(running, lambda: states(running) == ["paused"])
-    assert running.stats()[0].frames == 0
+    assert running.stats()[0].rows == 0
     running.runner("mic").resume()
-    wait_until(running, lambda: running.stats()[0].frames > 0)
+    wait_until(running, lambda: running.stats()[0].rows > 0)
     assert states(running) == ["running"]
 
 

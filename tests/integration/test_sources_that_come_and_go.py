@@ -68,7 +68,7 @@ class Site:
         }
         self.daemon = build_daemon(self._config())
         self.daemon.start()
-        while not self.daemon.stats()[0].frames:
+        while not self.daemon.stats()[0].rows:
             self.daemon.progress.wait(0.02)
         for n in range(events._KEPT):  # the log of events is full from the start
             self.daemon.events.add("control.set", f"{n:0200d}", source="base")

@@ -24,7 +24,7 @@ def make_stats(count=0, state="running", name="mic"):
         fs=48000.0,
         channels=1,
         samples=count,
-        frames=count,
+        rows=count,
         messages=count,
         overflows=0,
         overruns=0,

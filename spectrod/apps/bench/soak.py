@@ -163,7 +163,7 @@ class _Soak:
             "suspected": stats.capture.suspected,
             "restarts": stats.capture.restarts,
             "gaps": stats.gaps,
-            "frames": stats.frames,
+            "frames": stats.rows,
         }
 
     def _rates(self) -> Row:

@@ -6,12 +6,12 @@ from spectrod.config.config import Config
 from spectrod.daemon.control.change_journal import Journal
 from spectrod.daemon.control.changed_settings import LiveSettings
 from spectrod.daemon.control.control_server import ControlServer
-from spectrod.daemon.control.daemon_status import recorder_troubles
 from spectrod.daemon.control.exposition import Exposition
 from spectrod.daemon.control.masks import Masks
 from spectrod.daemon.control.methods import AboutControl, Methods
 from spectrod.daemon.control.recordings import Recordings
 from spectrod.daemon.daemon import Daemon
+from spectrod.daemon.monitoring.health import recorder_troubles
 from spectrod.daemon.monitoring.http_server import HttpServer
 from spectrod.lib.errors import SpectrodError
 from spectrod.lib.stats import Stats
@@ -63,7 +63,7 @@ class ControlledDaemon:
             self._masks,
             journal,
             self._about_control,
-            exposition.text,
+            exposition.metrics,
         )
         self._server: ControlServer | None = None
         self.http: HttpServer | None = None

@@ -5,18 +5,17 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 import spectrod
 from spectrod.daemon.control.changed_settings import LiveSettings
-from spectrod.daemon.control.daemon_status import recorder_troubles
 from spectrod.daemon.control.methods import AboutControl
 from spectrod.daemon.control.recordings import Recordings
 from spectrod.daemon.daemon import Daemon
-from spectrod.daemon.monitoring.families import CONTENT_TYPES, TextFormat, text_of
-from spectrod.daemon.monitoring.health import unready_reasons
+from spectrod.daemon.monitoring.families import CONTENT_TYPES, TextFormat, list_of, text_of
+from spectrod.daemon.monitoring.health import recorder_troubles, unready_reasons
 from spectrod.daemon.monitoring.http_request import HttpRequest, HttpResponse, text_response
 from spectrod.daemon.monitoring.metrics import families_of
 from spectrod.daemon.monitoring.newest_levels import product_levels
@@ -25,6 +24,7 @@ from spectrod.daemon.monitoring.snapshot import Snapshot
 from spectrod.daemon.source_runner import SourceRunner
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.stats import Stats
+from spectrod.wire.requests import MetricsFormat
 
 CACHE_S: Final = 0.5
 """Age up to which an exposition is repeated: requests cost the daemon two a second at most [s]."""
@@ -55,16 +55,21 @@ class Exposition:
         self._about_control = about_control
         self._start_utc_s = time.time()
         self._lock = threading.Lock()
-        self._cached: dict[TextFormat, tuple[float, str]] = {}
+        self._cached: dict[MetricsFormat, tuple[float, Any]] = {}
 
-    def text(self, text_format: TextFormat) -> str:
-        """Return all metrics in a text format, at most ``CACHE_S`` old; any thread."""
+    def metrics(self, metrics_format: MetricsFormat) -> Any:
+        """Return all metrics as text or list, at most ``CACHE_S`` old; any thread."""
         with self._lock:
-            made_s, text = self._cached.get(text_format, (-CACHE_S, ""))
+            made_s, found = self._cached.get(metrics_format, (-CACHE_S, None))
             if time.monotonic() - made_s >= CACHE_S:
-                text = text_of(families_of(self.snapshot()), text_format)
-                self._cached[text_format] = (time.monotonic(), text)
-        return text
+                families = families_of(self.snapshot())
+                found = (
+                    list_of(families)
+                    if metrics_format == "list"
+                    else text_of(families, metrics_format)
+                )
+                self._cached[metrics_format] = (time.monotonic(), found)
+        return found
 
     def snapshot(self) -> Snapshot:
         """Read all counters; any thread."""
@@ -101,7 +106,7 @@ class Exposition:
         if request.path == "/metrics":
             wants_open = request.accepts(_OPEN_METRICS)
             text_format: TextFormat = "openmetrics" if wants_open else "prometheus"
-            body = self.text(text_format).encode()
+            body = self.metrics(text_format).encode()
             return HttpResponse(HTTPStatus.OK, CONTENT_TYPES[text_format], body)
         if request.path == "/healthz":
             return _health(request, self._faults())

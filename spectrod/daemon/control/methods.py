@@ -11,20 +11,11 @@ import spectrod
 from spectrod.daemon.access.peer import Peer
 from spectrod.daemon.control.change_journal import Journal
 from spectrod.daemon.control.changed_settings import LiveSettings
-from spectrod.daemon.control.daemon_status import (
-    connection_metrics,
-    counter_metrics,
-    engines,
-    metric,
-    recorder_metrics,
-    source_metrics,
-)
 from spectrod.daemon.control.dispatch import Answer, Later
 from spectrod.daemon.control.masks import Masks
 from spectrod.daemon.control.recordings import Recordings
 from spectrod.daemon.control.replay_requests import latest, replay
 from spectrod.daemon.daemon import Daemon
-from spectrod.daemon.monitoring.families import TextFormat
 from spectrod.daemon.source_runner import SourceRunner
 from spectrod.lib.errors import ConfigError, NotFoundError
 from spectrod.wire.requests import (
@@ -34,6 +25,7 @@ from spectrod.wire.requests import (
     GetParams,
     LatestParams,
     MethodParams,
+    MetricsFormat,
     MetricsParams,
     NoParams,
     ProductParams,
@@ -70,8 +62,8 @@ class Methods:
     journal : Journal
     about_control : callable
         Returns the state of the control socket.
-    exposition : callable
-        Returns all metrics in a text format.
+    metrics_in : callable
+        Returns all metrics in a format.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - all that requests reach
@@ -82,12 +74,12 @@ class Methods:
         masks: Masks,
         journal: Journal,
         about_control: Callable[[], AboutControl],
-        exposition: Callable[[TextFormat], str],
+        metrics_in: Callable[[MetricsFormat], Any],
     ) -> None:
         self._daemon, self._settings, self._recordings = daemon, settings, recordings
         self._masks = masks
         self._journal, self._about_control = journal, about_control
-        self._exposition = exposition
+        self._metrics_in = metrics_in
         self._start_s = time.monotonic()
         # The parameters have the types that ``requests.METHODS`` declares.
         self._read: Mapping[str, Callable[[Any], Answer | Later]] = {
@@ -136,7 +128,7 @@ class Methods:
             "publish": publisher.endpoints,
             "raw32": publisher.raw32_endpoints,
             "control": control.endpoints,
-            "engines": engines(stats),
+            "engines": list(dict.fromkeys(one.engine for one in stats if one.engine)),
             "subscribers": publisher.subscribers,
             "unsendable": publisher.unsendable,
             "security": dict(self._daemon.access.refusals.counts),
@@ -145,7 +137,8 @@ class Methods:
             "set": self._settings.set_keys,
             "reload": self._settings.last_load._asdict(),
         }
-        sources = [msgspec.to_builtins(one) for one in stats]
+        # ``frames`` is the name that ``rows`` had; it stays for one release.
+        sources = [{**msgspec.to_builtins(one), "frames": one.rows} for one in stats]
         found = {
             "daemon": about,
             "sources": sources,
@@ -156,22 +149,7 @@ class Methods:
         return Answer(found)
 
     def _metrics(self, params: MetricsParams) -> Answer:
-        if params.format != "list":
-            return Answer(self._exposition(params.format))
-        publisher, refused = self._daemon.publisher, self._daemon.access.refusals.counts
-        found = [
-            metric("uptime", time.monotonic() - self._start_s, "s"),
-            metric("subscribers", publisher.subscribers),
-            metric("unsendable", publisher.unsendable, "messages"),
-            metric("history", publisher.history.size_bytes, "bytes"),
-            metric("recordings", self._recordings.n_running),
-            *counter_metrics("refused_connections", dict(refused), "kind"),
-            *connection_metrics(self._daemon.access.connections.facts()),
-            *counter_metrics("control", self._about_control().counts, "kind"),
-            *source_metrics(self._daemon.stats()),
-            *recorder_metrics(self._daemon.recorders.facts()),
-        ]
-        return Answer(found)
+        return Answer(self._metrics_in(params.format))
 
     def _get(self, params: GetParams) -> Answer:
         return Answer(self._settings.get(params.key))

@@ -1,4 +1,4 @@
-"""Metric families, and the two text formats in which Prometheus reads them. Pure.
+"""Metric families: as a list, and in the two text formats that Prometheus reads. Pure.
 
 References
 ----------
@@ -8,9 +8,10 @@ References
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
 
+from spectrod.daemon.monitoring.old_metric_names import OLD_NAMES
 from spectrod.lib.latency import BOUNDS_S, LatencyCounts
 from spectrod.lib.text import printable
 
@@ -27,6 +28,17 @@ LABEL_MAX_CHARS: Final = 128
 
 _OMITTED: Final = "spectrod_omitted_series"
 _UNITS: Final = ("seconds", "bytes", "hertz", "ratio")
+# By the last word of a name.
+_SYMBOLS: Final[Mapping[str, str]] = {
+    "seconds": "s",
+    "bytes": "bytes",
+    "hertz": "Hz",
+    "db": "dB",
+    "dbfs": "dBFS",
+    "samples": "samples",
+    "rows": "rows",
+    "messages": "messages",
+}
 _SUFFIXES: Final[Mapping[MetricKind, str]] = {
     "counter": "_total",
     "gauge": "",
@@ -65,6 +77,11 @@ class MetricFamily:
         """Name of its series."""
         return self.name + _SUFFIXES[self.kind]
 
+    @property
+    def unit(self) -> str:
+        """Last word of its name, which is its unit if it has one."""
+        return self.name.rpartition("_")[2]
+
 
 def text_of(families: Iterable[MetricFamily], text_format: TextFormat) -> str:
     """Return an exposition of at most ``SERIES_MAX`` series.
@@ -73,6 +90,44 @@ def text_of(families: Iterable[MetricFamily], text_format: TextFormat) -> str:
     bucket of a histogram counts as a series.
     """
     lines: list[str] = []
+    for family in _bounded(families):
+        lines += _family_lines(family, text_format)
+    if text_format == "openmetrics":
+        lines.append("# EOF")
+    return "\n".join([*lines, ""])
+
+
+def list_of(families: Iterable[MetricFamily]) -> list[dict[str, Any]]:
+    """Return the same series as objects: name, value, unit (empty for a plain count), labels.
+
+    A histogram has its sum and its count, without buckets. Values that are not finite are left out:
+    JSON has no number for them.
+    """
+    found = []
+    for family in _bounded(families):
+        unit = _SYMBOLS.get(family.unit, "")
+        for labels, value in family.series:
+            shown = {name: printable(text, LABEL_MAX_CHARS) for name, text in labels.items()}
+            for name, number, symbol in _numbers(family, value, unit):
+                if math.isfinite(number):
+                    found.append({"name": name, "value": number, "unit": symbol, "labels": shown})
+    return found
+
+
+def _numbers(
+    family: MetricFamily, value: float | LatencyCounts, unit: str
+) -> Iterator[tuple[str, float, str]]:
+    if isinstance(value, LatencyCounts):
+        yield f"{family.name}_sum", value.sum_s, unit
+        yield f"{family.name}_count", sum(value.counts), ""
+        return
+    yield family.full_name, value, unit
+    if family.full_name in OLD_NAMES:
+        yield OLD_NAMES[family.full_name], value, unit
+
+
+def _bounded(families: Iterable[MetricFamily]) -> Iterator[MetricFamily]:
+    """Yield families with at most ``SERIES_MAX`` series, and a last one that counts the rest."""
     n_left, n_omitted = SERIES_MAX, 0
     for family in families:
         kept = []
@@ -83,30 +138,23 @@ def text_of(families: Iterable[MetricFamily], text_format: TextFormat) -> str:
                 kept.append((labels, value))
             else:
                 n_omitted += n
-        lines += _family_lines(family, kept, text_format)
+        yield replace(family, series=kept)
     omitted = MetricFamily(_OMITTED, "gauge", "Series that had no room in this exposition.")
-    lines += _family_lines(omitted, [({}, n_omitted)], text_format)
-    if text_format == "openmetrics":
-        lines.append("# EOF")
-    return "\n".join([*lines, ""])
+    omitted.add(n_omitted)
+    yield omitted
 
 
-def _family_lines(
-    family: MetricFamily,
-    series: list[tuple[Mapping[str, str], float | LatencyCounts]],
-    text_format: TextFormat,
-) -> Iterator[str]:
-    if not series:
+def _family_lines(family: MetricFamily, text_format: TextFormat) -> Iterator[str]:
+    if not family.series:
         return
     is_open = text_format == "openmetrics"
     name = family.name if is_open else family.full_name
     kind = "gauge" if family.kind == "info" and not is_open else family.kind
     yield f"# TYPE {name} {kind}"
-    unit = family.name.rpartition("_")[2]
-    if is_open and unit in _UNITS:
-        yield f"# UNIT {name} {unit}"
+    if is_open and family.unit in _UNITS:
+        yield f"# UNIT {name} {family.unit}"
     yield f"# HELP {name} {_escaped(family.help, quotes=is_open)}"
-    for labels, value in series:
+    for labels, value in family.series:
         if isinstance(value, LatencyCounts):
             yield from _histogram_lines(family.name, labels, value)
         else:

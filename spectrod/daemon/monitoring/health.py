@@ -1,10 +1,12 @@
 """Whether a daemon is well, with the reasons why not. Pure."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from spectrod.lib.stats import Stats
 
+UNWRITABLE: Final = ("full", "failed")
+"""States of a recording that cannot be written."""
 _NOT_READY: Final = ("starting", "waiting", "failed")
 
 
@@ -19,10 +21,22 @@ def unready_reasons(stats: Sequence[Stats], troubles: Sequence[str]) -> list[str
     troubles : sequence of str
         Configured recordings that cannot be written.
     """
-    reasons = [_reason(one) for one in stats if one.state in _NOT_READY]
+    reasons = [
+        _line(f"source {one.name}", one.state, one.capture.waiting_for)
+        for one in stats
+        if one.state in _NOT_READY
+    ]
     return [*reasons, *troubles]
 
 
-def _reason(one: Stats) -> str:
-    why = one.capture.waiting_for
-    return f"source {one.name}: {one.state}{f': {why}' if why else ''}"
+def recorder_troubles(recorders: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a text for each configured recording that cannot be written, from its status."""
+    return [
+        _line(f"recording {one['name']} of {one['source']}", one["state"], one["error"])
+        for one in recorders
+        if one["state"] in UNWRITABLE
+    ]
+
+
+def _line(what: str, state: str, why: str) -> str:
+    return f"{what}: {state}{f': {why}' if why else ''}"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, get_args
 
 from spectrod.daemon.monitoring.families import MetricFamily, MetricKind
+from spectrod.daemon.monitoring.health import UNWRITABLE
 from spectrod.daemon.monitoring.snapshot import Snapshot
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.stats import State, Stats
@@ -12,7 +13,6 @@ CHANNELS_MAX: Final = 64
 """Channels of a source that have series of their own."""
 CHECKS: Final = ("silent", "missing", "stuck", "dc", "clipping")
 RECORDING_STATES: Final = ("recording", "armed", "off", "waiting", "full", "failed")
-_UNWRITABLE: Final = ("full", "failed")
 _DELIVERING: Final[Sequence[State]] = ("running", "paused")
 _PPM: Final = 1e-6
 
@@ -41,7 +41,7 @@ _OF_SOURCE: Final[Sequence[tuple[str, MetricKind, str, _SourceValue]]] = (
         "Samples per channel that the analysis has read, including lost ones.",
         lambda one: one.analysed,
     ),
-    ("rows", "counter", "Spectra and averages computed, of all products.", lambda one: one.frames),
+    ("rows", "counter", "Spectra and averages computed, of all products.", lambda one: one.rows),
     ("messages", "counter", "Messages with values handed to ZeroMQ.", lambda one: one.messages),
     ("heartbeats", "counter", "Heartbeats handed to ZeroMQ.", lambda one: one.heartbeats),
     (
@@ -241,12 +241,14 @@ def _of_recordings(recorders: Sequence[Mapping[str, Any]]) -> Iterator[MetricFam
     failed = MetricFamily(
         "spectrod_recording_failed", "gauge", "1 if a recording cannot be written: full or failed."
     )
+    up = MetricFamily("spectrod_recording_up", "gauge", "1 unless it waits, or is full or failed.")
     for one in recorders:
         labels = {"recording": one["name"], "source": one["source"]}
-        failed.add(int(one["state"] in _UNWRITABLE), **labels)
+        failed.add(int(one["state"] in UNWRITABLE), **labels)
+        up.add(int(one["state"] not in (*UNWRITABLE, "waiting")), **labels)
         for name in RECORDING_STATES:
             state.add(int(one["state"] == name), **labels, state=name)
-    yield from (failed, state)
+    yield from (failed, up, state)
     for key, name, kind, text, factor in _OF_RECORDING:
         family = MetricFamily(f"spectrod_recording_{name}", kind, text)
         for one in recorders:

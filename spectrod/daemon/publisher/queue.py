@@ -41,8 +41,8 @@ class FrameQueue(DropOldestQueue[QueuedFrame]):
 
     def __init__(self, limit: int, next_seq: Counter[str] | None = None) -> None:
         super().__init__(limit)
-        self.frames = 0
-        """Frames queued so far."""
+        self.rows = 0
+        """Rows queued so far."""
         self._next_seq = Counter[str]() if next_seq is None else next_seq
         self._dropped_gap_samples = Counter[str]()
         self._dropped_of = Counter[str]()
@@ -60,7 +60,7 @@ class FrameQueue(DropOldestQueue[QueuedFrame]):
         )
         self.put(*frames)
         self._next_seq[numbered] = first_seq + batch.n_frames
-        self.frames += batch.n_frames
+        self.rows += batch.n_frames
 
     def _drop(self, frame: QueuedFrame) -> int:
         product = frame.batch.spec.product

@@ -137,13 +137,13 @@ class SourcePublisher:
         self.queue_latency, self.publish_latency = LatencyHistogram(), LatencyHistogram()
 
     @property
-    def frames(self) -> int:
-        """Frames submitted."""
-        return self._queue.frames
+    def rows(self) -> int:
+        """Rows submitted."""
+        return self._queue.rows
 
     @property
     def dropped(self) -> int:
-        """Frames and rows of named values dropped because their queue was full."""
+        """Rows, also of named values, dropped because their queue was full."""
         return self._queue.dropped + self._intervals.dropped
 
     def submit(self, batch: SpectrumBatch) -> None:
@@ -315,7 +315,7 @@ class SourcePublisher:
         stats = self._stats()
         state = "stopped" if is_last and stats.state not in _ENDED else stats.state
         name = heartbeat_topic(self.name)
-        own = {"state": state, "frames": self.frames, "dropped": self.dropped}
+        own = {"state": state, "frames": self.rows, "dropped": self.dropped}
         self.heartbeats += 1
         header = HeartbeatHeader(
             seq=self._next_seq(name),

@@ -74,7 +74,7 @@ def _marks(stats: Stats) -> _Marks:
     return _Marks(
         "running",
         (stats.samples, stats.analysed, stats.heartbeats),
-        (stats.frames, stats.messages),
+        (stats.rows, stats.messages),
         stats.analysed,
         stats.row_due_samples,
     )

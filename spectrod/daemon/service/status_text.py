@@ -47,7 +47,7 @@ def _counts(stats: Stats) -> str:
         return f"tried {stats.capture.attempts} times"
     losses = ", ".join(f"{count} {what}" for what, count in _losses(stats))
     demand = f"{_subscribers(stats)}, computing {_computed(stats)}"
-    return f"{stats.frames} frames, {stats.messages} messages; {demand}; {losses}"
+    return f"{stats.rows} rows, {stats.messages} messages; {demand}; {losses}"
 
 
 def _subscribers(stats: Stats) -> str:

@@ -10,7 +10,7 @@ from spectrod.wire.requests import LatestParams
 TOPIC = "spec/mic/0/dbfs/"
 EPOCH = 77
 COUNTS = dict.fromkeys(
-    ("channels", "samples", "frames", "messages", "overflows", "overruns", "dropped", "gaps"), 0
+    ("channels", "samples", "rows", "messages", "overflows", "overruns", "dropped", "gaps"), 0
 )
 
 

@@ -9,9 +9,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
 from prometheus_client.parser import text_string_to_metric_families as read_prometheus
 
-from spectrod.daemon.monitoring.families import SERIES_MAX, MetricFamily, text_of
+from spectrod.daemon.monitoring.families import SERIES_MAX, MetricFamily, list_of, text_of
 from spectrod.daemon.monitoring.health import unready_reasons
 from spectrod.daemon.monitoring.metrics import CHANNELS_MAX, CHECKS, families_of
+from spectrod.daemon.monitoring.old_metric_names import OLD_NAMES
 from spectrod.daemon.monitoring.process_usage import ProcessUse, process_use
 from spectrod.daemon.monitoring.snapshot import ProductLevel, Snapshot
 from spectrod.lib.latency import BOUNDS_S, LatencyHistogram
@@ -104,6 +105,7 @@ def test_the_parsers_of_prometheus_read_every_value(text_format):
     assert value(samples, "source_state", source="roof", state="running") == 1
     assert value(samples, "source_state", source="roof", state="failed") == 0
     assert value(samples, "recording_failed", recording="all", source="roof") == 1
+    assert value(samples, "recording_up", recording="all", source="roof") == 0
     assert value(samples, "recording_state", recording="all", source="roof", state="full") == 1
     assert value(samples, "trigger_active", trigger="hum", source="roof") == 1
     assert value(samples, "trigger_events_total", trigger="hum", source="roof") == 7
@@ -118,6 +120,51 @@ def test_the_parsers_of_prometheus_read_every_value(text_format):
     assert value(samples, "latency_seconds_bucket", **labels, le="+Inf") == 2
     assert value(samples, "latency_seconds_count", **labels) == 2
     assert value(samples, "latency_seconds_sum", **labels) == pytest.approx(99.003)
+
+
+def test_the_list_has_the_names_and_values_of_the_exposition():
+    """The list has each series of the text but the buckets, with its value, and its unit."""
+    text = {key: value for key, value in read(make_snapshot(), "prometheus").items()
+            if not key[0].endswith("_bucket")}  # fmt: skip
+    listed = [one for one in list_of(families_of(make_snapshot())) if "spectrod_" in one["name"]]
+    found = {(one["name"], frozenset(one["labels"].items())): one["value"] for one in listed}
+    assert len(found) == len(listed)
+    assert found == pytest.approx(text)
+    units = {one["name"].removeprefix("spectrod_"): one["unit"] for one in listed}
+    assert units["source_samples_total"] == units["source_gap_samples_total"] == "samples"
+    assert units["source_sample_rate_hertz"] == "Hz"
+    assert units["recording_written_bytes_total"] == "bytes"
+    assert (units["latency_seconds_sum"], units["latency_seconds_count"]) == ("s", "")
+    assert (units["channel_level_dbfs"], units["product_level_db"]) == ("dBFS", "dB")
+    assert units["source_up"] == units["source_gaps_total"] == ""
+
+
+def test_the_list_has_the_old_names_too():
+    """Each old name stands for a metric that exists, and has its value, unit and labels."""
+    families = families_of(make_snapshot())
+    assert OLD_NAMES.keys() <= {family.full_name for family in families}
+    assert len(set(OLD_NAMES.values())) == len(OLD_NAMES)
+    listed = list_of(families)
+    new = [one | {"name": OLD_NAMES[one["name"]]} for one in listed if one["name"] in OLD_NAMES]
+    assert len(new) > len(OLD_NAMES) / 2
+    assert [one for one in listed if not one["name"].startswith("spectrod_")] == new
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+def test_a_number_that_json_lacks_is_not_listed(number):
+    """A series whose value is not finite is left out of the list."""
+    family = MetricFamily("spectrod_x", "gauge", "A number.")
+    family.add(number)
+    assert [one["name"] for one in list_of([family])] == ["spectrod_omitted_series"]
+
+
+def test_the_list_is_bounded_and_counts_what_is_left_out():
+    """Thousands of sources give the series of the bound, and a count of the rest."""
+    stats = tuple(dataclasses.replace(SOURCE, name=f"s{k}") for k in range(2000))
+    listed = list_of(families_of(make_snapshot(stats=stats, channels={}, latencies={})))
+    named = [one for one in listed if one["name"].startswith("spectrod_")]
+    assert len(named) == SERIES_MAX + 1
+    assert named[-1]["value"] > 2000
 
 
 def test_unknown_values_are_left_out():

@@ -83,7 +83,7 @@ def test_the_end_of_the_source_returns_zero_after_ready(manager):
     assert _serve(fake, _environ(manager)) == 0
     assert fake.stops == 1
     status, *rest = _received(manager)
-    assert status.startswith("STATUS=running: fake, 48000 Hz x 1, numpy; 1 frames")
+    assert status.startswith("STATUS=running: fake, 48000 Hz x 1, numpy; 1 rows")
     assert rest == ["READY=1", "STOPPING=1"]
 
 
@@ -210,7 +210,7 @@ def test_a_signal_ends_the_loop_with_its_code(number, code):
 
 @pytest.mark.slow
 def test_the_watchdog_is_fed_while_all_counters_advance(manager):
-    """The watchdog is notified while samples, frames and messages advance."""
+    """The watchdog is notified while samples, rows and messages advance."""
     fake = FakeDaemon([make_stats(n) for n in range(1, 100)])
     pings = []
     stop = _stop_after(2)
@@ -225,7 +225,7 @@ def test_the_watchdog_is_fed_while_all_counters_advance(manager):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stuck", ["samples", "analysed", "frames", "messages", "heartbeats"])
+@pytest.mark.parametrize("stuck", ["samples", "analysed", "rows", "messages", "heartbeats"])
 def test_the_watchdog_starves_when_one_stage_is_stuck(manager, stuck):
     """One counter that stands still stops the watchdog notifications."""
     script = [dataclasses.replace(make_stats(n), **{stuck: 1}) for n in range(2, 100)]
@@ -322,7 +322,7 @@ def test_ready_does_not_wait_for_a_source_that_is_waited_for(manager, caplog):
     fake.finished = True
     assert _serve(fake, _environ(manager)) == 0
     status, *rest = _received(manager)
-    assert status.startswith("STATUS=waiting: fake, 48000 Hz x 1, numpy; no audio input; 0 frames")
+    assert status.startswith("STATUS=waiting: fake, 48000 Hz x 1, numpy; no audio input; 0 rows")
     assert rest == ["READY=1", "STOPPING=1"]
     assert "ready: waiting for mic" in caplog.text
 
@@ -366,7 +366,7 @@ def test_every_source_must_get_on():
 
 def test_a_source_without_demand_must_still_deliver():
     """Without demand, samples, analysis and heartbeats of a source must still advance."""
-    idle = {"computed": (), "row_due_samples": 0, "frames": 1, "messages": 1}
+    idle = {"computed": (), "row_due_samples": 0, "rows": 1, "messages": 1}
     assert _advances(
         *([dataclasses.replace(make_stats(n), **idle)] for n in (1, 2, 3)),
     ) == [True, True, True]
@@ -383,7 +383,7 @@ def test_rows_must_come_when_they_are_due():
     def slow(n, rows, due=10):
         return [
             dataclasses.replace(
-                make_stats(n), frames=rows, messages=rows, analysed=4 * n, row_due_samples=due
+                make_stats(n), rows=rows, messages=rows, analysed=4 * n, row_due_samples=due
             )
         ]
 
@@ -446,7 +446,7 @@ def test_status_line_names_every_loss():
         make_stats(7), overflows=1, overruns=2, dropped=3, gaps=4, engine_failures=5
     )
     assert status_line([stats]) == (
-        "running: fake, 48000 Hz x 1, numpy; 7 frames, 7 messages; 1 subscriber, computing dbfs; "
+        "running: fake, 48000 Hz x 1, numpy; 7 rows, 7 messages; 1 subscriber, computing dbfs; "
         "1 overflows, 2 overruns, 3 dropped, 4 gaps, 5 engine failures"
     )
 

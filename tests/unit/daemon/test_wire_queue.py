@@ -27,7 +27,7 @@ def test_frames_leave_in_order_and_numbered():
     queue.put_batch(make_batch(3))
     frames = take_all(queue)
     assert [(frame.seq, frame.row) for frame in frames] == [(0, 0), (1, 1), (2, 0), (3, 1), (4, 2)]
-    assert (queue.frames, queue.dropped) == (5, 0)
+    assert (queue.rows, queue.dropped) == (5, 0)
 
 
 def test_a_full_queue_drops_its_oldest_and_counts():
@@ -75,7 +75,7 @@ def test_rows_without_demand_have_numbers():
     queue.put_batch(replace(make_batch(1), skipped_rows=2))
     seen = [(frame.batch.spec.product, frame.seq) for frame in take_all(queue)]
     assert seen == [("density", 5), ("density", 6), ("levels", 1), ("density", 9)]
-    assert queue.frames == 4
+    assert queue.rows == 4
 
 
 def test_gaps_and_drops_are_reported_for_their_product():
