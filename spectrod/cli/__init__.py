@@ -47,8 +47,11 @@ _COMMANDS = {
     "completion": "print a shell's completion script",
 }
 
-_APPS = ("batch", "bench", "image", "mqtt", "web")
-"""Commands that are programs of their own, each ``command`` in its package of ``spectrod.apps``."""
+_APPS = {
+    name: f"spectrod.apps.{name}.command"
+    for name in ("batch", "bench", "ctl", "doctor", "image", "mqtt", "view", "web")
+} | {"selftest": "spectrod.apps.doctor.selftest_command"}
+"""Modules of the commands that are programs of their own."""
 
 _GARBAGE_THRESHOLD = 200_000
 """New objects before a garbage collection: more than the 90 000 that the imports of a command and
@@ -114,8 +117,7 @@ def _parser(*commands: str | None) -> argparse.ArgumentParser:
             name, help=summary, description=f"{summary.capitalize()}."
         )
         if name in commands:
-            home = f"spectrod.apps.{name}.command" if name in _APPS else f"spectrod.cli.{name}"
-            module = import_module(home)
+            module = import_module(_APPS.get(name, f"spectrod.cli.{name}"))
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
     return parser

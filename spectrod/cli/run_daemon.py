@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from logging.handlers import MemoryHandler
 
 import spectrod
-from spectrod.cli.terminal.status import write_line
 from spectrod.config.config import Config
 from spectrod.daemon.control.controlled import ControlledDaemon
 from spectrod.daemon.daemon import Daemon, build_daemon
@@ -26,6 +26,7 @@ from spectrod.daemon.service import (
 )
 from spectrod.daemon.source_runner import SourceRunner
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.output_line import write_line
 from spectrod.lib.stats import Stats
 from spectrod.wire.endpoint import parse_endpoint
 
@@ -152,8 +153,7 @@ def _live_view(endpoint: str) -> Iterator[None]:
     Log lines wait until the view releases the terminal. The view's end (q) ends the daemon, and so
     does its failure, which is raised here.
     """
-    from spectrod.cli.terminal.live import view  # noqa: PLC0415 - only needed here
-
+    view = import_module("spectrod.apps.view.live").view  # a program of its own, loaded by name
     stop = threading.Event()
 
     def end_daemon(_: Future[None]) -> None:

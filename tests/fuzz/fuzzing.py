@@ -151,7 +151,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "store_headers": ("stores", ("spectrod.source.store",)),
     "s3_list": ("stores", ("spectrod.source.store.objects", "botocore.parsers")),
     "gcs_answer": ("stores", ("spectrod.source.store.objects",)),
-    "terminal": ("terminal", ("spectrod.cli.terminal.keyboard", "spectrod.cli.terminal.graphics")),
+    "terminal": ("terminal", ("spectrod.apps.view.keyboard", "spectrod.apps.view.graphics")),
     "asound": (
         "machine",
         ("spectrod.source.soundcard.alsa_cards", "spectrod.source.soundcard.devices"),

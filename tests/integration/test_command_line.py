@@ -232,7 +232,7 @@ def test_selftest_fails_on_a_wrong_device(monkeypatch, capsys):
         def plan(self, spec, window, _):
             return WrongPlan(spec, window)
 
-    monkeypatch.setattr("spectrod.cli.selftest.open_engine", lambda *_: Wrong())
+    monkeypatch.setattr("spectrod.apps.doctor.selftest_command.open_engine", lambda *_: Wrong())
     assert main(["selftest"]) == 69
     assert "selftest: 15 of 16 failed: power spectra, N = 16" in capsys.readouterr().err
 

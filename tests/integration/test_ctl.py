@@ -272,7 +272,7 @@ def test_following_ends_with_ctrl_c(daemon, machine, monkeypatch, capsys):
         with Control(daemon.endpoints[0]) as control:
             control.call("set", changes={"analysis.hop": hop})
 
-    monkeypatch.setattr("spectrod.cli.ctl.time.sleep", change_or_interrupt)
+    monkeypatch.setattr("spectrod.apps.ctl.command.time.sleep", change_or_interrupt)
     assert main(["ctl", "events", "--follow"]) == 130
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition("  control.set  ")[2].partition("  (")[0] for line in lines] == [
@@ -300,7 +300,7 @@ def test_changes_are_waited_for_longer(arguments, timeout_s, daemon, ctl, monkey
         waited.append(options["timeout_s"])
         return Control(*args, **options)
 
-    monkeypatch.setattr("spectrod.cli.ctl.Control", made)
+    monkeypatch.setattr("spectrod.apps.ctl.command.Control", made)
     ctl(*arguments)
     assert waited == [timeout_s]
 
@@ -339,9 +339,9 @@ def test_following_misses_nothing_unsaid(replies, numbers, reported, monkeypatch
                 raise KeyboardInterrupt
             return left.pop(0)
 
-    monkeypatch.setattr("spectrod.cli.ctl.Control", Scripted)
-    monkeypatch.setattr("spectrod.cli.ctl.find", lambda *_: "")
-    monkeypatch.setattr("spectrod.cli.ctl.time.sleep", lambda _: None)
+    monkeypatch.setattr("spectrod.apps.ctl.command.Control", Scripted)
+    monkeypatch.setattr("spectrod.apps.ctl.command.find", lambda *_: "")
+    monkeypatch.setattr("spectrod.apps.ctl.command.time.sleep", lambda _: None)
     assert main(["ctl", "events", "--follow", "--json"]) == 130
     output = capsys.readouterr()
     assert [json.loads(line)["number"] for line in output.out.splitlines()] == numbers
@@ -372,10 +372,10 @@ def test_a_slow_change_reports_the_reason(monkeypatch, capsys, what, is_reported
                 printed.append(capsys.readouterr().err)
             return ["done"] if what == "reload" else {"sources": []}
 
-    monkeypatch.setattr("spectrod.cli.ctl._PATIENCE_S", 0.0)
-    monkeypatch.setattr("spectrod.cli.ctl.Control", Slow)
-    monkeypatch.setattr("spectrod.cli.ctl.find", lambda *_: "")
-    monkeypatch.setattr("spectrod.cli.ctl.ctl_text.status_text", lambda _: "fine")
+    monkeypatch.setattr("spectrod.apps.ctl.command._PATIENCE_S", 0.0)
+    monkeypatch.setattr("spectrod.apps.ctl.command.Control", Slow)
+    monkeypatch.setattr("spectrod.apps.ctl.command.find", lambda *_: "")
+    monkeypatch.setattr("spectrod.apps.ctl.command.ctl_text.status_text", lambda _: "fine")
     assert main(["ctl", what]) == 0
     printed.append(capsys.readouterr().err)
     assert "".join(printed) == (waiting if is_reported else "")
@@ -411,8 +411,8 @@ def test_a_reply_of_another_shape_is_one_line_and_no_bug(what, reply, text, monk
         def call(self, _method, **_params):
             return reply
 
-    monkeypatch.setattr("spectrod.cli.ctl.Control", Hostile)
-    monkeypatch.setattr("spectrod.cli.ctl.find", lambda *_: "tcp://127.0.0.1:1")
+    monkeypatch.setattr("spectrod.apps.ctl.command.Control", Hostile)
+    monkeypatch.setattr("spectrod.apps.ctl.command.find", lambda *_: "tcp://127.0.0.1:1")
     assert main(["ctl", what]) == 2
     errors = capsys.readouterr().err
     assert text in errors

@@ -288,7 +288,7 @@ def test_a_picture_that_nobody_reads_does_not_keep_it_from_stopping(daemon, term
 def test_a_failing_view_ends_the_daemon_with_its_error(monkeypatch, capsys, terminal):
     """An error in the view's thread ends the daemon with that error."""
     failing = fail_beside_the_main_thread(None, ConfigError("view: broken"))
-    monkeypatch.setattr("spectrod.cli.terminal.live.view", failing)
+    monkeypatch.setattr("spectrod.apps.view.live.view", failing)
     monkeypatch.setattr(run_daemon, "_choose_show", lambda *_: "live")
     assert main(["run", *TONE]) == 2
     assert capsys.readouterr().err.endswith("SIGTERM: stopping\nspectrod: view: broken\n")

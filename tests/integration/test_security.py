@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from spectrod.cli.terminal.live import view
+from spectrod.apps.view.live import view
 from spectrod.client import Control, aio, latest, subscribe
 from spectrod.lib.errors import ConfigError, DeniedError, UnavailableError
 from spectrod.wire.keys import make_keys

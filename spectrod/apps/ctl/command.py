@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from spectrod.cli import ctl_text
+from spectrod.apps.ctl import ctl_text
 from spectrod.cli.numbers import count, seconds
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.replaced_file import replace_text
@@ -529,7 +529,7 @@ def _unseen(
 
 
 def _replay(control: Control, args: argparse.Namespace) -> int:
-    from spectrod.cli.ctl_replay import message_lines  # noqa: PLC0415 - messages load NumPy
+    from spectrod.apps.ctl.ctl_replay import message_lines  # noqa: PLC0415 - messages load NumPy
 
     for line in message_lines(control, args.topic, args.first_seq, args.limit, as_json=args.json):
         print(line)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from spectrod.cli import ctl_text
+from spectrod.apps.ctl import ctl_text
 from spectrod.client.control import Control
 from spectrod.client.rpc_codec import messages_of
 from spectrod.lib.errors import WireError

@@ -6,23 +6,23 @@ from functools import partial
 from typing import Final
 
 import spectrod
-from spectrod.cli import daemon_rules, options
-from spectrod.cli.probes.finding import Finding, Probe, examine, ok
-from spectrod.cli.probes.opencl_finding import probe_engine
-from spectrod.cli.probes.service import (
+from spectrod.apps.doctor.finding import Finding, Probe, examine, ok
+from spectrod.apps.doctor.opencl_finding import probe_engine
+from spectrod.apps.doctor.service import (
     probe_daemons,
     probe_unit,
     running_daemons,
     unit_properties,
 )
-from spectrod.cli.probes.sound import probe_gpu_nodes, probe_realtime, probe_sound
-from spectrod.cli.probes.system import (
+from spectrod.apps.doctor.sound import probe_gpu_nodes, probe_realtime, probe_sound
+from spectrod.apps.doctor.system import (
     probe_clock,
     probe_config,
     probe_disks,
     probe_limits,
     probe_ports,
 )
+from spectrod.cli import daemon_rules, options
 from spectrod.config import config
 from spectrod.config.config import Config
 from spectrod.lib.errors import SpectrodError

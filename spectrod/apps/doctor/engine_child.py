@@ -1,4 +1,4 @@
-"""Tries OpenCL for ``doctor``: ``python -m spectrod.cli.probes.engine_child DEVICE``.
+"""Tries OpenCL for ``doctor``: ``python -m spectrod.apps.doctor.engine_child DEVICE``.
 
 Prints a line of JSON for each step, so that what was found before a crash is known.
 """
@@ -14,7 +14,7 @@ os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")  # as the spectrod 
 def main(name: str) -> None:
     """List the devices, open the best one, and compute with it."""
     from spectrod.analysis.opencl_engine import open_opencl  # noqa: PLC0415 - after the environment
-    from spectrod.cli.probes.selftest import spectrum_error  # noqa: PLC0415
+    from spectrod.apps.doctor.selftest import spectrum_error  # noqa: PLC0415
     from spectrod.lib.errors import SpectrodError  # noqa: PLC0415
     from spectrod.opencl.devices import list_devices  # noqa: PLC0415
 

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from spectrod.cli.probes.finding import Finding, fail, ok, warn
+from spectrod.apps.doctor.finding import Finding, fail, ok, warn
 from spectrod.config.config import EngineConfig
 from spectrod.lib.json_text import decode_json
 from spectrod.opencl.driver_cache import POCL, driver_cache_folder, driver_cache_trouble
 
-_CHILD: Final = "spectrod.cli.probes.engine_child"
+_CHILD: Final = "spectrod.apps.doctor.engine_child"
 _CHILD_LIMIT_S: Final = 60.0
 _PART: Final = "OpenCL"
 _NUMPY: Final = "NumPy computes the spectra, which takes several times the processor time"

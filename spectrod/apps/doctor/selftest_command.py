@@ -3,8 +3,8 @@
 import argparse
 
 from spectrod.analysis.engine import open_engine
+from spectrod.apps.doctor.selftest import checks, require_all
 from spectrod.cli import options
-from spectrod.cli.probes.selftest import checks, require_all
 from spectrod.config import config
 
 

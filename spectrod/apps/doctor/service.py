@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import spectrod
-from spectrod.cli.probes.finding import Finding, fail, ok, warn
+from spectrod.apps.doctor.finding import Finding, fail, ok, warn
 from spectrod.client import Control
 from spectrod.lib.errors import ConfigError, InternalError, SpectrodError, StorageError
 from spectrod.wire.endpoint_discovery import find_endpoints

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from spectrod.cli.probes.finding import Finding, fail, ok, warn
+from spectrod.apps.doctor.finding import Finding, fail, ok, warn
 from spectrod.config.config import Config
 from spectrod.lib.errors import UnavailableError
 from spectrod.source.kinds import find_kind

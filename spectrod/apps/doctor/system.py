@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from spectrod.cli.probes.finding import Finding, fail, ok, warn
+from spectrod.apps.doctor.finding import Finding, fail, ok, warn
 from spectrod.config.config import SYSTEM_FILE, Config
 from spectrod.lib.errors import BusyError, SettingsError, SpectrodError, StorageError
 from spectrod.recording.state_folder import state_folder

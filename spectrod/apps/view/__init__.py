@@ -1,1 +1,1 @@
-"""Spectra for people: the terminal view and one-line status."""
+"""The terminal view of a daemon, a subscriber as any other: spectrum, waterfall, measurements."""

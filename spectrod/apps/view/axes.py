@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.cli.terminal.scales import LOWEST_HZ, SCALES, AxisKind, AxisTick, find_ticks
+from spectrod.apps.view.scales import LOWEST_HZ, SCALES, AxisKind, AxisTick, find_ticks
 from spectrod.dsp.units import Float64Array
 
 Span = tuple[float, float]

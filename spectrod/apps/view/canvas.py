@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.cli.terminal.colour import Style
+from spectrod.apps.view.colour import Style
 
 if TYPE_CHECKING:
-    from spectrod.cli.terminal.pixels import PixelWaterfall
+    from spectrod.apps.view.pixels import PixelWaterfall
 
 _SPACE = ord(" ")
 _UTF_32 = "utf-32-le"
@@ -44,7 +44,7 @@ class Canvas:
     codes : (height, width) uint32
         Code points, each of a character that is one column wide.
     pens : (height, width) int32
-        Pens, see ``spectrod.cli.terminal.colour``.
+        Pens, see ``spectrod.apps.view.colour``.
     scrolled : Scrolled or None
         Lines that a terminal may move instead of drawing them again.
     pixels : PixelWaterfall or None

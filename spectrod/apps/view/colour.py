@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from spectrod.cli.terminal.glyphs import UNICODE, Glyphs
-from spectrod.cli.terminal.graphics import Graphics
+from spectrod.apps.view.glyphs import UNICODE, Glyphs
+from spectrod.apps.view.graphics import Graphics
 
 Depth = Literal["24-bit", "256", "none"]
 Rgb = tuple[int, int, int]

@@ -2,12 +2,12 @@
 
 import argparse
 
+from spectrod.apps.view.axes import LevelRange
+from spectrod.apps.view.controls import Look, check_levels
+from spectrod.apps.view.live import ViewOptions, view
+from spectrod.apps.view.scales import AXIS_KINDS
 from spectrod.cli import options
 from spectrod.cli.numbers import seconds
-from spectrod.cli.terminal.axes import LevelRange
-from spectrod.cli.terminal.controls import Look, check_levels
-from spectrod.cli.terminal.live import ViewOptions, view
-from spectrod.cli.terminal.scales import AXIS_KINDS
 from spectrod.dsp.ballistics import BALLISTICS_MAX_S, DECAY_MAX_DB_S, Ballistics
 from spectrod.lib.durations import TIME_RULE, parse_time
 from spectrod.lib.errors import ConfigError

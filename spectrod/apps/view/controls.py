@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from spectrod.cli.terminal.axes import ALL, LevelRange, Span, level_range
-from spectrod.cli.terminal.history import PERIODS_S
-from spectrod.cli.terminal.holds import HoldKind
-from spectrod.cli.terminal.scales import AXIS_KINDS, AxisKind
+from spectrod.apps.view.axes import ALL, LevelRange, Span, level_range
+from spectrod.apps.view.history import PERIODS_S
+from spectrod.apps.view.holds import HoldKind
+from spectrod.apps.view.scales import AXIS_KINDS, AxisKind
 from spectrod.dsp.ballistics import HOLD_FOREVER, Ballistics
 from spectrod.dsp.units import FLOOR_DBFS, Float64Array
 from spectrod.lib.errors import ConfigError

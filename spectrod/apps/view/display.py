@@ -1,10 +1,10 @@
 """Pictures on a terminal: characters, and pixels over them."""
 
-from spectrod.cli.terminal.canvas import Canvas
-from spectrod.cli.terminal.colour import Style
-from spectrod.cli.terminal.kitty import CLEAR, KittyWaterfall
-from spectrod.cli.terminal.painter import TerminalPainter
-from spectrod.cli.terminal.sixel import SixelWaterfall
+from spectrod.apps.view.canvas import Canvas
+from spectrod.apps.view.colour import Style
+from spectrod.apps.view.kitty import CLEAR, KittyWaterfall
+from spectrod.apps.view.painter import TerminalPainter
+from spectrod.apps.view.sixel import SixelWaterfall
 
 
 class Display:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spectrod.cli.terminal.axes import ColumnAxis
+from spectrod.apps.view.axes import ColumnAxis
 from spectrod.dsp.units import Float32Array, Float64Array
 
 PERIODS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
-from spectrod.cli.terminal.controls import ARROWS
+from spectrod.apps.view.controls import ARROWS
 
 GONE: Final = "gone"
 """What a keyboard returns when its terminal has gone."""

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from spectrod.cli.terminal.colour import shades
-from spectrod.cli.terminal.pixels import PixelWaterfall, Strip
+from spectrod.apps.view.colour import shades
+from spectrod.apps.view.pixels import PixelWaterfall, Strip
 
 CLEAR: Final = "\x1b_Ga=d,d=A,q=2\x1b\\"
 """Removes all images."""

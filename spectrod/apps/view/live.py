@@ -8,22 +8,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TextIO
 
-from spectrod.cli.terminal.colour import Style, style_for
-from spectrod.cli.terminal.controls import Look
-from spectrod.cli.terminal.display import Display
-from spectrod.cli.terminal.glyphs import ASCII, glyphs_for
-from spectrod.cli.terminal.graphics import Graphics, Probe, window_cell_px
-from spectrod.cli.terminal.keyboard import GONE, REDRAW
-from spectrod.cli.terminal.player import Player
-from spectrod.cli.terminal.render import draw
-from spectrod.cli.terminal.scene import Scene, first_text, invalid_text, waiting_text
-from spectrod.cli.terminal.signals import TerminalSignals
-from spectrod.cli.terminal.status import status_line, write_line
-from spectrod.cli.terminal.terminal import Terminal, bounded_size
+from spectrod.apps.view.colour import Style, style_for
+from spectrod.apps.view.controls import Look
+from spectrod.apps.view.display import Display
+from spectrod.apps.view.glyphs import ASCII, glyphs_for
+from spectrod.apps.view.graphics import Graphics, Probe, window_cell_px
+from spectrod.apps.view.keyboard import GONE, REDRAW
+from spectrod.apps.view.player import Player
+from spectrod.apps.view.render import draw
+from spectrod.apps.view.scene import Scene, first_text, invalid_text, waiting_text
+from spectrod.apps.view.signals import TerminalSignals
+from spectrod.apps.view.status import status_line
+from spectrod.apps.view.terminal import Terminal, bounded_size
 from spectrod.client import Subscription
 from spectrod.client.connection import read_credentials
 from spectrod.client.subscription import open_subscription
 from spectrod.lib.errors import UnavailableError
+from spectrod.lib.output_line import write_line
 from spectrod.wire.endpoint import parse_remote
 from spectrod.wire.headers import MEASUREMENTS
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
-from spectrod.cli.terminal.status import plain
+from spectrod.apps.view.status import plain
 from spectrod.client.bounded_dict import BoundedDict
 from spectrod.wire.headers import MEASUREMENTS
 from spectrod.wire.schema import IntervalFrame, TransferFrame

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.cli.terminal.canvas import Canvas, Scrolled, encode_cells
-from spectrod.cli.terminal.colour import RESET, Style
+from spectrod.apps.view.canvas import Canvas, Scrolled, encode_cells
+from spectrod.apps.view.colour import RESET, Style
 
 _CLEAR = "\x1b[H\x1b[2J"
 _REVERSE_FEED = "\x1bM"

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from spectrod.cli.terminal.peak import Peak, interpolate_peak, level_unit
-from spectrod.cli.terminal.status import plain
+from spectrod.apps.view.status import plain
+from spectrod.client.peak import Peak, interpolate_peak, level_unit
 from spectrod.dsp.peak_search import find_peak_bins
 from spectrod.dsp.units import Float64Array
 from spectrod.wire.schema import SpectrumHeader

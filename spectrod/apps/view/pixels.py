@@ -7,11 +7,11 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.cli.terminal.area import Area
-from spectrod.cli.terminal.axes import ColumnAxis, LevelRange
-from spectrod.cli.terminal.colour import N_SHADES
-from spectrod.cli.terminal.graphics import Graphics
-from spectrod.cli.terminal.history import HistoryRow
+from spectrod.apps.view.area import Area
+from spectrod.apps.view.axes import ColumnAxis, LevelRange
+from spectrod.apps.view.colour import N_SHADES
+from spectrod.apps.view.graphics import Graphics
+from spectrod.apps.view.history import HistoryRow
 
 ROW_PX = 2
 """Height of a row of the waterfall [px]."""

@@ -6,17 +6,17 @@ from itertools import islice
 
 import numpy as np
 
-from spectrod.cli.terminal.axes import frequency_axis
-from spectrod.cli.terminal.colour import line_colour
-from spectrod.cli.terminal.history import RowHistory
-from spectrod.cli.terminal.holds import HoldKind, Holds, MeanPower
-from spectrod.cli.terminal.meters import Meters
-from spectrod.cli.terminal.peak import levels_db
-from spectrod.cli.terminal.peak_list import find_peaks
-from spectrod.cli.terminal.scene import Scene
-from spectrod.cli.terminal.selection import ChannelSelection, ProductSelection, channel_of
-from spectrod.cli.terminal.traces import Trace
+from spectrod.apps.view.axes import frequency_axis
+from spectrod.apps.view.colour import line_colour
+from spectrod.apps.view.history import RowHistory
+from spectrod.apps.view.holds import HoldKind, Holds, MeanPower
+from spectrod.apps.view.meters import Meters
+from spectrod.apps.view.peak_list import find_peaks
+from spectrod.apps.view.scene import Scene
+from spectrod.apps.view.selection import ChannelSelection, ProductSelection, channel_of
+from spectrod.apps.view.traces import Trace
 from spectrod.client import Subscription
+from spectrod.client.peak import levels_db
 from spectrod.client.tracker import AnyFrame
 from spectrod.dsp.units import NS_PER_S, Float64Array
 from spectrod.lib.errors import WireError

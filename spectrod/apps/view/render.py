@@ -6,19 +6,19 @@ from textwrap import wrap
 
 import numpy as np
 
-from spectrod.cli.terminal.area import Area
-from spectrod.cli.terminal.axes import ColumnAxis, LevelRange, frequency_axis
-from spectrod.cli.terminal.canvas import Canvas
-from spectrod.cli.terminal.colour import REVERSE, Style
-from spectrod.cli.terminal.controls import HELP
-from spectrod.cli.terminal.history import HistoryRow
-from spectrod.cli.terminal.peak import find_peak
-from spectrod.cli.terminal.peak_list import LIST_WIDTH, peak_lines
-from spectrod.cli.terminal.pixels import WIDTH_MAX_PX, PixelWaterfall
-from spectrod.cli.terminal.scene import Scene, alarm, first_text, invalid_text
-from spectrod.cli.terminal.status import engine_text, losses_text, peak_text, plain
-from spectrod.cli.terminal.traces import Trace, draw_bars, draw_marks, draw_traces, uses_dots
-from spectrod.cli.terminal.waterfall import WaterfallRows, draw_pixels, draw_waterfall
+from spectrod.apps.view.area import Area
+from spectrod.apps.view.axes import ColumnAxis, LevelRange, frequency_axis
+from spectrod.apps.view.canvas import Canvas
+from spectrod.apps.view.colour import REVERSE, Style
+from spectrod.apps.view.controls import HELP
+from spectrod.apps.view.history import HistoryRow
+from spectrod.apps.view.peak_list import LIST_WIDTH, peak_lines
+from spectrod.apps.view.pixels import WIDTH_MAX_PX, PixelWaterfall
+from spectrod.apps.view.scene import Scene, alarm, first_text, invalid_text
+from spectrod.apps.view.status import engine_text, losses_text, peak_text, plain
+from spectrod.apps.view.traces import Trace, draw_bars, draw_marks, draw_traces, uses_dots
+from spectrod.apps.view.waterfall import WaterfallRows, draw_pixels, draw_waterfall
+from spectrod.client.peak import find_peak
 from spectrod.dsp.units import Float64Array
 from spectrod.wire.schema import Frame, SpectrumHeader
 

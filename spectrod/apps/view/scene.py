@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from spectrod.cli.terminal.controls import Look
-from spectrod.cli.terminal.history import HistoryRow
-from spectrod.cli.terminal.peak import Peak
-from spectrod.cli.terminal.status import plain
-from spectrod.cli.terminal.traces import Trace
+from spectrod.apps.view.controls import Look
+from spectrod.apps.view.history import HistoryRow
+from spectrod.apps.view.status import plain
+from spectrod.apps.view.traces import Trace
+from spectrod.client.peak import Peak
 from spectrod.dsp.units import Float64Array
 from spectrod.wire.schema import Frame
 

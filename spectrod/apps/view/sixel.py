@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.cli.terminal.colour import shades
-from spectrod.cli.terminal.pixels import PixelWaterfall, Strip
+from spectrod.apps.view.colour import shades
+from spectrod.apps.view.pixels import PixelWaterfall, Strip
 
 _TILE_PX = 800
 _BAND_PX = 6

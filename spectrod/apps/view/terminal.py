@@ -9,8 +9,8 @@ import time
 from contextlib import suppress
 from typing import Any, Self, TextIO
 
-from spectrod.cli.terminal.colour import RESET
-from spectrod.cli.terminal.keyboard import GONE, KeyParser
+from spectrod.apps.view.colour import RESET
+from spectrod.apps.view.keyboard import GONE, KeyParser
 
 COLUMNS_MAX, LINES_MAX = 1000, 500
 """Bounds on the size of a picture, whatever a terminal claims."""

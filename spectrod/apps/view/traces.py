@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.cli.terminal.area import Area
-from spectrod.cli.terminal.axes import ColumnAxis, LevelRange
-from spectrod.cli.terminal.canvas import Canvas
-from spectrod.cli.terminal.colour import BEHIND, N_SHADES, Style, shade
+from spectrod.apps.view.area import Area
+from spectrod.apps.view.axes import ColumnAxis, LevelRange
+from spectrod.apps.view.canvas import Canvas
+from spectrod.apps.view.colour import BEHIND, N_SHADES, Style, shade
 from spectrod.dsp.units import Float64Array
 
 _BRAILLE = 0x2800

@@ -7,13 +7,13 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.cli.terminal.area import Area
-from spectrod.cli.terminal.axes import ColumnAxis, LevelRange
-from spectrod.cli.terminal.canvas import Canvas, Scrolled
-from spectrod.cli.terminal.colour import BEHIND, N_SHADES, Style, shade
-from spectrod.cli.terminal.glyphs import Glyphs
-from spectrod.cli.terminal.history import HistoryRow
-from spectrod.cli.terminal.pixels import PixelWaterfall, rows_per_line
+from spectrod.apps.view.area import Area
+from spectrod.apps.view.axes import ColumnAxis, LevelRange
+from spectrod.apps.view.canvas import Canvas, Scrolled
+from spectrod.apps.view.colour import BEHIND, N_SHADES, Style, shade
+from spectrod.apps.view.glyphs import Glyphs
+from spectrod.apps.view.history import HistoryRow
+from spectrod.apps.view.pixels import PixelWaterfall, rows_per_line
 
 _HALF = ord("▀")
 _CHARACTERS = np.array([ord(character) for character in " .:-=+*#%@"], np.uint32)

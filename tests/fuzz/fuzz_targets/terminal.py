@@ -5,9 +5,9 @@ import random
 from fuzzing import Target
 from mutation import havoc
 
-from spectrod.cli.terminal.controls import ARROWS
-from spectrod.cli.terminal.graphics import Probe
-from spectrod.cli.terminal.keyboard import KeyParser
+from spectrod.apps.view.controls import ARROWS
+from spectrod.apps.view.graphics import Probe
+from spectrod.apps.view.keyboard import KeyParser
 
 _READ_BYTES = 4096
 """As the terminal is read."""

@@ -8,7 +8,7 @@ import pytest
 import spectrod
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.cli.terminal.axes import frequency_axis
+from spectrod.apps.view.axes import frequency_axis
 from spectrod.config import config
 from spectrod.daemon.publisher.queue import QueuedFrame
 from spectrod.daemon.publisher.topic_encoder import TopicEncoder

@@ -29,7 +29,7 @@ def test_the_daemon_starts_without_pictures():
 
 def test_requests_to_a_daemon_need_no_numpy():
     """``spectrod ctl`` loads NumPy for stored messages only: operators run it every minute."""
-    program = "import sys, spectrod.cli.ctl; print(*sys.modules)"
+    program = "import sys, spectrod.apps.ctl.command; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )

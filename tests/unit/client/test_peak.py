@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from spectrod.cli.terminal.peak import find_peak, level_unit, levels_db
-from spectrod.cli.terminal.status import peak_text
+from spectrod.apps.view.status import peak_text
+from spectrod.client.peak import find_peak, level_unit, levels_db
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import power_to_dbfs
 from spectrod.wire.schema import Frame, SpectrumHeader

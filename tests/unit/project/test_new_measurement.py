@@ -122,9 +122,9 @@ import csv
 import h5py
 from spectrod.apps.web.page_topics import TopicTable
 from spectrod.apps.web.page_values import values_fields
-from spectrod.cli.ctl_replay import frame_text
-from spectrod.cli.terminal.live import values_prefix
-from spectrod.cli.terminal.meters import Meters
+from spectrod.apps.ctl.ctl_replay import frame_text
+from spectrod.apps.view.live import values_prefix
+from spectrod.apps.view.meters import Meters
 from spectrod.client import Control, subscribe
 from spectrod.client.rpc_codec import messages_of
 from spectrod.config import config

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod.cli.ctl_replay import frame_text
+from spectrod.apps.ctl.ctl_replay import frame_text
 from spectrod.client.tracker import Tracker
 from spectrod.daemon.publisher.interval_encoder import (
     ROW_BYTES,

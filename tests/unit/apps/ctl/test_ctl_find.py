@@ -2,7 +2,7 @@
 
 import pytest
 
-from spectrod.cli import ctl
+from spectrod.apps.ctl import command as ctl
 from spectrod.lib.errors import ConfigError, DeniedError, UnavailableError
 
 OWN, ROOF, POND = (

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import spectrod
-from spectrod.cli import ctl_text
-from spectrod.cli.ctl_replay import _header_text, frame_text
+from spectrod.apps.ctl import ctl_text
+from spectrod.apps.ctl.ctl_replay import _header_text, frame_text
 from spectrod.lib.errors import WireError
 from spectrod.lib.stats import CaptureStats, Stats
 from spectrod.wire.schema import BandFrame, BandsHeader, Frame, SpectrumHeader

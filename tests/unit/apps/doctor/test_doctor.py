@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 
 import spectrod
-from spectrod.cli.probes import opencl_finding, sound, system
-from spectrod.cli.probes.finding import examine, fail, ok, warn
-from spectrod.cli.probes.opencl_finding import probe_engine
-from spectrod.cli.probes.service import (
+from spectrod.apps.doctor import opencl_finding, sound, system
+from spectrod.apps.doctor.finding import examine, fail, ok, warn
+from spectrod.apps.doctor.opencl_finding import probe_engine
+from spectrod.apps.doctor.service import (
     RunningDaemon,
     probe_daemons,
     probe_firewall,
     probe_unit,
     unit_properties,
 )
-from spectrod.cli.probes.sound import probe_gpu_nodes, probe_realtime, probe_sound
-from spectrod.cli.probes.system import (
+from spectrod.apps.doctor.sound import probe_gpu_nodes, probe_realtime, probe_sound
+from spectrod.apps.doctor.system import (
     probe_clock,
     probe_config,
     probe_disks,

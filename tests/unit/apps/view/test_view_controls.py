@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from spectrod.cli.terminal.axes import ALL, LevelRange, frequency_axis, level_range
-from spectrod.cli.terminal.colour import Style
-from spectrod.cli.terminal.controls import HELP, Look
-from spectrod.cli.terminal.render import HistoryRow, Scene, render
-from spectrod.cli.terminal.selection import ProductSelection
+from spectrod.apps.view.axes import ALL, LevelRange, frequency_axis, level_range
+from spectrod.apps.view.colour import Style
+from spectrod.apps.view.controls import HELP, Look
+from spectrod.apps.view.render import HistoryRow, Scene, render
+from spectrod.apps.view.selection import ProductSelection
 from spectrod.dsp.units import FLOOR_DBFS
 from spectrod.wire.schema import Frame, SpectrumHeader
 
@@ -194,7 +194,7 @@ def test_a_product_that_stays_away_is_left():
 def test_a_chosen_product_is_forgotten_after_a_minute(monkeypatch):
     """A selected product that the daemon no longer sends is forgotten after a minute."""
     now_s = 0.0
-    monkeypatch.setattr("spectrod.cli.terminal.selection.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("spectrod.apps.view.selection.time.monotonic", lambda: now_s)
     products = ProductSelection()
     products.hear(["a", "b"])
     products.next()

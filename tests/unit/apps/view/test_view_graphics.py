@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from spectrod.cli.terminal.area import Area
-from spectrod.cli.terminal.axes import LevelRange, frequency_axis
-from spectrod.cli.terminal.canvas import Canvas
-from spectrod.cli.terminal.colour import N_SHADES, Style, shades
-from spectrod.cli.terminal.display import Display
-from spectrod.cli.terminal.graphics import Graphics, Probe
-from spectrod.cli.terminal.history import HistoryRow
-from spectrod.cli.terminal.pixels import PixelWaterfall
-from spectrod.cli.terminal.sixel import encode_sixels
-from spectrod.cli.terminal.waterfall import draw_pixels
+from spectrod.apps.view.area import Area
+from spectrod.apps.view.axes import LevelRange, frequency_axis
+from spectrod.apps.view.canvas import Canvas
+from spectrod.apps.view.colour import N_SHADES, Style, shades
+from spectrod.apps.view.display import Display
+from spectrod.apps.view.graphics import Graphics, Probe
+from spectrod.apps.view.history import HistoryRow
+from spectrod.apps.view.pixels import PixelWaterfall
+from spectrod.apps.view.sixel import encode_sixels
+from spectrod.apps.view.waterfall import draw_pixels
 
 KITTY_OK, CELL = b"\x1b_Gi=31;OK\x1b\\", b"\x1b[6;20;9t"
 SIXEL_DA, PLAIN_DA = b"\x1b[?62;4;22c", b"\x1b[?62;22c"

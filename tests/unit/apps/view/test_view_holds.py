@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from spectrod.cli.terminal.holds import HOLD_KINDS, Holds
-from spectrod.cli.terminal.peak_list import LIST_WIDTH, PEAKS_MAX, find_peaks, note_name, peak_lines
+from spectrod.apps.view.holds import HOLD_KINDS, Holds
+from spectrod.apps.view.peak_list import LIST_WIDTH, PEAKS_MAX, find_peaks, note_name, peak_lines
 from spectrod.dsp.ballistics import HOLD_FOREVER, Ballistics
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import FLOOR_DBFS

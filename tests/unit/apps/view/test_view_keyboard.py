@@ -1,6 +1,6 @@
 import pytest
 
-from spectrod.cli.terminal.keyboard import KeyParser
+from spectrod.apps.view.keyboard import KeyParser
 
 
 def keys_of(*inputs):

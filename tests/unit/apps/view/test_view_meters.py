@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from spectrod.cli.terminal.live import values_prefix
-from spectrod.cli.terminal.meters import LINES_MAX, Meters
-from spectrod.cli.terminal.player import Player
-from spectrod.cli.terminal.scene import Scene
+from spectrod.apps.view.live import values_prefix
+from spectrod.apps.view.meters import LINES_MAX, Meters
+from spectrod.apps.view.player import Player
+from spectrod.apps.view.scene import Scene
 from spectrod.wire.schema import LevelsFrame, LevelsHeader, TransferFrame, TransferHeader
 
 NAMES = ("LAeq", "LAFmax", "LUFS_S", "true_peak", "dc")

@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from spectrod.cli.terminal.axes import LevelRange
-from spectrod.cli.terminal.live import ViewOptions, view
-from spectrod.cli.view import _ballistics_s, _decay, _levels, add_arguments, run
+from spectrod.apps.view.axes import LevelRange
+from spectrod.apps.view.command import _ballistics_s, _decay, _levels, add_arguments, run
+from spectrod.apps.view.live import ViewOptions, view
 from spectrod.daemon.publisher.publisher import Publisher
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
@@ -83,7 +83,7 @@ def test_one_picture_in_ascii(publisher, feed, tmp_path, monkeypatch):
 
 def test_without_a_daemon_one_picture_is_an_error(tmp_path, monkeypatch):
     """Without a daemon, a single picture ends with an error that names the endpoint."""
-    monkeypatch.setattr("spectrod.cli.terminal.live.FIRST_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("spectrod.apps.view.live.FIRST_TIMEOUT_S", 0.2)
     path = tmp_path / "picture"
     expected = r"tcp://127\.0\.0\.1:1: no spectrum within 0\.2 s; is the daemon running there\?"
     with path.open("w") as out, pytest.raises(UnavailableError, match=expected):

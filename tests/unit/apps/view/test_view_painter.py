@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from spectrod.cli.terminal.canvas import Canvas, Scrolled
-from spectrod.cli.terminal.colour import BEHIND, REVERSE, Style, line_colour, shade
-from spectrod.cli.terminal.glyphs import ASCII
-from spectrod.cli.terminal.painter import TerminalPainter
+from spectrod.apps.view.canvas import Canvas, Scrolled
+from spectrod.apps.view.colour import BEHIND, REVERSE, Style, line_colour, shade
+from spectrod.apps.view.glyphs import ASCII
+from spectrod.apps.view.painter import TerminalPainter
 
 COLUMNS, ROWS = 40, 12
 AREA = Scrolled(4, 10, 0)

@@ -5,13 +5,13 @@ from collections import deque
 import numpy as np
 import pytest
 
-from spectrod.cli.terminal.colour import Style
-from spectrod.cli.terminal.live import ViewOptions
-from spectrod.cli.terminal.player import OVERLAID_MAX, Player
-from spectrod.cli.terminal.render import render
-from spectrod.cli.terminal.scales import AXIS_KINDS
-from spectrod.cli.terminal.scene import Scene, first_text
-from spectrod.cli.terminal.selection import CHANNELS_MAX
+from spectrod.apps.view.colour import Style
+from spectrod.apps.view.live import ViewOptions
+from spectrod.apps.view.player import OVERLAID_MAX, Player
+from spectrod.apps.view.render import render
+from spectrod.apps.view.scales import AXIS_KINDS
+from spectrod.apps.view.scene import Scene, first_text
+from spectrod.apps.view.selection import CHANNELS_MAX
 from spectrod.lib.errors import WireError
 from spectrod.wire.schema import Frame, SpectrumHeader
 

@@ -5,10 +5,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod.cli.terminal.axes import frequency_axis, level_range
-from spectrod.cli.terminal.colour import BEHIND, N_SHADES, RESET, Style, shade, style_for
-from spectrod.cli.terminal.render import HistoryRow, Scene, render
-from spectrod.cli.terminal.status import status_line
+from spectrod.apps.view.axes import frequency_axis, level_range
+from spectrod.apps.view.colour import BEHIND, N_SHADES, RESET, Style, shade, style_for
+from spectrod.apps.view.render import HistoryRow, Scene, render
+from spectrod.apps.view.status import status_line
 from spectrod.wire.schema import Frame, SpectrumHeader
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")

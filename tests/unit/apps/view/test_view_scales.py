@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from spectrod.cli.terminal.axes import frequency_axis
-from spectrod.cli.terminal.scales import AXIS_KINDS, find_ticks
+from spectrod.apps.view.axes import frequency_axis
+from spectrod.apps.view.scales import AXIS_KINDS, find_ticks
 
 FS, NFFT = 48000.0, 4096
 

@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from spectrod.cli.terminal.axes import frequency_axis
-from spectrod.cli.terminal.keyboard import GONE
-from spectrod.cli.terminal.live import view
-from spectrod.cli.terminal.terminal import Terminal
+from spectrod.apps.view.axes import frequency_axis
+from spectrod.apps.view.keyboard import GONE
+from spectrod.apps.view.live import view
+from spectrod.apps.view.terminal import Terminal
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
 from spectrod.daemon.publisher.publisher import Publisher
 from spectrod.dsp.spectrum import SpectrumSpec
@@ -72,7 +72,7 @@ class Screen:
         self.resize(30, 100)
         self.mode_before = termios.tcgetattr(slave)
         self._slave = slave
-        program = f"{code}\nfrom spectrod.cli.terminal.live import view\nview({endpoint!r})"
+        program = f"{code}\nfrom spectrod.apps.view.live import view\nview({endpoint!r})"
         self.process = subprocess.Popen(
             argv or [sys.executable, "-c", program],
             stdin=slave,
@@ -265,7 +265,7 @@ def test_a_stopped_view_restores_the_terminal_and_returns(publisher, open_screen
     """In a shell, Ctrl-Z gives the terminal back, and fg brings a whole picture."""
     program = tmp_path / "program.py"
     program.write_text(
-        f"from spectrod.cli.terminal.live import view\nview({publisher.endpoints[0]!r})\n", "utf-8"
+        f"from spectrod.apps.view.live import view\nview({publisher.endpoints[0]!r})\n", "utf-8"
     )
     shell = ["bash", "--norc", "--noediting", "-i"]
     screen = open_screen("", argv=shell)
@@ -335,7 +335,7 @@ def test_lines_beside_the_spectrum(publisher, open_screen, feed):
 def test_an_exception_restores_the_terminal(open_screen):
     """An error while drawing is printed on a restored terminal."""
     code = (
-        "import spectrod.cli.terminal.live as live\n"
+        "import spectrod.apps.view.live as live\n"
         "def draw(*_): raise ArithmeticError('broken')\n"
         "live.draw = draw"
     )

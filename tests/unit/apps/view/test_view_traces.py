@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from spectrod.cli.terminal.area import Area
-from spectrod.cli.terminal.axes import LevelRange, frequency_axis
-from spectrod.cli.terminal.canvas import Canvas
-from spectrod.cli.terminal.colour import BEHIND, N_SHADES, Style, line_colour, shade
-from spectrod.cli.terminal.glyphs import ASCII, CONSOLE, UNICODE, glyphs_for
-from spectrod.cli.terminal.history import BYTES_MAX, ROWS_MAX, HistoryRow, RowHistory
-from spectrod.cli.terminal.traces import Trace, draw_bars, draw_marks, draw_traces, uses_dots
-from spectrod.cli.terminal.waterfall import WaterfallRows, draw_waterfall
+from spectrod.apps.view.area import Area
+from spectrod.apps.view.axes import LevelRange, frequency_axis
+from spectrod.apps.view.canvas import Canvas
+from spectrod.apps.view.colour import BEHIND, N_SHADES, Style, line_colour, shade
+from spectrod.apps.view.glyphs import ASCII, CONSOLE, UNICODE, glyphs_for
+from spectrod.apps.view.history import BYTES_MAX, ROWS_MAX, HistoryRow, RowHistory
+from spectrod.apps.view.traces import Trace, draw_bars, draw_marks, draw_traces, uses_dots
+from spectrod.apps.view.waterfall import WaterfallRows, draw_waterfall
 
 FS, NFFT = 48000.0, 64
 AXIS = frequency_axis(FS, NFFT, 32, 0, (0.0, 1.0), 0.0, "linear")

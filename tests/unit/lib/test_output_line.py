@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.cli.terminal.status import write_line
 from spectrod.lib.errors import StorageError
+from spectrod.lib.output_line import write_line
 
 
 @pytest.fixture

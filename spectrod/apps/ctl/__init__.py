@@ -1,0 +1,1 @@
+"""Requests to a running daemon, and what it answers, as text."""
