@@ -272,9 +272,9 @@ class Daemon:
             if first.failure:
                 raise first.failure
 
-    def trigger_facts(self) -> list[dict[str, Any]]:
+    def trigger_status(self) -> list[dict[str, Any]]:
         """Return the state of each trigger of each source in built-in types."""
-        return [one for runner in self.runners for one in runner.triggers.facts()]
+        return [one for runner in self.runners for one in runner.triggers.status()]
 
     def stats(self) -> tuple[Stats, ...]:
         """Return a snapshot of each source's counters, in their order."""

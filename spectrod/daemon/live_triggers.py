@@ -82,7 +82,7 @@ class LiveTrigger:
         """End the event; call it when no more rows come."""
         self._report(self._trigger.end("stopped"))
 
-    def facts(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Return the state in built-in types; any thread."""
         trigger = self._trigger
         is_active = trigger.is_active
@@ -239,9 +239,9 @@ class LiveTriggers:
         text, facts = f"{event.name}: {event.text}", msgspec.to_builtins(event)
         self._events.add(f"trigger.{event.state}", text, source=self.source_name, trigger=facts)
 
-    def facts(self) -> list[dict[str, Any]]:
+    def status(self) -> list[dict[str, Any]]:
         """Return the state of each trigger in built-in types; any thread."""
-        return [one.facts() for one in self._running]
+        return [one.status() for one in self._running]
 
 
 def _find(product: str, specs: Sequence[SpectrumSpec]) -> SpectrumSpec:

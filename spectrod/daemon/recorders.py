@@ -196,8 +196,8 @@ class Recorders:
         try:
             self._running = self._running | {key: self._make(desired)}
         except SpectrodError as error:  # the analysis has changed again meanwhile
-            facts = _waiting(desired.config, desired.runner.name, str(error))
-            self._waiting = [*self._waiting, facts]
+            waiting = _waiting(desired.config, desired.runner.name, str(error))
+            self._waiting = [*self._waiting, waiting]
 
     def _make(self, desired: _Desired) -> _Running:
         config, runner, spec = desired.config, desired.runner, desired.spec
@@ -269,9 +269,9 @@ class Recorders:
             one.recorder.trigger(now_ns, "asked for")
         return [f"{key[0]}/{key[1]}" for key in found]
 
-    def facts(self) -> list[dict[str, Any]]:
+    def status(self) -> list[dict[str, Any]]:
         """Return the status of each recording in built-in types."""
-        return [*(one.recorder.facts() for one in self._running.values()), *self._waiting]
+        return [*(one.recorder.status() for one in self._running.values()), *self._waiting]
 
     def close(self) -> None:
         """Finish all files; call it while the pipelines still exist. Idempotent."""

@@ -124,7 +124,7 @@ def recorded_of(
 class ConfiguredRecording:
     """Writes spectra and samples of a source to the files that a configuration asks for.
 
-    Disk errors never raise. One thread, except ``trigger`` and ``facts``.
+    Disk errors never raise. One thread, except ``trigger`` and ``status``.
 
     Parameters
     ----------
@@ -430,7 +430,7 @@ class ConfiguredRecording:
 
     # ---- status
 
-    def facts(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Return the status in built-in types; any thread."""
         rows, samples = self._rows or self._values, self._samples
         # One fault of the disk is the same for spectra and samples.

@@ -266,7 +266,7 @@ class OneShot(Generic[T]):
         """Path of the file; at the end it may get a numbered name if its own is taken."""
         return self._file.output.path if self._file else self.config.path
 
-    def snapshot(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Return the status in built-in types: the fields of a configured recording, and more."""
         file, path = self._file, self.path
         n, dropped = self.frames, self._queue.dropped

@@ -131,15 +131,15 @@ class Recorder:
         if name in self._named:
             self._recording.trigger(first_ns, last_ns, f"{name}: {text}")
 
-    def facts(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Return the status in built-in types; any thread."""
-        facts = self._recording.facts()
-        facts["lost_rows"] += self._rows.dropped
-        facts["lost_samples"] += self._samples.dropped
-        facts["queued_peak_bytes"] = self._rows.peak + self._samples.peak
+        status = self._recording.status()
+        status["lost_rows"] += self._rows.dropped
+        status["lost_samples"] += self._samples.dropped
+        status["queued_peak_bytes"] = self._rows.peak + self._samples.peak
         if self._failure:
-            facts |= {"state": "failed", "error": self._failure}
-        return facts
+            status |= {"state": "failed", "error": self._failure}
+        return status
 
     # ---- events
 

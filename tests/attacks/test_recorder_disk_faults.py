@@ -95,7 +95,7 @@ def run(tmp_path, disk, first, last, number):
     n_calls = disk.n_calls
     disk.fail(0, -1, 0)
     site.play(70.0, 50)  # the last attempt may have been just now, and the next one 37.5 s away
-    facts = site.recording.facts()
+    facts = site.recording.status()
     assert facts["state"] == "recording", facts
     assert facts["error"] == ""
     site.recording.finish()
@@ -105,7 +105,7 @@ def run(tmp_path, disk, first, last, number):
 def check(site):
     """Check that no fault was called one of spectrod, and that no row is in no count."""
     assert [text for text in site.reported() if "please report" in text] == []
-    facts = site.recording.facts()
+    facts = site.recording.status()
     assert facts["rows"] + facts["lost_rows"] == 800
 
 
@@ -121,7 +121,7 @@ def n_calls(tmp_path, disk):
     """Return the number of calls of a recording whose disk never fails."""
     n_calls, site = run(tmp_path / "sound", disk, 0, -1, 0)
     check(site)
-    assert site.recording.facts()["lost_rows"] == 0
+    assert site.recording.status()["lost_rows"] == 0
     assert n_calls > 500
     return n_calls
 

@@ -327,7 +327,7 @@ def test_without_keys_everybody_comes_in(serve, connect):
     connect(server.endpoints[0])
     assert server.receive()[0].right == "control"
     # The access thread counts it, maybe after its first message.
-    wait_until(lambda: server.access.connections.facts()["tcp"]["count"] == 1)
+    wait_until(lambda: server.access.connections.status()["tcp"]["count"] == 1)
 
 
 @pytest.mark.parametrize("sent", [b"", b"\xff\x00"], ids=["silent", "slow"])

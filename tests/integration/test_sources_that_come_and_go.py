@@ -89,7 +89,7 @@ class Site:
 
     def _rows_of(self, name):
         return sum(
-            one.get("rows", 0) for one in self.daemon.recorders.facts() if one["source"] == name
+            one.get("rows", 0) for one in self.daemon.recorders.status() if one["source"] == name
         )
 
     def cycle(self):

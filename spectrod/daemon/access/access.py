@@ -147,12 +147,12 @@ class Access:
         """Start the thread; call once, before any socket is made."""
         if self._worker is not None:
             return
-        facts = self.connections.facts()
-        if facts["tcp"]["max"] < self._security.max_connections:
+        status = self.connections.status()
+        if status["tcp"]["max"] < self._security.max_connections:
             _log.warning(
                 "at most %d connections over TCP and %d over IPC: half of %d descriptors",
-                facts["tcp"]["max"],
-                facts["ipc"]["max"],
+                status["tcp"]["max"],
+                status["ipc"]["max"],
                 current_limit(),
             )
         self._wakeup = Wakeup()

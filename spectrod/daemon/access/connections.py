@@ -110,7 +110,7 @@ class _Side:
 class Connections:
     """Counts connections, and closes and opens the endpoints accordingly.
 
-    Any thread may call ``add``, ``tell``, ``note_flood``, ``hold_new_connections`` and ``facts``;
+    Any thread may call ``add``, ``tell``, ``note_flood``, ``hold_new_connections`` and ``status``;
     the other methods belong to the thread that reads the monitors.
 
     Parameters
@@ -184,7 +184,7 @@ class Connections:
             for side in self._sides.values():
                 side.flood_until_s = now_s + _FLOOD_HOLD_S
 
-    def facts(self) -> dict[Transport, dict[str, Any]]:
+    def status(self) -> dict[Transport, dict[str, Any]]:
         """Return count, bound, state and number of closings of each transport."""
         return {
             transport: {

@@ -122,7 +122,7 @@ class ControlledDaemon:
 
     def troubles(self) -> Sequence[str]:
         """Return the configured recordings that cannot be written, with the reason."""
-        return recorder_troubles(self._daemon.recorders.facts())
+        return recorder_troubles(self._daemon.recorders.status())
 
     def raise_failure(self) -> None:
         """Raise the failure that ended the daemon or the control socket."""

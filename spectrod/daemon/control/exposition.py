@@ -85,8 +85,8 @@ class Exposition:
             channels={runner.name: _channels(runner) for runner in runners},
             latencies={runner.name: runner.latencies() for runner in runners},
             levels=product_levels(publisher.history),
-            recorders=daemon.recorders.facts(),
-            triggers=daemon.trigger_facts(),
+            recorders=daemon.recorders.status(),
+            triggers=daemon.trigger_status(),
             requested_recordings=self._recordings.n_running,
             subscriptions=publisher.subscribers,
             unsendable=publisher.unsendable,
@@ -94,7 +94,7 @@ class Exposition:
             client_keys=access.n_client_keys,
             refused={str(kind): n for kind, n in access.refusals.counts.items()},
             requests=self._about_control().counts,
-            connections={str(name): of for name, of in access.connections.facts().items()},
+            connections={str(name): of for name, of in access.connections.status().items()},
             is_reloaded=loaded.is_ok,
             configured_utc_s=loaded.ok_utc_ns / NS_PER_S,
         )
@@ -111,7 +111,7 @@ class Exposition:
         if request.path == "/healthz":
             return _health(request, self._faults())
         if request.path == "/readyz":
-            troubles = recorder_troubles(self._daemon.recorders.facts())
+            troubles = recorder_troubles(self._daemon.recorders.status())
             return _health(request, [*self._faults(), *unready_reasons(self._stats(), troubles)])
         return text_response(HTTPStatus.NOT_FOUND, "there are /metrics, /healthz and /readyz")
 

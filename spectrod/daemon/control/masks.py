@@ -139,7 +139,7 @@ class Learning:
         self.state = "failed" if failure else "aborted" if self._is_aborted else "finished"
         self._on_end(self)
 
-    def snapshot(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Return the state in built-in types; any thread."""
         learner = self._learner
         return {
@@ -232,7 +232,7 @@ class Masks:
             self._running = None
             raise
         self._journal.note("learn.begun", params.name, source=runner.name, who=who)
-        return one.snapshot()
+        return one.status()
 
     def _try_folder(self) -> None:
         """Find out now, not after minutes, whether the folder can be written."""
@@ -264,13 +264,13 @@ class Masks:
         one.abort()
         if not one.wait(_JOIN_S):
             raise BusyError(f"mask={one.params.name!r}: its disk does not respond")
-        return one.snapshot()
+        return one.status()
 
-    def snapshots(self) -> list[dict[str, Any]]:
-        """Return the snapshots, the latest last."""
+    def status(self) -> list[dict[str, Any]]:
+        """Return the status of each mask, the latest last."""
         with self._lock:
             several = [*self._ended, *([self._running] if self._running else [])]
-        return [one.snapshot() for one in several]
+        return [one.status() for one in several]
 
     def close(self) -> None:
         """Abort the mask that is being learned. Idempotent."""

@@ -132,7 +132,7 @@ class Methods:
             "subscribers": publisher.subscribers,
             "unsendable": publisher.unsendable,
             "security": dict(self._daemon.access.refusals.counts),
-            "connections": self._daemon.access.connections.facts(),
+            "connections": self._daemon.access.connections.status(),
             "requests": control.counts,
             "set": self._settings.set_keys,
             "reload": self._settings.last_load._asdict(),
@@ -142,9 +142,9 @@ class Methods:
         found = {
             "daemon": about,
             "sources": sources,
-            "recordings": self._recordings.snapshots(),
-            "recorders": self._daemon.recorders.facts(),
-            "triggers": self._daemon.trigger_facts(),
+            "recordings": self._recordings.status(),
+            "recorders": self._daemon.recorders.status(),
+            "triggers": self._daemon.trigger_status(),
         }
         return Answer(found)
 
@@ -234,7 +234,7 @@ class Methods:
         return triggered
 
     def _list_learning(self, _params: NoParams) -> Answer:
-        return Answer(self._masks.snapshots())
+        return Answer(self._masks.status())
 
     def _start_learning(self, params: StartLearningParams, who: str) -> dict[str, Any]:
         return self._masks.start(self._only_runner(params.source), params, who)

@@ -72,11 +72,11 @@ class Recordings:
         with self._lock:
             return sum(one.is_open for one in self._running)
 
-    def snapshots(self) -> list[dict[str, Any]]:
-        """Return the snapshots of all recordings, finished ones first."""
+    def status(self) -> list[dict[str, Any]]:
+        """Return the status of all recordings, finished ones first."""
         with self._lock:
             several = [*self._ended, *(one for one in self._running if one.is_open)]
-        return [one.snapshot() for one in several]
+        return [one.status() for one in several]
 
     def start(
         self, runner: SourceRunner, product: str, name: str, duration_s: float | None, who: str
@@ -133,7 +133,7 @@ class Recordings:
             self._running[one] = size_bytes
         one.start(START_MAX_S)
         self._journal.note("record.start", path.name, source=runner.name, who=who)
-        return one.snapshot()
+        return one.status()
 
     def stop(self, name: str, who: str) -> list[dict[str, Any]]:
         """Stop recordings and wait until their files are written.
@@ -169,7 +169,7 @@ class Recordings:
         late = _wait(selected, STOP_MAX_S)
         if late is not None:
             raise BusyError(f"{late.path.name}: is still being written")
-        return [one.snapshot() for one in selected]
+        return [one.status() for one in selected]
 
     def close(self) -> None:
         """Finish all recordings; call it while the pipelines still exist. Idempotent."""

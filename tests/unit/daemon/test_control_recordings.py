@@ -139,7 +139,7 @@ def test_a_start_that_fails_leaves_no_file_and_no_descriptor(name, started, tmp_
     with pytest.raises(StorageError, match=f"{name}: already exists; choose another name"):
         started.begin(name)
     assert list((tmp_path / "state" / name).parent.iterdir()) == [tmp_path / "state" / name]
-    assert started.snapshots() == []
+    assert started.status() == []
     wait_until(lambda: descriptors() == before)
 
 
@@ -160,7 +160,7 @@ def test_a_start_does_not_wait_for_a_disk_that_hangs(name, started, disk, tmp_pa
     before = descriptors()
     with pytest.raises(BusyError, match=f"{name}: the disk has not answered for 0.05 s: nothing"):
         started.begin(name)
-    assert started.snapshots() == []
+    assert started.status() == []
     disk.set()
     wait_until(lambda: not started._running)
     wait_until(lambda: list((tmp_path / "state").iterdir()) == [])
@@ -207,7 +207,7 @@ def test_one_file_that_hangs_at_its_end_holds_up_no_other(started, monkeypatch):
     monkeypatch.setattr(recordings, "STOP_MAX_S", 30.0)
     (stopped,) = started.stop("b.png", "ann")
     assert (stopped["name"], stopped["state"]) == ("b.png", "failed")  # nothing to draw
-    states = {one["name"]: one["state"] for one in started.snapshots()}
+    states = {one["name"]: one["state"] for one in started.status()}
     assert states == {"a.png": "recording", "b.png": "failed"}
     answers.set()
-    wait_until(lambda: all(one["state"] != "recording" for one in started.snapshots()))
+    wait_until(lambda: all(one["state"] != "recording" for one in started.status()))

@@ -59,11 +59,11 @@ class Stage:
         return self
 
     def count(self, transport="tcp"):
-        return self.connections.facts()[transport]["count"]
+        return self.connections.status()[transport]["count"]
 
     def is_open(self, transport="tcp"):
         first, second = (door.is_open for door in self.doors[transport])
-        assert first is second is not self.connections.facts()[transport]["is_closed"]
+        assert first is second is not self.connections.status()[transport]["is_closed"]
         return first
 
     def reported(self):
@@ -102,7 +102,7 @@ def test_at_the_bound_a_transport_is_closed_until_an_eighth_has_gone(stage):
     assert not stage.after(1.0).is_open()
     stage.end(22)
     assert stage.after(0.0).is_open()
-    assert stage.connections.facts()["tcp"] == {
+    assert stage.connections.status()["tcp"] == {
         "count": 87,
         "max": 100,
         "is_closed": False,
@@ -185,7 +185,7 @@ def test_an_attack_is_two_events_however_often_it_closes(stage):
         stage.after(0.2)
         stage.end(*range(10, 110))
         stage.after(1.0)
-    assert stage.connections.facts()["tcp"]["closings"] == 20
+    assert stage.connections.status()["tcp"]["closings"] == 20
     stage.after(9.9)
     assert len(stage.reported()) == 1
     stage.after(0.2)

@@ -105,7 +105,7 @@ def test_a_configured_recording_takes_a_new_format_of_samples(tmp_path):
     again = ConfiguredRecording(config, about, tmp_path / "site", EventLog())
     again.start()
     assert [path.suffix for path in (tmp_path / "site").iterdir()] == [".w64"]
-    assert again.facts()["kept_files"] == 1
+    assert again.status()["kept_files"] == 1
     again.finish()
 
 

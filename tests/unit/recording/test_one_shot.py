@@ -99,7 +99,7 @@ def begin():
 def end(one):
     one.stop()
     assert one.has_ended.wait(30.0)
-    return one.snapshot()
+    return one.status()
 
 
 @pytest.mark.parametrize(("n_rows", "kept"), [(1, 1), (7, 5), (5, 5)])
@@ -123,7 +123,7 @@ def test_a_duration_ends_it_to_the_sample(begin):
     for first in range(0, 400, 100):
         one.take(block(first, 100))
     assert one.has_ended.wait(30.0)
-    facts = one.snapshot()
+    facts = one.status()
     assert sum(chunk.n_samples for chunk in one.file.chunks) == 250
     counts = {key: facts[key] for key in ("rows", "samples", "lost_rows", "lost_samples", "files")}
     assert counts == {"rows": 0, "samples": 250, "lost_rows": 0, "lost_samples": 0, "files": []}
@@ -136,7 +136,7 @@ def test_an_analysis_that_changes_ends_it(begin):
     one.submit(batch(0))
     one.submit(batch(1, spec=SpectrumSpec(FS, nfft=64, win_length=64, hop=11, scaling="spectrum")))
     assert one.has_ended.wait(30.0)
-    facts = one.snapshot()
+    facts = one.status()
     assert (facts["state"], facts["frames"], one.file.ends) == ("finished", 1, ["finish"])
     assert facts["error"] == "the analysis has changed, and a file holds one kind"
 
@@ -166,7 +166,7 @@ def test_a_source_that_ends_ends_it(begin):
     one.submit(batch(0, 3))
     one.source.finished = True
     assert one.has_ended.wait(30.0)
-    assert one.snapshot()["state"] == "finished"
+    assert one.status()["state"] == "finished"
 
 
 def test_losses_by_a_slow_disk_are_a_gap(begin):

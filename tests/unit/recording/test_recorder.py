@@ -129,20 +129,20 @@ def test_files_end_at_whole_times_and_follow_on(machine, rows_a_batch):
     whole = list(SegmentReader(site.folder).batches())
     assert sum(batch.n_frames for batch in whole) == last - 10
     assert not any(batch.discontinuity or batch.gap_samples for batch in whole[1:])
-    assert site.recording.facts()["rows"] == last - 10
+    assert site.recording.status()["rows"] == last - 10
 
 
 @pytest.mark.parametrize("rule", [{"rotate_s": 2}, {"rotate_mb": 0.02}])
 def test_a_recording_between_two_files_is_recording(machine, rule):
     """When a finished file is reported and the next is not open yet, the state is "recording"."""
     site, states = machine(**rule), []
-    site.events = EventLog(lambda: states.append(site.recording.facts()["state"]))
+    site.events = EventLog(lambda: states.append(site.recording.status()["state"]))
     site.begin()
     site.play(10.0)
     assert len(site.reported("record.file")) == 1
     assert states[-1] == "recording"
     site.recording.finish()
-    assert site.recording.facts()["state"] == "waiting"
+    assert site.recording.status()["state"] == "waiting"
 
 
 def test_a_recording_whose_source_stops_between_two_files_waits(machine):
@@ -151,10 +151,10 @@ def test_a_recording_whose_source_stops_between_two_files_waits(machine):
     site.play(0.5)
     while not site.files():
         site.play(0.5)
-    assert site.recording.facts()["state"] == "recording"
+    assert site.recording.status()["state"] == "recording"
     site.clock.now_s += 90.0
     site.recording.tick()
-    assert site.recording.facts()["state"] == "waiting"
+    assert site.recording.status()["state"] == "waiting"
     site.recording.finish()
 
 
@@ -186,23 +186,23 @@ def test_times_outside_the_schedule_are_a_gap(machine):
     """Times outside the schedule or the duty cycle are gaps, and each stretch has its own file."""
     site = machine(schedule=("Mon 12:00-12:01",), on_s=2.0, off_s=3.0)
     site.play(11.0)
-    assert site.recording.facts()["state"] == "recording"
+    assert site.recording.status()["state"] == "recording"
     site.play(60.0)
-    assert site.recording.facts()["state"] == "off"
+    assert site.recording.status()["state"] == "off"
     site.recording.finish()
     assert len(site.files()) == 12
     assert site.rows("20260601T120000Z.spd") == (list(range(20)), [])
     assert site.rows("20260601T120005Z.spd")[0] == list(range(50, 70))
     whole = list(SegmentReader(site.folder).batches())
     assert [batch.gap_samples for batch in whole if batch.gap_samples] == [3000] * 11
-    assert site.recording.facts()["lost_rows"] == 0
+    assert site.recording.status()["lost_rows"] == 0
 
 
 def test_each_event_has_a_file_with_pre_roll_and_post_roll(machine):
     """Each event has a file with its pre-roll and post-roll to the row; overlaps share one."""
     site = machine(triggers=("control",), pre_roll_s=1.0, post_roll_s=0.5)
     site.play(5.0)
-    assert site.recording.facts()["state"] == "armed"
+    assert site.recording.status()["state"] == "armed"
     assert not site.folder.exists()
     site.trigger(NOON_NS + 5 * NS)
     site.play(1.0)
@@ -217,7 +217,7 @@ def test_each_event_has_a_file_with_pre_roll_and_post_roll(machine):
     }
     whole = list(SegmentReader(site.folder).batches())
     assert [batch.gap_samples for batch in whole if batch.gap_samples] == [4400]
-    assert site.recording.facts()["triggers"] == 2
+    assert site.recording.status()["triggers"] == 2
 
 
 def test_events_are_recorded_after_the_clock_is_set_back(machine):
@@ -353,7 +353,7 @@ def test_files_are_kept_by_size(machine):
     site.clock.now_s += 10.0
     site.recording.tick()
     sizes = {name: (site.folder / name).stat().st_size for name in site.files()}
-    facts = site.recording.facts()
+    facts = site.recording.status()
     assert sum(sizes.values()) <= 100_000 < sum(sizes.values()) + 2 * max(sizes.values())
     assert list(sizes)[-1] == "20260601T120310Z.spd"
     assert (facts["kept_files"], facts["kept_bytes"]) == (len(sizes), sum(sizes.values()))
@@ -381,7 +381,7 @@ def test_it_stops_before_the_disk_is_full_and_resumes_by_itself(machine, monkeyp
     site = machine(min_free_mb=0.1)
     disk = with_disk(site, monkeypatch, 150_000)
     site.play(100.0)
-    facts = site.recording.facts()
+    facts = site.recording.status()
     assert (facts["state"], facts["files"]) == ("full", [])
     assert facts["free_bytes"] < 100_000
     assert facts["rows"] + facts["lost_rows"] == 1000
@@ -389,10 +389,10 @@ def test_it_stops_before_the_disk_is_full_and_resumes_by_itself(machine, monkeyp
     assert site.rows(site.files()[0])[0] == list(range(n_rows))
     disk.n_bytes += 9_000
     site.play(1.0)
-    assert site.recording.facts()["state"] == "full"
+    assert site.recording.status()["state"] == "full"
     disk.n_bytes += 50_000
     site.play(2.0)
-    assert site.recording.facts()["state"] == "recording"
+    assert site.recording.status()["state"] == "recording"
     site.recording.finish()
     # Data before the first tick that sees the space are missed, too.
     assert site.rows(site.files()[1])[0] == list(range(1015, 1030))
@@ -408,7 +408,7 @@ def test_where_the_oldest_may_go_it_does_not_stop(machine, monkeypatch):
     site = machine(min_free_mb=0.1, when_full="delete", rotate_s=10)
     with_disk(site, monkeypatch, 180_000)
     site.play(300.0)
-    facts = site.recording.facts()
+    facts = site.recording.status()
     assert (facts["rows"], facts["lost_rows"]) == (3000, 0)
     assert 1 <= len(site.files()) < 10
     assert site.reported("record.full") == []
@@ -429,14 +429,14 @@ def test_a_disk_error_is_reported_once_and_retried(machine, monkeypatch):
 
     monkeypatch.setattr(segment_writer.os, "pwrite", fail)
     site.play(120.0)
-    facts = site.recording.facts()
+    facts = site.recording.status()
     assert facts["state"] == "failed"
     assert "Input/output error" in facts["error"]
     assert len(calls) < 40
     monkeypatch.setattr(segment_writer.os, "pwrite", real)
     site.play(60.0)
     site.recording.finish()
-    facts = site.recording.facts()
+    facts = site.recording.status()
     assert facts["error"] == ""
     assert facts["rows"] + facts["lost_rows"] == 1820
     whole = list(SegmentReader(site.folder).batches())
@@ -457,13 +457,13 @@ def test_a_folder_that_is_removed_is_made_again(machine):
         file.unlink()
     site.folder.rmdir()
     site.play(10.0)
-    assert site.recording.facts()["state"] == "recording"
+    assert site.recording.status()["state"] == "recording"
     site.recording.finish()
     (name,) = site.files()
     rows, _ = site.rows(name)
     assert rows == list(range(rows[0], 120))
     assert rows[0] <= 35
-    facts = site.recording.facts()
+    facts = site.recording.status()
     assert (facts["rows"], facts["lost_rows"]) == (120 - rows[0], rows[0])
     assert site.reported("record.resumed") == [f"night: resumed; {rows[0]} rows are missing"]
     (failed,) = site.reported("record.failed")
@@ -479,7 +479,7 @@ def test_rows_of_a_removed_file_count_as_lost(machine):
     site.recording.take_batch(site.batch(20))
     site.play(3.0)
     site.recording.finish()
-    facts = site.recording.facts()
+    facts = site.recording.status()
     kept = [row for name in site.files() for row in site.rows(name)[0]]
     assert facts["rows"] == len(kept)
     (failed,) = site.reported("record.failed")
@@ -491,11 +491,11 @@ def test_a_folder_that_cannot_be_created_is_reported_once(machine, tmp_path):
     (tmp_path / "site").touch()
     site = machine()
     site.play(30.0)
-    assert site.recording.facts()["state"] == "failed"
+    assert site.recording.status()["state"] == "failed"
     (tmp_path / "site").unlink()
     site.play(60.0)  # the last attempt may have been just now, and the next one 37.5 s away
     site.recording.finish()
-    assert site.recording.facts()["rows"] >= 200
+    assert site.recording.status()["rows"] >= 200
     (failed,) = site.reported("record.failed")
     assert "site: Not a directory" in failed
 
@@ -508,7 +508,7 @@ def test_nothing_is_recorded_while_the_disk_is_away(machine, monkeypatch, tmp_pa
         (tmp_path / "site").mkdir()
     site = machine(folder=str(place), must_be_mounted=str(place))
     site.play(30.0)
-    facts = site.recording.facts()
+    facts = site.recording.status()
     assert (facts["state"], facts["rows"], facts["lost_rows"]) == ("failed", 0, 300)
     assert facts["error"] == f"{place}: no disk is mounted there (must_be_mounted)"
     assert facts["free_bytes"] is None  # that of the root disk says nothing
@@ -519,7 +519,7 @@ def test_nothing_is_recorded_while_the_disk_is_away(machine, monkeypatch, tmp_pa
     monkeypatch.setattr(recording_folder.RecordingFolder, "_is_mounted", lambda _: True)
     site.play(60.0)  # the last attempt may have been just now, and the next one 37.5 s away
     site.recording.finish()
-    facts = site.recording.facts()
+    facts = site.recording.status()
     assert facts["rows"] >= 200
     assert facts["rows"] + facts["lost_rows"] == 900
 
@@ -616,7 +616,7 @@ def test_a_file_that_cannot_be_deleted_is_reported_once(machine, monkeypatch):
     assert site.reported("record.failed") == [
         "night: cannot delete: x.spd: Operation not permitted"
     ]
-    assert site.recording.facts()["rows"] == 3000
+    assert site.recording.status()["rows"] == 3000
 
 
 def test_a_file_of_another_program_is_recovered_after_its_end(machine):
@@ -642,8 +642,8 @@ def test_two_programs_do_not_take_the_same_folder(machine):
     second.begin()
     second.play(20.0)
     assert len(second.reported("record.failed")) == 1
-    assert second.recording.facts()["state"] == "failed"
-    assert "another program records into it" in second.recording.facts()["error"]
+    assert second.recording.status()["state"] == "failed"
+    assert "another program records into it" in second.recording.status()["error"]
     assert len(list(first.folder.glob("*.part"))) == 1
     first.recording.finish()
     assert first.files() == ["20260601T120000Z.spd"]
@@ -680,7 +680,7 @@ FULL_DISK = """
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     site.play(70.0)
     site.recording.finish()
-    facts = site.recording.facts()
+    facts = site.recording.status()
     there = sum(soundfile.info(path).frames for path in site.folder.glob("*.flac"))
     print(facts["samples"], facts["lost_samples"], there, len(site.files(".part")))
 """

@@ -208,7 +208,7 @@ def test_queued_data_are_written_before_the_end(begin, tmp_path):
         recorder.submit(batch(3 * k, 3))
     recorder.end()
     recorder.join(10.0)
-    facts = recorder.facts()
+    facts = recorder.status()
     assert (facts["rows"], facts["lost_rows"], facts["state"]) == (150, 0, "waiting")
     (file,) = (tmp_path / "night").iterdir()
     assert file.suffix == ".spd"
@@ -230,7 +230,7 @@ def test_a_disk_that_does_not_answer_does_not_block_producers(begin, monkeypatch
         assert is_asked.wait(30.0)
         for k in range(1, 500):
             recorder.submit(batch(k))
-        facts = recorder.facts()
+        facts = recorder.status()
         assert facts["queued_peak_bytes"] <= 10_000
         assert facts["lost_rows"] > 400
         recorder.end()
@@ -238,7 +238,7 @@ def test_a_disk_that_does_not_answer_does_not_block_producers(begin, monkeypatch
         assert "recording night: the disk does not respond; stopping without it" in caplog.text
     answer.set()
     recorder.join(10.0)
-    facts = recorder.facts()
+    facts = recorder.status()
     assert facts["rows"] == 499 - facts["lost_rows"]
 
 
@@ -259,7 +259,7 @@ def test_a_fault_of_our_own_is_seen_and_leaves_the_stream_alone(begin, monkeypat
     recorder.submit(batch(0))
     assert is_reported.wait(30.0)
     recorder.submit(batch(1))
-    facts = recorder.facts()
+    facts = recorder.status()
     text = "ZeroDivisionError('x'); please report this"
     assert (facts["state"], facts["error"]) == ("failed", text)
     assert "Traceback" in caplog.text
@@ -364,7 +364,7 @@ def test_a_source_whose_name_is_no_folder_is_not_recorded(tmp_path):
     )
     recorders = Recorders(tmp_path / "recordings", EventLog())
     recorders.update([pond], [RecordingConfig("a")])
-    (facts,) = recorders.facts()
+    (facts,) = recorders.status()
     recorders.close()
     assert facts["state"] == "waiting"
     assert facts["error"].startswith("sources: name='..': must not be dots alone")
@@ -406,7 +406,7 @@ def test_a_recording_that_cannot_start_waits_and_the_others_run(tmp_path):
     try:
         recorders.update([pond], [RecordingConfig("a"), RecordingConfig("b")])
         assert threading.active_count() == n_threads + 1
-        first, second = recorders.facts()
+        first, second = recorders.status()
         assert (first["name"], first["state"]) == ("a", "waiting")
         assert (second["name"], second["state"]) == ("b", "waiting")
         assert second["error"] == "product='spectrum': must be one of x"

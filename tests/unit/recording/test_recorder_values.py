@@ -130,7 +130,7 @@ def test_a_file_a_day_has_the_rows_of_the_day(site):
         "-1.0",
         "-23.0",
     ]
-    facts = days.recording.facts()
+    facts = days.recording.status()
     assert (facts["rows"], facts["lost_rows"], facts["product"]) == (24, 0, "site")
     assert days.reported("record.ended") == ["days: 24 rows written"]
 
@@ -210,7 +210,7 @@ def test_files_are_kept_by_age(site):
     days.play(40, every_min=180)
     names = sorted(one.name for one in days.folder.glob("*.csv"))
     assert names == ["20260604T000000Z.csv", "20260605T000000Z.csv"]
-    assert days.recording.facts()["kept_files"] == 2
+    assert days.recording.status()["kept_files"] == 2
 
 
 def test_a_disk_error_is_reported_once_and_retried(site, monkeypatch):
@@ -225,11 +225,11 @@ def test_a_disk_error_is_reported_once_and_retried(site, monkeypatch):
 
     monkeypatch.setattr(os, "pwrite", fail)
     days.play(5)
-    assert days.recording.facts()["state"] == "failed"
+    assert days.recording.status()["state"] == "failed"
     monkeypatch.setattr(os, "pwrite", real)
     days.play(5)
     days.recording.finish()
-    facts = days.recording.facts()
+    facts = days.recording.status()
     found = [minutes_in(path) for path in sorted(days.folder.iterdir())]
     assert [one for part in found for one in part] == [*range(5), *range(10, 15)]
     assert (facts["rows"], facts["lost_rows"], facts["error"]) == (10, 5, "")
@@ -382,7 +382,7 @@ def test_lines_stay_while_they_cannot_be_converted(site, monkeypatch):
 
     monkeypatch.setattr(Disk, "write", fail)
     days.play(1)
-    assert days.recording.facts()["state"] == "failed"
+    assert days.recording.status()["state"] == "failed"
     names = ["20260601T120000Z.nc.part"]
     assert [one.name for one in days.folder.iterdir()] == names
     monkeypatch.setattr(Disk, "write", real)
@@ -392,7 +392,7 @@ def test_lines_stay_while_they_cannot_be_converted(site, monkeypatch):
     found = [one[0] for path in files for one in variables_of(path)[0]["LAeq"][2]]
     assert [one.name for one in files] == ["20260601T120000Z.nc", "20260601T120600Z.nc"]
     assert found == [0, 1, 2, 3, 4, 6, 7, 8]  # the wait before the retry has cost a row
-    facts = days.recording.facts()
+    facts = days.recording.status()
     assert (facts["rows"], facts["lost_rows"], facts["error"]) == (8, 1, "")
 
 
