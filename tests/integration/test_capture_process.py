@@ -18,7 +18,7 @@ from audio_faults import belongings, stopped
 from spectrod.lib.errors import UnavailableError
 from spectrod.lib.wakeup import Wakeup
 from spectrod.source.shared_samples import SharedSamples
-from spectrod.source.soundcard import capture_process, childprocess
+from spectrod.source.soundcard import childprocess
 from spectrod.source.soundcard.capture_process import CaptureProcess, StreamSettings
 from spectrod.source.soundcard.childprocess import ChildProcess
 
@@ -33,10 +33,10 @@ CAPACITY = 4 * round(FS)
 class RecordingProcess(CaptureProcess):
     """A capture process with the memory of a ring for the settings that most tests use."""
 
-    def __init__(self, settings=None, capacity=CAPACITY):
+    def __init__(self, settings=None, capacity=CAPACITY, **options):
         settings = settings or SETTINGS
         self.memory = SharedSamples(settings.layout, capacity, [0], settings.block_frames)
-        super().__init__(self.memory)
+        super().__init__(self.memory, **options)
 
     def __enter__(self):
         return self
@@ -92,13 +92,13 @@ def test_each_scan_is_a_fresh_list(silent_server, process):
     assert process.pid == pid
 
 
-def test_a_process_is_replaced_after_many_requests(sound_server, process, monkeypatch):
+def test_a_process_is_replaced_after_many_requests(sound_server):
     """After many requests the process is replaced, so PortAudio restarts are bounded in each."""
-    monkeypatch.setattr(capture_process, "_REQUESTS_A_CHILD", 3)
     pids = []
-    for _ in range(7):
-        process.scan()
-        pids.append(process.pid)
+    with RecordingProcess(requests_max=3) as process:
+        for _ in range(7):
+            process.scan()
+            pids.append(process.pid)
     assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [3, 3, 1]
 
 
@@ -217,23 +217,23 @@ def test_a_probe_disturbs_nobody(sound_server, process):
     assert 240 * (len(blocks) - 1) / FS == pytest.approx(passed_s, abs=0.05)
 
 
-def test_a_process_that_hangs_is_replaced(sound_server, process, monkeypatch):
+def test_a_process_that_hangs_is_replaced(sound_server, process):
     """A process that does not answer in time is killed, and the next scan has a new one."""
     process.scan()
     pid = process.pid
     os.kill(pid, signal.SIGSTOP)
-    monkeypatch.setattr(capture_process, "_ANSWER_S", 0.3)
+    process.answer_s = 0.3
     with pytest.raises(UnavailableError, match=r"^capture process: did not answer within 0\.3 s$"):
         process.scan()
-    monkeypatch.setattr(capture_process, "_ANSWER_S", 5.0)
+    process.answer_s = 5.0
     assert not Path(f"/proc/{pid}").exists()
     assert settings_of(process)
     assert process.pid != pid
 
 
-def test_a_server_that_hangs_is_waited_for_only_so_long(sound_server, process, monkeypatch):
+def test_a_server_that_hangs_is_waited_for_only_so_long(sound_server, process):
     """The same limit holds if PortAudio hangs in a request to a stopped sound server."""
-    monkeypatch.setattr(capture_process, "_ANSWER_S", 0.5)
+    process.answer_s = 0.5
     with (
         stopped(sound_server.process.pid),
         pytest.raises(UnavailableError, match="did not answer within"),

@@ -188,7 +188,7 @@ def test_endless_signals_need_a_duration(monkeypatch, capsys):
     def absent(*_):
         raise UnavailableError("no audio input")
 
-    monkeypatch.setattr("spectrod.source.kinds._open_soundcard", absent)
+    monkeypatch.setattr("spectrod.source.soundcard.soundcard.SoundCardSource", absent)
     for uri in ("signal:white,-20", "auto"):
         assert main(["record", uri, "-o", "w.png", "--log-level", "error"]) == 2
         assert_one_line(capsys, f"{uri}: has no end; give --duration")

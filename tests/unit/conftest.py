@@ -157,3 +157,27 @@ class ScreenModel:
 def screen_model():
     """Make a model of a terminal of a number of columns and rows."""
     return ScreenModel
+
+
+class _Overtaken(np.ndarray):
+    """Calls a function once something is stored in it or in a slice of it."""
+
+    def __array_finalize__(self, whole):
+        self.calls = getattr(whole, "calls", [])
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        if self.calls:
+            self.calls.pop()()
+
+
+@pytest.fixture
+def overtaken():
+    """Return a view of an array that calls a function once, when samples are copied into it."""
+
+    def view_of(samples, meanwhile):
+        view = samples.view(_Overtaken)
+        view.calls.append(meanwhile)
+        return view
+
+    return view_of

@@ -108,7 +108,7 @@ class Document:
     drawn: Callable[[], "Sheet"] | None = None
 
 
-def _document(page: Page) -> Document:
+def _document(page: Page, kept_pixels_max: int) -> Document:
     theme, pixels, layout = THEMES[page.theme], page.pixels, page.layout
     return Document(
         PictureMetadata(page.title, pixels.software, pixels.begin_utc_ns, pixels.to_json()),
@@ -118,7 +118,7 @@ def _document(page: Page) -> Document:
         theme,
         palette(page.colormap, theme),
         page.entries.reshape(-1, page.entries.shape[2]) if page.frame.is_bare else None,
-        partial(_drawn, page),
+        partial(_drawn, page, kept_pixels_max),
     )
 
 
@@ -134,10 +134,10 @@ def _entries(document: Document) -> Uint8Array:
     return sheet.entries()
 
 
-def _drawn(page: Page) -> "Sheet":
+def _drawn(page: Page, kept_pixels_max: int) -> "Sheet":
     """Draw a page on a copy of its frame, which many pictures share."""
     layout = page.layout
-    is_kept = layout.width * layout.height <= _KEPT_PIXELS_MAX
+    is_kept = layout.width * layout.height <= kept_pixels_max
     sheet = _kept_frame(page.frame).copy() if is_kept else _frame_sheet(page.frame)
     draw_content(page, sheet)
     return sheet
@@ -265,14 +265,20 @@ _LEVELS = ".pgm"
 SUFFIXES = (*_ENCODERS, _LEVELS)
 
 
-def encode(page: Page, suffix: str) -> bytes:
+def encode(page: Page, suffix: str, *, kept_pixels_max: int = _KEPT_PIXELS_MAX) -> bytes:
     """Encode a page in the format of a suffix, one of ``SUFFIXES`` in any case.
+
+    The frame of a page of up to ``kept_pixels_max`` [px] is kept for further pictures.
 
     Every file contains a description of its pixels: a PNG in its text entry "spectrod", an SVG in
     ``metadata``, a PDF in its XMP, JPEG and WebP in EXIF's ImageDescription, a PGM in a comment.
     """
     suffix = suffix.lower()
-    return _pgm(page) if suffix == _LEVELS else encode_document(_document(page), suffix)
+    return (
+        _pgm(page)
+        if suffix == _LEVELS
+        else encode_document(_document(page, kept_pixels_max), suffix)
+    )
 
 
 def encode_document(document: Document, suffix: str) -> bytes:

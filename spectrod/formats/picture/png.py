@@ -26,7 +26,9 @@ _BLOCK_BYTES = 1 << 20
 Texts = Sequence[tuple[str, str]]
 
 
-def encode_png(entries: Uint8Array, palette: bytes, texts: Texts) -> bytes:
+def encode_png(
+    entries: Uint8Array, palette: bytes, texts: Texts, *, block_bytes: int = _BLOCK_BYTES
+) -> bytes:
     """Encode a picture of palette entries.
 
     ISA-L compresses if the package ``isal`` is installed, else zlib: the files differ, the pixels
@@ -40,6 +42,8 @@ def encode_png(entries: Uint8Array, palette: bytes, texts: Texts) -> bytes:
         Colours, three bytes each; at least one for each entry.
     texts : sequence of (str, str)
         Keywords, of 1 to 79 Latin-1 characters, and texts.
+    block_bytes : int
+        Size of rows that are compressed at once [bytes], at least one row.
 
     Returns
     -------
@@ -58,7 +62,7 @@ def encode_png(entries: Uint8Array, palette: bytes, texts: Texts) -> bytes:
             *_chunk(b"IHDR", header),
             *_chunk(b"PLTE", palette),
             *(part for keyword, text in texts for part in _text(keyword, text)),
-            *_chunk(b"IDAT", b"".join(_compressed(entries))),
+            *_chunk(b"IDAT", b"".join(_compressed(entries, block_bytes))),
             *_chunk(b"IEND", b""),
         )
     )
@@ -79,9 +83,9 @@ def _text(keyword: str, text: str) -> tuple[bytes, ...]:
         return _chunk(b"iTXt", name + is_compressed + language + translated + text.encode())
 
 
-def _compressed(entries: Uint8Array) -> Iterator[bytes]:
+def _compressed(entries: Uint8Array, block_bytes: int) -> Iterator[bytes]:
     height, width = entries.shape
-    n_rows = max(1, _BLOCK_BYTES // (width + 1))
+    n_rows = max(1, block_bytes // (width + 1))
     isal = _isal_zlib()
     level = _ZLIB_LEVEL if isal is None else _ISAL_LEVEL
     compressor = (isal or zlib).compressobj(level)

@@ -236,15 +236,15 @@ def _cut(descriptor: int, size: int, part: Path) -> tuple[int, int]:
     return end, n_rows
 
 
-def _whole_rows(descriptor: int, size: int) -> tuple[int, int]:
+def _whole_rows(descriptor: int, size: int, *, block_bytes: int = _BLOCK_BYTES) -> tuple[int, int]:
     """Return the end of the last whole line, and the number of rows.
 
     Blocks that a power failure has left unwritten hold zeros; rows behind them do not count.
     """
     end = n_lines = n_comments = 0
     begins_line = True
-    for offset in range(0, size, _BLOCK_BYTES):
-        block = os.pread(descriptor, _BLOCK_BYTES, offset)
+    for offset in range(0, size, block_bytes):
+        block = os.pread(descriptor, block_bytes, offset)
         intact = block.partition(b"\0")[0]
         n_comments += intact.count(b"\n#") + (begins_line and intact.startswith(b"#"))
         n_lines += intact.count(b"\n")

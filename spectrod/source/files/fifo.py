@@ -24,7 +24,6 @@ from spectrod.source.ring import SampleRing
 _log = logging.getLogger(__name__)
 
 _HAND_OVER_S = 0.1
-"""Time from one writer to the next that is not reported as waiting."""
 _LEAST_PAUSE_S = 0.005
 """A job of a pool reads at most so often, so that pieces that are written apart are read at once.
 """
@@ -53,6 +52,8 @@ class FifoSource(StreamSource):
         Interleaved channels.
     format_ : str
         See ``decode_pcm``.
+    hand_over_s : float
+        Time from one writer to the next that is not reported as waiting [s].
 
     Attributes
     ----------
@@ -65,8 +66,17 @@ class FifoSource(StreamSource):
         If the FIFO does not exist or is not readable.
     """
 
-    def __init__(self, path: str, fs: float, channels: int, format_: PcmFormat) -> None:
+    def __init__(
+        self,
+        path: str,
+        fs: float,
+        channels: int,
+        format_: PcmFormat,
+        *,
+        hand_over_s: float = _HAND_OVER_S,
+    ) -> None:
         super().__init__(fs, channels, format_)
+        self._hand_over_s = hand_over_s
         _check_fifo(path)
         self.name = topic_name(Path(path).stem)
         self.description = describe_raw(printable(path), format_, fs, channels)
@@ -153,7 +163,7 @@ class FifoSource(StreamSource):
         while not self._stopping.is_set():
             reason = self._reopen()
             # A writer may be there already: it waits in its own open for a reader.
-            if not reason and (yield from self._await_input(self._fd, _HAND_OVER_S)):
+            if not reason and (yield from self._await_input(self._fd, self._hand_over_s)):
                 return True
             if not self._stopping.is_set():
                 self._set_waiting_for(reason or f"no program writes to {self._path}")

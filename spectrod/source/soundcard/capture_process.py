@@ -106,10 +106,20 @@ class CaptureProcess:
     ----------
     shared : SharedSamples, optional
         Memory of the ring that streams are written to, one after another; needed for ``open``.
+    requests_max : int
+        Requests to one process: PortAudio restarts for each.
+
+    Attributes
+    ----------
+    answer_s : float
+        Time after which a process that has not answered is killed [s].
     """
 
-    def __init__(self, shared: SharedSamples | None = None) -> None:
-        self._shared = shared
+    def __init__(
+        self, shared: SharedSamples | None = None, *, requests_max: int = _REQUESTS_A_CHILD
+    ) -> None:
+        self.answer_s = _ANSWER_S
+        self._shared, self._requests_max = shared, requests_max
         self._child: ChildProcess | None = None
         self._records_fds: tuple[int, int] | None = None
         self._costs = CallbackCosts()
@@ -139,7 +149,7 @@ class CaptureProcess:
         UnavailableError
             If PortAudio's library is missing, or the process does not answer within 5 s.
         """
-        if self._is_streaming or self._requests >= _REQUESTS_A_CHILD:
+        if self._is_streaming or self._requests >= self._requests_max:
             self.close()
         try:
             return list(self._ask("scan", stop))
@@ -268,7 +278,7 @@ class CaptureProcess:
         self._requests += 1
         try:
             child = self._child or self._make()
-            reply = child.ask({"op": operation, **parameters}, _ANSWER_S, stop)
+            reply = child.ask({"op": operation, **parameters}, self.answer_s, stop)
         except UnavailableError:
             self.close()
             raise

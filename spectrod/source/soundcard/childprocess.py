@@ -43,6 +43,8 @@ class ChildProcess:
         Environment of the process.
     pass_fds : collection of int
         Descriptors that the process inherits.
+    reap_s : float
+        How long to wait for the end of a process that was killed or has closed its pipe [s].
 
     Raises
     ------
@@ -51,8 +53,15 @@ class ChildProcess:
     """
 
     def __init__(
-        self, command: Sequence[str], name: str, env: Mapping[str, str], pass_fds: Collection[int]
+        self,
+        command: Sequence[str],
+        name: str,
+        env: Mapping[str, str],
+        pass_fds: Collection[int],
+        *,
+        reap_s: float = _REAP_S,
     ) -> None:
+        self._reap_s = reap_s
         count_unreaped()
         self._name = name
         self._lines = b""
@@ -144,7 +153,7 @@ class ChildProcess:
     def _ended(self) -> UnavailableError:
         self._chatter.read()
         try:
-            status = self._process.wait(_REAP_S)
+            status = self._process.wait(self._reap_s)
         except subprocess.TimeoutExpired:
             how = "closed its pipe"
         else:
@@ -159,7 +168,7 @@ class ChildProcess:
         self._replies.close()
         self._chatter.close()
         try:
-            self._process.wait(_REAP_S)
+            self._process.wait(self._reap_s)
         except subprocess.TimeoutExpired:
             _unreaped.append(self._process)
             _log.warning("%s: process %d was killed and has not ended", self._name, self.pid)

@@ -13,7 +13,6 @@ from PIL import Image
 
 from spectrod.cli.picture_options import like
 from spectrod.dsp.spectrum import SpectrumSpec
-from spectrod.formats.picture import encode as encode_module
 from spectrod.formats.picture.encode import SUFFIXES, check_format, encode
 from spectrod.formats.picture.page import Plots, compose
 from spectrod.formats.picture.picture_settings import PictureOptions
@@ -376,13 +375,12 @@ def test_damaged_options_are_refused(tmp_path, options):
 
 
 @pytest.mark.parametrize("strips", [(), STRIPS])
-def test_a_kept_frame_takes_nothing_from_earlier_pictures(strips, monkeypatch):
+def test_a_kept_frame_takes_nothing_from_earlier_pictures(strips):
     """A page has the same file, whatever was drawn before in the same frame, or without it."""
     titles = ("one", "a longer title", "")
     pages = [page_of(2, title=title, strips=strips) for title in (*titles, *reversed(titles))]
     pages.append(page_of(2, title="one", f_scale="mel", strips=strips))
     kept = [encode(page, ".png") for page in pages]
     assert kept[:3] == kept[5:2:-1]
-    monkeypatch.setattr(encode_module, "_KEPT_PIXELS_MAX", 0)
-    assert [encode(page, ".png") for page in pages] == kept
+    assert [encode(page, ".png", kept_pixels_max=0) for page in pages] == kept
     assert len(set(kept)) == len(titles) + 1

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from spectrod.formats.picture import png
 from spectrod.formats.picture.png import encode_png
 
 COLOURS = bytes(range(256)) * 3
@@ -44,11 +43,11 @@ def compressor(request, monkeypatch):
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 4), (513, 7), (64, 801)])
 @pytest.mark.parametrize("block_bytes", [1, 1000, 1 << 20])
-def test_pillow_reads_the_same_entries(shape, block_bytes, compressor, monkeypatch):
+def test_pillow_reads_the_same_entries(shape, block_bytes, compressor):
     """Pillow reads size, entries and colours, whatever the library and the size of blocks."""
-    monkeypatch.setattr(png, "_BLOCK_BYTES", block_bytes)
     entries = entries_of(shape)
-    image = Image.open(io.BytesIO(encode_png(entries, COLOURS, [])))
+    content = encode_png(entries, COLOURS, [], block_bytes=block_bytes)
+    image = Image.open(io.BytesIO(content))
     assert (image.format, image.mode) == ("PNG", "P")
     np.testing.assert_array_equal(np.asarray(image), entries)
     assert bytes(image.getpalette()) == COLOURS

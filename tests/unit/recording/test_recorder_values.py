@@ -191,7 +191,7 @@ def test_other_files_have_no_origin(tmp_path, content):
     os.close(descriptor)
 
 
-def test_rows_are_counted_across_blocks(site, monkeypatch):
+def test_rows_are_counted_across_blocks(site):
     """The whole rows are found wherever the blocks in which a file is read end."""
     days = site()
     days.play(7)
@@ -199,8 +199,8 @@ def test_rows_are_counted_across_blocks(site, monkeypatch):
     size = part.stat().st_size
     descriptor = os.open(part, os.O_RDONLY)
     for n_bytes in (1, 7, 100, 1 << 20):
-        monkeypatch.setattr(recorded_module, "_BLOCK_BYTES", n_bytes)
-        assert recorded_module._whole_rows(descriptor, size) == (size, 7)
+        found = recorded_module._whole_rows(descriptor, size, block_bytes=n_bytes)
+        assert found == (size, 7)
     os.close(descriptor)
 
 

@@ -128,21 +128,18 @@ def test_samples_that_the_next_block_may_overwrite_are_not_read(ring, pipe):
 
 
 @pytest.mark.parametrize("n_more", [1, 20])
-def test_samples_overwritten_while_they_are_copied_are_dropped(ring, pipe, monkeypatch, n_more):
+def test_samples_overwritten_while_they_are_copied_are_dropped(ring, pipe, overtaken, n_more):
     """A copy during which the process wrote over its samples is dropped and made again."""
-    writer, copy = writer_into(ring, pipe), ring._copy
+    writer = writer_into(ring, pipe)
     for first in range(0, 6 * BLOCK, BLOCK):
         writer.write(block(first), BLOCK, flagged=False)
     publish(ring, pipe)
 
-    def overtaken(position, samples):
-        copy(position, samples)
-        monkeypatch.setattr(ring, "_copy", copy)
+    def meanwhile():
         for number in range(n_more):
             writer.write(block((6 + number) * BLOCK), BLOCK, flagged=False)
 
-    monkeypatch.setattr(ring, "_copy", overtaken)
-    read = ring.read(100)
+    read = ring.read(100, overtaken(np.empty((1, 100), np.int16), meanwhile))
     publish(ring, pipe)
     read = read or ring.read(100)
     start = (7 + n_more) * BLOCK - 30

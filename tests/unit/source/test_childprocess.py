@@ -27,8 +27,9 @@ def start():
     before = descriptors()
     children = []
 
-    def start(program):
-        children.append(ChildProcess([sys.executable, "-c", program], "child", os.environ, ()))
+    def start(program, **options):
+        command = [sys.executable, "-c", program]
+        children.append(ChildProcess(command, "child", os.environ, (), **options))
         return children[-1]
 
     yield start
@@ -134,10 +135,9 @@ def test_a_program_that_is_not_there():
 
 def test_a_child_stuck_in_the_kernel_is_reaped_later(start, monkeypatch, caplog):
     """A killed process that is stuck in the kernel blocks nobody and is reaped later."""
-    child = start(ECHO)
+    child = start(ECHO, reap_s=0.05)
     kill = child._process.kill
     monkeypatch.setattr(child._process, "kill", lambda: None)
-    monkeypatch.setattr(childprocess, "_REAP_S", 0.05)
     os.kill(child.pid, signal.SIGSTOP)
     child.kill()
     assert count_unreaped() == 1

@@ -145,20 +145,17 @@ def test_more_gaps_than_the_table_holds(ring):
     assert ring.overruns == 1
 
 
-def test_gaps_that_come_while_samples_are_copied(ring, monkeypatch):
+def test_gaps_that_come_while_samples_are_copied(ring, overtaken):
     """Gaps that are dropped during a copy do not mix up samples, which are still there."""
     write(ring, 0, 10)
     write(ring, 15, 10)
-    copy = ring._copy
 
-    def overtaken(position, samples):
-        monkeypatch.setattr(ring, "_copy", copy)
+    def meanwhile():
         for k in range(70):
             write(ring, 30 + 2 * k, 1)
-        copy(position, samples)
 
-    monkeypatch.setattr(ring, "_copy", overtaken)
-    first, second = ring.read(1000), ring.read(1000)
+    into = overtaken(np.empty((2, 1000), np.float32), meanwhile)
+    first, second = ring.read(1000, into), ring.read(1000)
     assert (first.sample_index, first.n_samples) == (0, 10)
     np.testing.assert_array_equal(first.samples, ramp(0, 10, 2))
     assert (second.n_samples, second.lost_samples) == (1, second.sample_index - 10)
@@ -166,18 +163,11 @@ def test_gaps_that_come_while_samples_are_copied(ring, monkeypatch):
     assert ring.overruns == 1
 
 
-def test_samples_overwritten_while_they_are_copied_are_read_again(ring, monkeypatch):
+def test_samples_overwritten_while_they_are_copied_are_read_again(ring, overtaken):
     """A copy that the producer overwrote is dropped, and the samples of the middle are read."""
     write(ring, 0, 60)
-    copy = ring._copy
-
-    def overtaken(position, samples):
-        monkeypatch.setattr(ring, "_copy", copy)
-        write(ring, 60, 60)
-        copy(position, samples)
-
-    monkeypatch.setattr(ring, "_copy", overtaken)
-    block = ring.read(1000)
+    into = overtaken(np.empty((2, 1000), np.float32), lambda: write(ring, 60, 60))
+    block = ring.read(1000, into)
     assert (block.sample_index, block.n_samples, ring.overruns) == (70, 50, 1)
     np.testing.assert_array_equal(block.samples, ramp(70, 50, 2))
 

@@ -430,14 +430,14 @@ def test_a_folder_that_cannot_be_searched(folder, monkeypatch):
     """An unreadable nested folder is skipped and named, or is an error; the top one is an error."""
     folder(0, 10)
     (folder.path / "night").mkdir()
-    search = source_listing._search
+    scandir = os.scandir
 
-    def refused(path, found, *, recursive):
+    def refused(path):
         if path.name == name:
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return search(path, found, recursive=recursive)
+        return scandir(path)
 
-    monkeypatch.setattr(source_listing, "_search", refused)
+    monkeypatch.setattr(os, "scandir", refused)
     name = "night"
     source = open_folder(folder, recursive=True)
     assert (source.n_samples, source.left_out.n_files) == (10, 1)
