@@ -1,6 +1,5 @@
 """Layers of settings: tables of keys and values, each checked by itself."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
@@ -28,7 +27,6 @@ __all__ = [
     "Settings",
     "broken_keys",
     "check_layer",
-    "named_keys",
     "prefix_of",
     "setting_layer",
 ]
@@ -69,8 +67,6 @@ KEYS = {
 }
 """Types of the keys of a table of each section of ``NAMED``."""
 _MISTAKES_MAX = 1000
-_KEY_IN_TEXT = re.compile(r"\b([a-z][a-z0-9_]*)=")
-_KEYS_BEFORE_RULE = re.compile(r"([a-z0-9_]+(?:, [a-z0-9_]+)*): ")
 
 
 class Mistakes:
@@ -293,19 +289,13 @@ def _other_section(key: str, section: str) -> str:
     return ""
 
 
-def named_keys(message: str) -> Sequence[str]:
-    """Return the keys that an error names: ``KEY=VALUE``, or ``KEY, KEY: RULE``."""
-    before = _KEYS_BEFORE_RULE.match(message)
-    return [*(before[1].split(", ") if before else []), *_KEY_IN_TEXT.findall(message)]
-
-
 def broken_keys(
     check: Callable[[dict[str, Any]], None], table: Mapping[str, Any], lost: set[str]
 ) -> Iterator[tuple[str | None, str]]:
     """Yield every error of a check that stops at the first.
 
-    The key that an error names is left out, and the rest is checked again, so that each broken rule
-    is found. An error that names a key which is left out says nothing, as its default is meant.
+    The first key of an error is left out, and the rest is checked again, so that each broken rule
+    is found. An error about a key which is left out says nothing, as its default is meant.
 
     Parameters
     ----------
@@ -319,7 +309,7 @@ def broken_keys(
     Yields
     ------
     key : str or None
-        The key of the table that breaks the rule; None if the error names none.
+        The key of the table that breaks the rule; None if the error is about none of them.
     message : str
         Of the error.
     """
@@ -329,12 +319,11 @@ def broken_keys(
         try:
             check(rest)
         except ConfigError as error:
-            message = str(error)
+            keys, message = error.keys, str(error)
         else:
             return
-        named = named_keys(message)
-        own = next((key for key in named if key in rest), None)
-        if left_out.isdisjoint(named):
+        own = next((key for key in keys if key in rest), None)
+        if left_out.isdisjoint(keys):
             yield own, message
         if own is None:
             return

@@ -17,7 +17,6 @@ from spectrod.config.layers import (
     Mistakes,
     Settings,
     broken_keys,
-    named_keys,
     prefix_of,
     setting_layer,
 )
@@ -310,11 +309,11 @@ class _Merger:
                     self._try_table(path, prefix, check)
 
     def _try_table(self, path: Path, prefix: str, check: Callable[[], None]) -> None:
-        """Check a table as a whole; the mistake is at the first key that its error names."""
+        """Check a table as a whole; the mistake is at the first key of its error that is set."""
         try:
             check()
         except ConfigError as error:
-            paths = [(*path, key) for key in named_keys(str(error))]
+            paths = [(*path, key) for key in error.keys]
             self.add([*paths, path], f"{prefix}{error}")
 
     def _check_triggers_of(
@@ -395,7 +394,9 @@ def _check_product(
     _require_product(name, source, (*known, *(one.name for one in values)))
     if recording.pyramid and any(one.name == name for one in values):
         raise ConfigError(
-            f"pyramid=true: must be false with product={name!r}, which has named values"
+            f"pyramid=true: must be false with product={name!r}, which has named values",
+            "pyramid",
+            "product",
         )
 
 
@@ -403,7 +404,7 @@ def _require_product(product: str, source: str, known: Sequence[str]) -> None:
     """Check that a source has a product; an empty name is the main one."""
     if product and product not in known:
         of_source = f"{source} has no such product" if source else "the source has no such product"
-        raise ConfigError(f"product={product!r}: {of_source}; there are: {', '.join(known)}")
+        raise ConfigError(f"{of_source}; there are: {', '.join(known)}", product=product)
 
 
 def _products_of(source: SourceTable) -> tuple[str, ...]:
@@ -437,6 +438,8 @@ def _products_of(source: SourceTable) -> tuple[str, ...]:
 def _check_select(source: SourceTable) -> None:
     select = ",".join(map(str, source.select))
     if len(set(source.select)) < len(source.select):
-        raise ConfigError(f"select={select}: must name each channel once")
+        raise ConfigError(f"select={select}: must name each channel once", "select")
     if source.channels and max(source.select, default=0) >= source.channels:
-        raise ConfigError(f"select={select}: must be below channels={source.channels}")
+        raise ConfigError(
+            f"select={select}: must be below channels={source.channels}", "select", "channels"
+        )

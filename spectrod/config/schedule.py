@@ -43,9 +43,9 @@ class Schedule:
 
     def __init__(self, hours: Sequence[str] = (), on_s: float = 0.0, off_s: float = 0.0) -> None:
         if (on_s > 0.0) != (off_s > 0.0):
-            raise ConfigError(f"on_s={on_s:g}, off_s={off_s:g}: must both be 0, or neither")
+            raise ConfigError("must both be 0, or neither", on_s=on_s, off_s=off_s)
         if on_s and min(on_s, off_s) < _CYCLE_PART_MIN_S:
-            raise ConfigError(f"on_s={on_s:g}, off_s={off_s:g}: must be 1 or more, where not 0")
+            raise ConfigError("must be 1 or more, where not 0", on_s=on_s, off_s=off_s)
         self._on_ns, self._cycle_ns = round(on_s * NS_PER_S), round((on_s + off_s) * NS_PER_S)
         is_on = [False] * _WEEK_MINUTES
         for text in hours:
@@ -88,12 +88,12 @@ def _minutes(text: str) -> Iterator[int]:
     """Yield the minutes of the week in a text of hours, counted from Monday 00:00."""
     found = _HOURS.fullmatch(text.strip())
     if not found:
-        raise ConfigError(f"schedule={text!r}: {_RULE}")
+        raise ConfigError(_RULE, schedule=text)
     days, *numbers = found.groups()
     hour, minute, end_hour, end_minute = map(int, numbers)
     begin, end = 60 * hour + minute, 60 * end_hour + end_minute
     if max(minute, end_minute) > 59 or begin >= _DAY_MINUTES or end > _DAY_MINUTES:
-        raise ConfigError(f"schedule={text!r}: {_RULE}, 00:00 to 24:00")
+        raise ConfigError(f"{_RULE}, 00:00 to 24:00", schedule=text)
     if end <= begin:
         end += _DAY_MINUTES
     for day in _weekdays(text, days):
@@ -109,6 +109,6 @@ def _weekdays(text: str, days: str | None) -> Iterator[int]:
         first, dash, last = part.partition("-")
         last = last if dash else first
         if not {first, last} <= set(_DAYS):
-            raise ConfigError(f"schedule={text!r}: {part!r}: days are Mon Tue Wed Thu Fri Sat Sun")
+            raise ConfigError(f"{part!r}: days are Mon Tue Wed Thu Fri Sat Sun", schedule=text)
         begin, end = _DAYS.index(first), _DAYS.index(last)
         yield from (day % 7 for day in range(begin, end + 1 if end >= begin else end + 8))

@@ -119,7 +119,7 @@ class SourceConfig(Struct, frozen=True):
         """Check the sample rate, if it is given; raises ConfigError."""
         if self.samplerate and not FS_MIN_HZ <= self.samplerate <= RATE_MAX_HZ:
             rule = f"must be 0, or {FS_MIN_HZ:g} to {RATE_MAX_HZ:g} Hz"
-            raise ConfigError(f"samplerate={self.samplerate:g}: {rule}")
+            raise ConfigError(rule, samplerate=self.samplerate)
 
     def check_format(self) -> None:
         """Check that samples in pairs of I and Q are raw samples in whole pairs.
@@ -133,11 +133,12 @@ class SourceConfig(Struct, frozen=True):
         if format_ not in _IQ_FORMATS:
             return
         if not self.is_raw:
-            raise ConfigError(f"format={format_!r}: must be of raw samples, - or pcm:PATH")
+            raise ConfigError("must be of raw samples, - or pcm:PATH", format=format_)
         if self.channels % 2:
             raise ConfigError(
-                f"channels={self.channels}: must be even with format={format_!r}, "
-                "whose I and Q count as a channel each"
+                f"must be even with format={format_!r}, whose I and Q count as a channel each",
+                "format",
+                channels=self.channels,
             )
 
 
@@ -226,7 +227,7 @@ class AnalysisConfig(Struct, frozen=True):
             )
         if self.averaging not in ("none", "exponential") and not self.rate_hz:
             raise ConfigError(
-                f"averaging={self.averaging!r}: needs rate_hz, the rows a second that it makes"
+                "needs rate_hz, the rows a second that it makes", averaging=self.averaging
             )
         return SpectrumSpec(
             fs,
@@ -416,7 +417,7 @@ class SourceTable(_MeasuredSource, frozen=True):
         try:
             return product.analysis.spec(fs, channels, product=product.name, **signal)
         except ConfigError as error:
-            raise ConfigError(f"products.{product.name}: {error}") from error
+            raise ConfigError(f"products.{product.name}: {error}", *error.keys) from error
 
 
 _Amount = Annotated[float, Meta(ge=0, le=1e9)]
@@ -499,16 +500,18 @@ class RecordingConfig(Struct, frozen=True):
         self._check_file_name()
         known = [suffix.lstrip(".") for suffix in continuous("samples")]
         if self.samples and self.samples not in known:
-            raise ConfigError(f"samples={self.samples!r}: must be '', {' or '.join(known)}")
+            raise ConfigError(f"must be '', {' or '.join(known)}", samples=self.samples)
         formats = [suffix.lstrip(".") for suffix in continuous("values")]
         if self.values not in formats:
-            raise ConfigError(f"values={self.values!r}: must be {' or '.join(formats)}")
+            raise ConfigError(f"must be {' or '.join(formats)}", values=self.values)
         if not (self.spectra or self.samples or self.pyramid):
-            raise ConfigError("spectra=false: must be true where neither samples nor pyramid is")
+            raise ConfigError(
+                "spectra=false: must be true where neither samples nor pyramid is", "spectra"
+            )
         rolls = {"pre_roll_s": self.pre_roll_s, "post_roll_s": self.post_roll_s}
         for key, roll_s in rolls.items():
             if roll_s and not self.triggers:
-                raise ConfigError(f"{key}={roll_s:g}: must be 0 without triggers")
+                raise ConfigError(f"{key}={roll_s:g}: must be 0 without triggers", key)
 
     def _check_mount_point(self) -> None:
         if not self.must_be_mounted:
@@ -516,12 +519,13 @@ class RecordingConfig(Struct, frozen=True):
         mount_point = Path(self.must_be_mounted)
         if not mount_point.is_absolute() or ".." in mount_point.parts:
             raise ConfigError(
-                f"must_be_mounted={self.must_be_mounted!r}: must be an absolute path without .."
+                "must be an absolute path without ..", must_be_mounted=self.must_be_mounted
             )
         if not Path(self.folder).is_relative_to(mount_point):
             raise ConfigError(
-                f"must_be_mounted={self.must_be_mounted!r}: must be folder={self.folder!r}, or a "
-                "folder above it"
+                f"must be folder={self.folder!r}, or a folder above it",
+                "folder",
+                must_be_mounted=self.must_be_mounted,
             )
 
     def _check_file_name(self) -> None:
@@ -530,8 +534,9 @@ class RecordingConfig(Struct, frozen=True):
         if not _FILE_NAME.fullmatch(longest):
             codes = " ".join(f"%{code}" for code in sorted(_LONGEST))
             raise ConfigError(
-                f"file_name={self.file_name!r}: makes {longest!r}; must make 1 to 100 of "
-                f"A-Z a-z 0-9 . _ + -, the first a letter or digit, with no codes but {codes}"
+                f"makes {longest!r}; must make 1 to 100 of "
+                f"A-Z a-z 0-9 . _ + -, the first a letter or digit, with no codes but {codes}",
+                file_name=self.file_name,
             )
 
 

@@ -155,8 +155,8 @@ def get_bands(name: str, fs: float, nfft: int) -> Bands:
     bands = make(number, fs, nfft)
     if len(bands) == 0:
         raise ConfigError(
-            f"bands={name!r}: none lies below fs/2={fs / 2:g} Hz and is as wide as a bin, "
-            f"{fs / nfft:g} Hz"
+            f"none lies below fs/2={fs / 2:g} Hz and is as wide as a bin, {fs / nfft:g} Hz",
+            bands=name,
         )
     for values in (bands.lower, bands.centre, bands.upper, bands.width):
         values.setflags(write=False)
@@ -187,14 +187,14 @@ def _parse(name: str) -> tuple[Callable[[int, float, int], Bands], int]:
         return _octaves, number_in_name(name, name.removeprefix("octave/"), FRACTION_MAX)
     if name.startswith("mel:"):
         return _mel, number_in_name(name, name.removeprefix("mel:"), MEL_BANDS_MAX)
-    raise ConfigError(f"bands={name!r}: {_RULE}")
+    raise ConfigError(_RULE, bands=name)
 
 
 def number_in_name(name: str, text: str, largest: int) -> int:
     """Return the number in a name of bands, 1 to ``largest``; raises ConfigError."""
     number = int(text) if text.isascii() and text.isdecimal() else 0
     if not 1 <= number <= largest:
-        raise ConfigError(f"bands={name!r}: {text!r} must be a whole number, 1 to {largest}")
+        raise ConfigError(f"{text!r} must be a whole number, 1 to {largest}", bands=name)
     return number
 
 
@@ -309,7 +309,9 @@ def _millidecades(_: int, fs: float, nfft: int) -> Bands:
     if fs > nfft:
         raise ConfigError(
             f"bands='millidecade': bins are {fs / nfft:g} Hz wide, must be 1 Hz or less: "
-            f"nfft={nfft} must be at least fs={fs:g}"
+            f"nfft={nfft} must be at least fs={fs:g}",
+            "bands",
+            "nfft",
         )
     lower, centre, upper = millidecade_limits(fs / 2.0)
     lower[0] = 0.0
@@ -361,7 +363,8 @@ def _mel(n_bands: int, fs: float, nfft: int) -> Bands:
         empty = int(np.argmin(count))
         raise ConfigError(
             f"bands='mel:{n_bands}': band {empty}, {lower[empty]:g} to {upper[empty]:g} Hz, has no "
-            f"bin: must be fewer bands, or a larger nfft than {nfft}"
+            f"bin: must be fewer bands, or a larger nfft than {nfft}",
+            "bands",
         )
     band, k = _members(first, count)
     f = frequencies[k]

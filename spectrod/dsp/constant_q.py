@@ -94,7 +94,7 @@ def constant_q_bands(name: str, fs: float, win_length: int, window: str) -> Band
     """
     per_octave = number_in_name(name, name.partition(":")[2], PER_OCTAVE_MAX)
     if window == CUSTOM:
-        raise ConfigError(f"bands={name!r}: needs a window with a name, for filters of any length")
+        raise ConfigError("needs a window with a name, for filters of any length", bands=name)
     centre = _centres(per_octave, fs, win_length)
     bandwidth = _bandwidths(name, per_octave, centre)
     if name.startswith("vqt:"):
@@ -104,8 +104,9 @@ def constant_q_bands(name: str, fs: float, win_length: int, window: str) -> Band
     kept, missed = is_below & ~is_long, is_below & is_long & (centre >= AUDIBLE_MIN_HZ)
     if not kept.any():
         raise ConfigError(
-            f"bands={name!r}: no filter below fs/2={fs / 2:g} Hz is as short as "
-            f"win_length={win_length}"
+            f"no filter below fs/2={fs / 2:g} Hz is as short as win_length={win_length}",
+            "win_length",
+            bands=name,
         )
     _check_size(name, fs / bandwidth[kept], per_octave)
     f, half = centre[kept], 2.0 ** (0.5 / per_octave)
@@ -190,6 +191,7 @@ def _check_size(name: str, lengths: Float64Array, per_octave: int) -> None:
     )
     if needed > COEFFICIENTS_MAX:
         raise ConfigError(
-            f"bands={name!r}: {needed} coefficients, must be at most {COEFFICIENTS_MAX}: a "
-            "shorter win_length or fewer filters an octave take fewer"
+            f"{needed} coefficients, must be at most {COEFFICIENTS_MAX}: a "
+            "shorter win_length or fewer filters an octave take fewer",
+            bands=name,
         )

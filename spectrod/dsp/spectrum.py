@@ -231,8 +231,9 @@ class SpectrumSpec:
         n_responses = len(self.responses)
         if self.bands and n_responses > BAND_RESPONSES_MAX:
             raise ConfigError(
-                f"bands={self.bands!r}: channels with {n_responses} frequency responses: must be "
-                f"at most {BAND_RESPONSES_MAX}; analyse them apart, or without bands"
+                f"channels with {n_responses} frequency responses: must be "
+                f"at most {BAND_RESPONSES_MAX}; analyse them apart, or without bands",
+                bands=self.bands,
             )
 
     def _check_reassigned(self) -> None:
@@ -240,36 +241,40 @@ class SpectrumSpec:
         least = ceil(self.win_length / REASSIGNED_HOPS_MAX)
         if self.hop < least:
             raise ConfigError(
-                f"hop={self.hop}: bands='reassigned' needs at least "
-                f"win_length/{REASSIGNED_HOPS_MAX}, {least}"
+                f"bands='reassigned' needs at least win_length/{REASSIGNED_HOPS_MAX}, {least}",
+                "bands",
+                hop=self.hop,
             )
 
     def _check_frames(self) -> None:
         if not FS_MIN_HZ <= self.fs <= FS_MAX_HZ:
             raise ConfigError(f"fs={self.fs:g}: must be {FS_MIN_HZ:g} to {FS_MAX_HZ:g} Hz")
         if not 1 <= self.channels <= CHANNELS_MAX:
-            raise ConfigError(f"channels={self.channels}: must be 1 to {CHANNELS_MAX}")
+            raise ConfigError(f"must be 1 to {CHANNELS_MAX}", channels=self.channels)
         if not 2 <= self.win_length <= NFFT_MAX:
-            raise ConfigError(f"win_length={self.win_length}: must be 2 to {NFFT_MAX}")
+            raise ConfigError(f"must be 2 to {NFFT_MAX}", win_length=self.win_length)
         if self.hop < 1:
-            raise ConfigError(f"hop={self.hop}: must be at least 1 sample")
+            raise ConfigError("must be at least 1 sample", hop=self.hop)
         if self.hop > HOP_MAX:
-            raise ConfigError(f"hop={self.hop}: must be at most {HOP_MAX} samples")
+            raise ConfigError(f"must be at most {HOP_MAX} samples", hop=self.hop)
         if self.nfft == 0:
             chosen = max(_NFFT_CHOSEN_MIN, _next_power_of_two(self.win_length))
             object.__setattr__(self, "nfft", chosen)
         if not NFFT_MIN <= self.nfft <= NFFT_MAX:
-            raise ConfigError(f"nfft={self.nfft}: must be {NFFT_MIN} to {NFFT_MAX}")
+            raise ConfigError(f"must be {NFFT_MIN} to {NFFT_MAX}", nfft=self.nfft)
         if self.win_length > self.nfft:
-            raise ConfigError(f"win_length={self.win_length}: must not exceed nfft={self.nfft}")
+            raise ConfigError(
+                f"must not exceed nfft={self.nfft}", "nfft", win_length=self.win_length
+            )
 
     def _check_choices(self) -> None:
         if not isinstance(self.window, str):  # such as SciPy's ("kaiser", 8.6)
             raise ConfigError(
-                f"window={self.window!r}: must be a name, one of {', '.join(WINDOW_NAMES)}"
+                f"window={self.window!r}: must be a name, one of {', '.join(WINDOW_NAMES)}",
+                "window",
             )
         if not isinstance(self.bands, str):
-            raise ConfigError(f"bands={self.bands!r}: must be a name, or '' for bins")
+            raise ConfigError(f"bands={self.bands!r}: must be a name, or '' for bins", "bands")
         if self.broadband and not self.bands:
             raise ConfigError("broadband=True: needs bands")
         _one_of("scaling", self.scaling, SCALINGS)
@@ -294,11 +299,11 @@ class SpectrumSpec:
     def _check_output(self) -> None:
         if self.output == "complex":
             if self.scaling == "dbfs":
-                raise ConfigError("scaling='dbfs': complex spectra have no level")
+                raise ConfigError("complex spectra have no level", scaling="dbfs")
             self._require_none("complex spectra have none", "weighting", "bands", "averaging")
         if self.iq:
             if self.channels % 2:
-                raise ConfigError(f"channels={self.channels}: must be even, I and Q in turn")
+                raise ConfigError("must be even, I and Q in turn", channels=self.channels)
             self._require_none("I/Q signals have none", "weighting", "bands")
         self._check_center_frequency()
 
@@ -311,10 +316,13 @@ class SpectrumSpec:
         if not abs(value) <= CENTER_FREQUENCY_MAX_HZ:
             raise ConfigError(
                 f"center_frequency_hz={given}: must be a frequency within "
-                f"+-{CENTER_FREQUENCY_MAX_HZ:g} Hz"
+                f"+-{CENTER_FREQUENCY_MAX_HZ:g} Hz",
+                "center_frequency_hz",
             )
         if value and not self.iq:
-            raise ConfigError(f"center_frequency_hz={value:.15g}: needs I/Q samples, iq")
+            raise ConfigError(
+                f"center_frequency_hz={value:.15g}: needs I/Q samples, iq", "center_frequency_hz"
+            )
         object.__setattr__(self, "center_frequency_hz", value + 0.0)  # no -0.0
 
     def _place_rows(self) -> None:
@@ -322,23 +330,25 @@ class SpectrumSpec:
         if not self.rate_hz:
             object.__setattr__(self, "rate_hz", 0.0)
             if self.align != "start":
-                raise ConfigError(f"align={self.align!r}: needs rate_hz")
+                raise ConfigError("needs rate_hz", align=self.align)
             return
         object.__setattr__(self, "rate_hz", _positive("rate_hz", self.rate_hz, "Hz"))
         step = self.fs / self.rate_hz  # not exact: only for limits
         if not step >= 1.0:
-            raise ConfigError(f"rate_hz={self.rate_hz:g}: must be at most fs={self.fs:g}")
+            raise ConfigError(f"must be at most fs={self.fs:g}", rate_hz=self.rate_hz)
         if step > HOP_MAX:
             rule = f"must be at least {self.fs / HOP_MAX:.3g}, fs={self.fs:g}"
-            raise ConfigError(f"rate_hz={self.rate_hz:g}: {rule}")
+            raise ConfigError(rule, rate_hz=self.rate_hz)
         whole = int(self.row_step)
         if self.averaging == "none":
             object.__setattr__(self, "hop", whole)
             return
         if self.hop > whole:
             raise ConfigError(
-                f"rate_hz={self.rate_hz:g}: rows of {whole} samples have no frame of hop="
-                f"{self.hop}: hop must be at most {whole}, or rate_hz {self.fs / self.hop:.6g}"
+                f"rows of {whole} samples have no frame of hop="
+                f"{self.hop}: hop must be at most {whole}, or rate_hz {self.fs / self.hop:.6g}",
+                "hop",
+                rate_hz=self.rate_hz,
             )
         given = self.averaging_frames
         if self.averaging == "mean":
@@ -347,7 +357,7 @@ class SpectrumSpec:
             frames = frames_starting_in(whole, self.hop)
         if given not in {1, frames}:
             raise ConfigError(
-                f"averaging_frames={given}: rate_hz={self.rate_hz:g} makes it {frames}"
+                f"averaging_frames={given}: rate_hz={self.rate_hz:g} makes it {frames}", "rate_hz"
             )
         object.__setattr__(self, "averaging_frames", frames)
 
@@ -370,23 +380,25 @@ class SpectrumSpec:
             return
         if averaging == FLOOR and self.bands:
             raise ConfigError(
-                f"averaging={FLOOR!r}: is of bins, the power of a band is distributed otherwise: "
-                "choose a percentile such as L90, or no bands"
+                "is of bins, the power of a band is distributed otherwise: "
+                "choose a percentile such as L90, or no bands",
+                averaging=FLOOR,
             )
         n_values = self.n_signals * self.n_computed
         n_bytes = percentile_bytes(self.averaging_frames, n_values)
         if n_bytes > PERCENTILE_BYTES_MAX:
             raise ConfigError(
-                f"averaging={averaging!r}: {n_values} values over {self.averaging_frames} frames "
+                f"{n_values} values over {self.averaging_frames} frames "
                 f"need {n_bytes >> 20} MiB: must be at most {PERCENTILE_BYTES_MAX >> 20} MiB; "
-                "choose bands, a smaller nfft or fewer channels"
+                "choose bands, a smaller nfft or fewer channels",
+                averaging=averaging,
             )
 
     def _require_none(self, why: str, *names: str) -> None:
         for name in names:
             value = getattr(self, name)
             if value not in ("Z", "", "none"):
-                raise ConfigError(f"{name}={value!r}: {why}")
+                raise ConfigError(f"{name}={value!r}: {why}", name)
 
     @property
     def n_signals(self) -> int:
@@ -688,7 +700,7 @@ def _whole(name: str, value: object) -> int:
     try:
         return index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ConfigError(f"{name}={value!r}: must be a whole number") from None
+        raise ConfigError(f"{name}={value!r}: must be a whole number", name) from None
 
 
 def _positive(name: str, given: float, unit: str) -> float:
@@ -697,13 +709,13 @@ def _positive(name: str, given: float, unit: str) -> float:
     except (TypeError, ValueError, OverflowError):
         value = np.nan
     if not (np.isfinite(value) and value > 0.0):
-        raise ConfigError(f"{name}={given}: must be a positive number of {unit}")
+        raise ConfigError(f"{name}={given}: must be a positive number of {unit}", name)
     return value
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise ConfigError(f"{name}={value!r}: must be one of {', '.join(allowed)}")
+        raise ConfigError(f"{name}={value!r}: must be one of {', '.join(allowed)}", name)
 
 
 def check_averaging(name: object) -> None:
@@ -711,7 +723,7 @@ def check_averaging(name: object) -> None:
     if name in get_args(Averaging) or (isinstance(name, str) and exceeded_percent(name)):
         return
     known = ", ".join((*get_args(Averaging), FLOOR))
-    raise ConfigError(f"averaging={name!r}: must be one of {known}, or {EXCEEDED_RULE}")
+    raise ConfigError(f"must be one of {known}, or {EXCEEDED_RULE}", averaging=name)
 
 
 def _next_power_of_two(n: int) -> int:

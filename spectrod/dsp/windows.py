@@ -54,8 +54,7 @@ def window_derivative(name: str, n: int) -> Float64Array:
             if abs(a[0] - sum(a[1::2]) + sum(a[2::2])) <= _END_MAX
         ]
         raise ConfigError(
-            f"window={name!r}: reassignment needs a window that ends near 0, one of "
-            f"{', '.join(smooth)}"
+            f"reassignment needs a window that ends near 0, one of {', '.join(smooth)}", window=name
         )
     phase = 2.0 * np.pi * np.arange(n) / n
     terms = [
@@ -81,7 +80,7 @@ def _parse_kaiser(name: str) -> Callable[[int], Float64Array]:
     except ValueError:
         beta = -1.0
     if not 0.0 <= beta <= 700.0:
-        raise ConfigError(f"window={name!r}: kaiser needs its beta, 0 to 700, as in kaiser:8.6")
+        raise ConfigError("kaiser needs its beta, 0 to 700, as in kaiser:8.6", window=name)
     return lambda n: _kaiser(n, beta)
 
 
@@ -111,7 +110,7 @@ def _shape(name: str) -> Callable[[int], Float64Array]:
     if name.partition(":")[0] == "kaiser":
         return _parse_kaiser(name)
     suggestion = did_you_mean(name, WINDOW_NAMES)
-    raise ConfigError(f"window={name!r}: must be one of {', '.join(WINDOW_NAMES)}{suggestion}")
+    raise ConfigError(f"must be one of {', '.join(WINDOW_NAMES)}{suggestion}", window=name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,14 @@ from os import PathLike, fspath
 _LINES_IN_TEXT = 20
 
 
+def _shown(value: object) -> str:
+    if value is ...:
+        return ""
+    if isinstance(value, float):
+        return f"={value:g}"
+    return f"={value!r}" if isinstance(value, str) else f"={value}"
+
+
 class SpectrodError(Exception):
     """Base of all errors whose text is meant for the user: one line with the value and the rule."""
 
@@ -19,7 +27,28 @@ class SpectrodError(Exception):
 
 
 class ConfigError(SpectrodError, ValueError):
-    """A setting, argument or array breaks a rule."""
+    """A setting, argument or array breaks a rule.
+
+    Parameters
+    ----------
+    text : str
+        The rule, or all of the text if there are no ``values``.
+    *keys : str
+        Settings that the rule is about, beside those of ``values``.
+    **values : object
+        Settings that break the rule; the text begins with each as ``KEY=VALUE``, or as ``KEY`` if
+        the value is ``...``.
+
+    Attributes
+    ----------
+    keys : tuple of str
+        Settings that it is about; the first that is set is the one to change.
+    """
+
+    def __init__(self, text: str, /, *keys: str, **values: object) -> None:
+        shown = ", ".join(key + _shown(value) for key, value in values.items())
+        super().__init__(f"{shown}: {text}" if values else text)
+        self.keys = (*values, *keys)
 
 
 class SettingsError(ConfigError):

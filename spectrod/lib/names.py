@@ -19,7 +19,7 @@ def check_name(what: str, name: str) -> str:
         If it has other characters than letters, digits, dot, underscore and hyphen, or over 64.
     """
     if not is_name(name):
-        raise ConfigError(f"{what}={name!r}: must be 1 to 64 of A-Z a-z 0-9 . _ -")
+        raise ConfigError(f"{what}={name!r}: must be 1 to 64 of A-Z a-z 0-9 . _ -", what)
     return name
 
 
@@ -40,7 +40,7 @@ def check_channel_names(names: Sequence[str]) -> None:
         check_name("channel_names", name)
     for name, count in Counter(names).items():
         if count > 1:
-            raise ConfigError(f"channel_names={name!r}: named {count} times, must be once")
+            raise ConfigError(f"named {count} times, must be once", channel_names=name)
 
 
 def name_channels(names: Sequence[str], n_signals: int) -> tuple[str, ...]:
@@ -54,6 +54,7 @@ def name_channels(names: Sequence[str], n_signals: int) -> tuple[str, ...]:
     if names and len(names) != n_signals:
         raise ConfigError(
             f"channel_names={','.join(names)}: must be {n_signals}, one for each spectrum, "
-            f"not {len(names)}"
+            f"not {len(names)}",
+            "channel_names",
         )
     return tuple(names) or tuple(str(k) for k in range(n_signals))

@@ -143,7 +143,7 @@ def _check_complete(text: str, fields: str) -> None:
 
 
 def _broken(text: str, rule: str) -> ConfigError:
-    return ConfigError(f"time_format={text!r}: {rule}")
+    return ConfigError(rule, time_format=text)
 
 
 # ---- times

@@ -102,6 +102,10 @@ class FramesConfig(MeasurementConfig, frozen=True):
         top_hz = float(spec.bin_frequencies[-1])
         for key, value in (("low_hz", self.low_hz), ("high_hz", self.high_hz)):
             if value > top_hz:
-                raise ConfigError(f"{key}={value:g}: must be at most {top_hz:g} Hz, the last bin")
+                raise ConfigError(
+                    f"{key}={value:g}: must be at most {top_hz:g} Hz, the last bin", key
+                )
         if self.high_hz and self.low_hz >= self.high_hz:
-            raise ConfigError(f"low_hz={self.low_hz:g}: must be below high_hz={self.high_hz:g}")
+            raise ConfigError(
+                f"must be below high_hz={self.high_hz:g}", "high_hz", low_hz=self.low_hz
+            )

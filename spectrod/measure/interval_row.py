@@ -117,21 +117,23 @@ def check_interval(interval_s: float, win_length: int, fs: float) -> None:
     check_interval_length(interval_s)
     if interval_s * fs < win_length:
         raise ConfigError(
-            f"interval_s={interval_s:g}: must be at least a frame, win_length={win_length} of "
-            f"{win_length / fs:g} s at {fs:g} Hz"
+            f"must be at least a frame, win_length={win_length} of "
+            f"{win_length / fs:g} s at {fs:g} Hz",
+            "win_length",
+            interval_s=interval_s,
         )
 
 
 def check_interval_length(interval_s: float) -> None:
     """Check the length of an interval [s]; raises ConfigError."""
     if not INTERVAL_MIN_S <= interval_s <= INTERVAL_MAX_S:
-        raise ConfigError(f"interval_s={interval_s:g}: must be {INTERVAL_MIN_S:g} s to 366 days")
+        raise ConfigError(f"must be {INTERVAL_MIN_S:g} s to 366 days", interval_s=interval_s)
 
 
 def check_row(names: Sequence[str], interval_s: float) -> None:
     """Check the names of the values of a row, as given, and its interval; raises ConfigError."""
     if not 1 <= len(names) <= QUANTITIES_MAX:
-        raise ConfigError(f"quantities: {len(names)} names; must be 1 to {QUANTITIES_MAX}")
+        raise ConfigError(f"{len(names)} names; must be 1 to {QUANTITIES_MAX}", quantities=...)
     check_interval_length(interval_s)
 
 
@@ -139,7 +141,7 @@ def check_distinct(quantities: Sequence[NamedQuantity]) -> None:
     """Check that no two quantities have one name; raises ConfigError."""
     for name, n in Counter(quantity.name for quantity in quantities).items():
         if n > 1:
-            raise ConfigError(f"quantities: {name} is given twice")
+            raise ConfigError(f"{name} is given twice", quantities=...)
 
 
 def check_message(quantities: Sequence[NamedQuantity], units: Sequence[str] = ()) -> None:

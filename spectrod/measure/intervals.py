@@ -81,11 +81,13 @@ class IntervalGrid:
         self, fs: float, interval_s: float, align: LevelAlign, zone: ZoneInfo, clock: UtcOfSamples
     ) -> None:
         if align not in LEVEL_ALIGNS:
-            raise ConfigError(f"align={align!r}: must be one of {', '.join(LEVEL_ALIGNS)}")
+            raise ConfigError(f"must be one of {', '.join(LEVEL_ALIGNS)}", align=align)
         if align == "local" and (interval_s < 1 or interval_s % 1 or DAY_S % interval_s):
             raise ConfigError(
-                f"interval_s={interval_s:g}: align='local' needs an interval of whole seconds that "
-                f"divides a day, such as 3600 or {DAY_S:g} s"
+                f"align='local' needs an interval of whole seconds that "
+                f"divides a day, such as 3600 or {DAY_S:g} s",
+                "align",
+                interval_s=interval_s,
             )
         self._step = interval_s * fs
         self._interval_ns = round(interval_s * NS_PER_S)

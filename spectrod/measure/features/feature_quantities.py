@@ -133,8 +133,8 @@ def parse_features(names: Sequence[str], interval_s: float) -> tuple[FeatureQuan
     for quantity in quantities:
         if quantity.kind == "ACI" and interval_s < quantity.parameters[0]:
             raise ConfigError(
-                f"interval_s={interval_s:g}: {quantity.name} needs at least its block, "
-                f"{quantity.parameters[0]:g} s"
+                f"{quantity.name} needs at least its block, {quantity.parameters[0]:g} s",
+                interval_s=interval_s,
             )
     return quantities
 
@@ -145,9 +145,9 @@ def check_spectra(names: Sequence[str]) -> None:
         if name not in SPECTRA:
             known = ", ".join(SPECTRA)
             rule = f"must be one of {known}{did_you_mean(name, SPECTRA)}"
-            raise ConfigError(f"spectra={name!r}: {rule}")
+            raise ConfigError(rule, spectra=name)
     if len(set(names)) < len(names):
-        raise ConfigError(f"spectra: {names[0]} is given twice")
+        raise ConfigError(f"{names[0]} is given twice", spectra=...)
 
 
 def check_features(quantities: Sequence[FeatureQuantity], spec: SpectrumSpec) -> None:

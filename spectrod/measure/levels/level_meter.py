@@ -164,7 +164,7 @@ class LevelMeter:
         self._needs = Needs.of(self.quantities)
         self._scale = Scale(self.fs, _full_scale(full_scale_db, channels))
         if lower_limit_db is not None and not np.isfinite(lower_limit_db):
-            raise ConfigError(f"lower_limit_db={lower_limit_db:g}: must be a finite level")
+            raise ConfigError("must be a finite level", lower_limit_db=lower_limit_db)
         self._lower_limit_db = lower_limit_db
         self._zone = _zone(time_zone)
         self._bounds = IntervalBounds(
@@ -179,7 +179,7 @@ class LevelMeter:
         self.align = align
         self._check(time_zone)
         if channel_weights is not None and not self._needs.loudness:
-            raise ConfigError("channel_weights: no quantity is a loudness, such as LUFS_I")
+            raise ConfigError("no quantity is a loudness, such as LUFS_I", channel_weights=...)
         weights: tuple[float, ...] = ()
         if self._needs.loudness:
             weights = checked_weights(channels, channel_weights, speakers)
@@ -220,11 +220,14 @@ class LevelMeter:
                 f"channels={self.channels}: percentiles of {n_histograms} levels need more than "
                 f"{HISTOGRAM_BYTES_MAX >> 20} MiB"
             )
-        local = [one.name for one in self.quantities if one.kind == "period"]
+        if time_zone:
+            return
+        rule = "needs the time zone of its local times"
+        for one in self.quantities:
+            if one.kind == "period":
+                raise ConfigError(f"{one.name} {rule}", time_zone=...)
         if self.align == "local":
-            local.append("align='local'")
-        if local and not time_zone:
-            raise ConfigError(f"time_zone: {local[0]} needs the time zone of its local times")
+            raise ConfigError(f"align='local' {rule}", "align", time_zone=...)
 
     # ---- samples
 
@@ -527,8 +530,8 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ConfigError(
-            f"time_zone={name!r}: there is no such time zone on this machine; a name is "
-            "Europe/Berlin or UTC"
+            "there is no such time zone on this machine; a name is Europe/Berlin or UTC",
+            time_zone=name,
         ) from error
 
 

@@ -172,7 +172,7 @@ def parse_quantities(names: Sequence[str], interval_s: float) -> tuple[LevelQuan
     for quantity in quantities:
         if interval_s < quantity.least_interval_s:
             raise ConfigError(
-                f"interval_s={interval_s:g}: {quantity.name} needs at least "
-                f"{quantity.least_interval_s:g} s"
+                f"{quantity.name} needs at least {quantity.least_interval_s:g} s",
+                interval_s=interval_s,
             )
     return quantities

@@ -103,10 +103,10 @@ def channel_weights(
         return CHANNEL_WEIGHTS[channels]
     weights = tuple(float(value) for value in given)
     if len(weights) != channels:
-        raise ConfigError(f"channel_weights: {len(weights)} values for {channels} channels")
+        raise ConfigError(f"{len(weights)} values for {channels} channels", channel_weights=...)
     for value in weights:
         if not 0.0 <= value <= 10.0:
-            raise ConfigError(f"channel_weights={value:g}: must be 0 to 10")
+            raise ConfigError("must be 0 to 10", channel_weights=value)
     return weights
 
 

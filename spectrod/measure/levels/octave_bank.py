@@ -134,8 +134,8 @@ class OctaveMeter:
         check_stream(fs, channels)
         if not INTERVAL_MIN_S <= interval_s <= INTERVAL_MAX_S or interval_s * fs < 1.0:
             raise ConfigError(
-                f"interval_s={interval_s:g}: must be {INTERVAL_MIN_S:g} s to a day, and at least a "
-                "sample"
+                f"must be {INTERVAL_MIN_S:g} s to a day, and at least a sample",
+                interval_s=interval_s,
             )
         self.filters = octave_filters(fs, fraction, f_min_hz, f_max_hz)
         self._full_scale_db = full_scale_db

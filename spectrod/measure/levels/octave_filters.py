@@ -100,21 +100,23 @@ def octave_filters(
         raise ConfigError(f"fraction={fraction}: must be one of {one_of} bands in an octave")
     if not 0.0 < f_min_hz <= f_max_hz < float("inf"):
         raise ConfigError(
-            f"f_min_hz={f_min_hz:g}: must be above 0 and at most f_max_hz={f_max_hz:g}"
+            f"must be above 0 and at most f_max_hz={f_max_hz:g}", "f_max_hz", f_min_hz=f_min_hz
         )
     lowest_hz, highest_hz = f_min_hz / nominal_ratio(fraction), f_max_hz * nominal_ratio(fraction)
     highest_hz = min(highest_hz, fs / 2.0)
     if lowest_hz < fs * 2.0 ** -(STAGES_MAX + 6):
         raise ConfigError(
-            f"f_min_hz={f_min_hz:g}: must be at least fs/{1 << STAGES_MAX + 6}, "
-            f"{fs * 2.0 ** -(STAGES_MAX + 6) * nominal_ratio(fraction):.3g} Hz"
+            f"must be at least fs/{1 << STAGES_MAX + 6}, "
+            f"{fs * 2.0 ** -(STAGES_MAX + 6) * nominal_ratio(fraction):.3g} Hz",
+            f_min_hz=f_min_hz,
         )
     (lower, centre, upper), names = fractional_octaves(fraction, lowest_hz, highest_hz)
     kept = (centre >= lowest_hz) & (centre <= highest_hz) & (upper <= EDGE_MAX * fs / 2.0)
     if not kept.any():
         raise ConfigError(
-            f"f_min_hz={f_min_hz:g}, f_max_hz={f_max_hz:g}: no band of 1/{fraction} octave lies "
-            f"there and below {EDGE_MAX * fs / 2.0:g} Hz"
+            f"no band of 1/{fraction} octave lies there and below {EDGE_MAX * fs / 2.0:g} Hz",
+            f_min_hz=f_min_hz,
+            f_max_hz=f_max_hz,
         )
     return tuple(
         _filter(names[k], (float(lower[k]), float(centre[k]), float(upper[k])), fs)

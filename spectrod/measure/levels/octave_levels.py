@@ -97,10 +97,13 @@ def band_levels(
     """
     if not name:
         if quantities:
-            raise ConfigError(f"band_quantities={','.join(quantities)}: need bands: {BAND_FORMS}")
+            raise ConfigError(
+                f"band_quantities={','.join(quantities)}: need bands: {BAND_FORMS}",
+                "band_quantities",
+            )
         return NO_BANDS
     if name not in _FRACTIONS:
-        raise ConfigError(f"bands={name!r}: must be {BAND_FORMS}, the filters of IEC 61260-1")
+        raise ConfigError(f"must be {BAND_FORMS}, the filters of IEC 61260-1", bands=name)
     parsed = parse_quantities(quantities or BAND_QUANTITIES_DEFAULT, interval_s)
     for one in parsed:
         if one.kind not in _KINDS or one.weighting != "Z" or one.time == "I":

@@ -173,15 +173,15 @@ def window_kernel(window: Window, nfft: int) -> WindowKernel:
         bins of it do not give a frequency.
     """
     if np.isnan(window.samples[0]):
-        raise ConfigError(f"window={window.name!r}: its samples are unknown, no tone is measured")
+        raise ConfigError("its samples are unknown, no tone is measured", window=window.name)
     step = _step(window, nfft)
     offset = np.linspace(0.0, step / 2.0, _GRID)
     near, far = _spectra(window, nfft, step, offset)
     ratio = np.abs(far) / np.abs(near)
     if not (np.diff(ratio) > 0.0).all():
         raise ConfigError(
-            f"window={window.name!r}: its main lobe does not fall from the middle to both sides, "
-            "no tone is interpolated"
+            "its main lobe does not fall from the middle to both sides, no tone is interpolated",
+            window=window.name,
         )
     variances = _variances(window, nfft, step, near, far)
     gain = np.abs(near) ** 2

@@ -112,7 +112,7 @@ class ToneTally:
             raise ConfigError(f"{wanted[0]}: is of real signals, not of I/Q")
         check_frame_size(spec.n_signals, spec.n_bins)
         if not 2 <= settings.harmonics <= HARMONICS_MAX:
-            raise ConfigError(f"harmonics={settings.harmonics}: must be 2 to {HARMONICS_MAX}")
+            raise ConfigError(f"must be 2 to {HARMONICS_MAX}", harmonics=settings.harmonics)
         empty = np.empty((0, spec.n_bins))
         find_peaks(empty, of_signal, threshold_db=settings.threshold_db)  # raises errors now
 

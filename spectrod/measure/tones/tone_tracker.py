@@ -86,11 +86,11 @@ class PeakTracker:
         first_identity: int = 0,
     ) -> None:
         if not 0.0 < max_step_hz < np.inf:
-            raise ConfigError(f"max_step_hz={max_step_hz:g}: must be a positive number of Hz")
+            raise ConfigError("must be a positive number of Hz", max_step_hz=max_step_hz)
         if max_missed < 0:
-            raise ConfigError(f"max_missed={max_missed}: must be at least 0 frames")
+            raise ConfigError("must be at least 0 frames", max_missed=max_missed)
         if not 1 <= max_tracks <= TRACKS_MAX:
-            raise ConfigError(f"max_tracks={max_tracks}: must be 1 to {TRACKS_MAX}")
+            raise ConfigError(f"must be 1 to {TRACKS_MAX}", max_tracks=max_tracks)
         self._max_step_hz, self._max_missed, self._max_tracks = max_step_hz, max_missed, max_tracks
         self.next_identity, self._frame = first_identity, -1
         self.tracks: list[Track] = []

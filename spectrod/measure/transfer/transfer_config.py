@@ -69,7 +69,9 @@ class TransferConfig(FramesConfig, frozen=True):
         self._check_averaging()
         self._check_responses()
         if iq:
-            raise ConfigError("sources: I/Q samples have no transfer functions; name other sources")
+            raise ConfigError(
+                "I/Q samples have no transfer functions; name other sources", sources=...
+            )
         if channels is not None:
             self.pairs(channels)
         if fs is not None:
@@ -79,19 +81,20 @@ class TransferConfig(FramesConfig, frozen=True):
         """Return the channel of the reference and of each response; raises ConfigError."""
         if channels < 2:
             raise ConfigError(
-                "sources: a source of 1 channel has no transfer functions; name sources of two or "
-                "more"
+                "a source of 1 channel has no transfer functions; name sources of two or more",
+                sources=...,
             )
         for key, values in (("reference", (self.reference,)), ("responses", self.responses)):
             for value in values:
                 if value >= channels:
                     raise ConfigError(
-                        f"{key}={value}: must be a channel from 0 to {channels - 1} of the source"
+                        f"{key}={value}: must be a channel from 0 to {channels - 1} of the source",
+                        key,
                     )
         all_others = tuple(one for one in range(channels) if one != self.reference)
         found = self.responses or all_others
         if len(found) > PAIRS_MAX:
-            raise ConfigError(f"responses: {len(found)} channels: must be at most {PAIRS_MAX}")
+            raise ConfigError(f"{len(found)} channels: must be at most {PAIRS_MAX}", responses=...)
         return self.reference, *found
 
     def pair_spec(self, fs: float, channels: int) -> SpectrumSpec:
@@ -114,13 +117,14 @@ class TransferConfig(FramesConfig, frozen=True):
         frames_s = (spec.win_length + spec.hop) / fs
         if self.averaging == "mean" and self.interval_s < frames_s:
             raise ConfigError(
-                f"interval_s={self.interval_s:g}: must hold two frames, {frames_s:g} s: the "
-                "coherence of one is always 1"
+                f"must hold two frames, {frames_s:g} s: the coherence of one is always 1",
+                interval_s=self.interval_s,
             )
         if self.averaging == "exponential" and self.averaging_s * fs < spec.hop:
             raise ConfigError(
-                f"averaging_s={self.averaging_s:g}: must be at least hop={spec.hop} of "
-                f"{spec.hop / fs:g} s"
+                f"must be at least hop={spec.hop} of {spec.hop / fs:g} s",
+                "hop",
+                averaging_s=self.averaging_s,
             )
         self._check_size(spec)
         return spec
@@ -214,17 +218,17 @@ class TransferConfig(FramesConfig, frozen=True):
     def _check_averaging(self) -> None:
         if (self.averaging == "exponential") != (self.averaging_s > 0.0):
             rule = "above 0 with averaging='exponential', and 0 with 'mean'"
-            raise ConfigError(f"averaging_s={self.averaging_s:g}: must be {rule}")
+            raise ConfigError(f"must be {rule}", "averaging", averaging_s=self.averaging_s)
 
     def _check_responses(self) -> None:
         if len(self.responses) > PAIRS_MAX:
             n = len(self.responses)
-            raise ConfigError(f"responses: {n} channels: must be at most {PAIRS_MAX}")
+            raise ConfigError(f"{n} channels: must be at most {PAIRS_MAX}", responses=...)
         for value in self.responses:
             if value == self.reference:
-                raise ConfigError(f"responses={value}: must be another channel than reference")
+                raise ConfigError("must be another channel than reference", responses=value)
             if self.responses.count(value) > 1:
-                raise ConfigError(f"responses={value}: is given twice")
+                raise ConfigError("is given twice", responses=value)
 
     def _check_size(self, spec: SpectrumSpec) -> None:
         from spectrod.measure.transfer.transfer_function import bins_within  # noqa: PLC0415
@@ -235,5 +239,6 @@ class TransferConfig(FramesConfig, frozen=True):
         if n > PAIR_VALUES_MAX:
             raise ConfigError(
                 f"{spec.channels - 1} responses, win_length={spec.win_length}: {n} values of bins; "
-                f"must be at most {PAIR_VALUES_MAX}"
+                f"must be at most {PAIR_VALUES_MAX}",
+                "win_length",
             )

@@ -64,7 +64,7 @@ def check_transfer_spectra(names: Sequence[str]) -> None:
     _check_known("spectra", names, SPECTRA_UNITS)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ConfigError(f"spectra: {twice} is given twice")
+        raise ConfigError(f"{twice} is given twice", spectra=...)
 
 
 def spectrum_of(found: TransferFunction, name: str) -> Float64Array:
@@ -91,4 +91,4 @@ def _check_known(key: str, names: Sequence[str], known: dict[str, str]) -> None:
     for name in names:
         if name not in known:
             rule = f"must be one of {', '.join(known)}{did_you_mean(name, known)}"
-            raise ConfigError(f"{key}={name!r}: {rule}")
+            raise ConfigError(f"{key}={name!r}: {rule}", key)

@@ -69,16 +69,17 @@ class NoiseFloor:
         n_rows = round(floor_s / row_s)
         if n_rows < _LEAST_ROWS:
             raise ConfigError(
-                f"floor_s={floor_s:g}: must be at least {_LEAST_ROWS} rows of the product, "
-                f"{_LEAST_ROWS * row_s:.3g} s"
+                f"must be at least {_LEAST_ROWS} rows of the product, {_LEAST_ROWS * row_s:.3g} s",
+                floor_s=floor_s,
             )
         n_kept = min(n_rows, KEPT_ROWS)
         n_bytes = 4 * n_kept * n_signals * n_values
         if n_bytes > MEMORY_MAX_BYTES:
             raise ConfigError(
-                f"over_floor_db: the floor of {n_signals * n_values} values needs "
+                f"the floor of {n_signals * n_values} values needs "
                 f"{n_bytes >> 20} MiB: must be at most {MEMORY_MAX_BYTES >> 20} MiB; choose a "
-                "narrower range, bands or fewer channels"
+                "narrower range, bands or fewer channels",
+                over_floor_db=...,
             )
         self._kept = np.empty((n_kept, n_signals, n_values), np.float32)
         self._every = max(1, round(n_rows / n_kept))

@@ -107,7 +107,7 @@ def check_unit(config: TriggerConfig, spec: SpectrumSpec, mask: Mask | None = No
         what = f"mask={config.mask!r}: unit" if mask else "unit"
         cause = "" if spec.calibration else ", of a source without a calibration"
         raise ConfigError(
-            f"{what}={given!r}: must be {unit!r}, that of the product {spec.product}{cause}"
+            f"{what}={given!r}: must be {unit!r}, that of the product {spec.product}{cause}", what
         )
 
 
@@ -141,10 +141,13 @@ def _range(config: TriggerConfig, spec: SpectrumSpec) -> tuple[float, float]:
         if not bottom - slack <= f_hz <= top + slack:
             raise ConfigError(
                 f"{key}={f_hz:.10g}: must be {bottom:.10g} to {top:.10g} Hz{nyquist}: the range of "
-                f"the product {spec.product}"
+                f"the product {spec.product}",
+                key,
             )
     if not low < high:
-        raise ConfigError(f"f_min_hz={low:.10g}: must be below f_max_hz={high:.10g}")
+        raise ConfigError(
+            f"f_min_hz={low:.10g}: must be below f_max_hz={high:.10g}", "f_min_hz", "f_max_hz"
+        )
     return low, high
 
 
@@ -155,7 +158,9 @@ def _values_in(low_hz: float, high_hz: float, spec: SpectrumSpec) -> slice:
     if first == stop:
         raise ConfigError(
             f"f_min_hz={low_hz:.10g}, f_max_hz={high_hz:.10g}: hold no bin or band of the product "
-            f"{spec.product}; choose a wider range, or a longer window"
+            f"{spec.product}; choose a wider range, or a longer window",
+            "f_min_hz",
+            "f_max_hz",
         )
     return slice(int(first), int(stop))
 
@@ -176,8 +181,9 @@ class _BandDetector:
         gaps = lower[1:] - upper[:-1]
         if np.any(gaps < -_OVERLAP * (upper[:-1] - lower[:-1])):
             raise ConfigError(
-                f"bands={spec.bands!r}: overlap, so their sum is no level: kind='band' needs bins, "
-                "or bands side by side"
+                "overlap, so their sum is no level: kind='band' needs bins, or bands side by side",
+                "kind",
+                bands=spec.bands,
             )
         share = np.clip(
             (np.minimum(upper, high) - np.maximum(lower, low)) / (upper - lower), 0.0, 1.0
@@ -239,23 +245,25 @@ class _MaskDetector:
         self._spec = spec
         if spec.iq:
             raise ConfigError(
-                "kind='mask': the frequencies of a mask are logarithmic: I/Q signals have none"
+                "the frequencies of a mask are logarithmic: I/Q signals have none", kind="mask"
             )
         if mask is None:
             mask = Mask(config.points or ((low or high / 2.0, 0.0), (high, 0.0)), self.unit)
         if config.points and config.points[-1][0] > _edges(spec)[1][-1]:
             top = _edges(spec)[1][-1]
             raise ConfigError(
-                f"points: the last one, at {config.points[-1][0]:.10g} Hz: must be at most "
-                f"{top:.10g} Hz, the end of the product {spec.product}"
+                f"the last one, at {config.points[-1][0]:.10g} Hz: must be at most "
+                f"{top:.10g} Hz, the end of the product {spec.product}",
+                points=...,
             )
         mask.check_analysis(config.mask, spec)
         f_hz = spec.frequencies
         (held,) = np.nonzero((f_hz > 0.0) & mask.covers(f_hz) & (f_hz >= low) & (f_hz <= high))
         if not len(held):
             raise ConfigError(
-                f"points: no bin or band of the product {spec.product} lies between "
-                f"{mask.points[0][0]:g} and {mask.points[-1][0]:g} Hz in the range of the trigger"
+                f"no bin or band of the product {spec.product} lies between "
+                f"{mask.points[0][0]:g} and {mask.points[-1][0]:g} Hz in the range of the trigger",
+                points=...,
             )
         self._values = slice(int(held[0]), int(held[-1]) + 1)
         self._f_hz = f_hz[self._values]
@@ -290,7 +298,9 @@ class _ToneDetector:
         if first >= stop:
             raise ConfigError(
                 f"f_min_hz={self.range_hz[0]:.10g}, f_max_hz={self.range_hz[1]:.10g}: a tone needs "
-                f"{step} bins of {spec.delta_f:.4g} Hz on either side"
+                f"{step} bins of {spec.delta_f:.4g} Hz on either side",
+                "f_min_hz",
+                "f_max_hz",
             )
         n_block = block_bins(self._kernel.lobe_bins, spec.n_bins)
         around_first, around_stop = _widened(first, stop, n_block, spec.n_bins)

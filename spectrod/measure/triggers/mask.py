@@ -90,8 +90,9 @@ class Mask(msgspec.Struct, frozen=True):
             now = getattr(spec, key, None)
             if now != learned:
                 raise ConfigError(
-                    f"mask={name!r}: was learned with {key}={learned!r}: the product "
-                    f"{spec.product} must have it, and has {now!r}; learn the mask again"
+                    f"was learned with {key}={learned!r}: the product "
+                    f"{spec.product} must have it, and has {now!r}; learn the mask again",
+                    mask=name,
                 )
 
 
@@ -120,13 +121,13 @@ def read_mask(folder: Path, name: str) -> Mask:
         tables = tomllib.loads(data.decode())
         mask = msgspec.convert(tables, Mask)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"mask={name!r}: {path}: {error}") from error
+        raise ConfigError(f"{path}: {error}", mask=name) from error
     except (ValueError, RecursionError) as error:  # no UTF-8, bad TOML, integers of 4300 digits
-        raise ConfigError(f"mask={name!r}: {path}: not valid TOML: {reason_of(error)}") from error
+        raise ConfigError(f"{path}: not valid TOML: {reason_of(error)}", mask=name) from error
     try:
         check_points(mask.points, LEARNED_POINTS_MAX)
     except ConfigError as error:
-        raise ConfigError(f"mask={name!r}: {path}: {error}") from error
+        raise ConfigError(f"{path}: {error}", mask=name) from error
     return mask
 
 
@@ -135,10 +136,10 @@ def _read(path: Path, name: str) -> bytes:
         return read_regular(path, FILE_MAX_BYTES, follow=False)
     except FileNotFoundError:
         raise ConfigError(
-            f"mask={name!r}: {path} does not exist; spectrod ctl learn makes it"
+            f"{path} does not exist; spectrod ctl learn makes it", mask=name
         ) from None
     except OSError as error:
-        raise ConfigError(f"mask={name!r}: {path}: {error.strerror}") from error
+        raise ConfigError(f"{path}: {error.strerror}", mask=name) from error
 
 
 def mask_toml(mask: Mask) -> str:

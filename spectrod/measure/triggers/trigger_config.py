@@ -75,7 +75,7 @@ class TriggerConfig(Struct, frozen=True):
         check_name("name of a trigger", self.name)
         if self.name in RECORDER_TRIGGERS:
             raise ConfigError(
-                f"name={self.name!r}: is a trigger that each recording has; choose another name"
+                "is a trigger that each recording has; choose another name", name=self.name
             )
         self._check_keys()
         _within("release_db", self.release_db, 0.0, _DB_MAX, "it lies below the threshold")
@@ -83,7 +83,7 @@ class TriggerConfig(Struct, frozen=True):
         _within("hold_off_s", self.hold_off_s, HOLD_OFF_MIN_S, _TIME_MAX_S)
         low_hz, high_hz = self.f_min_hz, self.f_max_hz
         if low_hz is not UNSET and high_hz is not UNSET and not low_hz < high_hz:
-            raise ConfigError(f"f_min_hz={low_hz:g}: must be below f_max_hz={high_hz:g}")
+            raise ConfigError(f"must be below f_max_hz={high_hz:g}", "f_max_hz", f_min_hz=low_hz)
         self._check_reference()
 
     def _check_keys(self) -> None:
@@ -96,14 +96,18 @@ class TriggerConfig(Struct, frozen=True):
             if field in others and getattr(self, field) != default:
                 raise ConfigError(
                     f"{field}={getattr(self, field)!r}: is no key of kind={self.kind!r}, which has "
-                    f"{', '.join(own)}"
+                    f"{', '.join(own)}",
+                    field,
+                    "kind",
                 )
 
     def _check_reference(self) -> None:
         """Check what the levels are compared with."""
         if self.kind in ("tone", "tone-missing"):
             if self.prominence_db is UNSET:
-                raise ConfigError(f"prominence_db: must be given for kind={self.kind!r}")
+                raise ConfigError(
+                    f"must be given for kind={self.kind!r}", "kind", prominence_db=...
+                )
             _within("prominence_db", self.prominence_db, 3.0, _DB_MAX, "noise alone exceeds less")
         elif self.kind == "mask":
             self._check_mask()
@@ -113,14 +117,17 @@ class TriggerConfig(Struct, frozen=True):
     def _check_level(self) -> None:
         if (self.threshold is UNSET) == (self.over_floor_db is UNSET):
             raise ConfigError(
-                f"threshold, over_floor_db: kind={self.kind!r} must have one of them, and not both"
+                f"kind={self.kind!r} must have one of them, and not both",
+                "kind",
+                threshold=...,
+                over_floor_db=...,
             )
         if self.over_floor_db is not UNSET:
             _within("over_floor_db", self.over_floor_db, 0.1, _DB_MAX)
             _within("floor_s", self.floor_s, 0.1, 3600.0)
             if self.unit:
                 raise ConfigError(
-                    f"unit={self.unit!r}: must be '' with over_floor_db, which is relative"
+                    "must be '' with over_floor_db, which is relative", unit=self.unit
                 )
             return
         _within("threshold", self.threshold, -1000.0, 1000.0)
@@ -128,15 +135,17 @@ class TriggerConfig(Struct, frozen=True):
 
     def _require_unit(self, of: str) -> None:
         if not self.unit:
-            raise ConfigError(f"unit='': must name the unit of {of}, such as dBFS or dB SPL")
+            raise ConfigError(f"must name the unit of {of}, such as dBFS or dB SPL", unit="")
 
     def _check_mask(self) -> None:
         if bool(self.points) == bool(self.mask):
-            raise ConfigError("points, mask: kind='mask' must have one of them, and not both")
+            raise ConfigError(
+                "kind='mask' must have one of them, and not both", "kind", points=..., mask=...
+            )
         if self.mask:
             check_mask_name(self.mask)
             if self.unit:
-                raise ConfigError(f"unit={self.unit!r}: must be '' with mask, whose file has it")
+                raise ConfigError("must be '' with mask, whose file has it", unit=self.unit)
             return
         check_points(self.points, POINTS_MAX)
         self._require_unit("points")
@@ -146,7 +155,7 @@ def check_mask_name(name: str) -> str:
     """Return the name of a learned mask if it is valid as that of a file; else ConfigError."""
     check_name("mask", name)
     if not name[0].isalnum():
-        raise ConfigError(f"mask={name!r}: must begin with a letter or digit")
+        raise ConfigError("must begin with a letter or digit", mask=name)
     return name
 
 
@@ -159,17 +168,18 @@ def check_points(points: Sequence[tuple[float, float]], limit: int) -> None:
         If a rule is broken.
     """
     if not 2 <= len(points) <= limit:
-        raise ConfigError(f"points: {len(points)} points: must be 2 to {limit}")
+        raise ConfigError(f"{len(points)} points: must be 2 to {limit}", points=...)
     last_hz = 0.0
     for n, (f_hz, level) in enumerate(points, 1):
         if not (math.isfinite(f_hz) and abs(level) <= 1000.0):
             raise ConfigError(
-                f"points: number {n}, [{f_hz:g}, {level:g}]: must be a frequency in Hz and a level "
-                "of -1000 to 1000"
+                f"number {n}, [{f_hz:g}, {level:g}]: must be a frequency in Hz and a level "
+                "of -1000 to 1000",
+                points=...,
             )
         if f_hz <= last_hz:
             rule = f"above {last_hz:g} Hz, that of the point before" if n > 1 else "above 0 Hz"
-            raise ConfigError(f"points: number {n}, [{f_hz:g}, {level:g}]: must be {rule}")
+            raise ConfigError(f"number {n}, [{f_hz:g}, {level:g}]: must be {rule}", points=...)
         last_hz = f_hz
 
 
@@ -177,4 +187,4 @@ def _within(key: str, value: float | UnsetType, low: float, high: float, why: st
     assert value is not UNSET
     if not low <= value <= high:
         because = f": {why}" if why else ""
-        raise ConfigError(f"{key}={value:g}: must be {low:g} to {high:g}{because}")
+        raise ConfigError(f"{key}={value:g}: must be {low:g} to {high:g}{because}", key)
