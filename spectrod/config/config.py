@@ -220,7 +220,7 @@ def _file_layers(file: Path, mistakes: Mistakes) -> list[Layer]:
     try:
         drop_ins = config_files.drop_ins(file)
     except ConfigError as error:
-        mistakes.add(str(error), (1,), lost=())
+        mistakes.add(("", (1,)), str(error), lost=())
         drop_ins = []
     # Drop-ins may be all there is, but a file that was named must exist.
     is_absent = drop_ins and not file.exists() and file == config_files.default_file()
@@ -230,7 +230,7 @@ def _file_layers(file: Path, mistakes: Mistakes) -> list[Layer]:
         try:
             content = config_files.read(path, bytes_left)
         except ConfigError as error:
-            mistakes.add(str(error), (number,), lost=())
+            mistakes.add(("", (number,)), str(error), lost=())
             continue
         bytes_left -= len(content)
         layers.append(_file_layer(path, content, number, mistakes))
@@ -241,7 +241,7 @@ def _file_layer(path: Path, content: bytes, number: int, mistakes: Mistakes) -> 
     try:
         text = config_files.parse(path, content)
     except ConfigError as error:
-        mistakes.add(str(error), (number,), lost=())
+        mistakes.add(("", (number,)), str(error), lost=())
         return Layer(str(path), number)
     layer = Layer(str(path), number, text)
     check_layer(layer, text.data, mistakes, strict=True)
@@ -259,7 +259,7 @@ def _stacked(layers: Sequence[Layer], mistakes: Mistakes) -> Settings:
         other = next(one for one in reversed(layers) if one.has(("source",)))
         text = f"[source] and [{prefix_of(path[1])}]: must be one or the other"
         elsewhere = f"; [source] stands in {other.where(('source',))}"
-        mistakes.add(f"{layer.where(path)}: {text}{elsewhere}", layer.order(path), lost=())
+        mistakes.add(layer.place(path), f"{text}{elsewhere}", lost=())
     return settings
 
 
@@ -293,10 +293,10 @@ def _replace_sources(
     names = ", ".join(f"[{prefix_of(name)}]" for name in tables)
     if "uri" not in given:
         text = (
-            f"{origin}: source.{next(iter(given))}: belongs to a single source, and the file has "
+            f"source.{next(iter(given))}: belongs to a single source, and the file has "
             f"{names}; set it there, or name a source here as well, which replaces them"
         )
-        mistakes.add(text, layer.order(()), lost=())
+        mistakes.add(layer.place(()), text, lost=())
         return
     del settings[SOURCES]
     note(f"{origin}: source.uri={given['uri']!r} replaces {names} of the file")

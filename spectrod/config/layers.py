@@ -24,7 +24,9 @@ __all__ = [
     "TRIGGERS",
     "Layer",
     "Mistakes",
+    "Place",
     "Settings",
+    "TableCheck",
     "broken_keys",
     "check_layer",
     "prefix_of",
@@ -32,6 +34,8 @@ __all__ = [
 ]
 
 Settings = dict[str, dict[str, Any]]
+TableCheck = Callable[[dict[str, Any]], Any]
+"""Checks a table of keys; raises ConfigError."""
 
 SOURCES, PRODUCTS, RECORDINGS = "sources", "products", "recordings"
 TRIGGERS = "triggers"
@@ -69,6 +73,10 @@ KEYS = {
 _MISTAKES_MAX = 1000
 
 
+Place = tuple[str, tuple[int, ...]]
+"""What a line of a mistake begins with, and what sorts the lines."""
+
+
 class Mistakes:
     """Mistakes of all layers; each is a line that names the place, the value and the rule.
 
@@ -85,9 +93,10 @@ class Mistakes:
     def __len__(self) -> int:
         return len(self._lines)
 
-    def add(self, line: str, order: tuple[Any, ...], lost: Path | None = None) -> None:
-        """Add a mistake; ``order`` sorts the lines. The same line counts once."""
-        self._lines.setdefault(line, (*order, len(self._lines)))
+    def add(self, place: Place, text: str, lost: Path | None = None) -> None:
+        """Add a mistake at a place; the same line counts once."""
+        where, order = place
+        self._lines.setdefault(f"{where}{text}", (*order, len(self._lines)))
         if lost is not None:
             self.lost.add(lost)
 
@@ -140,10 +149,10 @@ class Layer:
         position = self.text.position(path) if self.text is not None else None
         return f"{self.origin}:{position.line}:{position.column}" if position else self.origin
 
-    def order(self, path: Path) -> tuple[Any, ...]:
-        """Return what sorts mistakes by their place."""
+    def place(self, path: Path) -> Place:
+        """Return the place of a mistake in a setting."""
         position = self.text.position(path) if self.text is not None else None
-        return (self.number, *(position or (0, 0)))
+        return f"{self.where(path)}: ", (self.number, *(position or (0, 0)))
 
     def has(self, path: Path) -> bool:
         """Return whether it sets a key."""
@@ -162,8 +171,7 @@ class _Checker:
         self._layer, self._mistakes, self._strict = layer, mistakes, strict
 
     def add(self, path: Path, text: str, lost: Path | None = None) -> None:
-        where = self._layer.where(path)
-        self._mistakes.add(f"{where}: {text}", self._layer.order(path), lost)
+        self._mistakes.add(self._layer.place(path), text, lost)
 
     def check(self, data: Mapping[str, Any]) -> Settings:
         checked: Settings = {}
@@ -290,7 +298,7 @@ def _other_section(key: str, section: str) -> str:
 
 
 def broken_keys(
-    check: Callable[[dict[str, Any]], None], table: Mapping[str, Any], lost: set[str]
+    check: TableCheck, table: Mapping[str, Any], lost: set[str]
 ) -> Iterator[tuple[str | None, str]]:
     """Yield every error of a check that stops at the first.
 

@@ -1,6 +1,7 @@
 """Rules between settings: checks of whole tables, and of tables against each other."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,9 @@ from spectrod.config.layers import (
     TRIGGERS,
     Layer,
     Mistakes,
+    Place,
     Settings,
+    TableCheck,
     broken_keys,
     prefix_of,
     setting_layer,
@@ -48,6 +51,8 @@ __all__ = ["Rules", "endpoint_rules", "merge"]
 
 Rules = Callable[[Config], Iterable[tuple[Path, str]]]
 """More checks of a configuration: yields the path of a setting, and the broken rule."""
+_Products = Mapping[str, tuple[str, ...] | None]
+"""Names of the products of each source; None after a mistake."""
 
 
 def merge(
@@ -71,14 +76,25 @@ def merge(
     SettingsError
         If there is a mistake.
     """
-    merger = _Merger(settings, layers, mistakes)
-    config = merger.config()
+    config = _merged(settings)
     if not mistakes.has_lost_tables:
-        merger.check(config)
+        report = _Report(settings, layers, mistakes)
+        _check(report, config)
         for path, text in rules(config) if rules else ():
-            merger.add([path], text)
+            report.add([path], text)
     mistakes.raise_any()
     return config
+
+
+def _merged(settings: Settings) -> Config:
+    """Return the configuration of merged settings, its rules not checked."""
+    merged: dict[str, Any] = {section: settings.get(section, {}) for section in SECTIONS}
+    for section in NAMED:
+        tables = settings.get(section, {})
+        merged[section] = [{"name": name} | table for name, table in tables.items()]
+    for source in merged[SOURCES]:
+        source["analysis"] = merged["analysis"] | source.get("analysis", {})
+    return msgspec.convert(merged, Config)
 
 
 def endpoint_rules(config: Config) -> Iterable[tuple[Path, str]]:
@@ -97,274 +113,238 @@ def endpoint_rules(config: Config) -> Iterable[tuple[Path, str]]:
                 yield ("publish", key, number), str(error)
 
 
-class _Merger:
-    """One merge; the arguments are those of ``merge``."""
+class _Report:
+    """Adds the broken rules of merged settings; the arguments are those of ``merge``."""
 
     def __init__(self, settings: Settings, layers: Sequence[Layer], mistakes: Mistakes) -> None:
-        self._settings, self._layers, self._mistakes = settings, layers, mistakes
-        # Of mistakes in tables that several sources share: which of them have it.
-        self._shared: dict[tuple[str, tuple[int, ...], str], list[str]] = {}
+        self.settings, self.mistakes = settings, mistakes
+        self._layers = layers
 
-    def config(self) -> Config:
-        """Return the configuration, its rules not checked."""
-        merged: dict[str, Any] = {section: self._settings.get(section, {}) for section in SECTIONS}
-        merged[SOURCES] = [
-            {"name": name} | table | {"analysis": merged["analysis"] | table.get("analysis", {})}
-            for name, table in self._settings.get(SOURCES, {}).items()
-        ]
-        for section in NAMED[1:]:
-            merged[section] = [
-                {"name": name} | table for name, table in self._settings.get(section, {}).items()
-            ]
-        return msgspec.convert(merged, Config)
-
-    def add(self, paths: Sequence[Path], text: str, source: str = "") -> None:
-        """Add a mistake, at the first of some paths that a file sets; others have no place.
-
-        That of one of several sources names the source. Where several have the same mistake at one
-        place, because they share a table, it is one.
-        """
-        where, order = "", (len(self._layers), 0, 0)
+    def place(self, paths: Sequence[Path]) -> Place:
+        """Return the place of the first of some paths that a layer sets; only files have one."""
         for path in paths:
             layer = setting_layer(self._layers, path)
-            if layer is not None and layer.is_file:
-                where, order = f"{layer.where(path)}: ", layer.order(path)
             if layer is not None:
-                break
-        if source and where:
-            self._shared.setdefault((where, order, text), []).append(source)
-        else:
-            of = f"{prefix_of(source)}: " if source else ""
-            self._mistakes.add(f"{where}{of}{text}", order)
+                return layer.place(path) if layer.is_file else self._no_place
+        return self._no_place
 
-    def _add_shared(self, n_sources: int) -> None:
-        """Add the mistakes of sources; one that all of several have names none of them."""
-        for (where, order, text), names in self._shared.items():
-            is_of_all = n_sources > 1 and len(names) == n_sources
-            of = "" if is_of_all else f"{', '.join(prefix_of(name) for name in names)}: "
-            self._mistakes.add(f"{where}{of}{text}", order)
+    @property
+    def _no_place(self) -> Place:
+        return "", (len(self._layers), 0, 0)
 
-    def check(self, config: Config) -> None:
-        """Check all rules."""
-        self._check_sources_named(config)
-        products = {
-            source.name: self._check_source(config, source) for source in config.all_sources
-        }
-        self._add_shared(len(config.sources))
-        values = self._check_measurements(config, products)
-        self._check_triggers(config, products)
-        for recording in config.recordings:
-            self._check_recording(recording, products, values)
-            self._check_triggers_of(recording, config.all_sources)
-        listen, is_insecure = config.http.listen, config.http.insecure
-        if listen:
-            self._try([("http", "listen")], partial(parse_listen, listen, insecure=is_insecure))
-        if config.recordings:
-            for section, tables in (
-                (RECORDINGS, config.recordings),
-                (SOURCES, config.all_sources),
-            ):
-                names = [table.name for table in tables]
-                self._try([(section,)], partial(check_folder_names, section, names))
-        if sum(source.uri == "-" for source in config.sources) > 1:
-            path = (SOURCES, next(s.name for s in reversed(config.sources) if s.uri == "-"), "uri")
-            self.add([path], "uri='-': standard input can be read by one source only")
+    def add(self, paths: Sequence[Path], text: str) -> None:
+        """Add a mistake at the first of some paths that is set."""
+        self.mistakes.add(self.place(paths), text)
 
-    def _try(self, paths: Sequence[Path], check: Callable[[], Any]) -> None:
+    def check(self, path: Path, prefix: str, check: Callable[[], Any]) -> None:
+        """Add the error of a check, at the first of its keys that is set in a table."""
         try:
             check()
         except ConfigError as error:
-            self.add(paths, str(error))
+            self.add([*((*path, key) for key in error.keys), path], f"{prefix}{error}")
 
-    def _check_sources_named(self, config: Config) -> None:
-        """Check that what names sources names such as there are."""
-        names = [source.name for source in config.all_sources]
-        known = ", ".join(filter(None, names)) or "none with a name"
-        for section in NAMED[1:]:
-            for table in getattr(config, section):
-                for number, name in enumerate(table.sources):
-                    if name not in names:
-                        prefix = prefix_of(table.name, section)
-                        text = f"sources={name!r}: is no source's name; there are: {known}"
-                        path = (section, table.name, SOURCES, number)
-                        self.add([path], f"{prefix}: {text}")
+    def check_table(self, path: Path, prefix: str, check: TableCheck) -> None:
+        """Add every error of a check of a table."""
+        table = self.settings[str(path[0])][str(path[1])]
+        for key, text in broken_keys(check, table, self.mistakes.lost_keys(path)):
+            self.add([(*path, key) if key else path], f"{prefix}{text}")
 
-    def _check_source(self, config: Config, source: SourceTable) -> tuple[str, ...] | None:
-        """Check a source and its products; return their names, or None after a mistake."""
-        name = source.name if config.sources else ""
-        try:
-            if not self._lost(source, config):
-                return _products_of(source)
-        except ConfigError:
-            pass
-        self._find_mistakes(config, source, name)
-        return None
 
-    def _tables(self, name: str) -> dict[str, list[Path]]:
-        """Return the paths of the tables that a source, if one of several, takes its keys from."""
-        if not name:
-            return {"source": [("source",)], "analysis": [("analysis",)]}
-        own = (SOURCES, name)
-        return {"source": [own], "analysis": [(*own, "analysis"), ("analysis",)]}
+def _check(report: _Report, config: Config) -> None:
+    """Check all rules."""
+    _check_sources_named(report, config)
+    products = _check_sources(report, config)
+    values = _check_measurements(report, config, products)
+    _check_triggers(report, config, products)
+    for recording in config.recordings:
+        _check_recording(report, recording, products, values)
+        _check_triggers_of(report, recording, config.all_sources)
+    listen, is_insecure = config.http.listen, config.http.insecure
+    if listen:
+        report.check(("http", "listen"), "", partial(parse_listen, listen, insecure=is_insecure))
+    if config.recordings:
+        for section, tables in ((RECORDINGS, config.recordings), (SOURCES, config.all_sources)):
+            names = [table.name for table in tables]
+            report.check((section,), "", partial(check_folder_names, section, names))
+    pipes = [source.name for source in config.sources if source.uri == "-"]
+    if len(pipes) > 1:
+        text = "uri='-': standard input can be read by one source only"
+        report.add([(SOURCES, pipes[-1], "uri")], text)
 
-    def _lost(self, source: SourceTable, config: Config) -> set[str]:
-        tables = self._tables(source.name if config.sources else "")
-        return self._mistakes.lost_keys(*tables["source"], *tables["analysis"])
 
-    def _find_mistakes(self, config: Config, source: SourceTable, name: str) -> None:
-        """Find every mistake of a source and its products."""
-        tables = self._tables(name)
-        kinds = {key: kind for kind in tables for key in SECTIONS[kind]}
-        set_keys = self._set_keys(name)
-        lost = self._lost(source, config)
+def _check_sources_named(report: _Report, config: Config) -> None:
+    """Check that what names sources names such as there are."""
+    names = [source.name for source in config.all_sources]
+    known = ", ".join(filter(None, names)) or "none with a name"
+    for section in NAMED[1:]:
+        for table in getattr(config, section):
+            for number, name in enumerate(table.sources):
+                if name not in names:
+                    prefix = prefix_of(table.name, section)
+                    text = f"sources={name!r}: is no source's name; there are: {known}"
+                    path = (section, table.name, SOURCES, number)
+                    report.add([path], f"{prefix}: {text}")
 
-        def with_keys(table: Mapping[str, Any]) -> SourceTable:
-            of = {kind: {key: table[key] for key in table if kinds[key] == kind} for kind in tables}
-            analysis = AnalysisConfig(**of["analysis"])
-            return SourceTable(**({"name": source.name} | of["source"]), analysis=analysis)
 
-        def check(table: dict[str, Any]) -> None:
-            _products_of(with_keys(table))
+# ---- sources and their products
 
-        for key, message in broken_keys(check, set_keys, lost):
-            paths = [(*table, key) for table in tables[kinds[key]]] if key else tables["source"]
-            self.add(paths, message, name)
-            if key is None:
-                return
-            lost.add(key)
-        right = {key: value for key, value in set_keys.items() if key not in lost}
-        self._find_product_mistakes(config, with_keys(right), name, lost)
 
-    def _set_keys(self, name: str) -> dict[str, Any]:
-        """Return the values that layers give a source, its analysis included."""
-        settings = self._settings
-        analysis: dict[str, Any] = settings.get("analysis", {})
-        if not name:
-            return settings.get("source", {}) | analysis
-        table: dict[str, Any] = settings[SOURCES][name]
-        own_analysis: dict[str, Any] = table.get("analysis", {})
-        return {key: table[key] for key in table if key != "analysis"} | analysis | own_analysis
+def _check_sources(report: _Report, config: Config) -> _Products:
+    """Check sources and their products.
 
-    def _find_product_mistakes(
-        self, config: Config, source: SourceTable, name: str, lost: set[str]
-    ) -> None:
-        """Find the mistakes of the products of a source whose other settings are right."""
-        for product in config.products:
-            if product.sources and source.name not in product.sources:
-                continue
-            path = (PRODUCTS, product.name)
-            table = self._settings[PRODUCTS][product.name]
-            keys = {key: value for key, value in table.items() if key != SOURCES}
+    A mistake at one place that several sources have, because they share a table, is one.
+    """
+    products: dict[str, tuple[str, ...] | None] = {}
+    shared: dict[tuple[Place, str, str], list[str]] = {}
+    for source in config.all_sources:
+        tables = _tables_of(config, source)
+        lost = report.mistakes.lost_keys(*tables)
+        products[source.name] = None
+        if not lost:
+            with suppress(ConfigError):
+                products[source.name] = _products_of(source)
+        if products[source.name] is None:
+            for paths, text in _source_mistakes(report, config, source, tables, lost):
+                place = report.place(paths)
+                key = (place, text, "" if place[0] else source.name)
+                shared.setdefault(key, []).append(source.name)
+    for (place, text, _), names in shared.items():
+        is_of_all = len(names) == len(config.sources) > 1
+        of = "" if is_of_all or not config.sources else f"{', '.join(map(prefix_of, names))}: "
+        report.mistakes.add(place, f"{of}{text}")
+    return products
 
-            def check(table: dict[str, Any], product_name: str = product.name) -> None:
-                own = ProductConfig(product_name, **table).of(source.analysis)
-                _products_of(msgspec.structs.replace(source, products=(own,)))
 
-            lost_here = lost | self._mistakes.lost_keys(path)
-            for key, message in broken_keys(check, keys, lost_here):
-                self.add([(*path, key) if key else path], message, name)
+def _tables_of(config: Config, source: SourceTable) -> list[Path]:
+    """Return the paths of the tables that a source takes its keys from."""
+    if not config.sources:
+        return [("source",), ("analysis",)]
+    return [(SOURCES, source.name), (SOURCES, source.name, "analysis"), ("analysis",)]
 
-    def _check_measurements(
-        self, config: Config, products: Mapping[str, tuple[str, ...] | None]
-    ) -> dict[str, list[MeasurementConfig]]:
-        """Check measurements, and return those of each source.
 
-        Of each source, no two products of any kind may have one name.
-        """
-        found: dict[str, list[MeasurementConfig]] = {source: [] for source in products}
-        taken = {source: set(names or ()) for source, names in products.items()}
-        for section in KINDS:
-            for one in getattr(config, section):
-                prefix, path = f"{prefix_of(one.name, section)}: ", (section, one.name)
-                for source in config.all_sources:
-                    if one not in source.measurements(section):
-                        continue
-                    check = partial(_check_measurement, type(one), one.name, source)
-                    self._check_table(path, prefix, check)
-                    if one.name in taken[source.name]:
-                        rule = "is the name of a product of the same source; must be another name"
-                        self.add([path], f"{prefix}{rule}")
-                    taken[source.name].add(one.name)
-                    found[source.name].append(one)
-        return found
+def _source_mistakes(
+    report: _Report, config: Config, source: SourceTable, tables: Sequence[Path], lost: set[str]
+) -> Iterator[tuple[list[Path], str]]:
+    """Yield every mistake of a source, then those of its products beside what is right of it."""
+    settings = report.settings
+    own = settings[SOURCES][source.name] if config.sources else settings.get("source", {})
+    keys = own | settings.get("analysis", {}) | own.get("analysis", {})
+    keys.pop("analysis", None)
 
-    def _check_triggers(
-        self, config: Config, products: Mapping[str, tuple[str, ...] | None]
-    ) -> None:
-        """Check triggers against the products of each of their sources."""
-        if len(config.triggers) > TRIGGERS_MAX:
-            text = f"triggers: {len(config.triggers)}: must be at most {TRIGGERS_MAX}"
-            self.add([(TRIGGERS,)], text)
+    def with_keys(table: Mapping[str, Any]) -> SourceTable:
+        analysis = {key: table[key] for key in table if key in SECTIONS["analysis"]}
+        of_source = {"name": source.name} | {key: table[key] for key in table.keys() - analysis}
+        return SourceTable(**of_source, analysis=AnalysisConfig(**analysis))
+
+    for key, text in broken_keys(lambda table: _products_of(with_keys(table)), keys, lost):
+        yield [(*table, key) for table in tables] if key else [tables[0]], text
+        if key is None:
             return
-        for trigger in config.triggers:
-            prefix, path = f"{prefix_of(trigger.name, TRIGGERS)}: ", (TRIGGERS, trigger.name)
-            n_before = len(self._mistakes)
-            check = partial(_check_trigger_table, trigger.name)
-            self._check_table(path, prefix, check)
+        lost.add(key)
+    right = with_keys({key: keys[key] for key in keys.keys() - lost})
+    for product in config.products:
+        if product.sources and source.name not in product.sources:
+            continue
+
+        def check(table: dict[str, Any], name: str = product.name) -> None:
+            own = ProductConfig(name, **table).of(right.analysis)
+            _products_of(msgspec.structs.replace(right, products=(own,)))
+
+        path = (PRODUCTS, product.name)
+        table = settings[PRODUCTS][product.name]
+        of_product = {key: table[key] for key in table if key != SOURCES}
+        for key, text in broken_keys(check, of_product, lost | report.mistakes.lost_keys(path)):
+            yield [(*path, key) if key else path], text
+
+
+# ---- what is measured and recorded of sources
+
+
+def _check_measurements(
+    report: _Report, config: Config, products: _Products
+) -> dict[str, list[MeasurementConfig]]:
+    """Check measurements, and return those of each source.
+
+    Of each source, no two products of any kind may have one name.
+    """
+    found: dict[str, list[MeasurementConfig]] = {source: [] for source in products}
+    taken = {source: set(names or ()) for source, names in products.items()}
+    for section in KINDS:
+        for one in getattr(config, section):
+            prefix, path = f"{prefix_of(one.name, section)}: ", (section, one.name)
             for source in config.all_sources:
-                known = products[source.name]
-                is_right = len(self._mistakes) == n_before
-                if trigger in source.triggers and known is not None and is_right:
-                    check = partial(_check_trigger, trigger, source, known)
-                    self._try_table(path, prefix, check)
-
-    def _try_table(self, path: Path, prefix: str, check: Callable[[], None]) -> None:
-        """Check a table as a whole; the mistake is at the first key of its error that is set."""
-        try:
-            check()
-        except ConfigError as error:
-            paths = [(*path, key) for key in error.keys]
-            self.add([*paths, path], f"{prefix}{error}")
-
-    def _check_triggers_of(
-        self, recording: RecordingConfig, sources: Sequence[SourceTable]
-    ) -> None:
-        """Check that the triggers of a recording exist, each for one of its sources."""
-        own = [one for one in sources if not recording.sources or one.name in recording.sources]
-        known = sorted({trigger.name for source in own for trigger in source.triggers})
-        for number, name in enumerate(recording.triggers):
-            if name in RECORDER_TRIGGERS or name in known:
-                continue
-            text = (
-                f"{prefix_of(recording.name, RECORDINGS)}: triggers={name!r}: must be one of "
-                f"{', '.join(RECORDER_TRIGGERS)}, or the name of a table [triggers.NAME] of its "
-                f"sources; there are: {', '.join(known) or 'none'}"
-                f"{did_you_mean(name, (*RECORDER_TRIGGERS, *known))}"
-            )
-            self.add([(RECORDINGS, recording.name, "triggers", number)], text)
-
-    def _check_recording(
-        self,
-        recording: RecordingConfig,
-        products: Mapping[str, tuple[str, ...] | None],
-        values: Mapping[str, Sequence[MeasurementConfig]],
-    ) -> None:
-        """Check a recording against the products of each source."""
-        name = recording.name
-        prefix, path = f"{prefix_of(name, RECORDINGS)}: ", (RECORDINGS, name)
-        self._check_table(path, prefix, lambda table: RecordingConfig(name, **table).check())
-        for source in recording.sources or products:
-            if (known := products.get(source)) is not None:
-                check = partial(_check_product, recording, source, known, values[source])
-                self._try_table(path, prefix, check)
-
-    def _check_table(
-        self, path: Path, prefix: str, check: Callable[[dict[str, Any]], None]
-    ) -> None:
-        """Check the table of a recording or of levels."""
-        table = self._settings[str(path[0])][str(path[1])]
-        for key, message in broken_keys(check, table, self._mistakes.lost_keys(path)):
-            self.add([(*path, key) if key else path], f"{prefix}{message}")
+                if one not in source.measurements(section):
+                    continue
+                report.check_table(path, prefix, partial(_check_measurement, one, source))
+                if one.name in taken[source.name]:
+                    rule = "is the name of a product of the same source; must be another name"
+                    report.add([path], f"{prefix}{rule}")
+                taken[source.name].add(one.name)
+                found[source.name].append(one)
+    return found
 
 
 def _check_measurement(
-    kind: type[MeasurementConfig], name: str, source: SourceTable, table: dict[str, Any]
+    one: MeasurementConfig, source: SourceTable, table: Mapping[str, Any]
 ) -> None:
-    kind(name, **table).check(source.known_fs, source.known_channels, iq=source.is_iq)
+    changed = type(one)(one.name, **table)
+    changed.check(source.known_fs, source.known_channels, iq=source.is_iq)
 
 
-def _check_trigger_table(name: str, table: dict[str, Any]) -> None:
+def _check_triggers(report: _Report, config: Config, products: _Products) -> None:
+    """Check triggers against the products of each of their sources."""
+    if len(config.triggers) > TRIGGERS_MAX:
+        text = f"triggers: {len(config.triggers)}: must be at most {TRIGGERS_MAX}"
+        report.add([(TRIGGERS,)], text)
+        return
+    for trigger in config.triggers:
+        name, path = trigger.name, (TRIGGERS, trigger.name)
+        prefix = f"{prefix_of(name, TRIGGERS)}: "
+        n_before = len(report.mistakes)
+        report.check_table(path, prefix, partial(_check_trigger_table, name))
+        for source in config.all_sources:
+            known = products[source.name]
+            is_right = len(report.mistakes) == n_before
+            if trigger in source.triggers and known is not None and is_right:
+                report.check(path, prefix, partial(_check_trigger, trigger, source, known))
+
+
+def _check_trigger_table(name: str, table: Mapping[str, Any]) -> None:
     TriggerConfig(name, **table).check()
+
+
+def _check_triggers_of(
+    report: _Report, recording: RecordingConfig, sources: Sequence[SourceTable]
+) -> None:
+    """Check that the triggers of a recording exist, each for one of its sources."""
+    own = [one for one in sources if not recording.sources or one.name in recording.sources]
+    known = sorted({trigger.name for source in own for trigger in source.triggers})
+    for number, name in enumerate(recording.triggers):
+        if name in RECORDER_TRIGGERS or name in known:
+            continue
+        text = (
+            f"{prefix_of(recording.name, RECORDINGS)}: triggers={name!r}: must be one of "
+            f"{', '.join(RECORDER_TRIGGERS)}, or the name of a table [triggers.NAME] of its "
+            f"sources; there are: {', '.join(known) or 'none'}"
+            f"{did_you_mean(name, (*RECORDER_TRIGGERS, *known))}"
+        )
+        report.add([(RECORDINGS, recording.name, "triggers", number)], text)
+
+
+def _check_recording(
+    report: _Report,
+    recording: RecordingConfig,
+    products: _Products,
+    values: Mapping[str, Sequence[MeasurementConfig]],
+) -> None:
+    """Check a recording against the products of each source."""
+    name, path = recording.name, (RECORDINGS, recording.name)
+    prefix = f"{prefix_of(name, RECORDINGS)}: "
+    report.check_table(path, prefix, lambda table: RecordingConfig(name, **table).check())
+    for source in recording.sources or products:
+        if (known := products.get(source)) is not None:
+            check = partial(_check_product, recording, source, known, values[source])
+            report.check(path, prefix, check)
 
 
 def _check_trigger(trigger: TriggerConfig, source: SourceTable, products: Sequence[str]) -> None:

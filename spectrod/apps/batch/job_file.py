@@ -281,7 +281,7 @@ class _JobReader:
             self._add(path, str(error))
 
     def _add(self, path: KeyPath, text: str) -> None:
-        self._mistakes.add(f"{self._layer.where(path)}: {text}", self._layer.order(path))
+        self._mistakes.add(self._layer.place(path), text)
 
 
 def _check_analysis(table: dict[str, Any]) -> None:
