@@ -25,16 +25,24 @@ class Limit(NamedTuple):
     name: str
 
 
-def current_limit() -> Limit | None:
-    """Return the lowest limit of threads and processes; None without a limit."""
-    return min(_limits(), default=None)
+def current_limit(*, cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> Limit | None:
+    """Return the lowest limit of threads and processes; None without a limit.
+
+    Parameters
+    ----------
+    cgroups : Path
+        Folder of the control groups.
+    own : Path
+        File with the control groups of this process.
+    """
+    return min(_limits(cgroups, own), default=None)
 
 
-def _limits() -> Iterator[Limit]:
+def _limits(cgroups: Path, own: Path) -> Iterator[Limit]:
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if soft != resource.RLIM_INFINITY and os.geteuid() != 0:  # root is exempt
         yield Limit(soft, "LimitNPROC= of the unit, or ulimit -u: of all processes of the user")
-    for folder in _folders():
+    for folder in _folders(cgroups, own):
         try:
             text = (folder / "pids.max").read_text().strip()
         except OSError:
@@ -43,14 +51,14 @@ def _limits() -> Iterator[Limit]:
             yield Limit(int(text), "TasksMax= of the unit, or pids.max of its control group")
 
 
-def _folders() -> Iterator[Path]:
+def _folders(cgroups: Path, own: Path) -> Iterator[Path]:
     """Yield the control groups of this process that may limit it, and those above."""
     try:
-        lines = _OWN_CGROUPS.read_text().splitlines()
+        lines = own.read_text().splitlines()
     except OSError:
         return
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers in ("", "pids"):
-            folder = _CGROUPS / controllers / path.lstrip("/")
-            yield from (one for one in (folder, *folder.parents) if _CGROUPS in one.parents)
+            folder = cgroups / controllers / path.lstrip("/")
+            yield from (one for one in (folder, *folder.parents) if cgroups in one.parents)

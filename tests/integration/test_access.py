@@ -655,7 +655,7 @@ def test_settings_that_contradict_each_other_are_refused(security, message):
 def test_no_peer_is_admitted_after_the_thread_fails(keys, serve, connect, monkeypatch):
     """If the access thread fails, nobody is accepted, and the failure is kept."""
     server = serve(keys.security)
-    monkeypatch.setattr(server.access, "_answer", lambda _: 1 / 0)
+    monkeypatch.setattr(server.access.connections, "admit", lambda: 1 / 0)
     connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     assert server.access._worker.wait(TIMEOUT_MS / 1e3)
     assert isinstance(server.access.failure.__cause__, ZeroDivisionError)

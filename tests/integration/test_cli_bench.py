@@ -192,7 +192,12 @@ def test_peers_that_are_missing_or_broken(tmp_path, monkeypatch, capsys):
 
     The other peers are measured.
     """
-    monkeypatch.setattr(stft.stft_peers, "_is_installed", lambda name: name == "ShortTimeFFT")
+    peers, find_spec = stft.stft_peers.PEERS, stft.stft_peers.find_spec
+    chosen = {name: peers[name] for name in ("ShortTimeFFT", "librosa")}
+    monkeypatch.setattr(stft.stft_peers, "PEERS", chosen)
+    monkeypatch.setattr(
+        stft.stft_peers, "find_spec", lambda name: None if name == "librosa" else find_spec(name)
+    )
     rows = rows_of(tmp_path, *SPECTRA, "--hop", "100")
     assert "left out: librosa: not installed; pip install librosa" in capsys.readouterr().out
     failed = rows[-1]
@@ -269,7 +274,8 @@ BAD_ARGUMENTS = [
 def test_bad_arguments(arguments, exit_code, text, monkeypatch, capsys):
     """A bad argument is one line with the value and the rule, before any measurement."""
     monkeypatch.delattr(command.transforms, "measure")
-    monkeypatch.delattr(stft, "_measure")
+    for name in ("compare", "resident"):
+        monkeypatch.setattr(stft, name, lambda *_: pytest.fail("measures"))
     monkeypatch.delattr(live, "Pipeline")
     assert main(["bench", *arguments]) == exit_code
     (line,) = capsys.readouterr().err.splitlines()

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -372,7 +373,8 @@ def test_a_slow_change_reports_the_reason(monkeypatch, capsys, what, is_reported
                 printed.append(capsys.readouterr().err)
             return ["done"] if what == "reload" else {"sources": []}
 
-    monkeypatch.setattr("spectrod.apps.ctl.command._PATIENCE_S", 0.0)
+    timer = threading.Timer
+    monkeypatch.setattr(threading, "Timer", lambda _s, *what: timer(0.0, *what))
     monkeypatch.setattr("spectrod.apps.ctl.command.Control", Slow)
     monkeypatch.setattr("spectrod.apps.ctl.command.find", lambda *_: "")
     monkeypatch.setattr("spectrod.apps.ctl.command.ctl_text.status_text", lambda _: "fine")

@@ -289,7 +289,7 @@ def test_a_failing_view_ends_the_daemon_with_its_error(monkeypatch, capsys, term
     """An error in the view's thread ends the daemon with that error."""
     failing = fail_beside_the_main_thread(None, ConfigError("view: broken"))
     monkeypatch.setattr("spectrod.apps.view.live.view", failing)
-    monkeypatch.setattr(run_daemon, "_choose_show", lambda *_: "live")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert main(["run", *TONE]) == 2
     assert capsys.readouterr().err.endswith("SIGTERM: stopping\nspectrod: view: broken\n")
 

@@ -208,18 +208,17 @@ def test_a_disk_that_fails_fails_the_files_that_it_does_not_keep(folder, capfd, 
 def test_processes_wait_for_a_disk_that_is_behind(folder, monkeypatch):
     """No process gets another source while too many files are unpublished; all come in the end."""
     monkeypatch.setattr(record_many, "UNPUBLISHED_MAX", 1)
-    events, publish, give = [], record_many._publish, record_many._Worker.give
+    events, publish, give = [], whole_files.WrittenFile.publish, record_many._Worker.give
 
-    def note_publish(result):
-        published = publish(result)
+    def note_publish(file):
+        publish(file)
         events.append("published")
-        return published
 
     def note_give(worker, task):
         events.append("given")
         give(worker, task)
 
-    monkeypatch.setattr(record_many, "_publish", note_publish)
+    monkeypatch.setattr(whole_files.WrittenFile, "publish", note_publish)
     monkeypatch.setattr(record_many._Worker, "give", note_give)
     sources = ["night/a.wav", "night/b.flac", "night/pond/c.wav"]
     assert main(["record", *sources, "-o", "out/{stem}.png", *SMALL, "--jobs", "1"]) == 0

@@ -24,6 +24,7 @@ from spectrod.config.config import (
 from spectrod.daemon import source_runner as runner_module
 from spectrod.daemon.daemon import build_daemon
 from spectrod.daemon.pipeline import Pipeline
+from spectrod.daemon.publisher.source_publisher import SourcePublisher
 from spectrod.daemon.service.analysis_progress import ProgressWatch, is_up
 from spectrod.lib.errors import (
     BusyError,
@@ -248,7 +249,7 @@ def test_a_second_daemon_on_an_endpoint_is_refused(tmp_path, monkeypatch):
 def test_a_failing_publisher_ends_it(start, monkeypatch):
     """A failing publisher ends the daemon."""
     running = start(TONE, POND)
-    monkeypatch.setattr(running.publisher._sender, "_send_meta", None)
+    monkeypatch.setattr(SourcePublisher, "described", None)
     with subscribe(running):
         wait_until(running, lambda: running.finished)
     with pytest.raises(InternalError, match=r"publisher failed: TypeError.*please report this"):

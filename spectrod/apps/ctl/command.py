@@ -325,9 +325,9 @@ def _described(endpoints: Sequence[str]) -> str:
     return ", ".join(f"{name} ({_sources_of(one)})" for name, one in several)
 
 
-def _sources_of(endpoint: str) -> str:
+def _sources_of(endpoint: str, *, timeout_s: float = _LOOK_S) -> str:
     try:
-        with Control(endpoint, timeout_s=_LOOK_S) as control:
+        with Control(endpoint, timeout_s=timeout_s) as control:
             names = [str(source["name"]) for source in control.call("status")["sources"]]
     except (SpectrodError, *_NOT_AS_DESCRIBED):
         return "does not answer"

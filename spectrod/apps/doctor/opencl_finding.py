@@ -17,7 +17,9 @@ _PART: Final = "OpenCL"
 _NUMPY: Final = "NumPy computes the spectra, which takes several times the processor time"
 
 
-def probe_engine(config: EngineConfig, command: list[str] | None = None) -> Iterable[Finding]:
+def probe_engine(
+    config: EngineConfig, command: list[str] | None = None, *, limit_s: float = _CHILD_LIMIT_S
+) -> Iterable[Finding]:
     """Find out whether the configured OpenCL device computes, in another process.
 
     Parameters
@@ -25,6 +27,8 @@ def probe_engine(config: EngineConfig, command: list[str] | None = None) -> Iter
     config : EngineConfig
     command : list of str, optional
         Command of that process, for tests.
+    limit_s : float
+        Time after which that process is killed [s].
     """
     if config.engine == "numpy":
         yield ok(_PART, "not used: engine = 'numpy'")
@@ -37,7 +41,7 @@ def probe_engine(config: EngineConfig, command: list[str] | None = None) -> Iter
             "PoCL would abort, so it is not used, and NumPy computes",
             f"ls -ld {driver_cache_folder()}; df -h {driver_cache_folder()}; mount | grep noexec",
         )
-    lines, error = _run_child(command or [sys.executable, "-m", _CHILD, config.device])
+    lines, error = _run_child(command or [sys.executable, "-m", _CHILD, config.device], limit_s)
     yield from _findings(lines, error, is_required=is_required)
 
 
@@ -67,15 +71,15 @@ def _findings(lines: dict[str, Any], error: str, *, is_required: bool) -> Iterat
         yield warn(_PART, text, _NUMPY, command)
 
 
-def _run_child(command: list[str]) -> tuple[dict[str, Any], str]:
+def _run_child(command: list[str], limit_s: float) -> tuple[dict[str, Any], str]:
     """Return what the process has printed before its end, and why it failed; empty if not."""
     try:
         done = subprocess.run(  # noqa: S603 - this program
-            command, capture_output=True, timeout=_CHILD_LIMIT_S, check=False
+            command, capture_output=True, timeout=limit_s, check=False
         )
     except subprocess.TimeoutExpired as expired:
         found = _read(expired.stdout or b"")
-        return found, f"the driver did not answer within {_CHILD_LIMIT_S:g} s"
+        return found, f"the driver did not answer within {limit_s:g} s"
     found = _read(done.stdout)
     if done.returncode < 0:
         return found, f"the driver crashed ({signal.Signals(-done.returncode).name})"

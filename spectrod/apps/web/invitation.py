@@ -7,7 +7,7 @@ from spectrod.apps.web.page_origin import is_loopback
 from spectrod.wire.endpoint import Endpoint
 
 _ELSEWHERE = ("192.0.2.1", 9)
-"""An address that no machine has (RFC 5737): nothing is sent to it."""
+"""An address that no machine has (RFC 5737)."""
 _WHITE_ON_BLACK, _RESET = "\x1b[97;40m", "\x1b[0m"
 _WILDCARDS = {"*": "", "0.0.0.0": "", "::": ""}  # noqa: S104 - recognized, not bound
 
@@ -17,7 +17,14 @@ def is_local(endpoint: Endpoint) -> bool:
     return endpoint.host == "localhost" or is_loopback(endpoint.host)
 
 
-def page_link(endpoint: Endpoint, port: int, *, tls: bool, token: str | None = None) -> str:
+def page_link(
+    endpoint: Endpoint,
+    port: int,
+    *,
+    tls: bool,
+    token: str | None = None,
+    elsewhere: tuple[str, int] = _ELSEWHERE,
+) -> str:
     """Return the address of the page.
 
     Parameters
@@ -30,8 +37,10 @@ def page_link(endpoint: Endpoint, port: int, *, tls: bool, token: str | None = N
         Whether the server has a certificate.
     token : str or None
         Token for the fragment, which browsers send to no server.
+    elsewhere : (str, int)
+        Address and port; this machine's own address is that of the route to it. Nothing is sent.
     """
-    host = _WILDCARDS.get(endpoint.host, endpoint.host) or _own_address()
+    host = _WILDCARDS.get(endpoint.host, endpoint.host) or _own_address(elsewhere)
     name = f"[{host}]" if ":" in host else host
     scheme, default = ("https", 443) if tls else ("http", 80)
     place = name if port == default else f"{name}:{port}"
@@ -50,11 +59,11 @@ def qr_code(link: str) -> str:
     return "".join(f"{_WHITE_ON_BLACK}{line}{_RESET}\n" for line in out.getvalue().splitlines())
 
 
-def _own_address() -> str:
-    """Return this machine's address on its default route, or its name without one."""
+def _own_address(elsewhere: tuple[str, int]) -> str:
+    """Return this machine's address on the route to another, or its name without one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(_ELSEWHERE)
+            probe.connect(elsewhere)
         except OSError:
             return socket.gethostname()
         return str(probe.getsockname()[0])

@@ -29,10 +29,7 @@ _FIRST_BYTES = 64
 """Bytes by which a container is told from raw samples, if there are so many."""
 _LIVE_WAIT_S = 1.0
 """Time for which a daemon waits for the first bytes at its start [s]."""
-_REPORT_S = 5.0
-"""Time after which a command says that it waits for the first bytes [s]."""
-_HEADER_S = 10.0
-"""Time within which a header must follow its first bytes [s]."""
+_REPORT_S, _HEADER_S = 5.0, 10.0
 _PIECE_BYTES = 1 << 16
 _KEPT_BYTES = 1 << 20
 """Bytes in front of the newest that a header may go back to."""
@@ -45,12 +42,15 @@ class StreamBytes:
     ----------
     fd : int
         Descriptor.
+    patience_s : float
+        Time for which ``at`` waits for further bytes [s].
     """
 
     n_bytes = None
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, patience_s: float) -> None:
         self._fd, self._first, self._kept = fd, 0, bytearray()
+        self._patience_s = patience_s
         self._is_ended = False
 
     def take(self, timeout_s: float | None) -> bool:
@@ -81,10 +81,10 @@ class StreamBytes:
             If they are further back than is kept, or do not come in time.
         """
         while self._first + len(self._kept) < offset + n:
-            if not self.take(_HEADER_S):
+            if not self.take(self._patience_s):
                 if not self._is_ended:
                     raise InputError(
-                        f"{NAME}: its header ends, and nothing came for {_HEADER_S:g} s"
+                        f"{NAME}: its header ends, and nothing came for {self._patience_s:g} s"
                     )
                 break
             self._forget(offset)
@@ -190,7 +190,14 @@ class SoundStreamSource(PcmSource):
             self.left_out.add(Path(NAME), f"{NAME}: {damage}", "read up to there")
 
 
-def open_stream(settings: SourceConfig, fd: int, pace: Pace) -> SoundStreamSource | bytes:
+def open_stream(
+    settings: SourceConfig,
+    fd: int,
+    pace: Pace,
+    *,
+    header_s: float = _HEADER_S,
+    report_s: float = _REPORT_S,
+) -> SoundStreamSource | bytes:
     """Open what comes through standard input, if it is a sound file.
 
     Parameters
@@ -201,6 +208,10 @@ def open_stream(settings: SourceConfig, fd: int, pace: Pace) -> SoundStreamSourc
         Descriptor.
     pace : {"realtime", "full"}
         A daemon waits for 1 s until something comes, a command without a limit.
+    header_s : float
+        Time within which a header must follow its first bytes [s].
+    report_s : float
+        Time after which a command says that it waits for the first bytes [s].
 
     Returns
     -------
@@ -216,8 +227,8 @@ def open_stream(settings: SourceConfig, fd: int, pace: Pace) -> SoundStreamSourc
         return _open_file(settings, fd)
     if before := _opened.get(_identity(fd)):
         return _kept(before.continued(strict=settings.strict))
-    stream = StreamBytes(fd)
-    stream.take(_LIVE_WAIT_S if pace == "realtime" else _REPORT_S)
+    stream = StreamBytes(fd, header_s)
+    stream.take(_LIVE_WAIT_S if pace == "realtime" else report_s)
     if stream.is_empty and pace == "full":
         _log.warning("waiting: nothing is written to %s", NAME)
         stream.take(None)

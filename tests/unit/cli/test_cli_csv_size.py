@@ -38,7 +38,7 @@ def test_only_large_files_have_a_hint():
 @pytest.mark.parametrize(("name", "is_warned"), [("a.csv", True), ("a.npz", False)])
 def test_a_hint_comes_before_a_large_file(tmp_path, monkeypatch, capsys, name, is_warned):
     """A recording whose CSV file is above the limit has one line of warning; others have none."""
-    monkeypatch.setattr(csv_size, "_LARGE_BYTES", 1000)
+    monkeypatch.setattr(csv_size, "csv_bytes", lambda *_: 2e9)
     source = ["signal:white,-20", "--rate", "8000", "--pace", "full", "--duration", "1"]
     assert main(["record", *source, "-o", str(tmp_path / name), "--engine", "numpy"]) == 0
     assert (".csv: will have about" in capsys.readouterr().err) == is_warned

@@ -190,11 +190,19 @@ def test_a_process_that_cannot_be_started_is_no_error(monkeypatch, caplog):
     assert "could not compile kernels for later: " in caplog.text
 
 
-def test_only_one_process_at_a_time_compiles_for_later(monkeypatch, tmp_path):
+@pytest.fixture
+def compiled(monkeypatch):
+    """Return a list of what is compiled, by no device."""
+    specs = []
+    monkeypatch.setattr(warm_up, "open_engine", lambda *_: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(warm_up, "warm_up", lambda _engine, given, _layout: specs.append(given))
+    monkeypatch.setattr(warm_up.NOTICE, "after_s", warm_up.NOTICE.after_s)  # which is set
+    return specs
+
+
+def test_only_one_process_at_a_time_compiles_for_later(monkeypatch, tmp_path, compiled):
     """While one process holds the cache's lock, others that are left alone compile nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    compiled = []
-    monkeypatch.setattr(warm_up, "_compile", compiled.append)
     monkeypatch.setattr(warm_up.os, "nice", lambda _: 0)
     monkeypatch.setattr(warm_up.signal, "alarm", compiled.append)
     job = warm_up.CompilerJob.of([SPEC], SampleLayout(), is_alone=True)
@@ -203,23 +211,21 @@ def test_only_one_process_at_a_time_compiles_for_later(monkeypatch, tmp_path):
         warm_up._main(job.command[-1])
     assert compiled == [120]
     warm_up._main(job.command[-1])
-    assert compiled == [120, 120, job]
+    assert compiled == [120, 120, [SPEC]]
     assert list((tmp_path / "spectrod" / "programs").iterdir()) == []
 
 
-def test_a_confined_process_compiles_at_its_own_priority(monkeypatch):
+def test_a_confined_process_compiles_at_its_own_priority(monkeypatch, compiled):
     """A service that may not change priorities, by a filter of system calls, compiles anyway."""
 
     def refuse(_):
         raise PermissionError(1, "Operation not permitted")
 
-    compiled = []
-    monkeypatch.setattr(warm_up, "_compile", compiled.append)
     monkeypatch.setattr(warm_up.os, "nice", refuse)
     monkeypatch.setattr(warm_up.signal, "alarm", lambda _: 0)
     job = warm_up.CompilerJob.of([SPEC], SampleLayout())
     warm_up._main(job.command[-1])
-    assert compiled == [job]
+    assert compiled == [[SPEC]]
 
 
 def test_a_compiler_that_hangs_is_killed(monkeypatch):

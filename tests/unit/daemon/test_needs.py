@@ -116,12 +116,10 @@ def cgroups(tmp_path, monkeypatch):
     """Make control groups: ``a/b`` is that of this process."""
     (tmp_path / "fs" / "a" / "b").mkdir(parents=True)
     (tmp_path / "own").write_text("0::/a/b\n")
-    monkeypatch.setattr(tasks, "_CGROUPS", tmp_path / "fs")
-    monkeypatch.setattr(tasks, "_OWN_CGROUPS", tmp_path / "own")
     monkeypatch.setattr(
         tasks.resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     )
-    return tmp_path
+    return {"cgroups": tmp_path / "fs", "own": tmp_path / "own"}
 
 
 @pytest.mark.parametrize(
@@ -131,8 +129,8 @@ def cgroups(tmp_path, monkeypatch):
 def test_the_lowest_limit_of_the_control_groups_counts(cgroups, limits, lowest):
     """Each control group above a process may limit its threads."""
     for folder, text in limits.items():
-        (cgroups / "fs" / folder / "pids.max").write_text(f"{text}\n")
-    found = tasks.current_limit()
+        (cgroups["cgroups"] / folder / "pids.max").write_text(f"{text}\n")
+    found = tasks.current_limit(**cgroups)
     assert (found and found.n) == lowest
 
 
@@ -140,9 +138,9 @@ def test_the_limit_of_a_user_counts_except_for_root(cgroups, monkeypatch):
     """``ulimit -u`` limits all but root."""
     monkeypatch.setattr(tasks.resource, "getrlimit", lambda _: (50, 50))
     monkeypatch.setattr(tasks.os, "geteuid", lambda: 1000)
-    assert tasks.current_limit().n == 50
+    assert tasks.current_limit(**cgroups).n == 50
     monkeypatch.setattr(tasks.os, "geteuid", lambda: 0)
-    assert tasks.current_limit() is None
+    assert tasks.current_limit(**cgroups) is None
 
 
 def test_a_thread_that_cannot_start_is_one_clear_error(monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 import socket
 import struct
@@ -131,14 +132,15 @@ def test_the_documented_ids_are_those_of_the_events():
 
 def test_json_lines_keep_their_priority_in_the_journal(capsys, monkeypatch):
     """JSON under systemd has the prefix that the journal removes, and says what it is about."""
-    monkeypatch.setattr(logs, "_stderr_is_journal", lambda _: True)
+    stderr = os.fstat(2)
+    monkeypatch.setenv("JOURNAL_STREAM", f"{stderr.st_dev}:{stderr.st_ino}")
     formatter = logs._formatter("json")
     record = logging.LogRecord("spectrod.x", logging.INFO, "", 0, "ready", None, None)
     record.about = ABOUT
     line = formatter.format(record)
     assert line.startswith("<6>{")
     assert json.loads(line[3:])["about"] == ABOUT
-    monkeypatch.setattr(logs, "_stderr_is_journal", lambda _: False)
+    monkeypatch.delenv("JOURNAL_STREAM")
     assert logs._formatter("json").format(record).startswith("{")
 
 

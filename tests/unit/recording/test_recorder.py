@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import re
 import subprocess
 import sys
 import textwrap
@@ -608,14 +609,17 @@ def test_a_file_that_cannot_be_deleted_is_reported_once(machine, monkeypatch):
     """A file that cannot be deleted is reported once, and the recording continues."""
     site = machine(rotate_s=10, keep_days=0.0005)
 
-    def fail(*_):
-        raise StorageError("x.spd: Operation not permitted")
+    unlink = os.unlink
 
-    monkeypatch.setattr(site.recording._folder, "_delete", fail)
+    def fail(path, **options):
+        if str(path).endswith(".spd"):
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        unlink(path, **options)
+
+    monkeypatch.setattr(os, "unlink", fail)
     site.play(300.0)
-    assert site.reported("record.failed") == [
-        "night: cannot delete: x.spd: Operation not permitted"
-    ]
+    (failed,) = site.reported("record.failed")
+    assert re.fullmatch(r"night: cannot delete: .*\.spd: Operation not permitted", failed)
     assert site.recording.status()["rows"] == 3000
 
 

@@ -1,6 +1,7 @@
 """Sound files on standard input, and in place of raw samples."""
 
 import io
+import logging
 import os
 import select
 import sys
@@ -23,8 +24,8 @@ from spectrod.lib.job_pool import Wait
 from spectrod.source.base import Discontinuity
 from spectrod.source.files.container.recognised import recognised
 from spectrod.source.files.fifo import FifoSource
-from spectrod.source.files.pcm import PcmSource
-from spectrod.source.files.soundstream import SoundStreamSource
+from spectrod.source.files.pcm import PcmSource, standard_input
+from spectrod.source.files.soundstream import SoundStreamSource, open_stream
 from spectrod.source.open_source import open_source
 
 
@@ -162,12 +163,11 @@ def test_a_header_that_ends_early(stdin, tmp_path, n):
         opened()
 
 
-def test_a_header_that_stops_to_come(stdin, tmp_path, monkeypatch):
+def test_a_header_that_stops_to_come(stdin, tmp_path):
     """A writer that stops within its header is one error after a time."""
-    monkeypatch.setattr("spectrod.source.files.soundstream._HEADER_S", 0.05)
     os.write(stdin.silent(), FORMS["WAV"].make(tmp_path, "PCM_16", 1)[:30])
-    with pytest.raises(InputError, match=r"standard input: its header ends, and nothing came"):
-        opened()
+    with pytest.raises(InputError, match=r"its header ends, and nothing came for 0\.05 s"):
+        open_stream(SourceConfig(uri="-"), standard_input(), "full", header_s=0.05)
 
 
 def test_what_the_command_line_says_must_fit(stdin, tmp_path):
@@ -209,29 +209,35 @@ def test_a_daemon_does_not_wait_for_a_silent_pipe(stdin, monkeypatch, tmp_path):
         read(source)
 
 
-def test_a_command_waits_for_a_silent_pipe(stdin, monkeypatch, tmp_path, caplog):
+class Said(logging.Handler):
+    """Says when a line is logged."""
+
+    def __init__(self):
+        super().__init__()
+        self.event = threading.Event()
+
+    def emit(self, _record):
+        self.event.set()
+
+
+def test_a_command_waits_for_a_silent_pipe(stdin, tmp_path):
     """A command waits until something comes, and says so."""
-    monkeypatch.setattr("spectrod.source.files.soundstream._REPORT_S", 0.01)
     write_fd = stdin.silent()
     data = FORMS["WAV"].make(tmp_path, "PCM_16", 1)
 
-    class Said(threading.Event):
-        """Set by the line of the log."""
-
-    said = Said()
-    monkeypatch.setattr(
-        "spectrod.source.files.soundstream._log",
-        types.SimpleNamespace(warning=lambda *_: said.set()),
-    )
+    said, log = Said(), logging.getLogger("spectrod.source.files.soundstream")
 
     def write():
-        assert said.wait(30)
+        assert said.event.wait(30)
         os.write(write_fd, data)
 
+    log.addHandler(said)
     writer = threading.Thread(target=write)
     writer.start()
-    assert opened().fs == FS
+    source = open_stream(SourceConfig(uri="-"), standard_input(), "full", report_s=0.01)
     writer.join()
+    log.removeHandler(said)
+    assert source.fs == FS
 
 
 def test_a_source_that_is_opened_again_goes_on(stdin, tmp_path):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from spectrod.apps.web.history.budget import SpentError
-from spectrod.apps.web.history.source_folder import Pyramid, SourceFolder, StoredFile
+from spectrod.apps.web.history.source_folder import INDEXED_BYTES, Pyramid, SourceFolder, StoredFile
 from spectrod.formats.directory import Directory
 from spectrod.formats.pyramid import PyramidReader
 from spectrod.lib.errors import SpectrodError
@@ -43,11 +43,18 @@ class RecordingIndex:
         be missing, and appear later. Links that lead to these folders are followed.
     clock : callable
         Monotonic seconds.
+    indexed_bytes : int
+        Most bytes to read of a file for its times.
     """
 
     def __init__(
-        self, folders: Sequence[Path], clock: Callable[[], float] = time.monotonic
+        self,
+        folders: Sequence[Path],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        indexed_bytes: int = INDEXED_BYTES,
     ) -> None:
+        self._indexed_bytes = indexed_bytes
         self.folders = tuple(folders)
         self._clock = clock
         self._lock = threading.Lock()
@@ -166,8 +173,8 @@ class RecordingIndex:
                             self._troubles.append(f"{printable(root)}: {rule}")
                             return
                         place = (root, name, source)
-                        one = self._sources.get(place) or SourceFolder(place)
-                        found[place] = one
+                        one = self._sources.get(place)
+                        found[place] = one = one or SourceFolder(place, self._indexed_bytes)
                         self._scan_source(one, folder, end_s)
 
     def _scan_source(self, one: SourceFolder, folder: Directory, end_s: float) -> None:

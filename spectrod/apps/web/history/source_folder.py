@@ -31,7 +31,7 @@ SETTLED_S: Final = 2.0
 some hundred times a second [s]."""
 FULL_SCAN_S: Final = 60.0
 """Time from one look at every file of an unchanged folder to the next [s]."""
-_INDEXED_BYTES: Final = 32 << 20
+INDEXED_BYTES: Final = 32 << 20
 """Bytes of one file that indexing reads at most."""
 _PYRAMID: Final = "pyramid"
 
@@ -83,6 +83,13 @@ class Pyramid:
 class SourceFolder:
     """What is known of the recordings of one source. Used under a lock.
 
+    Parameters
+    ----------
+    place : Place
+        Where they are.
+    indexed_bytes : int
+        Most bytes to read of a file for its times.
+
     Attributes
     ----------
     files : list of StoredFile
@@ -95,8 +102,8 @@ class SourceFolder:
         Finished segments and pyramids that cannot be read.
     """
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, place: Place, indexed_bytes: int) -> None:
+        self._place, self._indexed_bytes = place, indexed_bytes
         self.files: list[StoredFile] = []
         self.pyramid: Pyramid | None = None
         self.n_unread = self.n_damaged = 0
@@ -176,7 +183,7 @@ class SourceFolder:
 
     def _read(self, folder: Directory, name: str, identity: _Identity) -> StoredFile | None:
         """Read what a file's start and end say; None if it is no readable segment with rows."""
-        path, budget = folder.path / name, Budget(n_bytes=_INDEXED_BYTES)
+        path, budget = folder.path / name, Budget(n_bytes=self._indexed_bytes)
         try:
             with opened(folder.open_file(name), budget) as file:
                 start = read_beginning(path, file)

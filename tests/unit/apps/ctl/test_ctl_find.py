@@ -3,6 +3,7 @@
 import pytest
 
 from spectrod.apps.ctl import command as ctl
+from spectrod.client import Control
 from spectrod.lib.errors import ConfigError, DeniedError, UnavailableError
 
 OWN, ROOF, POND = (
@@ -11,13 +12,26 @@ OWN, ROOF, POND = (
 )
 
 
+class Answering(Control):
+    """A daemon with two sources."""
+
+    def __init__(self, *_, **__):
+        pass
+
+    def call(self, _method):
+        return {"sources": [{"name": "tone"}, {"name": "pond"}]}
+
+    def close(self):
+        pass
+
+
 @pytest.fixture
 def machine(monkeypatch):
     """Return a function that sets which control sockets there are."""
 
     def be(*answering, denied=()):
         monkeypatch.setattr(ctl, "find_endpoints", lambda: (list(answering), list(denied)))
-        monkeypatch.setattr(ctl, "_sources_of", lambda _: "sources tone, pond")
+        monkeypatch.setattr(ctl, "Control", Answering)
 
     return be
 
@@ -53,7 +67,7 @@ def test_an_instance_that_does_not_run_is_an_error_with_those_that_do(machine):
         ctl.find("ipc://x", "roof")
 
 
-def test_a_daemon_that_does_not_answer_is_named_so(tmp_path, monkeypatch):
+def test_a_daemon_that_does_not_answer_is_named_so(tmp_path):
     """The list of daemons does not wait for one that hangs."""
-    monkeypatch.setattr(ctl, "_LOOK_S", 0.05)
-    assert ctl._sources_of(f"ipc://{tmp_path}/x.ipc") == "does not answer"
+    endpoint = f"ipc://{tmp_path}/x.ipc"
+    assert ctl._sources_of(endpoint, timeout_s=0.05) == "does not answer"

@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("paho.mqtt")
 
-from spectrod.apps.mqtt import broker as broker_module
 from spectrod.apps.mqtt.address import parse_broker
 from spectrod.apps.mqtt.broker import PACKET_MAX_BYTES, Broker
 from spectrod.apps.mqtt.mqtt_topics import Publication
@@ -125,16 +124,16 @@ def test_the_queue_is_bounded_by_bytes():
     assert broker.dropped == 2
 
 
-def test_states_are_bounded_and_the_newest_kept(monkeypatch):
-    """While the broker is away, the oldest of very many states are dropped and counted."""
-    monkeypatch.setattr(broker_module, "_STATES_MAX", 5)
+def test_states_are_bounded_and_the_newest_kept():
+    """While the broker is away, the oldest of more than 65 536 states are dropped and counted."""
     broker = connect(1)
-    for n in range(8):
-        broker.set_state(Publication(str(n), b"x", retain=True))
-    assert list(broker._states) == ["3", "4", "5", "6", "7"]
+    names = [str(n) for n in range(65_536 + 3)]
+    for name in names:
+        broker.set_state(Publication(name, b"x", retain=True))
+    assert list(broker._states) == names[3:]
     assert broker.dropped == 3
     broker.set_state(Publication("4", b"y", retain=True))
-    assert list(broker._states) == ["3", "5", "6", "7", "4"]
+    assert list(broker._states) == ["3", *names[5:], "4"]
     assert broker.dropped == 3
 
 

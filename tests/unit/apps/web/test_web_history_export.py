@@ -196,11 +196,11 @@ def test_what_cannot_be_exported_is_refused_with_its_rule(tmp_path, monkeypatch)
 def test_errors_of_files_name_no_folder_of_the_server(tmp_path, monkeypatch, caplog):
     """A disk that fails is logged with its path; the page gets a text without it."""
 
-    def fail(*_args):
+    def fail(*_args, **_options):
         raise StorageError("/srv/secret/x.spd: Input/output error")
 
     recorded(tmp_path, rows(100))
-    monkeypatch.setattr(export, "_write", fail)
+    monkeypatch.setattr(export, "SegmentWriter", fail)
     with caplog.at_level(logging.WARNING):
         assert error_of(tmp_path, format="spd") == (500, "a file cannot be read or written")
     assert "/srv/secret/x.spd: Input/output error" in caplog.text

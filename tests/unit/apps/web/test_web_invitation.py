@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from spectrod.apps.web import invitation
 from spectrod.apps.web.invitation import is_local, page_link, qr_code
 from spectrod.apps.web.listen import parse_address
 
@@ -17,22 +16,24 @@ from spectrod.apps.web.listen import parse_address
         ("roof:443", 443, True, "t", "https://roof/#k=t"),
         ("roof:80", 80, True, None, "https://roof:80/"),
         ("[::1]:8765", 8765, False, None, "http://[::1]:8765/"),
-        ("*:8765", 8765, False, "t", "http://10.1.2.3:8765/#k=t"),
-        ("0.0.0.0:8765", 8765, False, None, "http://10.1.2.3:8765/"),
-        ("[::]:8765", 8765, False, None, "http://10.1.2.3:8765/"),
+        ("*:8765", 8765, False, "t", "http://127.0.0.1:8765/#k=t"),
+        ("0.0.0.0:8765", 8765, False, None, "http://127.0.0.1:8765/"),
+        ("[::]:8765", 8765, False, None, "http://127.0.0.1:8765/"),
     ],
 )
-def test_a_link_leads_to_the_page(monkeypatch, listen, port, tls, token, link):
+def test_a_link_leads_to_the_page(listen, port, tls, token, link):
     """The scheme's own port is left out; all addresses become the one that others reach."""
-    monkeypatch.setattr(invitation, "_own_address", lambda: "10.1.2.3")
-    assert page_link(parse_address(listen), port, tls=tls, token=token) == link
+    elsewhere = ("127.0.0.1", 9)
+    found = page_link(parse_address(listen), port, tls=tls, token=token, elsewhere=elsewhere)
+    assert found == link
 
 
 def test_a_machine_without_a_route_has_its_name(monkeypatch):
     """Its address cannot be known then."""
-    monkeypatch.setattr(invitation, "_ELSEWHERE", ("255.255.255.255", 9))  # refused by the system
     monkeypatch.setattr("socket.gethostname", lambda: "roof")
-    assert page_link(parse_address("*:1"), 1, tls=False) == "http://roof:1/"
+    refused_by_the_system = ("255.255.255.255", 9)
+    link = page_link(parse_address("*:1"), 1, tls=False, elsewhere=refused_by_the_system)
+    assert link == "http://roof:1/"
 
 
 @pytest.mark.parametrize(

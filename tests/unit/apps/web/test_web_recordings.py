@@ -54,8 +54,8 @@ def clock():
     return Clock()
 
 
-def found(folder, clock=None):
-    index = RecordingIndex([folder], clock) if clock else RecordingIndex([folder])
+def found(folder, clock=time.monotonic, **options):
+    index = RecordingIndex([folder], clock, **options)
     index.refresh()
     return index
 
@@ -76,7 +76,7 @@ def test_segments_have_the_times_of_their_rows(tmp_path):
     writer.abort()
 
 
-def test_the_end_of_a_long_file_is_found_with_few_reads(tmp_path, monkeypatch):
+def test_the_end_of_a_long_file_is_found_with_few_reads(tmp_path):
     """Large records cost some scanning, not the file; without the budget, the end stays open."""
     folder = place(tmp_path)
     writer = SegmentWriter(folder / "long.spd", ABOUT)
@@ -84,11 +84,9 @@ def test_the_end_of_a_long_file_is_found_with_few_reads(tmp_path, monkeypatch):
         writer.submit(rows(3000, BEGIN_NS + n * 150 * 10**9))
     writer.finish()
     size = (folder / "long.spd").stat().st_size
-    monkeypatch.setattr(source_folder, "_INDEXED_BYTES", size // 2)
-    (file,) = found(tmp_path).files("pond")
+    (file,) = found(tmp_path, indexed_bytes=size // 2).files("pond")
     assert file.end_utc_ns == BEGIN_NS + 40 * 150 * 10**9
-    monkeypatch.setattr(source_folder, "_INDEXED_BYTES", 300_000)
-    (file,) = found(tmp_path).files("pond")
+    (file,) = found(tmp_path, indexed_bytes=300_000).files("pond")
     assert file.end_utc_ns is None
 
 
@@ -150,19 +148,20 @@ def test_a_growing_file_without_rows_is_read_again(tmp_path, clock):
     writer.abort()
 
 
-def test_a_scan_ends_in_time_and_says_what_is_left(tmp_path, monkeypatch):
+def test_a_scan_ends_in_time_and_says_what_is_left(tmp_path):
     """Files whose headers there was no time for are counted, and read by the next scans."""
     folder = place(tmp_path)
     for n in range(5):
         segment(folder / f"{n}.spd", begin_ns=BEGIN_NS + n * 10**10)
-    times = iter([*[0.0] * 6, *[1.0] * 100])
-    index = RecordingIndex([tmp_path], lambda: next(times))
+    times = [0.0] * 6
+    later_s = 1.0
+    index = RecordingIndex([tmp_path], lambda: times.pop() if times else later_s)
     index.refresh()
     left = 5 - len(index.files("pond"))
     assert 0 < left < 5
     assert index.left_out("pond") == [f"{left} files of recordings are not indexed yet"]
     assert index.left_out("lake") == []
-    monkeypatch.setattr(index, "_clock", lambda: 100.0)
+    later_s = 100.0
     index.refresh()
     assert len(index.files("pond")) == 5
     assert index.left_out("pond") == []
