@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.row_grid import row_period_s
 from spectrod.dsp.spectrum import SpectrumSpec
@@ -170,6 +173,12 @@ class Cursor:
         denominator = self.grid.step.denominator
         self.phase = max(0, denominator - 1 - floor(late * denominator)) if denominator > 1 else 0
         self.instant = instant
+
+    def utc_ns(self, instant: int, n_rows: int) -> NDArray[np.int64]:
+        """Return the starts of successive rows, the first at an instant, (n_rows,) [ns]."""
+        assert self._period_ns is not None
+        instants = range(instant, instant + n_rows)
+        return np.array([round(one * self._period_ns) for one in instants], np.int64)
 
     def _position_of(self, timing: Timing, instant: int) -> Fraction:
         """Return the exact position of an instant."""

@@ -53,8 +53,6 @@ class SampleBuffer:
         The samples; the one at position p is ``data[:, p - start]``.
     start, end : int
         Positions of the first sample and after the last.
-    moves : int
-        Number of moves.
     """
 
     def __init__(
@@ -72,12 +70,17 @@ class SampleBuffer:
         self.data = layout.arranged(memory, capacity)
         self.start = 0
         self.end = capacity if filled else 0
-        self.moves = 0
 
     @property
     def fill(self) -> int:
         """Number of stored samples per channel."""
         return self.end - self.start
+
+    @property
+    def room(self) -> NDArray[Any]:
+        """Memory after the samples, to the end of their half of the buffer."""
+        half = self.capacity // 2
+        return self.data[:, self.fill : half if self.fill < half else self.capacity]
 
     def append(self, samples: NDArray[Any]) -> None:
         """Copy samples of the buffer's dtype, (channels, n) or (channels, n, 3), to its end.
@@ -112,7 +115,6 @@ class SampleBuffer:
             raise InternalError(f"{n} samples do not fit half a buffer of {self.capacity}")
         self.data[:, :n] = self.data[:, place : place + n]
         self.start = first
-        self.moves += 1
 
 
 def _is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:

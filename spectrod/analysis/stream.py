@@ -2,17 +2,17 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.analysis.batch_sizes import BatchSizes, batch_sizes, reach
 from spectrod.analysis.cursor import Timing
 from spectrod.analysis.engine import IN_FLIGHT_MAX, Engine, fallback_for
-from spectrod.analysis.frame_scheduler import FrameScheduler
+from spectrod.analysis.frame_launcher import FrameLauncher
 from spectrod.analysis.percentile_plan import make_plan
+from spectrod.analysis.row_positions import Missing
 from spectrod.analysis.samples import is_finite, memory_of, require_finite
 from spectrod.dsp.blocks import Block, SampleFormat
 from spectrod.dsp.sample_layout import SampleLayout
@@ -23,8 +23,6 @@ from spectrod.lib.errors import ConfigError, DeviceError
 if TYPE_CHECKING:
     from spectrod.analysis.sample_buffer import SampleBuffer
 
-_BATCH_FRAMES_MAX = 1 << 16
-_REACH_BYTES_MIN = 1 << 16
 _LONG_BLOCK_BYTES = 1 << 20
 """Minimum size of a block that is read in place [bytes]: a launch takes as long as a shorter copy.
 """
@@ -79,7 +77,7 @@ class FrameStream:
         As given.
     engine : Engine
         Engine in use.
-    schedulers : list of FrameScheduler
+    launchers : list of FrameLauncher
         One per spec, in their order.
     gaps, gap_samples : int
         Interruptions, and the samples missing in them.
@@ -127,7 +125,7 @@ class FrameStream:
         self._offset: int | None = None
         self._clock: Block | None = None
         self._buffer: SampleBuffer
-        self.schedulers: list[FrameScheduler] = []
+        self.launchers: list[FrameLauncher] = []
         try:
             self._open()
         except DeviceError as error:
@@ -136,21 +134,17 @@ class FrameStream:
             self._open()
 
     def _open(self) -> None:
-        self._buffer, self._sizes = self._sized_buffer(self.engine)
-        self.schedulers = [
-            FrameScheduler(spec, self.engine, self._buffer, sizes.full, sizes.block)
-            for spec, sizes in zip(self.specs, self._sizes, strict=True)
+        self._buffer, sizes = self._sized_buffer(self.engine)
+        self.launchers = [
+            FrameLauncher(spec, self.engine, self._buffer, size)
+            for spec, size in zip(self.specs, sizes, strict=True)
         ]
 
-    def _sized_buffer(self, engine: Engine) -> "tuple[SampleBuffer, list[_BatchSizes]]":
+    def _sized_buffer(self, engine: Engine) -> "tuple[SampleBuffer, list[BatchSizes]]":
         """Make a buffer of an engine; also return the sizes of each spec's batches."""
         layout = self._layout
-        sizes = [_batch_sizes(spec, layout, engine, self._batch_frames) for spec in self.specs]
-        sized = zip(self.specs, sizes, strict=True)
-        reach = max(_reach(spec, size.full, layout) for spec, size in sized)
-        if any(spec.averaging_frames > 1 for spec in self.specs):  # a frame waits for the next
-            reach += max(spec.hop for spec in self.specs)
-        return engine.sample_buffer(layout, 2 * reach), sizes
+        sizes = [batch_sizes(spec, layout, engine, self._batch_frames) for spec in self.specs]
+        return engine.sample_buffer(layout, 2 * reach(self.specs, sizes, layout)), sizes
 
     @property
     def layout(self) -> SampleLayout:
@@ -165,7 +159,7 @@ class FrameStream:
     @property
     def wanted(self) -> tuple[str, ...]:
         """Products that are computed."""
-        return tuple(scheduler.spec.product for scheduler in self.schedulers if scheduler.is_wanted)
+        return tuple(one.spec.product for one in self.launchers if one.positions.is_wanted)
 
     @property
     def next_index(self) -> int | None:
@@ -175,7 +169,7 @@ class FrameStream:
     @property
     def gap_pending(self) -> int | None:
         """Samples of gaps that no batch of the first spec has reported yet; None without a gap."""
-        return self.schedulers[0].gap_pending
+        return self.launchers[0].pending.gap_samples
 
     def left_out_samples(self) -> list[int]:
         """Count, for each spec, the samples in no row because they do not fill a frame.
@@ -183,7 +177,7 @@ class FrameStream:
         These are samples before each gap and, so far, at the end. Samples that a hop longer than
         the window skips do not count.
         """
-        return [scheduler.left_out_samples for scheduler in self.schedulers]
+        return [launcher.positions.left_out_samples for launcher in self.launchers]
 
     def remainder(self) -> list[tuple[int, int]]:
         """Return, for each spec, the samples and frames that no row has yet.
@@ -193,7 +187,7 @@ class FrameStream:
         remainder : list of (int, int)
             Samples from the start of the next frame on, and frames of an unfinished average.
         """
-        return [scheduler.remainder() for scheduler in self.schedulers]
+        return [launcher.positions.remainder() for launcher in self.launchers]
 
     def inherit_counts(self, earlier: "FrameStream") -> None:
         """Continue the counters of an earlier stream and its unreported gaps and skipped rows.
@@ -203,12 +197,12 @@ class FrameStream:
         self.gaps, self.gap_samples = earlier.gaps, earlier.gap_samples
         self.cut_frames += earlier.cut_frames
         self.engine_failures += earlier.engine_failures
-        schedulers = {scheduler.spec.product: scheduler for scheduler in earlier.schedulers}
-        for scheduler in self.schedulers:
-            if before := schedulers.get(scheduler.spec.product):
-                scheduler.inherit_counts(before)
+        launchers = {launcher.spec.product: launcher for launcher in earlier.launchers}
+        for launcher in self.launchers:
+            if before := launchers.get(launcher.spec.product):
+                launcher.inherit_counts(before)
             else:
-                scheduler.unreported = earlier.gap_pending
+                launcher.unreported = Missing(earlier.gap_pending)
 
     def want(self, products: frozenset[str] | None) -> list[SpectrumBatch]:
         """Set the products to compute from the next samples on; None: all.
@@ -221,10 +215,10 @@ class FrameStream:
         Returns all batches that were complete before, in order; raises as ``flush``.
         """
         out = self.flush()
-        for scheduler in self.schedulers:
-            is_wanted = products is None or scheduler.spec.product in products
-            if is_wanted != scheduler.is_wanted:
-                self.cut_frames += scheduler.want(is_wanted=is_wanted)
+        for launcher in self.launchers:
+            is_wanted = products is None or launcher.spec.product in products
+            if is_wanted != launcher.positions.is_wanted:
+                self.cut_frames += launcher.positions.want(is_wanted=is_wanted)
         return out
 
     def reset(self, product: str = "") -> list[SpectrumBatch]:
@@ -233,9 +227,9 @@ class FrameStream:
         Returns all batches that were complete before, in order; raises as ``flush``.
         """
         out = self.flush()
-        for scheduler in self.schedulers:
-            if product in ("", scheduler.spec.product):
-                self.cut_frames += scheduler.reset()
+        for launcher in self.launchers:
+            if product in ("", launcher.spec.product):
+                self.cut_frames += launcher.positions.reset()
         return out
 
     def push(self, block: Block) -> list[SpectrumBatch]:
@@ -257,8 +251,8 @@ class FrameStream:
                 self._clock = block
                 self._append(block.samples, own, out)
         finally:
-            for scheduler in self.schedulers:
-                scheduler.forget_ahead()
+            for launcher in self.launchers:
+                launcher.forget_ahead()
         self._advance(self._wait_samples, out)
         return out
 
@@ -284,9 +278,9 @@ class FrameStream:
         Averages restart with the next samples.
         """
         out: list[SpectrumBatch] = []
-        for scheduler in self.schedulers:
-            self._submit_rest(scheduler, out)
-            scheduler.end()
+        for launcher in self.launchers:
+            self._submit_rest(launcher, out)
+            launcher.positions.finish()
         return out + self.flush()
 
     # ---- gaps
@@ -308,8 +302,8 @@ class FrameStream:
     def _interrupts(self, block: Block) -> bool:
         return block.discontinuity or self.next_index not in (None, block.sample_index)
 
-    def _launch_ahead(self, block: Block, own: "SampleBuffer | None") -> list[FrameScheduler]:
-        """Launch the frames of a long block before it is admitted; return the schedulers that did.
+    def _launch_ahead(self, block: Block, own: "SampleBuffer | None") -> list[FrameLauncher]:
+        """Launch the frames of a long block before it is admitted; return the launchers that did.
 
         Samples that its first frames need lie after the buffer's end then, where the next ones go.
         """
@@ -318,9 +312,7 @@ class FrameStream:
             return []
         head[...] = block.samples[:, : self._n_first]
         return [
-            scheduler
-            for scheduler, sizes in zip(self.schedulers, self._sizes, strict=True)
-            if scheduler.launch_ahead(own, self._n_first, sizes.block)
+            launcher for launcher in self.launchers if launcher.launch_ahead(own, self._n_first)
         ]
 
     def _is_finite(self, block: Block, own: "SampleBuffer | None") -> bool:
@@ -341,15 +333,15 @@ class FrameStream:
     def _lose(self, lost_samples: int, out: list[SpectrumBatch]) -> None:
         self.gaps += 1
         self.gap_samples += lost_samples
-        for scheduler in self.schedulers:
-            self._submit_rest(scheduler, out)
-            self.cut_frames += scheduler.interrupt(lost_samples)
+        for launcher in self.launchers:
+            self._submit_rest(launcher, out)
+            self.cut_frames += launcher.positions.interrupt(lost_samples)
 
-    def _submit_rest(self, scheduler: FrameScheduler, out: list[SpectrumBatch]) -> None:
-        self._align(scheduler)
-        scheduler.skip_unwanted()
-        for n_frames, is_cut in scheduler.split_tail():
-            self._submit(scheduler, n_frames, out, is_cut=is_cut)
+    def _submit_rest(self, launcher: FrameLauncher, out: list[SpectrumBatch]) -> None:
+        self._align(launcher)
+        launcher.positions.skip_unwanted()
+        for n_frames, is_cut in launcher.positions.split_tail():
+            self._submit(launcher, n_frames, out, is_cut=is_cut)
 
     # ---- samples
 
@@ -368,11 +360,9 @@ class FrameStream:
             must make room first.
         """
         buffer = self._buffer
-        half = buffer.capacity // 2
-        if buffer.fill in (half, buffer.capacity):
+        if buffer.fill in (buffer.capacity // 2, buffer.capacity):
             return None
-        room = (half if buffer.fill < half else buffer.capacity) - buffer.fill
-        return buffer.data[:, buffer.fill : buffer.fill + min(room, n_max)]
+        return buffer.room[:, :n_max]
 
     def _append(
         self, samples: NDArray[Any], block: "SampleBuffer | None", out: list[SpectrumBatch]
@@ -383,10 +373,9 @@ class FrameStream:
         # The frames that start before the block end in these samples.
         self._copy(samples[:, : self._n_first], out)
         self._submit_due(0.0, out)
-        assert self._offset is not None
-        assert self._clock is not None
-        block.shift(self._clock.sample_index - self._offset)
-        if all(scheduler.next >= block.start for scheduler in self.schedulers):
+        timing = self._timing
+        block.shift(timing.clock.sample_index - timing.offset)
+        if all(launcher.positions.next >= block.start for launcher in self.launchers):
             self._compute_in_place(block, out)
         else:
             self._copy(samples[:, self._n_first :], out)
@@ -421,25 +410,30 @@ class FrameStream:
         """Compute the frames in a block; then keep the samples that later frames need."""
         buffer = self._buffer
         try:
-            for scheduler, sizes in zip(self.schedulers, self._sizes, strict=True):
-                scheduler.read_from(block, sizes.block)
+            for launcher in self.launchers:
+                launcher.read_from(block)
             self._advance(0.0, out)
         finally:  # after an exception frames may be in flight, and the block is the caller's
-            for scheduler, sizes in zip(self.schedulers, self._sizes, strict=True):
-                scheduler.read_from(buffer, sizes.full)
+            for launcher in self.launchers:
+                launcher.read_from(buffer)
             self._wait_in_flight()
         first = min(block.end, self._needs)
         buffer.restart(first)
-        buffer.append(block.data[:, block.place(first) :])
+        self._store(block.data[:, block.place(first) :])
 
     def _copy(self, samples: NDArray[Any], out: list[SpectrumBatch]) -> None:
         first, n = 0, samples.shape[1]
         while first < n:
             first += self._skip(n - first)
             part = samples[:, first : first + self._room(out)]
-            self._buffer.append(part)
+            self._store(part)
             first += part.shape[1]
             self._advance(_FOREVER, out)
+
+    def _store(self, samples: NDArray[Any]) -> None:
+        self._buffer.append(samples)
+        for launcher in self.launchers:
+            launcher.positions.end = self._buffer.end
 
     def _skip(self, n: int) -> int:
         """Skip the samples that a hop longer than the window leaves out; return their number."""
@@ -447,13 +441,13 @@ class FrameStream:
         if skipped:
             assert self._offset is not None
             self._offset += skipped
-            for scheduler in self.schedulers:
-                scheduler.shift(skipped)
+            for launcher in self.launchers:
+                launcher.positions.shift(skipped)
         return skipped
 
     @property
     def _needs(self) -> int:
-        return min(scheduler.needs for scheduler in self.schedulers)
+        return min(launcher.needs for launcher in self.launchers)
 
     def _room(self, out: list[SpectrumBatch]) -> int:
         """Make room; return the number of samples that may be appended.
@@ -467,16 +461,16 @@ class FrameStream:
         half = buffer.capacity // 2
         if buffer.fill == buffer.capacity:
             while buffer.end - self._needs > half:
-                self._deliver(min(self.schedulers, key=lambda scheduler: scheduler.needs), out)
-            buffer.move(min(buffer.end, *(scheduler.next for scheduler in self.schedulers)))
+                self._deliver(min(self.launchers, key=lambda launcher: launcher.needs), out)
+            buffer.move(min(buffer.end, *(one.positions.next for one in self.launchers)))
         if buffer.fill == half:
             self._wait_in_flight()
-        return (half if buffer.fill < half else buffer.capacity) - buffer.fill
+        return int(buffer.room.shape[1])
 
     def _wait_in_flight(self) -> None:
         try:
-            for scheduler in self.schedulers:
-                scheduler.wait_in_flight()
+            for launcher in self.launchers:
+                launcher.wait_in_flight()
         except DeviceError as error:
             self._fall_back(error)
 
@@ -485,50 +479,58 @@ class FrameStream:
     def _advance(self, wait_samples: float, out: list[SpectrumBatch]) -> None:
         """Submit full batches and frames that have waited long enough; deliver the latter."""
         self._submit_due(wait_samples, out)
-        for scheduler in self.schedulers:
-            while (
-                scheduler.in_flight
-                and scheduler.waited(scheduler.in_flight[0].first) >= wait_samples
-            ):
-                self._deliver(scheduler, out)
+        for launcher in self.launchers:
+            while launcher.in_flight and launcher.waited(launcher.needs) >= wait_samples:
+                self._deliver(launcher, out)
 
     def _submit_due(self, wait_samples: float, out: list[SpectrumBatch]) -> None:
         """Submit full batches and frames that have waited long enough."""
-        for scheduler in self.schedulers:
-            self._align(scheduler)
-            scheduler.skip_unwanted()
-            for n_frames in _batches(scheduler, wait_samples):
-                is_cut = scheduler.finishes_lead(n_frames)
-                self._submit(scheduler, n_frames, out, is_cut=is_cut)
-                self._align(scheduler)
+        for launcher in self.launchers:
+            self._align(launcher)
+            launcher.positions.skip_unwanted()
+            for n_frames in _batches(launcher, wait_samples):
+                is_cut = launcher.positions.finishes_lead(n_frames)
+                self._submit(launcher, n_frames, out, is_cut=is_cut)
+                self._align(launcher)
 
-    def _align(self, scheduler: FrameScheduler) -> None:
-        if scheduler.spec.align != "start" and self._offset is not None and self._clock is not None:
-            scheduler.align(Timing(self._offset, self._clock))
+    def _align(self, launcher: FrameLauncher) -> None:
+        if launcher.spec.align != "start" and self._clock is not None:
+            launcher.positions.align(self._timing)
+
+    @property
+    def _timing(self) -> Timing:
+        assert self._offset is not None
+        assert self._clock is not None
+        return Timing(self._offset, self._clock)
 
     def _submit(
         self,
-        scheduler: FrameScheduler,
+        launcher: FrameLauncher,
         n_frames: int,
         out: list[SpectrumBatch],
         *,
         is_cut: bool = False,
     ) -> None:
-        if len(scheduler.in_flight) >= IN_FLIGHT_MAX:
-            self._deliver(scheduler, out)
-        assert self._offset is not None
-        assert self._clock is not None
-        try:
-            scheduler.submit(n_frames, self._offset + scheduler.next, self._clock, is_cut=is_cut)
-        except DeviceError as error:
-            self._fall_back(error)
+        """Submit the next frames, or deliver a batch if no more may be in flight.
 
-    def _deliver(self, scheduler: FrameScheduler, out: list[SpectrumBatch]) -> None:
+        Which frames come next then depends on whether the engine has failed: the caller asks again.
+        """
+        if len(launcher.in_flight) >= IN_FLIGHT_MAX:
+            self._deliver(launcher, out)
+        else:
+            try:
+                launcher.submit(n_frames, self._timing, is_cut=is_cut)
+            except DeviceError as error:
+                self._fall_back(error)
+        launcher.positions.skip_unwanted()  # the rest of a row that a failure has broken
+
+    def _deliver(self, launcher: FrameLauncher, out: list[SpectrumBatch]) -> None:
         try:
-            batch = scheduler.deliver()
+            batch = launcher.deliver()
         except DeviceError as error:
             self._fall_back(error)
-            batch = scheduler.deliver()
+            # All frames in flight may have been of a row that the failure has broken.
+            batch = launcher.deliver() if launcher.in_flight else None
         if batch is not None:
             out.append(batch)
 
@@ -549,29 +551,30 @@ class FrameStream:
         buffer.append(old.data[:, old.place(first) : old.fill])
         if self._offset is not None:
             self._offset += first
-        for scheduler, plan, size in zip(self.schedulers, plans, sizes, strict=True):
-            scheduler.shift(first)
-            scheduler.move_to(engine, plan, buffer, size.full, size.block)
-        self._buffer, self._sizes, self.engine = buffer, sizes, engine
+        for launcher, plan, size in zip(self.launchers, plans, sizes, strict=True):
+            launcher.positions.shift(first)
+            launcher.move_to(engine, plan, buffer, size)
+        self._buffer, self.engine = buffer, engine
 
     def _fall_back(self, error: DeviceError) -> None:
         """Recompute frames in flight, and compute all later ones, on the engine's fallback."""
         self.engine = fallback_for(self.engine, error)
         self.engine_failures += 1
-        for scheduler in self.schedulers:
-            self.cut_frames += scheduler.replay(self.engine)
+        for launcher in self.launchers:
+            self.cut_frames += launcher.replay(self.engine)
 
 
-def _batches(scheduler: FrameScheduler, wait_samples: float) -> Iterator[int]:
+def _batches(launcher: FrameLauncher, wait_samples: float) -> Iterator[int]:
     """Yield the sizes of batches to submit: full ones, and frames that may not wait.
 
     If none may wait, the sizes are about equal: a small batch takes long for its frames.
     """
-    while (n_frames := scheduler.n_due()) > 0:
-        if n_frames >= scheduler.batch_frames:
-            n_batches = -(-n_frames // scheduler.batch_frames)
-            yield scheduler.batch_frames if wait_samples else -(-n_frames // n_batches)
-        elif scheduler.finishes_lead(n_frames) or scheduler.waited(scheduler.next) >= wait_samples:
+    positions = launcher.positions
+    while n_frames := positions.n_due:
+        if n_frames >= launcher.batch_frames:
+            n_batches = -(-n_frames // launcher.batch_frames)
+            yield launcher.batch_frames if wait_samples else -(-n_frames // n_batches)
+        elif positions.finishes_lead(n_frames) or launcher.waited(positions.next) >= wait_samples:
             yield n_frames
         else:
             return
@@ -602,44 +605,3 @@ def _n_first(spec: SpectrumSpec) -> int:
     The newest frame of an average may have to wait for the next one.
     """
     return spec.win_length + (spec.hop if spec.averaging_frames > 1 else -1)
-
-
-def _beyond(spec: SpectrumSpec) -> int:
-    """Return how much farther away the next row may be than the mean frame distance [samples]."""
-    if spec.grid.is_even or spec.averaging == "none":
-        return 0
-    return max(0, ceil(spec.row_step) - (spec.averaging_frames - 1) * spec.hop)
-
-
-@dataclass(frozen=True, slots=True)
-class _BatchSizes:
-    """Frames of a full batch, and maximum number of frames of a batch of a long block."""
-
-    full: int
-    block: int
-
-
-def _batch_sizes(
-    spec: SpectrumSpec, layout: SampleLayout, engine: Engine, batch_frames: int | None
-) -> _BatchSizes:
-    """Return the requested size, or sizes that suit the engine."""
-    if batch_frames is not None:
-        return _BatchSizes(batch_frames, batch_frames)
-    full = _frames_of(engine.batch_bytes, spec, layout)
-    return _BatchSizes(full, max(full, _frames_of(engine.block_batch_bytes, spec, layout)))
-
-
-def _frames_of(n_bytes: int, spec: SpectrumSpec, layout: SampleLayout) -> int:
-    """Return the number of frames whose samples or results, the larger of them, have a size."""
-    value_bytes = 8 if spec.output == "complex" else 4
-    row_bytes = spec.n_signals * spec.n_computed * value_bytes
-    frame_bytes = max(spec.hop * layout.step_bytes, row_bytes // spec.averaging_frames, 1)
-    return max(1, min(_BATCH_FRAMES_MAX, n_bytes // frame_bytes))
-
-
-def _reach(spec: SpectrumSpec, batch_frames: int, layout: SampleLayout) -> int:
-    """Count the samples needed at once: of batches in flight, and of the batch being filled."""
-    between = ceil(spec.row_step / spec.averaging_frames)  # frames, at the mean
-    advance = batch_frames * between if batch_frames > 1 else min(between, spec.win_length)
-    reach = spec.win_length + (IN_FLIGHT_MAX + 1) * advance + _beyond(spec)
-    return max(reach, _REACH_BYTES_MIN // layout.step_bytes)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.analysis import stream
+from spectrod.analysis import batch_sizes
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.dsp.blocks import Block
@@ -35,9 +35,9 @@ PRODUCTS = [spec.product for spec in SPECS]
 @pytest.fixture(scope="module", autouse=True)
 def _small_windows():
     """Make windows so small that samples are moved often."""
-    kept, stream._REACH_BYTES_MIN = stream._REACH_BYTES_MIN, 0
+    kept, batch_sizes._REACH_BYTES_MIN = batch_sizes._REACH_BYTES_MIN, 0
     yield
-    stream._REACH_BYTES_MIN = kept
+    batch_sizes._REACH_BYTES_MIN = kept
 
 
 def block(first, last):
@@ -107,12 +107,12 @@ def test_any_demand_gives_the_rows_that_would_have_been(schedule, max_latency_s,
         batches += frames.want(products)
         batches += frames.push(block(*span))
     batches += frames.flush()
-    for spec, scheduler in zip(SPECS, frames.schedulers, strict=True):
+    for spec, launcher in zip(SPECS, frames.launchers, strict=True):
         mine = [batch for batch in batches if batch.spec is spec]
-        check_product(spec, mine, scheduler, blocks, demands)
+        check_product(spec, mine, launcher, blocks, demands)
 
 
-def check_product(spec, batches, scheduler, blocks, demands):
+def check_product(spec, batches, launcher, blocks, demands):
     values, index, gaps = always(spec, blocks)
     position, reported, computed = 0, 0, []
     for batch in batches:
@@ -125,7 +125,7 @@ def check_product(spec, batches, scheduler, blocks, demands):
             np.testing.assert_array_equal(batch.values, values[rows])
         computed += [(position + row, batch.values[row]) for row in range(batch.n_frames)]
         position = reported = rows.stop
-    assert position + scheduler.skipped_pending == len(index)
+    assert position + launcher.pending.skipped_rows == len(index)
     assert [number for number, _ in computed] == [
         number
         for number, first in enumerate(index)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spectrod.analysis import stream
+from spectrod.analysis import batch_sizes, stream
 from spectrod.analysis.engine import Engine
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
@@ -35,10 +35,10 @@ ANYHOW = settings(max_examples=25, suppress_health_check=[HealthCheck.function_s
 @pytest.fixture(scope="module")
 def _small_windows():
     """Make windows so small that samples are moved often, and read short blocks in place."""
-    kept = stream._REACH_BYTES_MIN, stream._LONG_BLOCK_BYTES
-    stream._REACH_BYTES_MIN, stream._LONG_BLOCK_BYTES = 0, 1 << 10
+    kept = batch_sizes._REACH_BYTES_MIN, stream._LONG_BLOCK_BYTES
+    batch_sizes._REACH_BYTES_MIN, stream._LONG_BLOCK_BYTES = 0, 1 << 10
     yield
-    stream._REACH_BYTES_MIN, stream._LONG_BLOCK_BYTES = kept
+    batch_sizes._REACH_BYTES_MIN, stream._LONG_BLOCK_BYTES = kept
 
 
 @pytest.fixture(scope="module", params=["as it is", "mirrored"])

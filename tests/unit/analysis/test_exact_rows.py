@@ -377,6 +377,51 @@ def test_rows_keep_their_places_where_an_engine_fails(fails_at, batch_frames):
     assert stream.engine_failures == 1
 
 
+class FailingLate(Failing):
+    """Rows of a batch are computed, and then one batch cannot be collected."""
+
+    def __init__(self, engine, fails_at):
+        super().__init__(engine)
+        self.left = fails_at
+
+    def plan(self, spec, buffer, max_frames):
+        plan = self._engine.plan(spec, buffer, max_frames)
+        submit = plan.submit
+        plan.submit = lambda *args, **kwargs: LateRows(self, submit(*args, **kwargs))
+        return plan
+
+
+class LateRows:
+    """Rows of FailingLate."""
+
+    def __init__(self, engine, pending):
+        self._engine, self._pending = engine, pending
+
+    def collect(self):
+        self._engine.left -= 1
+        if self._engine.left == 0:
+            raise DeviceError("lost")
+        return self._pending.collect()
+
+
+@pytest.mark.parametrize("fails_at", range(1, 16))
+@pytest.mark.parametrize(("batch_frames", "size"), [(1, 31), (1, 500), (2, 500)])
+def test_rows_keep_their_places_where_frames_in_flight_are_lost(fails_at, batch_frames, size):
+    """If the lost frames leave nothing in flight, or are noticed with later ones due, rows stay."""
+    numpy_engine = open_engine("numpy")
+    spec = spec_of(rate_hz=6.9)
+    whole = FrameStream(spec, numpy_engine)
+    expected = {one[0]: one for one in rows(pushed(whole, size=50) + whole.finish())}
+    stream = FrameStream(spec, FailingLate(numpy_engine, fails_at), batch_frames=batch_frames)
+    found = rows(pushed(stream, size=size) + stream.finish())
+    assert stream.engine_failures == 1
+    assert len(expected) - len(found) <= 1
+    for index, cut, values, t_ns in found:
+        assert cut == expected[index][1]
+        assert abs(t_ns - expected[index][3]) <= 1
+        np.testing.assert_array_equal(values, expected[index][2])
+
+
 @pytest.mark.parametrize("rate_hz", [7.0, 20.0])
 @pytest.mark.parametrize("averaging", ["none", "mean"])
 @pytest.mark.parametrize("kind", ["numpy", "auto"])

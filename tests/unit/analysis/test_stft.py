@@ -171,7 +171,7 @@ def test_rows_of_bands_that_were_passed_over_are_no_spectra():
     spectra = FrameStream(replace(of_bands, bands="", win_length=128), NumpyEngine())
     assert bands.want(frozenset()) == []
     assert bands.push(block(0, 2000)) == []
-    assert bands.schedulers[0].skipped_pending > 0
+    assert bands.launchers[0].pending.skipped_rows > 0
     spectra.inherit_counts(bands)
     assert spectra.push(block(2000, 2200))[0].skipped_rows == 0
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.analysis import stream
+from spectrod.analysis import batch_sizes, stream
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.dsp.blocks import Block
@@ -62,10 +62,10 @@ class CountingEngine(NumpyEngine):
 @pytest.fixture(scope="module", autouse=True)
 def _blocks_are_long():
     """Read blocks of 1 KiB in place, and move samples often."""
-    kept = stream._LONG_BLOCK_BYTES, stream._REACH_BYTES_MIN
-    stream._LONG_BLOCK_BYTES, stream._REACH_BYTES_MIN = 1 << 10, 0
+    kept = stream._LONG_BLOCK_BYTES, batch_sizes._REACH_BYTES_MIN
+    stream._LONG_BLOCK_BYTES, batch_sizes._REACH_BYTES_MIN = 1 << 10, 0
     yield
-    stream._LONG_BLOCK_BYTES, stream._REACH_BYTES_MIN = kept
+    stream._LONG_BLOCK_BYTES, batch_sizes._REACH_BYTES_MIN = kept
 
 
 def block(first, last, *, interleaved=False, samples=NOISE):
