@@ -33,7 +33,7 @@ from spectrod.config.settings import (
 )
 from spectrod.config.toml_text import Path
 from spectrod.lib.errors import ConfigError
-from spectrod.lib.names import check_channel_names, check_name, name_channels
+from spectrod.lib.names import check_channel_names, check_name, find_product, name_channels
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.lib.time_format import check_time_format
 from spectrod.measure.kinds import KINDS
@@ -303,10 +303,9 @@ def _check_triggers(report: _Report, config: Config, products: _Products) -> Non
         n_before = len(report.mistakes)
         report.check_table(path, prefix, partial(_check_trigger_table, name))
         for source in config.all_sources:
-            known = products[source.name]
-            is_right = len(report.mistakes) == n_before
-            if trigger in source.triggers and known is not None and is_right:
-                report.check(path, prefix, partial(_check_trigger, trigger, source, known))
+            is_right = products[source.name] is not None and len(report.mistakes) == n_before
+            if trigger in source.triggers and is_right:
+                report.check(path, prefix, partial(_check_trigger, trigger, source))
 
 
 def _check_trigger_table(name: str, table: Mapping[str, Any]) -> None:
@@ -347,16 +346,15 @@ def _check_recording(
             report.check(path, prefix, check)
 
 
-def _check_trigger(trigger: TriggerConfig, source: SourceTable, products: Sequence[str]) -> None:
+def _check_trigger(trigger: TriggerConfig, source: SourceTable) -> None:
     """Check what can be checked before the source is opened, and its calibration is read."""
     # Import NumPy's users only where there are triggers.
     from spectrod.measure.triggers.detectors import check_unit, open_detector  # noqa: PLC0415
 
-    _require_product(trigger.product, source.name, products)
     n = len(source.select) or source.channels or source.default_channels
     unnamed = msgspec.structs.replace(source, channel_names=(), calibration="")
     specs = {spec.product: spec for spec in unnamed.specs(source.known_fs, n)}
-    spec = specs[trigger.product or products[0]]
+    spec = find_product(trigger.product, specs, source.name)
     if not source.calibration:
         check_unit(trigger, spec)
     if source.known_fs is not None:
@@ -371,20 +369,13 @@ def _check_product(
 ) -> None:
     """Check that a source has the product of a recording, and that its files can hold it."""
     name = recording.product
-    _require_product(name, source, (*known, *(one.name for one in values)))
+    find_product(name, dict.fromkeys((*known, *(one.name for one in values))), source)
     if recording.pyramid and any(one.name == name for one in values):
         raise ConfigError(
             f"pyramid=true: must be false with product={name!r}, which has named values",
             "pyramid",
             "product",
         )
-
-
-def _require_product(product: str, source: str, known: Sequence[str]) -> None:
-    """Check that a source has a product; an empty name is the main one."""
-    if product and product not in known:
-        of_source = f"{source} has no such product" if source else "the source has no such product"
-        raise ConfigError(f"{of_source}; there are: {', '.join(known)}", product=product)
 
 
 def _products_of(source: SourceTable) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, SpectrodError
 from spectrod.lib.events import EventLog
-from spectrod.lib.names import name_channels
+from spectrod.lib.names import find_product, name_channels
 from spectrod.measure.triggers.trigger_config import TriggerConfig
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class LiveTriggers:
         from spectrod.measure.triggers.trigger import Trigger  # noqa: PLC0415
 
         try:
-            spec = _find(config.product, specs)
+            spec = find_product(config.product, {one.product: one for one in specs})
             channels = name_channels(table.channel_names, spec.n_signals)
             mask = read_mask(self._masks, config.mask) if config.mask else None
             return LiveTrigger(Trigger(config, spec, channels, mask), channels, mask, self)
@@ -242,11 +242,3 @@ class LiveTriggers:
     def status(self) -> list[dict[str, Any]]:
         """Return the state of each trigger in built-in types; any thread."""
         return [one.status() for one in self._running]
-
-
-def _find(product: str, specs: Sequence[SpectrumSpec]) -> SpectrumSpec:
-    for spec in specs:
-        if product in ("", spec.product):
-            return spec
-    known = ", ".join(spec.product for spec in specs)
-    raise ConfigError(f"product={product!r}: the source has no such product; there are: {known}")

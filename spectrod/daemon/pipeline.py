@@ -24,7 +24,6 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S, Float32Array
 from spectrod.lib.errors import (
-    ConfigError,
     DeviceError,
     InputError,
     SpectrodError,
@@ -32,6 +31,7 @@ from spectrod.lib.errors import (
 )
 from spectrod.lib.job_pool import JobPool, PoolJob, Steps, Wait
 from spectrod.lib.latency import LatencyHistogram
+from spectrod.lib.names import find_product
 from spectrod.lib.stats import SLOW_ROW_S, CaptureStats, State, Stats
 from spectrod.lib.wakeup import Wakeup
 from spectrod.lib.worker import Worker
@@ -295,13 +295,10 @@ class Pipeline:
         ConfigError
             If there is no such product.
         """
-        self._require(product)
-        self.demand.lease(product, seconds)
+        self.demand.lease(self._find(product).product, seconds)
 
-    def _require(self, product: str) -> None:
-        known = [spec.product for spec in self._coming_specs]
-        if product not in known:
-            raise ConfigError(f"product={product!r}: must be one of {', '.join(known)}")
+    def _find(self, product: str) -> SpectrumSpec:
+        return find_product(product, {spec.product: spec for spec in self._coming_specs})
 
     def reset(self, product: str = "") -> None:
         """Restart averages and holds, of a product or of all, from the next block on.
@@ -313,8 +310,7 @@ class Pipeline:
         ConfigError
             If there is no such product.
         """
-        if product:
-            self._require(product)
+        self._find(product)
         self._resets.append(product)
 
     def attach(
@@ -347,8 +343,7 @@ class Pipeline:
         ConfigError
             If there is no such product.
         """
-        if product:
-            self._require(product)
+        self._find(product)
         with self._handing_on:
             self._attached = (*self._attached, _Attached(sink, product, on_failure, wants))
         self.demand.touch()

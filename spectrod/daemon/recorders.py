@@ -13,8 +13,9 @@ from spectrod.config.settings import RecordingConfig, check_folder_names
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.values.value_description import LevelDescription
-from spectrod.lib.errors import NotFoundError, SpectrodError, UnavailableError
+from spectrod.lib.errors import NoProductError, NotFoundError, SpectrodError, UnavailableError
 from spectrod.lib.events import EventLog
+from spectrod.lib.names import find_product
 from spectrod.measure.interval_row import IntervalRow
 from spectrod.recording.configured import ConfiguredRecording, Described, recorded_of
 from spectrod.recording.recorder import Recorder
@@ -292,26 +293,24 @@ def _sort(
                 continue
             try:
                 desired[config.name, runner.name] = _find(config, runner)
-            except UnavailableError as error:
+            except (NoProductError, UnavailableError) as error:
                 waiting.append(_waiting(config, runner.name, str(error)))
     return desired, waiting
 
 
 def _find(config: RecordingConfig, runner: Recordable) -> _Desired:
-    """Find what to record; raises UnavailableError if there is nothing yet."""
+    """Find what to record; NoProductError or UnavailableError if there is nothing yet."""
     pipeline = runner.pipeline
     if pipeline is None:
         raise UnavailableError("the source waits for its device")
     if pipeline.finished:
         raise UnavailableError("the source has ended")
     latency_s = _latency_s(config, runner, pipeline)
-    for spec in pipeline.coming_specs:
-        if config.product in ("", spec.product):
-            return _Desired(config, runner, pipeline, spec, latency_s)
-    for values in runner.meters:
-        if config.product == values.name:
-            return _Desired(config, runner, pipeline, pipeline.spec, latency_s, values)
-    raise UnavailableError(f"product={config.product!r}: the source has no such product")
+    specs = {spec.product: spec for spec in pipeline.coming_specs}
+    meters = {one.name: one for one in runner.meters}
+    products = specs | dict.fromkeys(meters, pipeline.spec)
+    spec = find_product(config.product, products, runner.name)
+    return _Desired(config, runner, pipeline, spec, latency_s, meters.get(config.product))
 
 
 def _latency_s(config: RecordingConfig, runner: Recordable, pipeline: Pipeline) -> float:

@@ -130,6 +130,10 @@ class NotFoundError(SpectrodError, LookupError):
     """A named object does not exist: a source, a product, a topic, a key, a recording."""
 
 
+class NoProductError(ConfigError, NotFoundError):
+    """A source has no such product: a wrong setting, or a wrong name in a request."""
+
+
 class WireError(SpectrodError, ValueError):
     """A message violates the protocol."""
 

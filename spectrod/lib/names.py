@@ -1,13 +1,15 @@
-"""The parts of topics: rules for the names of sources and channels."""
+"""The parts of topics: rules for the names of sources, channels and products."""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
-from spectrod.lib.errors import ConfigError
+from spectrod.lib.errors import ConfigError, NoProductError
 
 NAME_PATTERN = r"[A-Za-z0-9._-]{1,64}"
 _NAME = re.compile(NAME_PATTERN)
+_Product = TypeVar("_Product")
 
 
 def check_name(what: str, name: str) -> str:
@@ -58,3 +60,32 @@ def name_channels(names: Sequence[str], n_signals: int) -> tuple[str, ...]:
             "channel_names",
         )
     return tuple(names) or tuple(str(k) for k in range(n_signals))
+
+
+def find_product(
+    product: str, products: Mapping[str, _Product], owner: str | None = ""
+) -> _Product:
+    """Return a product by its name; an empty name is the first one.
+
+    Parameters
+    ----------
+    product : str
+    products : mapping of str to object
+        What there is, by name.
+    owner : str or None
+        Name of the source for the error; empty: a source without a name, None: several sources.
+
+    Raises
+    ------
+    NoProductError
+        If there is no such product.
+    """
+    if not product and products:
+        return next(iter(products.values()))
+    if product not in products:
+        lacks = f"{owner or 'the source'} has no such product"
+        if owner is None:
+            lacks = "no source has it"
+        known = ", ".join(products) or "none yet"
+        raise NoProductError(f"{lacks}; there are: {known}", product=product)
+    return products[product]

@@ -202,7 +202,9 @@ def test_a_lease_is_demand_until_it_ends(start, monkeypatch):
     wait_until(running, lambda: computed(running) == {"tone": {"levels"}})
     now_s = 10.1
     idle(running)
-    with pytest.raises(ConfigError, match=r"^product='fine': must be one of dbfs, levels$"):
+    with pytest.raises(
+        ConfigError, match=r"^product='fine': .* no such product; there are: dbfs, levels$"
+    ):
         runner.lease("fine", 1.0)
     with pytest.raises(ConfigError, match=r"^source='mic': must be one of tone$"):
         running.runner("mic")

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from spectrod.daemon.control.change_journal import Journal
 from spectrod.daemon.control.dispatch import error_code
 from spectrod.daemon.control.mask_learner import MaskLearner
-from spectrod.daemon.control.recordings import find_product
+from spectrod.daemon.control.recordings import find_running
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.daemon.source_runner import SourceRunner
 from spectrod.dsp.spectrum import SpectrumSpec
@@ -214,7 +214,7 @@ class Masks:
         UnavailableError
             If the source is absent or has ended.
         """
-        pipeline, spec = find_product(runner, params.product)
+        pipeline, spec = find_running(runner, params.product)
         one = Learning(params, runner, pipeline, spec, self._folder, who=who, on_end=self._note_end)
         if not params.replace and os.path.lexists(one.path):
             raise exists_error(one.path.name)

@@ -18,6 +18,7 @@ from spectrod.daemon.control.replay_requests import latest, replay
 from spectrod.daemon.daemon import Daemon
 from spectrod.daemon.source_runner import SourceRunner
 from spectrod.lib.errors import ConfigError, NotFoundError
+from spectrod.lib.names import find_product
 from spectrod.wire.requests import (
     AbortLearningParams,
     AddSourceParams,
@@ -204,15 +205,11 @@ class Methods:
             runners = [runner for runner in runners if runner.pipeline is not None]
         if not params.product:
             return runners
-        products = {runner: runner.stats().products for runner in runners}
-        having = [runner for runner in runners if params.product in products[runner]]
-        if not having:
-            known = dict.fromkeys(name for names in products.values() for name in names)
-            rule = f"{params.source} has no such product" if params.source else "no source has it"
-            raise NotFoundError(
-                f"product={params.product!r}: {rule}; there are: {', '.join(known) or 'none yet'}"
-            )
-        return having
+        having: dict[str, list[SourceRunner]] = {}
+        for runner in runners:
+            for product in runner.stats().products:
+                having.setdefault(product, []).append(runner)
+        return find_product(params.product, having, params.source or None)
 
     def _add_source(self, params: AddSourceParams, who: str) -> list[str]:
         return self._settings.add_source(params.name, params.settings, who)

@@ -18,6 +18,7 @@ from spectrod.lib.errors import (
     UnavailableError,
     exists_error,
 )
+from spectrod.lib.names import find_product
 from spectrod.lib.output_formats import format_named, format_of, suffixes
 from spectrod.recording.one_shot import (
     MEMORY_MAX_BYTES,
@@ -116,7 +117,7 @@ class Recordings:
         UnavailableError
             If the source is absent or has ended, or the system provides no thread.
         """
-        pipeline, spec = find_product(runner, product)
+        pipeline, spec = find_running(runner, product)
         path = self._path(name or _name(runner.name, spec.product))
         # Imported when needed: the start of a daemon waits for none of it.
         from spectrod.daemon.control.recording_files import open_file, picture_bytes  # noqa: PLC0415
@@ -228,7 +229,7 @@ def _wait(several: list[OneShot[Any]], timeout_s: float) -> OneShot[Any] | None:
     return None
 
 
-def find_product(runner: SourceRunner, product: str) -> tuple[Pipeline, SpectrumSpec]:
+def find_running(runner: SourceRunner, product: str) -> tuple[Pipeline, SpectrumSpec]:
     """Return the pipeline of a source and the spec of a product; empty is the main one.
 
     Raises
@@ -240,13 +241,8 @@ def find_product(runner: SourceRunner, product: str) -> tuple[Pipeline, Spectrum
     if pipeline is None or runner.ended:
         why = "has ended" if runner.ended else "waits for its device"
         raise UnavailableError(f"source={runner.name!r}: no data: the source {why}")
-    for spec in pipeline.specs:
-        if product in ("", spec.product):
-            return pipeline, spec
-    known = ", ".join(spec.product for spec in pipeline.specs)
-    raise NotFoundError(
-        f"product={product!r}: {runner.name} has no such product; there are: {known}"
-    )
+    specs = {spec.product: spec for spec in pipeline.specs}
+    return pipeline, find_product(product, specs, runner.name)
 
 
 def _name(source: str, product: str) -> str:

@@ -359,7 +359,8 @@ def test_a_source_whose_name_is_no_folder_is_not_recorded(tmp_path):
     pond = SimpleNamespace(
         name="..",
         table=SourceTable(),
-        pipeline=SimpleNamespace(finished=False, coming_specs=(SPEC,)),
+        pipeline=SimpleNamespace(finished=False, coming_specs=(SPEC,), spec=SPEC),
+        meters=(),
         checked=lambda: ((), 0),
     )
     recorders = Recorders(tmp_path / "recordings", EventLog())
@@ -385,6 +386,7 @@ def test_a_recording_that_cannot_start_waits_and_the_others_run(tmp_path):
     class Pipeline:
         finished = False
         coming_specs = (SPEC,)
+        spec = SPEC
         attached = ()
 
         def attach(self, sink, _product, _on_failure):
@@ -399,7 +401,11 @@ def test_a_recording_that_cannot_start_waits_and_the_others_run(tmp_path):
             pass
 
     pond = SimpleNamespace(
-        name="pond", table=SourceTable(), pipeline=Pipeline(), checked=lambda: ((), 0)
+        name="pond",
+        table=SourceTable(),
+        pipeline=Pipeline(),
+        meters=(),
+        checked=lambda: ((), 0),
     )
     recorders = Recorders(tmp_path, EventLog())
     n_threads = threading.active_count()
