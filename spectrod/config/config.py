@@ -184,7 +184,7 @@ def load_layers(
         ("command line", _from_flags(flags or {})),
     ):
         layer = Layer(origin, layers[-1].number + 1 if layers else 0)
-        check_layer(layer, data, mistakes, strict=False)
+        check_layer(layer, data, mistakes)
         _replace_sources(settings, layer, mistakes, note)
         _update(settings, layer.settings)
         layers.append(layer)
@@ -244,7 +244,7 @@ def _file_layer(path: Path, content: bytes, number: int, mistakes: Mistakes) -> 
         mistakes.add(("", (number,)), str(error), lost=())
         return Layer(str(path), number)
     layer = Layer(str(path), number, text)
-    check_layer(layer, text.data, mistakes, strict=True)
+    check_layer(layer, text.data, mistakes)
     return layer
 
 
@@ -390,7 +390,7 @@ def with_changes(config: Config, changes: Mapping[str, Any], origin: str) -> Con
             _change(settings, one, value, origin)
     mistakes = Mistakes()
     layer = Layer(origin)
-    check_layer(layer, settings, mistakes, strict=False)
+    check_layer(layer, settings, mistakes)
     mistakes.raise_any()
     new = merge(layer.settings, [layer], mistakes)
     if new.sources and new.analysis != config.analysis:

@@ -27,6 +27,7 @@ __all__ = [
     "Place",
     "Settings",
     "TableCheck",
+    "TableChecker",
     "broken_keys",
     "check_layer",
     "prefix_of",
@@ -71,7 +72,6 @@ KEYS = {
 }
 """Types of the keys of a table of each section of ``NAMED``."""
 _MISTAKES_MAX = 1000
-
 
 Place = tuple[str, tuple[int, ...]]
 """What a line of a mistake begins with, and what sorts the lines."""
@@ -164,97 +164,81 @@ class Layer:
         return True
 
 
-class _Checker:
-    """Checks the values of one layer."""
+class TableChecker:
+    """Checks the values of a layer by the types of their keys, and adds mistakes.
 
-    def __init__(self, layer: Layer, mistakes: Mistakes, *, strict: bool) -> None:
-        self._layer, self._mistakes, self._strict = layer, mistakes, strict
+    In a file the types of values must be right; elsewhere text is read as on a command line.
+
+    Parameters
+    ----------
+    layer : Layer
+        Where they come from.
+    mistakes : Mistakes
+        Takes those that are found.
+    sections : mapping of str to (mapping of str to type)
+        Sections that an unknown key may have been meant for, each with its keys.
+    """
+
+    def __init__(
+        self, layer: Layer, mistakes: Mistakes, sections: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        self._layer, self._mistakes, self._sections = layer, mistakes, sections
 
     def add(self, path: Path, text: str, lost: Path | None = None) -> None:
+        """Add a mistake in a setting; ``lost`` has no value because of it."""
         self._mistakes.add(self._layer.place(path), text, lost)
 
-    def check(self, data: Mapping[str, Any]) -> Settings:
-        checked: Settings = {}
-        for section, values in data.items():
-            if not isinstance(values, dict):
-                self._add_unknown(section)
-            elif section in NAMED:
-                if values:
-                    checked[section] = self._tables(section, values)
-            elif section in SECTIONS:
-                types = SECTIONS[section]
-                checked[section] = self.table((section,), section, types, values)
-            else:
-                text = f"[{section}]: unknown section; known: {_known_sections()}"
-                self.add((section,), text + did_you_mean(section, (*SECTIONS, *NAMED)), (section,))
-        return checked
-
-    def _add_unknown(self, key: str) -> None:
-        text = f"{key}: unknown key; keys stand in {_known_sections()}"
-        lost = (key,) if key in SECTIONS or key in NAMED else None
-        meant = did_you_mean(key, (*SECTIONS, *NAMED)) or _other_section(key, "")
-        self.add((key,), text + meant, lost)
-
-    def _tables(self, section: str, tables: Mapping[str, Any]) -> dict[str, Any]:
-        """Check the tables of sources, products, levels or recordings."""
-        checked = {}
-        for name, table in tables.items():
-            path, prefix = (section, name), prefix_of(name, section)
-            what = section.removesuffix("s")
-            if not isinstance(table, dict):
-                text = f"{prefix}: unknown key; a {what} is a table, [{section}.NAME]"
-                self.add(path, text, path)
-                continue
-            try:
-                check_name(f"name of a {what}", name)
-            except ConfigError as error:
-                self.add(path, str(error), path)
-                continue
-            checked[name] = self._named_table(path, prefix, table)
-        return checked
-
-    def _named_table(self, path: Path, prefix: str, table: Mapping[str, Any]) -> dict[str, Any]:
-        section = str(path[0])
-        if section != SOURCES or "analysis" not in table:
-            return self.table(path, prefix, KEYS[section], table)
-        own = {key: value for key, value in table.items() if key != "analysis"}
-        checked = self.table(path, prefix, KEYS[section], own)
-        analysis, below = table["analysis"], (*path, "analysis")
-        if not isinstance(analysis, dict):
-            self.add(below, f"{prefix}.analysis={shown(analysis)}: must be a table", below)
-            return checked
-        types = SECTIONS["analysis"]
-        return checked | {"analysis": self.table(below, f"{prefix}.analysis", types, analysis)}
-
     def table(
-        self, path: Path, prefix: str, types: Mapping[str, Any], values: Mapping[str, Any]
+        self, path: Path, prefix: str, types: Mapping[str, Any], values: Any
     ) -> dict[str, Any]:
-        """Check the keys of a table; return the values that are right."""
+        """Return the values of a table that are right.
+
+        Parameters
+        ----------
+        path : tuple
+            Of the table.
+        prefix : str
+            Its name, for errors.
+        types : mapping of str to type
+            Its keys.
+        values : object
+            From TOML, JSON or text.
+        """
+        if not isinstance(values, dict):
+            self.add(path, f"{prefix}={shown(values)}: must be a table", path)
+            return {}
         checked = {}
         for key, value in values.items():
             own = (*path, key)
             if key not in types:
                 known = f"[{prefix}] knows {', '.join(types)}"
-                meant = did_you_mean(key, types) or _other_section(key, str(path[0]))
+                meant = did_you_mean(key, types) or self.other_section(key, str(path[0]))
                 self.add(own, f"{prefix}.{key}: unknown key; {known}{meant}")
                 continue
             try:
                 checked[key] = self._converted(f"{prefix}.{key}", key, types[key], value)
             except msgspec.ValidationError:
-                rules = broken_rules(key, value, types[key], is_toml=self._strict)
-                for inside, rule in rules:
+                is_toml = self._layer.is_file
+                for inside, rule in broken_rules(key, value, types[key], is_toml=is_toml):
                     self.add((*own, *inside), f"{prefix}.{key}{rule}", own)
             except ConfigError as error:
                 self.add(own, str(error), own)
         return checked
 
     def _converted(self, name: str, key: str, type_: Any, value: Any) -> Any:
-        if not self._strict and isinstance(value, str):
+        if not self._layer.is_file and isinstance(value, str):
             value = from_text(name, key, type_, value)
-        return msgspec.convert(value, type_, strict=self._strict)
+        return msgspec.convert(value, type_, strict=self._layer.is_file)
+
+    def other_section(self, key: str, section: str = "") -> str:
+        """Suggest another section that has a key of this name."""
+        for other, types in self._sections.items():
+            if key in types and other != section:
+                return f"; did you mean {other}.{key}?"
+        return ""
 
 
-def check_layer(layer: Layer, data: Mapping[str, Any], mistakes: Mistakes, *, strict: bool) -> None:
+def check_layer(layer: Layer, data: Mapping[str, Any], mistakes: Mistakes) -> None:
     """Check each value of a layer by itself, and fill in ``layer.settings``.
 
     Parameters
@@ -265,12 +249,54 @@ def check_layer(layer: Layer, data: Mapping[str, Any], mistakes: Mistakes, *, st
         Sections, tables and values.
     mistakes : Mistakes
         Takes those that are found.
-    strict : bool
-        Whether the types of values must be right, as in a file; otherwise text is read as on a
-        command line.
     """
-    checker = _Checker(layer, mistakes, strict=strict)
-    layer.settings = checker.check(data)
+    checker = TableChecker(layer, mistakes, SECTIONS)
+    for section, values in data.items():
+        if not isinstance(values, dict) or section not in (*SECTIONS, *NAMED):
+            _add_unknown(checker, section, is_table=isinstance(values, dict))
+        elif section in SECTIONS:
+            table = checker.table((section,), section, SECTIONS[section], values)
+            layer.settings[section] = table
+        elif values:
+            layer.settings[section] = _named_tables(checker, section, values)
+
+
+def _add_unknown(checker: TableChecker, section: str, *, is_table: bool) -> None:
+    sections = (*SECTIONS, *NAMED)
+    known = ", ".join([f"[{one}]" for one in SECTIONS] + [f"[{one}.NAME]" for one in NAMED])
+    meant = did_you_mean(section, sections)
+    if is_table:
+        text = f"[{section}]: unknown section; known: {known}{meant}"
+    else:
+        meant = meant or checker.other_section(section)
+        text = f"{section}: unknown key; keys stand in {known}{meant}"
+    checker.add((section,), text, (section,) if is_table or section in sections else None)
+
+
+def _named_tables(
+    checker: TableChecker, section: str, tables: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Check the tables of sources, products, levels or recordings."""
+    checked = {}
+    for name, table in tables.items():
+        path, prefix = (section, name), prefix_of(name, section)
+        what = section.removesuffix("s")
+        if not isinstance(table, dict):
+            text = f"{prefix}: unknown key; a {what} is a table, [{section}.NAME]"
+            checker.add(path, text, path)
+            continue
+        try:
+            check_name(f"name of a {what}", name)
+        except ConfigError as error:
+            checker.add(path, str(error), path)
+            continue
+        own = {key: table[key] for key in table if (section, key) != (SOURCES, "analysis")}
+        checked[name] = checker.table(path, prefix, KEYS[section], own)
+        if len(own) < len(table):
+            types, analysis = SECTIONS["analysis"], table["analysis"]
+            inside = checker.table((*path, "analysis"), f"{prefix}.analysis", types, analysis)
+            checked[name]["analysis"] = inside
+    return checked
 
 
 def setting_layer(layers: Sequence[Layer], path: Path) -> Layer | None:
@@ -282,19 +308,6 @@ def setting_layer(layers: Sequence[Layer], path: Path) -> Layer | None:
 def prefix_of(name: str, section: str = SOURCES) -> str:
     """Name the table of a source or product as TOML does, where a dot would split it."""
     return f'{section}."{name}"' if "." in name else f"{section}.{name}"
-
-
-def _known_sections() -> str:
-    tables = (f"{section}.NAME" for section in NAMED)
-    return ", ".join(f"[{section}]" for section in (*SECTIONS, *tables))
-
-
-def _other_section(key: str, section: str) -> str:
-    """Suggest the section that has a key of this name."""
-    for other, types in SECTIONS.items():
-        if key in types and other != section:
-            return f"; did you mean {other}.{key}?"
-    return ""
 
 
 def broken_keys(

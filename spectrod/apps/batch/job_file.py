@@ -28,9 +28,9 @@ from spectrod.apps.batch.job import (
 from spectrod.apps.batch.results import RESERVED_NAMES
 from spectrod.config.config import AnalysisConfig, LevelsConfig
 from spectrod.config.config_files import parse, read
-from spectrod.config.layers import Layer, Mistakes, broken_keys
+from spectrod.config.layers import Layer, Mistakes, TableChecker, broken_keys
 from spectrod.config.toml_text import Path as KeyPath
-from spectrod.config.values import broken_rules, shown
+from spectrod.config.values import shown
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.export.export_options import COMPRESSION_MAX, ExportOptions
 from spectrod.lib.errors import ConfigError
@@ -111,7 +111,9 @@ class _JobReader:
     """Reads one file."""
 
     def __init__(self, layer: Layer, mistakes: Mistakes, folder: Path) -> None:
-        self._layer, self._mistakes, self._folder = layer, mistakes, folder
+        self._mistakes, self._folder = mistakes, folder
+        plain = {section: SECTIONS[section] for section in (JOB, ANALYSIS, LEVELS, PICTURE)}
+        self._checker = TableChecker(layer, mistakes, plain)
 
     def job(self, data: Mapping[str, Any]) -> Job | None:
         """Return the job; None if there is a mistake."""
@@ -119,7 +121,9 @@ class _JobReader:
             if section not in (*SECTIONS, ATTRIBUTES):
                 known = ", ".join(f"[{one}]" for one in (*SECTIONS, ATTRIBUTES))
                 meant = did_you_mean(section, (*SECTIONS, ATTRIBUTES))
-                self._add((section,), f"[{section}]: unknown section; known: {known}{meant}")
+                self._checker.add(
+                    (section,), f"[{section}]: unknown section; known: {known}{meant}"
+                )
         tables = {
             section: self._table((section,), SECTIONS[section], data.get(section, {}))
             for section in (JOB, ANALYSIS, LEVELS, PICTURE)
@@ -127,7 +131,7 @@ class _JobReader:
         self._check_tables(tables)
         attributes = self._attributes(data.get(ATTRIBUTES, {}))
         deployments = self._deployments(data.get(DEPLOYMENTS, {}))
-        self._require(tables[JOB])
+        self._require(data.get(JOB, {}), tables[JOB])
         if len(self._mistakes):
             return None
         return self._made(tables, attributes, deployments)
@@ -156,35 +160,18 @@ class _JobReader:
 
     def _table(self, path: KeyPath, types: Mapping[str, Any], values: Any) -> dict[str, Any]:
         """Return the values of a table that are right."""
-        prefix = ".".join(map(str, path))
-        if not isinstance(values, dict):
-            self._add(path, f"{prefix}={shown(values)}: must be a table")
-            return {}
-        checked = {}
-        for key, value in values.items():
-            own = (*path, key)
-            if key not in types:
-                known = f"[{prefix}] knows {', '.join(types)}{did_you_mean(key, types)}"
-                self._add(own, f"{prefix}.{key}: unknown key; {known}")
-                continue
-            try:
-                checked[key] = msgspec.convert(value, types[key])
-            except msgspec.ValidationError:
-                for inside, rule in broken_rules(key, value, types[key], is_toml=True):
-                    self._add((*own, *inside), f"{prefix}.{key}{rule}")
-        return checked
+        return self._checker.table(path, ".".join(map(str, path)), types, values)
 
-    def _require(self, job: Mapping[str, Any]) -> None:
-        """Add the keys that are missing."""
-        asked = self._layer.text.data.get(JOB, {}) if self._layer.text is not None else {}
+    def _require(self, asked: Any, job: Mapping[str, Any]) -> None:
+        """Check the keys of ``[job]``, of which ``job`` are right by themselves."""
         for key in ("name", "output"):
             if isinstance(asked, dict) and key not in asked:
-                self._add((JOB,), f"{JOB}.{key}: is missing")
+                self._checker.add((JOB,), f"{JOB}.{key}: is missing")
         if "name" in job:
             self._try((JOB, "name"), lambda: check_name(f"{JOB}.name", job["name"]))
         if job.get("merged") and "millidecade" not in job.get("products", ("millidecade",)):
             rule = f"{JOB}.merged={list(job['merged'])}: needs 'millidecade' among the products"
-            self._add((JOB, "merged"), rule)
+            self._checker.add((JOB, "merged"), rule)
         if "output" in job:
             self._try((JOB, "output"), lambda: self._absolute("output", job["output"]))
 
@@ -193,11 +180,11 @@ class _JobReader:
         for section, check in ((ANALYSIS, _check_analysis), (LEVELS, _check_levels)):
             for key, message in broken_keys(check, tables[section], set()):
                 path = (section, key) if key else (section,)
-                self._add(path, f"{section}: {message}")
+                self._checker.add(path, f"{section}: {message}")
 
     def _attributes(self, values: Any) -> dict[str, str]:
         if not isinstance(values, dict):
-            self._add((ATTRIBUTES,), f"{ATTRIBUTES}={shown(values)}: must be a table")
+            self._checker.add((ATTRIBUTES,), f"{ATTRIBUTES}={shown(values)}: must be a table")
             return {}
         found = self._table((ATTRIBUTES,), dict.fromkeys(values, str), values)
         for name in found:
@@ -208,11 +195,13 @@ class _JobReader:
 
     def _deployments(self, tables: Any) -> tuple[Deployment, ...]:
         if not isinstance(tables, dict) or not tables:
-            self._add((DEPLOYMENTS,), "[deployments.NAME]: is missing: a job needs at least one")
+            self._checker.add(
+                (DEPLOYMENTS,), "[deployments.NAME]: is missing: a job needs at least one"
+            )
             return ()
         if len(tables) > DEPLOYMENTS_MAX:
             text = f"[deployments.NAME]: {len(tables)} tables: must be at most {DEPLOYMENTS_MAX}"
-            self._add((DEPLOYMENTS,), text)
+            self._checker.add((DEPLOYMENTS,), text)
             return ()
         return tuple(self._deployment(name, table) for name, table in tables.items())
 
@@ -222,13 +211,13 @@ class _JobReader:
         found = self._table(path, _DEPLOYMENT_KEYS, table)
         prefix = f"{DEPLOYMENTS}.{name}"
         if isinstance(table, dict) and "inputs" not in table:
-            self._add(path, f"{prefix}.inputs: is missing")
+            self._checker.add(path, f"{prefix}.inputs: is missing")
         inputs = []
         for number, text in enumerate(found.pop("inputs", ())):
             self._try((*path, "inputs", number), lambda text=text: inputs.append(self._input(text)))
         self._try((*path, "time_format"), lambda: _check_time_format(prefix, found))
         for key, rule in _broken_times(found):
-            self._add((*path, key), f"{prefix}.{rule}")
+            self._checker.add((*path, key), f"{prefix}.{rule}")
         if "channel_names" in found:
             names = found["channel_names"]
             self._try((*path, "channel_names"), lambda: check_channel_names(names))
@@ -278,10 +267,7 @@ class _JobReader:
         try:
             check()
         except ConfigError as error:
-            self._add(path, str(error))
-
-    def _add(self, path: KeyPath, text: str) -> None:
-        self._mistakes.add(self._layer.place(path), text)
+            self._checker.add(path, str(error))
 
 
 def _check_analysis(table: dict[str, Any]) -> None:

@@ -111,6 +111,14 @@ calibration = "missing.toml"
     assert "missing.toml: there is no such file" in texts[20]
 
 
+def test_a_key_in_another_table_is_named_with_its_own(tmp_path):
+    """An unknown key that another table of a job has is suggested there."""
+    found = mistakes(tmp_path, GOOD.replace("[job]", "[job]\nwin_length = 5"))
+    ((_, _, text),) = found
+    assert text.startswith("job.win_length: unknown key; [job] knows name, ")
+    assert text.endswith("; did you mean analysis.win_length?")
+
+
 def test_the_first_mistake_of_syntax_comes_alone(tmp_path):
     """A file that is no TOML has no settings that could be wrong or missing."""
     found = mistakes(tmp_path, '[job]\nname = pier\nunit = "week"\n[deployments.a]\ninputs = [1]\n')
