@@ -287,7 +287,7 @@ def _report_left_out(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
 def _report_files(pipeline: Pipeline) -> int:
     """Log the files that were skipped or read in part; return the exit code for that."""
     source, left_out = pipeline.source, pipeline.source.left_out
-    n_read, n_missing = pipeline.read_samples, pipeline.missing_samples
+    n_read, n_missing = pipeline.range.read_samples, pipeline.range.missing_samples
     n_samples = n_read + n_missing
     counts = f"{n_read} samples read + {n_missing} missing = {n_samples}"
     summary = f"{source.description}: {counts} ({n_samples / source.fs:.10g} s)"

@@ -9,7 +9,7 @@ from spectrod.cli.absence import STILL_ABSENT, Absence
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange
-from spectrod.dsp.blocks import Block
+from spectrod.dsp.blocks import Block, RangeTrimmer
 from spectrod.lib.errors import UnavailableError
 from spectrod.source.base import SampleReader
 from spectrod.source.open_source import Source
@@ -60,11 +60,11 @@ def blocks_of(
         If it has delivered nothing by then.
     """
     absence = Absence(source)
-    left = span.max_samples
+    trimmer = RangeTrimmer(span.first, span.max_samples)
     n_max = max(1, min(_READ_SAMPLES, _READ_VALUES // reader.layout.channels))
-    while not reader.exhausted and left != 0:
-        block: Block | None = reader.read(n_max)
-        if block is None:
+    while not reader.exhausted and trimmer.left != 0:
+        read = reader.read(n_max)
+        if read is None:
             reader.wait(timeout_s=_POLL_S)
             waiting = source.capture().waiting_for
             bar.update(max(0, reader.written - span.first), waiting)
@@ -77,18 +77,10 @@ def blocks_of(
                 _log.warning(STILL_ABSENT)
                 return
             continue
-        if block.sample_index - block.lost_samples < span.first:
-            block = block.drop_before(span.first)
-            if block is None:
-                continue
-        if left is not None:
-            if left <= block.lost_samples:
-                return
-            block = block.head(left - block.lost_samples)
-            left -= block.span_samples
-        bar.update(block.sample_index - span.first)
-        samples = to_float32(block.samples, reader.layout.sample_format)
-        yield replace(block, samples=samples)
+        if (block := trimmer.trim(read)) is not None:
+            bar.update(block.sample_index - span.first)
+            samples = to_float32(block.samples, reader.layout.sample_format)
+            yield replace(block, samples=samples)
 
 
 def report_left_out(source: Source) -> int:

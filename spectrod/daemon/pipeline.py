@@ -19,7 +19,7 @@ from spectrod.analysis.samples import to_float32
 from spectrod.analysis.self_check import ERROR_MAX, SelfCheck
 from spectrod.analysis.stream import FrameStream
 from spectrod.daemon.demand import Demand
-from spectrod.dsp.blocks import Block
+from spectrod.dsp.blocks import Block, RangeTrimmer
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S, Float32Array
@@ -168,8 +168,8 @@ class Pipeline:
 
     Attributes
     ----------
-    read_samples, missing_samples : int
-        Samples per channel, from ``first_sample`` on, that were read and that gaps left out.
+    range : RangeTrimmer
+        Samples to analyse, and how many of them were read and are missing so far.
     capture_latency : LatencyHistogram
         Time from the last sample of a block to its reading by the analysis; of live sources only.
     analysis_latency : LatencyHistogram
@@ -204,15 +204,13 @@ class Pipeline:
         self._tapping: tuple[_Tapping, ...] = ()
         self._handing_on = threading.Lock()
         self._on_nonfinite: Literal["raise", "gap"] = on_nonfinite
-        self._first_sample = first_sample
-        self._max_samples = max_samples
+        self.range = RangeTrimmer(first_sample, max_samples)
         self._checks, self._self_check = checks, self_check
         self._on_change, self._on_end = on_change, on_end
         self._note = note
         self._noted = (0, 0, 0, 0)
         self._note_due_s = -math.inf
         self._rows = 0
-        self.read_samples = self.missing_samples = 0
         self._read_utc_ns = 0
         self.capture_latency, self.analysis_latency = LatencyHistogram(), LatencyHistogram()
         self._state: State = "starting"
@@ -491,7 +489,7 @@ class Pipeline:
             return "waiting"
         if self.demand.is_paused:
             return "paused"
-        has_run_long = self.read_samples >= SLOW_ROW_S * self.source.fs
+        has_run_long = self.range.read_samples >= SLOW_ROW_S * self.source.fs
         return "running" if self._rows or has_run_long else "starting"
 
     # ---- the analysis thread, or a job
@@ -532,41 +530,27 @@ class Pipeline:
         return "stopped" if self._done else "finished"
 
     def _analyse(self) -> Iterator[float]:
-        n_left, n_max = self._max_samples, self._read_samples
-        while not (self.ring.exhausted or self._stopping or n_left == 0):
-            n = n_max if n_left is None else min(n_max, n_left)
-            block = self.ring.read(n, self._stream.reserve(n))
-            if block is None:
+        while not (self.ring.exhausted or self._stopping or self.range.left == 0):
+            n = min(self._read_samples, self.range.left or self._read_samples)
+            read = self.ring.read(n, self._stream.reserve(n))
+            if read is None:
                 # It is unknown when more samples come, so no frame waits for them.
                 self._hand_on(self._stream.flush())
                 self._run_self_check()
                 yield self._pause_s()
-                continue
-            if block.sample_index - block.lost_samples < self._first_sample:
-                block = block.drop_before(self._first_sample)
-                if block is None:
-                    continue
-            if n_left is not None:
-                if n_left <= block.lost_samples:
-                    self.missing_samples += n_left
-                    break
-                block = block.head(n_left - block.lost_samples)
-                n_left -= block.span_samples
-            self.missing_samples += block.lost_samples
-            self.read_samples += block.n_samples
-            self._note_arrival(block)
-            self._take_changes()
-            self._check(block)
-            if self._tapping:
-                self._hand_to_taps(block)
-            if self._self_check:
-                self._self_check.take(block, self._stream)
-            before_s = time.perf_counter()
-            batches = self._stream.push(block)
-            self.analysis_latency.add(time.perf_counter() - before_s)
-            self._hand_on(batches)
-            self._note_losses()
+            elif (block := self.range.trim(read)) is not None:
+                self._note_arrival(block)
+                self._take_changes()
+                self._show(block)
+                self._hand_on(self._push(block))
+                self._note_losses()
         self._hand_on(self._stream.finish())
+
+    def _push(self, block: Block) -> list[SpectrumBatch]:
+        before_s = time.perf_counter()
+        batches = self._stream.push(block)
+        self.analysis_latency.add(time.perf_counter() - before_s)
+        return batches
 
     def _note_arrival(self, block: Block) -> None:
         self._read_utc_ns = time.time_ns()
@@ -599,11 +583,23 @@ class Pipeline:
         self.ring.relax(pause_s)
         return pause_s
 
-    def _check(self, block: Block) -> None:
-        if self._checks:
-            for line in self._checks.look(self._as_float(block).samples):
-                _log.warning("%s: %s", self.source.name, line)
-                self._note("source.checks", line)
+    def _show(self, block: Block) -> None:
+        """Show samples to all that look at them before they are analysed."""
+        if self._checks or self._tapping:
+            as_float = to_float32(block.samples, self._stream.layout.sample_format)
+            if self._checks:
+                self._check(self._checks.look(as_float))
+            if self._tapping:
+                # Copy: a tap may keep the block, while the stream reuses its memory.
+                own = as_float.copy() if as_float is block.samples else as_float
+                self._hand_to_taps(replace(block, samples=own))
+        if self._self_check:
+            self._self_check.take(block, self._stream)
+
+    def _check(self, lines: list[str]) -> None:
+        for line in lines:
+            _log.warning("%s: %s", self.source.name, line)
+            self._note("source.checks", line)
 
     def _note_losses(self) -> None:
         stream = self._stream
@@ -674,19 +670,8 @@ class Pipeline:
             self.detach(one.sink)
             one.on_failure(failure)
 
-    def _as_float(self, block: Block) -> Block:
-        """Convert samples of another format to float32."""
-        sample_format = self._stream.layout.sample_format
-        if sample_format == "float32":
-            return block
-        return replace(block, samples=to_float32(block.samples, sample_format))
-
-    def _hand_to_taps(self, given: Block) -> None:
+    def _hand_to_taps(self, block: Block) -> None:
         failed = []
-        block = self._as_float(given)
-        if block is given:
-            # Copy: a tap may keep the block, while the stream reuses its memory.
-            block = replace(given, samples=given.samples.copy())
         with self._handing_on:
             for one in self._tapping:
                 try:

@@ -205,3 +205,44 @@ class Block(Chunk):
         if k and not self.fs:
             raise InternalError("block without a sample rate: its samples have no times")
         return duration_ns(k, self.fs) if k else 0
+
+
+class RangeTrimmer:
+    """Trims the blocks of a stream to a range of its samples, and counts them.
+
+    Parameters
+    ----------
+    first : int
+        Index of the first sample of the range.
+    n_samples : int, optional
+        Samples of the range per channel, missing ones included; None without an end.
+
+    Attributes
+    ----------
+    left : int, optional
+        Samples of the range that are still to come; None without an end.
+    read_samples, missing_samples : int
+        Samples of the range so far that blocks had, and that were missing before them.
+    """
+
+    def __init__(self, first: int = 0, n_samples: int | None = None) -> None:
+        self._first, self.left = first, n_samples
+        self.read_samples = self.missing_samples = 0
+
+    def trim(self, block: Block) -> Block | None:
+        """Return the part of the next block that is in the range; None if there is none."""
+        kept: Block | None = block
+        if block.sample_index - block.lost_samples < self._first:
+            kept = block.drop_before(self._first)
+        if kept is None:
+            return None
+        if self.left is not None:
+            if self.left <= kept.lost_samples:
+                self.missing_samples += self.left
+                self.left = 0
+                return None
+            kept = kept.head(self.left - kept.lost_samples)
+            self.left -= kept.span_samples
+        self.missing_samples += kept.lost_samples
+        self.read_samples += kept.n_samples
+        return kept

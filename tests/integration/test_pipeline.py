@@ -76,7 +76,7 @@ def test_a_pipeline_runs_in_a_thread_that_waits_for_it():
     pipeline.stop()
     assert pipeline.finished
     assert pipeline.stats().state == "finished"
-    assert pipeline.read_samples == 5000
+    assert pipeline.range.read_samples == 5000
     rows = [np.concatenate([b.values for b in sink.batches]) for sink in (with_thread, without)]
     np.testing.assert_array_equal(*rows)
 

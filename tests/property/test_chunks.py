@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrod.dsp.blocks import Block
+from spectrod.dsp.blocks import Block, RangeTrimmer
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import InternalError
@@ -159,6 +159,32 @@ def test_samples_and_gaps_before_an_index_are_dropped(block, offset):
     assert kept.n_samples == block.n_samples - max(0, offset)
     assert kept.lost_samples == min(block.lost_samples, max(0, -offset))
     assert kept.samples[0, -1] == block.samples[0, -1]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 0, 5, 40]), st.integers(1, 30)), min_size=1),
+    st.integers(0, 120),
+    st.none() | st.integers(0, 150),
+)
+def test_a_trimmed_stream_has_the_samples_of_its_range(parts, first, n_samples):
+    """Each sample of the range is in one trimmed block or missing, and no other sample is."""
+    trimmer, index, there = RangeTrimmer(first, n_samples), 0, set()
+    trimmed = []
+    for lost, n in parts:
+        index += lost
+        if trimmer.left != 0:
+            samples = np.arange(index, index + n, dtype=np.float32)[np.newaxis]
+            trimmed.append(trimmer.trim(Block(samples, index, 0, 0, bool(lost), lost, 1.0)))
+        there |= set(range(index, index + n))
+        index += n
+    kept = [block for block in trimmed if block is not None]
+    stop = index if n_samples is None else min(index, first + n_samples)
+    expected = sorted(there & set(range(first, stop)))
+    assert [int(one) for block in kept for one in block.samples[0]] == expected
+    assert all(block.sample_index == block.samples[0, 0] for block in kept)
+    assert trimmer.read_samples == len(expected)
+    assert trimmer.missing_samples == max(0, stop - first) - len(expected)
+    assert trimmer.left == (None if n_samples is None else n_samples - max(0, stop - first))
 
 
 @given(blocks() | batches(), st.integers(1, 10**6), st.integers(0, 1200))
