@@ -36,8 +36,8 @@ from spectrod.wire.endpoint_discovery import (
     instance_of,
     preferred,
 )
+from spectrod.wire.requests import METHODS
 
-_READS = ("status", "learn", "metrics", "get", "events", "replay")
 _READ_TIMEOUT_S = 10.0
 _CHANGE_TIMEOUT_S = 60.0  # kernels are compiled for some, and pictures drawn, up to 30 s each
 _FOLLOW_S = 0.5
@@ -242,13 +242,14 @@ def _add_record(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Send one request and print the reply."""
     endpoint = find(args.endpoint, args.instance)
-    timeout_s = args.timeout or (_READ_TIMEOUT_S if args.what in _READS else _CHANGE_TIMEOUT_S)
+    rights = {one.right for name, one in METHODS.items() if name.partition(".")[0] == args.what}
+    timeout_s = args.timeout or (_READ_TIMEOUT_S if rights == {"read"} else _CHANGE_TIMEOUT_S)
     with Control(
         endpoint, timeout_s=timeout_s, server_key=args.server_key, key_file=args.key_file
     ) as control:
         try:
             with _report_delay() if args.what in _COMPILES else nullcontext():
-                return _METHODS[args.what](control, args)
+                return _COMMANDS[args.what](control, args)
         except SpectrodError:
             raise
         except _NOT_AS_DESCRIBED as error:
@@ -571,7 +572,7 @@ _RECORD_ACTIONS: Final[Mapping[str, Callable[[Control, argparse.Namespace], int]
     "list": _list_recordings,
 }
 
-_METHODS: Final[Mapping[str, Callable[[Control, argparse.Namespace], int]]] = {
+_COMMANDS: Final[Mapping[str, Callable[[Control, argparse.Namespace], int]]] = {
     "status": _status,
     "metrics": _metrics,
     "get": _get,

@@ -134,7 +134,7 @@ class ControlServer:
     endpoints : sequence of str
         ``ipc://PATH`` and ``tcp://HOST:PORT``, one or more.
     handler : Handler
-        Answers requests; one thread calls ``read``, another ``change``.
+        Answers requests; one thread calls methods that read, another those that change something.
     access : Access
         Started; identifies peers and controls access. Close it after the server has stopped.
     requests_per_s : float
@@ -176,7 +176,7 @@ class ControlServer:
         self._of_each = PeerLimits(requests_per_s, _PEERS_MAX)
         self._changes: queue.Queue[_PendingRequest | None] = queue.Queue(_CHANGES_MAX)
         # At most as long as the queue of changes, plus the change in progress.
-        self._done: deque[tuple[_PendingRequest, Answer | Reply]] = deque()
+        self._done: deque[tuple[_PendingRequest, Answer | Later | Reply]] = deque()
         self._n_changing = 0
         self._doing: _PendingRequest | None = None
         self._waiting: list[_DeferredAnswer] = []
@@ -281,9 +281,7 @@ class ControlServer:
     def _change(self) -> None:
         while (pending := self._changes.get()) is not None and not self._is_closing.is_set():
             self._doing = pending
-            act = partial(
-                self._handler.change, pending.request.method, pending.params, pending.peer
-            )
+            act = partial(self._handler.call, pending.request.method, pending.params, pending.peer)
             self._done.append((pending, guarded(pending.request, act)))
             self._doing = None
             self._wake()
@@ -424,7 +422,7 @@ class ControlServer:
             text = f"{method}: needs the right {right!r}, which {peer.name} does not have"
             self._reply(socket, pending, failed(pending.request.id, "denied", text))
         elif right == "read":
-            act = partial(self._handler.read, method, pending.params, peer)
+            act = partial(self._handler.call, method, pending.params, peer)
             self._reply(socket, pending, guarded(pending.request, act))
         else:
             try:
@@ -462,7 +460,7 @@ class ControlServer:
             if METHODS[request.method].right == "read":
                 # Call the method again later instead of keeping its answer: waiting takes no
                 # memory.
-                act = partial(self._handler.read, request.method, pending.params, pending.peer)
+                act = partial(self._handler.call, request.method, pending.params, pending.peer)
                 self._defer(socket, pending, self._unread.once_read(peer, n_bytes, act, late))
             else:
                 self._send(socket, pending.envelope, late)

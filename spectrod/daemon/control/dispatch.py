@@ -65,11 +65,8 @@ class Later:
 class Handler(Protocol):
     """Handler of requests that have passed all checks."""
 
-    def read(self, method: str, params: MethodParams, peer: Peer) -> Answer | Later:
-        """Answer a method that changes nothing; raises SpectrodError; must not block."""
-
-    def change(self, method: str, params: MethodParams, peer: Peer) -> Answer:
-        """Execute a method that changes something; raises SpectrodError; may block."""
+    def call(self, method: str, params: MethodParams, peer: Peer) -> Answer | Later:
+        """Execute a method; raises SpectrodError. One with the right ``read`` must not block."""
 
 
 def guarded(request: Request, act: Callable[[], _T]) -> _T | Reply:

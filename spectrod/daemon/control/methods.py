@@ -83,7 +83,7 @@ class Methods:
         self._metrics_in = metrics_in
         self._start_s = time.monotonic()
         # The parameters have the types that ``requests.METHODS`` declares.
-        self._read: Mapping[str, Callable[[Any], Answer | Later]] = {
+        self._methods: Mapping[str, Callable[[Any, str], Any]] = {
             "status": self._status,
             "metrics": self._metrics,
             "get": self._get,
@@ -91,8 +91,6 @@ class Methods:
             "replay": self._replay,
             "latest": self._latest,
             "learn.list": self._list_learning,
-        }
-        self._change: Mapping[str, Callable[[Any, str], Any]] = {
             "set": self._set,
             "reload": self._reload,
             "pause": self._pause,
@@ -107,17 +105,14 @@ class Methods:
             "learn.abort": self._abort_learning,
         }
 
-    def read(self, method: str, params: MethodParams, _peer: Peer) -> Answer | Later:
-        """Answer a method without side effects; raises SpectrodError."""
-        return self._read[method](params)
-
-    def change(self, method: str, params: MethodParams, peer: Peer) -> Answer:
-        """Execute a method that changes something; raises SpectrodError."""
-        return Answer(self._change[method](params, peer.name))
+    def call(self, method: str, params: MethodParams, peer: Peer) -> Answer | Later:
+        """Execute a method; raises SpectrodError."""
+        result = self._methods[method](params, peer.name)
+        return result if isinstance(result, Answer | Later) else Answer(result)
 
     # ---- methods that read
 
-    def _status(self, _params: NoParams) -> Answer:
+    def _status(self, _params: NoParams, _who: str) -> dict[str, Any]:
         stats = self._daemon.stats()
         publisher, control = self._daemon.publisher, self._about_control()
         about = {
@@ -140,29 +135,28 @@ class Methods:
         }
         # ``frames`` is the name that ``rows`` had; it stays for one release.
         sources = [{**msgspec.to_builtins(one), "frames": one.rows} for one in stats]
-        found = {
+        return {
             "daemon": about,
             "sources": sources,
             "recordings": self._recordings.status(),
             "recorders": self._daemon.recorders.status(),
             "triggers": self._daemon.trigger_status(),
         }
-        return Answer(found)
 
-    def _metrics(self, params: MetricsParams) -> Answer:
-        return Answer(self._metrics_in(params.format))
+    def _metrics(self, params: MetricsParams, _who: str) -> Any:
+        return self._metrics_in(params.format)
 
-    def _get(self, params: GetParams) -> Answer:
-        return Answer(self._settings.get(params.key))
+    def _get(self, params: GetParams, _who: str) -> Any:
+        return self._settings.get(params.key)
 
-    def _events(self, params: EventsParams) -> Answer:
+    def _events(self, params: EventsParams, _who: str) -> list[Any]:
         events = self._daemon.events.since(params.since, params.limit)
-        return Answer([msgspec.to_builtins(event) for event in events])
+        return [msgspec.to_builtins(event) for event in events]
 
-    def _replay(self, params: ReplayParams) -> Answer:
+    def _replay(self, params: ReplayParams, _who: str) -> Answer:
         return replay(self._daemon.publisher.history, params)
 
-    def _latest(self, params: LatestParams) -> Answer | Later:
+    def _latest(self, params: LatestParams, _who: str) -> Answer | Later:
         return latest(self._daemon.publisher.history, self._runner, params)
 
     # ---- methods that change something
@@ -230,8 +224,8 @@ class Methods:
         self._journal.note("control.trigger", ", ".join(triggered), who=who)
         return triggered
 
-    def _list_learning(self, _params: NoParams) -> Answer:
-        return Answer(self._masks.status())
+    def _list_learning(self, _params: NoParams, _who: str) -> list[dict[str, Any]]:
+        return self._masks.status()
 
     def _start_learning(self, params: StartLearningParams, who: str) -> dict[str, Any]:
         return self._masks.start(self._only_runner(params.source), params, who)

@@ -42,11 +42,9 @@ class Part:
     def __init__(self, answer=None):
         self.asked, self._answer = [], answer or (lambda *_: Answer("done"))
 
-    def read(self, method, params, peer):
+    def call(self, method, params, peer):
         self.asked.append((method, params, peer, threading.current_thread().name))
         return self._answer(method, params)
-
-    change = read
 
 
 @contextmanager
