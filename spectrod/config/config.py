@@ -179,11 +179,9 @@ def load_layers(
     file = find_file(path)
     layers = _file_layers(file, mistakes) if file else []
     settings = _stacked(layers, mistakes)
-    for origin, data in (
-        ("environment", _from_environment()),
-        ("command line", _from_flags(flags or {})),
-    ):
-        layer = Layer(origin, layers[-1].number + 1 if layers else 0)
+    later = {"environment": _from_environment(), "command line": _from_flags(flags or {})}
+    for number, (origin, data) in enumerate(later.items(), config_files.DROP_INS_MAX + 1):
+        layer = Layer(origin, number)
         check_layer(layer, data, mistakes)
         _replace_sources(settings, layer, mistakes, note)
         _update(settings, layer.settings)
@@ -229,23 +227,14 @@ def _file_layers(file: Path, mistakes: Mistakes) -> list[Layer]:
     for number, path in enumerate(paths):
         try:
             content = config_files.read(path, bytes_left)
+            bytes_left -= len(content)
+            text = config_files.parse(path, content)
         except ConfigError as error:
             mistakes.add(("", (number,)), str(error), lost=())
             continue
-        bytes_left -= len(content)
-        layers.append(_file_layer(path, content, number, mistakes))
+        layers.append(Layer(str(path), number, text))
+        check_layer(layers[-1], text.data, mistakes)
     return layers
-
-
-def _file_layer(path: Path, content: bytes, number: int, mistakes: Mistakes) -> Layer:
-    try:
-        text = config_files.parse(path, content)
-    except ConfigError as error:
-        mistakes.add(("", (number,)), str(error), lost=())
-        return Layer(str(path), number)
-    layer = Layer(str(path), number, text)
-    check_layer(layer, text.data, mistakes)
-    return layer
 
 
 def _stacked(layers: Sequence[Layer], mistakes: Mistakes) -> Settings:
