@@ -11,19 +11,6 @@ from spectrod.config.toml_text import TomlText, parse_toml
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.regular_files import read_regular
 
-__all__ = [
-    "DROP_INS_MAX",
-    "FILE_BYTES_MAX",
-    "SYSTEM_FILE",
-    "TOTAL_BYTES_MAX",
-    "default_file",
-    "drop_in_folder",
-    "drop_ins",
-    "find_file",
-    "parse",
-    "read",
-]
-
 SYSTEM_FILE = Path("/etc/spectrod/spectrod.toml")
 FILE_BYTES_MAX = 1 << 18
 """Largest file [bytes]."""

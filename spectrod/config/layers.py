@@ -15,25 +15,6 @@ from spectrod.lib.suggestions import did_you_mean
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.triggers.trigger_config import TriggerConfig
 
-__all__ = [
-    "NAMED",
-    "PRODUCTS",
-    "RECORDINGS",
-    "SECTIONS",
-    "SOURCES",
-    "TRIGGERS",
-    "Layer",
-    "Mistakes",
-    "Place",
-    "Settings",
-    "TableCheck",
-    "TableChecker",
-    "broken_keys",
-    "check_layer",
-    "prefix_of",
-    "setting_layer",
-]
-
 Settings = dict[str, dict[str, Any]]
 TableCheck = Callable[[dict[str, Any]], Any]
 """Checks a table of keys; raises ConfigError."""

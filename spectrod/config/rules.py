@@ -47,8 +47,6 @@ from spectrod.wire.endpoint import (
     parse_raw32,
 )
 
-__all__ = ["Rules", "endpoint_rules", "merge"]
-
 Rules = Callable[[Config], Iterable[tuple[Path, str]]]
 """More checks of a configuration: yields the path of a setting, and the broken rule."""
 _Products = Mapping[str, tuple[str, ...] | None]

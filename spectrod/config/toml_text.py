@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from spectrod.lib.errors import ConfigError
 
-__all__ = ["Path", "Position", "TomlText", "parse_toml"]
-
 Path = tuple[str | int, ...]
 """Keys from the root to a value, and numbers of array items from 0."""
 

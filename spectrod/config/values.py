@@ -12,8 +12,6 @@ from spectrod.lib.durations import FREQUENCY_RULE, TIME_RULE, parse_frequency, p
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
 
-__all__ = ["broken_rules", "from_text", "shown"]
-
 _FREQUENCY_KEY = re.compile(r"_hz$|^samplerate$")
 _TIME_KEY = re.compile(r"(?<!_per)_(s|ms)$")
 _SHOWN_MAX = 80
