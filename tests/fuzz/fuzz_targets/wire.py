@@ -100,21 +100,41 @@ def message_seeds() -> list[bytes]:
             if golden["payload_hex"] is not None:
                 parts.append(bytes.fromhex(golden["payload_hex"] + golden.get("edges_hex", "")))
             made.append(_SEPARATOR.join(parts))
-    return [*made, _SEPARATOR.join(_levels()), _tones(), _transfer()]
+    return [*made, *map(_in_three_parts, (_levels(), _tones(), _transfer()))]
 
 
-def _levels() -> list[bytes]:
+def _in_three_parts(message: IntervalFrame) -> bytes:
+    """Encode a message, with a part of tables behind the values, which it is twice as long as."""
+    topic, header, *payloads = encode(message)
+    return _SEPARATOR.join([topic, header, b"".join(payloads)])
+
+
+_INTERVAL = {
+    "seq": 3,
+    "epoch": 7,
+    "t_utc_ns": 1_700_000_000_000_000_000,
+    "t_mono_ns": 1000,
+    "sample_index": 24_000,
+    "fs": 8000.0,
+    "interval_s": 1.0,
+    "n_samples": 8000,
+    "due_samples": 8000,
+}
+_FRAMES = {
+    "shape": (1,),
+    "ref": "0 dBFS = full-scale sine",
+    "window": "hann",
+    "win_length": 512,
+    "nfft": 512,
+    "hop": 256,
+    "n_frames": 30,
+}
+
+
+def _levels() -> LevelsFrame:
     """Make a message of sound levels."""
     header = LevelsHeader(
-        seq=3,
-        epoch=7,
-        t_utc_ns=1_700_000_000_000_000_000,
-        t_mono_ns=1000,
-        sample_index=24_000,
-        fs=8000.0,
-        interval_s=1.0,
-        n_samples=8000,
-        due_samples=8000,
+        **_INTERVAL,
         quantities=("LAeq", "LUFS_S"),
         units=("dB SPL", "LUFS"),
         shape=(2,),
@@ -122,63 +142,32 @@ def _levels() -> list[bytes]:
         cal_id="M1",
         flags=("overload", "settling"),
     )
-    return encode(LevelsFrame("levels/mic/0/meter/", header, np.array([94.0, np.nan])))
+    return LevelsFrame("levels/mic/0/meter/", header, np.array([94.0, np.nan]))
 
 
-def _tones() -> bytes:
-    """Make a message of tones, whose tracks are twice as long as the values."""
+def _tones() -> TonesFrame:
+    """Make a message of tones, with a track."""
     header = TonesHeader(
-        seq=3,
-        epoch=7,
-        t_utc_ns=1_700_000_000_000_000_000,
-        t_mono_ns=1000,
-        sample_index=24_000,
-        fs=8000.0,
-        interval_s=1.0,
-        n_samples=8000,
-        due_samples=8000,
+        **_INTERVAL,
+        **_FRAMES,
         quantities=("SINAD",),
         units=("dB",),
-        shape=(1,),
-        ref="0 dBFS = full-scale sine",
-        window="hann",
-        win_length=512,
-        nfft=512,
-        hop=256,
-        n_frames=30,
         band_hz=(0.0, 4000.0),
         n_tracks=1,
         columns=("id", "frequency"),
         column_units=("1", "Hz"),
     )
-    frame = TonesFrame(
-        "tones/mic/0/hum/", header, np.array([61.5]), tracks=np.array([[7.0, 440.5]])
-    )
-    topic, encoded, *payloads = encode(frame)
-    return _SEPARATOR.join([topic, encoded, b"".join(payloads)])
+    tracks = np.array([[7.0, 440.5]])
+    return TonesFrame("tones/mic/0/hum/", header, np.array([61.5]), tracks=tracks)
 
 
-def _transfer() -> bytes:
+def _transfer() -> TransferFrame:
     """Make a message of a transfer function, with values of two bins."""
     header = TransferHeader(
-        seq=3,
-        epoch=7,
-        t_utc_ns=1_700_000_000_000_000_000,
-        t_mono_ns=1000,
-        sample_index=24_000,
-        fs=8000.0,
-        interval_s=1.0,
-        n_samples=8000,
-        due_samples=8000,
+        **_INTERVAL,
+        **_FRAMES,
         quantities=("delay",),
         units=("s",),
-        shape=(1,),
-        ref="0 dBFS = full-scale sine",
-        window="hann",
-        win_length=512,
-        nfft=512,
-        hop=256,
-        n_frames=30,
         band_hz=(0.0, 31.25),
         reference="0",
         spectra=("coherence",),
@@ -186,11 +175,8 @@ def _transfer() -> bytes:
         first_bin=1,
         n_bins=2,
     )
-    frame = TransferFrame(
-        "transfer/mic/1/room/", header, np.array([0.01]), spectra=np.array([[0.5, 0.75]])
-    )
-    topic, encoded, *payloads = encode(frame)
-    return _SEPARATOR.join([topic, encoded, b"".join(payloads)])
+    spectra = np.array([[0.5, 0.75]])
+    return TransferFrame("transfer/mic/1/room/", header, np.array([0.01]), spectra=spectra)
 
 
 def request_seeds() -> list[bytes]:
