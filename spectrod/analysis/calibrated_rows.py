@@ -48,10 +48,10 @@ class CalibratedRows:
 
 def _factors(spec: SpectrumSpec) -> Float64Array:
     """Return factors of power, (signals, 1) or (signals, bins), beyond those of the stages."""
-    relative: Float64Array = spec.signal_factors / spec.signal_factors.max()
+    relative: Float64Array = spec.scale.signal_factors / spec.scale.signal_factors.max()
     factors = relative[:, np.newaxis]
     # Those of bands are applied before the bins are summed, see ``response_plan``.
-    if spec.bands or spec.common_response is not None or not any(spec.responses):
+    if spec.bands or spec.scale.common_response is not None or not any(spec.scale.responses):
         return factors
     f = spec.bin_frequencies
     ones = np.ones(len(f))

@@ -43,9 +43,9 @@ class ConstantQRows(ReferenceStft):
         shape, tables = kernel_spec(whole, layout.sample_format, interleaved=layout.interleaved)
         shape = replace(shape, n_bands=spec.n_computed, decibels=spec.scaling == "dbfs")
         super().__init__(shape, tables)
-        scale = float(spec.signal_factors.max())
+        scale = float(spec.scale.signal_factors.max())
         self._broadband = spec.broadband
-        self._broadband_factor = spec.delta_f * scale / float(whole.signal_factors.max())
+        self._broadband_factor = spec.delta_f * scale / float(whole.scale.signal_factors.max())
         self._filter_factors = scale * _filter_factors(spec)
         self._groups = _groups(spec)
 

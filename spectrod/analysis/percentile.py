@@ -147,7 +147,7 @@ class CountedFrames:
 
     def __init__(self, spec: SpectrumSpec, n_values: int) -> None:
         self._is_level = spec.scaling == "dbfs"
-        self._lowest_db = LOWEST_DB + 10.0 * np.log10(spec.signal_factors.max())
+        self._lowest_db = LOWEST_DB + 10.0 * np.log10(spec.scale.signal_factors.max())
         self._counts = np.zeros((KEPT_FRAMES_MAX, n_values), np.uint32)
         self._columns = np.arange(n_values)
         self._first, self._last = KEPT_FRAMES_MAX, -1  # classes with counts

@@ -62,7 +62,9 @@ class ReassignedRows(ReferenceStft):
         weights = bin_weights(spec, spec.bin_frequencies)
         # Of one side's power: twice that, except at 0 Hz and fs / 2.
         weights[1 : (spec.nfft + 1) // 2] *= 2.0
-        scale = float(spec.signal_factors.max()) / (spec.nfft * float(np.sum(taper**2)) * count)
+        scale = float(spec.scale.signal_factors.max()) / (
+            spec.nfft * float(np.sum(taper**2)) * count
+        )
         self._weights = weights * scale
         self._widths = None
         if spec.scaling == "density":

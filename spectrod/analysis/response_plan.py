@@ -109,10 +109,10 @@ class _MergedRows:
 
 def _parts(spec: SpectrumSpec) -> Iterator[tuple[SpectrumSpec, _Channels]]:
     """Yield a spec for each response of bands, and the channels that have it."""
-    if not spec.bands or not spec.calibration or len(spec.responses) < 2:
+    if not spec.bands or not spec.calibration or len(spec.scale.responses) < 2:
         return
     own = [one.response if one else None for one in spec.calibration]
-    for response in spec.responses:
+    for response in spec.scale.responses:
         channels = np.array([k for k, one in enumerate(own) if one == response], np.int64)
         yield replace(spec, calibration=_with_response(spec, response)), channels
 
@@ -124,7 +124,7 @@ def _with_response(
     if response is None:
         return tuple(one and replace(one, response=None) for one in spec.calibration)
     # Channels without a calibration keep their factor, so that the scale stays the same.
-    level_db = 10.0 * np.log10(1.0 / spec.uncalibrated_reference_power)
+    level_db = 10.0 * np.log10(1.0 / spec.scale.uncalibrated_reference_power)
     neutral = ChannelCalibration(
         Reference(1.0, "V"), float(level_db) if spec.scaling == "dbfs" else 0.0, response
     )

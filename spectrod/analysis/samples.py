@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from spectrod.analysis.parallel import in_parts
 from spectrod.dsp.blocks import SampleFormat
 from spectrod.dsp.sample_layout import SampleLayout
-from spectrod.dsp.spectrum import CHANNELS_MAX
+from spectrod.dsp.spectrum_rules import CHANNELS_MAX
 from spectrod.dsp.units import Float32Array
 from spectrod.lib.errors import ConfigError, InputError
 

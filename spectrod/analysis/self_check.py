@@ -149,7 +149,7 @@ class SelfCheck:
         reference = _recompute(spec, blocks, row[0], layout)
         if reference is None:
             return None
-        error = row_error(row[1], reference, spec.unit)
+        error = row_error(row[1], reference, spec.scale.unit)
         self.count += 1
         self.largest_error = max(error, self.largest_error or 0.0)
         return error

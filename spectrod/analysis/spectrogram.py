@@ -73,7 +73,7 @@ class Spectrogram:
         Engine that computed them.
     broadband : (rows,) or (signals, rows) float32, optional
         With bands, the power of all bins of the same rows, including 0 Hz and Nyquist, in the
-        product's weighting: the mean square of the sound, in ``spec.broadband_unit``.
+        product's weighting: the mean square of the sound, in ``spec.scale.broadband_unit``.
     """
 
     f: Float64Array
@@ -193,7 +193,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         spec.frequencies,
         _centres(spec, n_samples, len(values)),
         by_signal[0] if x.ndim == 1 else by_signal,
-        spec.unit,
+        spec.scale.unit,
         spec,
         name,
         levels if levels is None or x.ndim > 1 else levels[0],

@@ -154,7 +154,9 @@ def _compiled_fields(spec: SpectrumSpec) -> dict[str, Any]:
     A calibration cannot be sent to another process; a response has the kernels of a weighting.
     """
     found = {name: getattr(spec, name) for name in SPEC_FIELDS}
-    is_weighted = spec.common_response is not None or (spec.bands and any(spec.responses))
+    is_weighted = spec.scale.common_response is not None or (
+        spec.bands and any(spec.scale.responses)
+    )
     if is_weighted and not spec.iq and spec.weighting == "Z":
         found["weighting"] = "C"
     return found

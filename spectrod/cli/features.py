@@ -8,7 +8,7 @@ from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, ope
 from spectrod.cli.level_table import LevelTable
 from spectrod.cli.numbers import count, frequency
 from spectrod.cli.times import parse_seconds
-from spectrod.dsp.spectrum import WIN_LENGTH_DEFAULT
+from spectrod.dsp.spectrum_rules import WIN_LENGTH_DEFAULT
 from spectrod.formats.values.value_description import describe
 from spectrod.measure.features.feature_quantities import FORMS, SPECTRA
 from spectrod.measure.features.features_config import FEATURES_DEFAULT, FeaturesConfig

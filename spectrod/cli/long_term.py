@@ -5,7 +5,7 @@ import argparse
 import msgspec
 
 from spectrod.config.config import AnalysisConfig
-from spectrod.dsp.spectrum import NFFT_MAX
+from spectrod.dsp.spectrum_rules import NFFT_MAX
 from spectrod.formats.longterm.presets import VIEWS, LongTermFrames, frames_for, picture_defaults
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.output_formats import suffixes

@@ -10,7 +10,7 @@ import msgspec
 from spectrod.cli.numbers import frequency
 from spectrod.config.settings import AnalysisConfig
 from spectrod.dsp.constant_q import is_constant_q
-from spectrod.dsp.spectrum import check_averaging
+from spectrod.dsp.spectrum_rules import check_averaging
 from spectrod.formats.description import Description
 from spectrod.formats.picture.axes import FREQUENCY_SCALES
 from spectrod.formats.picture.colormaps import colormap_names

@@ -44,7 +44,8 @@ from spectrod.dsp.bands import REASSIGNED
 from spectrod.dsp.constant_q import is_constant_q
 from spectrod.dsp.notes import bands_blurred, bands_left_out, frames_leave_out, rows_leave_out
 from spectrod.dsp.row_grid import exact_row_step
-from spectrod.dsp.spectrum import NFFT_MAX, REASSIGNED_HOPS_MAX, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import NFFT_MAX, REASSIGNED_HOPS_MAX
 from spectrod.formats.export.minutes import minute_frames
 from spectrod.formats.longterm.presets import averaged
 from spectrod.formats.picture.framing import (
@@ -108,7 +109,7 @@ def record_samples(
     if args.like:
         earlier = read_pixel_map(Path(args.like))
         old_engine = earlier.engine
-        _compare_calibrations(args.like, earlier.cal_id or "", pictured.cal_id)
+        _compare_calibrations(args.like, earlier.cal_id or "", pictured.scale.cal_id)
     choice = StoredEngine(specs, source.layout, span.n_samples, old_engine, kept)
     engine = _open_engine(settings.engine, source, choice)
     try:

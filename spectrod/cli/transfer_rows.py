@@ -7,7 +7,7 @@ from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, ope
 from spectrod.cli.level_table import LevelTable
 from spectrod.cli.options import TIME
 from spectrod.cli.times import parse_seconds
-from spectrod.dsp.spectrum import WIN_LENGTH_DEFAULT
+from spectrod.dsp.spectrum_rules import WIN_LENGTH_DEFAULT
 from spectrod.formats.values.value_description import describe
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.transfer.transfer_config import TRANSFER_DEFAULT, TransferConfig

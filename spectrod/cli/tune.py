@@ -12,7 +12,7 @@ from spectrod.analysis.stft.stft_stage import StftSpec
 from spectrod.cli.machine import working_devices
 from spectrod.cli.numbers import count, seconds
 from spectrod.cli.tables import Column, error, fixed, heading, line
-from spectrod.dsp.spectrum import NFFT_MAX, NFFT_MIN
+from spectrod.dsp.spectrum_rules import NFFT_MAX, NFFT_MIN
 from spectrod.fft import wisdom
 from spectrod.fft.arena import Arena
 from spectrod.fft.select import families

@@ -17,13 +17,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from spectrod.config.schedule import Schedule
 from spectrod.dsp.bands import check_name as check_bands
 from spectrod.dsp.calibration import ChannelCalibration, calibration_of, load_calibration
-from spectrod.dsp.spectrum import (
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import (
     CENTER_FREQUENCY_MAX_HZ,
     CHANNELS_MAX,
     FS_MIN_HZ,
     Align,
     Averaging,
-    SpectrumSpec,
 )
 from spectrod.dsp.units import NS_PER_S, Scaling
 from spectrod.dsp.weighting import Weighting

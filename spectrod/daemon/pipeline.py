@@ -476,8 +476,8 @@ class Pipeline:
             last_sample_utc_ns=self._read_utc_ns,
             name=self.source.name,
             products=self._products,
-            unit=self.specs[0].unit,
-            cal_id=self.specs[0].cal_id,
+            unit=self.specs[0].scale.unit,
+            cal_id=self.specs[0].scale.cal_id,
             computed=computed,
             row_due_samples=_row_due_samples(self._stream, computed),
         )

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from spectrod.dsp.bands import AUDIBLE_MIN_HZ
 from spectrod.dsp.constant_q import is_constant_q
 from spectrod.dsp.row_grid import hop_that_covers
-from spectrod.dsp.spectrum import NFFT_MAX, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import NFFT_MAX
 
 _NAMED_MAX = 12
 

@@ -65,14 +65,14 @@ class Description:
     recording: str = ""
 
     def __post_init__(self) -> None:
-        units = dict.fromkeys(zip(self.spec.units, self.spec.references, strict=True))
+        units = dict.fromkeys(zip(self.spec.scale.units, self.spec.scale.references, strict=True))
         if len(units) > 1:
             raise ConfigError(
                 f"{self.source}: channels have the units {', '.join(unit for unit, _ in units)}: "
                 "a recording has one unit; calibrate all channels alike, or select those of one"
             )
         if not self.cal_id:
-            object.__setattr__(self, "cal_id", self.spec.cal_id)
+            object.__setattr__(self, "cal_id", self.spec.scale.cal_id)
 
     @property
     def has_utc(self) -> bool:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.dsp.blocks import Block
-from spectrod.dsp.spectrum import Align, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import Align
 from spectrod.dsp.units import FULL_SCALE, Float64Array
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.frames import FrameSource, PowerFrames

@@ -6,7 +6,8 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from spectrod.dsp.spectrum import FS_MAX_HZ, Align, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import FS_MAX_HZ, Align
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.interval_row import check_interval

@@ -36,8 +36,10 @@ def require_bins(spec: SpectrumSpec, what: str, *, unweighted: bool = False) -> 
         raise ConfigError(f"bands={spec.bands!r}: {what} are measured in bins, without bands")
     if unweighted and spec.weighting != "Z":
         raise ConfigError(f"weighting={spec.weighting!r}: {what} are measured unweighted, with 'Z'")
-    if len(set(spec.units)) > 1:
-        raise ConfigError(f"calibration: {what} need one unit of all channels, not {spec.unit}")
+    if len(set(spec.scale.units)) > 1:
+        raise ConfigError(
+            f"calibration: {what} need one unit of all channels, not {spec.scale.unit}"
+        )
 
 
 def as_rows(values: ArrayLike, spec: SpectrumSpec) -> NDArray[Any]:
@@ -46,7 +48,7 @@ def as_rows(values: ArrayLike, spec: SpectrumSpec) -> NDArray[Any]:
     Parameters
     ----------
     values : (bins,), (rows, bins) or (rows, signals, bins) array-like
-        Values in ``spec.unit``.
+        Values in ``spec.scale.unit``.
     spec : SpectrumSpec
         Definition of the rows.
 
@@ -81,7 +83,7 @@ def one_row(values: ArrayLike, spec: SpectrumSpec) -> NDArray[Any]:
     if np.ndim(values) != 1:
         raise InputError(f"row of shape {np.shape(values)}: must be one row, (bins,)")
     row: NDArray[Any] = rows[0, 0]
-    if not np.isfinite(spec.to_power(row)).all():
+    if not np.isfinite(spec.scale.to_power(row)).all():
         raise InputError("row: holds values that are not finite")
     return row
 
@@ -91,7 +93,7 @@ def to_spectrum(values: NDArray[Any], spec: SpectrumSpec) -> Float64Array:
 
     Bins at 0 Hz and Nyquist, which are not doubled, hold half of a tone's mean square.
     """
-    power = spec.to_power(values.astype(np.float64))
+    power = spec.scale.to_power(values.astype(np.float64))
     return power * spec.enbw_hz if spec.scaling == "density" else power
 
 
@@ -100,7 +102,7 @@ def to_density(values: NDArray[Any], spec: SpectrumSpec) -> Float64Array:
 
     The sum over bins times ``spec.delta_f`` is the mean square of the windowed signal.
     """
-    power = spec.to_power(values.astype(np.float64))
+    power = spec.scale.to_power(values.astype(np.float64))
     return power if spec.scaling == "density" else power / spec.enbw_hz
 
 
@@ -111,18 +113,18 @@ def level_spec(spec: SpectrumSpec) -> SpectrumSpec:
 
 
 def tone_level(power: ArrayLike, spec: SpectrumSpec) -> Float64Array:
-    """Convert mean squares to levels in ``level_spec(spec).unit``; zero is minus infinity."""
-    reference = level_spec(spec).reference_power
+    """Convert mean squares to levels in ``level_spec(spec).scale.unit``; zero is minus infinity."""
+    reference = level_spec(spec).scale.reference_power
     with np.errstate(divide="ignore"):
         return np.asarray(10.0 * np.log10(np.asarray(power, np.float64) / reference))
 
 
 def full_scale_sine_db(spec: SpectrumSpec) -> float:
-    """Return the level of a full-scale sine in ``level_spec(spec).unit``; NaN if channels differ.
+    """Return the level of a full-scale sine [unit of ``level_spec``]; NaN if channels differ.
 
     It is 0 dBFS without a calibration.
     """
-    if spec.calibrated is None:
+    if spec.scale.calibrated is None:
         return 0.0
     levels = {one.full_scale_db if one else np.nan for one in spec.calibration}
     return levels.pop() - 10.0 * np.log10(2.0) if len(levels) == 1 else np.nan

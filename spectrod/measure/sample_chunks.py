@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectrod.dsp.spectrum import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
+from spectrod.dsp.spectrum_rules import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.levels.recursive import CHUNK_SAMPLES

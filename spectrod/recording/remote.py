@@ -12,9 +12,11 @@ import numpy as np
 import spectrod
 from spectrod.client.subscription import Subscription
 from spectrod.dsp.calibration import ChannelCalibration, parse_reference
-from spectrod.dsp.spectrum import CHANNELS_MAX, SPEC_DEFAULTS, SPEC_FIELDS, ZERO_DB, SpectrumSpec
+from spectrod.dsp.spectrum import SPEC_DEFAULTS, SPEC_FIELDS, SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.dsp.spectrum_rules import CHANNELS_MAX
 from spectrod.dsp.units import NS_PER_S, UNITS, Scaling
+from spectrod.dsp.value_scale import ZERO_DB
 from spectrod.dsp.windows import CUSTOM, unknown_window
 from spectrod.formats.description import Description
 from spectrod.lib.errors import ConfigError, UnavailableError, WireError
@@ -216,7 +218,7 @@ def _calibration(topic: str, header: Any) -> tuple[Scaling, ChannelCalibration |
         one = ChannelCalibration(reference, math.nan, None, printable(header.cal_id or "", 64))
         for scaling in UNITS:
             spec = SpectrumSpec(1.0, scaling=scaling, calibration=(one,))
-            if spec.unit == header.unit:
+            if spec.scale.unit == header.unit:
                 return scaling, one
     units = ", ".join(_SCALINGS)
     raise ConfigError(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from spectrod.config.config import Pace, PcmFormat, SourceConfig
 from spectrod.config.settings import RATE_DEFAULT_HZ
-from spectrod.dsp.spectrum import CHANNELS_MAX
+from spectrod.dsp.spectrum_rules import CHANNELS_MAX
 from spectrod.lib.confinement import hidden_hint
 from spectrod.lib.errors import ConfigError, InputError, UnavailableError
 from spectrod.lib.text import printable

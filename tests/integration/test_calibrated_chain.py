@@ -72,7 +72,7 @@ def test_levels_and_powers_in_python(folder, bands):
     assert density.values.max() * width_hz == pytest.approx(power.values.max(), rel=1e-3)
     if bands:
         assert level.broadband[0] == pytest.approx(94.0, abs=0.01)
-        assert density.spec.broadband_unit == "Pa^2"
+        assert density.spec.scale.broadband_unit == "Pa^2"
     with Stft(FS, scaling="dbfs", **given, **common) as stft:
         rows = [batch.values for batch in [*stft.push(sine()), *stft.finish()]]
     assert np.array_equal(np.concatenate(rows)[:, 0], level.values.T)
@@ -183,13 +183,13 @@ def test_channels_differ(folder, scaling, output, averaging):
     given = {"win_length": 512, "scaling": scaling, "output": output, "averaging": averaging}
     given["averaging_frames"] = 1 if averaging == "none" else 3
     together = spectrogram(x, FS, engine="numpy", calibration="both.toml", **given)
-    assert together.spec.cal_ids[2] == ""
+    assert together.spec.scale.cal_ids[2] == ""
     alone = ("mic0.toml", "volts.toml", None, "mic.toml")
     (folder / "mic0.toml").write_text(MIC + curve.replace("channels.{}.", ""))
     (folder / "volts.toml").write_text(volts)
     for channel, name in enumerate(alone):
         found = spectrogram(x[channel], FS, engine="numpy", calibration=name, **given)
-        assert together.spec.units[channel] == found.unit
+        assert together.spec.scale.units[channel] == found.unit
         np.testing.assert_allclose(together.values[channel], found.values, rtol=3e-6, atol=2e-5)
 
 
@@ -213,10 +213,10 @@ def test_bands_of_channels_with_different_responses(folder, scaling, bands, aver
     given = {"win_length": 2048, "hop": 512, "bands": bands, "averaging": averaging}
     given |= {"averaging_frames": 1 if averaging == "none" else 3, "scaling": scaling}
     together = spectrogram(x, FS, engine="numpy", calibration="all.toml", **given)
-    assert len(together.spec.responses) == 3
+    assert len(together.spec.scale.responses) == 3
     for channel, name in enumerate(alone):
         found = spectrogram(x[channel], FS, engine="numpy", calibration=name, **given)
-        assert together.spec.units[channel] == found.unit
+        assert together.spec.scale.units[channel] == found.unit
         for one, expected in (
             (together.values[channel], found.values),
             (together.broadband[channel], found.broadband),
@@ -320,8 +320,8 @@ def test_files_and_pictures(folder):
         (batch,) = itertools.islice(reader.batches(), 1)
         reader.close()
         assert batch.values.max() == pytest.approx(94.0, abs=0.01)
-        assert (batch.spec.unit, reader.description.cal_id) == ("dB SPL", cal_id)
-        assert batch.spec.reference == "0 dB = 20 uPa"
+        assert (batch.spec.scale.unit, reader.description.cal_id) == ("dB SPL", cal_id)
+        assert batch.spec.scale.reference == "0 dB = 20 uPa"
     picture = read_levels("a.png")
     assert np.nanmax(picture.level) == pytest.approx(94.0, abs=0.01)
     assert (picture.pixels.level_unit, picture.pixels.cal_id) == ("dB SPL", cal_id)
@@ -444,7 +444,7 @@ def test_messages_status_and_recordings_of_a_daemon(folder, monkeypatch, capsys)
         ):
             DaemonReader(frames, "spec/tone/")
         reader = DaemonReader(subscribe(endpoint, "spec/tone/left/"), "spec/tone/left/")
-        assert reader.description.spec.unit == "dB SPL"
+        assert reader.description.spec.scale.unit == "dB SPL"
         assert reader.description.cal_id == left.header.cal_id
         reader.close()
         capsys.readouterr()

@@ -98,7 +98,7 @@ def test_its_unit_is_a_mean_square_or_a_level(scaling, unit):
     found = spectrod.spectrogram(
         x, FS, win_length=1024, bands="octave", scaling=scaling, engine="numpy"
     )
-    assert found.spec.broadband_unit == unit
+    assert found.spec.scale.broadband_unit == unit
     assert found.broadband.shape == (2, len(found.t))
     power = 0.5 * 10.0 ** (found.broadband / 10.0) if scaling == "dbfs" else found.broadband
     expected = sum_of_bins(x, 1024, 1024, "Z")

@@ -35,7 +35,7 @@ def row_of(x, window="blackmanharris", nfft=0, scaling="density"):
     if spec.nfft % 2 == 0:
         row[-1] /= 2.0
     if scaling == "dbfs":
-        row = 10.0 * np.log10(row / spec.reference_power)
+        row = 10.0 * np.log10(row / spec.scale.reference_power)
     return row, spec
 
 

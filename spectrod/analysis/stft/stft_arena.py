@@ -9,7 +9,8 @@ from spectrod.analysis.stft.stft_reference import ReferenceStft
 from spectrod.analysis.stft.stft_select import StftFamily
 from spectrod.analysis.stft.stft_stage import Samples, StftSpec, StftStage, StftTables
 from spectrod.analysis.stft.stft_tables import kernel_spec
-from spectrod.dsp.spectrum import NFFT_MAX, NFFT_MIN, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import NFFT_MAX, NFFT_MIN
 from spectrod.fft.lengths import is_smooth
 from spectrod.fft.reference import RADIX_MAX, relative_l2
 from spectrod.fft.stage import Params

@@ -2,7 +2,7 @@
 
 from spectrod.analysis.stft.stft_stage import StftSpec
 from spectrod.dsp.blocks import SampleFormat
-from spectrod.dsp.spectrum import Averaging
+from spectrod.dsp.spectrum_rules import Averaging
 from spectrod.fft.defines import KernelDefines
 
 _FORMATS: dict[SampleFormat, int] = {"int16": 16, "int24": 24, "int32": 32, "float32": 0}

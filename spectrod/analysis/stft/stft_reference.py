@@ -19,7 +19,7 @@ from spectrod.analysis.stft.stft_stage import (
     frame_places,
 )
 from spectrod.dsp.blocks import SampleFormat
-from spectrod.dsp.spectrum import Averaging
+from spectrod.dsp.spectrum_rules import Averaging
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spectrod.dsp.blocks import SampleFormat
 from spectrod.dsp.sample_layout import SAMPLE_BYTES
-from spectrod.dsp.spectrum import NFFT_MAX, NFFT_MIN, Averaging, Output
+from spectrod.dsp.spectrum_rules import NFFT_MAX, NFFT_MIN, Averaging, Output
 from spectrod.dsp.units import FLOOR_DBFS, Float64Array
 from spectrod.lib.errors import ConfigError
 

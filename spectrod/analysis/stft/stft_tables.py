@@ -1,7 +1,7 @@
 """From what a spectrum means to what a stage computes: the scale, weights and bands in numbers."""
 
 from math import expm1
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -9,10 +9,13 @@ from spectrod.analysis.stft.stft_stage import BandRows, RowPlaces, StftSpec, Stf
 from spectrod.dsp.bands import Bands, is_host_only
 from spectrod.dsp.blocks import SampleFormat
 from spectrod.dsp.row_grid import RowGrid
-from spectrod.dsp.spectrum import Averaging, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.dsp.weighting import power_factors
 from spectrod.lib.errors import ConfigError
+
+if TYPE_CHECKING:
+    from spectrod.dsp.spectrum_rules import Averaging
 
 
 def kernel_spec(
@@ -40,7 +43,7 @@ def kernel_spec(
     """
     if np.isnan(spec.taper.samples[0]):
         raise ConfigError(f"window={spec.window!r}: its samples are not known, nothing is computed")
-    if not np.isfinite(spec.signal_factors).all():
+    if not np.isfinite(spec.scale.signal_factors).all():
         raise ConfigError("calibration: its sensitivity is not known, nothing is computed")
     if is_host_only(spec.bands):
         raise ConfigError(f"bands={spec.bands!r}: no stage computes them")
@@ -52,7 +55,7 @@ def kernel_spec(
         interleaved,
         spec.iq,
         spec.output,
-        weighted=spec.weighting != "Z" or spec.common_response is not None,
+        weighted=spec.weighting != "Z" or spec.scale.common_response is not None,
         n_bands=0 if bands is None else spec.n_computed,
         averaging=cast("Averaging", spec.averaging),  # no percentile: those are the host's
         decibels=spec.scaling == "dbfs",
@@ -79,13 +82,13 @@ def _scale(spec: SpectrumSpec) -> float:
     scale = spec.power_scale
     if spec.output == "power" and not spec.iq:
         scale *= 2.0
-    return float(scale * spec.signal_factors.max())
+    return float(scale * spec.scale.signal_factors.max())
 
 
 def bin_weights(spec: SpectrumSpec, f_hz: Float64Array) -> Float64Array:
     """Return the factors of power of the weighting and of the correction of the response."""
     factors = power_factors(spec.weighting, f_hz)
-    response = spec.common_response
+    response = spec.scale.common_response
     return factors if response is None else factors * response.power_factors(f_hz)
 
 

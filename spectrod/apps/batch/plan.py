@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from spectrod.apps.batch.job import UNIT_NS, Job, UnitLength, digest
 from spectrod.dsp.blocks import SampleFormat
-from spectrod.dsp.spectrum import CHANNELS_MAX
+from spectrod.dsp.spectrum_rules import CHANNELS_MAX
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.whole_files import whole_file
 from spectrod.lib.errors import ConfigError, InputError, StorageError, storage_error

@@ -337,7 +337,7 @@ def _offset_db(series: Series) -> Float64Array:
     bands = spec.band_table
     assert bands is not None
     width = series.bands.width[: len(bands)] / bands.width
-    return np.asarray(10.0 * np.log10(width * spec.reference_power), np.float64)
+    return np.asarray(10.0 * np.log10(width * spec.scale.reference_power), np.float64)
 
 
 def _day(unit: SeriesUnit) -> int:

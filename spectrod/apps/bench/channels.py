@@ -7,7 +7,8 @@ import numpy as np
 
 from spectrod.apps.bench.live import LiveRun, run_pipeline
 from spectrod.apps.bench.transforms import Row
-from spectrod.dsp.spectrum import CHANNELS_MAX, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import CHANNELS_MAX
 from spectrod.dsp.units import Float64Array
 from spectrod.opencl.devices import DeviceInfo
 

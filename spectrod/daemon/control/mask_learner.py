@@ -95,7 +95,7 @@ class MaskLearner:
         spec = self.spec
         rank = max(1, ceil(round(self._percentile / 100.0 * self.rows, 6)))
         found = self._counted.ranked(rank).reshape(spec.n_signals, spec.n_values)
-        level = np.maximum(spec.to_level(found).max(axis=0), FLOOR_DBFS) + self._margin_db
+        level = np.maximum(spec.scale.to_level(found).max(axis=0), FLOOR_DBFS) + self._margin_db
         points = tuple(
             (float(f"{f_hz:.9g}"), round(float(one), 2))
             for f_hz, one in zip(spec.frequencies.tolist(), level.tolist(), strict=True)
@@ -111,7 +111,7 @@ class MaskLearner:
             self._percentile,
             self._margin_db,
         )
-        return Mask(points, spec.level_unit, learned, analysis_of(spec))
+        return Mask(points, spec.scale.level_unit, learned, analysis_of(spec))
 
 
 def _check(spec: SpectrumSpec, duration_s: float, percentile: float) -> None:
@@ -119,10 +119,10 @@ def _check(spec: SpectrumSpec, duration_s: float, percentile: float) -> None:
         raise ConfigError(
             f"product={spec.product!r}: of I/Q samples: a mask is logarithmic in frequency"
         )
-    if spec.output != "power" or len(set(spec.units)) > 1:
+    if spec.output != "power" or len(set(spec.scale.units)) > 1:
         raise ConfigError(
             f"product={spec.product!r}: a mask needs power in one unit of all channels, not "
-            f"{spec.unit}"
+            f"{spec.scale.unit}"
         )
     n_points = int((spec.frequencies > 0.0).sum())
     if n_points > LEARNED_POINTS_MAX:

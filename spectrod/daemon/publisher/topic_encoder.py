@@ -83,7 +83,7 @@ class TopicEncoder:
             "engine": printable(engine),
         }
         self._header_type: type[ValuesHeader] = BandsHeader if spec.bands else SpectrumHeader
-        self._is_uniform = all(one == spec.calibrated for one in spec.calibration)
+        self._is_uniform = all(one == spec.scale.calibrated for one in spec.calibration)
         self._counters = _COUNTERS.intersection(self._header_type.__struct_fields__)
         # One set of fields for all channels of the same calibration.
         self._fields = [_of(self._header_type, fields | unit) for unit in _units(spec)]
@@ -136,7 +136,7 @@ class TopicEncoder:
 def _units(spec: SpectrumSpec) -> list[dict[str, Any]]:
     """Return the fields of the unit and calibration of each signal."""
     calibrations = spec.calibration or (None,) * spec.n_signals
-    named = zip(spec.units, spec.references, calibrations, strict=True)
+    named = zip(spec.scale.units, spec.scale.references, calibrations, strict=True)
     return [{"unit": unit, "ref": ref} | _calibrated(one) for unit, ref, one in named]
 
 

@@ -171,6 +171,6 @@ def _unresolved(spec: SpectrumSpec) -> dict[str, Any]:
 def _summary(description: Description) -> str:
     spec = description.spec
     return (
-        f"{long_name(spec)} in {spec.unit}, {spec.reference}; {spec.window} window of "
+        f"{long_name(spec)} in {spec.scale.unit}, {spec.scale.reference}; {spec.window} window of "
         f"{spec.win_length} samples every {spec.hop} at {spec.fs:.10g} Hz"
     )

@@ -66,9 +66,9 @@ class CsvWriter(ExportWriter):
             self._file.write(f"# {name}: {value if name == DESCRIPTION else json.dumps(value)}\n")
         lower, upper = frequency_edges(spec).T
         for name, about in (
-            ("unit", spec.unit),
-            ("reference", spec.reference),
-            *([("broadband_unit", spec.broadband_unit)] if spec.broadband else []),
+            ("unit", spec.scale.unit),
+            ("reference", spec.scale.reference),
+            *([("broadband_unit", spec.scale.broadband_unit)] if spec.broadband else []),
             *([("frequency_hz", spec.frequencies.tolist())] if names_of_bands(spec) else []),
             ("frequency_lower_hz", lower.tolist()),
             ("frequency_upper_hz", upper.tolist()),

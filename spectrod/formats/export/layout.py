@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.averaging import FLOOR, exceeded_percent
-from spectrod.dsp.spectrum import ZERO_DB, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S, REFERENCES, Float64Array, Int64Array, Scaling
+from spectrod.dsp.value_scale import ZERO_DB
 from spectrod.formats.description import Description
 from spectrod.formats.export.export_rows import COLUMNS, Rows
 
@@ -244,12 +245,12 @@ def _gaps() -> list[Variable]:
 
 def _units(spec: SpectrumSpec, scaling: Scaling) -> str:
     """Return the unit of power in the notation of UDUNITS."""
-    if spec.calibrated is None:
+    if spec.scale.calibrated is None:
         is_iq_level = scaling == "dbfs" and spec.iq
         return "0.1 lg(re 1)" if is_iq_level else _KINDS[spec.output, scaling][2]
     if spec.output == "complex":
-        return spec.unit
-    reference = spec.calibrated.reference
+        return spec.scale.unit
+    reference = spec.scale.calibrated.reference
     if scaling == "dbfs":
         return f"0.1 lg(re {reference.udunits_power})"
     return f"{reference.udunits_squared}{' Hz-1' if scaling == 'density' else ''}"
@@ -261,10 +262,10 @@ def _values(description: Description) -> Variable:
     units = _units(spec, spec.scaling)
     about: dict[str, Any] = {
         # Plots use the long name as axis label, and few readers know the spelling of UDUNITS.
-        "long_name": f"{kind} in {spec.unit}",
+        "long_name": f"{kind} in {spec.scale.unit}",
         "units": units,
-        "spectrod_unit": spec.unit,
-        "reference_level": spec.reference,
+        "spectrod_unit": spec.scale.unit,
+        "reference_level": spec.scale.reference,
         "calibration": description.cal_id or "none",
         **_cell_methods(spec, has_frequency=True),
         "coordinates": "channel_name band_name" if names_of_bands(spec) else "channel_name",
@@ -278,14 +279,14 @@ def _broadband(description: Description) -> Variable:
     spec = description.spec
     scaling: Scaling = "dbfs" if spec.scaling == "dbfs" else "spectrum"
     kind, units = _KINDS[spec.output, scaling][1], _units(spec, scaling)
-    if spec.calibrated is not None:
-        reference = f"{ZERO_DB} = {spec.calibrated.reference.name}"
+    if spec.scale.calibrated is not None:
+        reference = f"{ZERO_DB} = {spec.scale.calibrated.reference.name}"
     else:
         reference = REFERENCES["dbfs"] if scaling == "dbfs" else "FS = digital full scale (1.0)"
     about: dict[str, Any] = {
-        "long_name": f"broadband {kind} in {spec.broadband_unit}",
+        "long_name": f"broadband {kind} in {spec.scale.broadband_unit}",
         "units": units,
-        "spectrod_unit": spec.broadband_unit,
+        "spectrod_unit": spec.scale.broadband_unit,
         "reference_level": reference,
         "calibration": description.cal_id or "none",
         **_cell_methods(spec, has_frequency=False),  # it is summed over

@@ -199,7 +199,7 @@ class MillidecadeWriter:
 
     @property
     def _reference_power(self) -> float:
-        calibrated = self._description.spec.calibrated
+        calibrated = self._description.spec.scale.calibrated
         return 1.0 if calibrated is None else calibrated.reference.value**2
 
     def _psd(self) -> dict[str, Any]:
@@ -226,7 +226,7 @@ class MillidecadeWriter:
 
 def level_attributes(description: Description) -> dict[str, Any]:
     """Return the attributes of levels of minutes: unit, reference, calibration, cell methods."""
-    calibrated = description.spec.calibrated
+    calibrated = description.spec.scale.calibrated
     # Level of a density in the notation of UDUNITS; full scale is dimensionless.
     unit, units = "dB re 1 FS^2/Hz", "0.1 lg(re 1 Hz-1)"
     reference = "1 FS^2/Hz; FS = digital full scale (1.0), one-sided"

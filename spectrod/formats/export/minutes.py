@@ -165,7 +165,7 @@ def _to_density(spec: SpectrumSpec) -> Callable[[NDArray[Any]], Float64Array]:
         width = spec.band_table.width
 
     def convert(values: NDArray[Any]) -> Float64Array:
-        power: Float64Array = spec.to_power(values.astype(np.float64))
+        power: Float64Array = spec.scale.to_power(values.astype(np.float64))
         return power if spec.scaling == "density" else power / width
 
     return convert

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spectrod.dsp.row_grid import as_number
-from spectrod.dsp.spectrum import Output
+from spectrod.dsp.spectrum_rules import Output
 from spectrod.formats.export.attributes import Coverage, elapsed_time, global_attributes, iso_time
 from spectrod.formats.export.export_rows import Rows
 from spectrod.formats.export.export_writer import ExportWriter
@@ -72,8 +72,8 @@ class NpyWriter(ExportWriter):
         spec = self.description.spec
         about: dict[str, Any] = {
             "dimensions": ["time", "channel", "frequency"],
-            "unit": spec.unit,
-            "reference": spec.reference,
+            "unit": spec.scale.unit,
+            "reference": spec.scale.reference,
             "channel_name": self.description.signals,
             "frequency_hz": spec.frequencies.tolist(),
             "frequency_edges_hz": frequency_edges(spec).tolist(),

@@ -133,7 +133,7 @@ def _document(statistics: LevelStatistics, about: Description, span: Span) -> di
         "schema": _SCHEMA,
         "v": _VERSION,
         "unit": level_unit(spec),
-        "reference": spec.reference,
+        "reference": spec.scale.reference,
         "step_db": statistics.step_db,
         "n_rows": statistics.n_rows,
         "row_s": spec.row_s,

@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from spectrod.dsp.row_grid import row_period_s
-from spectrod.dsp.spectrum import NFFT_MAX, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import NFFT_MAX
 
 View = Literal["spectrogram", "ltsa", "spd"]
 VIEWS: tuple[View, ...] = get_args(View)

@@ -52,8 +52,8 @@ def _n_classes(step_db: float) -> int:
 
 
 def level_unit(spec: SpectrumSpec) -> str:
-    """Return the unit of levels: that of ``spec.to_level``."""
-    return spec.level_unit
+    """Return the unit of levels: that of ``spec.scale.to_level``."""
+    return spec.scale.level_unit
 
 
 class LevelStatistics:
@@ -144,7 +144,7 @@ class LevelStatistics:
         if batch.spec != self.spec:
             raise ConfigError("the analysis has changed; statistics are of one kind of spectrum")
         self._check_rows(batch.n_frames)
-        levels: Float32Array = self.spec.to_level(batch.values)
+        levels: Float32Array = self.spec.scale.to_level(batch.values)
         if not (levels < np.inf).all():  # also False for NaN
             raise InputError("a power is beyond all numbers: samples too far beyond full scale")
         # By rounding, a level at an edge may fall to either side of it.

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from spectrod.dsp.bands import AUDIBLE_MIN_HZ
 from spectrod.dsp.constant_q import win_length_from
-from spectrod.dsp.spectrum import NFFT_MAX, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import NFFT_MAX
 from spectrod.formats.picture.pooling import Pooling
 
 PRODUCT = "picture"

@@ -140,7 +140,7 @@ def compose(plots: Plots, about: Recording, options: PictureOptions) -> Page:
     n_plots, height, width = plots.entries.shape
     f_axis = options.frequency_axis(about.spec)
     duration_s = plots.n_samples / about.spec.fs
-    unit = about.spec.level_unit
+    unit = about.spec.scale.level_unit
     nothing = Axis((), "")
     strips: tuple[StripView, ...] = ()
     if options.raw:
@@ -206,7 +206,7 @@ def _pixel_map(
         duration_s=duration_s,
         level_min=limits[0],
         level_max=limits[1],
-        level_unit=about.spec.level_unit,
+        level_unit=about.spec.scale.level_unit,
         n_levels=N_LEVELS,
         options=options.chosen(),
         **about.facts(),
@@ -254,7 +254,7 @@ def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
 
 def _calibration(spec: SpectrumSpec) -> Iterator[str]:
     """Name the calibration, and where its frequency response is known."""
-    ids = spec.cal_id
+    ids = spec.scale.cal_id
     if not ids:
         return
     yield f"calibration {ids if len(ids) <= _IDS_MAX_CHARS else 'of several channels'}"

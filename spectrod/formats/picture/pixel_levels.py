@@ -52,8 +52,8 @@ def pixel_values(
     Returns
     -------
     levels : (signals, rows, columns) float32
-        Levels [``spec.level_unit``], lowest frequency first; NaN where samples are missing and
-        in rows that touch no band.
+        Levels [``spec.scale.level_unit``], lowest frequency first; NaN where samples are missing
+        and in rows that touch no band.
     """
     width, height = size
     begin, n_samples = span
@@ -68,8 +68,8 @@ def pixel_values(
     spans = value_spans(spec, axis.edges(height))
     # 0 dB is a full-scale sine, or a complex tone of amplitude 1, or 1 FS^2/Hz, or the reference
     # of the calibration.
-    is_density = spec.scaling == "density" and spec.calibrated is None
-    full_scale = FULL_SCALE_SINE_FS2 if is_density else spec.reference_power
+    is_density = spec.scaling == "density" and spec.scale.calibrated is None
+    full_scale = FULL_SCALE_SINE_FS2 if is_density else spec.scale.reference_power
     offset_db = 10.0 * np.log10(full_scale) if is_density else 0.0
     host, scale = painter.host, None
     if host is not None:

@@ -67,7 +67,7 @@ class Recording:
             "gaps": self.gaps,
             "gap_samples": self.gap_samples,
             "software": self.software,
-            "cal_id": spec.cal_id or msgspec.UNSET,
+            "cal_id": spec.scale.cal_id or msgspec.UNSET,
         }
 
 

@@ -180,7 +180,7 @@ class PictureSink:
             self._gaps += 1
             self._gap_samples += batch.gap_samples
         if self._linear is not self._spec:
-            power = self._spec.to_power(batch.values)
+            power = self._spec.scale.to_power(batch.values)
             batch = replace(batch, spec=self._linear, values=power)
         self._pool.add(batch)
         if self._options.strips and self._samples.is_empty:

@@ -276,8 +276,8 @@ class RowStrips:
         """Return the mean square of each row, shape (rows, signals) [FS^2]."""
         spec = self._spec
         if is_constant_q(spec.bands) and batch.broadband is not None:  # the filters overlap
-            return np.asarray(spec.to_power(batch.broadband), np.float64)
-        values = spec.to_power(batch.values)
+            return np.asarray(spec.scale.to_power(batch.broadband), np.float64)
+        values = spec.scale.to_power(batch.values)
         if self._full_scale is not None:
             values = values / self._full_scale
         if spec.iq:  # mean square of each of the two parts

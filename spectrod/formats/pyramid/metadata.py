@@ -101,7 +101,7 @@ def metadata_of(description: Description, finest_s: float, values_max: int) -> P
         cells_ns=levels(finest_s, row_ns(spec) / 1e9),
         group=group,
         n_values=-(-spec.n_values // group),
-        level_unit=spec.unit if spec.scaling == "dbfs" else f"dB re {spec.unit}",
+        level_unit=spec.scale.unit if spec.scaling == "dbfs" else f"dB re {spec.scale.unit}",
         spec=spec_fields(spec),
         settings=description.settings,
         attributes=description.attributes,

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from spectrod.dsp.spectrum import Align, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import Align
 from spectrod.measure.features.feature_quantities import parse_features
 from spectrod.measure.features.feature_tally import FeatureTally
 from spectrod.measure.frame_meter import FrameMeter

@@ -43,7 +43,7 @@ def acoustic_complexity(
     Parameters
     ----------
     values : (rows, bins) or (rows, signals, bins) array-like
-        Rows in ``spec.unit``, of any scaling.
+        Rows in ``spec.scale.unit``, of any scaling.
     spec : SpectrumSpec
         Definition of the rows.
     block_s : float
@@ -101,7 +101,7 @@ def soundscape_index(
     Parameters
     ----------
     values : (rows, bins) or (rows, signals, bins) array-like
-        Rows in ``spec.unit``, of any scaling.
+        Rows in ``spec.scale.unit``, of any scaling.
     spec : SpectrumSpec
         Definition of the rows.
     anthrophony_hz, biophony_hz : tuple of float
@@ -144,7 +144,7 @@ def acoustic_diversity(
     Parameters
     ----------
     values : (rows, bins) or (rows, signals, bins) array-like
-        Rows in ``spec.unit``, of any scaling.
+        Rows in ``spec.scale.unit``, of any scaling.
     spec : SpectrumSpec
         Definition of the rows; one-sided.
     top_hz, width_hz : float

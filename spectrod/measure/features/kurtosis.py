@@ -54,7 +54,7 @@ def spectral_kurtosis(
     Parameters
     ----------
     values : (rows, bins) or (rows, signals, bins) array-like
-        Rows in ``spec.unit``, of any scaling; frames without averaging.
+        Rows in ``spec.scale.unit``, of any scaling; frames without averaging.
     spec : SpectrumSpec
         Definition of the rows.
     band_hz : tuple of float, optional

@@ -20,7 +20,7 @@ class SelectedRows:
     Parameters
     ----------
     values : (bins,), (rows, bins) or (rows, signals, bins) array-like
-        Rows in ``spec.unit``, of any scaling.
+        Rows in ``spec.scale.unit``, of any scaling.
     spec : SpectrumSpec
         Definition of the rows.
     band_hz : tuple of float, optional

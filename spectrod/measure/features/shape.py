@@ -68,7 +68,7 @@ def spectral_shape(
     Parameters
     ----------
     values : (bins,), (rows, bins) or (rows, signals, bins) array-like
-        Rows in ``spec.unit``, of any scaling.
+        Rows in ``spec.scale.unit``, of any scaling.
     spec : SpectrumSpec
         Definition of the rows: bins of power. A weighting applies.
     band_hz : tuple of float, optional

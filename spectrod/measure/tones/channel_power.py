@@ -47,7 +47,7 @@ def occupied_bandwidth(
     Parameters
     ----------
     values : (bins,), (rows, bins) or (rows, signals, bins) array-like
-        Rows in ``spec.unit``; one-sided, or two-sided of I/Q.
+        Rows in ``spec.scale.unit``; one-sided, or two-sided of I/Q.
     spec : SpectrumSpec
         Definition of the rows.
     share : float
@@ -94,7 +94,7 @@ def channel_power(
     Parameters
     ----------
     values : (bins,), (rows, bins) or (rows, signals, bins) array-like
-        Rows in ``spec.unit``; one-sided, or two-sided of I/Q.
+        Rows in ``spec.scale.unit``; one-sided, or two-sided of I/Q.
     spec : SpectrumSpec
         Definition of the rows.
     low_hz, high_hz : float
@@ -128,7 +128,7 @@ def adjacent_channel_ratio(
     Parameters
     ----------
     values : (bins,), (rows, bins) or (rows, signals, bins) array-like
-        Rows in ``spec.unit``; one-sided, or two-sided of I/Q.
+        Rows in ``spec.scale.unit``; one-sided, or two-sided of I/Q.
     spec : SpectrumSpec
         Definition of the rows.
     center_hz, bandwidth_hz : float

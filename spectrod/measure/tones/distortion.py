@@ -117,7 +117,7 @@ def measure_distortion(
     Parameters
     ----------
     values : (bins,) array-like
-        One row in ``spec.unit``: a frame, or a mean over frames.
+        One row in ``spec.scale.unit``: a frame, or a mean over frames.
     spec : SpectrumSpec
         Definition of the row: one-sided, unweighted, without bands.
     harmonics : int
@@ -173,7 +173,7 @@ def measure_distortion(
     total_noise = meter.noise_per_bin(in_band) * np.count_nonzero(in_band)
     meter.require_little_leakage(missed, meter.corrected(power, frequency), total_noise)
     level = tone_level([signal, *clean], spec)
-    unit = level_spec(spec).unit
+    unit = level_spec(spec).scale.unit
     bins_hz = spec.bin_frequencies[in_band]
     sinad_db = _db(signal, total_noise + distortion)
     below_db = float(level[0]) - full_scale_sine_db(spec)

@@ -85,7 +85,7 @@ def measure_intermodulation(
     Parameters
     ----------
     values : (bins,) array-like
-        One row in ``spec.unit``: a frame, or a mean over frames.
+        One row in ``spec.scale.unit``: a frame, or a mean over frames.
     spec : SpectrumSpec
         Definition of the row: one-sided, unweighted, without bands.
     kind : {"smpte", "ccif"}
@@ -146,7 +146,7 @@ def measure_intermodulation(
             IntermodulationProduct(*place, float(one))
             for place, one in zip(places, level[2:], strict=True)
         ),
-        level_spec(spec).unit,
+        level_spec(spec).scale.unit,
     )
 
 

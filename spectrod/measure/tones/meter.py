@@ -30,7 +30,7 @@ class ToneMeter:
     Parameters
     ----------
     values : (bins,) array-like
-        Row in ``spec.unit``.
+        Row in ``spec.scale.unit``.
     spec : SpectrumSpec
         Definition of the row: one-sided, unweighted, without bands.
     what : str

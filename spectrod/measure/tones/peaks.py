@@ -99,7 +99,7 @@ def find_peaks(
     Parameters
     ----------
     values : (bins,), (rows, bins) or (rows, signals, bins) array-like
-        Rows in ``spec.unit``, of any scaling.
+        Rows in ``spec.scale.unit``, of any scaling.
     spec : SpectrumSpec
         Definition of the rows; one-sided, or two-sided of I/Q. A weighting applies to the levels.
     max_peaks : int
@@ -319,6 +319,6 @@ class _PeakSearch:
             tone_level(floor * of_tone, spec),
             offset_sd * spec.delta_f,
             level_sd,
-            level_spec(spec).unit,
+            level_spec(spec).scale.unit,
         )
         return peaks.where(np.lexsort((frequency, signal, row)))

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from spectrod.dsp.spectrum import Align, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import Align
 from spectrod.measure.frame_meter import FrameMeter
 from spectrod.measure.tones.tone_quantities import parse_tones
 from spectrod.measure.tones.tone_tally import ToneSettings, ToneTally

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.dsp.calibration import ChannelCalibration
-from spectrod.dsp.spectrum import Align, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import Align
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.frame_meter import FrameMeter

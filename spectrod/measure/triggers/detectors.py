@@ -88,8 +88,10 @@ def open_detector(config: TriggerConfig, spec: SpectrumSpec, mask: Mask | None) 
     """
     if spec.output != "power":
         raise ConfigError(f"output={spec.output!r}: triggers need spectra of power")
-    if len(set(spec.units)) > 1:
-        raise ConfigError(f"calibration: triggers need one unit of all channels, not {spec.unit}")
+    if len(set(spec.scale.units)) > 1:
+        raise ConfigError(
+            f"calibration: triggers need one unit of all channels, not {spec.scale.unit}"
+        )
     if config.kind == "band":
         return _BandDetector(config, spec)
     if config.kind == "bin":
@@ -114,7 +116,7 @@ def check_unit(config: TriggerConfig, spec: SpectrumSpec, mask: Mask | None = No
 def unit_of(config: TriggerConfig, spec: SpectrumSpec) -> str:
     """Return the unit of a trigger's levels."""
     of_values = config.kind in ("bin", "mask")
-    return spec.level_unit if of_values else level_spec(spec).level_unit
+    return spec.scale.level_unit if of_values else level_spec(spec).scale.level_unit
 
 
 def _edges(spec: SpectrumSpec) -> tuple[Float64Array, Float64Array]:
@@ -166,8 +168,8 @@ def _values_in(low_hz: float, high_hz: float, spec: SpectrumSpec) -> slice:
 
 
 def _to_levels(values: NDArray[Any], spec: SpectrumSpec) -> Float32Array:
-    """Convert values to finite levels in ``spec.level_unit``."""
-    levels = spec.to_level(values)
+    """Convert values to finite levels in ``spec.scale.level_unit``."""
+    levels = spec.scale.to_level(values)
     return levels if spec.scaling == "dbfs" else np.maximum(levels, np.float32(FLOOR_DBFS))
 
 
@@ -176,7 +178,7 @@ class _BandDetector:
 
     def __init__(self, config: TriggerConfig, spec: SpectrumSpec) -> None:
         self.range_hz = low, high = _range(config, spec)
-        self.unit = level_spec(spec).level_unit
+        self.unit = level_spec(spec).scale.level_unit
         lower, upper = _edges(spec)
         gaps = lower[1:] - upper[:-1]
         if np.any(gaps < -_OVERLAP * (upper[:-1] - lower[:-1])):
@@ -195,14 +197,14 @@ class _BandDetector:
         self._weights = (width if spec.scaling == "density" else _shares(share, spec))[
             self._values
         ].astype(np.float32)
-        self._spec, self._reference = spec, level_spec(spec).reference_power
+        self._spec, self._reference = spec, level_spec(spec).scale.reference_power
         n_frames = independent_frames(spec) if _is_mean(spec) else np.inf
         bias_db = quantile_over_mean_db(n_frames * max(1.0, (high - low) / spec.enbw_hz))
         self._compare = _comparison(config, spec, 1, bias_db)
 
     def read(self, values: NDArray[Any]) -> Readings:
         """See ``Detector``."""
-        power = self._spec.to_power(values[..., self._values]) @ self._weights
+        power = self._spec.scale.to_power(values[..., self._values]) @ self._weights
         level = power_to_level(power, self._reference, FLOOR_DBFS)[..., np.newaxis]
         return _highest(level, *self._compare(level), np.array([np.nan]))
 
@@ -217,7 +219,7 @@ class _BinDetector:
 
     def __init__(self, config: TriggerConfig, spec: SpectrumSpec) -> None:
         self.range_hz = _range(config, spec)
-        self.unit = spec.level_unit
+        self.unit = spec.scale.level_unit
         self._spec = spec
         self._values = _values_in(*self.range_hz, spec)
         self._f_hz = spec.frequencies[self._values]
@@ -241,7 +243,7 @@ class _MaskDetector:
 
     def __init__(self, config: TriggerConfig, spec: SpectrumSpec, mask: Mask | None) -> None:
         low, high = self.range_hz = _range(config, spec)
-        self.unit = spec.level_unit
+        self.unit = spec.scale.level_unit
         self._spec = spec
         if spec.iq:
             raise ConfigError(
@@ -287,7 +289,7 @@ class _ToneDetector:
     def __init__(self, config: TriggerConfig, spec: SpectrumSpec) -> None:
         require_bins(spec, "tones")
         self.range_hz = _range(config, spec)
-        self.unit = level_spec(spec).level_unit
+        self.unit = level_spec(spec).scale.level_unit
         self._spec, self._kernel = spec, window_kernel(spec.taper, spec.nfft)
         self._is_missing = config.kind == "tone-missing"
         assert config.prominence_db is not UNSET

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from spectrod.dsp.spectrum import CENTER_FREQUENCY_MAX_HZ, CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
+from spectrod.dsp.spectrum_rules import CENTER_FREQUENCY_MAX_HZ, CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
 from spectrod.formats.sound.sigmf_writer import CAPTURES_MAX, DATA_SUFFIX, META_SUFFIX
 from spectrod.lib.errors import InputError
 from spectrod.lib.regular_files import read_regular

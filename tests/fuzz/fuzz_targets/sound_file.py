@@ -11,7 +11,7 @@ from fuzzing import Scratch, Target
 from mutation import havoc, put_number
 
 from spectrod.config.settings import SourceConfig
-from spectrod.dsp.spectrum import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
+from spectrod.dsp.spectrum_rules import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
 from spectrod.lib.errors import InputError
 from spectrod.source.base import PulledSource
 from spectrod.source.files import soundstream

@@ -16,7 +16,8 @@ from spectrod.analysis.engine import open_engine
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.dsp.blocks import Block
-from spectrod.dsp.spectrum import HOP_MAX, SpectrumSpec
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import HOP_MAX
 from spectrod.lib.errors import ConfigError, DeviceError, InputError
 
 RNG = np.random.default_rng(11)

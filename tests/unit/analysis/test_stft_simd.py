@@ -8,7 +8,7 @@ from spectrod.analysis.stft.stft_simd import SIMD, SimdStftStage
 from spectrod.analysis.stft.stft_simd_shapes import own_bytes
 from spectrod.analysis.stft.stft_simd_tables import band_weights, simd_tables, window_table
 from spectrod.analysis.stft.stft_stage import BandRows, StftSpec, StftTables
-from spectrod.dsp.spectrum import NFFT_MAX
+from spectrod.dsp.spectrum_rules import NFFT_MAX
 from spectrod.fft.choice import untuned
 from spectrod.fft.simd_shape import SimdShape
 from spectrod.lib.errors import ConfigError, DeviceError

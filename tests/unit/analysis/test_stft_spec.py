@@ -73,7 +73,7 @@ def test_density_of_iq_is_scipys(rng):
     )
     np.testing.assert_allclose(rows_of(spec, x)[0, 0], np.fft.fftshift(expected), rtol=1e-6)
     np.testing.assert_allclose(spec.frequencies, np.fft.fftshift(frequencies))
-    assert (spec.n_signals, spec.n_values, spec.unit) == (1, 255, "FS^2/Hz")
+    assert (spec.n_signals, spec.n_values, spec.scale.unit) == (1, 255, "FS^2/Hz")
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -84,7 +84,7 @@ def test_a_complex_tone_of_amplitude_one_is_full_scale(sign):
     row = rows_of(spec, np.array([z.real, z.imag]))[0, 0]
     assert row.max() == pytest.approx(0.0, abs=1e-4)
     assert spec.frequencies[row.argmax()] == sign * 4800.0
-    assert spec.reference == "0 dBFS = complex tone of amplitude 1"
+    assert spec.scale.reference == "0 dBFS = complex tone of amplitude 1"
 
 
 @pytest.mark.parametrize("bands", ["octave", "third-octave", "octave/12"])
@@ -136,7 +136,7 @@ def test_bands_and_weightings_join():
 def test_units_and_references():
     """Units and references state the computed quantity."""
     found = {
-        (spec.unit, spec.reference)
+        (spec.scale.unit, spec.scale.reference)
         for spec in (
             SpectrumSpec(FS),
             SpectrumSpec(FS, scaling="dbfs", bands="octave"),

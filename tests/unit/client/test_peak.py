@@ -31,8 +31,8 @@ def analyse(samples, spec):
         window=spec.window,
         enbw_hz=spec.enbw_hz,
         shape=(spec.n_bins,),
-        unit=spec.unit,
-        ref=spec.reference,
+        unit=spec.scale.unit,
+        ref=spec.scale.reference,
         engine="numpy",
     )
     return Frame("spec/mic/0/dbfs/", header, values)

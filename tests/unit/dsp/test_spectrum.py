@@ -67,9 +67,9 @@ def test_values_as_power_and_as_levels(scaling, iq, zero_db, dtype):
     floor = -300.0 if scaling == "density" else FLOOR_DBFS
     level = np.array([0.0, -20.0, floor, np.nan], dtype)
     values = level if scaling == "dbfs" else power
-    assert spec.to_level(values).dtype == spec.to_power(values).dtype == dtype
-    np.testing.assert_allclose(spec.to_level(values), level, atol=1e-4)
-    np.testing.assert_allclose(spec.to_power(values)[:2], power[:2], rtol=1e-5)
+    assert spec.scale.to_level(values).dtype == spec.scale.to_power(values).dtype == dtype
+    np.testing.assert_allclose(spec.scale.to_level(values), level, atol=1e-4)
+    np.testing.assert_allclose(spec.scale.to_power(values)[:2], power[:2], rtol=1e-5)
 
 
 def test_spec_fills_in_the_transform_length():

@@ -137,8 +137,8 @@ def test_values_have_a_name_and_a_unit(settings, name, units, methods):
     about = described(**settings)
     variable = values_of(about)
     assert (variable.name, variable.attributes["units"]) == (name, units)
-    assert variable.attributes["spectrod_unit"] == about.spec.unit
-    assert variable.attributes["reference_level"] == about.spec.reference
+    assert variable.attributes["spectrod_unit"] == about.spec.scale.unit
+    assert variable.attributes["reference_level"] == about.spec.scale.reference
     assert variable.attributes["cell_methods"] == methods
 
 

@@ -169,7 +169,7 @@ def test_the_calibration_of_channels_does_not_matter(tmp_path):
     names = ("centroid", "flatness", "NDSI", "ADI")
     (row,) = meter_of(names).feed(x)
     spec = spec_of(calibration=calibration_of(str(file), 2))
-    assert len(set(spec.units)) == 2
+    assert len(set(spec.scale.units)) == 2
     (calibrated,) = feature_meter(spec, names, interval_s=0.5).feed(x)
     np.testing.assert_allclose(calibrated.values, row.values, rtol=1e-5)
 

@@ -33,7 +33,7 @@ def row_of(x, *, scaling="spectrum", window="blackmanharris", nfft=0, iq=False):
         if spec.nfft % 2 == 0:
             power[-1] /= 2.0
     if scaling == "dbfs":
-        power = power_to_level(power, spec.reference_power, FLOOR_DBFS)
+        power = power_to_level(power, spec.scale.reference_power, FLOOR_DBFS)
     return power, spec
 
 

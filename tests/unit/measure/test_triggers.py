@@ -543,10 +543,10 @@ def test_a_mask_is_the_highest_percentile_of_all_channels_and_its_margin(scaling
     assert learner.rows == 10 * FS // 128
     mask = learner.mask("mic")
     values = np.concatenate([batch.values for batch in batches])[: learner.rows, 1, 1:]
-    levels = spec.to_level(np.sort(values, axis=0)[int(np.ceil(0.9 * learner.rows)) - 1])
+    levels = spec.scale.to_level(np.sort(values, axis=0)[int(np.ceil(0.9 * learner.rows)) - 1])
     np.testing.assert_allclose([level for _, level in mask.points], levels + 3.0, atol=0.06)
     assert mask.points[0][0] == FS / 512  # none at 0 Hz
-    assert (mask.unit, mask.learned.rows) == (spec.level_unit, learner.rows)
+    assert (mask.unit, mask.learned.rows) == (spec.scale.level_unit, learner.rows)
 
 
 def test_missing_time_counts_and_is_bounded():

@@ -4,8 +4,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from spectrod.dsp import spectrum
-from spectrod.dsp.spectrum import CHANNELS_MAX, SpectrumSpec
+from spectrod.dsp import spectrum_rules as rules
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_rules import CHANNELS_MAX
 from spectrod.lib.errors import ConfigError, WireError
 from spectrod.wire import headers
 from spectrod.wire.schema import (
@@ -300,8 +301,14 @@ def test_a_description_names_at_most_4096_channels():
 
 def test_every_spectrum_that_can_be_computed_can_be_sent():
     """The limits of messages are those of the analysis: a client refuses no daemon's frames."""
-    assert (headers.FS_MIN_HZ, headers.FS_MAX_HZ) == (spectrum.FS_MIN_HZ, spectrum.FS_MAX_HZ)
-    assert (headers.LENGTH_MAX, headers.CHANNELS_MAX) == (spectrum.NFFT_MAX, spectrum.CHANNELS_MAX)
+    assert (headers.FS_MIN_HZ, headers.FS_MAX_HZ) == (
+        rules.FS_MIN_HZ,
+        rules.FS_MAX_HZ,
+    )
+    assert (headers.LENGTH_MAX, headers.CHANNELS_MAX) == (
+        rules.NFFT_MAX,
+        rules.CHANNELS_MAX,
+    )
     checks = tuple(f"dc: {k} (-100.1 dBFS)" for k in range(2 * headers.CHANNELS_MAX))
     beat = HeartbeatHeader(
         seq=0, epoch=1, t_utc_ns=2, t_mono_ns=3, state="running", frames=4, checks=checks

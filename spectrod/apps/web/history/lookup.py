@@ -79,13 +79,14 @@ def find_recordings(topic: Topic, topics: Mapping[int, Topic], index: RecordingI
     found.pyramids = [
         one
         for one in index.pyramids(topic.source)
-        if topic.channel in one.about.signals and _is_of(topic, one.spec.product, one.spec.unit)
+        if topic.channel in one.about.signals
+        and _is_of(topic, one.spec.product, one.spec.scale.unit)
     ]
     for file in index.files(topic.source):
         about = file.description
         if topic.channel not in about.signals or about.spec.output == "complex":
             continue
-        if _is_of(topic, about.spec.product, about.spec.unit):
+        if _is_of(topic, about.spec.product, about.spec.scale.unit):
             found.files.setdefault(file.place, []).append(file)
     return found
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spectrod.dsp.spectrum import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
+from spectrod.dsp.spectrum_rules import CHANNELS_MAX, FS_MAX_HZ, FS_MIN_HZ
 from spectrod.lib.errors import InputError
 from spectrod.source.files.codings import Coding
 from spectrod.source.files.container.container_chunks import Bytes, ContainerChunk

@@ -527,7 +527,7 @@ full_scale = "rms"
 def history(job, t0_ms, t1_ms, width):
     """Return what the page's server answers about the right channel."""
     reader = PyramidReader(Path(job.output) / "history/archive/north/pyramid")
-    unit = reader.about.spectrum_spec().unit
+    unit = reader.about.spectrum_spec().scale.unit
     reader.close()
     topic = TopicInfo(
         7, "bands/north/right/millidecade/", "bands", "tcp://127.0.0.1:5556", "north", "right",

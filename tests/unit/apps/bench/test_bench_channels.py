@@ -3,7 +3,7 @@ import pytest
 
 from spectrod.apps.bench import channels
 from spectrod.apps.bench.live import LiveRun
-from spectrod.dsp.spectrum import CHANNELS_MAX
+from spectrod.dsp.spectrum_rules import CHANNELS_MAX
 
 
 @pytest.mark.parametrize("limit", [0, 1, 15, 255, 256, 300, 1000, CHANNELS_MAX - 1, CHANNELS_MAX])

@@ -519,7 +519,7 @@ def test_slices_of_bands_say_their_edges(tmp_path):
     writer = SegmentWriter(place / "x.spd", described)
     writer.submit(SpectrumBatch(rows, index, t_ns, t_ns, spec, "numpy"))
     writer.finish()
-    topics = {7: replace(TOPIC, product=spec.product, unit=f"dB re {spec.unit}")}
+    topics = {7: replace(TOPIC, product=spec.product, unit=f"dB re {spec.scale.unit}")}
     request = replace(asked(0, 2, 10, height=10, f0_hz=100.0, f1_hz=5000.0), axis="log")
     got = answered(request, tmp_path, topics=topics)
     assert got.header["sources"] == ["segment"]
