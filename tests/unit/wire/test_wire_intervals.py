@@ -23,26 +23,19 @@ from spectrod.dsp.calibration import ChannelCalibration, parse_reference
 from spectrod.formats.values.value_description import LevelDescription
 from spectrod.lib.errors import ConfigError, WireError
 from spectrod.lib.stats import Stats
-from spectrod.measure.features.feature_quantities import parse_features
 from spectrod.measure.interval_row import MESSAGE_VALUES_MAX
+from spectrod.measure.kinds import KINDS
 from spectrod.measure.levels import LevelRow, parse_quantity
 from spectrod.measure.measurement import MeasuredSignals
-from spectrod.measure.tones.tone_quantities import TRACK_COLUMNS, TRACK_QUANTITIES, parse_tones
-from spectrod.measure.transfer.transfer_config import TransferConfig
+from spectrod.measure.tones.tone_quantities import TRACK_COLUMNS
 from spectrod.wire.headers import (
     HEADER_MAX_BYTES,
     INTERVAL_TOPICS_MAX,
+    MEASUREMENTS,
     QUANTITIES_MAX,
-    FeaturesHeader,
-    LevelsHeader,
-    TonesHeader,
-    TransferHeader,
 )
 from spectrod.wire.schema import (
-    FeaturesFrame,
     LevelsFrame,
-    TonesFrame,
-    TransferFrame,
     decode,
     encode,
 )
@@ -140,52 +133,102 @@ def test_payloads_of_another_length_are_refused():
         decode([topic, header, payload[:-8]])
 
 
-def feature_parts():
-    """Return the parts of a message of features of one channel."""
-    constants = {"window": "hann", "win_length": 512, "nfft": 512, "hop": 256}
-    constants["band_hz"] = (50.0, 4000.0)
+TRACKS = np.array([[7.0, 440.5, 1e-3, -20.0, 0.01, 3.0], [9.0, 900.0, 2e-3, -40.0, 0.02, 0.0]])
+H1 = np.array([[0.5, 0.75], [-6.0, np.nan], [90.0, -180.0]])
+FRAMES = {"win_length": 512, "low_hz": 50.0, "high_hz": 4000.0}
+SETTINGS = {
+    "levels": {"quantities": NAMES},
+    "features": {"quantities": ("centroid", "NDSI"), **FRAMES},
+    "tones": {"quantities": ("SINAD", "level"), **FRAMES},
+    "transfer": {
+        "quantities": ("delay", "mean_coherence"),
+        "win_length": 512,
+        "low_hz": 10.0,
+        "high_hz": 62.5,
+    },
+}
+"""Keys of a product of each kind."""
+TABLES = {"tones": TRACKS, "transfer": H1}
+EXPECTED = {
+    "levels": {"quantities": NAMES, "units": ("dBFS", "dB re 0.5 FS^2 s", "LUFS")},
+    "features": {
+        "quantities": ("centroid", "NDSI_1000-2000Hz_2000-8000Hz"),
+        "units": ("Hz", "1"),
+        "n_frames": 30,
+        "win_length": 512,
+        "band_hz": (50.0, 4000.0),
+    },
+    "tones": {
+        "units": ("dB", "dBFS"),
+        "columns": tuple(TRACK_COLUMNS),
+        "column_units": ("1", "Hz", "Hz", "dBFS", "dB", "s"),
+        "n_tracks": 2,
+    },
+    "transfer": {
+        "units": ("s", "1"),
+        "spectra_units": ("1", "dB", "deg"),
+        "reference": "mic",
+        "averaging": "mean",
+        "averaging_s": None,
+    },
+}
+"""Fields of the headers of these products."""
+
+
+def parts_of(word, table=None, **keys):
+    """Return the parts of a message of a product of the second of two channels.
+
+    Its values are 0.25, 1.25 and so on.
+    """
+    fs = 16_000.0
+    config = KINDS[word]("p", interval_s=1.0, **SETTINGS.get(word, {}) | keys)
+    known = config.bind(MeasuredSignals("", fs, ("mic", "ear"), (None, None)))
+    names, table = known.signals.channels, TABLES.get(word) if table is None else table
+    quantities = known.open(0).message_quantities
     encoder = IntervalEncoder(
-        "mic",
-        (),
-        "shape",
-        parse_features(("centroid", "NDSI"), 1.0),
-        fs=8000.0,
+        *("mic", names, "p", quantities),
+        fs=fs,
         interval_s=1.0,
-        calibrations=(None,),
-        kind="features",
-        constants=constants,
+        calibrations=known.signals.calibrations,
+        kind=word,
+        columns=known.columns,
+        constants=known.header_fields,
     )
-    one = replace(row(), values=np.array([[1234.5], [0.25]]), flags=np.zeros(1, "u1"), n_frames=30)
-    ((_, parts),) = encoder.messages(QueuedInterval(encoder, one, 0, 0), 1)
+    one = replace(
+        row(),
+        values=np.arange(len(quantities))[:, np.newaxis] + np.full(len(names), 0.25),
+        flags=np.zeros(len(names), "u1"),
+        n_frames=30,
+        tables=() if table is None else (table,) * len(names),
+    )
+    *_, (_, parts) = encoder.messages(QueuedInterval(encoder, one, 0, 0), 1)
     return parts
 
 
-def test_features_survive_the_wire():
-    """A message of features has their full names, units and frames; encoding is stable."""
-    frame = decode(feature_parts())
-    assert isinstance(frame, FeaturesFrame)
-    assert frame.topic == "features/mic/0/shape/"
-    header = frame.header
-    assert header.quantities == ("centroid", "NDSI_1000-2000Hz_2000-8000Hz")
-    assert header.units == ("Hz", "1")
-    assert (header.n_frames, header.win_length, header.band_hz) == (30, 512, (50.0, 4000.0))
-    assert frame["centroid"] == 1234.5
-    assert encode(frame) == list(feature_parts())
-    again = decode([b"last/mic/0/shape/", *feature_parts()[1:]])
-    assert isinstance(again, FeaturesFrame)
+@pytest.mark.parametrize("word", KINDS)
+def test_messages_survive_the_wire(word):
+    """Header, values and tables come back; encoding is stable; subscribers and caches take them."""
+    topic, *rest = parts = parts_of(word)
+    frame = decode(parts)
+    assert type(frame.header) is MEASUREMENTS[word]
+    assert (frame.topic, frame.channel) == (f"{word}/mic/ear/p/", "ear")
+    for name, value in EXPECTED.get(word, {}).items():
+        assert getattr(frame.header, name) == value
+    for k, name in enumerate(frame.header.quantities):
+        assert frame[name] == k + 0.25
+    assert encode(frame) == list(parts)
+    assert type(decode([topic.replace(word.encode(), b"last", 1), *rest])) is type(frame)
     tracker = Tracker("test")
-    tracker.feed(feature_parts())
-    assert tracker.step().values.tolist() == [1234.5, 0.25]
+    tracker.feed(parts)
+    assert encode(tracker.step()) == list(parts)
 
 
 KURTOSIS = np.array([[-1.0, 0.25, np.nan]])
 
 
 def kurtosis_parts():
-    """Return the parts of a message of features with values of bins."""
-    topic, header, values = feature_parts()
-    fields = {"spectra": ["kurtosis"], "spectra_units": ["1"], "first_bin": 4, "n_bins": 3}
-    return topic, json.dumps(json.loads(header) | fields).encode(), values, KURTOSIS.tobytes()
+    """Return the parts of a message of features with values of three bins."""
+    return parts_of("features", KURTOSIS, spectra=("kurtosis",), low_hz=125.0, high_hz=187.5)
 
 
 def test_values_of_bins_survive_the_wire():
@@ -193,11 +236,11 @@ def test_values_of_bins_survive_the_wire():
     frame = decode(kurtosis_parts())
     np.testing.assert_array_equal(frame.spectra, KURTOSIS)
     np.testing.assert_array_equal(frame.spectrum("kurtosis"), KURTOSIS[0])
-    np.testing.assert_array_equal(frame.f, np.array([4, 5, 6]) * 8000.0 / 512)
+    np.testing.assert_array_equal(frame.f, np.array([4, 5, 6]) * 16_000.0 / 512)
     with pytest.raises(KeyError, match="flatness"):
         frame.spectrum("flatness")
     assert encode(frame)[2:] == list(kurtosis_parts()[2:])
-    assert decode(feature_parts()).spectra.size == 0
+    assert decode(parts_of("features")).spectra.size == 0
 
 
 @pytest.mark.parametrize(
@@ -220,115 +263,25 @@ def test_values_of_bins_that_break_a_rule_are_refused(fields, rule):
         decode(kurtosis_parts()[:3])
 
 
-H1 = np.array([[0.5, 0.75], [-6.0, np.nan], [90.0, -180.0]])
-
-
-def transfer_parts():
-    """Return the parts of a message of a transfer function to one channel."""
-    config = TransferConfig(
-        "room",
-        interval_s=1.0,
-        win_length=512,
-        low_hz=10.0,
-        high_hz=31.25,
-        quantities=("delay", "mean_coherence"),
-    )
-    known = config.bind(MeasuredSignals("", 8000.0, ("mic", "ear"), (None, None)))
-    encoder = IntervalEncoder(
-        "mic",
-        known.signals.channels,
-        "room",
-        known.open(0).message_quantities,
-        fs=8000.0,
-        interval_s=1.0,
-        calibrations=known.signals.calibrations,
-        kind="transfer",
-        constants=known.header_fields,
-    )
-    one = replace(
-        row(),
-        values=np.array([[0.001], [0.7]]),
-        flags=np.zeros(1, "u1"),
-        n_frames=30,
-        tables=(H1,),
-    )
-    ((_, parts),) = encoder.messages(QueuedInterval(encoder, one, 0, 0), 1)
-    return parts
-
-
-def test_transfer_functions_survive_the_wire():
-    """A message of a response has its reference, its averages and values of bins with units."""
-    frame = decode(transfer_parts())
-    assert isinstance(frame, TransferFrame)
-    assert frame.topic == "transfer/mic/ear/room/"
-    header = frame.header
-    assert (header.reference, header.averaging, header.averaging_s) == ("mic", "mean", None)
-    assert (header.units, header.spectra_units) == (("s", "1"), ("1", "dB", "deg"))
+def test_values_of_a_response_survive_the_wire():
+    """The values of bins of a transfer function have names, and the frequencies of its bins."""
+    topic, header, *payloads = parts_of("transfer")
+    frame = decode([topic, header, *payloads])
     np.testing.assert_array_equal(frame.spectra, H1)
     np.testing.assert_array_equal(frame.spectrum("h1_phase"), [90.0, -180.0])
-    np.testing.assert_array_equal(frame.f, [15.625, 31.25])
-    assert frame["mean_coherence"] == 0.7
-    assert encode(frame) == list(transfer_parts())
-    tracker = Tracker("test")
-    tracker.feed(transfer_parts())
-    np.testing.assert_array_equal(tracker.step().spectra, H1)
-    again = decode([b"last/mic/ear/room/", *transfer_parts()[1:]])
-    assert isinstance(again, TransferFrame)
-    topic, header, *payloads = transfer_parts()
+    np.testing.assert_array_equal(frame.f, [31.25, 62.5])
     with pytest.raises(WireError, match=r"payload of 48 bytes: shape=\[3, 3\] of <f8 must have 72"):
         decode([topic, json.dumps(json.loads(header) | {"n_bins": 3}).encode(), *payloads])
 
 
-TRACKS = np.array([[7.0, 440.5, 1e-3, -20.0, 0.01, 3.0], [9.0, 900.0, 2e-3, -40.0, 0.02, 0.0]])
-
-
-def tone_parts(n_tracks=2):
-    """Return the parts of a message of tones of one channel."""
-    constants = {"window": "hann", "win_length": 512, "nfft": 512, "hop": 256}
-    constants["band_hz"] = (50.0, 4000.0)
-    encoder = IntervalEncoder(
-        "mic",
-        (),
-        "hum",
-        parse_tones(("SINAD", "level"), 1.0),
-        fs=8000.0,
-        interval_s=1.0,
-        calibrations=(None,),
-        kind="tones",
-        columns=TRACK_QUANTITIES,
-        constants=constants,
-    )
-    one = replace(
-        row(),
-        values=np.array([[61.5], [-20.0]]),
-        flags=np.zeros(1, "u1"),
-        n_frames=30,
-        tables=(TRACKS[:n_tracks],),
-    )
-    ((_, parts),) = encoder.messages(QueuedInterval(encoder, one, 0, 0), 1)
-    return parts
-
-
 @pytest.mark.parametrize("n_tracks", [0, 1, 2])
-def test_tones_survive_the_wire(n_tracks):
-    """A message of tones has values and a part of tracks, also of none; encoding is stable."""
-    frame = decode(tone_parts(n_tracks))
-    assert isinstance(frame, TonesFrame)
-    assert frame.topic == "tones/mic/0/hum/"
-    assert frame.header.units == ("dB", "dBFS")
-    assert frame.header.columns == tuple(TRACK_COLUMNS)
-    assert frame.header.column_units == ("1", "Hz", "Hz", "dBFS", "dB", "s")
-    assert frame["SINAD"] == 61.5
+def test_tracks_survive_the_wire(n_tracks):
+    """A message of tones has a part of tracks, also of none."""
+    frame = decode(parts_of("tones", TRACKS[:n_tracks]))
     np.testing.assert_array_equal(frame.tracks, TRACKS[:n_tracks])
     np.testing.assert_array_equal(frame.column("frequency"), TRACKS[:n_tracks, 1])
     with pytest.raises(KeyError, match="phase"):
         frame.column("phase")
-    assert encode(frame) == list(tone_parts(n_tracks))
-    tracker = Tracker("test")
-    tracker.feed(tone_parts(n_tracks))
-    np.testing.assert_array_equal(tracker.step().tracks, TRACKS[:n_tracks])
-    again = decode([b"last/mic/0/hum/", *tone_parts(n_tracks)[1:]])
-    assert isinstance(again, TonesFrame)
 
 
 @pytest.mark.parametrize(
@@ -345,7 +298,7 @@ def test_tones_survive_the_wire(n_tracks):
 )
 def test_tracks_that_break_a_rule_are_refused(fields, rule):
     """A part of tracks must be as the header says, which has bounds."""
-    topic, header, *payloads = tone_parts()
+    topic, header, *payloads = parts_of("tones")
     changed = json.dumps(json.loads(header) | fields).encode()
     with pytest.raises(WireError, match=rule):
         decode([topic, changed, *payloads])
@@ -354,30 +307,26 @@ def test_tracks_that_break_a_rule_are_refused(fields, rule):
 def test_tones_without_the_part_of_tracks_are_refused():
     """A message of tones without its last part is an error, even if it has no tracks."""
     with pytest.raises(WireError, match="message of 3 parts: the tracks are missing"):
-        decode(tone_parts(0)[:3])
+        decode(parts_of("tones", TRACKS[:0])[:3])
 
 
-@pytest.mark.parametrize(
-    ("name", "section", "parts", "header"),
-    [
-        ("levels", "## Header of sound levels", lambda: messages()[0], LevelsHeader),
-        ("features", "## Header of features", feature_parts, FeaturesHeader),
-        ("tones", "## Header of tones", tone_parts, TonesHeader),
-        ("transfer", "## Header of transfer functions", transfer_parts, TransferHeader),
-    ],
-)
-def test_json_schema_and_documentation(name, section, parts, header):
+@pytest.mark.parametrize("word", KINDS)
+def test_json_schema_and_documentation(word):
     """The JSON Schema fits a message, and docs/protocol.md names each field."""
-    found = json.loads(parts()[1])
-    schema = json.loads((ROOT / f"docs/schema/{name}.json").read_text("utf-8"))
+    found = json.loads(parts_of(word)[1])
+    schema = json.loads((ROOT / f"docs/schema/{word}.json").read_text("utf-8"))
     jsonschema.validate(found, schema, cls=jsonschema.Draft202012Validator)
     text = (ROOT / "docs/protocol.md").read_text("utf-8")
-    shared = text.partition("## Header of sound levels")[2].partition("\n## ")[0]
-    if "n_frames" in header.__struct_fields__:
-        shared += text.partition("## Header of features")[2].partition("\n## ")[0]
-    described = shared + text.partition(section)[2].partition("\n## ")[0]
-    assert [one for one in header.__struct_fields__ if f"`{one}`" not in described] == []
-    assert list(found) == list(header.__struct_fields__)
+
+    def section(of):
+        return text.partition(f"(`{of}/`)\n")[2].partition("\n## ")[0]
+
+    described = section("levels") + section(word)
+    if "n_frames" in found:
+        described += section("features")
+    names = MEASUREMENTS[word].__struct_fields__
+    assert [one for one in names if f"`{one}`" not in described] == []
+    assert list(found) == list(names)
 
 
 def test_a_client_counts_missed_levels():
