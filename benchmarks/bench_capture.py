@@ -153,7 +153,7 @@ class Last:
         self.n_rows = 0
         self.has_rows = threading.Event()
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def write(self, batch: SpectrumBatch) -> None:
         """Count a batch."""
         self.batch, self.n_rows = batch, self.n_rows + batch.n_frames
         self.has_rows.set()

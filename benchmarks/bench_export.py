@@ -98,7 +98,7 @@ def _format(
     def write() -> None:
         writer = make_data(path, about, ExportOptions(compression=compression))
         for batch in batches:
-            writer.submit(batch)
+            writer.write(batch)
         writer.finish()
 
     write()  # imports

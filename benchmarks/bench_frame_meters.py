@@ -134,7 +134,7 @@ def _frame_us(name: str, samples: np.ndarray) -> float:
     rows = []
     begin_s = time.process_time()
     for first in range(0, samples.shape[1], BLOCK):
-        rows += meter.feed(samples[:, first : first + BLOCK])
+        rows += meter.push(samples[:, first : first + BLOCK])
     used_s = time.process_time() - begin_s
     if name == "tones and tracks" and np.abs(rows[0].values[0] - TONE_HZ).max() > 0.01:
         raise SystemExit(f"fundamental: {rows[0].values[0]} instead of {TONE_HZ} Hz")

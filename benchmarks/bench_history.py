@@ -77,7 +77,7 @@ def make_segment(path: Path, minutes: int) -> np.ndarray:
     for first in range(0, round(minutes * 60 / ROW_S), 47):
         index = (first + np.arange(47, dtype=np.int64)) * SPEC.hop
         t_ns = BEGIN_NS + index * S // 48000
-        writer.submit(SpectrumBatch(values, index, t_ns, t_ns, SPEC, "none"))
+        writer.write(SpectrumBatch(values, index, t_ns, t_ns, SPEC, "none"))
     writer.finish()
     return values
 

@@ -66,7 +66,7 @@ def _levels(samples: np.ndarray, names: list[str]) -> float:
     begin_s = time.process_time()
     rows = []
     for first in range(0, n, BLOCK):
-        rows += meter.feed(samples[:, first : first + BLOCK])
+        rows += meter.push(samples[:, first : first + BLOCK])
     rows += meter.finish()
     share = (time.process_time() - begin_s) / (n / FS)
     expected = 10.0 * np.log10(2.0 * _RMS**2)
@@ -81,7 +81,7 @@ def _octave_filters(samples: np.ndarray) -> float:
     begin_s = time.process_time()
     rows = []
     for first in range(0, n, BLOCK):
-        rows += meter.feed(samples[:, first : first + BLOCK])
+        rows += meter.push(samples[:, first : first + BLOCK])
     share = (time.process_time() - begin_s) / (n / FS)
     # The highest bands average the most independent values.
     width_hz = meter.filters[-1].upper_hz - meter.filters[-1].lower_hz

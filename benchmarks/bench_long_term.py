@@ -45,7 +45,7 @@ def bench_pyramid(folder: Path, finest_s: float, hours: float) -> dict[str, Any]
     writer = PyramidWriter(folder, Description(SPEC, "x", ("a",), "x"), PyramidOptions(finest_s))
     begin_s = time.process_time()
     for row in range(0, round(hours * 3600 * FS / SPEC.hop), ROWS_A_BATCH):
-        writer.submit(batch_of(values, row))
+        writer.write(batch_of(values, row))
     size_bytes = writer.size_bytes
     writer.finish()
     cpu_s = time.process_time() - begin_s
@@ -75,7 +75,7 @@ def bench_sound(path: Path, subtype: str) -> dict[str, Any]:
     writer = SoundWriter(path, FS, CHANNELS, subtype)
     begin_s = time.perf_counter()
     for second in range(SOUND_S):
-        writer.take(Block(samples, second * FS, 0, BEGIN_NS))
+        writer.write(Block(samples, second * FS, 0, BEGIN_NS))
     writer.finish()
     took_s = time.perf_counter() - begin_s
     last = soundfile.read(path, start=(SOUND_S - 1) * FS, dtype="float32")[0]

@@ -71,7 +71,7 @@ def _frame_us(name: str, samples: np.ndarray) -> float:
     rows = []
     begin_s = time.process_time()
     for first in range(0, samples.shape[1], BLOCK):
-        rows += meter.feed(samples[:, first : first + BLOCK])
+        rows += meter.push(samples[:, first : first + BLOCK])
     used_s = time.process_time() - begin_s
     if name == "delay" and np.abs(rows[0].values[1] * FS - DELAY).max() > 0.1:
         raise SystemExit(f"delay: {rows[0].values[1]} instead of {DELAY / FS} s")

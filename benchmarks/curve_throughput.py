@@ -139,7 +139,7 @@ def _measure(
             reader.wait()
         before_s = sum(os.times()[:2])
         for first in range(0, n_messages, _FRAMES_A_BATCH):
-            feed.submit(_batch(spec, first, min(_FRAMES_A_BATCH, n_messages - first)))
+            feed.write(_batch(spec, first, min(_FRAMES_A_BATCH, n_messages - first)))
         seconds = max(reader.wait() for reader in readers)
         cpu_s = sum(os.times()[:2]) - before_s
         assert publisher.failure is None

@@ -176,7 +176,7 @@ class _Producer:
         now = np.array([now_ns], np.int64)
         self.submitted_ns.append(now_ns)
         batch = SpectrumBatch(self._values[k % 64], index, now, now, _SPEC, "numpy")
-        self._feed.submit(batch)
+        self._feed.write(batch)
 
     def hand_over_ns(self, first_seq: int) -> np.ndarray:
         """Time from submit to the hand-over to ZeroMQ of each message from a number on [ns]."""

@@ -98,7 +98,7 @@ class Year:
         while self.minute < end:
             n = min(BATCH_ROWS, end - self.minute)
             if is_there(self.minute):
-                self.recording.take_batch(self._batch(n))
+                self.recording.write(self._batch(n))
                 self.given += n
             else:
                 self._missing += n * FRAMES * HOP

@@ -146,7 +146,7 @@ def _copy(
         for batch in batches:
             with interrupts_held():
                 for writer in writers:
-                    writer.submit(batch)
+                    writer.write(batch)
             last_ns = int(batch.t_utc_ns[-1])
             begin_ns = last_ns if begin_ns is None else begin_ns
             bar.update(max(0, round((last_ns - begin_ns) * fs / NS_PER_S)))

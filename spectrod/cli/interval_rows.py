@@ -4,10 +4,8 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
-from numpy.typing import ArrayLike
 
 from spectrod.cli import options
 from spectrod.cli.interrupts import interrupts_held
@@ -26,25 +24,13 @@ from spectrod.lib.names import name_channels
 from spectrod.lib.text import printable
 from spectrod.measure.interval_row import IntervalRow
 from spectrod.measure.intervals import LevelAlign
-from spectrod.measure.measurement import MeasuredSignals
+from spectrod.measure.measurement import IntervalMeter, MeasuredSignals
 from spectrod.recording.output_plan import check_outputs
 from spectrod.source.base import SelectableSource
 from spectrod.source.kinds import forms
 from spectrod.source.open_source import Source, open_source
 
 _INTERRUPTED = 130
-
-
-class RowMeter(Protocol):
-    """Measures rows of named values in samples."""
-
-    def feed(
-        self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
-    ) -> Sequence[IntervalRow]:
-        """Measure the next samples; return the intervals that are complete."""
-
-    def finish(self) -> Sequence[IntervalRow]:
-        """Return the row of the unfinished interval."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -165,7 +151,7 @@ def open_rows(args: argparse.Namespace) -> RowSource:
 def measure_rows(
     args: argparse.Namespace,
     measured: RowSource,
-    meter: RowMeter,
+    meter: IntervalMeter,
     about: LevelDescription,
     paths: list[Path],
     table: LevelTable,
@@ -180,7 +166,7 @@ def measure_rows(
         From ``add_arguments``.
     measured : RowSource
         From ``open_rows``.
-    meter : RowMeter
+    meter : IntervalMeter
         Measures the rows.
     about : LevelDescription
         Describes them.
@@ -197,20 +183,20 @@ def measure_rows(
 
         n_rows = 0
 
-        def take(rows: Sequence[IntervalRow]) -> None:
+        def write(rows: Sequence[IntervalRow]) -> None:
             nonlocal n_rows
             n_rows += len(rows)
             for row in rows:
                 for writer in writers:
-                    writer.submit(row)
+                    writer.write(row)
                 if not writers:
                     table.show(row)
 
         if args.start is not None and source.is_live:
             wait_for_start(args.start, args.source)
-        exit_code = _read(source, measured.span, meter, take, has_utc=about.has_utc)
+        exit_code = _read(source, measured.span, meter, write, has_utc=about.has_utc)
         with interrupts_held():
-            take(meter.finish())
+            write(meter.finish())
             for path, writer in zip(paths, writers, strict=True):
                 writer.finish()
                 print(f"# {printable(path)}: {_count(n_rows, about)}")
@@ -230,8 +216,8 @@ def _count(n_rows: int, about: LevelDescription) -> str:
 def _read(
     source: Source,
     span: SampleRange,
-    meter: RowMeter,
-    take: Callable[[Sequence[IntervalRow]], None],
+    meter: IntervalMeter,
+    write: Callable[[Sequence[IntervalRow]], None],
     *,
     has_utc: bool,
 ) -> int:
@@ -244,12 +230,12 @@ def _read(
             try:
                 for block in blocks_of(source, reader, span, bar):
                     with interrupts_held():
-                        rows = meter.feed(
+                        rows = meter.push(
                             block.samples,
                             block.missing_samples,
                             block.t_utc_ns if has_utc else None,
                         )
-                        take(rows)
+                        write(rows)
             except KeyboardInterrupt:
                 exit_code = _INTERRUPTED
     except InputError as error:

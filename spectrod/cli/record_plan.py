@@ -12,8 +12,9 @@ import spectrod
 from spectrod.cli.data_options import add_data, profile_paths, require_content
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import add_view
-from spectrod.cli.record_files import OutputFiles, RowFiles, SampleFiles
+from spectrod.cli.record_files import OutputFiles, RowFiles
 from spectrod.cli.times import parse_seconds
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
@@ -215,20 +216,20 @@ class Outputs:
     ----------
     pictures, rows : list of RowFiles
         Pictures, and files of spectra.
-    samples : list of SampleFiles
+    samples : list of OutputFiles
         Files of sound.
     """
 
     pictures: list[RowFiles]
     rows: list[RowFiles]
-    samples: list[SampleFiles]
+    samples: list[OutputFiles[Block]]
 
     @property
-    def all(self) -> list[OutputFiles[Any, Any]]:
+    def all(self) -> list[OutputFiles[Any]]:
         """All outputs."""
         return [*self.pictures, *self.rows, *self.samples]
 
-    def give_up(self, files: OutputFiles[Any, Any], error: SpectrodError) -> None:
+    def give_up(self, files: OutputFiles[Any], error: SpectrodError) -> None:
         """Abort an output that has failed; log the failure now if there are other outputs."""
         files.give_up(error)
         if len(self.all) > 1:
@@ -258,7 +259,7 @@ def make_outputs(found: Asked, plan: Plan, now_utc_ns: int) -> Outputs:
             with interrupts_held():
                 if content == "samples":
                     _try(samples, name, found, now_utc_ns)
-                    outputs.samples.append(SampleFiles(name, samples, found.period_ns))
+                    outputs.samples.append(OutputFiles[Block](name, samples, found.period_ns))
                 else:
                     _try(rows, name, found, now_utc_ns)
                     into = outputs.pictures if content == "picture" else outputs.rows

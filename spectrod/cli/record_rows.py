@@ -119,7 +119,7 @@ def _hand_out(rows: _Rows, outputs: Outputs) -> int:
                 with interrupts_held():
                     for files in [*outputs.pictures, *outputs.rows]:
                         if not files.is_over:
-                            _submit(outputs, files, batch)
+                            _write(outputs, files, batch)
                 if all(files.is_over for files in outputs.all):
                     return 0
                 n_done += batch.gap_samples + round(batch.n_frames * spec.row_step)
@@ -129,8 +129,8 @@ def _hand_out(rows: _Rows, outputs: Outputs) -> int:
     return 0
 
 
-def _submit(outputs: Outputs, files: RowFiles, batch: SpectrumBatch) -> None:
+def _write(outputs: Outputs, files: RowFiles, batch: SpectrumBatch) -> None:
     try:
-        files.submit(batch)
+        files.write(batch)
     except SpectrodError as error:
         outputs.give_up(files, error)

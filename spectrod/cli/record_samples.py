@@ -23,7 +23,7 @@ from spectrod.cli.long_term import apply_view, long_term
 from spectrod.cli.picture_options import picture_options
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.record_engine import StoredEngine
-from spectrod.cli.record_files import OutputFiles, StripSamples, finish_all
+from spectrod.cli.record_files import OutputFiles, finish_all
 from spectrod.cli.record_plan import (
     Asked,
     Outputs,
@@ -201,7 +201,7 @@ def _record(
 def _connect(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
     """Attach every output to its product; an output that fails is aborted, the others continue."""
 
-    def give_up(files: OutputFiles[Any, Any], error: SpectrodError) -> None:
+    def give_up(files: OutputFiles[Any], error: SpectrodError) -> None:
         outputs.give_up(files, error)
         if all(one.is_over for one in outputs.all):
             pipeline.end()
@@ -212,8 +212,8 @@ def _connect(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
     for samples in outputs.samples:
         pipeline.tap(samples, partial(give_up, samples))
     for picture in outputs.pictures:
-        if picture.wants_samples:
-            pipeline.tap(StripSamples(picture), partial(give_up, picture))
+        if picture.strips:
+            pipeline.tap(picture.strips, partial(give_up, picture))
     if not outputs.pictures and not outputs.rows:
         pipeline.demand.want(frozenset())
 

@@ -7,18 +7,19 @@ import numpy as np
 
 from spectrod.daemon.demand import Demand
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
-from spectrod.daemon.recorders import RowTaker
 from spectrod.dsp.blocks import Block
+from spectrod.dsp.writer import Sink
 from spectrod.formats.values.value_description import LevelDescription
+from spectrod.formats.values.value_row import ValueRow
 from spectrod.measure.interval_row import IntervalRow
 from spectrod.measure.measurement import IntervalMeter, MeasurementConfig, OpenMeter
 
-Submit = Callable[[IntervalEncoder, IntervalRow, int], None]
+WriteRow = Callable[[IntervalEncoder, IntervalRow, int], None]
 """Takes a row, and the monotonic clock at its first sample [ns]."""
 
 
 class LiveMeter:
-    """Measures one product while somebody wants it; see ``pipeline.Tap``.
+    """Measures one product while somebody wants it; see ``Pipeline.tap``.
 
     Intervals begin with the first sample that is wanted. With ``align = "start"`` they are counted
     from the source's sample 0.
@@ -33,7 +34,7 @@ class LiveMeter:
         Makes its meter.
     demand : Demand
         Products that are wanted.
-    submit : callable
+    write_row : callable
         Takes the rows.
     about : LevelDescription
         Description of the rows.
@@ -53,14 +54,14 @@ class LiveMeter:
         encoder: IntervalEncoder,
         open_meter: OpenMeter,
         demand: Demand,
-        submit: Submit,
+        write_row: WriteRow,
         about: LevelDescription,
     ) -> None:
         self.settings, self.about = settings, about
         self.name, self.encoder = encoder.product, encoder
         # Replaced, never changed, so that the analysis need not wait for a change.
-        self._takers: tuple[RowTaker, ...] = ()
-        self._open, self._demand, self._submit = open_meter, demand, submit
+        self._sinks: tuple[Sink[ValueRow], ...] = ()
+        self._open, self._demand, self._write_row = open_meter, demand, write_row
         self._meter: IntervalMeter | None = None
         self._rest: tuple[IntervalRow, ...] = ()
         self._missing_samples = 0
@@ -70,42 +71,42 @@ class LiveMeter:
     @property
     def is_wanted(self) -> bool:
         """Whether somebody subscribes to the product, records it or asks for it."""
-        if self._takers and not self._demand.is_paused:
+        if self._sinks and not self._demand.is_paused:
             return True
         wanted = self._demand.wanted((), ())
         return wanted is None or self.name in wanted
 
-    def attach(self, taker: RowTaker) -> None:
+    def attach(self, sink: Sink[ValueRow]) -> None:
         """Measure, and pass on rows, from the next block on, until ``detach``; any thread."""
-        self._takers = (*self._takers, taker)
+        self._sinks = (*self._sinks, sink)
 
-    def detach(self, taker: RowTaker) -> None:
+    def detach(self, sink: Sink[ValueRow]) -> None:
         """Pass on no more rows; one may still be on its way. Any thread."""
-        self._takers = tuple(one for one in self._takers if one is not taker)
+        self._sinks = tuple(one for one in self._sinks if one is not sink)
 
-    def end(self, taker: RowTaker) -> None:
+    def end(self, sink: Sink[ValueRow]) -> None:
         """Detach, and pass on the row of the unfinished interval; no samples may follow."""
-        self.detach(taker)
+        self.detach(sink)
         if self._meter is not None:
             self._rest, self._meter = tuple(self._meter.finish()), None
         for row in self._rest:
-            taker.take_row(row, self.about)
+            sink.write(ValueRow(row, self.about))
 
     def finish(self) -> None:
-        """Submit the row of the last interval if it is whole; the source has ended."""
+        """Write the row of the last interval if it is whole; the source has ended."""
         if self._meter is None:
             return
         self._rest, self._meter = tuple(self._meter.finish()), None
         for row in self._rest:
             if row.n_samples == row.due_samples:
-                self._submit(self.encoder, row, (row.begin_utc_ns or 0) + self._behind_ns)
+                self._write_row(self.encoder, row, (row.begin_utc_ns or 0) + self._behind_ns)
 
     def restart(self) -> None:
         """Begin a new interval with the next block; any thread."""
         self._must_restart = True
 
-    def take(self, block: Block) -> None:
-        """Measure a block of samples, and submit the rows that are complete."""
+    def write(self, block: Block) -> None:
+        """Measure a block of samples, and write the rows that are complete."""
         if self._must_restart or not self.is_wanted:
             self._must_restart = False
             self._meter = None
@@ -125,7 +126,7 @@ class LiveMeter:
             missing = self._missing_samples + block.lost_samples
         self._missing_samples = 0
         self._behind_ns = block.t_mono_ns - block.t_utc_ns
-        for row in self._meter.feed(block.samples, missing, block.t_utc_ns):
-            self._submit(self.encoder, row, (row.begin_utc_ns or 0) + self._behind_ns)
-            for taker in self._takers:
-                taker.take_row(row, self.about)
+        for row in self._meter.push(block.samples, missing, block.t_utc_ns):
+            self._write_row(self.encoder, row, (row.begin_utc_ns or 0) + self._behind_ns)
+            for sink in self._sinks:
+                sink.write(ValueRow(row, self.about))

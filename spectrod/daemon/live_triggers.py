@@ -31,7 +31,7 @@ LOG_PERIOD_S: Final = 10.0
 
 
 class LiveTrigger:
-    """One trigger of a source; see ``pipeline.Sink``.
+    """One trigger of a source; see ``Pipeline.attach``.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class LiveTrigger:
         """What it detects, in which rows."""
         return self.config, self._trigger.spec, self._mask
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def write(self, batch: SpectrumBatch) -> None:
         """Read rows, and report the events that begin and end in them."""
         if batch.spec is not self._trigger.spec and batch.spec != self._trigger.spec:
             self._report(self._trigger.end("gap"))

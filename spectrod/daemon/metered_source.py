@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from spectrod.config.settings import SourceTable
 from spectrod.daemon.demand import Demand
-from spectrod.daemon.live_meters import LiveMeter, Submit
+from spectrod.daemon.live_meters import LiveMeter, WriteRow
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import name_channels
@@ -28,14 +28,14 @@ class MeteredSource:
         Its settings.
     demand : Demand
         Products that are wanted.
-    submit : callable
+    write_row : callable
         Takes the rows.
     """
 
     source: Source
     table: SourceTable
     demand: Demand
-    submit: Submit
+    write_row: WriteRow
 
     def meters(self) -> tuple[LiveMeter, ...]:
         """Make the meters of all products; raises ConfigError if one does not fit the source."""
@@ -78,7 +78,7 @@ class MeteredSource:
             constants=bound.header_fields,
         )
         about = describe(bound.signals, bound.facts, meter).without_spectra()
-        return LiveMeter(settings, encoder, bound.open, self.demand, self.submit, about)
+        return LiveMeter(settings, encoder, bound.open, self.demand, self.write_row, about)
 
     @property
     def _signals(self) -> MeasuredSignals:

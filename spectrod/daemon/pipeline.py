@@ -23,6 +23,7 @@ from spectrod.dsp.blocks import Block, RangeTrimmer
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S, Float32Array
+from spectrod.dsp.writer import Sink
 from spectrod.lib.errors import (
     DeviceError,
     InputError,
@@ -60,20 +61,6 @@ def _raise(error: SpectrodError) -> None:
     raise error
 
 
-class Sink(Protocol):
-    """A consumer of spectra; called by the analysis thread, so it must not block for long."""
-
-    def submit(self, batch: SpectrumBatch) -> None:
-        """Accept a batch, which must not be changed afterwards."""
-
-
-class Tap(Protocol):
-    """A consumer of samples; called by the analysis thread, so it must not block for long."""
-
-    def take(self, block: Block) -> None:
-        """Accept a block before it is analysed; the block must not be changed."""
-
-
 class ChannelLevels(Protocol):
     """Levels of samples; see ``spectrod.source.checks``."""
 
@@ -109,7 +96,7 @@ class Checks(Protocol):
 class _Attached:
     """A sink attached to one product, or to all if ``product`` is empty."""
 
-    sink: Sink
+    sink: Sink[SpectrumBatch]
     product: str
     on_failure: FailureHandler
     wants: bool
@@ -123,7 +110,7 @@ class _Attached:
 class _Tapping:
     """A tap, with the handler of its failure."""
 
-    tap: Tap
+    tap: Sink[Block]
     on_failure: FailureHandler
 
 
@@ -313,7 +300,7 @@ class Pipeline:
 
     def attach(
         self,
-        sink: Sink,
+        sink: Sink[SpectrumBatch],
         product: str = "",
         on_failure: FailureHandler = _raise,
         *,
@@ -325,7 +312,7 @@ class Pipeline:
 
         Parameters
         ----------
-        sink : Sink
+        sink : Sink of SpectrumBatch
             Must accept changes of the product's spec.
         product : str
             An existing product; empty: all.
@@ -346,21 +333,21 @@ class Pipeline:
             self._attached = (*self._attached, _Attached(sink, product, on_failure, wants))
         self.demand.touch()
 
-    def detach(self, sink: Sink) -> None:
+    def detach(self, sink: Sink[SpectrumBatch]) -> None:
         """Detach a sink; on return it is not called any more. Must not be called by a sink."""
         with self._handing_on:
             self._attached = tuple(one for one in self._attached if one.sink is not sink)
         self.demand.touch()
 
-    def tap(self, tap: Tap, on_failure: FailureHandler = _raise) -> None:
+    def tap(self, tap: Sink[Block], on_failure: FailureHandler = _raise) -> None:
         """Pass all samples to a tap, from the next block on, until ``untap``.
 
         Any thread. Samples are read even if nothing is computed.
 
         Parameters
         ----------
-        tap : Tap
-            Receives blocks as the ring returns them, with their gaps.
+        tap : Sink of Block
+            Receives blocks before they are analysed, as the ring returns them, with their gaps.
         on_failure : callable
             Called by the analysis thread with the tap's exception, after the tap was detached. By
             default the failure ends the pipeline.
@@ -368,7 +355,7 @@ class Pipeline:
         with self._handing_on:
             self._tapping = (*self._tapping, _Tapping(tap, on_failure))
 
-    def untap(self, tap: Tap) -> None:
+    def untap(self, tap: Sink[Block]) -> None:
         """Remove a tap; on return it is not called any more. Must not be called by a tap."""
         with self._handing_on:
             self._tapping = tuple(one for one in self._tapping if one.tap is not tap)
@@ -663,7 +650,7 @@ class Pipeline:
             for one in self._attached:
                 if one.takes(batch.spec.product):
                     try:
-                        one.sink.submit(batch)
+                        one.sink.write(batch)
                     except SpectrodError as error:
                         failed.append((one, error))
         for one, failure in failed:
@@ -675,7 +662,7 @@ class Pipeline:
         with self._handing_on:
             for one in self._tapping:
                 try:
-                    one.tap.take(block)
+                    one.tap.write(block)
                 except SpectrodError as error:
                     failed.append((one, error))
         for one, failure in failed:

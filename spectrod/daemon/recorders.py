@@ -12,11 +12,12 @@ from typing import Any, Final, Protocol
 from spectrod.config.settings import RecordingConfig, check_folder_names
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.writer import Sink
 from spectrod.formats.values.value_description import LevelDescription
+from spectrod.formats.values.value_row import ValueRow
 from spectrod.lib.errors import NoProductError, NotFoundError, SpectrodError, UnavailableError
 from spectrod.lib.events import EventLog
 from spectrod.lib.names import find_product
-from spectrod.measure.interval_row import IntervalRow
 from spectrod.recording.configured import ConfiguredRecording, Described, recorded_of
 from spectrod.recording.recorder import Recorder
 
@@ -52,13 +53,6 @@ class Recordable(Described, Protocol):
         """Return the present faults of the samples, and the number of clipped samples so far."""
 
 
-class RowTaker(Protocol):
-    """Takes rows of named values."""
-
-    def take_row(self, row: IntervalRow, about: LevelDescription) -> None:
-        """Take a row; called by the analysis thread, so it must not block."""
-
-
 class ValueProduct(Protocol):
     """A product of named values; see ``live_meters.LiveMeter``."""
 
@@ -70,13 +64,13 @@ class ValueProduct(Protocol):
     def about(self) -> LevelDescription:
         """Description of its rows."""
 
-    def attach(self, taker: RowTaker) -> None:
+    def attach(self, sink: Sink[ValueRow]) -> None:
         """Pass on rows, from the next block on, until ``detach``; any thread."""
 
-    def detach(self, taker: RowTaker) -> None:
+    def detach(self, sink: Sink[ValueRow]) -> None:
         """Pass on no more rows; one may still be on its way. Any thread."""
 
-    def end(self, taker: RowTaker) -> None:
+    def end(self, sink: Sink[ValueRow]) -> None:
         """Detach, and pass on the row of the unfinished interval; no samples may follow."""
 
 

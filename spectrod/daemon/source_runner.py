@@ -257,7 +257,7 @@ class SourceRunner:
 
     def _open_meters(self, table: SourceTable, source: Source) -> tuple[LiveMeter, ...]:
         """Create the meters of a table; raises ConfigError."""
-        return MeteredSource(source, table, self.demand, self._submit_interval).meters()
+        return MeteredSource(source, table, self.demand, self._write_interval).meters()
 
     def _change_meters(self, coming: tuple[LiveMeter, ...], pipeline: Pipeline) -> None:
         """Run these meters; one with unchanged settings goes on in the middle of its interval."""
@@ -276,9 +276,9 @@ class SourceRunner:
     def _meter_failed(self, name: str, error: SpectrodError) -> None:
         _log.error("%s: %s: %s", self.name, name, error)
 
-    def _submit_interval(self, encoder: IntervalEncoder, row: IntervalRow, t_mono_ns: int) -> None:
+    def _write_interval(self, encoder: IntervalEncoder, row: IntervalRow, t_mono_ns: int) -> None:
         if self._feed:
-            self._feed.submit_interval(encoder, row, t_mono_ns)
+            self._feed.write_interval(encoder, row, t_mono_ns)
 
     def _offer(self, pipeline: Pipeline) -> None:
         """Announce all products to subscribers."""

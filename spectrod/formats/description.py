@@ -14,6 +14,7 @@ from spectrod.dsp.calibration import ChannelCalibration, parse_reference
 from spectrod.dsp.spectrum import SPEC_DEFAULTS, SPEC_FIELDS, SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.windows import CUSTOM, unknown_window
+from spectrod.formats.output import Output
 from spectrod.lib.errors import ConfigError, StorageError
 
 TIME_REFERENCE = "time_reference"
@@ -202,25 +203,12 @@ class StoredDescription(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class RowWriter(Protocol):
-    """A writer of spectra: a ``spectrod.daemon.pipeline.Sink`` with an end.
-
-    The constructor checks everything that can be known to be wrong. A file has its final name only
-    when it is complete, except in formats that are complete at every moment.
-    """
+class RowWriter(Output[SpectrumBatch], Protocol):
+    """A writer of spectra: of batches of the description's spec."""
 
     @property
     def n_frames(self) -> int:
-        """Rows taken so far."""
-
-    def submit(self, batch: SpectrumBatch) -> None:
-        """Write a batch of the description's spec; raises a SpectrodError."""
-
-    def finish(self) -> None:
-        """Write the remaining data and complete the file."""
-
-    def abort(self) -> None:
-        """Give up and leave no file that looks complete. Idempotent; no effect after ``finish``."""
+        """Rows written so far."""
 
 
 @runtime_checkable
@@ -228,12 +216,12 @@ class _HasLeftOut(Protocol):
     left_out_samples: int | None
 
 
-def note_left_out(writer: RowWriter, n_samples: int | None) -> None:
+def note_left_out(writer: object, n_samples: int | None) -> None:
     """Set the number of samples that are in no row, see ``FrameStream``, if the format has it.
 
     Parameters
     ----------
-    writer : RowWriter
+    writer : RowWriter or None
         A writer before its ``finish``.
     n_samples : int or None
         None if unknown.
@@ -242,21 +230,12 @@ def note_left_out(writer: RowWriter, n_samples: int | None) -> None:
         writer.left_out_samples = n_samples
 
 
-class SampleWriter(Protocol):
+class SampleWriter(Output[Block], Protocol):
     """A writer of samples."""
 
     @property
     def n_samples(self) -> int:
         """Samples per channel so far, including missing ones."""
-
-    def take(self, block: Block) -> None:
-        """Write a block; raises a SpectrodError."""
-
-    def finish(self) -> None:
-        """Write the remaining data and complete the file."""
-
-    def abort(self) -> None:
-        """Give up and leave no file that looks complete. Idempotent; no effect after ``finish``."""
 
 
 class RowReader(Protocol):

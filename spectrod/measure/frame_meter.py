@@ -11,6 +11,7 @@ from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_rules import Align
 from spectrod.dsp.units import FULL_SCALE, Float64Array
+from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.frames import FrameSource, PowerFrames
 from spectrod.measure.interval_row import IntervalFlag, IntervalRow, NamedQuantity, check_interval
@@ -126,7 +127,7 @@ class FrameMeter:
         """The values of a message."""
         return self.quantities
 
-    def feed(
+    def push(
         self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
     ) -> list[IntervalRow]:
         """Measure the next samples.
@@ -164,11 +165,13 @@ class FrameMeter:
         while first < n:
             span = self._span or self._open()
             stop = min(n, first + span.end - self._position)
-            self._push(span, given[:, first:stop])
+            self._add(span, given[:, first:stop])
             first = stop
             if self._position == span.end:
                 rows.append(self._take_row(span))
         return rows
+
+    feed = earlier_name("feed", "push")
 
     def finish(self) -> list[IntervalRow]:
         """Return the row of the unfinished interval, which is partial."""
@@ -206,7 +209,7 @@ class FrameMeter:
         self._tally.clear()
         return self._span
 
-    def _push(self, span: "_FrameSpan", samples: NDArray[Any]) -> None:
+    def _add(self, span: "_FrameSpan", samples: NDArray[Any]) -> None:
         """Compute the frames of samples of one interval."""
         block = Block(
             np.ascontiguousarray(samples, np.float32),

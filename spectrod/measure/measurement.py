@@ -32,7 +32,7 @@ class IntervalMeter(Protocol):
     def message_quantities(self) -> Sequence[NamedQuantity]:
         """The values of each message."""
 
-    def feed(
+    def push(
         self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
     ) -> Sequence[IntervalRow]:
         """Measure the next samples; return the intervals that are complete."""

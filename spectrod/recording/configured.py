@@ -1,7 +1,7 @@
 """One recording of one source, without a thread: writes its spectra and samples."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -19,6 +19,7 @@ from spectrod.formats.directory import Directory
 from spectrod.formats.sound import SoundOptions
 from spectrod.formats.values.recorded import RecordedBy
 from spectrod.formats.values.value_description import LevelDescription
+from spectrod.formats.values.value_row import ValueRow
 from spectrod.lib.errors import SpectrodError, StorageError
 from spectrod.lib.events import EventLog
 from spectrod.lib.names import name_channels
@@ -37,7 +38,6 @@ from spectrod.recording.recording_folder import RecordingFolder
 from spectrod.recording.reporter import Reporter
 from spectrod.recording.retrying_writer import RetryingWriter
 from spectrod.recording.triggers import Triggers
-from spectrod.recording.value_rows import ValueRow
 
 _log = logging.getLogger(__name__)
 
@@ -273,21 +273,16 @@ class ConfiguredRecording:
         else:
             self._reporter.warn("record.recovered", f"{part.name}: was not finished; {text}")
 
-    def take_batch(self, batch: SpectrumBatch) -> None:
-        """Write spectra."""
-        for writer in (self._rows, self._pyramid):
-            if writer and batch.n_frames:
-                writer.take(batch)
-
-    def take_values(self, row: ValueRow) -> None:
-        """Write a row of named values."""
-        if self._values:
-            self._values.take(row)
-
-    def take_block(self, block: Block) -> None:
-        """Write samples."""
-        if self._samples:
-            self._samples.take(block)
+    def write(self, chunk: SpectrumBatch | ValueRow | Block) -> None:
+        """Write the next chunk to the files of its kind."""
+        writers: Sequence[RetryingWriter[Any] | None] = (self._rows, self._pyramid)
+        if isinstance(chunk, Block):
+            writers = (self._samples,)
+        elif isinstance(chunk, ValueRow):
+            writers = (self._values,)
+        for writer in writers:
+            if writer and chunk.length:
+                writer.write(chunk)
 
     def trigger(self, first_ns: int, last_ns: int, why: str) -> None:
         """Record around an event [ns since 1970].

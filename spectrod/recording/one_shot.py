@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from spectrod.config.schedule import NEVER_NS
-from spectrod.dsp.blocks import Chunk
+from spectrod.dsp.blocks import Block, Chunk
 from spectrod.dsp.units import NS_PER_S
+from spectrod.formats.output import Output
 from spectrod.lib.errors import (
     BusyError,
     ConfigError,
@@ -24,7 +25,6 @@ from spectrod.recording.chunk_queue import ChunkQueue
 from spectrod.recording.rotating_writer import (
     ALWAYS,
     FileSpan,
-    Output,
     RotatingWriter,
 )
 
@@ -133,6 +133,10 @@ class _OneFile(RotatingWriter[T]):
     def _may_write(self) -> bool:
         return not self.is_full
 
+    def _fits(self, output: Output[T], chunk: T) -> bool:
+        # Sound goes on in the same file after a gap of any length.
+        return isinstance(chunk, Block) or output.fits(chunk)
+
     def _open(self, _chunk: T) -> Output[T]:
         if self._has_started:
             self.has_changed = True
@@ -238,13 +242,11 @@ class OneShot(Generic[T]):
         self._ending_s = min(self._ending_s, time.monotonic())
         self._wake.set()
 
-    def submit(self, chunk: T) -> None:
+    def write(self, chunk: T) -> None:
         """Queue a batch or a block; called by the analysis thread."""
         if self._ending_s == float("inf"):
             self._queue.put(chunk)
             self._wake.set()
-
-    take = submit
 
     @property
     def is_open(self) -> bool:
@@ -363,7 +365,7 @@ class OneShot(Generic[T]):
         for _ in range(len(self._queue)):
             chunk = self._queue.take()
             if chunk is not None:
-                file.take(chunk)
+                file.write(chunk)
 
     def _end(self, failure: SpectrodError | None) -> None:
         self.error = failure or self.error

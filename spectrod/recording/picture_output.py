@@ -16,8 +16,8 @@ _WIDTH_PX = 1000
 _COLUMN_BYTES = 2 * _WIDTH_PX * 8  # per bin: two columns per pixel, sums in float64
 
 
-class PictureOutput:
-    """A picture of a product as an ``Output``, drawn by ``finish``.
+class PictureOutput(PictureSink):
+    """A picture in a folder that is already open.
 
     Parameters
     ----------
@@ -38,39 +38,26 @@ class PictureOutput:
         If no file can be made there.
     """
 
-    size_bytes, cut_length, is_gone = 0, 0, False
-    """The file appears only when it is complete."""
-
     def __init__(self, path: Path, directory: Directory, spec: SpectrumSpec, title: str) -> None:
-        self.path, self._spec = path, spec
         picture_bytes(spec)
-        software = f"spectrod {spectrod.__version__}"
         options = PictureOptions(width=_WIDTH_PX, title=title)
-        self._picture = PictureSink(path, options, host_transpose, spec, software)
-        self._picture.write = self._write_file
+        super().__init__(path, options, host_transpose, spec, f"spectrod {spectrod.__version__}")
         self._directory = directory.duplicate()
 
     def fits(self, batch: SpectrumBatch) -> bool:
-        """See ``Output``: a picture shows one analysis."""
+        """Return whether a batch is of the picture's analysis."""
         return batch.spec == self._spec
-
-    def write(self, batch: SpectrumBatch) -> None:
-        """See ``Output``."""
-        self._picture.submit(batch)
-
-    def flush(self) -> None:
-        """Do nothing: all data are in memory."""
 
     def finish(self) -> None:
         """Draw and write the picture; raises the errors of ``PictureSink.finish``."""
         try:
-            self._picture.finish()
+            super().finish()
         finally:
             self._directory.close()
 
     def abort(self) -> None:
         """Discard the picture. Idempotent."""
-        self._picture.abort()
+        super().abort()
         self._directory.close()
 
     def _write_file(self, path: Path, content: bytes) -> None:

@@ -34,12 +34,12 @@ class PrerollBuffer(Generic[T]):
         self.short_by = 0
         """Rows or samples of pre-rolls that did not fit into memory."""
 
-    def take(self, piece: T) -> Iterator[tuple[T, bool]]:
+    def push(self, piece: T) -> Iterator[tuple[T, bool]]:
         """Add the next chunk; yield the decided ones, each with whether it is recorded."""
         if self._is_set_back(piece):
             # Held chunks would stay until the clock reaches their time again.
             yield from self.drain()
-        self._push(piece, at_end=True)
+        self._hold(piece, at_end=True)
         oldest_ns = piece.last_utc_ns - self._triggers.held_ns
         while self._held:
             t_ns = self._held[0].begin_utc_ns
@@ -79,10 +79,10 @@ class PrerollBuffer(Generic[T]):
         self._n_bytes -= piece.n_bytes
         head, tail = piece.split_at(until_ns)
         if tail is not None:
-            self._push(tail, at_end=False)
+            self._hold(tail, at_end=False)
         if head is not None:
             yield head, is_wanted
 
-    def _push(self, piece: T, *, at_end: bool) -> None:
+    def _hold(self, piece: T, *, at_end: bool) -> None:
         (self._held.append if at_end else self._held.appendleft)(piece)
         self._n_bytes += piece.n_bytes

@@ -8,14 +8,12 @@ from typing import Any, Final
 
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum_batch import SpectrumBatch
-from spectrod.formats.values.value_description import LevelDescription
+from spectrod.formats.values.value_row import ValueRow
 from spectrod.lib.backoff import Backoff
 from spectrod.lib.worker import Worker
-from spectrod.measure.interval_row import IntervalRow
 from spectrod.recording.chunk_queue import ChunkQueue
 from spectrod.recording.configured import ConfiguredRecording
 from spectrod.recording.triggers import LevelTrigger
-from spectrod.recording.value_rows import ValueRow
 
 _log = logging.getLogger(__name__)
 
@@ -102,25 +100,23 @@ class Recorder:
                 self._recording.config.name,
             )
 
-    def submit(self, batch: SpectrumBatch) -> None:
-        """Queue a batch; called by the analysis thread."""
-        self._rows.put(batch)
+    def write(self, chunk: SpectrumBatch | ValueRow | Block) -> None:
+        """Queue a chunk; called by the analysis thread."""
+        if isinstance(chunk, Block):
+            self._look(chunk)
+            if not self._wants_samples:
+                return
+            self._samples.put(chunk)
+        else:
+            self._rows.put(chunk)
         self._wake.set()
 
-    def take_row(self, row: IntervalRow, about: LevelDescription) -> None:
-        """Queue a row of named values; called by the analysis thread."""
-        self._rows.put(ValueRow(row, about))
-        self._wake.set()
-
-    def take(self, block: Block) -> None:
-        """Queue a block; called by the analysis thread."""
+    def _look(self, block: Block) -> None:
+        """Find events in samples."""
         if "level" in self._kinds:
             self._level.look(block)
         if self._kinds:
             self._look_at_checks(block)
-        if self._wants_samples:
-            self._samples.put(block)
-            self._wake.set()
 
     def trigger(self, t_utc_ns: int, why: str) -> None:
         """Record around a time [ns since 1970]; any thread."""
@@ -189,20 +185,15 @@ class Recorder:
         while not self._stopping.is_set():
             self._wake.wait(_TICK_S)
             self._wake.clear()
-            self._take_all()
+            self._write_waiting()
             self._recording.tick()
-        self._take_all()
+        self._write_waiting()
         self._recording.finish()
 
-    def _take_all(self) -> None:
+    def _write_waiting(self) -> None:
         """Write the queued data; data that arrive meanwhile wait, so that ``tick`` is not late."""
-        for _ in range(len(self._samples)):
-            block = self._samples.take()
-            if block is not None:
-                self._recording.take_block(block)
-        for _ in range(len(self._rows)):
-            rows = self._rows.take()
-            if isinstance(rows, ValueRow):
-                self._recording.take_values(rows)
-            elif rows is not None:
-                self._recording.take_batch(rows)
+        for queue in (self._samples, self._rows):
+            for _ in range(len(queue)):
+                chunk = queue.take()
+                if chunk is not None:
+                    self._recording.write(chunk)

@@ -7,6 +7,7 @@ from spectrod.config.schedule import NEVER_NS
 from spectrod.config.settings import RecordingConfig
 from spectrod.dsp.blocks import Chunk
 from spectrod.dsp.units import NS_PER_S
+from spectrod.formats.output import Output
 from spectrod.lib.backoff import Backoff
 from spectrod.lib.errors import SpectrodError
 from spectrod.recording.preroll_buffer import PrerollBuffer
@@ -15,9 +16,7 @@ from spectrod.recording.recording_folder import RecordingFolder
 from spectrod.recording.reporter import Reporter
 from spectrod.recording.rotating_writer import (
     FileSpan,
-    Output,
     RotatingWriter,
-    finish_or_abort,
     is_known_gone,
     require_there,
 )
@@ -108,12 +107,12 @@ class RetryingWriter(RotatingWriter[T]):
         self.n_bytes = 0
         self.has_room = True
 
-    def take(self, chunk: T) -> None:
+    def write(self, chunk: T) -> None:
         """Write the next chunk; disk errors never raise."""
         if self.preroll is None:
-            super().take(chunk)
+            super().write(chunk)
         else:
-            self._take_decided(self.preroll.take(chunk))
+            self._write_decided(self.preroll.push(chunk))
 
     def tick(self) -> None:
         """Do the periodic work: end an overdue file, synchronise it, check that it exists."""
@@ -132,13 +131,13 @@ class RetryingWriter(RotatingWriter[T]):
     def finish(self) -> None:
         """Write held chunks and finish the file."""
         if self.preroll is not None:
-            self._take_decided(self.preroll.drain())
+            self._write_decided(self.preroll.drain())
         super().finish()
 
-    def _take_decided(self, chunks: Iterator[tuple[T, bool]]) -> None:
+    def _write_decided(self, chunks: Iterator[tuple[T, bool]]) -> None:
         for chunk, is_wanted in chunks:
             if is_wanted:
-                super().take(chunk)
+                super().write(chunk)
             else:
                 self.close()
                 self._skip(chunk)
@@ -177,11 +176,10 @@ class RetryingWriter(RotatingWriter[T]):
             self.error = ""
 
     def _note_finished(self, output: Output[T]) -> None:
-        if self._in_file:
-            n_bytes = self._folder.stamp(output.path.name)
-            self.n_bytes += n_bytes
-            size = f"{self._in_file} {self._outputs.unit}, {n_bytes / _MB:.3g} MB"
-            self._reporter.report("record.file", f"{output.path.name}: finished, {size}")
+        n_bytes = self._folder.stamp(output.path.name)
+        self.n_bytes += n_bytes
+        size = f"{self._in_file} {self._outputs.unit}, {n_bytes / _MB:.3g} MB"
+        self._reporter.report("record.file", f"{output.path.name}: finished, {size}")
 
     # ---- faults
 
@@ -193,7 +191,7 @@ class RetryingWriter(RotatingWriter[T]):
             if is_known_gone(output):
                 self.missed += self._in_file
                 self.written -= self._in_file
-                finish_or_abort(output)
+                self._finish_or_abort(output)
             else:
                 self.n_bytes += n_bytes
                 self._end_after_fault(output)

@@ -3,50 +3,15 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from spectrod.config.schedule import NEVER_NS
 from spectrod.dsp.blocks import Chunk
-from spectrod.lib.errors import SpectrodError, StorageError
+from spectrod.formats.output import Output
+from spectrod.lib.errors import SpectrodError, StorageError, storage_error
 from spectrod.recording.recorder_clock import SET_BACK_NS
 
 T = TypeVar("T", bound=Chunk)
-T_contra = TypeVar("T_contra", contravariant=True)
-
-
-class Output(Protocol[T_contra]):
-    """A file that is being written. Its methods raise only SpectrodErrors."""
-
-    @property
-    def path(self) -> Path:
-        """Final path of the file; ``finish`` may change its name if that is taken."""
-
-    @property
-    def size_bytes(self) -> int:
-        """Present length of the file; 0 if it does not count towards a limit."""
-
-    @property
-    def cut_length(self) -> int:
-        """Written items that the file lost when a fault ended it; see ``SoundWriter``."""
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether the file was removed while it is being written; StorageError if unknown."""
-
-    def fits(self, chunk: T_contra) -> bool:
-        """Return whether a chunk belongs to this file, and not to a new one."""
-
-    def write(self, chunk: T_contra) -> None:
-        """Append a chunk."""
-
-    def flush(self) -> None:
-        """Synchronise written data to the disk, so that they survive a power failure."""
-
-    def finish(self) -> None:
-        """Complete the file and give it its final name."""
-
-    def abort(self) -> None:
-        """Close the file unfinished. Does nothing after ``finish``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +71,7 @@ class RotatingWriter(ABC, Generic[T]):
         output = self._output
         return output.path if output else None
 
-    def take(self, chunk: T) -> None:
+    def write(self, chunk: T) -> None:
         """Write the next chunk."""
         rest: T | None = chunk if chunk.length else None
         while rest is not None:
@@ -117,13 +82,9 @@ class RotatingWriter(ABC, Generic[T]):
                 self._span = self._span_at(t_ns)
             part, rest = rest.split_at(self._span.until_ns)
             if part is not None and self._span.is_on:
-                self._write(part)
+                self._write_part(part)
             elif part is not None:
                 self._skip(part)
-
-    def submit(self, chunk: T) -> None:
-        """Call ``take``: the name of this method in ``spectrod.daemon.pipeline.Sink``."""
-        self.take(chunk)
 
     def close(self) -> None:
         """Finish the file, if there is one; the next chunk starts a new one."""
@@ -159,6 +120,10 @@ class RotatingWriter(ABC, Generic[T]):
     def _fail(self, error: SpectrodError) -> None:
         """Handle a fault, and close the file if ``_take_output`` still returns one."""
 
+    def _fits(self, output: Output[T], chunk: T) -> bool:
+        """Return whether a chunk belongs to the open file, and not to a new one."""
+        return output.fits(chunk)
+
     def _may_write(self) -> bool:
         """Return whether to try writing; if not, chunks count as lost by a fault."""
         return True
@@ -171,7 +136,7 @@ class RotatingWriter(ABC, Generic[T]):
 
     # ---- files
 
-    def _write(self, chunk: T) -> None:
+    def _write_part(self, chunk: T) -> None:
         if not self._may_write():
             self._skip(chunk, by_fault=True)
             return
@@ -179,7 +144,7 @@ class RotatingWriter(ABC, Generic[T]):
         if self._missing_samples and self._has_written:
             marked = chunk.after_gap(self._missing_samples)
         try:
-            if self._output is not None and not self._output.fits(marked):
+            if self._output is not None and not self._fits(self._output, marked):
                 self._end_file()
             if self._output is None:
                 self._in_file = 0
@@ -217,9 +182,16 @@ class RotatingWriter(ABC, Generic[T]):
             self._cut_length += output.cut_length
             raise
 
-    def _end_after_fault(self, output: Output[T]) -> None:
+    def _finish_or_abort(self, output: Output[T]) -> None:
         """Finish a file after a fault if possible; otherwise leave it for recovery."""
-        finish_or_abort(output)
+        try:
+            # Only what was written before makes it a file; the writer may have a part of the rest.
+            (output.finish if self._in_file else output.abort)()
+        except SpectrodError:
+            output.abort()
+
+    def _end_after_fault(self, output: Output[T]) -> None:
+        self._finish_or_abort(output)
         self._cut_length += output.cut_length
 
     def _count_cut(self) -> None:
@@ -235,8 +207,12 @@ class RotatingWriter(ABC, Generic[T]):
 
 
 def require_there(output: Output[T]) -> None:
-    """Raise StorageError if the file was removed."""
-    if output.is_gone:
+    """Raise StorageError if the file was removed, or the disk does not answer."""
+    try:
+        is_gone = output.is_gone
+    except OSError as error:  # as of NFS, whose server no longer knows the file
+        raise storage_error(output.path, error) from error
+    if is_gone:
         raise StorageError(f"{output.path}: was removed while it was being written")
 
 
@@ -244,13 +220,5 @@ def is_known_gone(output: Output[T]) -> bool:
     """Return whether the file was removed; False if the disk does not answer."""
     try:
         return output.is_gone
-    except StorageError:
+    except OSError:
         return False
-
-
-def finish_or_abort(output: Output[T]) -> None:
-    """Finish a file after a fault if possible; otherwise leave it for recovery."""
-    try:
-        output.finish()
-    except SpectrodError:
-        output.abort()

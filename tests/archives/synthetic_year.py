@@ -57,7 +57,7 @@ def compute(job, units):
     for t_ns in at:
         values = rng.gamma(2.0, 1e-6, (1, 1, spec.n_values)).astype(np.float32)
         t = np.array([t_ns])
-        writer.submit(SpectrumBatch(values, t * 0, t, t, spec, "numpy"))
+        writer.write(SpectrumBatch(values, t * 0, t, t, spec, "numpy"))
     writer.finish()
     (first,) = writer.files
     size, sha256 = file_digest(first)

@@ -67,7 +67,7 @@ def valid(tmp_path_factory):
     for suffix in (".nc", ".zarr"):
         spec = make_spec()
         writer = make_data(folder / f"a{suffix}", describe(spec), ExportOptions())
-        writer.submit(make_batch(spec, 0, 40))
+        writer.write(make_batch(spec, 0, 40))
         writer.finish()
     return folder
 

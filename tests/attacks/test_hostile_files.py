@@ -78,7 +78,7 @@ def write_part(folder, name, n_samples=9001, subtype="s16", channels=1):
     writer = SoundWriter(folder / name, FS, channels, subtype, options)
     rng = np.random.default_rng(7)
     samples = rng.integers(-(2**15), 2**15, (channels, n_samples)) / 2**15
-    writer.take(Block(samples.astype(np.float32), 0, BEGIN_UTC_NS, BEGIN_UTC_NS))
+    writer.write(Block(samples.astype(np.float32), 0, BEGIN_UTC_NS, BEGIN_UTC_NS))
     writer.flush()
     writer.abort()
     return folder / f"{name}.part"
@@ -247,7 +247,7 @@ def test_a_flac_part_that_claims_more_than_it_holds_stays_as_it_is(tmp_path):
 def test_torn_silence_is_recovered_to_the_last_block(tmp_path, channels):
     """Recovery finds the last of thousands of blocks of silence with 15 bytes each."""
     writer = SoundWriter(tmp_path / "x.flac", FS, channels, "s24")
-    writer.take(Block(np.zeros((channels, 4096 * 300 + 100), np.float32), 0, 0, BEGIN_UTC_NS))
+    writer.write(Block(np.zeros((channels, 4096 * 300 + 100), np.float32), 0, 0, BEGIN_UTC_NS))
     writer.finish()
     content = (tmp_path / "x.flac").read_bytes()
     (tmp_path / "x.flac").unlink()
@@ -1033,9 +1033,7 @@ def test_no_part_keeps_a_recording_from_starting(tmp_path):
     recording.start()
     times = np.arange(3, dtype=np.int64)
     values = np.zeros((3, 1, SPEC.n_values), np.float32)
-    recording.take_batch(
-        SpectrumBatch(values, times * 10, times, times + BEGIN_UTC_NS, SPEC, "numpy")
-    )
+    recording.write(SpectrumBatch(values, times * 10, times, times + BEGIN_UTC_NS, SPEC, "numpy"))
     recording.finish()
     assert [one for one in events.since() if one.kind == "record.begun"]
     unrecovered = [one.text for one in events.since() if one.kind == "record.unrecovered"]
@@ -1057,7 +1055,7 @@ def test_a_fault_of_recovery_itself_does_not_keep_a_recording_from_starting(
     writer = SegmentWriter(tmp_path / "x.spd", about)
     times = np.arange(1, dtype=np.int64)
     values = np.zeros((1, 1, SPEC.n_values), np.float32)
-    writer.submit(SpectrumBatch(values, times, times, times + BEGIN_UTC_NS, SPEC, "numpy"))
+    writer.write(SpectrumBatch(values, times, times, times + BEGIN_UTC_NS, SPEC, "numpy"))
     writer.abort()
     content = (tmp_path / "x.spd.part").read_bytes()
 

@@ -10,12 +10,10 @@ import os
 import random
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from spectrod.lib.errors import StorageError
-from spectrod.recording.outputs import WriterOutput
 from spectrod.recording.rotating_writer import is_known_gone, require_there
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "recording"))
@@ -154,8 +152,7 @@ class _UnknownOutput:
 
 def test_a_file_that_cannot_be_looked_at_is_not_gone():
     """Where the disk does not answer, the error names the file, and no row is taken for lost."""
-    output = WriterOutput(SimpleNamespace(is_gone=None, flush=None, abort=None), None, None)
-    output._writer = _UnknownOutput()
+    output = _UnknownOutput()
     with pytest.raises(StorageError, match=r"^x\.spd: Stale file handle$"):
         require_there(output)
     assert not is_known_gone(output)

@@ -94,7 +94,7 @@ def record(folder, begin_ns):
         np.stack([tone(-40.0)] * 100)[:, np.newaxis], index, t_ns, t_ns, SPEC, "numpy"
     )
     writer = SegmentWriter(folder / "whole.spd", Description(SPEC, "mic", ("0",), "spectrod test"))
-    writer.submit(batch)
+    writer.write(batch)
     writer.finish()
     return (folder / "whole.spd").read_bytes()
 

@@ -51,10 +51,10 @@ def recorded(folder, begin_ns):
     t_ns = begin_ns + index * 10**9 // 48000
     batch = SpectrumBatch(values, index, t_ns, t_ns, SPEC, "numpy")
     segment = SegmentWriter(place / "one.spd", about)
-    segment.submit(batch)
+    segment.write(batch)
     segment.finish()
     pyramid = PyramidWriter(place / "pyramid", about, PyramidOptions(values_max=1024))
-    pyramid.submit(batch)
+    pyramid.write(batch)
     pyramid.finish()
 
 

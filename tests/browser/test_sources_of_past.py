@@ -149,7 +149,7 @@ def record(kind, folder, past, begin_ns):
     elif kind == "pyramid":
         writer = PyramidWriter(folder / "pyramid", about, PyramidOptions(0.25, values_max=4096))
     if kind != "replay":
-        writer.submit(batch)
+        writer.write(batch)
         writer.finish()
 
 

@@ -82,7 +82,7 @@ def batches_of(spec, rows_each=(5, 1, 40, 12), seed=1):
 def write(path, description, batches, **options):
     writer = make_data(path, description, ExportOptions(**options))
     for batch in batches:
-        writer.submit(batch)
+        writer.write(batch)
     assert writer.n_frames == sum(batch.n_frames for batch in batches)
     writer.finish()
     return path
@@ -155,9 +155,9 @@ def test_more_cannot_be_missing_than_counts_hold(tmp_path, suffix, name):
     about = described()
     (first, *_) = batches_of(about.spec)
     writer = make_data(tmp_path / f"x{suffix}", about, ExportOptions())
-    writer.submit(replace(first, **{name: 2**63 - 1}))
+    writer.write(replace(first, **{name: 2**63 - 1}))
     with pytest.raises(InputError, match=f"{name}=9223372036854775808: must be less than 2\\^63"):
-        writer.submit(replace(first, **{name: 2**63}))
+        writer.write(replace(first, **{name: 2**63}))
     writer.abort()
     assert left_in(tmp_path) == []
 
@@ -186,7 +186,7 @@ def test_many_rows_come_in_pieces(tmp_path, suffix, compression, monkeypatch):
     given = batches_of(about.spec, (1, 6, 50, 13))
     writer = make_data(tmp_path / f"x{suffix}", about, ExportOptions(compression=compression))
     for batch in given:
-        writer.submit(batch)
+        writer.write(batch)
         assert sum(map(len, writer._parts)) < 7
     writer.finish()
     reader = open_recording(tmp_path / f"x{suffix}")
@@ -204,7 +204,7 @@ def test_nothing_appears_before_the_end(tmp_path, suffix):
     path = tmp_path / f"x{suffix}"
     for end in ("abort", "finish"):
         writer = make_data(path, about, ExportOptions())
-        writer.submit(batches_of(about.spec)[0])
+        writer.write(batches_of(about.spec)[0])
         assert not path.exists()
         getattr(writer, end)()
         assert path.exists() == (end == "finish")
@@ -219,7 +219,7 @@ def test_an_earlier_file_stays_until_the_end(tmp_path, suffix):
     first, other = (batches_of(about.spec, seed=seed) for seed in (1, 2))
     path = write(tmp_path / f"x{suffix}", about, first)
     writer = make_data(path, about, ExportOptions())
-    writer.submit(other[0])
+    writer.write(other[0])
     writer.abort()
     if suffix in READABLE_SUFFIXES:
         reader = open_recording(path)
@@ -247,7 +247,7 @@ def test_one_kind_of_spectra_in_a_file(tmp_path, suffix):
     writer = make_data(tmp_path / f"x{suffix}", about, ExportOptions())
     other = replace(about.spec, hop=64)
     with pytest.raises(ConfigError, match="the analysis has changed; a file holds one kind"):
-        writer.submit(batches_of(other)[0])
+        writer.write(batches_of(other)[0])
     writer.abort()
     with pytest.raises(ConfigError, match="must be 1 names"):
         make_data(tmp_path / f"x{suffix}", replace(about, signals=("a", "b")), ExportOptions())

@@ -37,7 +37,7 @@ def power(first_row, n_rows, **more):
 def write(path, *batches, finish=True):
     made = SegmentWriter(path, describe(SPEC, settings={"a": 1}, attributes={"title": "Reef"}))
     for batch in batches:
-        made.submit(batch)
+        made.write(batch)
     if finish:
         made.finish()
     return made
@@ -110,7 +110,7 @@ def test_a_folder_becomes_one_file():
     batches = two_stretches()
     first = write("site/a.spd", batches[0])
     second = SegmentWriter("site/b.spd", first.description, place=first.next_place)
-    second.submit(batches[1])
+    second.write(batches[1])
     assert main(["convert", "site", "c.spd"]) == 0
     assert rows_of(SegmentReader("c.spd").batches()) == rows_of(batches)
     second.abort()

@@ -28,14 +28,14 @@ def test_all_whole_intervals_of_a_file_that_ends(tmp_path):
     )
     firsts, has_all = [], threading.Event()
 
-    def submit(_encoder, row, _t_mono_ns):
+    def write_row(_encoder, row, _t_mono_ns):
         firsts.append(row.first_sample)
         if len(firsts) == 3:
             has_all.set()
 
     (meter,) = daemon.runners[0].meters
-    meter.attach(SimpleNamespace(take_row=lambda _row, _about: None))
-    meter._submit = submit
+    meter.attach(SimpleNamespace(write=lambda _row: None))
+    meter._write_row = write_row
     daemon.start()
     try:
         assert has_all.wait(60.0)
@@ -125,7 +125,7 @@ def test_live_bands_of_a_24th_octave_are_those_of_the_file(tmp_path):
     for (name, bands), n_values in zip(fractions.items(), (93, 184), strict=True):
         begin = found[name][0].header.sample_index
         meter = LevelMeter(FS, 1, interval_s=0.25, first_sample=begin, bands=bands)
-        rows = meter.feed(looped[:, begin : begin + 2 * FS])
+        rows = meter.push(looped[:, begin : begin + 2 * FS])
         names = [one.name for one in meter.message_quantities]
         for frame, row in zip(found[name], rows, strict=False):
             assert len(frame.values) == n_values

@@ -183,7 +183,7 @@ def test_live_values_are_those_of_the_file(tmp_path, word):
     # The meter starts with the first sample that was wanted.
     begin = frames[names[0]][0].header.sample_index
     meter = (case.meter or bound.open)(begin)
-    rows = meter.feed(np.concatenate([x] * 20, axis=1)[:, begin : begin + N_ROWS * FS])
+    rows = meter.push(np.concatenate([x] * 20, axis=1)[:, begin : begin + N_ROWS * FS])
     for k, name in enumerate(names):
         for frame, row in zip(frames[name], rows, strict=False):
             assert isinstance(frame, getattr(client, f"{word.title()}Frame"))

@@ -220,7 +220,7 @@ class Collect:
     def __init__(self):
         self.batches = []
 
-    def submit(self, batch):
+    def write(self, batch):
         self.batches.append(batch)
 
 

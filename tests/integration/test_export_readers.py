@@ -38,7 +38,7 @@ def export(path, options=None, rows=20, **settings):
     for some, gap in ((slice(10), 0), (slice(10, None), 1000)):
         times = index[some], t_ns[some], t_ns[some]
         broadband = values[some].sum(axis=2) if spec.broadband else None
-        writer.submit(
+        writer.write(
             SpectrumBatch(values[some], *times, spec, "numpy", gap, bool(gap), broadband=broadband)
         )
     writer.finish()

@@ -81,7 +81,7 @@ def write_segment(path, indices):
     for first in indices:
         index = first + 480 * np.arange(4)
         values = np.zeros((4, 1, SPEC.n_values), np.float32)
-        writer.submit(SpectrumBatch(values, index, index, index, SPEC, "numpy"))
+        writer.write(SpectrumBatch(values, index, index, index, SPEC, "numpy"))
     writer.finish()
 
 

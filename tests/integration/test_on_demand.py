@@ -56,7 +56,7 @@ class Collect:
     def __init__(self, error=None):
         self.batches, self._error = [], error
 
-    def submit(self, batch):
+    def write(self, batch):
         if self._error:
             raise self._error
         self.batches.append(batch)

@@ -49,7 +49,7 @@ class Collect:
     def __init__(self, error=None):
         self.batches, self._error = [], error
 
-    def submit(self, batch):
+    def write(self, batch):
         if self._error:
             raise self._error
         self.batches.append(batch)
@@ -297,7 +297,7 @@ class Keep:
     def __init__(self, error=None):
         self.blocks, self._error = [], error
 
-    def take(self, block):
+    def write(self, block):
         if self._error and self.blocks:
             raise self._error
         self.blocks.append(block)

@@ -7,6 +7,7 @@ import soundfile
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.config.config import SourceConfig
 from spectrod.daemon.pipeline import Pipeline
+from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import InputError
 from spectrod.source.files.soundfile import SoundFileSource
@@ -22,11 +23,8 @@ class Collect:
     def __init__(self):
         self.batches, self.blocks = [], []
 
-    def submit(self, batch):
-        self.batches.append(batch)
-
-    def take(self, block):
-        self.blocks.append(block)
+    def write(self, chunk):
+        (self.blocks if isinstance(chunk, Block) else self.batches).append(chunk)
 
 
 def analysed(source, **settings):

@@ -134,8 +134,8 @@ def test_rows_passed_over_have_numbers(publish, raw_subscriber):
     publisher = publish()
     sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "hb/")
     receive_until(sub, lambda m: isinstance(m, Heartbeat))
-    publisher.sources[0].submit(make_batch(1))
-    publisher.sources[0].submit(make_batch(2, first=101, skipped_rows=100))
+    publisher.sources[0].write(make_batch(1))
+    publisher.sources[0].write(make_batch(2, first=101, skipped_rows=100))
     frames = [receive_until(sub, lambda m: isinstance(m, Frame)) for _ in range(3)]
     assert [frame.header.seq for frame in frames] == [0, 101, 102]
     assert [frame.header.dropped for frame in frames] == [0, 0, 0]
@@ -156,7 +156,7 @@ def test_a_message_that_has_come_can_be_replayed(publish, raw_subscriber):
         assert may_be_sent.wait(TIMEOUT_S)
 
     publisher.history.watch(topic, hold_up)
-    publisher.sources[0].submit(make_batch(1))
+    publisher.sources[0].write(make_batch(1))
     assert is_stored.wait(TIMEOUT_S)
     assert not sub.poll(100)
     assert publisher.history.newest(topic).seq == 0
@@ -170,14 +170,14 @@ def test_the_last_message_comes_with_the_subscription_to_it(
 ):
     """A subscription to the last message gets the newest of matching topics, once."""
     publisher = publish(progress=progress, replay_mb=replay_mb)
-    publisher.sources[0].submit(make_batch(3))
+    publisher.sources[0].write(make_batch(3))
     assert progress.wait(TIMEOUT_S)
     sub = raw_subscriber(publisher.endpoints[0], "last/mic/1/", "hb/")
     last = receive_until(sub, lambda m: isinstance(m, Frame))
     assert (last.topic, last.header.seq, last.values[0]) == ("last/mic/1/dbfs/", 2, 2.5)
     newest = publisher.history.newest("spec/mic/1/dbfs/")
     assert (newest.seq, decode(newest.parts).header) == (2, last.header)
-    publisher.sources[0].submit(make_batch(1, first=3))
+    publisher.sources[0].write(make_batch(1, first=3))
     raw_subscriber(publisher.endpoints[0], "spec/")
     beats = [receive(sub) for _ in range(2)]
     assert {type(beat) for beat in beats} == {Heartbeat}
@@ -186,7 +186,7 @@ def test_the_last_message_comes_with_the_subscription_to_it(
 def test_each_subscription_to_the_last_message_is_answered(publish, progress, raw_subscriber):
     """A second subscription with another prefix gets the last message again."""
     publisher = publish(progress=progress)
-    publisher.sources[0].submit(make_batch(1))
+    publisher.sources[0].write(make_batch(1))
     assert progress.wait(TIMEOUT_S)
     sub = raw_subscriber(publisher.endpoints[0])
     for prefix, channels in [("last/", "01"), ("last/mic/", "01"), ("last/mic/1/", "1")]:
@@ -201,14 +201,14 @@ def test_messages_of_a_removed_product_are_dropped(demanded, raw_subscriber):
     sub = raw_subscriber(publisher.endpoints[0], "spec/", "bands/")
     while reported.get(timeout=TIMEOUT_S) != {"dbfs", "levels"}:
         pass
-    feed.submit(make_batch(spec=LEVELS))
-    feed.submit(make_batch())
+    feed.write(make_batch(spec=LEVELS))
+    feed.write(make_batch())
     receive_until(sub, lambda m: m.topic == "spec/mic/1/dbfs/")
     bins = replace(LEVELS, bands="")
     feed.offer([bins])
-    feed.submit(make_batch(spec=LEVELS))
+    feed.write(make_batch(spec=LEVELS))
     receive_until(sub, lambda m: m.topic == "bands/mic/1/levels/")
-    feed.submit(make_batch(spec=bins))
+    feed.write(make_batch(spec=bins))
     receive_until(sub, lambda m: m.topic == "spec/mic/1/levels/")
     publisher.stop()  # the message received last may not be kept yet
     assert publisher.history.topics() == ["spec/mic/0/levels/", "spec/mic/1/levels/"]
@@ -226,7 +226,7 @@ def test_history_returns_missed_messages(publish, progress):
             fourth.set()
 
     publisher.history.watch("spec/mic/0/dbfs/", hear)
-    publisher.sources[0].submit(make_batch(4))
+    publisher.sources[0].write(make_batch(4))
     assert fourth.wait(TIMEOUT_S)
     again = publisher.history.since("spec/mic/0/dbfs/", 2, publisher.epoch)
     frames = [decode(message.parts) for message in again]
@@ -259,8 +259,8 @@ def test_plain_vectors_are_one_part_of_float32(demanded, raw_subscriber):
     publisher, feed, reported = demanded(raw32=[text])
     vectors = raw_subscriber(publisher.raw32_endpoints[0], "")
     assert reported.get(timeout=TIMEOUT_S) == {"dbfs"}
-    feed.submit(make_batch(2))
-    feed.submit(make_batch(1, spec=LEVELS))
+    feed.write(make_batch(2))
+    feed.write(make_batch(1, spec=LEVELS))
     for first in (0.5, 1.5):
         (values,) = vectors.recv_multipart()
         np.testing.assert_array_equal(np.frombuffer(values, "<f4"), [first] * SPEC.n_values)
@@ -294,7 +294,7 @@ def test_sources_come_and_go_while_the_publisher_runs(publish, raw_subscriber):
     sub = raw_subscriber(publisher.endpoints[0], "")
     receive_until(sub, lambda m: isinstance(m, Heartbeat))
     pond = publisher.add_source("pond", make_stats)
-    pond.submit(make_batch(2))
+    pond.write(make_batch(2))
     publisher.remove_source(pond)
     assert [feed.name for feed in publisher.sources] == ["mic"]
     seen = [receive_until(sub, lambda m: "/pond/" in m.topic)]
@@ -314,7 +314,7 @@ def test_a_source_that_returns_continues_its_numbers(publish, raw_subscriber):
     seqs, beats = [], []
     for k in range(3):
         pond = publisher.add_source("pond", make_stats)
-        pond.submit(make_batch(2, first=2 * k))
+        pond.write(make_batch(2, first=2 * k))
         publisher.remove_source(pond)
     while len(seqs) < 6 or beats[-1].state != "stopped":
         message = receive(sub)
@@ -342,7 +342,7 @@ def test_all_kinds_of_endpoints_carry_the_same_messages(publish, raw_subscriber,
     subs = [raw_subscriber(endpoint, "spec/mic/0/", "hb/") for endpoint in publisher.endpoints]
     while publisher.subscribers < 3:
         receive(subs[0])
-    publisher.sources[0].submit(make_batch(2))
+    publisher.sources[0].write(make_batch(2))
     seen = [
         [receive_until(sub, lambda m: isinstance(m, Frame)).header for _ in "ab"] for sub in subs
     ]
@@ -356,6 +356,6 @@ def test_rules_of_numbers_hold_with_gaps_and_drops(publish, raw_subscriber):
     sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "hb/")
     receive_until(sub, lambda m: isinstance(m, Heartbeat))
     batch = replace(make_batch(7, gap_samples=9), skipped_rows=5)
-    publisher.sources[0].submit(batch)
+    publisher.sources[0].write(batch)
     headers = [receive_until(sub, lambda m: isinstance(m, Frame)).header for _ in range(2)]
     assert [(h.seq, h.dropped, h.gap_samples) for h in headers] == [(10, 5, 9), (11, 5, 0)]

@@ -52,7 +52,7 @@ def test_fast_subscribers_lose_nothing_and_slow_ones_can_count_their_losses(
     while publisher.subscribers < FAST + SLOW:
         beats.recv_multipart()
     for first in range(0, MESSAGES, TURN):
-        feed.submit(make_batch(TURN, first, SPEC))
+        feed.write(make_batch(TURN, first, SPEC))
         for reader in fast:
             reader.read_until(first + TURN)
     assert [(reader.received, reader.missed) for reader in fast] == [(MESSAGES, 0)] * FAST
@@ -61,7 +61,7 @@ def test_fast_subscribers_lose_nothing_and_slow_ones_can_count_their_losses(
         reader.read_until(1)
         # Its queue is full of old messages; each that is read makes room for a newer one.
         while reader.next_seq <= MESSAGES:
-            feed.submit(make_batch(1, sent, SPEC))
+            feed.write(make_batch(1, sent, SPEC))
             sent += 1
             for other in fast:
                 other.read_until(sent)
@@ -98,7 +98,7 @@ def test_subscribers_that_vanish_leave_nothing_behind(
                 sub.connect(endpoint)
                 if k % 8 == 1:  # by then there is a last message
                     sub.recv_multipart()
-            feed.submit(make_batch(1, k, SPEC))
+            feed.write(make_batch(1, k, SPEC))
             steady.read_until(k + 1)
     while publisher.subscribers > 1:
         beats.recv_multipart()

@@ -101,7 +101,7 @@ def test_whatever_strangers_send_subscribers_get_their_frames(stage, fds, shaken
                     stranger.shutdown(socket.SHUT_WR)
                 while stranger.recv(65536):
                     pass  # until the publisher closes it, too
-        publisher.sources[0].submit(make_batch())
+        publisher.sources[0].write(make_batch())
         assert receive_frame(sub).header.seq == seq, what
     assert fds() <= before + 1
     assert publisher.failure is None
@@ -115,7 +115,7 @@ def test_silent_connections_delay_no_other(stage, fds):
     strangers = [socket.create_connection(address) for _ in range(100)]
     for k, stranger in enumerate(strangers):
         stranger.sendall(GREETING[: k % 64])
-    publisher.sources[0].submit(make_batch())
+    publisher.sources[0].write(make_batch())
     assert receive_frame(sub).header.seq == 0
     for stranger in strangers:
         stranger.shutdown(socket.SHUT_WR)
@@ -148,11 +148,11 @@ def test_a_flood_of_subscriptions_stops_no_frame(stage, raw_subscriber, resident
     thread.start()
     assert flooding.wait(TIMEOUT_S)
     for seq in range(20):
-        publisher.sources[0].submit(make_batch(first=seq))
+        publisher.sources[0].write(make_batch(first=seq))
         assert receive_frame(sub).header.seq == seq
     thread.join()
     late = raw_subscriber(publisher.endpoints[0], "spec/mic/1/", "last/mic/1/")
-    publisher.sources[0].submit(make_batch(first=20))
+    publisher.sources[0].write(make_batch(first=20))
     assert decode(late.recv_multipart()).channel == "1"
     assert len(publisher._sender._book._arrivals) <= PREFIXES_MAX
     # libzmq's own tree of prefixes, while the peer is there, and the allocator's cache of it.

@@ -41,7 +41,7 @@ def receive(sub):
 def test_a_batch_arrives_as_one_message_a_frame_and_channel(connected):
     """Each frame and channel is a message with the batch's values, numbers, times and counts."""
     publisher, subscription = connected
-    publisher.sources[0].submit(make_batch(2, gap_samples=77))
+    publisher.sources[0].write(make_batch(2, gap_samples=77))
     frames = [next(subscription) for _ in range(4)]
     assert [(f.channel, f.header.seq) for f in frames] == [("0", 0), ("1", 0), ("0", 1), ("1", 1)]
     assert [f.values[0] for f in frames] == [0.0, 0.5, 1.0, 1.5]
@@ -60,9 +60,9 @@ def test_a_description_comes_before_the_first_frame_and_when_it_changes(publish,
     sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "meta/mic/0/", "hb/")
     while not publisher.subscribers:
         receive(sub)
-    publisher.sources[0].submit(make_batch())
+    publisher.sources[0].write(make_batch())
     other = SpectrumSpec(fs=48000.0, channels=2, win_length=64, hop=128, scaling="dbfs")
-    publisher.sources[0].submit(make_batch(first=1, spec=other))
+    publisher.sources[0].write(make_batch(first=1, spec=other))
     messages = (receive(sub) for _ in range(20))
     seen = []
     while len(seen) < 4:
@@ -75,7 +75,7 @@ def test_a_description_comes_before_the_first_frame_and_when_it_changes(publish,
 def test_a_late_joiner_gets_description_and_heartbeat_at_once(publish, progress, raw_subscriber):
     """Each new subscription gets description and heartbeat at once, also a late one."""
     publisher = publish(progress=progress)
-    publisher.sources[0].submit(make_batch())
+    publisher.sources[0].write(make_batch())
     assert progress.wait(TIMEOUT_S)
     sub = raw_subscriber(publisher.endpoints[0], "meta/mic/1/", "hb/mic/")
     kinds = {}
@@ -110,7 +110,7 @@ def test_stop_sends_queued_frames_and_the_reason(publish, wait_for_subscribers, 
     publisher = publish(stats=lambda: make_stats(states[-1]))
     with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
-        publisher.sources[0].submit(make_batch(100))
+        publisher.sources[0].write(make_batch(100))
         states.append(state)
         publisher.stop()
         frames = [next(subscription) for _ in range(200)]
@@ -125,9 +125,9 @@ def test_frames_dropped_by_the_queue_are_a_hole_of_the_same_length(publish, wait
     publisher = publish(queue_frames=4)
     with subscribe(publisher.endpoints[0], "spec/mic/0/", timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
-        publisher.sources[0].submit(make_batch())
+        publisher.sources[0].write(make_batch())
         next(subscription)
-        publisher.sources[0].submit(make_batch(10, first=1))
+        publisher.sources[0].write(make_batch(10, first=1))
         frame = next(subscription)
         assert (frame.missed, frame.header.dropped, publisher.sources[0].dropped) == (6, 6, 6)
 
@@ -164,12 +164,12 @@ def test_sources_share_the_socket_and_nothing_else(publish, wait_for_subscribers
     mic, pond = publisher.sources
     with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
-        pond.submit(make_batch())
+        pond.write(make_batch())
         assert (first := next(subscription)).source == "pond"
         next(subscription)
-        mic.submit(make_batch(10))
+        mic.write(make_batch(10))
         frames = [next(subscription) for _ in range(8)]
-        pond.submit(make_batch(first=1))
+        pond.write(make_batch(first=1))
         frames += [next(subscription) for _ in range(2)]
         seqs = [(f.source, f.header.seq) for f in frames if f.channel == "0"]
         assert seqs == [("mic", 6), ("mic", 7), ("mic", 8), ("mic", 9), ("pond", 1)]
@@ -187,8 +187,8 @@ def test_a_busy_source_does_not_hold_another_up(publish, wait_for_subscribers):
     with subscribe(publisher.endpoints[0], "spec/mic/", timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
         for k in range(20):
-            busy.submit(make_batch(64, first=64 * k))
-        mic.submit(make_batch())
+            busy.write(make_batch(64, first=64 * k))
+        mic.write(make_batch())
         assert next(subscription).header.seq == 0
 
 
@@ -196,7 +196,7 @@ def test_the_first_message_is_notified(publish, progress):
     """An owner that waits for the first message is woken by it."""
     publisher = publish(progress=progress)
     assert publisher.sources[0].messages == 0
-    publisher.sources[0].submit(make_batch())
+    publisher.sources[0].write(make_batch())
     assert progress.wait(TIMEOUT_S)
     assert publisher.sources[0].messages == 2
 
@@ -240,7 +240,7 @@ def test_a_subscriber_that_never_reads_harms_nobody(
     with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher, 2)
         for k in range(2000):
-            publisher.sources[0].submit(make_batch(first=k, spec=spec))
+            publisher.sources[0].write(make_batch(first=k, spec=spec))
             frame = subscription.receive(TIMEOUT_S)
             counts = k, publisher.subscribers, publisher.sources[0].messages, subscription.missed
             assert frame is not None, counts
@@ -261,7 +261,7 @@ def test_stop_does_not_wait_for_a_subscriber_that_never_reads(publish, raw_subsc
     sub = raw_subscriber(publisher.endpoints[0], "spec/", "hb/", high_water_mark=1)
     while not publisher.subscribers:
         receive(sub)
-    publisher.sources[0].submit(make_batch(5000, spec=SpectrumSpec(fs=48000.0, win_length=8192)))
+    publisher.sources[0].write(make_batch(5000, spec=SpectrumSpec(fs=48000.0, win_length=8192)))
     begin_s = time.monotonic()
     publisher.stop()
     assert time.monotonic() - begin_s < 2.0
@@ -275,7 +275,7 @@ def test_garbage_on_the_port_disturbs_nobody(connected):
     for garbage in (b"GET / HTTP/1.1\r\n\r\n", rng.bytes(5000), b"\xff\0\0\0\0\0\0\0\x01\x7f", b""):
         with socket.create_connection(address) as stranger:
             stranger.sendall(garbage)
-    publisher.sources[0].submit(make_batch())
+    publisher.sources[0].write(make_batch())
     assert next(subscription).header.seq == 0
 
 
@@ -325,7 +325,7 @@ def test_a_second_daemon_cannot_take_an_ipc_path(publish, ipc_path, wait_for_sub
         publish(f"ipc://{ipc_path}")
     with subscribe(first.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(first)
-        first.sources[0].submit(make_batch())
+        first.sources[0].write(make_batch())
         assert next(subscription).header.seq == 0
     first.stop()
     publish(f"ipc://{ipc_path}")
@@ -430,7 +430,7 @@ def test_several_endpoints_carry_the_same_frames(publish, ipc_path, wait_for_sub
         subscribe(publisher.endpoints[1], timeout_s=TIMEOUT_S) as other,
     ):
         wait_for_subscribers(publisher, 2)
-        publisher.sources[0].submit(make_batch())
+        publisher.sources[0].write(make_batch())
         assert next(one).header == next(other).header
 
 
@@ -444,7 +444,7 @@ def test_ipv6_loopback_works(publish, wait_for_subscribers):
     publisher = publish("tcp://[::1]:*")
     with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
-        publisher.sources[0].submit(make_batch())
+        publisher.sources[0].write(make_batch())
         assert next(subscription).header.seq == 0
 
 
@@ -458,7 +458,7 @@ def test_the_ten_line_example_reads_the_stream(publish, wait_for_subscribers):
             wait_for_subscribers(publisher)
             batch = make_batch()
             batch.values[0, 0, 10] = -20.0 + 40.0
-            publisher.sources[0].submit(batch)
+            publisher.sources[0].write(batch)
             assert example.stdout.readline() == "spec/mic/0/dbfs/ 1875.0 Hz 20.00 dBFS\n"
             assert example.stdout.readline() == "spec/mic/1/dbfs/ 0.0 Hz 0.50 dBFS\n"
         finally:

@@ -63,13 +63,13 @@ def test_ctrl_c_while_a_file_is_analysed_finishes_its_outputs(expected_s, tmp_pa
     """An interrupt ends the recording of a file, short or long, with whole files and code 130."""
     write("x.wav", seconds=1.0)
     monkeypatch.setattr("spectrod.cli.record_samples.numpy_duration_s", lambda *_: expected_s)
-    submit = PictureSink.submit
+    write_batch = PictureSink.write
 
     def interrupted(sink, batch):
         signal.raise_signal(signal.SIGINT)
-        submit(sink, batch)
+        write_batch(sink, batch)
 
-    monkeypatch.setattr(PictureSink, "submit", interrupted)
+    monkeypatch.setattr(PictureSink, "write", interrupted)
     assert main(["record", "x.wav", "-o", "a.png", *SMALL, *DATA]) == 130
     assert names(tmp_path) == ["a.png", "x.wav"]
     assert read_pixel_map("a.png").plots
@@ -252,7 +252,7 @@ def test_one_output_fails_alone(tmp_path, monkeypatch, capsys):
     def full(*_):
         raise StorageError("a.npz: No space left on device")
 
-    monkeypatch.setattr("spectrod.formats.export.npz.NpzWriter.submit", full)
+    monkeypatch.setattr("spectrod.formats.export.npz.NpzWriter.write", full)
     outputs = ["-o", "a.png", "-o", "a.npz", "-o", "a.wav"]
     assert main(["record", "x.wav", *outputs, *SMALL, *DATA]) == 74
     assert "a.npz: No space left on device" in capsys.readouterr().err
@@ -299,7 +299,7 @@ def test_lost_messages_of_a_daemon_are_a_gap(publish, wait_for_subscribers):
         # A row of one channel alone, as where the other message is lost.
         spec = replace(SPEC, channels=1) if first == 4 else SPEC
         batch = make_batch(first=first + 10 * (first > 5), gap_samples=1280 * (first == 6))
-        feed.submit(batch if first != 4 else replace(batch, spec=spec, values=batch.values[:, :1]))
+        feed.write(batch if first != 4 else replace(batch, spec=spec, values=batch.values[:, :1]))
     reader = DaemonReader(subscription, "spec/")
     assert reader.description.signals == ("0", "1")
     batches = list(itertools.islice(reader.batches(time.monotonic() + TIMEOUT_S), 4))
@@ -426,7 +426,7 @@ def test_a_shorter_row_of_a_daemon_is_one_in_the_recording(publish, wait_for_sub
     cut = replace(make_batch(first=16, spec=spec), cut_frames=2)
     after = make_batch(first=24, spec=spec, gap_samples=768)
     for batch in (whole, cut, after):
-        publisher.sources[0].submit(batch)
+        publisher.sources[0].write(batch)
     reader = DaemonReader(subscription, "spec/")
     batches = list(itertools.islice(reader.batches(time.monotonic() + TIMEOUT_S), 3))
     found = [(b.sample_index.tolist(), b.cut_frames, b.gap_samples) for b in batches]
@@ -440,7 +440,7 @@ def test_several_products_must_be_named(publish, wait_for_subscribers):
     subscription = subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S)
     wait_for_subscribers(publisher)
     for feed in publisher.sources:
-        feed.submit(make_batch())
+        feed.write(make_batch())
     with pytest.raises(ConfigError, match=r"spec/: has mic/dbfs and reef/dbfs; name one with"):
         DaemonReader(subscription, "spec/")
     subscription.close()
@@ -518,13 +518,13 @@ def test_an_interrupted_batch_is_whole_in_every_file(tmp_path, monkeypatch, comm
     """
     write("x.wav", seconds=1.0)
     assert main(["record", "x.wav", "-o", "x.spd", "--engine", "numpy"]) == 0
-    take = SegmentWriter.submit
+    write_batch = SegmentWriter.write
 
-    def submit(writer, batch):
+    def interrupted(writer, batch):
         signal.raise_signal(signal.SIGINT)
-        take(writer, batch)
+        write_batch(writer, batch)
 
-    monkeypatch.setattr(SegmentWriter, "submit", submit)
+    monkeypatch.setattr(SegmentWriter, "write", interrupted)
     outputs = ["a.spd", "b.npz"]
     flags = [flag for one in outputs for flag in (["-o", one] if command == "record" else [one])]
     assert main([command, "x.spd", *flags]) == 130

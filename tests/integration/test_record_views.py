@@ -26,7 +26,7 @@ def sound(tmp_path_factory):
         t = np.arange(second * FS, (second + 1) * FS) / FS
         tone = 10.0 ** (LEVEL_DBFS / 20.0) * np.sin(2.0 * np.pi * TONE_HZ * t)
         samples = rng.normal(0.0, 1e-3, FS) + (tone if second // 15 % 2 else 0.0)
-        writer.take(Block(samples[None].astype(np.float32), second * FS, 0, BEGIN_UTC_NS))
+        writer.write(Block(samples[None].astype(np.float32), second * FS, 0, BEGIN_UTC_NS))
     writer.finish()
     return path
 

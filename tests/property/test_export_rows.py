@@ -59,7 +59,7 @@ def test_any_rows_come_back(tmp_path_factory, some):
     path = tmp_path_factory.mktemp("x") / "x.npz"
     writer = make_data(path, ABOUT, ExportOptions(compression=0))
     for batch in some:
-        writer.submit(batch)
+        writer.write(batch)
     writer.finish()
     reader = open_recording(path)
     assert list(rows_of(reader.batches())) == list(rows_of(some))

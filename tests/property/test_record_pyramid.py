@@ -122,7 +122,7 @@ def _check(folder, runs, spans, values_max, how):
         batch = rows_of(rng, spec, now_ns, n_rows)
         writer = PyramidWriter(folder, about, PyramidOptions(finest, values_max=0))
         for part in parts_of(batch, cuts):
-            writer.submit(part)
+            writer.write(part)
         middles = batch.t_utc_ns + 8 * 10**6
         kept = np.ones(n_rows, bool)
         if is_proper:

@@ -58,7 +58,7 @@ def test_any_rows_come_back(tmp_path_factory, sequence, n_first, is_recovered):
     for name, part in [("b", batches[:n_first]), ("a", batches[n_first:])]:
         made = SegmentWriter(folder / f"{name}.spd", describe(spec), place=place)
         for batch in part:
-            made.submit(batch)
+            made.write(batch)
         if is_recovered or not made.n_frames:
             made.abort()
         else:
@@ -81,7 +81,7 @@ def written(folder):
     made = SegmentWriter(folder / "a.spd", describe(SPEC))
     ends = []
     for batch in batches:
-        made.submit(batch)
+        made.write(batch)
         ends.append(made.size_bytes)
     made.finish()
     return made.path, batches, ends
@@ -164,7 +164,7 @@ def test_a_power_failure_costs_only_unsynchronised_rows(
     made = SegmentWriter(folder / "a.spd", describe(spec), fsync_s=1e9)
     ends = []
     for number, batch in enumerate(batches):
-        made.submit(batch)
+        made.write(batch)
         ends.append(made.size_bytes)
         if number == n_synced - 1:
             made.flush()
@@ -188,7 +188,7 @@ def test_arbitrary_bytes_behind_a_header_are_no_rows(tmp_path_factory, junk, n_r
     folder = tmp_path_factory.mktemp("segments")
     made = SegmentWriter(folder / "a.spd", describe(SPEC))
     batch = make_batch(SPEC, 0, n_rows)
-    made.submit(batch)
+    made.write(batch)
     kept = made.part.read_bytes()
     made.abort()
     made.part.write_bytes(kept + junk)
@@ -205,6 +205,6 @@ def test_the_same_time_twice_is_read_twice(tmp_path):
     first = make_batch(SPEC, 0, 2)
     second = replace(make_batch(SPEC, 2, 2), t_utc_ns=first.t_utc_ns)
     for batch in (first, second):
-        made.submit(batch)
+        made.write(batch)
     made.finish()
     assert rows_of(SegmentReader(made.path).batches()) == rows_of([first, second])

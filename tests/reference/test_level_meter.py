@@ -30,7 +30,7 @@ def rows_of(meter, x, cuts=()):
     """Feed (channels, n) samples in pieces; return all rows."""
     rows = []
     for part in np.split(x, list(cuts), axis=1):
-        rows += meter.feed(part)
+        rows += meter.push(part)
     return rows + meter.finish()
 
 
@@ -277,13 +277,17 @@ def block(x, index, utc_ns, fs, lost=0):
     return Block(x, index, 0, utc_ns, lost > 0, lost, fs)
 
 
+def push(meter, block):
+    return meter.push(block.samples, block.missing_samples, block.t_utc_ns)
+
+
 def test_intervals_on_the_clock():
     """Intervals end at whole seconds of UTC; the first and the last one are partial."""
     fs = 8000.0
     x = noise(1, 20_000)
     meter = LevelMeter(fs, quantities=["LZeq"], align="utc")
     start = 1_700_000_000 * NS + NS // 4
-    rows = meter.take(block(x, 0, start, fs)) + meter.finish()
+    rows = push(meter, block(x, 0, start, fs)) + meter.finish()
     assert [row.n_samples for row in rows] == [6000, 8000, 6000]
     assert [row.due_samples for row in rows] == [8000] * 3
     assert [row.begin_utc_ns for row in rows] == [start, start + 3 * NS // 4, start + 7 * NS // 4]
@@ -298,7 +302,7 @@ def test_a_drifting_clock():
     x, rows = noise(1, 800), []
     for k in range(300):
         utc_ns = 1_700_000_000 * NS + round(800 * k / fs * 1.001 * NS)
-        rows += meter.take(block(x, 800 * k, utc_ns, fs))
+        rows += push(meter, block(x, 800 * k, utc_ns, fs))
     assert 29 <= len(rows) <= 31
     for row in rows:
         assert row.n_samples == pytest.approx(8000, abs=90)
@@ -338,7 +342,7 @@ def test_lden():
         for hour in range(16 + night_h):
             utc_ns = begin + hour * 3600 * NS
             gain_db = {0: 60.0, 1: 55.0, 2: 50.0}[period_at(utc_ns, BERLIN)[0]] - 100.0
-            rows += meter.feed(tone * 10.0 ** (gain_db / 20.0), lost, utc_ns)
+            rows += meter.push(tone * 10.0 ** (gain_db / 20.0), lost, utc_ns)
             lost = 3_590_000
         (row,) = rows + meter.finish()
         a_db = 20.0 * math.log10(abs(a_gain(200.0)))
@@ -370,8 +374,8 @@ def test_gap():
     x = noise(1, 40_000)
     meter = LevelMeter(fs, quantities=["LAeq", "LAFmin"], align="utc")
     start = 1_700_000_000 * NS
-    rows = meter.take(block(x[:, :10_000], 0, start, fs))
-    rows += meter.take(block(x[:, :30_000], 26_000, start + round(26_000 / fs * NS), fs, 16_000))
+    rows = push(meter, block(x[:, :10_000], 0, start, fs))
+    rows += push(meter, block(x[:, :30_000], 26_000, start + round(26_000 / fs * NS), fs, 16_000))
     rows += meter.finish()
     assert [row.first_sample for row in rows] == [0, 8000, 26_000, 32_000, 40_000, 48_000]
     assert [row.n_samples for row in rows] == [8000, 2000, 6000, 8000, 8000, 8000]
@@ -470,15 +474,15 @@ def test_wrong_samples():
     """Samples of the wrong shape or type, not finite, or without a needed time are errors."""
     meter = LevelMeter(8000.0, 2)
     with pytest.raises(ConfigError, match=r"samples of shape \(3, 5\), float64: must be \(2, n\)"):
-        meter.feed(np.zeros((3, 5)))
+        meter.push(np.zeros((3, 5)))
     with pytest.raises(ConfigError, match=r"complex128: must be \(2, n\) real floating"):
-        meter.feed(np.zeros((2, 5), complex))
+        meter.push(np.zeros((2, 5), complex))
     with pytest.raises(ConfigError, match=r"int16: must be .* floating-point .* 1\.0 at full"):
-        meter.feed(np.zeros((2, 5), np.int16))
+        meter.push(np.zeros((2, 5), np.int16))
     with pytest.raises(InputError, match=r"samples after 0: not finite"):
-        meter.feed([[0.0, np.nan], [0.0, 0.0]])
+        meter.push([[0.0, np.nan], [0.0, 0.0]])
     with pytest.raises(InputError, match=r"no samples: there are no levels"):
         meter.summary()
     with pytest.raises(ConfigError, match=r"utc_ns: intervals on the clock need the time"):
-        LevelMeter(8000.0, align="utc").feed(np.zeros(5))
+        LevelMeter(8000.0, align="utc").push(np.zeros(5))
     assert LevelMeter(8000.0).finish() == []

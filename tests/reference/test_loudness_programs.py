@@ -63,7 +63,7 @@ def measured_by(library, x, fs):
 def measured(x, fs):
     """Return the values of NAMES by spectrod."""
     meter = LevelMeter(fs, len(x), quantities=NAMES, interval_s=3600.0)
-    meter.feed(x)
+    meter.push(x)
     (row,) = meter.finish()
     values = dict(zip(NAMES, row.values, strict=True))
     return {name: float(value.max()) for name, value in values.items()}

@@ -89,7 +89,7 @@ def test_bands_of_pink_noise_sum_to_the_whole(fraction):
     spectrum[1:] /= np.sqrt(f_hz[1:])
     x = np.fft.irfft(spectrum, n)
     meter = OctaveMeter(FS, fraction=fraction, interval_s=60.0, f_min_hz=200.0, full_scale_db=0.0)
-    (row,) = meter.feed(x) + meter.finish()
+    (row,) = meter.push(x) + meter.finish()
     lower, upper = meter.filters[0].lower_hz, meter.filters[-1].upper_hz
     inside = spectrum[(f_hz >= lower) & (f_hz < upper)]
     whole = 2.0 * np.sum(np.abs(inside) ** 2) / n**2

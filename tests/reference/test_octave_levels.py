@@ -24,7 +24,7 @@ def measured(x, fs=FS, block=5000, **settings):
     meter = LevelMeter(fs, len(x), **settings)
     rows = []
     for first in range(0, x.shape[1], block):
-        rows += meter.feed(x[:, first : first + block])
+        rows += meter.push(x[:, first : first + block])
     return meter, rows + meter.finish()
 
 
@@ -101,7 +101,7 @@ def test_a_gap_starts_the_filters_again():
     """After a gap, bands settle again: minima and percentiles leave out that time."""
     x = bursts(8000, 14.0, channels=1)
     meter = LevelMeter(8000, bands="octave", band_quantities=NAMES, band_range_hz=(250, 2000))
-    rows = meter.feed(x[:, :32000]) + meter.feed(x[:, 40000:], missing_samples=8000)
+    rows = meter.push(x[:, :32000]) + meter.push(x[:, 40000:], missing_samples=8000)
     rows += meter.finish()
     by_start = {row.first_sample // 8000: row for row in rows}
     assert 4 not in by_start

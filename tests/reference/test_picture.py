@@ -33,7 +33,7 @@ def picture_of_tone(path, nfft, options, f_hz=TONE_HZ, win_length=0):
     engine = NumpyEngine()
     batch = FrameStream(spec, engine).push(Block(samples, 0, 0, 0))[0]
     sink = PictureSink(path, options, engine.transpose, spec)
-    sink.submit(batch)
+    sink.write(batch)
     sink.finish()
     return read_levels(path)
 

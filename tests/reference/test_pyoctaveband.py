@@ -98,7 +98,7 @@ def test_levels_are_pyoctavebands(fs):
     x = 0.1 * np.random.default_rng(5).standard_normal(20 * fs)
     limits = {"f_min_hz": 31.5, "f_max_hz": 16000.0}
     meter = OctaveMeter(fs, fraction=3, interval_s=60.0, full_scale_db=0.0, **limits)
-    (row,) = meter.feed(x) + meter.finish()
+    (row,) = meter.push(x) + meter.finish()
     bank = pyoctaveband.OctaveFilterBank(fs, fraction=3, order=6, limits=[31.0, 16500.0])
     levels, frequencies = bank.filter(x, detrend=False)
     np.testing.assert_allclose(frequencies, [one.centre_hz for one in meter.filters], rtol=1e-6)

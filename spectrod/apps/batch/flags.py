@@ -86,9 +86,9 @@ class FlagsWriter:
         self._flags: dict[str, None] = {}
         self._clipped_before = self._checks.clipped_samples
 
-    def take(self, block: Block, missing_samples: int) -> None:
+    def write(self, block: Block) -> None:
         """Check a block of float32 samples."""
-        if missing_samples:
+        if block.lost_samples:
             self._check_rest()
             self._end_minute_if_over(block.t_utc_ns)
             self._gaps += 1

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.sample_layout import SampleLayout
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S
+from spectrod.dsp.writer import Writer
 from spectrod.formats.description import Description, RowWriter
 from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.millidecade import file_names
@@ -45,14 +46,6 @@ SUFFIXES: dict[ProductName, str] = {
     "flags": "_flags.csv",
 }
 _NO_LOWER_LIMIT_DB = -1000.0
-
-
-class _SampleProduct(Protocol):
-    """A product that is made of samples."""
-
-    def take(self, block: Block, missing_samples: int) -> None: ...
-    def finish(self) -> None: ...
-    def abort(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +174,7 @@ class UnitProducts:
     ) -> None:
         self._settings, self._folder, self._format = settings, folder, layout.sample_format
         self._rows: dict[ProductName, RowWriter] = {}
-        self._of_samples: dict[ProductName, _SampleProduct] = {}
+        self._of_samples: dict[ProductName, Writer[Block]] = {}
         self.problems: list[str] = []
         specs = [
             self._start_rows(product)
@@ -208,16 +201,16 @@ class UnitProducts:
         """Name of the engine in use; empty without spectra."""
         return self._stream.engine.name if self._stream is not None else ""
 
-    def take(self, block: Block) -> None:
+    def write(self, block: Block) -> None:
         """Analyse a block."""
         if self._stream is not None:
             for batch in self._stream.push(block):
-                self._rows[batch.spec.product].submit(batch)  # type: ignore[index]
+                self._rows[batch.spec.product].write(batch)  # type: ignore[index]
         if self._of_samples:
             samples = to_float32(block.samples, self._format)
             as_float = replace(block, samples=samples)
             for product in self._of_samples.values():
-                product.take(as_float, block.lost_samples)
+                product.write(as_float)
 
     def finish(self) -> dict[ProductName, list[Path]]:
         """Complete the files; return those of each product.
@@ -226,7 +219,7 @@ class UnitProducts:
         """
         if self._stream is not None:
             for batch in self._stream.finish():
-                self._rows[batch.spec.product].submit(batch)  # type: ignore[index]
+                self._rows[batch.spec.product].write(batch)  # type: ignore[index]
         made: dict[ProductName, list[Path]] = {}
         for name, writer in self._writers.items():
             before = set(self._folder.iterdir())
@@ -245,7 +238,7 @@ class UnitProducts:
             writer.abort()
 
     @property
-    def _writers(self) -> dict[ProductName, RowWriter | _SampleProduct]:
+    def _writers(self) -> dict[ProductName, RowWriter | Writer[Block]]:
         return {**self._rows, **self._of_samples}
 
     def _start_rows(self, product: ProductName) -> SpectrumSpec:
@@ -356,13 +349,13 @@ class _Levels:
         suffix = f"_levels.{settings.job.levels_format}"
         self._writer = open_writer(settings.path(folder, suffix), about)
 
-    def take(self, block: Block, missing_samples: int) -> None:
-        for row in self._meter.feed(block.samples, missing_samples, block.t_utc_ns):
-            self._writer.submit(row)
+    def write(self, block: Block) -> None:
+        for row in self._meter.push(block.samples, block.lost_samples, block.t_utc_ns):
+            self._writer.write(row)
 
     def finish(self) -> None:
         for row in self._meter.finish():
-            self._writer.submit(row)
+            self._writer.write(row)
         self._writer.finish()
 
     def abort(self) -> None:

@@ -163,7 +163,7 @@ def _compute(
     try:
         with closing(samples.blocks()) as blocks:
             for block in blocks:
-                products.take(block)
+                products.write(block)
         samples.check_again()
         end_s = time.perf_counter()
         made = products.finish()

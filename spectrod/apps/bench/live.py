@@ -59,7 +59,7 @@ class LatencySink:
         self._last: Int64Array = np.zeros(n_frames, np.int64)
         self._seen_ns: Int64Array = np.zeros(n_frames, np.int64)
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def write(self, batch: SpectrumBatch) -> None:
         """Record the time of a batch."""
         now_ns = time.monotonic_ns()
         stop = self.n_frames + batch.n_frames

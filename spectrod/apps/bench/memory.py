@@ -34,7 +34,7 @@ class MemorySink:
         self._n_frames, self._frames = n_frames, 0
         self._start = time.monotonic()
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def write(self, batch: SpectrumBatch) -> None:
         """Count the frames of a batch; record the memory when it is due."""
         self._frames += batch.n_frames
         if self._frames * _SAMPLINGS < (len(self.rows) + 1) * self._n_frames:

@@ -63,7 +63,7 @@ class SoakFailedError(SpectrodError):
 class _Sink:
     """Discards spectra."""
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def write(self, batch: SpectrumBatch) -> None:
         """Discard a batch."""
 
 

@@ -91,7 +91,7 @@ class Learning:
         self._pipeline.attach(self, self._learner.spec.product, self._fail)
         self._worker.start()
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def write(self, batch: SpectrumBatch) -> None:
         """Count rows; raises InputError where the mask cannot be learned."""
         if not self._done.is_set():
             self._learner.push(batch)

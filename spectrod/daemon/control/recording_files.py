@@ -6,15 +6,14 @@ from typing import Any
 from spectrod.daemon.source_runner import SourceRunner
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.directory import Directory
+from spectrod.formats.output import Output
 from spectrod.formats.part import PartFile
 from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.formats.sound import SoundOptions, SoundWriter
 from spectrod.lib.errors import exists_error, storage_error
 from spectrod.lib.output_formats import format_of
 from spectrod.recording.configured import recorded_of
-from spectrod.recording.outputs import WriterOutput, segment_output
 from spectrod.recording.picture_output import PictureOutput, picture_bytes
-from spectrod.recording.rotating_writer import Output
 
 __all__ = ["open_file", "picture_bytes"]
 
@@ -41,8 +40,7 @@ def _open_in(
         return PictureOutput(path, directory, spec, f"{runner.name} {spec.product}")
     description = recorded_of(runner, spec).describe(spec)
     if content == "rows":
-        return segment_output(SegmentWriter(PartFile(path, directory), description))
+        return SegmentWriter(PartFile(path, directory), description)
     options = SoundOptions(source=description.source, software=description.software)
     part = PartFile(path, directory)
-    writer = SoundWriter(part, spec.fs, spec.channels, options=options)
-    return WriterOutput(writer, writer.take, lambda _block: True)
+    return SoundWriter(part, spec.fs, spec.channels, options=options)

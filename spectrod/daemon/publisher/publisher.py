@@ -192,7 +192,7 @@ class Publisher:
     def remove_source(self, source: SourcePublisher) -> None:
         """Remove a source: its queue and its last heartbeat are still sent. Returns at once.
 
-        Call after the last ``submit``.
+        Call after the last ``write``.
         """
         if self._worker is not None:
             self._roster.remove(source)
@@ -253,7 +253,7 @@ class Publisher:
         """Send the queued frames and the last heartbeats, and release the endpoints; idempotent.
 
         Takes at most the time to send queue_frames frames of each source plus 0.2 s, even if no
-        peer reads. Call after the last ``submit``; ``SourcePublisher.changed`` may still be called.
+        peer reads. Call after the last ``write``; ``SourcePublisher.changed`` may still be called.
         """
         if self._worker is None:
             return

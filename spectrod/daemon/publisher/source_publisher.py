@@ -58,7 +58,7 @@ class Outgoing:
 class SourcePublisher:
     """The outgoing messages of one source; made by ``Publisher.add_source``.
 
-    The analysis calls ``submit``; any thread may call ``changed`` and ``offer``; all other methods
+    The analysis calls ``write``; any thread may call ``changed`` and ``offer``; all other methods
     belong to the publisher's thread. The queue is bounded by queue_frames: it drops its oldest
     frames, counted in ``dropped``.
 
@@ -138,7 +138,7 @@ class SourcePublisher:
 
     @property
     def rows(self) -> int:
-        """Rows submitted."""
+        """Rows written."""
         return self._queue.rows
 
     @property
@@ -146,13 +146,13 @@ class SourcePublisher:
         """Rows, also of named values, dropped because their queue was full."""
         return self._queue.dropped + self._intervals.dropped
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def write(self, batch: SpectrumBatch) -> None:
         """Queue a batch's frames; never blocks. Called by one thread, between start and stop."""
         self._queue.put_batch(batch)
         self._wake()
 
-    def submit_interval(self, encoder: IntervalEncoder, row: IntervalRow, t_mono_ns: int) -> None:
-        """Queue a row of named values; never blocks. Called by the thread that calls ``submit``.
+    def write_interval(self, encoder: IntervalEncoder, row: IntervalRow, t_mono_ns: int) -> None:
+        """Queue a row of named values; never blocks. Called by the thread that calls ``write``.
 
         Parameters
         ----------

@@ -10,6 +10,7 @@ from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.export_rows import Rows, join, rows_of, take
+from spectrod.formats.output import WholeFile
 from spectrod.formats.whole_files import check_writable, whole_file
 from spectrod.lib.errors import ConfigError, InputError, StorageError
 
@@ -22,7 +23,7 @@ class _AbandonedError(Exception):
     """Leaves the block of a new file without publishing the file."""
 
 
-class ExportWriter(ABC):
+class ExportWriter(WholeFile, ABC):
     """Collects rows to chunks of about ``CHUNK_BYTES`` and writes them to a temporary file.
 
     It accepts every batch and drops none; memory is bounded for any length. ``finish`` synchronises
@@ -78,7 +79,7 @@ class ExportWriter(ABC):
         """Rows taken so far."""
         return self._n_frames
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def write(self, batch: SpectrumBatch) -> None:
         """Add a batch of the description's spec.
 
         Raises

@@ -21,6 +21,7 @@ from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.layout import EPOCH, Variable
 from spectrod.formats.export.minutes import MINUTE_NS, Minute, MinuteMeans
 from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
+from spectrod.formats.output import WholeFile
 from spectrod.formats.whole_files import check_writable, whole_file
 from spectrod.lib.errors import ConfigError, InputError
 
@@ -54,7 +55,7 @@ EFFORT = {
 }
 
 
-class MillidecadeWriter:
+class MillidecadeWriter(WholeFile):
     """Writes ``NAME_YYYYMMDD.nc`` or ``NAME_SIGNAL_YYYYMMDD.nc`` for each UTC day with rows.
 
     A file has all minutes of its day; minutes without data are NaN with an effort of 0. It appears
@@ -106,7 +107,7 @@ class MillidecadeWriter:
         """Rows taken so far."""
         return self._n_frames
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def write(self, batch: SpectrumBatch) -> None:
         """Add a batch of the description's spec.
 
         Raises

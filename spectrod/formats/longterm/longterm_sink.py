@@ -8,6 +8,7 @@ from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.longterm.data import Span, write_csv, write_npz
 from spectrod.formats.longterm.statistics import LevelStatistics
+from spectrod.formats.output import WholeFile
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.whole_files import check_writable, is_there, whole_file, write_whole
 from spectrod.lib.errors import ConfigError, InputError
@@ -17,7 +18,7 @@ _DATA = {".npz": write_npz, ".csv": write_csv}
 """Writers of the formats of rows that hold level statistics."""
 
 
-class SpdSink:
+class SpdSink(WholeFile):
     """A ``RowWriter`` of the spectral probability density, as a picture or as numbers.
 
     It counts every batch immediately; the memory is that of ``LevelStatistics``, for any length.
@@ -80,7 +81,7 @@ class SpdSink:
         """Rows counted so far."""
         return self._statistics.n_rows if self._statistics else 0
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def write(self, batch: SpectrumBatch) -> None:
         """Count a batch, except averages that were cut off before half their time.
 
         Raises

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from spectrod.dsp.blocks import Block
 from spectrod.dsp.row_grid import as_number
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.dsp.writer import Sink
+from spectrod.formats.output import WholeFile
 from spectrod.formats.picture.encode import check_format, encode
 from spectrod.formats.picture.page import Plots, compose
 from spectrod.formats.picture.painter import NumpyPainter, Painter, Transpose
@@ -55,12 +57,12 @@ class TimeScale:
         return min(max(width, width_min(raw=options.raw)), options.width)
 
 
-class PictureSink:
+class PictureSink(WholeFile):
     """Collects spectra and draws one spectrogram picture of them.
 
     It takes every batch immediately and drops none; memory is bounded for any length (see
     ``ColumnPool``). The constructor checks everything that can be checked before a recording.
-    Thread: the analysis thread calls ``submit``; another may call ``finish`` or ``abort`` after
+    Thread: the analysis thread calls ``write``; another may call ``finish`` or ``abort`` after
     that has ended.
 
     Parameters
@@ -82,8 +84,6 @@ class PictureSink:
 
     Attributes
     ----------
-    write : callable
-        Writes content to a path; by default it replaces a file that existed before.
     origin_sample : int or None
         Sample at which elapsed time is 0; None for the first one that is drawn.
 
@@ -111,7 +111,6 @@ class PictureSink:
         self._spec = spec
         self.scale = scale
         self.origin_sample: int | None = None if scale is None else scale.first_sample
-        self.write: Callable[[Path, bytes], None] = self._write
         self.rename(path)
         self._linear = replace(spec, scaling="spectrum") if spec.scaling == "dbfs" else spec
         self._samples = SampleStrips(
@@ -147,15 +146,14 @@ class PictureSink:
         return self._pool.n_frames
 
     @property
-    def wants_samples(self) -> bool:
-        """Whether ``take`` should get samples too; without them a level strip is made of rows."""
-        return bool(self._options.strips)
+    def strips(self) -> Sink[Block] | None:
+        """Consumes samples for the strips, before the spectra computed from them; None without.
 
-    def take(self, block: Block) -> None:
-        """Add samples for the strips, before the spectra computed from them."""
-        self._samples.take(block)
+        Without samples a level strip is made of rows.
+        """
+        return self._samples if self._options.strips else None
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def write(self, batch: SpectrumBatch) -> None:
         """Add a batch of the constructor's spec.
 
         Raises
@@ -184,7 +182,7 @@ class PictureSink:
             batch = replace(batch, spec=self._linear, values=power)
         self._pool.add(batch)
         if self._options.strips and self._samples.is_empty:
-            self._rows.submit(batch)
+            self._rows.write(batch)
 
     def finish(self) -> None:
         """Draw the picture and write it.
@@ -219,12 +217,12 @@ class PictureSink:
         plots = render(pool, about, options, self._painter, drawn_strips, span=(begin, n_samples))
         # Free the pool's memory before drawing.
         del pool
-        self.abort()
+        self._pool = self._new_pool()
         if self.origin_sample is not None:
             plots = replace(plots, begin_s=(begin - self.origin_sample) / self._spec.fs)
         for path, part, names in self._pages(plots):
             page = compose(part, about, replace(options, **names))
-            self.write(path, encode(page, path.suffix))
+            self._write_file(path, encode(page, path.suffix))
 
     def _pages(self, plots: Plots) -> Iterator[tuple[Path, Plots, dict[str, Any]]]:
         """Yield path, data and changed options of each file."""
@@ -236,7 +234,7 @@ class PictureSink:
             name = self._options.names(len(self._paths))[channel]
             yield path, plots.only(channel), {"title": f"{title}, {name}" if title else name}
 
-    def _write(self, path: Path, content: bytes) -> None:
+    def _write_file(self, path: Path, content: bytes) -> None:
         write_whole(path, content, replaces=path in self._existing)
 
     def abort(self) -> None:

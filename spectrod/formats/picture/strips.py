@@ -155,7 +155,7 @@ class SampleStrips:
         """Whether no sample was added yet."""
         return self._cells.n_used == 0
 
-    def take(self, block: Block) -> None:
+    def write(self, block: Block) -> None:
         """Add a block at its absolute index."""
         cells, samples = self._cells, block.samples
         if self.is_empty:
@@ -257,7 +257,7 @@ class RowStrips:
         self._cells = _Cells(spec.n_signals, width, self._hop)
         self._first = 0
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def write(self, batch: SpectrumBatch) -> None:
         """Add the rows of a batch."""
         if batch.n_frames == 0:
             return

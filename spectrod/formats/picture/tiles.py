@@ -4,6 +4,7 @@ from pathlib import Path
 
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.formats.output import WholeFile
 from spectrod.formats.picture.plan import PicturePlan
 from spectrod.formats.picture.sink import PictureSink, TimeScale
 from spectrod.lib.errors import ConfigError
@@ -11,7 +12,7 @@ from spectrod.lib.errors import ConfigError
 _NUMBERS = "{stem}-{number:04d}{suffix}"
 
 
-class TiledPicture:
+class TiledPicture(WholeFile):
     """Draws at a fixed number of seconds per pixel, at most ``options.width`` pixels per file.
 
     Tile k has the rows that begin in its time; it is written when the first row of the next one
@@ -41,7 +42,7 @@ class TiledPicture:
     def __init__(self, path: Path, how: PicturePlan, spec: SpectrumSpec, software: str) -> None:
         if "waveform" in how.options.strips:
             raise ConfigError("strips=waveform: pictures with a time per pixel have none")
-        self._path, self._how = path, how
+        self.path, self._how = path, how
         self._spec, self._software = spec, software
         self._tile_samples = max(1, round(how.seconds_per_pixel * how.options.width * spec.fs))
         self._begin: int | None = None
@@ -63,18 +64,18 @@ class TiledPicture:
             TimeScale(self._tile_samples / how.options.width, begin_sample, first_sample),
         )
 
-    def submit(self, batch: SpectrumBatch) -> None:
-        """Add a batch; raises the errors of ``PictureSink.submit`` and ``finish``."""
+    def write(self, batch: SpectrumBatch) -> None:
+        """Add a batch; raises the errors of ``PictureSink.write`` and ``finish``."""
         if batch.n_frames == 0:
             return
         if self._begin is None:
             self._begin = int(batch.sample_index[0])
-            self._sink = self._new_sink(self._path, self._begin)
+            self._sink = self._new_sink(self.path, self._begin)
         self.n_frames += batch.n_frames
         for number, part in batch.runs((batch.sample_index - self._begin) // self._tile_samples):
             if number != self._number:
                 self._turn_to(number)
-            self._sink.submit(part)
+            self._sink.write(part)
 
     def _turn_to(self, number: int) -> None:
         """Write the complete tile and start another one."""
@@ -85,7 +86,7 @@ class TiledPicture:
         self._sink = self._new_sink(self._numbered(number), begin)
 
     def _numbered(self, number: int) -> Path:
-        path = self._path
+        path = self.path
         return path.with_name(
             _NUMBERS.format(stem=path.stem, suffix=path.suffix, number=number + 1)
         )

@@ -27,6 +27,7 @@ from spectrod.formats.pyramid.metadata import (
 )
 from spectrod.formats.pyramid.pyramid_store import CellStore
 from spectrod.formats.segment.appending import lock
+from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import BusyError, ConfigError, StorageError, storage_error
 
 _log = logging.getLogger(__name__)
@@ -101,6 +102,8 @@ class PyramidWriter:
         If it cannot be created or read.
     """
 
+    cut_length = 0
+
     def __init__(
         self,
         folder: str | os.PathLike[str] | Directory,
@@ -155,7 +158,11 @@ class PyramidWriter:
         """Whether the folder was removed."""
         return self._is_open and os.fstat(self._directory.fileno()).st_nlink == 0
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def fits(self, batch: SpectrumBatch) -> bool:
+        """Return whether a batch is of the pyramid's analysis."""
+        return batch.spec == self._spec
+
+    def write(self, batch: SpectrumBatch) -> None:
         """Add a batch.
 
         Raises
@@ -165,7 +172,7 @@ class PyramidWriter:
         StorageError
             If a cell cannot be written; it is missing then, but later ones can be tried.
         """
-        if batch.spec != self._spec:
+        if not self.fits(batch):
             raise ConfigError(f"{self.folder}: the analysis has changed; a pyramid holds one kind")
         if batch.n_frames == 0:
             return
@@ -181,6 +188,8 @@ class PyramidWriter:
             self._n_frames += end - begin
         if self._clock() - self._synced_s >= self._options.fsync_s:
             self.flush()
+
+    submit = earlier_name("submit", "write")
 
     def flush(self) -> None:
         """Synchronise all complete cells to the disk; raises StorageError."""

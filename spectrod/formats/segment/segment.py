@@ -29,7 +29,7 @@ _UNKNOWN_ENGINE = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
-    """Rows of a record, as they were submitted.
+    """Rows of a record, as they were written.
 
     Attributes
     ----------

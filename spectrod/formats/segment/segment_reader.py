@@ -16,7 +16,7 @@ from spectrod.lib.errors import InputError, StorageError
 class SegmentReader:
     """A ``RowReader`` of an ``.spd``, an ``.spd.part`` or a folder of them.
 
-    Rows are returned bit for bit as they were submitted. Lost samples, rows that could not be
+    Rows are returned bit for bit as they were written. Lost samples, rows that could not be
     written, damage, and missing segments become gaps between them.
 
     A folder may hold several recordings of the same analysis. They are read in order of UTC, and

@@ -52,11 +52,11 @@ class SegmentWriter:
 
     See ``PartFile`` for an existing file of that name.
 
-    Rows of a completed ``submit`` are in the system's page cache: killing the process loses none.
-    ``submit`` also synchronises them to the disk, ``fsync_s`` after the last time; if batches may
+    Rows of a completed ``write`` are in the system's page cache: killing the process loses none.
+    ``write`` also synchronises them to the disk, ``fsync_s`` after the last time; if batches may
     arrive less often, call ``flush``.
 
-    If the disk is full or fails, the file is cut back to its last valid length: ``submit`` raises
+    If the disk is full or fails, the file is cut back to its last valid length: ``write`` raises
     and has written nothing of the batch. Call it again with the same batch, or with a later one
     whose ``gap_samples`` contains the missing samples. It writes every batch immediately. Not
     thread-safe.
@@ -86,6 +86,8 @@ class SegmentWriter:
     StorageError
         If the file cannot be created, or an unfinished one of this name exists.
     """
+
+    cut_length = 0
 
     def __init__(
         self,
@@ -188,7 +190,11 @@ class SegmentWriter:
         """Whether the file was removed, so that a new one is needed."""
         return self._file.is_open and self._file.is_gone
 
-    def submit(self, batch: SpectrumBatch) -> None:
+    def fits(self, batch: SpectrumBatch) -> bool:
+        """Return whether a batch is of the segment's analysis."""
+        return batch.spec == self.description.spec
+
+    def write(self, batch: SpectrumBatch) -> None:
         """Append a batch.
 
         Raises
@@ -198,7 +204,7 @@ class SegmentWriter:
         StorageError
             If it cannot be written or synchronised; nothing of the batch is in the file then.
         """
-        if batch.spec != self.description.spec:
+        if not self.fits(batch):
             raise ConfigError(f"{self.path}: the analysis has changed; a segment holds one kind")
         if batch.values.dtype != self._dtype:
             is_, must_be = batch.values.dtype, self._dtype
@@ -218,12 +224,12 @@ class SegmentWriter:
             self._index.add(entry, n_rows)
 
     def flush(self) -> None:
-        """Synchronise all submitted rows, so that they survive a power failure.
+        """Synchronise all written rows, so that they survive a power failure.
 
         Raises
         ------
         StorageError
-            If that fails; rows submitted since the last synchronisation may be lost.
+            If that fails; rows written since the last synchronisation may be lost.
         """
         try:
             self._file.synchronise()
@@ -239,7 +245,7 @@ class SegmentWriter:
         InputError
             If there were no rows; no file is left then.
         StorageError
-            If that fails; submitted rows stay in ``PATH.part``, except those of a copy.
+            If that fails; written rows stay in ``PATH.part``, except those of a copy.
         """
         if self.n_frames == 0:
             self.abort()

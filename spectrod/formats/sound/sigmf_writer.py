@@ -17,6 +17,7 @@ import numpy as np
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.fileio import check_new, create, write_at
+from spectrod.formats.output import WholeFile
 from spectrod.formats.part import PartFile
 from spectrod.formats.path_links import written_path
 from spectrod.formats.sound.pcm_samples import SAMPLE_BYTES, to_bytes
@@ -38,7 +39,7 @@ _FS_MIN_HZ = 1.0
 _REMEDY = "take .part off the names of both files, or remove them"
 
 
-class SigmfWriter:
+class SigmfWriter(WholeFile):
     """Writes samples to ``NAME.sigmf-data`` as they arrive, and metadata to ``NAME.sigmf-meta``.
 
     Until ``finish`` both names end in ``.part``. The metadata is valid JSON at every moment and
@@ -115,7 +116,7 @@ class SigmfWriter:
         """Samples that were clipped to the file's integers, or NaN, in all channels."""
         return self._n_clipped
 
-    def take(self, block: Block) -> None:
+    def write(self, block: Block) -> None:
         """Append a block.
 
         Raises

@@ -19,7 +19,7 @@ class SoundOptions:
     fsync_s : float
         Interval at which data are synchronised to the disk and the header is updated; > 0 [s].
     gap_max_s : float
-        Longest gap in a file: after a longer one ``SoundWriter.needs_new_file`` is true; >= 0 [s].
+        Longest gap in a file: after a longer one ``SoundWriter.fits`` is false; >= 0 [s].
     source : str
         Name of the source.
     software : str

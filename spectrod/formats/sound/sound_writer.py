@@ -59,7 +59,7 @@ class SoundWriter:
 
     Sample i of the file is the source's i-th after the first block's first: silence replaces
     missing samples, and the file lists them (in a WAV file's ``guan`` chunk, in a FLAC file's
-    comment). Nothing is queued: ``take`` writes, and waits for the disk every ``fsync_s``. One
+    comment). Nothing is queued: ``write`` writes, and waits for the disk every ``fsync_s``. One
     thread at a time.
 
     An unfinished file of the same name is never overwritten; see ``PartFile`` for a finished one.
@@ -155,10 +155,10 @@ class SoundWriter:
         return self._file.gaps.samples if self._file else 0
 
     @property
-    def cut_samples(self) -> int:
+    def cut_length(self) -> int:
         """Samples per channel that were taken, and that the file lost when a fault ended it.
 
-        Negative if it has a part of the block that ``take`` failed for.
+        Negative if it has a part of the block that ``write`` failed for.
         """
         lost = self._file.cut_samples if self._file else None
         return 0 if lost is None else lost - self._n_refused
@@ -168,19 +168,18 @@ class SoundWriter:
         """Length of the file so far; 0 before the first block."""
         return self._file.size_bytes if self._file else 0
 
-    def needs_new_file(self, block: Block) -> bool:
-        """Return whether a block should go to a new file.
+    def fits(self, block: Block) -> bool:
+        """Return whether a block belongs to this file, and not to a new one.
 
-        That is so after a gap of more than ``gap_max_s``, if the list of gaps is full, and if the
-        block does not continue this file: its index goes back, or its number of channels differs.
+        It does not after a gap of more than ``gap_max_s``, if the list of gaps is full, and if it
+        does not continue this file: its index goes back, or its number of channels differs.
         """
         if self._file is None:
-            return False
-        missing = self._missing_before(block)
-        is_other = missing < 0 or block.samples.shape[0] != self._channels
-        return is_other or self._file.gaps.is_full or missing > self._options.gap_max_s * self._fs
+            return True
+        is_alike = block.samples.shape[0] == self._channels and not self._file.gaps.is_full
+        return is_alike and 0 <= self._missing_before(block) <= self._options.gap_max_s * self._fs
 
-    def take(self, block: Block) -> None:
+    def write(self, block: Block) -> None:
         """Append a block.
 
         Raises

@@ -61,7 +61,7 @@ def _write(log: RowLog, path: Path, new: Path) -> None:
     writer = LevelNetcdfWriter(path, log.about, new)
     try:
         for row in log.rows():
-            writer.submit(row)
+            writer.write(row)
         writer.finish()
     finally:
         writer.abort()  # no effect after finish

@@ -17,9 +17,9 @@ from spectrod.formats.values.convert import convert
 from spectrod.formats.values.row_log import DESCRIPTION, encode_description
 from spectrod.formats.values.value_csv import header_text, row_text
 from spectrod.formats.values.value_description import LevelDescription
+from spectrod.formats.values.value_row import ValueRow
 from spectrod.lib.errors import InputError, StorageError, storage_error
 from spectrod.lib.output_formats import PART_SUFFIX
-from spectrod.measure.interval_row import IntervalRow
 
 HDF5: Final = b"\x89HDF\r\n\x1a\n"
 """First bytes of an HDF5 file, and so of NetCDF."""
@@ -49,7 +49,7 @@ class ValueFileWriter:
 
     The unfinished file is a CSV file. ``finish`` turns that of a ``.nc`` into NetCDF.
 
-    Rows of a completed ``submit`` are in the system's page cache: killing the process loses none.
+    Rows of a completed ``write`` are in the system's page cache: killing the process loses none.
 
     Parameters
     ----------
@@ -72,8 +72,10 @@ class ValueFileWriter:
         If the format needs a package that is not installed.
     """
 
+    cut_length = 0
+
     def __init__(self, part: PartFile, about: LevelDescription, by: RecordedBy) -> None:
-        self._part, self._n_rows = part, 0
+        self._part, self._given, self._n_rows = part, about, 0
         texts = {name: plain(text) for name, text in by.attributes.items() if can_name(name)}
         self._about = replace(about, extra={**about.extra, **texts})
         origin = {"recording": by.recording, "source": by.source, "file_name": part.path.name}
@@ -113,10 +115,14 @@ class ValueFileWriter:
         """Whether the file was removed, so that a new one is needed."""
         return self._file.is_open and self._file.is_gone
 
-    def submit(self, row: IntervalRow) -> None:
+    def fits(self, chunk: ValueRow) -> bool:
+        """Return whether a row is of the file's product."""
+        return chunk.about is self._given
+
+    def write(self, chunk: ValueRow) -> None:
         """Append a row; raises StorageError, and the file has nothing of the row then."""
         try:
-            self._file.append(row_text(self._about, row).encode())
+            self._file.append(row_text(self._about, chunk.row).encode())
         except OSError as error:
             raise storage_error(self.path, error) from error
         self._n_rows += 1

@@ -53,7 +53,7 @@ class LevelWriter(ABC):
         with self._discarded_if_it_fails():
             self._open(part or self._stack.enter_context(whole_file(path)))
 
-    def submit(self, row: IntervalRow) -> None:
+    def write(self, row: IntervalRow) -> None:
         """Write a row; raises StorageError, and leaves no file then."""
         self._n_rows += 1
         with self._discarded_if_it_fails():

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectrod.dsp.blocks import Block
 from spectrod.dsp.calibration import Response
 from spectrod.dsp.units import Float64Array
+from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.interval_row import IntervalFlag, IntervalRow
 from spectrod.measure.intervals import (
@@ -231,11 +231,7 @@ class LevelMeter:
 
     # ---- samples
 
-    def take(self, block: Block) -> list[LevelRow]:
-        """Measure a block of samples with its times and gaps; see ``feed``."""
-        return self.feed(block.samples, block.missing_samples, block.t_utc_ns)
-
-    def feed(
+    def push(
         self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
     ) -> list[LevelRow]:
         """Measure the next samples.
@@ -273,6 +269,8 @@ class LevelMeter:
             for _ in self._chunks.fill(part):
                 rows += self._measure()
         return rows
+
+    feed = earlier_name("feed", "push")
 
     @property
     def _n_pending(self) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.dsp.units import Float64Array
+from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.levels.level_values import UNCALIBRATED_DB
 from spectrod.measure.levels.octave_filters import OctaveFilter, decimator, octave_filters
@@ -149,7 +150,7 @@ class OctaveMeter:
         self._counts = np.zeros(len(self.filters), np.int64)
         self._n_samples = 0
 
-    def feed(self, samples: ArrayLike, missing_samples: int = 0) -> list[OctaveRow]:
+    def push(self, samples: ArrayLike, missing_samples: int = 0) -> list[OctaveRow]:
         """Measure the next samples.
 
         Parameters
@@ -176,6 +177,8 @@ class OctaveMeter:
         for _ in self._chunks.fill(given):
             rows += self._measure()
         return rows
+
+    feed = earlier_name("feed", "push")
 
     def finish(self) -> list[OctaveRow]:
         """Measure the samples that are left; the last row is of a partial interval."""

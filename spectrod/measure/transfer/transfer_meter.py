@@ -10,6 +10,7 @@ from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_rules import Align
 from spectrod.dsp.units import Float64Array
+from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.frame_meter import FrameMeter
 from spectrod.measure.frame_spectra import Complex128Array
@@ -185,26 +186,28 @@ class TransferIntervalMeter:
         self.interval_s, self.align = meter.interval_s, meter.align
         self._meter, self._settings = meter, settings
         self._alignment = Alignment(settings.delay_samples)
-        self._n_fed = 0
+        self._n_pushed = 0
 
     @property
     def message_quantities(self) -> tuple[NamedQuantity, ...]:
         """The values of a message."""
         return self.quantities
 
-    def feed(
+    def push(
         self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
     ) -> list[IntervalRow]:
-        """Measure the next samples of all channels; see ``FrameMeter.feed``."""
-        given = checked_samples(samples, self._settings.n_channels, self._n_fed)
-        self._n_fed += (missing_samples or 0) + given.shape[1]
+        """Measure the next samples of all channels; see ``FrameMeter.push``."""
+        given = checked_samples(samples, self._settings.n_channels, self._n_pushed)
+        self._n_pushed += (missing_samples or 0) + given.shape[1]
         if missing_samples != 0:
             missing_samples = (missing_samples or 0) + self._alignment.n_held or None
             self._alignment.restart()
         if utc_ns is not None:
             utc_ns -= round(self._alignment.n_held / self._meter.spec.fs * 1e9)
         aligned = self._alignment.push(given[list(self._settings.channels)])
-        return [self._pairs(row) for row in self._meter.feed(aligned, missing_samples, utc_ns)]
+        return [self._pairs(row) for row in self._meter.push(aligned, missing_samples, utc_ns)]
+
+    feed = earlier_name("feed", "push")
 
     def finish(self) -> list[IntervalRow]:
         """Return the row of the unfinished interval, which is partial."""

@@ -156,8 +156,8 @@ def _zarr_store() -> tuple[Path, bytes]:
 def _export(path: Path, **settings: Any) -> None:
     spec = make_spec(**settings)
     writer = make_data(path, describe(spec), ExportOptions())
-    writer.submit(make_batch(spec, 0, 3))
-    writer.submit(make_batch(spec, 10, 2, gap_samples=70, discontinuity=True, engine="opencl:x"))
+    writer.write(make_batch(spec, 0, 3))
+    writer.write(make_batch(spec, 10, 2, gap_samples=70, discontinuity=True, engine="opencl:x"))
     writer.finish()
 
 

@@ -74,7 +74,7 @@ def origin_seeds() -> list[bytes]:
             path = Path(name) / f"a{suffix}"
             options = SoundOptions(source="pond", recording="night")
             writer = SoundWriter(path, 8000, 1, "s16", options)
-            writer.take(Block(np.zeros((1, 100), np.float32), 0, BEGIN_UTC_NS, BEGIN_UTC_NS))
+            writer.write(Block(np.zeros((1, 100), np.float32), 0, BEGIN_UTC_NS, BEGIN_UTC_NS))
             writer.finish()
             made.append(path.read_bytes())
     origin = {"recording": "night", "source": "pond", "file_name": "a.csv"}

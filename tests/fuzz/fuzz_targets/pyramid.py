@@ -32,7 +32,7 @@ def _write(folder: Path) -> Path:
     writer = PyramidWriter(folder, describe(_SPEC))
     batch = make_batch(_SPEC, 0, 12)
     times = _BEGIN_UTC_NS + batch.t_utc_ns - batch.t_utc_ns[0]
-    writer.submit(replace(batch, values=np.full_like(batch.values, 1e-3), t_utc_ns=times))
+    writer.write(replace(batch, values=np.full_like(batch.values, 1e-3), t_utc_ns=times))
     writer.finish()
     return next((folder / "1s").glob("*.cells"))
 

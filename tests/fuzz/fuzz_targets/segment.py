@@ -91,10 +91,10 @@ def _finished(spec: object) -> bytes:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "a.spd"
         writer = SegmentWriter(path, describe(spec))
-        writer.submit(make_batch(spec, 0, 3))
-        writer.submit(make_batch(spec, 3, 1, engine="opencl:x"))
-        writer.submit(make_batch(spec, 5, 2, engine="opencl:x", skipped_rows=1))
-        writer.submit(make_batch(spec, 20, 2, gap_samples=130, discontinuity=True))
+        writer.write(make_batch(spec, 0, 3))
+        writer.write(make_batch(spec, 3, 1, engine="opencl:x"))
+        writer.write(make_batch(spec, 5, 2, engine="opencl:x", skipped_rows=1))
+        writer.write(make_batch(spec, 20, 2, gap_samples=130, discontinuity=True))
         writer.finish()
         return path.read_bytes()
 

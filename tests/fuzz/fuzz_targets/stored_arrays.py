@@ -138,8 +138,8 @@ def _names(folder: Path) -> dict[bytes, Path]:
 def _export(path: Path) -> None:
     spec = make_spec()
     writer = make_data(path, describe(spec), ExportOptions())
-    writer.submit(make_batch(spec, 0, 3))
-    writer.submit(make_batch(spec, 10, 2, gap_samples=70, discontinuity=True, engine="opencl:x"))
+    writer.write(make_batch(spec, 0, 3))
+    writer.write(make_batch(spec, 10, 2, gap_samples=70, discontinuity=True, engine="opencl:x"))
     writer.finish()
 
 

@@ -68,7 +68,7 @@ def row_seeds() -> list[bytes]:
     for bands in ("", "octave"):
         meter = LevelMeter(8000, 2, quantities=["LAeq", "LUFS_M"], align="utc", bands=bands)
         about = describe(signals, MeasurementFacts("Sound levels"), meter)
-        rows = meter.feed(np.zeros((2, 24_576)), utc_ns=0)
+        rows = meter.push(np.zeros((2, 24_576)), utc_ns=0)
         lines = _HEADER.partition(b"\n")[0].decode(), f"{DESCRIPTION}{encode_description(about)}"
         text = "\n".join((*lines, header_text(Path("input.nc"), about)))
         found.append((text + "".join(row_text(about, row) for row in rows)).encode())

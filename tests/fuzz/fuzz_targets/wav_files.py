@@ -28,7 +28,7 @@ def sound_bytes(
         writer = SoundWriter(path, FS, channels, subtype)
         rng = np.random.default_rng(n)
         samples = rng.integers(-(1 << 15), 1 << 15, (channels, n)).astype(np.float32) / (1 << 15)
-        writer.take(Block(samples * (not silent), 0, BEGIN_UTC_NS, BEGIN_UTC_NS))
+        writer.write(Block(samples * (not silent), 0, BEGIN_UTC_NS, BEGIN_UTC_NS))
         writer.flush()
         if is_finished:
             writer.finish()

@@ -28,7 +28,7 @@ def sound(tmp_path):
 def expected(x):
     spec = SpectrumSpec(FS, 2, win_length=512, hop=128)
     meter = feature_meter(spec, NAMES, interval_s=1.0, band_hz=(100.0, 3000.0))
-    return meter.feed(x) + meter.finish()
+    return meter.push(x) + meter.finish()
 
 
 def arguments(path, *more):
@@ -69,7 +69,7 @@ def test_netcdf_has_the_kurtosis_of_each_bin(sound, tmp_path, capsys):
     meter = feature_meter(
         spec, NAMES, interval_s=1.0, band_hz=(100.0, 3000.0), spectra=("kurtosis",)
     )
-    rows = meter.feed(x) + meter.finish()
+    rows = meter.push(x) + meter.finish()
     with netCDF4.Dataset(cube) as data:
         assert data["kurtosis"].dimensions == ("time", "channel", "frequency")
         f = spec.bin_frequencies

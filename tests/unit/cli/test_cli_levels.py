@@ -57,7 +57,7 @@ def test_csv_has_the_values_of_the_library(capsys):
     assert main(arguments) == 0
     about, rows = read_csv("a.csv")
     meter = LevelMeter(FS, 2, quantities=names, align="utc", utc_ns=1_772_366_400_250_000_000)
-    expected = meter.feed(samples()) + meter.finish()
+    expected = meter.push(samples()) + meter.finish()
     assert [row["time"] for row in rows] == [
         "2026-03-01T12:00:00.250000000Z",
         "2026-03-01T12:00:01.000000000Z",
@@ -116,7 +116,7 @@ def test_bands_in_files(capsys):
     meter = LevelMeter(
         FS, 2, bands="octave", band_quantities=["LZeq", "LZFmax"], band_range_hz=(250, 2000)
     )
-    expected = meter.feed(samples()) + meter.finish()
+    expected = meter.push(samples()) + meter.finish()
     about, rows = read_csv("a.csv")
     names = ["250 Hz", "500 Hz", "1 kHz", "2 kHz"]
     assert list(about["bands_lower_centre_upper_hz"]) == names
@@ -149,7 +149,7 @@ def test_table_of_bands(capsys):
     found = [line.split() for line in lines[begin + 2 :]]
     assert [" ".join(one[:2]) for one in found] == ["1 kHz", "1.25 kHz", "1.6 kHz", "2 kHz"]
     meter = LevelMeter(FS, bands="third-octave", band_range_hz=(1000, 2000))
-    meter.feed(samples("mono.wav"))
+    meter.push(samples("mono.wav"))
     meter.finish()
     expected = meter.summary().band_values[0, :, 0]
     np.testing.assert_allclose([float(one[2]) for one in found], expected, atol=0.0051)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.cli.record_files import RowFiles, SampleFiles, finish_all
+from spectrod.cli.record_files import OutputFiles, RowFiles, finish_all
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
@@ -22,18 +22,21 @@ BEGIN_NS = 1_777_609_800 * SECOND_NS
 class Writer:
     """A writer that keeps its input and fails at a given point."""
 
+    is_gone, size_bytes, cut_length = False, 0, 0
+
     def __init__(self, path, fails=""):
         if fails == "begin":
             raise StorageError(f"{path}: no")
         self.path, self.fails = path, fails
         self.pieces, self.ends = [], []
 
-    def submit(self, piece):
-        if self.fails == "take":
+    def fits(self, _piece):
+        raise AssertionError("the analysis of a recording does not change")
+
+    def write(self, piece):
+        if self.fails == "write":
             raise StorageError(f"{self.path}: full")
         self.pieces.append(piece)
-
-    take = submit
 
     def finish(self):
         if self.fails == "finish":
@@ -76,8 +79,8 @@ def test_every_row_is_in_the_period_of_its_start(size):
     make = Making()
     files = RowFiles(second, make, SECOND_NS)
     for first in range(0, 25, size):
-        files.submit(rows(first, min(size, 25 - first)))
-    files.submit(rows(47, 2))
+        files.write(rows(first, min(size, 25 - first)))
+    files.write(rows(47, 2))
     assert finish_all([files]) is None
     assert {name: taken(writer) for name, writer in make.made.items()} == {
         "s0": list(range(0, 1000, HOP)),
@@ -92,7 +95,7 @@ def test_a_gap_is_counted_once():
     """A gap before a batch counts for its first row and not for later files."""
     make = Making()
     files = RowFiles(second, make, SECOND_NS)
-    files.submit(rows(8, 4, gap_samples=800, discontinuity=True))
+    files.write(rows(8, 4, gap_samples=800, discontinuity=True))
     gaps = [(w.pieces[0].gap_samples, w.pieces[0].discontinuity) for w in make.made.values()]
     assert gaps == [(800, True), (0, False)]
 
@@ -102,7 +105,7 @@ def test_a_clock_that_is_set_back_within_a_period_replaces_no_file():
     make = Making()
     files = RowFiles(lambda _: Path("x"), make, 60 * SECOND_NS)
     for first in (0, 300, 100):
-        files.submit(rows(first, 10))
+        files.write(rows(first, 10))
     assert finish_all([files]) is None
     assert taken(make.made["x"])[::10] == [0, 30_000, 10_000]
 
@@ -110,11 +113,11 @@ def test_a_clock_that_is_set_back_within_a_period_replaces_no_file():
 def test_samples_are_cut_at_the_period():
     """Blocks are cut at the first sample of a period, and every sample is written once."""
     make = Making()
-    files = SampleFiles(second, make, SECOND_NS)
+    files = OutputFiles(second, make, SECOND_NS)
     samples = np.arange(2700, dtype=np.float32)[np.newaxis]
     for first in range(0, 2700, 450):
         t_ns = BEGIN_NS + first * 10**6
-        files.take(Block(samples[:, first : first + 450], first, t_ns, t_ns, fs=FS))
+        files.write(Block(samples[:, first : first + 450], first, t_ns, t_ns, fs=FS))
     files.finish()
     joined = {
         name: np.concatenate([block.samples[0] for block in writer.pieces])
@@ -129,13 +132,13 @@ def test_samples_are_cut_at_the_period():
     assert (later.sample_index, later.t_utc_ns) == (1000, BEGIN_NS + SECOND_NS)
 
 
-@pytest.mark.parametrize("fails", ["begin", "take", "finish"])
+@pytest.mark.parametrize("fails", ["begin", "write", "finish"])
 def test_a_period_that_fails_leaves_the_others(fails, caplog):
     """If one period's file fails, files before and after it are whole and the failure is logged."""
     make = Making(s1=fails)
     files = RowFiles(second, make, SECOND_NS)
     for first in range(0, 30, 5):
-        files.submit(rows(first, 5))
+        files.write(rows(first, 5))
     failure = finish_all([files])
     assert isinstance(failure, StorageError)
     assert "s1" in caplog.text
@@ -148,12 +151,12 @@ def test_a_period_that_fails_leaves_the_others(fails, caplog):
 
 def test_the_only_file_fails_at_once():
     """Without periods, a failure of the file is raised at once."""
-    files = RowFiles(lambda _: Path("x"), Making(x="take"))
+    files = RowFiles(lambda _: Path("x"), Making(x="write"))
     with pytest.raises(StorageError, match="x: full") as caught:
-        files.submit(rows(0, 1))
+        files.write(rows(0, 1))
     files.give_up(caught.value)
     assert files.is_over
-    files.submit(rows(1, 1))
+    files.write(rows(1, 1))
     assert finish_all([files]) is caught.value
 
 
@@ -171,7 +174,7 @@ def test_one_failure_does_not_keep_others_from_their_end():
         RowFiles(lambda _: Path("z"), whole),
     ]
     for files in several:
-        files.submit(rows(0, 1))
+        files.write(rows(0, 1))
     assert str(finish_all(several)) == "x: full"
     assert whole.made["z"].ends == ["finish"]
     assert broken.made["x"].ends == ["abort"]
@@ -181,7 +184,7 @@ def test_abort_leaves_finished_files():
     """Aborting a recording discards only the file that is open."""
     make = Making()
     files = RowFiles(second, make, SECOND_NS)
-    files.submit(rows(0, 15))
+    files.write(rows(0, 15))
     files.abort()
     assert [make.made[name].ends for name in ("s0", "s1")] == [["finish"], ["abort"]]
 

@@ -381,7 +381,7 @@ def test_transfer_of_intervals(capsys):
     )  # fmt: skip
     meter = config.bind(MeasuredSignals("", FS, ("0", "1"), (None, None))).open(0)
     samples = soundfile.read("b.wav", dtype="float32", always_2d=True)[0].T
-    rows = [*meter.feed(samples), *meter.finish()]
+    rows = [*meter.push(samples), *meter.finish()]
     about, found = read_csv(Path("t.csv").read_text("utf-8"))
     assert (about["reference_channel"], about["responses"]) == ("1", '"0"')
     assert len(table) == 2 + len(rows) == 2 + len(found)

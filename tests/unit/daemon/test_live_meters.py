@@ -63,10 +63,10 @@ def rows_of(open_meter, x, discontinuity, lost_samples=0, at=N + AT):
         lambda _encoder, row, _t_ns: rows.append(row),
         SimpleNamespace(),
     )
-    meter.take(Block(x[:, :at], 0, 0, 0, fs=FS))
+    meter.write(Block(x[:, :at], 0, 0, 0, fs=FS))
     t_ns = round((at + lost_samples) / FS * 1e9)
     second = (x[:, at:], at + lost_samples, t_ns, t_ns)
-    meter.take(Block(*second, discontinuity=discontinuity, lost_samples=lost_samples, fs=FS))
+    meter.write(Block(*second, discontinuity=discontinuity, lost_samples=lost_samples, fs=FS))
     return rows[:3]
 
 
@@ -97,7 +97,7 @@ def test_the_last_whole_interval_of_a_source_that_ends(open_meter, rest):
         SimpleNamespace(),
     )
     x = samples()[:, : 3 * N + rest]
-    meter.take(Block(x, 0, 7, 0, fs=FS))
+    meter.write(Block(x, 0, 7, 0, fs=FS))
     meter.finish()
     assert [(row.first_sample, row.n_samples) for row, _ in rows] == [(k * N, N) for k in range(3)]
     assert [t_ns for _, t_ns in rows] == [7 + k * 500_000_000 for k in range(3)]
@@ -140,5 +140,5 @@ def test_a_first_block_after_a_loss_is_no_gap():
         lambda _encoder, row, _t_ns: rows.append(row),
         SimpleNamespace(),
     )
-    meter.take(Block(samples(), 0, 0, 0, discontinuity=True, fs=FS))
+    meter.write(Block(samples(), 0, 0, 0, discontinuity=True, fs=FS))
     assert not any(row.flags[0] & IntervalFlag.GAP for row in rows)

@@ -50,7 +50,7 @@ def test_a_trigger_logs_one_line_in_ten_seconds(clock, tmp_path, caplog):
     live = LiveTrigger(trigger, ["0"], None, owner)
     batch = SimpleNamespace(spec=trigger.spec)
     for _ in range(101):  # 0 to 20 s
-        live.submit(batch)
+        live.write(batch)
         clock.s += 0.2
     assert len(list(events.since(0))) == 101
     assert [record.getMessage().partition(";")[2] for record in caplog.records] == [

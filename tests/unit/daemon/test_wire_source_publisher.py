@@ -43,8 +43,8 @@ def parts_of(message):
 def test_losses_are_those_when_the_frame_came():
     """Headers carry what was flagged and what was suspected, not what comes later."""
     feed = make_feed(lambda: make_stats(overflows=99, capture=CaptureStats(suspected=99)))
-    feed.submit(make_batch(2, overflows=42, suspected=3))
-    feed.submit(make_batch(overflows=43, suspected=4))
+    feed.write(make_batch(2, overflows=42, suspected=3))
+    feed.write(make_batch(overflows=43, suspected=4))
     seen = [m.header for m in messages(feed) if isinstance(m, Frame) and m.channel == "0"]
     assert [(h.overflows, h.suspected) for h in seen] == [(42, 3), (42, 3), (43, 4)]
 
@@ -52,7 +52,7 @@ def test_losses_are_those_when_the_frame_came():
 def test_channels_have_their_names_in_topics_and_descriptions():
     """Each named channel has topics of its own, and each description lists all."""
     feed = make_feed(channel_names=("north", "south"))
-    feed.submit(make_batch())
+    feed.write(make_batch())
     seen = messages(feed)
     assert [m.topic for m in seen] == [
         "meta/mic/north/dbfs/",
@@ -69,7 +69,7 @@ def test_a_signal_of_i_and_q_is_one_channel_with_both_sides(nfft):
     """Two channels make one topic, whose axis is the analysis's, in meta and in frames."""
     spec = SpectrumSpec(48000.0, 2, win_length=64, hop=32, nfft=nfft, scaling="dbfs", iq=True)
     feed = make_feed(channel_names=("radio",))
-    feed.submit(make_batch(spec=spec))
+    feed.write(make_batch(spec=spec))
     meta, frame = messages(feed)
     assert isinstance(meta, Meta)
     assert frame.topic == "spec/mic/radio/dbfs/"
@@ -119,12 +119,12 @@ def test_a_turn_sends_no_more_than_a_queue_holds():
     """Frames that come while others are sent wait for the next turn, for which it wakes."""
     wakes = []
     feed = make_feed(queue_frames=2, wake=lambda: wakes.append("up"))
-    feed.submit(make_batch(2))
+    feed.write(make_batch(2))
     sent = 0
     for message in feed.queued():
         if parts_of(message)[0].startswith(b"spec/mic/0/"):
             sent += 1
-            feed.submit(make_batch())
+            feed.write(make_batch())
     assert (sent, feed.dropped) == (2, 0)
     assert len(wakes) == 5  # three batches, the first description, and the frames that are left
     assert len([m for m in messages(feed) if isinstance(m, Frame)]) == 4
@@ -143,10 +143,10 @@ def test_changes_are_reported_once():
 def test_the_first_spectrum_is_a_change():
     """From then on the source is running, which subscribers hear at once."""
     feed = make_feed()
-    feed.submit(make_batch())
+    feed.write(make_batch())
     messages(feed)
     assert feed.take_change()
-    feed.submit(make_batch())
+    feed.write(make_batch())
     messages(feed)
     assert not feed.take_change()
 
@@ -230,7 +230,7 @@ def test_bands_have_topics_and_a_description_of_their_own():
     feed = make_feed()
     values = np.arange(2 * THIRDS.n_values, dtype=np.float32).reshape(1, 2, -1)
     index = np.arange(1)
-    feed.submit(SpectrumBatch(values, index, index, index, THIRDS, "numpy"))
+    feed.write(SpectrumBatch(values, index, index, index, THIRDS, "numpy"))
     meta, _, frame, _ = messages(feed)
     assert (meta.topic, frame.topic) == ("meta/mic/0/thirds/", "bands/mic/0/thirds/")
     assert isinstance(frame, BandFrame)
@@ -249,7 +249,7 @@ def test_an_exponential_average_has_its_time_constant():
     """Others have none."""
     spec = SpectrumSpec(fs=48000.0, win_length=64, hop=32, averaging="exponential")
     feed = make_feed()
-    feed.submit(make_batch(spec=spec))
+    feed.write(make_batch(spec=spec))
     meta, frame = messages(feed)
     assert (meta.header.averaging_s, frame.header.averaging_s) == (0.125, 0.125)
     assert meta.edges is None
@@ -258,8 +258,8 @@ def test_an_exponential_average_has_its_time_constant():
 def test_products_that_are_no_more_are_described_no_more():
     """Others are, also where nothing was ever offered."""
     feed = make_feed()
-    feed.submit(make_batch())
-    feed.submit(make_batch(spec=SpectrumSpec(48000.0, 2, win_length=64, hop=32)))
+    feed.write(make_batch())
+    feed.write(make_batch(spec=SpectrumSpec(48000.0, 2, win_length=64, hop=32)))
     messages(feed)
 
     def described():
@@ -275,7 +275,7 @@ def test_a_sent_message_does_not_keep_its_batch():
     """History would otherwise hold whole batches for the sake of one row."""
     feed = make_feed()
     batch = make_batch(3)
-    feed.submit(batch)
+    feed.write(batch)
     sent = [message for message in feed.queued() if isinstance(message, Outgoing)]
     assert {type(part) for message in sent for part in message.parts} == {bytes}
     assert [message.seq for message in sent] == [0, 0, 1, 1, 2, 2]
@@ -295,7 +295,7 @@ def test_a_new_counter_of_a_header_is_taken_over_by_its_name(monkeypatch):
     monkeypatch.setattr(topic_encoder, "SpectrumHeader", Row)
     stats = replace(make_stats(), overruns=5, capture=CaptureStats(attempts=6))
     feed = make_feed(lambda: stats)
-    feed.submit(make_batch(skipped_rows=7, suspected=8))
+    feed.write(make_batch(skipped_rows=7, suspected=8))
     frame = json.loads([parts_of(message) for message in feed.queued()][-1][1])
     beat = json.loads(feed.heartbeat()[1])
     assert (frame["skipped_rows"], frame["suspected"], frame["seq"]) == (7, 8, 7)

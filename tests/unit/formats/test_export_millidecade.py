@@ -191,7 +191,7 @@ def test_a_file_a_day(tmp_path):
     """Each file has all minutes of its day and appears when the day is over."""
     about = described()
     writer = make_data(tmp_path / "reef.nc", about, OPTIONS)
-    writer.submit(batch_of(about.spec, np.full(360, 1e-6), MIDNIGHT_NS - 2 * MINUTE_NS))
+    writer.write(batch_of(about.spec, np.full(360, 1e-6), MIDNIGHT_NS - 2 * MINUTE_NS))
     assert [path.name for path in tmp_path.iterdir()] == ["reef_20241003.nc"]
     writer.finish()
     assert writer.n_frames == 360
@@ -217,7 +217,7 @@ def test_a_file_a_signal(tmp_path):
     about = described(channels=2)
     values = np.full((10, 1, 1), 1e-6) * np.reshape([1.0, 10.0], (2, 1)) * white(about.spec)
     writer = make_data(tmp_path / "reef.nc", about, OPTIONS)
-    writer.submit(batch_of(about.spec, values, MIDNIGHT_NS))
+    writer.write(batch_of(about.spec, values, MIDNIGHT_NS))
     writer.finish()
     for name, level in (("mic-0", -60.0), ("mic-1", -50.0)):
         arrays, _ = day_file(tmp_path / f"reef_{name}_20241004.nc")
@@ -230,7 +230,7 @@ def test_silence_has_a_level(tmp_path):
     """Silence has the lowest level instead of minus infinity."""
     about = described()
     writer = make_data(tmp_path / "x.nc", about, OPTIONS)
-    writer.submit(batch_of(about.spec, np.zeros(10), MIDNIGHT_NS))
+    writer.write(batch_of(about.spec, np.zeros(10), MIDNIGHT_NS))
     writer.finish()
     arrays, _ = day_file(tmp_path / "x_20241004.nc")
     np.testing.assert_array_equal(arrays["psd"][0], np.float32(FLOOR_DB))
@@ -240,9 +240,9 @@ def test_a_clock_set_back_within_a_day_joins_minutes(tmp_path):
     """After a clock is set back within a day, repeated minutes are averaged by effort."""
     about = described(hop=1000)
     writer = make_data(tmp_path / "x.nc", about, OPTIONS)
-    writer.submit(batch_of(about.spec, np.full(30, 1e-6), MIDNIGHT_NS))
-    writer.submit(batch_of(about.spec, np.full(60, 1e-6), MIDNIGHT_NS + MINUTE_NS))
-    writer.submit(batch_of(about.spec, np.full(10, 5e-6), MIDNIGHT_NS + 30 * SECOND_NS))
+    writer.write(batch_of(about.spec, np.full(30, 1e-6), MIDNIGHT_NS))
+    writer.write(batch_of(about.spec, np.full(60, 1e-6), MIDNIGHT_NS + MINUTE_NS))
+    writer.write(batch_of(about.spec, np.full(10, 5e-6), MIDNIGHT_NS + 30 * SECOND_NS))
     writer.finish()
     arrays, _ = day_file(tmp_path / "x_20241004.nc")
     np.testing.assert_allclose(arrays["psd"][0], 10.0 * np.log10(2e-6), atol=1e-5)
@@ -253,9 +253,9 @@ def test_a_clock_set_back_over_midnight_is_counted(tmp_path):
     """After a clock is set back over midnight, the finished file stays and the loss is counted."""
     about = described(hop=1000)
     writer = make_data(tmp_path / "x.nc", about, OPTIONS)
-    writer.submit(batch_of(about.spec, np.full(90, 1e-6), MIDNIGHT_NS - MINUTE_NS))
-    writer.submit(batch_of(about.spec, np.full(60, 1e-6), MIDNIGHT_NS + MINUTE_NS))
-    writer.submit(batch_of(about.spec, np.full(20, 1e-3), MIDNIGHT_NS - MINUTE_NS))
+    writer.write(batch_of(about.spec, np.full(90, 1e-6), MIDNIGHT_NS - MINUTE_NS))
+    writer.write(batch_of(about.spec, np.full(60, 1e-6), MIDNIGHT_NS + MINUTE_NS))
+    writer.write(batch_of(about.spec, np.full(20, 1e-3), MIDNIGHT_NS - MINUTE_NS))
     writer.finish()
     before, _ = day_file(tmp_path / "x_20241003.nc")
     np.testing.assert_allclose(before["psd"][1439], -60.0, atol=1e-5)
@@ -267,7 +267,7 @@ def test_days_that_are_written_stay(tmp_path):
     """Aborting discards only the current day and keeps finished days."""
     about = described()
     writer = make_data(tmp_path / "x.nc", about, OPTIONS)
-    writer.submit(batch_of(about.spec, np.ones(360), MIDNIGHT_NS - MINUTE_NS))
+    writer.write(batch_of(about.spec, np.ones(360), MIDNIGHT_NS - MINUTE_NS))
     writer.abort()
     writer.abort()
     assert [path.name for path in tmp_path.iterdir()] == ["x_20241003.nc"]
@@ -278,7 +278,7 @@ def test_a_full_disk_leaves_the_days_before(tmp_path):
     about = described()
     writer = make_data(tmp_path / "x.nc", about, OPTIONS)
     rng = np.random.default_rng(1)
-    writer.submit(batch_of(about.spec, rng.uniform(1e-6, 1e-5, 360), MIDNIGHT_NS - MINUTE_NS))
+    writer.write(batch_of(about.spec, rng.uniform(1e-6, 1e-5, 360), MIDNIGHT_NS - MINUTE_NS))
     assert [path.name for path in tmp_path.iterdir()] == ["x_20241003.nc"]
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
@@ -297,7 +297,7 @@ def test_nothing_is_not_a_day(tmp_path):
     """No rows make no file, and rows of another analysis are refused."""
     writer = make_data(tmp_path / "x.nc", described(), OPTIONS)
     with pytest.raises(ConfigError, match="the analysis has changed"):
-        writer.submit(batch_of(spec_of(hop=100), np.ones(3), MIDNIGHT_NS))
+        writer.write(batch_of(spec_of(hop=100), np.ones(3), MIDNIGHT_NS))
     with pytest.raises(InputError, match="nothing to write: not a single row"):
         writer.finish()
     assert list(tmp_path.iterdir()) == []
@@ -307,12 +307,12 @@ def test_stored_recordings_become_days(tmp_path):
     """Stored recordings of any readable format become daily files, whose names are returned."""
     about = described()
     writer = make_data(tmp_path / "all.npz", about, ExportOptions())
-    writer.submit(batch_of(about.spec, np.full(200, 1e-6), MIDNIGHT_NS))
+    writer.write(batch_of(about.spec, np.full(200, 1e-6), MIDNIGHT_NS))
     writer.finish()
     reader = open_recording(tmp_path / "all.npz")
     days = MillidecadeWriter(tmp_path / "day.nc", reader.description, OPTIONS)
     for batch in reader.batches():
-        days.submit(batch)
+        days.write(batch)
     days.finish()
     reader.close()
     (path,) = days.files

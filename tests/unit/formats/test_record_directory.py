@@ -135,13 +135,13 @@ def test_a_folder_that_was_moved_is_still_the_one(folder):
 
 def segment(part):
     writer = SegmentWriter(part, Description(SPEC, "pond", ("0",), "test"))
-    writer.submit(BATCH)
+    writer.write(BATCH)
     return writer
 
 
 def sound(part):
     writer = SoundWriter(part, 8000, 1, "s16")
-    writer.take(Block(np.zeros((1, 5000), np.float32), 0, 0, 0))
+    writer.write(Block(np.zeros((1, 5000), np.float32), 0, 0, 0))
     return writer
 
 

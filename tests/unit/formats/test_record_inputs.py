@@ -80,7 +80,7 @@ def test_the_span_is_known_where_that_costs_little(tmp_path):
     reader = open_recording(made.part)
     begin, end = span_utc_ns(reader)
     assert begin == end
-    made.submit(make_batch(SPEC, 0, 5))
+    made.write(make_batch(SPEC, 0, 5))
     made.finish()
     assert span_utc_ns(open_recording(made.path)) == (BEGIN_UTC_NS, BEGIN_UTC_NS + 5 * ROW_NS)
     assert span_utc_ns(Reader()) is None

@@ -120,11 +120,11 @@ def test_silence_and_levels_beyond_the_classes_are_counted():
 def test_power_that_is_not_finite_is_refused(tmp_path, value):
     """A batch with power that is infinite or NaN is refused as a whole."""
     sink = SpdSink(tmp_path / "x.png", about_of(), PictureOptions())
-    sink.submit(batch_of(levels_of(3)))
+    sink.write(batch_of(levels_of(3)))
     batch = batch_of(levels_of(3))
     batch.values[1, 1, 5] = value
     with pytest.raises(InputError, match=r"x\.png: a power is beyond all numbers"):
-        sink.submit(batch)
+        sink.write(batch)
     assert sink.n_frames == 3
 
 
@@ -190,9 +190,9 @@ def test_numbers_come_back(tmp_path):
     """An NPZ file restores all counts, and counting continues from them."""
     levels = levels_of(120)
     sink = SpdSink(tmp_path / "x.npz", about_of(), PictureOptions())
-    sink.submit(batch_of(levels[:50]))
+    sink.write(batch_of(levels[:50]))
     assert list(tmp_path.iterdir()) == []
-    sink.submit(batch_of(levels[50:], first=60, discontinuity=True, gap_samples=80000))
+    sink.write(batch_of(levels[50:], first=60, discontinuity=True, gap_samples=80000))
     assert sink.n_frames == 120
     sink.finish()
     whole = LevelStatistics(SPEC)
@@ -219,7 +219,7 @@ def test_a_table_for_spreadsheets(tmp_path):
     """The CSV file has a line per signal and frequency with the usual levels."""
     sink = SpdSink(tmp_path / "x.csv", about_of(), PictureOptions())
     levels = levels_of(200)
-    sink.submit(batch_of(levels))
+    sink.write(batch_of(levels))
     sink.finish()
     lines = (tmp_path / "x.csv").read_text().splitlines()
     assert '# unit: "dB re FS^2/Hz"' in lines
@@ -333,7 +333,7 @@ def test_the_picture_has_a_description(tmp_path, suffix):
         width=240, height=120, f_scale="log", f_min=100.0, time_axis="utc", title="Pier"
     )
     sink = SpdSink(tmp_path / f"x{suffix}", about_of(), options)
-    sink.submit(batch_of(levels_of(400)))
+    sink.write(batch_of(levels_of(400)))
     sink.finish()
     if suffix == ".svg":
         text = (tmp_path / "x.svg").read_text()
@@ -389,9 +389,9 @@ def test_nothing_counted_is_no_file(tmp_path):
 def test_averages_cut_short_do_not_count(tmp_path):
     """A row of less than half the usual length does not count, as its levels spread more."""
     sink = SpdSink(tmp_path / "x.csv", about_of(), PictureOptions())
-    sink.submit(batch_of(levels_of(1), cut_frames=124))
+    sink.write(batch_of(levels_of(1), cut_frames=124))
     assert sink.n_frames == 0
-    sink.submit(batch_of(levels_of(1), cut_frames=125))
+    sink.write(batch_of(levels_of(1), cut_frames=125))
     assert sink.n_frames == 1
 
 
@@ -487,7 +487,7 @@ def test_levels_that_never_occurred_have_no_density():
 def test_arrays_that_do_not_fit_are_refused(tmp_path, name, array):
     """Arrays that do not fit are refused before they are unpacked to a much larger size."""
     sink = SpdSink(tmp_path / "x.npz", about_of(), PictureOptions())
-    sink.submit(batch_of(levels_of(5)))
+    sink.write(batch_of(levels_of(5)))
     sink.finish()
     with np.load(tmp_path / "x.npz") as arrays:
         changed = dict(arrays) | {name: array}

@@ -159,7 +159,7 @@ def test_level_statistics_are_drawn_as_pdf(tmp_path):
     sink = SpdSink(path, Description(spec, "a", ("a",), "spectrod"), PictureOptions(title="Pier"))
     index = np.arange(9, dtype=np.int64) * 64
     values = np.full((9, 1, spec.n_bins), 1e-9, np.float32)
-    sink.submit(SpectrumBatch(values, index, index * 125_000, index * 125_000, spec, "numpy"))
+    sink.write(SpectrumBatch(values, index, index * 125_000, index * 125_000, spec, "numpy"))
     sink.finish()
     _, text = drawn(path.read_bytes())
     assert "Pier" in text

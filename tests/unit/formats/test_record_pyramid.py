@@ -103,7 +103,7 @@ def test_a_day_takes_as_much_room_as_documented(tmp_path):
     writer = PyramidWriter(tmp_path, about_of(), PyramidOptions(finest_s=60.0))
     for hour in range(24):
         batch = batch_of(np.full(7200, 1e-6), DAY * DAY_NS + hour * 3600 * 10**9)
-        writer.submit(batch)
+        writer.write(batch)
     writer.finish()
     cell_bytes = 16 + 3 * 2 * SPEC.n_values
     total = 0
@@ -121,7 +121,7 @@ def test_old_files_go_level_by_level_and_coarser_ones_answer(tmp_path):
     rows = np.full(240, 1e-6)
     begin = DAY * DAY_NS + 3600 * 10**9
     for day in range(3):
-        writer.submit(batch_of(rows * 10.0**day, begin + day * DAY_NS))
+        writer.write(batch_of(rows * 10.0**day, begin + day * DAY_NS))
     writer.flush()
     finest = writer.about.cells_ns[0]
     assert cells_in(tmp_path, finest) == ["20260502.cells", "20260503.cells", "20260504.cells"]
@@ -130,7 +130,7 @@ def test_old_files_go_level_by_level_and_coarser_ones_answer(tmp_path):
     freed = writer.expire((DAY + 2) * DAY_NS, 0)
     assert 0 < freed == size - writer.size_bytes
     assert cells_in(tmp_path, finest) == ["20260504.cells"]
-    writer.submit(batch_of(rows, begin + 2 * DAY_NS + 120 * 10**9))
+    writer.write(batch_of(rows, begin + 2 * DAY_NS + 120 * 10**9))
     writer.finish()
     reader = PyramidReader(tmp_path)
     assert reader.level_names[:2] == ("1s", "5s")
@@ -148,7 +148,7 @@ def test_old_files_go_level_by_level_and_coarser_ones_answer(tmp_path):
 def test_a_damaged_cell_is_a_gap(tmp_path):
     """A cell with a wrong checksum is a gap; its neighbours and the coarser level stay."""
     writer = PyramidWriter(tmp_path, about_of())
-    writer.submit(batch_of(np.full(20, 1e-6), DAY * DAY_NS))
+    writer.write(batch_of(np.full(20, 1e-6), DAY * DAY_NS))
     writer.finish()
     path = tmp_path / "1s" / "20260502.cells"
     content = bytearray(path.read_bytes())
@@ -164,7 +164,7 @@ def test_a_damaged_cell_is_a_gap(tmp_path):
 def test_a_file_of_something_else_is_an_error(tmp_path):
     """A file with a wrong header or an unreadable description is an error."""
     writer = PyramidWriter(tmp_path, about_of())
-    writer.submit(batch_of(np.full(20, 1e-6), DAY * DAY_NS))
+    writer.write(batch_of(np.full(20, 1e-6), DAY * DAY_NS))
     writer.finish()
     path = tmp_path / "1s" / "20260502.cells"
     path.write_bytes(b"x" * 1000)
@@ -195,14 +195,14 @@ def test_damaged_metadata_are_set_aside_and_made_again(tmp_path, damage, caplog)
     """A writer goes on with its cells beside damaged metadata, which it keeps and reports once."""
     begin = DAY * DAY_NS
     writer = PyramidWriter(tmp_path, about_of())
-    writer.submit(batch_of(np.full(20, 1e-6), begin))
+    writer.write(batch_of(np.full(20, 1e-6), begin))
     writer.finish()
     path = tmp_path / "pyramid.json"
     content = path.read_bytes()
     path.write_bytes(damage(content))
     for seconds in (10, 20):  # the second start finds nothing damaged
         writer = PyramidWriter(tmp_path, about_of())
-        writer.submit(batch_of(np.full(20, 1e-6), begin + seconds * 10**9))
+        writer.write(batch_of(np.full(20, 1e-6), begin + seconds * 10**9))
         writer.finish()
     assert path.read_bytes() == content
     assert (tmp_path / "pyramid.json.damaged").read_bytes() == damage(content)
@@ -230,13 +230,13 @@ def test_a_damaged_file_of_cells_is_set_aside_and_made_again(tmp_path, level, ca
     """A writer replaces a file of cells whose header is damaged, keeps it, and reports it once."""
     begin = DAY * DAY_NS
     writer = PyramidWriter(tmp_path, about_of())
-    writer.submit(batch_of(np.full(20, 1e-6), begin))
+    writer.write(batch_of(np.full(20, 1e-6), begin))
     writer.finish()
     (path,) = (tmp_path / level).iterdir()
     path.write_bytes(bytes(100) + path.read_bytes()[100:])
     for seconds in (10, 20):
         writer = PyramidWriter(tmp_path, about_of())
-        writer.submit(batch_of(np.full(20, 1e-6), begin + seconds * 10**9))
+        writer.write(batch_of(np.full(20, 1e-6), begin + seconds * 10**9))
         writer.finish()
     assert [path.name for path in (tmp_path / level).glob("*damaged*")] == [f"{path.name}.damaged"]
     (line,) = caplog.messages
@@ -259,7 +259,7 @@ def test_a_second_writer_and_other_rows_are_refused(tmp_path):
         PyramidWriter(tmp_path, about_of())
     other = SpectrumSpec(fs=1000.0, win_length=64, hop=250, nfft=64)
     with pytest.raises(ConfigError, match="the analysis has changed"):
-        writer.submit(batch_of([1.0], DAY * DAY_NS, other))
+        writer.write(batch_of([1.0], DAY * DAY_NS, other))
     writer.abort()
     with pytest.raises(ConfigError, match="holds a pyramid of other rows"):
         PyramidWriter(tmp_path, about_of(other))
@@ -273,7 +273,7 @@ def test_bins_are_taken_together(tmp_path):
     assert (writer.about.group, writer.about.n_values) == (9, 4)
     batch = batch_of([1.0, 1.0], DAY * DAY_NS)
     batch.values[:] = 10.0 ** (np.arange(SPEC.n_values, dtype=np.float32) / 10.0)
-    writer.submit(batch)
+    writer.write(batch)
     writer.finish()
     reader = PyramidReader(tmp_path)
     columns = reader.columns(DAY * DAY_NS, DAY * DAY_NS + 10**9, 1)
@@ -296,7 +296,7 @@ def test_partial_rows_count_by_their_frames(tmp_path):
     )
     writer = PyramidWriter(tmp_path, about_of(spec))
     batch = batch_of([1.0], DAY * DAY_NS, spec, cut_frames=3)
-    writer.submit(batch)
+    writer.write(batch)
     writer.finish()
     reader = PyramidReader(tmp_path)
     assert reader.columns(DAY * DAY_NS, DAY * DAY_NS + 10**9, 1).effort_s == pytest.approx(0.15)
@@ -307,7 +307,7 @@ def test_a_full_disk_is_an_error_and_later_cells_come(tmp_path, monkeypatch):
     """A failed write is a gap in its level, while coarser cells keep all data before and after."""
     writer = PyramidWriter(tmp_path, about_of())
     begin = DAY * DAY_NS
-    writer.submit(batch_of(np.full(7, 1e-6), begin))
+    writer.write(batch_of(np.full(7, 1e-6), begin))
     real, full = os.pwrite, OSError(28, os.strerror(28))
 
     def refuse(fd, data, offset):
@@ -316,9 +316,9 @@ def test_a_full_disk_is_an_error_and_later_cells_come(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "pwrite", refuse)
     for second in (4, 8, 17):
         with pytest.raises(StorageError, match=r"cells: No space left on device"):
-            writer.submit(batch_of(np.full(4, 1e-6), begin + second * 10**9))
+            writer.write(batch_of(np.full(4, 1e-6), begin + second * 10**9))
     monkeypatch.setattr(os, "pwrite", real)
-    writer.submit(batch_of(np.full(10, 1e-6), begin + 3600 * 10**9))
+    writer.write(batch_of(np.full(10, 1e-6), begin + 3600 * 10**9))
     writer.finish()
     reader = PyramidReader(tmp_path)
     fine = reader.columns(begin, begin + 20 * 10**9, 20)
@@ -351,7 +351,7 @@ def test_spans_that_make_no_sense_are_refused(tmp_path, args, text):
 def test_a_span_of_all_times_is_read(tmp_path):
     """The widest possible span returns all that the pyramid holds."""
     writer = PyramidWriter(tmp_path, about_of())
-    writer.submit(batch_of([1e-6, 1e-6], DAY * DAY_NS))
+    writer.write(batch_of([1e-6, 1e-6], DAY * DAY_NS))
     writer.finish()
     reader = PyramidReader(tmp_path)
     columns = reader.columns(-TIME_MAX_NS, TIME_MAX_NS, 1001)
@@ -376,7 +376,7 @@ def test_a_reader_sees_cells_as_they_come(tmp_path):
     reader = PyramidReader(tmp_path)
     begin = DAY * DAY_NS
     for second in range(12):
-        writer.submit(batch_of([1e-6, 1e-6], begin + second * 10**9))
+        writer.write(batch_of([1e-6, 1e-6], begin + second * 10**9))
         columns = reader.columns(begin, begin + 12 * 10**9, 12)
         assert np.flatnonzero(columns.effort_s).tolist() == list(range(second))
         coarse = reader.columns(begin, begin + 15 * 10**9, 3)
@@ -399,7 +399,7 @@ KILLED = """
         t_ns = int(sys.argv[2]) + np.array([0, 500_000_000]) + second * 10**9
         values = np.full((2, 1, spec.n_values), 1e-6, np.float32)
         index = np.arange(2) * 500 + second * 1000
-        writer.submit(SpectrumBatch(values, index, t_ns, t_ns, spec, "numpy"))
+        writer.write(SpectrumBatch(values, index, t_ns, t_ns, spec, "numpy"))
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -441,7 +441,7 @@ def test_a_killed_program_leaves_all_complete_cells(tmp_path, seconds):
 def test_a_description_that_makes_no_sense_is_refused(tmp_path, field, value, text):
     """A description with impossible numbers is refused."""
     writer = PyramidWriter(tmp_path, about_of())
-    writer.submit(batch_of([1.0] * 4, DAY * DAY_NS))
+    writer.write(batch_of([1.0] * 4, DAY * DAY_NS))
     writer.finish()
     path = tmp_path / "pyramid.json"
     document = json.loads(path.read_text()) | {field: value}
@@ -454,7 +454,7 @@ def test_a_description_that_makes_no_sense_is_refused(tmp_path, field, value, te
 def test_a_writer_that_cannot_begin_leaves_no_file_open(tmp_path, monkeypatch):
     """A disk that fails while coarser cells are made up is tried again and again."""
     writer = PyramidWriter(tmp_path / "p", about_of())
-    writer.submit(batch_of(np.full(40, 1e-6), DAY * DAY_NS))
+    writer.write(batch_of(np.full(40, 1e-6), DAY * DAY_NS))
     writer.finish()
     real = os.pwrite
 

@@ -62,9 +62,9 @@ def test_samples_gaps_and_times_come_back(tmp_path, collect, spec, datatype):
     """A gap becomes a capture, and samples return at the same indices and times."""
     samples = noise(1000, spec.channels)
     writer = writer_of(tmp_path, spec)
-    writer.take(block_of(samples[:, :300], 5000))
-    writer.take(block_of(samples[:, 300:600], 5300))
-    writer.take(block_of(samples[:, 600:], 7000, discontinuity=True, lost_samples=1400))
+    writer.write(block_of(samples[:, :300], 5000))
+    writer.write(block_of(samples[:, 300:600], 5300))
+    writer.write(block_of(samples[:, 600:], 7000, discontinuity=True, lost_samples=1400))
     assert writer.n_samples == 2400
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["x.sigmf-data.part", "x.sigmf-meta.part"]
@@ -93,8 +93,8 @@ def test_integers_come_back_bit_for_bit(tmp_path, collect, subtype, bits):
     integers = np.random.default_rng(2).integers(-top, top, (2, 999))
     samples = (integers / top).astype(np.float32)
     writer = writer_of(tmp_path, subtype=subtype)
-    writer.take(block_of(samples))
-    writer.take(block_of(np.full((2, 1), 2.0), 999))
+    writer.write(block_of(samples))
+    writer.write(block_of(np.full((2, 1), 2.0), 999))
     writer.finish()
     assert writer.clipped_samples == 2
     assert metadata(tmp_path)["global"]["core:datatype"] == f"ci{subtype[1:]}_le"
@@ -105,7 +105,7 @@ def test_integers_come_back_bit_for_bit(tmp_path, collect, subtype, bits):
 def test_a_recording_without_a_date_has_none(tmp_path):
     """A recording whose times count from its start gets no UTC date."""
     writer = writer_of(tmp_path, SpectrumSpec(FS), has_utc=False)
-    writer.take(block_of(noise(10, 1)))
+    writer.write(block_of(noise(10, 1)))
     writer.finish()
     assert metadata(tmp_path)["captures"] == [{"core:sample_start": 0, "core:global_index": 0}]
 
@@ -129,14 +129,14 @@ def test_bad_blocks(tmp_path):
     """A change of channels and an index that goes back are refused; no empty file is left."""
     writer = writer_of(tmp_path)
     with pytest.raises(InputError, match=r"a block of 3 channels; the recording has 2"):
-        writer.take(block_of(noise(5, 3)))
+        writer.write(block_of(noise(5, 3)))
     with pytest.raises(InputError, match=r"x\.sigmf-meta: no samples to write"):
         writer.finish()
     assert list(tmp_path.iterdir()) == []
     writer = writer_of(tmp_path)
-    writer.take(block_of(noise(5), 100))
+    writer.write(block_of(noise(5), 100))
     with pytest.raises(InputError, match="sample 104 comes after sample 104"):
-        writer.take(block_of(noise(5), 104))
+        writer.write(block_of(noise(5), 104))
     writer.finish()
     assert opened(tmp_path).n_samples == 5
 
@@ -145,7 +145,7 @@ def test_bad_blocks(tmp_path):
 def test_an_aborted_recording(tmp_path, is_copy):
     """An aborted copy leaves nothing; an aborted recording leaves two parts that can be read."""
     writer = writer_of(tmp_path, is_copy=is_copy)
-    writer.take(block_of(noise(50)))
+    writer.write(block_of(noise(50)))
     writer.abort()
     writer.abort()
     if is_copy:
@@ -162,13 +162,13 @@ def test_an_earlier_file_is_replaced_and_a_later_one_is_not(tmp_path, collect):
     """Metadata never describes other data, and a new pair has one number for both names."""
     for seed in (1, 2):
         writer = writer_of(tmp_path)
-        writer.take(block_of(noise(20 * seed, seed=seed)))
+        writer.write(block_of(noise(20 * seed, seed=seed)))
         writer.finish()
     assert opened(tmp_path).n_samples == 40
     for path in tmp_path.iterdir():
         path.unlink()
     writer = writer_of(tmp_path)
-    writer.take(block_of(noise(30)))
+    writer.write(block_of(noise(30)))
     for suffix in ("meta", "data"):
         (tmp_path / f"x.sigmf-{suffix}").write_text("of others")
     writer.finish()
@@ -184,7 +184,7 @@ def test_links_stay_links(tmp_path):
         (tmp_path / f"x.sigmf-{suffix}").symlink_to(tmp_path / f"disk/y.sigmf-{suffix}")
         (tmp_path / f"disk/y.sigmf-{suffix}").write_text("old")
     writer = writer_of(tmp_path)
-    writer.take(block_of(noise(30)))
+    writer.write(block_of(noise(30)))
     writer.finish()
     assert all((tmp_path / f"x.sigmf-{suffix}").is_symlink() for suffix in ("meta", "data"))
     assert opened(tmp_path).n_samples == 30
@@ -196,7 +196,7 @@ def test_a_write_that_fails_is_a_gap(tmp_path, monkeypatch, collect):
     """Data that could not be written is a gap, and no capture without samples is listed."""
     samples = noise(60)
     writer = writer_of(tmp_path)
-    writer.take(block_of(samples[:, :20]))
+    writer.write(block_of(samples[:, :20]))
     real = written_by.write_at
 
     def full(fd, data, offset):
@@ -208,9 +208,9 @@ def test_a_write_that_fails_is_a_gap(tmp_path, monkeypatch, collect):
     monkeypatch.setattr(written_by, "write_at", full)
     for index in (20, 35):  # the second one would be a capture of its own
         with pytest.raises(StorageError, match=r"x\.sigmf-data: No space left on device"):
-            writer.take(block_of(samples[:, 20:30], index))
+            writer.write(block_of(samples[:, 20:30], index))
     monkeypatch.undo()
-    writer.take(block_of(samples[:, 40:], 40))
+    writer.write(block_of(samples[:, 40:], 40))
     writer.finish()
     blocks = collect(opened(tmp_path))
     assert [(index, one.shape[1]) for index, one, *_ in blocks] == [(0, 20), (40, 20)]
@@ -222,9 +222,9 @@ def test_captures_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(written_by, "CAPTURES_MAX", 3)
     writer = writer_of(tmp_path)
     for k in range(3):
-        writer.take(block_of(noise(5), 10 * k))
+        writer.write(block_of(noise(5), 10 * k))
     with pytest.raises(StorageError, match="has 3 captures, and room for no more"):
-        writer.take(block_of(noise(5), 30))
+        writer.write(block_of(noise(5), 30))
     writer.finish()
     assert opened(tmp_path).n_samples == 25
 
@@ -243,7 +243,7 @@ def test_a_killed_program_leaves_a_recording(tmp_path):
         path = Path({os.fspath(tmp_path)!r}) / "x.sigmf-data"
         writer = SigmfWriter(path, SpectrumSpec(8000.0, 2, iq=True), "s16", SoundOptions())
         for index in (0, 100, 900):
-            writer.take(Block(np.zeros((2, 100), np.float32), index, index, index))
+            writer.write(Block(np.zeros((2, 100), np.float32), index, index, index))
         os.kill(os.getpid(), signal.SIGKILL)
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False)

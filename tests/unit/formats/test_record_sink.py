@@ -47,7 +47,7 @@ def test_nothing_appears_before_the_end(tmp_path):
     """The picture appears only with finish, and no other file is left."""
     path = tmp_path / "x.png"
     sink = sink_of(path)
-    sink.submit(batch_of(flat(30, spec_of()), spec_of()))
+    sink.write(batch_of(flat(30, spec_of()), spec_of()))
     assert list(tmp_path.iterdir()) == []
     assert sink.n_frames == 30
     sink.finish()
@@ -68,7 +68,7 @@ def test_long_transforms_are_drawn_in_pieces(tmp_path, monkeypatch, f_scale):
     def drawn(name):
         options = replace(SMALL, f_scale=f_scale, height=300)
         sink = PictureSink(tmp_path / name, options, watched, spec)
-        sink.submit(batch_of(power, spec))
+        sink.write(batch_of(power, spec))
         sink.finish()
         return (tmp_path / name).read_bytes()
 
@@ -92,7 +92,7 @@ def test_frequencies_without_a_band_are_drawn_as_missing(tmp_path):
         f_max=FS / 2.0,
     )
     sink = PictureSink(tmp_path / "x.png", options, transpose, spec)
-    sink.submit(batch_of(np.full((9, 1, spec.n_values), 0.5e-3), spec))
+    sink.write(batch_of(np.full((9, 1, spec.n_values), 0.5e-3), spec))
     sink.finish()
     read = read_levels(tmp_path / "x.png")
     edges = FrequencyAxis("log", FS / 8192, FS / 2.0).edges(64)
@@ -110,7 +110,7 @@ def test_a_raw_picture_has_any_size_from_one_pixel_on(tmp_path, size, suffix):
     options = PictureOptions(width=size[0], height=size[1], raw=True, levels=(-60.0, 0.0))
     path = tmp_path / f"x{suffix}"
     sink = sink_of(path, options, channels=2)
-    sink.submit(batch_of(flat(9, spec_of(channels=2), 0.5e-3), spec_of(channels=2)))
+    sink.write(batch_of(flat(9, spec_of(channels=2), 0.5e-3), spec_of(channels=2)))
     sink.finish()
     pixels = read_pixel_map(path)
     assert pixels.plots == ((0, 0, *size), (0, size[1], *size))
@@ -128,7 +128,7 @@ def test_one_pixel_shows_the_loudest_bin_of_the_mean_of_all_frames(tmp_path, f_s
     power[:, 0, 40] = 0.5 * np.array([0.02, 0.0] * 4)
     options = PictureOptions(width=1, height=1, raw=True, levels=(-60.0, 0.0), f_scale=f_scale)
     sink = sink_of(tmp_path / "x.pgm", options)
-    sink.submit(batch_of(power, spec_of()))
+    sink.write(batch_of(power, spec_of()))
     sink.finish()
     assert read_levels(tmp_path / "x.pgm").level.item() == pytest.approx(-20.0, abs=0.01)
 
@@ -137,9 +137,9 @@ def test_every_engine_is_named(tmp_path):
     """A picture that a fallback engine continued names both engines in order."""
     sink = sink_of(tmp_path / "x.png")
     first = batch_of(flat(3, spec_of()), spec_of())
-    sink.submit(replace(first, engine="opencl:a/b"))
+    sink.write(replace(first, engine="opencl:a/b"))
     for frame in (3, 6):
-        sink.submit(batch_of(flat(3, spec_of()), spec_of(), first_frame=frame))
+        sink.write(batch_of(flat(3, spec_of()), spec_of(), first_frame=frame))
     sink.finish()
     assert read_levels(tmp_path / "x.png").pixels.engine == "opencl:a/b, numpy"
 
@@ -147,7 +147,7 @@ def test_every_engine_is_named(tmp_path):
 def test_abort_leaves_nothing(tmp_path):
     """An aborted recording makes no file, even if finish follows."""
     sink = sink_of(tmp_path / "x.png")
-    sink.submit(batch_of(flat(3, spec_of()), spec_of()))
+    sink.write(batch_of(flat(3, spec_of()), spec_of()))
     sink.abort()
     with pytest.raises(InputError, match="nothing to draw"):
         sink.finish()
@@ -191,7 +191,7 @@ def test_levels_are_pooled_as_power(tmp_path, scaling, iq):
     values = power if scaling == "spectrum" else 10.0 * np.log10(power / full_scale)
     options = PictureOptions(width=250, height=64, levels=(-40.0, 0.0))
     sink = PictureSink(tmp_path / "x.png", options, transpose, spec)
-    sink.submit(batch_of(values, spec))
+    sink.write(batch_of(values, spec))
     sink.finish()
     mean_db = 10.0 * np.log10((1e-2 + 1e-6) / 2.0)
     level = read_levels(tmp_path / "x.png").level
@@ -202,7 +202,7 @@ def test_a_changed_analysis_is_refused(tmp_path):
     """Spectra of another analysis are refused and never mixed into a picture."""
     other = spec_of(hop=32)
     with pytest.raises(ConfigError, match="the analysis has changed"):
-        sink_of(tmp_path / "x.png").submit(batch_of(flat(1, other), other))
+        sink_of(tmp_path / "x.png").write(batch_of(flat(1, other), other))
 
 
 @pytest.mark.parametrize("n_frames", [1, 7, 199, 200, 201, 5000])
@@ -212,7 +212,7 @@ def test_a_flat_spectrum_is_flat(tmp_path, n_frames, scaling):
     spec = spec_of(scaling=scaling)
     sink = sink_of(tmp_path / "x.png", PictureOptions(width=200, height=64, levels=(-40.0, -20.0)),
                    scaling=scaling)  # fmt: skip
-    sink.submit(batch_of(flat(n_frames, spec), spec))
+    sink.write(batch_of(flat(n_frames, spec), spec))
     sink.finish()
     read = read_levels(tmp_path / "x.png")
     expected = -30.0 + (10.0 * np.log10(2.0) if scaling == "spectrum" else 0.0)
@@ -226,8 +226,8 @@ def test_gaps_are_hatched_and_counted(tmp_path):
     """Where samples are missing, the picture is hatched and the file states their share."""
     spec = spec_of()
     sink = sink_of(tmp_path / "x.png")
-    sink.submit(batch_of(flat(50, spec), spec, discontinuity=True))
-    sink.submit(batch_of(flat(50, spec), spec, 100, discontinuity=True, gap_samples=3136))
+    sink.write(batch_of(flat(50, spec), spec, discontinuity=True))
+    sink.write(batch_of(flat(50, spec), spec, 100, discontinuity=True, gap_samples=3136))
     sink.finish()
     read = read_levels(tmp_path / "x.png")
     is_gap = np.isnan(read.level)
@@ -247,7 +247,7 @@ def test_a_click_is_in_the_columns_of_its_time(tmp_path):
     power = flat(40, spec, 1e-9)
     power[25] = 1e-2
     sink = sink_of(tmp_path / "x.png")
-    sink.submit(batch_of(power, spec))
+    sink.write(batch_of(power, spec))
     sink.finish()
     read = read_levels(tmp_path / "x.png")
     loud_t = read.t[read.level[10] > -40.0]
@@ -262,7 +262,7 @@ def test_channels_have_their_own_plots(tmp_path):
     power = flat(20, spec) * np.array([1.0, 0.1, 0.01])[:, np.newaxis]
     options = PictureOptions(width=200, height=64, levels=(-60.0, -20.0))
     sink = sink_of(tmp_path / "x.png", options, channels=3)
-    sink.submit(batch_of(power, spec))
+    sink.write(batch_of(power, spec))
     sink.finish()
     levels = [read_levels(tmp_path / "x.png", channel).level for channel in range(3)]
     for channel, level in enumerate(levels):
@@ -279,7 +279,7 @@ def test_a_file_describes_itself(tmp_path, f_scale, time_axis, theme):
     options = PictureOptions(width=200, height=64, f_scale=f_scale, time_axis=time_axis,
                              theme=theme, title="Grüße \udcff.wav")  # fmt: skip
     sink = sink_of(tmp_path / "x.PNG", options)
-    sink.submit(batch_of(flat(20, spec_of()), spec_of()))
+    sink.write(batch_of(flat(20, spec_of()), spec_of()))
     sink.finish()
     pixels = read_levels(tmp_path / "x.PNG").pixels
     assert pixels.software == "spectrod 1.2.3"
@@ -312,7 +312,7 @@ def test_missing_files_are_named(tmp_path):
 def test_a_truncated_picture_is_not_read(tmp_path):
     """A truncated picture is an input error and never half a picture."""
     sink = sink_of(tmp_path / "x.png")
-    sink.submit(batch_of(flat(20, spec_of()), spec_of()))
+    sink.write(batch_of(flat(20, spec_of()), spec_of()))
     sink.finish()
     content = (tmp_path / "x.png").read_bytes()
     (tmp_path / "y.png").write_bytes(content[: len(content) // 2])
@@ -351,5 +351,5 @@ def test_power_beyond_all_numbers_is_refused(tmp_path):
     power = flat(3, spec_of())
     power[1, 0, 5] = np.inf
     with pytest.raises(InputError, match="a power is beyond all numbers: samples too far beyond"):
-        sink_of(tmp_path / "x.png").submit(batch_of(power, spec_of()))
+        sink_of(tmp_path / "x.png").write(batch_of(power, spec_of()))
     assert list(tmp_path.iterdir()) == []

@@ -58,8 +58,8 @@ def test_integers_come_back_bit_for_bit(tmp_path, suffix, subtype, channels):
     path = tmp_path / f"x{suffix}"
     samples = integers_of(BITS[subtype], channels, 9001)
     writer = SoundWriter(path, FS, channels, subtype)
-    writer.take(block_of(samples[:, :4000]))
-    writer.take(block_of(samples[:, 4000:], 4000))
+    writer.write(block_of(samples[:, :4000]))
+    writer.write(block_of(samples[:, 4000:], 4000))
     assert list(tmp_path.iterdir()) == [tmp_path / f"x{suffix}.part"]
     writer.finish()
     assert list(tmp_path.iterdir()) == [path]
@@ -77,7 +77,7 @@ def test_other_programs_read_it(tmp_path, subtype, channels):
     path, raw = tmp_path / "x.wav", tmp_path / "x.raw"
     samples = integers_of(BITS[subtype], channels, 501)
     writer = SoundWriter(path, FS, channels, subtype)
-    writer.take(block_of(samples))
+    writer.write(block_of(samples))
     writer.finish()
     command = ["sox", path, "-t", "raw", "-e", "float", "-b", "32", raw]
     done = subprocess.run(command, capture_output=True, check=True)
@@ -94,7 +94,7 @@ def test_samples_beyond_integers_are_clipped_and_counted(tmp_path):
     path = tmp_path / "x.wav"
     values = np.array([[1.0, -1.0, 1.5, -2.0, np.nan, np.inf, 0.4 / 32768, -0.6 / 32768]])
     writer = SoundWriter(path, FS, 1, "s16")
-    writer.take(block_of(values))
+    writer.write(block_of(values))
     writer.finish()
     assert writer.clipped_samples == 5
     expected = np.array([32767, -32768, 32767, -32768, 0, 32767, 0, -1]) / 32768
@@ -106,7 +106,7 @@ def test_floats_stay_as_they_are(tmp_path):
     path = tmp_path / "x.wav"
     values = np.array([[1.5, -2.0, np.nan, 1e-30]], np.float32)
     writer = SoundWriter(path, FS, 1)
-    writer.take(block_of(values))
+    writer.write(block_of(values))
     writer.finish()
     assert np.array_equal(samples_in(path), values, equal_nan=True)
 
@@ -116,7 +116,7 @@ def test_the_time_of_the_first_sample_comes_back(tmp_path, suffix, precision_ns)
     """Our readers find the start time in a file, to the microsecond and with its time zone."""
     path = tmp_path / f"x{suffix}"
     writer = SoundWriter(path, FS, 1, "s16", SoundOptions(source="deck", software="spectrod 9"))
-    writer.take(block_of(np.zeros((1, 100))))
+    writer.write(block_of(np.zeros((1, 100))))
     writer.finish()
     with soundfile.SoundFile(path) as file:
         found = recorded_at(os.fspath(path), FS, file.comment)
@@ -129,7 +129,7 @@ def test_broadcast_programs_find_the_time(tmp_path):
     """The bext chunk has date, time of day and the sample's number since midnight."""
     path = tmp_path / "x.wav"
     writer = SoundWriter(path, FS, 1, "s16", SoundOptions(source="deck"))
-    writer.take(block_of(np.zeros((1, 100))))
+    writer.write(block_of(np.zeros((1, 100))))
     writer.finish()
     bext = read_chunks(os.fspath(path), (b"bext",))[b"bext"]
     assert bext[:5] == b"deck\0"
@@ -145,9 +145,9 @@ def test_gaps_become_silence_and_are_listed(tmp_path, suffix, subtype):
     path = tmp_path / f"x{suffix}"
     samples = integers_of(16, 2, 300)
     writer = SoundWriter(path, FS, 2, subtype)
-    writer.take(block_of(samples[:, :101], 1000, lost_samples=7, discontinuity=True))
-    writer.take(block_of(samples[:, 101:200], 1101 + 70001, discontinuity=True))
-    writer.take(block_of(samples[:, 200:], 1200 + 70001, discontinuity=True))
+    writer.write(block_of(samples[:, :101], 1000, lost_samples=7, discontinuity=True))
+    writer.write(block_of(samples[:, 101:200], 1101 + 70001, discontinuity=True))
+    writer.write(block_of(samples[:, 200:], 1200 + 70001, discontinuity=True))
     writer.finish()
     assert (writer.gaps, writer.gap_samples, writer.n_samples) == (2, 70001, 70301)
     found = samples_in(path)
@@ -169,8 +169,8 @@ def test_gaps_become_silence_and_are_listed(tmp_path, suffix, subtype):
 def test_a_killed_program_leaves_no_silence_that_is_not_listed(tmp_path, suffix):
     """Gaps are listed at once, so a killed program leaves no unlisted silence."""
     writer = SoundWriter(tmp_path / f"x{suffix}", FS, 1, "s16")
-    writer.take(block_of(integers_of(16, 1, 100)))
-    writer.take(block_of(integers_of(16, 1, 8192), 150))
+    writer.write(block_of(integers_of(16, 1, 100)))
+    writer.write(block_of(integers_of(16, 1, 8192), 150))
     part = tmp_path / f"y{suffix}.part"
     part.write_bytes(writer.part.read_bytes())
     path = recover(part).path
@@ -208,11 +208,11 @@ def test_a_file_with_more_gaps_than_it_lists_is_whole(tmp_path, suffix, letter):
     writer = SoundWriter(path, FS, 1, "s16", long_texts)
     for n in range(700):
         block = block_of(np.full((1, 1), 0.5), 2 * n)
-        if writer.needs_new_file(block):
+        if not writer.fits(block):
             break
-        writer.take(block)
+        writer.write(block)
     assert n < 690
-    writer.take(block)
+    writer.write(block)
     writer.finish()
     found = samples_in(path)[0]
     assert np.array_equal(np.flatnonzero(found), 2 * np.arange(n + 1))
@@ -223,12 +223,12 @@ def test_a_new_file_is_asked_for_after_a_long_gap(tmp_path):
     """A gap above the limit is not filled with silence but asks for a new file."""
     writer = SoundWriter(tmp_path / "x.wav", FS, 1, options=SoundOptions(gap_max_s=1.0))
     block = block_of(np.zeros((1, 10)))
-    assert not writer.needs_new_file(block)
-    writer.take(block)
-    assert not writer.needs_new_file(block_of(np.zeros((1, 10)), 10 + FS))
-    assert writer.needs_new_file(block_of(np.zeros((1, 10)), 11 + FS))
-    assert writer.needs_new_file(block_of(np.zeros((1, 10)), 9))
-    assert writer.needs_new_file(block_of(np.zeros((2, 10)), 10))
+    assert writer.fits(block)
+    writer.write(block)
+    assert writer.fits(block_of(np.zeros((1, 10)), 10 + FS))
+    assert not writer.fits(block_of(np.zeros((1, 10)), 11 + FS))
+    assert not writer.fits(block_of(np.zeros((1, 10)), 9))
+    assert not writer.fits(block_of(np.zeros((2, 10)), 10))
     writer.abort()
     writer.abort()
     assert list(tmp_path.iterdir()) == [tmp_path / "x.wav.part"]
@@ -240,7 +240,7 @@ def test_an_aborted_recording_can_be_recovered(tmp_path, suffix, capsys):
     path, samples = tmp_path / f"x{suffix}", integers_of(16, 1, 3 * 4096)
     for is_copy in (True, False):
         writer = SoundWriter(path, FS, 1, "s16", SoundOptions(is_copy=is_copy))
-        writer.take(block_of(samples))
+        writer.write(block_of(samples))
         writer.abort()
         assert list(tmp_path.iterdir()) == ([] if is_copy else [writer.part])
     assert main(["convert", f"{path}.part", f"{path}.wav"]) == 2
@@ -253,7 +253,7 @@ def test_an_aborted_recording_can_be_recovered(tmp_path, suffix, capsys):
 def test_a_file_without_samples_is_not_converted(tmp_path, suffix, capsys):
     """A file that ended before its first sample stays; the daemon alone removes its own."""
     writer = SoundWriter(tmp_path / f"x{suffix}", FS, 1, "s16")
-    writer.take(block_of(integers_of(16, 1, 4095)))
+    writer.write(block_of(integers_of(16, 1, 4095)))
     part = tmp_path / f"y{suffix}.part"
     part.write_bytes(writer.part.read_bytes()[:4096])
     writer.abort()
@@ -268,7 +268,7 @@ def test_a_file_without_samples_is_not_converted(tmp_path, suffix, capsys):
 def test_damaged_blocks_are_not_taken_for_an_empty_file(tmp_path):
     """Where more than one block follows the metadata, a file without an intact one stays."""
     writer = SoundWriter(tmp_path / "x.flac", FS, 1, "s16")
-    writer.take(block_of(integers_of(16, 1, 3 * 4096)))
+    writer.write(block_of(integers_of(16, 1, 3 * 4096)))
     part = tmp_path / "y.flac.part"
     content = writer.part.read_bytes()
     begin = content.index(b"\xff\xf8")
@@ -288,7 +288,7 @@ def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path, is_copy, monkey
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     writer = SoundWriter(tmp_path / "x.wav", FS, 1, "s16", SoundOptions(is_copy=is_copy))
-    writer.take(block_of(integers_of(16, 1, 30)))
+    writer.write(block_of(integers_of(16, 1, 30)))
     monkeypatch.setattr(Directory, "publish", fail)
     with pytest.raises(StorageError, match=r"x\.wav: Input/output error"):
         writer.finish()
@@ -307,9 +307,9 @@ def test_blocks_that_cannot_follow_are_refused(tmp_path, block, text):
     """A block that does not fit the stream is an error, and earlier samples stay."""
     path = tmp_path / "x.wav"
     writer = SoundWriter(path, FS, 1)
-    writer.take(block_of(np.full((1, 10), 0.25)))
+    writer.write(block_of(np.full((1, 10), 0.25)))
     with pytest.raises(InputError, match=text):
-        writer.take(block)
+        writer.write(block)
     writer.finish()
     assert np.array_equal(samples_in(path), np.full((1, 10), 0.25, np.float32))
 
@@ -360,7 +360,7 @@ def test_an_unfinished_file_is_not_written_over(tmp_path, suffix):
     writer = SoundWriter(path, FS, 1)
     part.write_bytes(b"precious")
     with pytest.raises(StorageError, match=reason):
-        writer.take(block_of(np.zeros((1, 10))))
+        writer.write(block_of(np.zeros((1, 10))))
     writer.abort()
     with pytest.raises(StorageError, match=reason):
         SoundWriter(path, FS, 1)
@@ -376,7 +376,7 @@ def test_a_wav_file_is_valid_at_every_moment(tmp_path, subtype):
     synced = 0
     for n in range(10):
         now_s += 2.0
-        writer.take(block_of(samples[:, n * 101 : (n + 1) * 101], n * 101))
+        writer.write(block_of(samples[:, n * 101 : (n + 1) * 101], n * 101))
         if n and n % 3 == 0:
             synced = (n + 1) * 101
         # Of an odd number of bytes the last sample waits for the next sync.
@@ -398,15 +398,15 @@ def test_a_file_becomes_rf64_where_it_outgrows_32_bits(tmp_path):
     path = tmp_path / "x.wav"
     samples = integers_of(16, 2, 1001)
     writer = SoundWriter(path, 48000, 2, "s16")
-    writer.take(block_of(samples))
+    writer.write(block_of(samples))
     # Holes in the file keep four gigabytes off the disk.
     below = (RF64_FROM - HEADER_BYTES) // 4 - 1
-    writer.take(block_of(samples[:, :1], below - 1))
+    writer.write(block_of(samples[:, :1], below - 1))
     writer.flush()
     with writer.part.open("rb") as part:
         assert part.read(16)[0:4] == b"RIFF"
     assert soundfile.info(os.fspath(writer.part)).frames == below
-    writer.take(block_of(samples, below))
+    writer.write(block_of(samples, below))
     writer.flush()
     with writer.part.open("rb") as part:
         head = part.read(48)
@@ -435,7 +435,7 @@ KILLED = """
     samples = (rng.integers(-32768, 32768, (2, 30011)) / 32768).astype(np.float32)
     writer = SoundWriter(path, 8000, 2, subtype, SoundOptions(fsync_s=1e9))
     for begin in range(0, 30011, 1000):
-        writer.take(Block(samples[:, begin : begin + 1000], begin, 0, 10**18))
+        writer.write(Block(samples[:, begin : begin + 1000], begin, 0, 10**18))
         if begin == 20000:
             writer.flush()
     os.kill(os.getpid(), signal.SIGKILL)
@@ -470,7 +470,7 @@ def test_a_torn_wav_file_is_cut_to_whole_samples(tmp_path, subtype):
     """Recovery of a WAV cut at any byte keeps the complete samples and corrects the header."""
     samples = integers_of(16, 2, 20)
     writer = SoundWriter(tmp_path / "x.wav", FS, 2, subtype)
-    writer.take(block_of(samples))
+    writer.write(block_of(samples))
     content = writer.part.read_bytes()
     frame_bytes = 4 if subtype == "s16" else 6
     for missing in range(1, 3 * frame_bytes):
@@ -488,9 +488,9 @@ def test_after_a_power_failure_only_the_header_is_believed(tmp_path):
     """After a power failure, recovery cuts a file to the length that the header confirms."""
     samples = integers_of(16, 1, 30)
     writer = SoundWriter(tmp_path / "x.wav", FS, 1, "s16")
-    writer.take(block_of(samples[:, :21]))
+    writer.write(block_of(samples[:, :21]))
     writer.flush()
-    writer.take(block_of(samples[:, 21:], 21))
+    writer.write(block_of(samples[:, 21:], 21))
     content = writer.part.read_bytes()
     at = content.index(b"spectrod|Boot: ") + 15
     part = tmp_path / "y.wav.part"
@@ -505,7 +505,7 @@ def test_a_torn_flac_file_is_cut_to_whole_blocks(tmp_path, n_cut, n_blocks):
     """Recovery cuts a FLAC at the first incomplete or corrupt block."""
     samples = integers_of(16, 1, 5 * 4096 + 100)
     writer = SoundWriter(tmp_path / "x.flac", FS, 1, "s16")
-    writer.take(block_of(samples))
+    writer.write(block_of(samples))
     writer.finish()
     content = (tmp_path / "x.flac").read_bytes()
     (tmp_path / "y.flac.part").write_bytes(content[:-n_cut])
@@ -545,7 +545,7 @@ def test_a_disk_that_is_full_from_the_first_byte_on_has_no_file_left(tmp_path, m
         patch.setattr(os, "pwrite", full)
         writer = SoundWriter(tmp_path / "x.wav", FS, 1)
         with pytest.raises(StorageError, match="No space left on device"):
-            writer.take(block_of(np.zeros((1, 100))))
+            writer.write(block_of(np.zeros((1, 100))))
         with pytest.raises(InputError, match="no samples to write"):
             writer.finish()
     assert list(tmp_path.iterdir()) == []
@@ -556,7 +556,7 @@ def test_a_full_disk_is_one_error_and_the_wav_continues(tmp_path, monkeypatch):
     path = tmp_path / "x.wav"
     writer = SoundWriter(path, FS, 1, "s16")
     samples = integers_of(16, 1, 300)
-    writer.take(block_of(samples[:, :100]))
+    writer.write(block_of(samples[:, :100]))
     real = os.pwrite
 
     def full(fd, data, offset):
@@ -566,9 +566,9 @@ def test_a_full_disk_is_one_error_and_the_wav_continues(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(StorageError, match="No space left on device"):
-        writer.take(block_of(samples[:, 100:200], 100))
+        writer.write(block_of(samples[:, 100:200], 100))
     monkeypatch.setattr(os, "pwrite", real)
-    writer.take(block_of(samples[:, 200:], 200))
+    writer.write(block_of(samples[:, 200:], 200))
     writer.finish()
     samples[:, 100:200] = 0.0
     assert np.array_equal(samples_in(path), samples)
@@ -580,10 +580,10 @@ def test_data_that_the_disk_lost_are_not_published(tmp_path, monkeypatch, n_kept
     """After fdatasync fails, the file ends where it was confirmed and accepts no more."""
     path, samples = tmp_path / "x.wav", integers_of(16, 1, 300)
     writer = SoundWriter(path, FS, 1, "s16")
-    writer.take(block_of(samples[:, :100]))
+    writer.write(block_of(samples[:, :100]))
     if n_kept:
         writer.flush()
-    writer.take(block_of(samples[:, 100:200], 100))
+    writer.write(block_of(samples[:, 100:200], 100))
 
     def refuse(_fd):
         raise OSError(5, os.strerror(5))
@@ -593,7 +593,7 @@ def test_data_that_the_disk_lost_are_not_published(tmp_path, monkeypatch, n_kept
         with pytest.raises(StorageError, match="Input/output error"):
             writer.flush()
     with pytest.raises(StorageError, match="has lost written data"):
-        writer.take(block_of(samples[:, 200:], 200))
+        writer.write(block_of(samples[:, 200:], 200))
     if n_kept:
         writer.finish()
         assert np.array_equal(samples_in(path), samples[:, :100])
@@ -617,7 +617,7 @@ FULL = """
     writer = SoundWriter(sys.argv[1], 8000, 1, "s16")
     for begin in range(0, 100_000, 1000):
         try:
-            writer.take(Block(samples[:, begin : begin + 1000], begin, 0, 10**18))
+            writer.write(Block(samples[:, begin : begin + 1000], begin, 0, 10**18))
         except StorageError as error:
             print(error)
     writer.finish()
@@ -650,14 +650,14 @@ LAST_BLOCK = """
     n_samples = int(sys.argv[2])
     samples = np.random.default_rng(7).integers(-32768, 32768, (1, n_samples)) / 32768
     writer = SoundWriter(sys.argv[1], 8000, 1, "s16")
-    writer.take(Block(samples.astype(np.float32), 0, 0, 10**18))
+    writer.write(Block(samples.astype(np.float32), 0, 0, 10**18))
     limit = writer.size_bytes + 100
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     try:
         writer.finish()
     except StorageError as error:
         print(error)
-    print(writer.cut_samples)
+    print(writer.cut_length)
 """
 
 

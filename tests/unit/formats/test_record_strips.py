@@ -17,7 +17,7 @@ def blocks_of(samples, size, first=0):
 def strips_of(samples, size, width=10, first=0):
     strips = SampleStrips(len(samples), width)
     for block in blocks_of(samples, size, first):
-        strips.take(block)
+        strips.write(block)
     return strips
 
 
@@ -57,8 +57,8 @@ def test_levels_are_those_of_a_sine():
 def test_gaps_are_missing_and_not_silent():
     """Pixels without samples are NaN without effect on neighbours, and zeros are silence."""
     strips = SampleStrips(1, 10)
-    strips.take(Block(np.full((1, 300), 0.5, np.float32), 0, 0, 0))
-    strips.take(
+    strips.write(Block(np.full((1, 300), 0.5, np.float32), 0, 0, 0))
+    strips.write(
         Block(np.zeros((1, 300), np.float32), 700, 0, 0, discontinuity=True, lost_samples=400)
     )
     envelope = strips.over(0, 1000, 10)
@@ -84,10 +84,10 @@ def test_memory_does_not_grow():
     """A hundred times the samples take no more memory."""
     strips = SampleStrips(1, 50)
     block = np.ones((1, 1000), np.float32)
-    strips.take(Block(block, 0, 0, 0))
+    strips.write(Block(block, 0, 0, 0))
     before = sum(table.nbytes for table in vars(strips._cells).values() if hasattr(table, "nbytes"))
     for index in range(1, 300):
-        strips.take(Block(block, 1000 * index, 0, 0))
+        strips.write(Block(block, 1000 * index, 0, 0))
     after = sum(table.nbytes for table in vars(strips._cells).values() if hasattr(table, "nbytes"))
     assert after == before < 50 * 8 * 32
     assert np.isfinite(strips.over(0, 300_000, 50).mean_square).all()
@@ -108,8 +108,8 @@ def test_rows_give_the_level_of_their_samples(scaling, bands):
     rows = np.tile(values.astype(np.float32), (40, 1, 1))
     index = 512 * np.arange(40, dtype=np.int64)
     strips = RowStrips(spec, 10)
-    strips.submit(SpectrumBatch(rows[:20], index[:20], index[:20], index[:20], spec, "numpy"))
-    strips.submit(
+    strips.write(SpectrumBatch(rows[:20], index[:20], index[:20], index[:20], spec, "numpy"))
+    strips.write(
         SpectrumBatch(
             rows[20:],
             index[20:] + 5120,
@@ -134,7 +134,7 @@ def test_i_and_q_are_one_signal():
     t = np.arange(8000) / FS
     tone = np.stack([np.cos(2.0 * np.pi * 1000.0 * t), np.sin(2.0 * np.pi * 1000.0 * t)])
     strips = SampleStrips(2, 10, is_iq=True)
-    strips.take(Block(tone.astype(np.float32), 0, 0, 0))
+    strips.write(Block(tone.astype(np.float32), 0, 0, 0))
     envelope = strips.over(0, 8000, 10)
     assert envelope.low.shape == (1, 10)
     np.testing.assert_allclose(envelope.rms_dbfs, 0.0, atol=1e-3)
@@ -145,7 +145,7 @@ def test_i_and_q_are_one_signal():
     values[:, 0, 60] = 0.0
     index = 100 * np.arange(80, dtype=np.int64)
     rows = RowStrips(spec, 10)
-    rows.submit(SpectrumBatch(values, index, index, index, spec, "numpy"))
+    rows.write(SpectrumBatch(values, index, index, index, spec, "numpy"))
     np.testing.assert_allclose(rows.over(0, 8000, 10).rms_dbfs, 0.0, atol=1e-3)
 
 
@@ -154,10 +154,10 @@ def test_a_level_is_of_a_least_time():
     t = np.arange(2000) / FS
     sine = np.sin(2.0 * np.pi * 100.0 * t)[np.newaxis].astype(np.float32)
     strips = SampleStrips(1, 500, least_samples=160)
-    strips.take(Block(sine, 0, 0, 0))
+    strips.write(Block(sine, 0, 0, 0))
     envelope = strips.over(0, 2000, 500)
     np.testing.assert_allclose(envelope.rms_dbfs[0, 20:-20], 0.0, atol=0.2)
     assert np.ptp(envelope.high) > 1.9
-    strips.take(Block(sine, 4000, 0, 0, discontinuity=True, lost_samples=2000))
+    strips.write(Block(sine, 4000, 0, 0, discontinuity=True, lost_samples=2000))
     envelope = strips.over(0, 6000, 500)
     assert np.isnan(envelope.rms_dbfs[0]).nonzero()[0].tolist() == [*range(167, 333)]

@@ -34,7 +34,7 @@ def rows(first, n, power=0.5):
 def test_a_raw_tile_is_as_narrow_as_its_rows(tmp_path):
     """A raw tile has no pixels after its last row."""
     writer = tiled(tmp_path / "x.png", look=replace(LOOK, raw=True, width=12))
-    writer.submit(rows(0, 21))
+    writer.write(rows(0, 21))
     writer.finish()
     read = read_levels(tmp_path / "x.png")
     assert (read.level.shape, read.pixels.duration_s) == ((64, 5), 0.25)
@@ -47,7 +47,7 @@ def test_a_long_recording_continues_in_the_next_file(tmp_path, size):
     levels_db = np.linspace(-50.0, -10.0, 4000)
     for first in range(0, 4000, size):
         part = levels_db[first : first + size]
-        writer.submit(rows(first, len(part), 0.5 * 10 ** (part / 10.0)))
+        writer.write(rows(first, len(part), 0.5 * 10 ** (part / 10.0)))
     # A tile is 15 s; the second one is written when the first row of the third has come.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x-0001.png", "x-0002.png"]
     writer.finish()
@@ -64,7 +64,7 @@ def test_a_long_recording_continues_in_the_next_file(tmp_path, size):
 def test_a_recording_of_one_tile_has_the_plain_name(tmp_path):
     """A recording that fits one tile has the plain name and the usual width, the rest as a gap."""
     writer = tiled(tmp_path / "x.png")
-    writer.submit(rows(0, 501))
+    writer.write(rows(0, 501))
     writer.finish()
     assert [path.name for path in tmp_path.iterdir()] == ["x.png"]
     read = read_levels(tmp_path / "x.png")
@@ -77,8 +77,8 @@ def test_a_recording_of_one_tile_has_the_plain_name(tmp_path):
 def test_a_gap_of_whole_tiles_leaves_them_out(tmp_path):
     """Tiles are numbered by time, and a tile without rows has no file."""
     writer = tiled(tmp_path / "x.png")
-    writer.submit(rows(0, 100))
-    writer.submit(rows(5000, 100))
+    writer.write(rows(0, 100))
+    writer.write(rows(5000, 100))
     writer.finish()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x-0001.png", "x-0004.png"]
     read = read_levels(tmp_path / "x-0004.png")
@@ -89,7 +89,7 @@ def test_a_gap_of_whole_tiles_leaves_them_out(tmp_path):
 def test_abort_keeps_full_tiles(tmp_path):
     """An abort keeps finished tiles and discards the current one."""
     writer = tiled(tmp_path / "x.png")
-    writer.submit(rows(0, 2000))
+    writer.write(rows(0, 2000))
     writer.abort()
     assert [path.name for path in tmp_path.iterdir()] == ["x-0001.png"]
 

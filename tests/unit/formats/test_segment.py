@@ -27,7 +27,7 @@ ROW_NS = 1_250_000
 def write(path, *batches, finish=True, **options):
     made = SegmentWriter(path, describe(batches[0].spec), **options)
     for batch in batches:
-        made.submit(batch)
+        made.write(batch)
     if finish:
         made.finish()
     return made
@@ -73,7 +73,7 @@ def test_rows_and_description_come_back(tmp_path, settings):
         make_batch(spec, 22, 1, cut_frames=4),
     ]
     for batch in batches:
-        made.submit(batch)
+        made.write(batch)
     made.finish()
     reader = SegmentReader(path)
     assert reader.description == about
@@ -91,7 +91,7 @@ def test_a_file_is_whole_at_every_moment(tmp_path):
     batches = []
     for first in range(0, 20, 4):
         batches.append(make_batch(SPEC, first, 4))
-        made.submit(batches[-1])
+        made.write(batches[-1])
         assert made.part.stat().st_size == made.size_bytes
         assert read(made.part) == rows_of(batches)
     assert list(tmp_path.iterdir()) == [made.part]
@@ -104,7 +104,7 @@ def test_large_batches_become_several_records(tmp_path):
     """A large batch becomes several records, with the gap in the first, and is read as one."""
     batch = make_batch(SPEC, 0, 33, gap_samples=5, discontinuity=True, skipped_rows=2)
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC), record_bytes=200)
-    made.submit(batch)
+    made.write(batch)
     made.finish()
     assert read(tmp_path / "a.spd") == rows_of([batch])
     assert (tmp_path / "a.spd").read_bytes().count(MAGIC) == 2 + 1 + 11 + 1
@@ -114,7 +114,7 @@ def test_large_batches_become_several_records(tmp_path):
 def test_an_end_without_rows_leaves_nothing(tmp_path):
     """A segment without rows leaves no file and is an error."""
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC))
-    made.submit(make_batch(SPEC, 0, 0))
+    made.write(make_batch(SPEC, 0, 0))
     with pytest.raises(InputError, match=r"a\.spd: nothing to write: fewer than 16 samples"):
         made.finish()
     SegmentWriter(tmp_path / "b.spd", describe(SPEC)).abort()
@@ -134,7 +134,7 @@ def test_an_aborted_copy_leaves_no_rows(tmp_path, disk):
     """A copy leaves no part of its rows, neither after an abort nor after a failed end."""
     for name in ("a", "b"):
         made = SegmentWriter(tmp_path / f"{name}.spd", describe(SPEC), is_copy=True)
-        made.submit(make_batch(SPEC, 0, 3))
+        made.write(make_batch(SPEC, 0, 3))
         if name == "a":
             made.abort()
         else:
@@ -150,9 +150,9 @@ def test_engines_are_numbered_as_far_as_numbers_go(tmp_path, monkeypatch):
     monkeypatch.setattr(segment_writer, "ENGINES_MAX", 2)
     made = SegmentWriter(tmp_path / "b.spd", describe(SPEC))
     for row, engine in enumerate("abab"):
-        made.submit(make_batch(SPEC, row, 1, engine=engine))
+        made.write(make_batch(SPEC, row, 1, engine=engine))
     with pytest.raises(ConfigError, match=r"b\.spd: more than 2 engines"):
-        made.submit(make_batch(SPEC, 4, 1, engine="c"))
+        made.write(make_batch(SPEC, 4, 1, engine="c"))
     made.finish()
     assert [batch.engine for batch in SegmentReader(made.path).batches()] == list("abab")
 
@@ -161,10 +161,10 @@ def test_another_analysis_is_refused(tmp_path):
     """Rows of another analysis are refused."""
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC))
     with pytest.raises(ConfigError, match=r"a\.spd: the analysis has changed"):
-        made.submit(make_batch(make_spec(hop=11), 0, 1))
+        made.write(make_batch(make_spec(hop=11), 0, 1))
     wrong = make_batch(SPEC, 0, 1)
     with pytest.raises(ConfigError, match="values of float64: must be float32 with this spec"):
-        made.submit(replace(wrong, values=wrong.values.astype(np.float64)))
+        made.write(replace(wrong, values=wrong.values.astype(np.float64)))
     made.abort()
 
 
@@ -178,7 +178,7 @@ def test_settings_that_json_does_not_hold_are_refused(tmp_path):
 def test_names_that_are_no_text_are_stored_with_question_marks(tmp_path):
     """A file name that is not text is stored with question marks."""
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC, settings={"uri": "x\udcff.wav"}))
-    made.submit(make_batch(SPEC, 0, 1, engine="numpy"))
+    made.write(make_batch(SPEC, 0, 1, engine="numpy"))
     made.finish()
     assert SegmentReader(made.path).description.settings == {"uri": "x?.wav"}
 
@@ -253,16 +253,16 @@ def test_a_batch_is_taken_whole_or_not_at_all(tmp_path, disk, room, cannot_cut):
     """A batch is written completely or not at all, and writing continues when there is space."""
     batches = [make_batch(SPEC, 0, 2), make_batch(SPEC, 2, 3, engine="other")]
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC))
-    made.submit(batches[0])
+    made.write(batches[0])
     size = made.size_bytes
     disk.error, disk.room, disk.cannot_cut = errno.ENOSPC, room, cannot_cut
     for reason in ("No space left", "Input/output error" if cannot_cut else "No space"):
         with pytest.raises(StorageError, match=rf"a\.spd: {reason}"):
-            made.submit(batches[1])
+            made.write(batches[1])
         assert made.size_bytes == size
         assert read(made.part) == rows_of(batches[:1])
     disk.error, disk.cannot_cut = 0, False
-    made.submit(batches[1])
+    made.write(batches[1])
     made.finish()
     assert read(made.path) == rows_of(batches)
     assert SegmentReader(made.path).damaged_bytes == 0
@@ -274,10 +274,10 @@ def test_a_batch_that_cannot_be_synchronised_is_not_taken(tmp_path, disk):
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC), fsync_s=0.0)
     disk.cannot_sync = errno.EIO
     with pytest.raises(StorageError, match=r"a\.spd: Input/output error"):
-        made.submit(batch)
+        made.write(batch)
     assert made.n_frames == 0
     disk.cannot_sync = 0
-    made.submit(batch)
+    made.write(batch)
     made.finish()
     assert read(made.path) == rows_of([batch])
 
@@ -291,7 +291,7 @@ def test_files_are_synchronised_at_the_interval(tmp_path, disk, monkeypatch):
     seen = []
     for row in range(8):
         now_s[0] += 2.0
-        made.submit(make_batch(SPEC, row, 1))
+        made.write(make_batch(SPEC, row, 1))
         seen.append(disk.syncs - before)
     assert seen == [0, 0, 1, 1, 1, 2, 2, 2]
     made.flush()
@@ -317,7 +317,7 @@ def test_a_removed_file_is_noticed(tmp_path):
     assert not made.is_gone
     made.part.unlink()
     with pytest.raises(StorageError, match=r"a\.spd: was removed while it was being written"):
-        made.submit(make_batch(SPEC, 1, 1))
+        made.write(make_batch(SPEC, 1, 1))
     assert made.is_gone
     with pytest.raises(StorageError, match="was removed"):
         made.finish()

@@ -35,7 +35,7 @@ def example(tmp_path):
     batch.values[:] = np.arange(27, dtype=np.float32).reshape(3, 1, 9) / 4
     made = SegmentWriter(tmp_path / "a.spd", describe(spec), place=Place(0x0123456789ABCDEF))
     begin = made.size_bytes
-    made.submit(batch)
+    made.write(batch)
     end = made.size_bytes
     made.finish()
     record = end - HEAD_BYTES - 3 * (24 + 36)

@@ -98,7 +98,7 @@ def test_a_configured_recording_takes_a_new_format_of_samples(tmp_path):
     about = Recorded("pond", ("0",), 8000.0, "spectrod test", dict)
     recording = ConfiguredRecording(config, about, tmp_path / "site", EventLog())
     recording.start()
-    recording.take_block(
+    recording.write(
         Block(np.zeros((1, 800), np.float32), 0, 0, 1_780_315_200_000_000_000, fs=8000.0)
     )
     recording.break_off("the power failed")

@@ -83,7 +83,7 @@ def test_a_step_of_6_db_reads_flat(hertz):
     x = 0.1 * np.sin(2.0 * np.pi * hertz / fs * np.arange(round(3 * fs)))
     raised = through(x, one, fs)
     meter = LevelMeter(fs, quantities=["LZeq", "LZFmax", "peak"], responses=[one])
-    rows = meter.feed(raised[None]) + meter.finish()
+    rows = meter.push(raised[None]) + meter.finish()
     assert [row.first_sample for row in rows] == [0, 48000, 96000]
     found = rows[1].values[:2, 0]
     np.testing.assert_allclose(found, -20.0, atol=ERROR_DB + 0.01)
@@ -103,8 +103,8 @@ def test_levels_keep_their_time():
         meter = LevelMeter(fs, 2, **settings, **more)
         rows = []
         for first in (0, 5000, 13000):
-            rows += meter.feed(x[:, first : first + 5000], 3000 * (first == 13000), first * 125_000)
-        rows += meter.feed(x[:, 18000:], 0, 18000 * 125_000)
+            rows += meter.push(x[:, first : first + 5000], 3000 * (first == 13000), first * 125_000)
+        rows += meter.push(x[:, 18000:], 0, 18000 * 125_000)
         return rows + meter.finish()
 
     one = response([(5.0, 0.0), (300.0, 0.0), (600.0, 3.0), (3900.0, 3.0)])
@@ -128,7 +128,7 @@ def test_values_do_not_depend_on_blocks():
         )
         rows = []
         for first in range(0, x.shape[1], block):
-            rows += meter.feed(x[:, first : first + block])
+            rows += meter.push(x[:, first : first + block])
         return rows + meter.finish()
 
     for one, other in zip(rows_of(30_001), rows_of(997), strict=True):
@@ -140,7 +140,7 @@ def test_rows_settle_later_with_a_correction():
     """Rows that hold samples without their neighbours at the start are settling."""
     one = response(MICROPHONE)
     meter = LevelMeter(48000, quantities=["LZeq"], interval_s=0.1, responses=[one])
-    rows = meter.feed(np.zeros((1, 96000))) + meter.finish()
+    rows = meter.push(np.zeros((1, 96000))) + meter.finish()
     n_settling = sum(int(row.flags[0] & 4 > 0) for row in rows)
     assert n_settling == -(-meter.equalizer.half // 4800)
 
@@ -152,7 +152,7 @@ def test_bands_are_corrected():
     settings = {"bands": "octave", "quantities": ["LZeq"], "interval_s": 4.0}
     plain, corrected = LevelMeter(fs, **settings), LevelMeter(fs, **settings, responses=[one])
     for meter, samples in ((plain, x), (corrected, through(x, one, fs))):
-        meter.feed(samples[None])
+        meter.push(samples[None])
         meter.finish()
     np.testing.assert_allclose(
         corrected.summary().band_values, plain.summary().band_values, atol=ERROR_DB + 0.02

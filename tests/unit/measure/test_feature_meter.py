@@ -54,7 +54,7 @@ def in_blocks(meter, x, rng):
     rows, first = [], 0
     while first < x.shape[1]:
         n = int(rng.integers(1, 1500))
-        rows += meter.feed(x[:, first : first + n])
+        rows += meter.push(x[:, first : first + n])
         first += n
     return rows + meter.finish()
 
@@ -62,7 +62,7 @@ def in_blocks(meter, x, rng):
 def test_an_interval_has_the_features_of_its_frames():
     """Each value is that of the functions for all frames of the interval at once."""
     x = noise(2 * FS)
-    rows = meter_of().feed(x)
+    rows = meter_of().push(x)
     assert [row.first_sample for row in rows] == [0, 10_000, 20_000, 30_000]
     for row in rows:
         samples = x[:, row.first_sample : row.first_sample + 10_000]
@@ -99,7 +99,7 @@ def test_results_do_not_depend_on_the_cut_into_blocks(seed):
     """Live and file give the same bits: rows are the same however samples come."""
     x = noise(int(1.3 * FS))
     whole = meter_of()
-    rows = whole.feed(x) + whole.finish()
+    rows = whole.push(x) + whole.finish()
     cut = in_blocks(meter_of(), x, np.random.default_rng(seed))
     assert len(cut) == len(rows) == 3
     for one, other in zip(rows, cut, strict=True):
@@ -111,9 +111,9 @@ def test_results_do_not_depend_on_the_cut_into_blocks(seed):
 def test_an_interval_does_not_depend_on_the_begin_of_the_measurement():
     """A meter that begins later has the same rows from its first whole interval on."""
     x = noise(2 * FS)
-    rows = meter_of().feed(x)
+    rows = meter_of().push(x)
     begin = 7_777
-    late = meter_of(first_sample=begin).feed(x[:, begin:])
+    late = meter_of(first_sample=begin).push(x[:, begin:])
     assert late[0].first_sample == begin
     assert late[0].flags[0] == IntervalFlag.PARTIAL
     for one, other in zip(rows[1:], late[1:], strict=True):
@@ -125,16 +125,16 @@ def test_no_frame_spans_a_gap():
     """Frames begin again after a gap; flags say so, and intervals without samples have no row."""
     x = noise(FS)
     meter = meter_of(("centroid", "flux"))
-    rows = meter.feed(x[:, :6_000])
-    rows += meter.feed(x[:, :6_000], missing_samples=20_000)
+    rows = meter.push(x[:, :6_000])
+    rows += meter.push(x[:, :6_000], missing_samples=20_000)
     rows += meter.finish()
     assert [row.first_sample for row in rows] == [0, 26_000, 30_000]
     gap_and_part = IntervalFlag.GAP | IntervalFlag.PARTIAL
     assert [row.flags[0] for row in rows] == [gap_and_part, gap_and_part, IntervalFlag.PARTIAL]
     assert [row.n_samples for row in rows] == [6_000, 4_000, 2_000]
     meter = meter_of(("centroid", "flux"))
-    meter.feed(x[:, :3_000])
-    (row,) = meter.feed(x[:, 3_000:8_000], missing_samples=2_000)
+    meter.push(x[:, :3_000])
+    (row,) = meter.push(x[:, 3_000:8_000], missing_samples=2_000)
     spec = spec_of()
     parts = [frames_of(part, spec) for part in (x[:, :3_000], x[:, 3_000:8_000])]
     flux = np.concatenate([spectral_shape(part, spec).flux[1:] for part in parts])
@@ -145,12 +145,12 @@ def test_no_frame_spans_a_gap():
 
 def test_silence_has_no_features():
     """Without any power values are NaN, and so they are without a frame."""
-    (row,) = meter_of(channels=1).feed(np.zeros((1, 10_000), np.float32))
+    (row,) = meter_of(channels=1).push(np.zeros((1, 10_000), np.float32))
     assert row.n_frames == 38
     assert np.isnan(row.values[[0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11]]).all()
     assert row.values[6, 0] == 0.0
     meter = meter_of(channels=1)
-    meter.feed(np.ones((1, 500)))
+    meter.push(np.ones((1, 500)))
     (short,) = meter.finish()
     assert short.n_frames == 0
     assert np.isnan(short.values).all()
@@ -167,10 +167,10 @@ def test_the_calibration_of_channels_does_not_matter(tmp_path):
     )
     x = noise(10_000)
     names = ("centroid", "flatness", "NDSI", "ADI")
-    (row,) = meter_of(names).feed(x)
+    (row,) = meter_of(names).push(x)
     spec = spec_of(calibration=calibration_of(str(file), 2))
     assert len(set(spec.scale.units)) == 2
-    (calibrated,) = feature_meter(spec, names, interval_s=0.5).feed(x)
+    (calibrated,) = feature_meter(spec, names, interval_s=0.5).push(x)
     np.testing.assert_allclose(calibrated.values, row.values, rtol=1e-5)
 
 
@@ -178,11 +178,11 @@ def test_intervals_follow_utc():
     """With align utc intervals end at multiples of UTC, and rows state the time."""
     meter = meter_of(("centroid",), align="utc", channels=1)
     begin_ns = 1_700_000_000_300_000_000
-    rows = meter.feed(noise(FS, 1), 0, begin_ns)
+    rows = meter.push(noise(FS, 1), 0, begin_ns)
     assert [row.begin_utc_ns for row in rows] == [begin_ns, begin_ns + 200_000_000]
     assert [row.n_samples for row in rows] == [4_000, 10_000]
     with pytest.raises(ConfigError, match="utc_ns: intervals on the clock need the time"):
-        meter_of(align="utc").feed(noise(10))
+        meter_of(align="utc").push(noise(10))
 
 
 def test_names_state_all_parameters():
@@ -245,14 +245,14 @@ def test_wrong_meters():
     with pytest.raises(ConfigError, match="4096 spectra of 8193 bins: must be at most 16777216"):
         FeatureTally([], spec_of(4096, win_length=1 << 14))
     with pytest.raises(InputError, match="samples after 0: not finite"):
-        meter_of(channels=1).feed(np.full((1, 5), np.nan))
+        meter_of(channels=1).push(np.full((1, 5), np.nan))
 
 
 @pytest.mark.parametrize("band_hz", [None, (1000.0, 3000.0)])
 def test_rows_have_the_kurtosis_of_each_bin(band_hz):
     """The table of each channel is that of all frames at once, for any cut into blocks."""
     x = noise(FS)
-    rows = meter_of(("SK_max",), band_hz=band_hz, spectra=("kurtosis",)).feed(x)
+    rows = meter_of(("SK_max",), band_hz=band_hz, spectra=("kurtosis",)).push(x)
     cut = meter_of(("SK_max",), band_hz=band_hz, spectra=("kurtosis",))
     spec = spec_of()
     tally = FeatureTally((), spec, band_hz, ("kurtosis",))
@@ -272,7 +272,7 @@ def test_bins_of_iq_are_two_sided():
     t = np.arange(10_000) / FS
     tone = np.exp(-2j * np.pi * 2500.0 * t) + 1e-3 * noise(10_000, 1)[0]
     x = np.stack([tone.real, tone.imag])
-    (row,) = feature_meter(spec, ("centroid",), interval_s=0.5, spectra=("kurtosis",)).feed(x)
+    (row,) = feature_meter(spec, ("centroid",), interval_s=0.5, spectra=("kurtosis",)).push(x)
     tally = FeatureTally((), spec, None, ("kurtosis",))
     assert (tally.first_bin, tally.n_bins) == (-256, 512)
     (table,) = row.tables

@@ -88,11 +88,11 @@ def test_levels_of_local_hours():
         utc_ns=begin_ns,
     )  # fmt: skip
     x = np.random.default_rng(1).standard_normal((1, 1_000_000)).astype(np.float32) / 10
-    rows = meter.feed(x) + meter.finish()
+    rows = meter.push(x) + meter.finish()
     assert [row.begin_utc_ns - begin_ns for row in rows] == [0, 900 * NS]
     hourly = LevelMeter(
         fs, quantities=["LZeq"], interval_s=3600, align="local", time_zone="Asia/Kathmandu",
         utc_ns=begin_ns + 2000 * NS,
     )  # fmt: skip
-    rows = hourly.feed(x) + hourly.finish()
+    rows = hourly.push(x) + hourly.finish()
     assert [row.begin_utc_ns - begin_ns for row in rows] == [2000 * NS, 2700 * NS]

@@ -33,7 +33,7 @@ def test_low_bands_stay_at_the_last_stage():
     assert max(one.stage for one in filters) == STAGES_MAX
     meter = OctaveMeter(4800.0, f_min_hz=0.25, f_max_hz=20.0, interval_s=60.0)
     t = np.arange(60 * 4800) / 4800.0
-    rows = meter.feed(np.sin(2.0 * np.pi * filters[5].centre_hz * t))
+    rows = meter.push(np.sin(2.0 * np.pi * filters[5].centre_hz * t))
     assert rows == []  # the chunk with the last sample is not complete
     (row,) = meter.finish()
     assert np.argmax(row.levels[:, 0]) == 5
@@ -48,7 +48,7 @@ def test_results_do_not_depend_on_the_blocks(blocks):
         meter = OctaveMeter(FS, 2, interval_s=0.0501, f_min_hz=100.0)
         rows, first, k = [], 0, 0
         while first < x.shape[1]:
-            rows += meter.feed(x[:, first : first + sizes[k % len(sizes)]])
+            rows += meter.push(x[:, first : first + sizes[k % len(sizes)]])
             first, k = first + sizes[k % len(sizes)], k + 1
         return rows + meter.finish()
 
@@ -81,7 +81,7 @@ def test_a_sine_settles_in_the_stated_time(name):
 def test_rows_before_settling_are_flagged():
     """A band's rows are flagged until its filter has settled, after the start and after a gap."""
     meter = OctaveMeter(FS, interval_s=0.1, f_min_hz=25.0)
-    rows = meter.feed(noise(120000)) + meter.feed(noise(60000), missing_samples=48000)
+    rows = meter.push(noise(120000)) + meter.push(noise(60000), missing_samples=48000)
     rows += meter.finish()
     first = np.array([row.first_sample for row in rows])
     for band, one in enumerate(meter.filters):
@@ -98,7 +98,7 @@ def test_levels_are_re_full_scale():
     for full_scale_db, expected in ((None, 0.0), (97.0, 97.0 - 3.0103)):
         given = {} if full_scale_db is None else {"full_scale_db": full_scale_db}
         meter = OctaveMeter(FS, interval_s=1.0, **given)
-        rows = meter.feed(x) + meter.finish()
+        rows = meter.push(x) + meter.finish()
         band = [one.name for one in meter.filters].index("1 kHz")
         assert rows[1].levels[band, 0] == pytest.approx(expected, abs=0.02)
         assert not rows[1].is_settling[band]
@@ -107,7 +107,7 @@ def test_levels_are_re_full_scale():
 def test_a_band_without_a_sample_has_no_level():
     """An interval shorter than a sample of a low band has no level there, not the lowest one."""
     meter = OctaveMeter(FS, interval_s=0.001, f_min_hz=20.0)
-    rows = meter.feed(noise(CHUNK_SAMPLES))
+    rows = meter.push(noise(CHUNK_SAMPLES))
     low = np.array([row.levels[0, 0] for row in rows])
     assert np.isnan(low).any()
     assert np.isfinite([row.levels[-1, 0] for row in rows]).all()
@@ -136,8 +136,8 @@ def test_unusable_samples_are_refused():
     """Samples of another shape, kind, or not finite are refused."""
     meter = OctaveMeter(FS, 2)
     with pytest.raises(ConfigError, match=r"samples of shape \(5,\), float64: must be \(2, n\)"):
-        meter.feed(np.zeros(5))
+        meter.push(np.zeros(5))
     with pytest.raises(ConfigError, match=r"int16: must be .* floating-point .* 1\.0 at full"):
-        meter.feed(np.zeros((2, 5), np.int16))
+        meter.push(np.zeros((2, 5), np.int16))
     with pytest.raises(InputError, match="samples after 0: not finite"):
-        meter.feed(np.full((2, 3), np.nan))
+        meter.push(np.full((2, 3), np.nan))

@@ -40,7 +40,7 @@ def test_values_are_those_of_the_mean_spectrum():
     x = 0.5 * np.sin(2 * np.pi * 500.3 * t) + 0.005 * np.sin(2 * np.pi * 1000.6 * t)
     x = np.stack([x, 0.3 * x]) + 1e-4 * np.random.default_rng(2).normal(size=(2, 2 * N))
     x = x.astype(np.float32)
-    rows = meter_of(channels=2).feed(x)
+    rows = meter_of(channels=2).push(x)
     assert len(rows) == 2
     for row in rows:
         part = x[:, row.first_sample : row.first_sample + N]
@@ -63,7 +63,7 @@ def test_intermodulation_is_that_of_the_two_strongest_tones():
     t = np.arange(N) / FS
     x = 0.4 * (np.sin(2 * np.pi * 3000.3 * t) + np.sin(2 * np.pi * 3500.1 * t))
     x = np.stack([x + 0.01 * x**2, 0.4 * np.sin(2 * np.pi * 3000.3 * t)])
-    (row,) = meter_of(("IMD_ccif", "tracks", "IMD_smpte"), channels=2).feed(x.astype(np.float32))
+    (row,) = meter_of(("IMD_ccif", "tracks", "IMD_smpte"), channels=2).push(x.astype(np.float32))
     # f2 - f1 has the amplitude 0.01 * 0.4^2, the reference is 0.8.
     assert row.values[0, 0] == pytest.approx(20.0 * np.log10(0.002), abs=0.05)
     assert np.isnan(row.values[[0, 2, 2], [1, 0, 1]]).all()
@@ -77,12 +77,12 @@ def test_results_do_not_depend_on_the_cut_into_blocks(seed):
     """Values and tracks are the same to the bit however samples come."""
     x = tones(3 * N + 1000, 440.0, 1234.5, 5000.0)
     whole = meter_of()
-    rows = whole.feed(x) + whole.finish()
+    rows = whole.push(x) + whole.finish()
     rng = np.random.default_rng(seed)
     cut, found, first = meter_of(), [], 0
     while first < x.shape[1]:
         n = int(rng.integers(1, 3000))
-        found += cut.feed(x[:, first : first + n])
+        found += cut.push(x[:, first : first + n])
         first += n
     found += cut.finish()
     assert len(found) == len(rows) == 4
@@ -96,7 +96,7 @@ def test_tracks_have_identity_age_and_uncertainty():
     whole, early = tones(6 * N, 440.0), tones(3 * N, 2000.0, noise=0.0)
     x = whole.copy()
     x[:, : 3 * N] += early
-    rows = meter_of(("tracks",)).feed(x)
+    rows = meter_of(("tracks",)).push(x)
     assert [row.values[0, 0] for row in rows] == [2.0, 2.0, 2.0, 1.0, 1.0, 1.0]
     for k, row in enumerate(rows):
         (table,) = row.tables
@@ -110,7 +110,7 @@ def test_tracks_have_identity_age_and_uncertainty():
 
 def test_stated_deviations_are_those_of_repeated_measurements():
     """The standard deviation of a mean of overlapping frames is that of many measurements."""
-    rows = meter_of(("tracks",)).feed(tones(200 * N, 441.7, noise=0.02))
+    rows = meter_of(("tracks",)).push(tones(200 * N, 441.7, noise=0.02))
     found = np.array([row.tables[0][0] for row in rows])
     for value, deviation in ((FREQUENCY, FREQUENCY_SD), (LEVEL, LEVEL_SD)):
         # 200 values have a standard deviation to 5 %; the stated one is of first order.
@@ -124,12 +124,12 @@ def test_a_track_ends_after_the_missed_intervals_and_its_identity_is_not_used_ag
     meter = meter_of(("tracks",), settings=settings)
     identities = []
     for part in (tone, silence, tone, silence, silence, tone):
-        (row,) = meter.feed(part)
+        (row,) = meter.push(part)
         identities.append(row.tables[0][:, ID].tolist())
     assert identities == [[0.0], [], [0.0], [], [], [1.0]]
-    (row,) = meter.feed(tone, missing_samples=N)
+    (row,) = meter.push(tone, missing_samples=N)
     assert row.tables[0][0, [ID, AGE]].tolist() == [1.0, 1.0]
-    (row,) = meter.feed(tone, missing_samples=2 * N)
+    (row,) = meter.push(tone, missing_samples=2 * N)
     assert row.tables[0][0, [ID, AGE]].tolist() == [2.0, 0.0]
 
 
@@ -138,28 +138,28 @@ def test_another_meter_continues_the_identities():
     numbers = [0]
     for expected in ([0.0, 1.0], [2.0, 3.0]):
         meter = meter_of(("tracks",), next_identity=numbers)
-        (row,) = meter.feed(tones(N, 440.0, 900.0))
+        (row,) = meter.push(tones(N, 440.0, 900.0))
         assert sorted(row.tables[0][:, ID].tolist()) == expected
 
 
 def test_tracks_are_bounded_and_limited_to_a_band():
     """There are at most max_tracks, the strongest, and none outside the band."""
     x = tones(N, 440.0, 900.0, 2000.0) + tones(N, 3000.0, amplitude=0.3)
-    (row,) = meter_of(("tracks",), settings=ToneSettings(max_tracks=1)).feed(x)
+    (row,) = meter_of(("tracks",), settings=ToneSettings(max_tracks=1)).push(x)
     assert row.tables[0][:, FREQUENCY] == pytest.approx([3000.0], abs=0.1)
-    (row,) = meter_of(("tracks",), settings=ToneSettings(band_hz=(500.0, 2500.0))).feed(x)
+    (row,) = meter_of(("tracks",), settings=ToneSettings(band_hz=(500.0, 2500.0))).push(x)
     assert row.tables[0][:, FREQUENCY] == pytest.approx([900.0, 2000.0], abs=0.1)
     assert row.values[0, 0] == 2.0
 
 
 def test_without_a_tone_values_are_missing():
     """Noise has no distortion; silence and an interval without a frame have nothing at all."""
-    (row,) = meter_of(("fundamental", "OBW", "tracks")).feed(tones(N))
+    (row,) = meter_of(("fundamental", "OBW", "tracks")).push(tones(N))
     assert np.isnan(row.values[0, 0])
     assert row.values[1, 0] == pytest.approx(0.99 * FS / 2, rel=0.05)
     assert row.values[2, 0] == 0.0
     meter = meter_of(("tracks", "OBW"))
-    meter.feed(tones(1000, 440.0))
+    meter.push(tones(1000, 440.0))
     (row,) = meter.finish()
     assert row.flags[0] == IntervalFlag.PARTIAL
     assert np.isnan(row.values).all()

@@ -52,7 +52,7 @@ def assert_same(rows, others):
 def test_values_are_those_of_the_command(nfft_parity):
     """Each interval has the transfer functions of its own samples, of all responses."""
     x = samples(2 * N)
-    rows = meter_of(win_length=nfft_parity).feed(x)
+    rows = meter_of(win_length=nfft_parity).push(x)
     assert [row.n_frames for row in rows] == [(N - nfft_parity) // 100 + 1] * 2
     part = x[:, N:]
     for k in range(2):
@@ -75,10 +75,10 @@ def test_results_do_not_depend_on_the_cut_into_blocks(averaging_s):
     x = samples(3 * N)
     settings = {"averaging": "exponential", "averaging_s": averaging_s} if averaging_s else {}
     settings |= {"responses": (1, 2), "delay_samples": -31}
-    whole = meter_of(**settings).feed(x)
+    whole = meter_of(**settings).push(x)
     meter, rows, first = meter_of(**settings), [], 0
     for size in (1, 30, 3_969, 5_000, 17, 2_983):
-        rows += meter.feed(x[:, first : first + size])
+        rows += meter.push(x[:, first : first + size])
         first += size
     assert first == 3 * N
     assert len(whole) == 2  # the last 31 samples of the reference wait
@@ -89,7 +89,7 @@ def test_an_exponential_average_goes_on_over_intervals():
     """So do its frames; its averages grow up to those of its time constant, and a mean's do not."""
     x = samples(12 * N)
     settings = {"quantities": ("averages",), "spectra": (), "responses": (1,)}
-    rows = meter_of(averaging="exponential", averaging_s=0.5, **settings).feed(x)
+    rows = meter_of(averaging="exponential", averaging_s=0.5, **settings).push(x)
     assert sum(row.n_frames for row in rows) == (12 * N - 255) // 100 + 1
     found = [float(row.values[0, 0]) for row in rows]
     assert found == sorted(found)
@@ -97,7 +97,7 @@ def test_an_exponential_average_goes_on_over_intervals():
     worth = measure_transfer(x[0], x[1], FS, win_length=255, hop=100)
     bound = (1 + decay) / (1 - decay) * worth.n_averages / worth.n_frames
     assert found[-1] == pytest.approx(bound, rel=0.01)
-    means = [float(row.values[0, 0]) for row in meter_of(**settings).feed(x)]
+    means = [float(row.values[0, 0]) for row in meter_of(**settings).push(x)]
     assert len(set(means)) == 1
     assert rows[0].tables == ()
 
@@ -109,9 +109,9 @@ def test_a_gap_ends_the_averages(averaging_s):
     settings = {"averaging": "exponential", "averaging_s": averaging_s} if averaging_s else {}
     settings |= {"responses": (1, 2), "delay_samples": 7}
     meter = meter_of(**settings)
-    before = meter.feed(x[:, : N + 1000])
-    rows = meter.feed(x[:, N + 1500 :], missing_samples=500)
-    late = meter_of(first_sample=N + 1500, **settings).feed(x[:, N + 1500 :])
+    before = meter.push(x[:, : N + 1000])
+    rows = meter.push(x[:, N + 1500 :], missing_samples=500)
+    late = meter_of(first_sample=N + 1500, **settings).push(x[:, N + 1500 :])
     assert [row.first_sample for row in before] == [0]
     assert rows[0].flags.tolist() == [IntervalFlag.GAP | IntervalFlag.PARTIAL] * 2
     assert rows[0].n_samples == N - 500 - 7
@@ -124,8 +124,8 @@ def test_values_before_a_gap_are_kept_until_frames_follow():
     """An interval that a gap ends has the values of the samples before it."""
     x = samples(2 * N)
     meter = meter_of(responses=(1,))
-    meter.feed(x[:, :3000])
-    (row,) = meter.feed(x[:, :10], missing_samples=N)
+    meter.push(x[:, :3000])
+    (row,) = meter.push(x[:, :10], missing_samples=N)
     found = measure_transfer(x[0, :3000], x[1, :3000], FS, win_length=255, hop=100)
     assert row.values[list(UNITS).index("averages"), 0] == found.n_averages
     (last,) = meter.finish()
@@ -138,11 +138,11 @@ def test_a_removed_delay_counts_in_the_delay():
     x = samples(2 * N)
     shifted = np.stack([x[0, 600:], x[1, : 2 * N - 600]])
     settings = {"quantities": ("delay", "mean_coherence"), "spectra": ()}
-    (row,) = meter_of(2, delay_samples=600, **settings).feed(shifted, 0, 5_000_000_000)
+    (row,) = meter_of(2, delay_samples=600, **settings).push(shifted, 0, 5_000_000_000)
     assert row.begin_utc_ns == 5_000_000_000
     assert row.values[0, 0] * FS == pytest.approx(607.0, abs=0.05)
     assert row.values[1, 0] > 0.95
-    (without,) = meter_of(2, **settings).feed(shifted)[:1]
+    (without,) = meter_of(2, **settings).push(shifted)[:1]
     assert without.values[1, 0] < 0.2
 
 
@@ -154,7 +154,7 @@ def test_delays_of_a_large_part_of_the_frame_are_found(win_length, delay):
     x, noise = 0.1 * rng.standard_normal((2, 8 * N + 200))
     pair = np.stack([x[100:-100], (np.roll(x, delay) + noise)[100:-100]])
     settings = {"quantities": ("delay", "mean_coherence"), "spectra": (), "interval_s": 4.0}
-    (row,) = meter_of(2, win_length=win_length, **settings).feed(pair)
+    (row,) = meter_of(2, win_length=win_length, **settings).push(pair)
     assert row.values[0, 0] * FS == pytest.approx(delay, abs=0.05)
     assert row.values[1, 0] < 0.25
 
@@ -178,7 +178,7 @@ def test_delays_of_a_limited_band(top, limits):
             turns = np.exp(-2j * np.pi * np.fft.rfftfreq(4 * n) * true)
             pair = 0.1 * np.fft.irfft([spectrum, spectrum * turns], 4 * n)[:, n : 2 * n]
             settings = {"quantities": ("delay",), "spectra": (), "interval_s": n / FS}
-            (row,) = meter_of(2, win_length=length, hop=length // 2, **settings).feed(pair)
+            (row,) = meter_of(2, win_length=length, hop=length // 2, **settings).push(pair)
             assert row.values[0, 0] * FS == pytest.approx(true, abs=limit)
 
 
@@ -186,9 +186,9 @@ def test_flags_are_those_of_both_channels():
     """A reference at full scale marks all its responses; silence has no values."""
     x = samples(N)
     x[0, 5], x[2, 7] = 1.0, -1.0
-    (row,) = meter_of().feed(x)
+    (row,) = meter_of().push(x)
     assert row.flags.tolist() == [IntervalFlag.OVERLOAD] * 3
-    (row,) = meter_of(reference=1).feed(x)
+    (row,) = meter_of(reference=1).push(x)
     assert row.flags.tolist() == [IntervalFlag.OVERLOAD, IntervalFlag.OVERLOAD, 0]
     silent = dict(zip(UNITS, row.values[:, 2], strict=True))
     assert np.isnan([silent["delay"], silent["delay_peak"], silent["mean_coherence"]]).all()
@@ -198,7 +198,7 @@ def test_flags_are_those_of_both_channels():
 def test_the_band_counts_for_all_values():
     """Values of bins are those of the band."""
     x = samples(N)
-    (row,) = meter_of(low_hz=500.0, high_hz=1500.0, responses=(2,)).feed(x)
+    (row,) = meter_of(low_hz=500.0, high_hz=1500.0, responses=(2,)).push(x)
     found = measure_transfer(x[0], x[2], FS, win_length=255, hop=100)
     chosen = (found.frequencies >= 500.0) & (found.frequencies <= 1500.0)
     np.testing.assert_allclose(row.tables[0][0], found.coherence[chosen], rtol=1e-9)
@@ -250,8 +250,8 @@ def test_a_meter_without_a_configuration():
     x = samples(2 * N)
     spec = SpectrumSpec(FS, 2, win_length=255, hop=100)
     settings = TransferSettings((0, 2), 4, tuple(UNITS), tuple(SPECTRA_UNITS))
-    rows = transfer_meter(spec, settings, interval_s=N / FS).feed(x)
-    assert_same(rows, meter_of(responses=(2,)).feed(x))
+    rows = transfer_meter(spec, settings, interval_s=N / FS).push(x)
+    assert_same(rows, meter_of(responses=(2,)).push(x))
     for channels in ((0,), (0, 4), (-1, 1), (0, 1, 2)):
         wrong = replace(settings, channels=channels)
         with pytest.raises(ConfigError, match=r"channels=.*: must be 2 numbers, .* n_channels=4"):

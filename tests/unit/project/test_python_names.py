@@ -11,7 +11,11 @@ import numpy as np
 import pytest
 
 import spectrod
+from spectrod.formats.pyramid import PyramidWriter
 from spectrod.lib.errors import ConfigError
+from spectrod.measure.frame_meter import FrameMeter
+from spectrod.measure.levels import LevelMeter, OctaveMeter
+from spectrod.measure.transfer.transfer_meter import TransferIntervalMeter
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = Path(spectrod.__file__).parent
@@ -85,6 +89,44 @@ def test_earlier_names_are_the_same_modules(old, new):
         [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60
     )
     assert f"DeprecationWarning: spectrod.{old} is spectrod.{new} now" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("owner", "old", "new"),
+    [
+        (FrameMeter, "feed", "push"),
+        (LevelMeter, "feed", "push"),
+        (OctaveMeter, "feed", "push"),
+        (TransferIntervalMeter, "feed", "push"),
+        (PyramidWriter, "submit", "write"),
+    ],
+)
+def test_earlier_names_of_methods_warn_and_do_the_same(owner, old, new):
+    """A method by its earlier name warns, and passes all to that of now, of a subclass too."""
+
+    class Kept(owner):
+        def __init__(self):
+            pass
+
+    setattr(Kept, new, lambda self, *args, **keywords: (self, args, keywords))
+    one = Kept()
+    with pytest.warns(DeprecationWarning, match=rf"^Kept\.{old} is Kept\.{new} now$") as found:
+        assert getattr(one, old)(1, missing_samples=2) == (one, (1,), {"missing_samples": 2})
+    assert found[0].filename == __file__
+    assert getattr(owner, old).__name__ == old
+
+
+def test_levels_are_the_same_by_the_earlier_name():
+    """Rows that ``feed`` returns are those of ``push``."""
+    samples = np.random.default_rng(5).uniform(-1.0, 1.0, (1, 8000))
+    meters = [LevelMeter(8000.0, quantities=["LAeq"], interval_s=0.25) for _ in range(2)]
+    with pytest.warns(DeprecationWarning, match=r"^LevelMeter\.feed is LevelMeter\.push now$"):
+        rows = meters[0].feed(samples, utc_ns=10**18)
+    others = meters[1].push(samples, utc_ns=10**18)
+    assert rows
+    for row, other in zip(rows, others, strict=True):
+        np.testing.assert_array_equal(row.values, other.values)
+        assert row.begin_utc_ns == other.begin_utc_ns
 
 
 def test_earlier_names_of_nothing_are_not_found():

@@ -108,7 +108,7 @@ def test_a_duration_ends_it_to_the_row(n_rows, kept, size, begin):
     """A recording ends at its duration, counted from the first row, and the file is complete."""
     one = begin(duration_s=0.05)
     for first in range(0, n_rows, size):
-        one.submit(batch(first, min(size, n_rows - first)))
+        one.write(batch(first, min(size, n_rows - first)))
     if n_rows > kept:
         assert one.has_ended.wait(30.0)
     facts = end(one)
@@ -121,7 +121,7 @@ def test_a_duration_ends_it_to_the_sample(begin):
     """A recording of samples ends at its duration within a block, with the usual status."""
     one = begin(is_of_samples=True, duration_s=0.25)
     for first in range(0, 400, 100):
-        one.take(block(first, 100))
+        one.write(block(first, 100))
     assert one.has_ended.wait(30.0)
     facts = one.status()
     assert sum(chunk.n_samples for chunk in one.file.chunks) == 250
@@ -133,8 +133,8 @@ def test_a_duration_ends_it_to_the_sample(begin):
 def test_an_analysis_that_changes_ends_it(begin):
     """A change of the analysis ends the recording, keeps its rows and appears in the status."""
     one = begin()
-    one.submit(batch(0))
-    one.submit(batch(1, spec=SpectrumSpec(FS, nfft=64, win_length=64, hop=11, scaling="spectrum")))
+    one.write(batch(0))
+    one.write(batch(1, spec=SpectrumSpec(FS, nfft=64, win_length=64, hop=11, scaling="spectrum")))
     assert one.has_ended.wait(30.0)
     facts = one.status()
     assert (facts["state"], facts["frames"], one.file.ends) == ("finished", 1, ["finish"])
@@ -145,7 +145,7 @@ def test_an_analysis_that_changes_ends_it(begin):
 def test_a_fault_of_the_disk_ends_it(fails, frames, begin):
     """A disk error ends the recording, appears in the status and leaves the written data."""
     one = begin(fails=fails)
-    one.submit(batch(0))
+    one.write(batch(0))
     facts = end(one)
     assert (facts["state"], facts["error"], facts["frames"]) == ("failed", "x.spd: full", frames)
     assert facts["files"] == []
@@ -163,7 +163,7 @@ def test_without_data_there_is_no_file(begin):
 def test_a_source_that_ends_ends_it(begin):
     """The end of the source ends the recording by itself."""
     one = begin()
-    one.submit(batch(0, 3))
+    one.write(batch(0, 3))
     one.source.finished = True
     assert one.has_ended.wait(30.0)
     assert one.status()["state"] == "finished"
@@ -181,10 +181,10 @@ def test_losses_by_a_slow_disk_are_a_gap(begin):
 
     one.file.write = hang
     one._queue.limit = 2 * block(0, 100).n_bytes
-    one.take(block(0, 100))
+    one.write(block(0, 100))
     assert is_writing.wait(30.0)
     for first in range(100, 600, 100):
-        one.take(block(first, 100))
+        one.write(block(first, 100))
     answers.set()
     facts = end(one)
     assert (facts["samples"], facts["lost_samples"], facts["dropped"]) == (300, 300, 300)

@@ -69,8 +69,8 @@ class Machine:
         """Push spectra and samples of some seconds, and tick at their time."""
         n_batches = round(seconds * 10) // rows_a_batch
         for _ in range(n_batches):
-            self.recording.take_block(self.block(rows_a_batch * 100))
-            self.recording.take_batch(self.batch(rows_a_batch))
+            self.recording.write(self.block(rows_a_batch * 100))
+            self.recording.write(self.batch(rows_a_batch))
             self.clock.now_s = round(self.clock.now_s + rows_a_batch / 10, 3)
             self.recording.tick()
 
@@ -477,7 +477,7 @@ def test_rows_of_a_removed_file_count_as_lost(machine):
     site.play(1.0)
     for file in site.folder.iterdir():
         file.unlink()
-    site.recording.take_batch(site.batch(20))
+    site.recording.write(site.batch(20))
     site.play(3.0)
     site.recording.finish()
     facts = site.recording.status()

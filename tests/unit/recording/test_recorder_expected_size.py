@@ -37,7 +37,7 @@ def test_a_file_is_no_longer_than_reported(tmp_path, channels):
     for row in range(50):
         values = np.zeros((1, channels, spec.n_values), np.float32)
         index = np.array([row * 100])
-        writer.submit(SpectrumBatch(values, index, index, index, spec, "numpy", 0))
+        writer.write(SpectrumBatch(values, index, index, index, spec, "numpy", 0))
     n_bytes = writer.size_bytes - before
     writer.finish()
     expected = day_bytes(NIGHT, spec) / 86400 * 50 * spec.row_s

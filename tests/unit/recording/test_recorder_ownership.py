@@ -37,12 +37,12 @@ def write(path, recording="night", source="pond", n=5):
         writer = SegmentWriter(path, Description(SPEC, source, ("0",), "x", recording=recording))
         times = np.arange(n, dtype=np.int64)
         values = np.zeros((n, 1, SPEC.n_values), np.float32)
-        writer.submit(SpectrumBatch(values, times * 10, times, times + BEGIN_UTC_NS, SPEC, "numpy"))
+        writer.write(SpectrumBatch(values, times * 10, times, times + BEGIN_UTC_NS, SPEC, "numpy"))
     else:
         options = SoundOptions(source=source, recording=recording)
         writer = SoundWriter(path, 8000, 1, "s16", options)
         samples = np.zeros((1, 1000 * n), np.float32)
-        writer.take(Block(samples, 0, BEGIN_UTC_NS, BEGIN_UTC_NS))
+        writer.write(Block(samples, 0, BEGIN_UTC_NS, BEGIN_UTC_NS))
     writer.finish()
     return path
 

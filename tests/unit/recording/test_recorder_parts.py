@@ -106,11 +106,11 @@ def test_a_pre_roll_that_memory_has_no_room_for_is_shorter():
     """A pre-roll that exceeds memory keeps the newest data and counts the rest."""
     triggers = Triggers(100.0, 0.0)
     preroll = PrerollBuffer(triggers, 4 * batch(0).n_bytes)
-    given_up = [one for k in range(20) for one in preroll.take(batch(k))]
+    given_up = [one for k in range(20) for one in preroll.push(batch(k))]
     assert [is_wanted for _, is_wanted in given_up] == [False] * 16
     assert preroll.short_by == 16
     triggers.add(2 * NS, 2 * NS)
-    released = list(preroll.take(batch(20)))
+    released = list(preroll.push(batch(20)))
     assert [(int(one.sample_index[0]), is_wanted) for one, is_wanted in released] == [
         (1600, True), (1700, True), (1800, True), (1900, True), (2000, True),
     ]  # fmt: skip
@@ -140,7 +140,7 @@ def test_the_pre_roll_counts_from_the_start_of_a_level(begin, tmp_path):
     loud = np.zeros(4000, np.float32)
     loud[2000:2250] = 0.5
     for first in range(0, 4000, 10):
-        recorder.take(block(first, loud[first : first + 10]))
+        recorder.write(block(first, loud[first : first + 10]))
     recorder.end()
     recorder.join(10.0)
     (file,) = (tmp_path / "night").glob("*.wav")
@@ -205,7 +205,7 @@ def test_queued_data_are_written_before_the_end(begin, tmp_path):
     """At the end all data from the queue are written and the file is finished."""
     recorder = begin()
     for k in range(50):
-        recorder.submit(batch(3 * k, 3))
+        recorder.write(batch(3 * k, 3))
     recorder.end()
     recorder.join(10.0)
     facts = recorder.status()
@@ -224,12 +224,12 @@ def test_a_disk_that_does_not_answer_does_not_block_producers(begin, monkeypatch
         answer.wait(30.0)
 
     with monkeypatch.context() as patched:
-        patched.setattr("spectrod.recording.configured.ConfiguredRecording.take_batch", hang)
+        patched.setattr("spectrod.recording.configured.ConfiguredRecording.write", hang)
         recorder = begin()
-        recorder.submit(batch(0))
+        recorder.write(batch(0))
         assert is_asked.wait(30.0)
         for k in range(1, 500):
-            recorder.submit(batch(k))
+            recorder.write(batch(k))
         facts = recorder.status()
         assert facts["queued_peak_bytes"] <= 10_000
         assert facts["lost_rows"] > 400
@@ -253,12 +253,12 @@ def test_a_fault_of_our_own_is_seen_and_leaves_the_stream_alone(begin, monkeypat
         original(self, why)
         is_reported.set()
 
-    monkeypatch.setattr(ConfiguredRecording, "take_batch", fail)
+    monkeypatch.setattr(ConfiguredRecording, "write", fail)
     monkeypatch.setattr(ConfiguredRecording, "break_off", break_off)
     recorder = begin()
-    recorder.submit(batch(0))
+    recorder.write(batch(0))
     assert is_reported.wait(30.0)
-    recorder.submit(batch(1))
+    recorder.write(batch(1))
     facts = recorder.status()
     text = "ZeroDivisionError('x'); please report this"
     assert (facts["state"], facts["error"]) == ("failed", text)
@@ -274,7 +274,7 @@ def test_a_recording_continues_after_an_internal_error(begin, monkeypatch, tmp_p
     """After an internal error the file is recovered and the queued data are written."""
     calls, all_taken = iter(range(4)), threading.Event()
 
-    def take(self, piece, original=ConfiguredRecording.take_batch):
+    def write(self, piece, original=ConfiguredRecording.write):
         call = next(calls)
         if call == 1:
             raise ZeroDivisionError("x")
@@ -282,10 +282,10 @@ def test_a_recording_continues_after_an_internal_error(begin, monkeypatch, tmp_p
         if call == 3:
             all_taken.set()
 
-    monkeypatch.setattr(ConfiguredRecording, "take_batch", take)
+    monkeypatch.setattr(ConfiguredRecording, "write", write)
     recorder = begin(first_restart_s=0.01)
     for k in range(4):
-        recorder.submit(batch(k))
+        recorder.write(batch(k))
     assert all_taken.wait(30.0)
     recorder.end()
     recorder.join(10.0)
@@ -347,7 +347,7 @@ def test_an_oddity_triggers_at_its_start(begin, kinds, expected):
     times = []
     recorder.trigger = lambda t_ns, _why: times.append(t_ns // NS)
     for k in range(4):
-        recorder.take(block(1000 * k, np.zeros(10)))
+        recorder.write(block(1000 * k, np.zeros(10)))
     assert [t for t in times if t in (1, 2)] == expected
 
 

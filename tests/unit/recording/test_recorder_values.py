@@ -20,6 +20,7 @@ from spectrod.formats.values import recorded as recorded_module
 from spectrod.formats.values.convert import convert
 from spectrod.formats.values.recorded import recover
 from spectrod.formats.values.value_description import describe
+from spectrod.formats.values.value_row import ValueRow
 from spectrod.formats.values.value_writer import open_writer
 from spectrod.lib.errors import ConfigError, InputError, StorageError
 from spectrod.lib.events import EventLog
@@ -29,7 +30,6 @@ from spectrod.recording.configured import ConfiguredRecording, Recorded
 from spectrod.recording.expected_size import day_bytes
 from spectrod.recording.ownership import Owner
 from spectrod.recording.recorder_clock import Clock
-from spectrod.recording.value_rows import ValueRow
 
 NS = 1_000_000_000
 FS = 8000.0
@@ -72,7 +72,7 @@ class Site:
     def play(self, n_rows, every_min=1):
         """Push rows of one minute each, and tick at their time."""
         for _ in range(n_rows):
-            self.recording.take_values(ValueRow(row(round(self.clock.now_s / 60)), ABOUT))
+            self.recording.write(ValueRow(row(round(self.clock.now_s / 60)), ABOUT))
             self.clock.now_s += 60.0 * every_min
             self.recording.tick()
 
@@ -258,7 +258,7 @@ def test_a_day_is_no_longer_than_reported(site):
     before = part.stat().st_size
     widest = np.full((1, N_BANDS, 2), -100.0 / 3.0)
     wide = replace(row(3), values=np.full((2, 2), -123.0 / 7.0), band_values=widest)
-    days.recording.take_values(ValueRow(wide, ABOUT))
+    days.recording.write(ValueRow(wide, ABOUT))
     n_bytes = part.stat().st_size - before
     assert n_bytes <= day_bytes(days.config, SpectrumSpec(FS, 2), ABOUT) / 1440 < 1.2 * n_bytes
     days.recording.finish()
@@ -331,13 +331,13 @@ def test_netcdf_is_that_of_the_command(site, tmp_path):
     rows[4].band_values[:] = 1.0 / 3.0, -1e-300
     days = site(values="nc", attributes={"title": "Pond"})
     for one in rows:
-        days.recording.take_values(ValueRow(one, about))
+        days.recording.write(ValueRow(one, about))
     assert owns(days, "20260601T120000Z.nc.part")
     days.recording.finish()
     made = tmp_path / "made.nc"
     writer = open_writer(made, replace(about, extra={"title": "Pond"}))
     for one in rows:
-        writer.submit(one)
+        writer.write(one)
     writer.finish()
     found = variables_of(days.folder / "20260601T120000Z.nc")
     np.testing.assert_equal(found, variables_of(made))

@@ -67,7 +67,7 @@ def ogg(channels, subtype):
 def loudness(samples, **more):
     """Measure the loudness of (n, channels) samples."""
     meter = LevelMeter(FS, samples.shape[1], quantities=["LUFS_I"], interval_s=0.5, **more)
-    meter.feed(samples.T.astype(np.float64))
+    meter.push(samples.T.astype(np.float64))
     meter.finish()
     return meter.summary().values[0, 0]
 

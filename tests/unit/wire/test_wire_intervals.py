@@ -62,7 +62,7 @@ def messages(n=1, limit=8):
     """Return the parts of all messages of n rows."""
     publisher = SourcePublisher("mic", dict, epoch=7, wake=lambda: None, queue_frames=limit)
     for k in range(n):
-        publisher.submit_interval(encoder(), row(8000 * k, flags=(5, 0)), 1000 + k)
+        publisher.write_interval(encoder(), row(8000 * k, flags=(5, 0)), 1000 + k)
     return [one.parts for one in publisher.queued_intervals()]
 
 

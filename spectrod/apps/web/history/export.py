@@ -169,7 +169,7 @@ def _write(path: Path, about: Description, batches: Iterator[SpectrumBatch]) -> 
     writer = SegmentWriter(path, about, fsync_s=1e9, is_copy=True)
     try:
         for batch in batches:
-            writer.submit(batch)
+            writer.write(batch)
             if writer.size_bytes > ROWS_BYTES_MAX:
                 rule = f"more than {ROWS_BYTES_MAX >> 20} MiB of rows: choose a shorter time"
                 raise ConfigError(f"t0, t1: {rule}")

@@ -445,7 +445,7 @@ def test_cells_are_those_of_the_daemons_writer(copied, tmp_path):
         begin_ns = int(np.datetime64(f"{day[:4]}-{day[4:6]}-{day[6:]}", "ns").astype(int))
         for minute in np.flatnonzero(effort):
             power = level_to_power(np.stack([one[minute] for one in level]).astype(np.float64))
-            writer.submit(row(spec, power, begin_ns + minute * MINUTE_NS, effort[minute]))
+            writer.write(row(spec, power, begin_ns + minute * MINUTE_NS, effort[minute]))
     writer.finish()
     other = PyramidReader(tmp_path / "other")
     assert own.about.cells_ns == other.about.cells_ns

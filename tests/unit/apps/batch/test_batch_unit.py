@@ -142,14 +142,14 @@ def test_a_file_that_changes_while_it_is_read_fails(tmp_path, monkeypatch, chang
     """What was read may be neither the old sound nor the new one: it is no result."""
     path = write(tmp_path / "card", sound(70 * FS))
     job, (unit,) = planned(tmp_path, tmp_path / "card", products=("flags",))
-    take_block = batch_unit.UnitProducts.take
+    write_block = batch_unit.UnitProducts.write
 
-    def take(self, block):
+    def write_all(self, block):
         if path.exists() and path.stat().st_mtime == MTIME_S:
             change(path)
-        take_block(self, block)
+        write_block(self, block)
 
-    monkeypatch.setattr(batch_unit.UnitProducts, "take", take)
+    monkeypatch.setattr(batch_unit.UnitProducts, "write", write_all)
     record = compute_unit(job, unit)
     assert (record.state, record.exit_code) == ("failed", 2)
     assert reason in record.reason

@@ -56,8 +56,8 @@ def test_latency_counts_from_the_last_sample_of_a_frame():
     """Latency counts from the block that holds a frame's last sample, not its first."""
     source, sink = PacedSource(FS, 1, 0.02), LatencySink(10)
     source.written_ns[:] = time.monotonic_ns() - np.array([2_000_000_000, 1_000_000_000])
-    sink.submit(batch(0, 1))
-    sink.submit(batch(1, 9))
+    sink.write(batch(0, 1))
+    sink.write(batch(1, 9))
     assert sink.n_frames == 10
     latencies = sink.latencies(source, 0)
     # Block 0 has samples up to 479; the first frame that ends after it is number 9.
@@ -69,7 +69,7 @@ def test_memory_is_written_down_at_equal_distances():
     """Memory is recorded twenty times at equal distances, whatever the timing of frames."""
     sink = memory.MemorySink(1000)
     for first in range(0, 1000, 10):
-        sink.submit(batch(first, 10))
+        sink.write(batch(first, 10))
     assert [row["frames"] for row in sink.rows] == list(range(50, 1001, 50))
     assert all(row["rss_bytes"] > 0 for row in sink.rows)
 

@@ -41,7 +41,7 @@ def feed(publisher):
         index = np.array([next(numbers) * SPEC.hop])
         values = np.full((1, 1, SPEC.n_bins), -100.0, np.float32)
         values[0, 0, 7:10] = -26.02, -20.0, -26.02
-        publisher.sources[0].submit(SpectrumBatch(values, index, index, index, SPEC, "numpy"))
+        publisher.sources[0].write(SpectrumBatch(values, index, index, index, SPEC, "numpy"))
 
     return submit
 

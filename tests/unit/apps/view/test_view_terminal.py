@@ -145,7 +145,7 @@ def open_screen(screen_model):
 def feed(publisher):
     """Submit one more frame at each call."""
     numbers = iter(range(10**9))
-    return lambda: publisher.sources[0].submit(make_batch(next(numbers)))
+    return lambda: publisher.sources[0].write(make_batch(next(numbers)))
 
 
 def test_a_spectrum_is_shown_and_q_ends(publisher, open_screen, feed):
@@ -173,7 +173,7 @@ METER = IntervalEncoder(
 def submit_levels(publisher, k=0):
     values = np.array([[-20.0 - k, -30.0], [-3.0 - k, -9.0]])
     row = LevelRow(0, 48000, 48000, 0, 1.0, values, np.array([1, 0], np.uint8))
-    publisher.sources[0].submit_interval(METER, row, 0)
+    publisher.sources[0].write_interval(METER, row, 0)
 
 
 def test_levels_have_a_line_below_the_head(publisher, open_screen, feed):
@@ -367,7 +367,7 @@ def test_the_reason_of_an_absent_source_is_shown(open_screen):
         screen.wait_until_shown("the daemon is waiting: no audio input")
         now[0] = make_stats()
         screen.wait_until_shown(
-            "q quit  1-2 channel", lambda: feed.submit(make_batch(next(numbers)))
+            "q quit  1-2 channel", lambda: feed.write(make_batch(next(numbers)))
         )
         now[0] = make_stats("waiting", "no samples for 1.0 s")
         feed.changed()
@@ -477,9 +477,9 @@ def test_a_change_of_scaling_is_followed(publisher, open_screen, feed):
     screen.wait_until_shown("mic/1", feed)
     # The values are levels; as mean squares they lie below the scale.
     screen.wait_until_shown(
-        "peak silence", lambda: publisher.sources[0].submit(make_batch(0, other))
+        "peak silence", lambda: publisher.sources[0].write(make_batch(0, other))
     )
-    screen.wait_until_shown("mic/1", lambda: publisher.sources[0].submit(make_batch(0, other)))
+    screen.wait_until_shown("mic/1", lambda: publisher.sources[0].write(make_batch(0, other)))
     assert b"1-4 channel" not in screen.output
     screen.key(b"q")
     assert screen.end() == 0
@@ -494,7 +494,7 @@ def test_a_daemon_that_returns_under_another_name_is_followed(publisher, open_sc
     renamed = make_publisher(endpoint, "roof")
     renamed.start()
     numbers = iter(range(10**9))
-    feed_renamed = lambda: renamed.sources[0].submit(make_batch(next(numbers)))  # noqa: E731
+    feed_renamed = lambda: renamed.sources[0].write(make_batch(next(numbers)))  # noqa: E731
     screen.wait_until_shown("roof/0", feed_renamed)
     screen.wait_until_shown("q quit  1-2 channel", feed_renamed)
     renamed.stop()
@@ -507,6 +507,6 @@ def test_a_change_of_length_is_followed(publisher, open_screen, feed):
     other = SpectrumSpec(fs=48000.0, channels=2, win_length=512, hop=128, scaling="dbfs")
     screen = open_screen(publisher.endpoints[0])
     screen.wait_until_shown("N 256", feed)
-    screen.wait_until_shown("N 512", lambda: publisher.sources[0].submit(make_batch(0, other)))
+    screen.wait_until_shown("N 512", lambda: publisher.sources[0].write(make_batch(0, other)))
     screen.key(b"q")
     assert screen.end() == 0

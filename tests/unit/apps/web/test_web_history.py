@@ -67,13 +67,13 @@ def recorded(folder, values, *, segment=True, pyramid=True, name="all", values_m
     if segment:
         writer = SegmentWriter(place / "20260502T000000Z.spd", about())
         for first in range(0, len(values), 20):
-            writer.submit(batch_of(values[first : first + 20], BEGIN_NS, first=first))
+            writer.write(batch_of(values[first : first + 20], BEGIN_NS, first=first))
         writer.finish()
     if pyramid:
         options = PyramidOptions(values_max=values_max)
         made = PyramidWriter(place / "pyramid", about(), options)
         for first in range(0, len(values), 1000):
-            made.submit(batch_of(values[first : first + 1000], BEGIN_NS, first=first))
+            made.write(batch_of(values[first : first + 1000], BEGIN_NS, first=first))
         made.finish()
     return place
 
@@ -198,9 +198,9 @@ def test_the_newest_part_comes_from_finer_cells_rows_and_the_ring(tmp_path):
     place = tmp_path / "all" / "pond"
     place.mkdir(parents=True)
     pyramid = PyramidWriter(place / "pyramid", about())
-    pyramid.submit(batch_of(values[:1530], BEGIN_NS))  # 76.5 s: complete to 76 s
+    pyramid.write(batch_of(values[:1530], BEGIN_NS))  # 76.5 s: complete to 76 s
     segment = SegmentWriter(place / "x.spd", about())
-    segment.submit(batch_of(values[:1870], BEGIN_NS))
+    segment.write(batch_of(values[:1870], BEGIN_NS))
     got = answered(asked(0, 100, 20), tmp_path, pushed(values, 1000))
     assert got.header["sources"] == ["pyramid", "segment", "ring"]
     assert np.abs(levels(got.layers[0]) - expected(values, 100, 20)).max() <= 0.0051
@@ -318,7 +318,7 @@ def test_a_long_span_of_segments_answers_with_the_newest_that_it_may_read(tmp_pa
     place = recorded(tmp_path, values, pyramid=False)
     data = (place / "20260502T000000Z.spd").read_bytes()
     later = SegmentWriter(place / "later.spd", about())
-    later.submit(batch_of(values, BEGIN_NS, first=400))
+    later.write(batch_of(values, BEGIN_NS, first=400))
     later.finish()
     budget = Budget(n_bytes=len(data) * 3 // 2)
     got = answered(asked(0, 40, 40), tmp_path, budget=budget)
@@ -517,7 +517,7 @@ def test_slices_of_bands_say_their_edges(tmp_path):
     t_ns = BEGIN_NS + index * 10**9 // 48000
     described = Description(spec, "pond", ("left", "right"), "spectrod test")
     writer = SegmentWriter(place / "x.spd", described)
-    writer.submit(SpectrumBatch(rows, index, t_ns, t_ns, spec, "numpy"))
+    writer.write(SpectrumBatch(rows, index, t_ns, t_ns, spec, "numpy"))
     writer.finish()
     topics = {7: replace(TOPIC, product=spec.product, unit=f"dB re {spec.scale.unit}")}
     request = replace(asked(0, 2, 10, height=10, f0_hz=100.0, f1_hz=5000.0), axis="log")

@@ -57,7 +57,7 @@ def recorded(folder, *pieces, spec=SPEC):
     for piece in pieces:
         writer = SegmentWriter(place / f"{int(piece.sample_index[0])}-{spec.nfft}.spd", about)
         for first in range(0, piece.n_frames, 20):
-            writer.submit(piece.between(first, min(first + 20, piece.n_frames)))
+            writer.write(piece.between(first, min(first + 20, piece.n_frames)))
         writer.finish()
 
 

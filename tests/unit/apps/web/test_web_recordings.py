@@ -36,7 +36,7 @@ def place(folder, name="all", source="pond"):
 
 def segment(path, n=100, begin_ns=BEGIN_NS):
     writer = SegmentWriter(path, ABOUT)
-    writer.submit(rows(n, begin_ns))
+    writer.write(rows(n, begin_ns))
     writer.finish()
 
 
@@ -65,7 +65,7 @@ def test_segments_have_the_times_of_their_rows(tmp_path):
     folder = place(tmp_path)
     segment(folder / "one.spd", 100)
     writer = SegmentWriter(folder / "two.spd", ABOUT)
-    writer.submit(rows(10, BEGIN_NS + 10**10))
+    writer.write(rows(10, BEGIN_NS + 10**10))
     two, one = found(tmp_path).files("pond")
     assert (one.name, one.begin_utc_ns, one.end_utc_ns) == (
         "one.spd",
@@ -81,7 +81,7 @@ def test_the_end_of_a_long_file_is_found_with_few_reads(tmp_path):
     folder = place(tmp_path)
     writer = SegmentWriter(folder / "long.spd", ABOUT)
     for n in range(40):
-        writer.submit(rows(3000, BEGIN_NS + n * 150 * 10**9))
+        writer.write(rows(3000, BEGIN_NS + n * 150 * 10**9))
     writer.finish()
     size = (folder / "long.spd").stat().st_size
     (file,) = found(tmp_path, indexed_bytes=size // 2).files("pond")
@@ -96,7 +96,7 @@ def test_the_index_follows_changes_but_not_at_once(tmp_path, clock):
     index = found(tmp_path, clock)
     assert index.files("pond") == []
     writer = SegmentWriter(folder / "one.spd", ABOUT)
-    writer.submit(rows(10))
+    writer.write(rows(10))
     index.refresh()
     assert index.files("pond") == []
     clock.now_s = RESCAN_S
@@ -141,7 +141,7 @@ def test_a_growing_file_without_rows_is_read_again(tmp_path, clock):
     writer = SegmentWriter(place(tmp_path) / "one.spd", ABOUT)
     index = found(tmp_path, clock)
     assert index.files("pond") == []
-    writer.submit(rows(10))
+    writer.write(rows(10))
     clock.now_s = RESCAN_S
     index.refresh()
     assert len(index.files("pond")) == 1
@@ -242,7 +242,7 @@ def test_links_and_other_kinds_of_files_are_not_followed(tmp_path):
     folder = place(outside)
     segment(folder / "one.spd")
     pyramid = PyramidWriter(folder / "pyramid", ABOUT)
-    pyramid.submit(rows(100))
+    pyramid.write(rows(100))
     pyramid.finish()
     here = place(inside)
     (inside / "link").symlink_to(outside / "all")
@@ -338,7 +338,7 @@ def test_hostile_pyramids_are_refused_before_their_cells_are_read(tmp_path, capl
     folder = place(tmp_path)
     segment(folder / "one.spd")
     writer = PyramidWriter(folder / "pyramid", ABOUT)
-    writer.submit(rows(100))
+    writer.write(rows(100))
     writer.finish()
     assert len(found(tmp_path).pyramids("pond")) == 1
     path = folder / "pyramid" / "pyramid.json"
