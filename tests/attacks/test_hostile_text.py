@@ -214,7 +214,7 @@ def test_a_message_that_cannot_be_encoded_is_dropped_and_counted(caplog):
     """A message with text that cannot be encoded is dropped and counted; publishing goes on."""
     events = EventLog(lambda: publisher.send_events())  # noqa: PLW0108 - made below
     publisher = Publisher(["tcp://127.0.0.1:*"], events=events)
-    stats = Stats("running", "x", "numpy", 8e3, 1, *[0] * 8, 0.0)
+    stats = Stats("running", "x", "numpy", 8e3, 1)
     feed = publisher.add_source("mic", lambda: stats)
     publisher.start()
     try:
@@ -279,7 +279,7 @@ STATUS = {
         "set": [EVIL],
     },
     "sources": [
-        msgspec.to_builtins(Stats("running", "", "", 8e3, 1, *[0] * 8, 0.0))
+        msgspec.to_builtins(Stats("running", "", "", 8e3, 1))
         | {"name": EVIL, "state": EVIL, "source": EVIL, "engine": EVIL, "engine_failures": 1}
         | {"products": [EVIL], "checks": [EVIL]}
         | {"capture": msgspec.to_builtins(CaptureStats()) | {"waiting_for": EVIL}}

@@ -4,8 +4,10 @@ import contextlib
 import json
 import queue
 import secrets
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import zmq
@@ -14,6 +16,9 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.wire.headers import HeartbeatHeader, MetaHeader, SpectrumHeader
 from spectrod.wire.schema import Frame, Heartbeat, Meta, encode
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))
+from made_up import SPECTRUM
+
 SPEC = SpectrumSpec(fs=48000.0, win_length=4800, nfft=4800, hop=4800, scaling="dbfs")
 """Ten rows a second, bins of 10 Hz."""
 TOPIC = "spec/mic/0/dbfs/"
@@ -21,16 +26,12 @@ FLOOR = -90.0
 BEATS_S = 0.25
 LIVE_S = 0.025
 """Time from one live row to the next: a page takes 50 a second, and merges more."""
-_DESCRIBED = {
-    "fs": SPEC.fs,
+_DESCRIBED = SPECTRUM | {
     "win_length": SPEC.win_length,
     "nfft": SPEC.nfft,
     "hop": SPEC.hop,
-    "window": "hann",
     "enbw_hz": 15.0,
-    "unit": "dBFS",
-    "ref": "0 dBFS = full-scale sine",
-    "engine": "numpy",
+    "shape": (SPEC.n_values,),
 }
 
 
@@ -139,8 +140,7 @@ class MadeUpDaemon:
         usual = {"t_mono_ns": 0, "state": "running", "frames": self.n_rows}
         beat = HeartbeatHeader(**(now | usual | self.beat_fields))
         about = {"device": "made up", "channels": 1, "channel_names": ("0",)}
-        shape = {"shape": (SPEC.n_values,)}
-        meta = MetaHeader(**now, **_DESCRIBED, **about, **shape)
+        meta = MetaHeader(**now, **_DESCRIBED, **about)
         topic = TOPIC.replace("spec/", "meta/")
         socket.send_multipart(encode(Meta(topic, meta, 10.0 * np.arange(SPEC.n_values))))
         socket.send_multipart(encode(Heartbeat("hb/mic/", beat)))

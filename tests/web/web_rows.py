@@ -1,5 +1,8 @@
 """Messages and rows of made-up topics, for tests of the page's server."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 
 from spectrod.apps.web.page_rows import RowMaker
@@ -7,19 +10,12 @@ from spectrod.apps.web.page_topics import TopicInfo
 from spectrod.wire.headers import BandsHeader, SpectrumHeader
 from spectrod.wire.schema import BandFrame, Frame
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))
+from made_up import SPECTRUM
+
 ENDPOINT = "tcp://127.0.0.1:5556"
 TOPIC = TopicInfo(3, "spec/mic/0/dbfs/", "spec", ENDPOINT, "mic", "0", "dbfs", "dBFS", 48000.0)
-COMMON = {
-    "epoch": 1,
-    "t_mono_ns": 0,
-    "sample_index": 0,
-    "fs": 48000.0,
-    "window": "hann",
-    "enbw_hz": 1125.0,
-    "unit": "dBFS",
-    "ref": "0 dBFS = full-scale sine",
-    "engine": "numpy",
-}
+COMMON = SPECTRUM | {"epoch": 1, "t_mono_ns": 0, "sample_index": 0}
 ROW_NS = 20_000_000
 
 

@@ -32,6 +32,4 @@ def make_batch(n_frames=1, first=0, spec=SPEC, gap_samples=0, skipped_rows=0):
 
 def make_stats(state="running", **counts):
     """Make counters of zero, except for given ones."""
-    none = dict.fromkeys(("rows", "messages", "dropped", "gaps", "gap_samples", "overruns"), 0)
-    counts = {"overflows": 0, "samples": 0, "ring_peak": 0.0} | none | counts
     return Stats(state, "test signal", "numpy", 48000.0, 2, **counts)

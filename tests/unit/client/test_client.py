@@ -3,6 +3,7 @@ import math
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,24 +22,15 @@ from spectrod.wire.schema import (
     encode,
 )
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "wire"))
+from made_up import SPECTRUM
+
 TIMEOUT_S = 10.0
-COMMON = {
-    "fs": 48000.0,
-    "win_length": 64,
-    "nfft": 64,
-    "hop": 32,
-    "window": "hann",
-    "enbw_hz": 1125.0,
-    "shape": (33,),
-    "unit": "dBFS",
-    "ref": "0 dBFS = full-scale sine",
-    "engine": "numpy",
-}
 
 
 def frame(seq, *, epoch=1, channel=0):
     header = SpectrumHeader(
-        seq=seq, epoch=epoch, t_utc_ns=0, t_mono_ns=0, sample_index=32 * seq, **COMMON
+        seq=seq, epoch=epoch, t_utc_ns=0, t_mono_ns=0, sample_index=32 * seq, **SPECTRUM
     )
     return Frame(f"spec/mic/{channel}/dbfs/", header, np.full(33, seq, np.float32))
 
@@ -205,7 +197,7 @@ def test_a_subscription_narrows_its_descriptions_too(daemon):
 
 def test_descriptions_are_kept_by_the_topic_they_describe(daemon, subscription):
     """A frame's topic finds its description."""
-    header = MetaHeader(seq=0, epoch=1, t_utc_ns=0, device="test", channels=1, **COMMON)
+    header = MetaHeader(seq=0, epoch=1, t_utc_ns=0, device="test", channels=1, **SPECTRUM)
     daemon.send(Meta("meta/mic/0/dbfs/", header, np.arange(33) * 750.0), frame(0))
     received = next(subscription)
     np.testing.assert_array_equal(subscription.meta[received.topic].f, received.f)
@@ -387,7 +379,7 @@ def test_the_largest_part_of_the_protocol_is_received(daemon, subscription):
         t_utc_ns=0,
         device="",
         channels=1,
-        **COMMON | {"shape": (1 << 20,)},
+        **SPECTRUM | {"shape": (1 << 20,)},
         bands="octave",
     )
     f = np.zeros(1 << 20)

@@ -1,6 +1,8 @@
 """State of a subscriber from its messages: holes, restarts, and filled holes."""
 
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,26 +30,17 @@ from spectrod.wire.schema import (
     encode,
 )
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "wire"))
+from made_up import SPECTRUM
+
 TOPIC = "spec/mic/0/dbfs/"
 SECOND_NS = 10**9
-COMMON = {
-    "fs": 48000.0,
-    "win_length": 64,
-    "nfft": 64,
-    "hop": 32,
-    "window": "hann",
-    "enbw_hz": 1125.0,
-    "shape": (33,),
-    "unit": "dBFS",
-    "ref": "0 dBFS = full-scale sine",
-    "engine": "numpy",
-}
-BANDS = COMMON | {"shape": (5,)}
+BANDS = SPECTRUM | {"shape": (5,)}
 
 
 def message(seq, *, epoch=1, topic=TOPIC):
     header = SpectrumHeader(
-        seq=seq, epoch=epoch, t_utc_ns=seq * SECOND_NS, t_mono_ns=0, sample_index=0, **COMMON
+        seq=seq, epoch=epoch, t_utc_ns=seq * SECOND_NS, t_mono_ns=0, sample_index=0, **SPECTRUM
     )
     return encode(Frame(topic, header, np.full(33, seq, np.float32)))
 
@@ -248,7 +241,7 @@ def beat(source, seq):
 
 
 def described(source):
-    header = MetaHeader(seq=0, epoch=1, t_utc_ns=0, device="hw:0", channels=1, **COMMON)
+    header = MetaHeader(seq=0, epoch=1, t_utc_ns=0, device="hw:0", channels=1, **SPECTRUM)
     return encode(Meta(f"meta/{source}/0/dbfs/", header, np.linspace(0.0, 24e3, 33)))
 
 
@@ -294,7 +287,7 @@ def test_sources_are_remembered_over_any_time_without_a_daemon(now_s):
 def test_descriptions_are_bounded_by_their_size():
     """The largest that the protocol allows would be 8 MiB each."""
     tracker = Tracker("tcp://x:1", meta_max_bytes=5000)
-    header = MetaHeader(seq=0, epoch=1, t_utc_ns=0, device="", channels=1, **COMMON)
+    header = MetaHeader(seq=0, epoch=1, t_utc_ns=0, device="", channels=1, **SPECTRUM)
     for k in range(20):
         tracker.feed(encode(Meta(f"meta/mic/{k}/dbfs/", header, np.arange(33.0))))
     assert 1 < len(tracker.meta) < 10

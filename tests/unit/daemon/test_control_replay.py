@@ -9,9 +9,6 @@ from spectrod.wire.requests import LatestParams
 
 TOPIC = "spec/mic/0/dbfs/"
 EPOCH = 77
-COUNTS = dict.fromkeys(
-    ("channels", "samples", "rows", "messages", "overflows", "overruns", "dropped", "gaps"), 0
-)
 
 
 class Source:
@@ -20,15 +17,7 @@ class Source:
     def __init__(self, *computed):
         self.leases = []
         self._stats = Stats(
-            state="running",
-            source="mic",
-            engine="numpy",
-            fs=48000.0,
-            gap_samples=0,
-            ring_peak=0.0,
-            products=("dbfs",),
-            computed=computed,
-            **COUNTS,
+            "running", "mic", "numpy", 48000.0, products=("dbfs",), computed=computed
         )
 
     def stats(self):

@@ -23,9 +23,8 @@ def make_batch(n_frames=1, spec=SPEC, **counts):
     return SpectrumBatch(values, index, index, index, spec, "numpy", **counts)
 
 
-def make_stats(state="running", *, overflows=0, **fields):
-    counts = (0, 0, 0, overflows, 0, 0, 0, 0, 0.0)
-    return Stats(state, "test signal", "numpy", 48000.0, 2, *counts, **fields)
+def make_stats(state="running", **fields):
+    return Stats(state, "test signal", "numpy", 48000.0, 2, **fields)
 
 
 def make_feed(stats=make_stats, *, wake=lambda: None, queue_frames=8, **settings):

@@ -113,5 +113,5 @@ def test_text_for_people_is_printable():
     event = EventLog().add("record.deleted", "caf\udce9.wav\n", who="\x1b")
     assert (event.text, event.who) == (r"caf\xe9.wav\n", r"\x1b")
     assert CaptureStats(waiting_for="f\udcff").waiting_for == r"f\xff"
-    stats = Stats("running", "a\n", "b\x1b", 1.0, 1, *[0] * 8, 0.0, checks=("c\x07",))
+    stats = Stats("running", "a\n", "b\x1b", 1.0, 1, checks=("c\x07",))
     assert (stats.source, stats.engine, stats.checks) == (r"a\n", r"b\x1b", (r"c\x07",))

@@ -410,7 +410,7 @@ def test_the_unit_of_an_exposure_is_a_square_times_a_second(reference, unit):
 
 def offering(*encoders):
     """Return a publisher that offers products of named values."""
-    stats = Stats("running", "test signal", "numpy", 8000.0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+    stats = Stats("running", "test signal", "numpy", 8000.0, 2)
     publisher = SourcePublisher("mic", lambda: stats, epoch=7, wake=lambda: None, queue_frames=1)
     publisher.offer([], encoders)
     return publisher

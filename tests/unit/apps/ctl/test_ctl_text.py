@@ -37,7 +37,6 @@ STATS = Stats(
     rows=1,
     messages=1_234_567,
     overflows=1,
-    overruns=0,
     dropped=20_500,
     gaps=2,
     gap_samples=4410,

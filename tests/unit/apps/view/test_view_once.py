@@ -24,9 +24,7 @@ SPEC = SpectrumSpec(fs=48000.0, channels=1, win_length=256, hop=128, scaling="db
 @pytest.fixture
 def publisher():
     publisher = Publisher(["tcp://127.0.0.1:*"])
-    publisher.add_source(
-        "mic", lambda: Stats("running", "test", "numpy", 48000.0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
-    )
+    publisher.add_source("mic", lambda: Stats("running", "test", "numpy", 48000.0, 1))
     publisher.start()
     yield publisher
     publisher.stop()

@@ -43,10 +43,8 @@ def make_batch(k, spec=SPEC):
 
 
 def make_stats(state="running", waiting_for=""):
-    return Stats(
-        *(state, "test", "numpy", 48000.0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0.0),
-        capture=CaptureStats(waiting_for=waiting_for),
-    )
+    capture = CaptureStats(waiting_for=waiting_for)
+    return Stats(state, "test", "numpy", 48000.0, 2, capture=capture)
 
 
 def make_publisher(endpoint, name, stats=make_stats):

@@ -61,9 +61,9 @@ def levels_frame(topic="levels/mic/0/slm/", *values):
 def meta(name, *, bands="", unit="dBFS"):
     left_out = ("t_mono_ns", "sample_index", "unit")
     common = {key: value for key, value in COMMON.items() if key not in left_out}
-    lengths = {"seq": 0, "t_utc_ns": 0, "win_length": 64, "nfft": 64, "hop": 32, "shape": (33,)}
+    times = {"seq": 0, "t_utc_ns": 0}
     header = MetaHeader(
-        **common, **lengths, device="card", channels=1, bands=bands, unit=unit, averaging="none"
+        **common, **times, device="card", channels=1, bands=bands, unit=unit, averaging="none"
     )
     return Meta(f"meta/{name}", header, np.zeros(33))
 
