@@ -312,9 +312,9 @@ if TYPE_CHECKING:
     _Measurements = Struct
 else:
     _MeasuredSource = msgspec.defstruct(
-        "_MeasuredSource", _MEASUREMENTS, bases=(SourceConfig,), frozen=True
+        "_MeasuredSource", _MEASUREMENTS, bases=(SourceConfig,), frozen=True, kw_only=True
     )
-    _Measurements = msgspec.defstruct("_Measurements", _MEASUREMENTS, frozen=True)
+    _Measurements = msgspec.defstruct("_Measurements", _MEASUREMENTS, frozen=True, kw_only=True)
 
 
 class SourceTable(_MeasuredSource, frozen=True):
