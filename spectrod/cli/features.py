@@ -2,7 +2,7 @@
 
 import argparse
 
-from spectrod.cli import interval_rows
+from spectrod.cli import interval_rows, options
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, open_rows
 from spectrod.cli.level_table import LevelTable
@@ -44,18 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help=f"values of each bin, in .nc and .h5: {', '.join(SPECTRA)} (none)",
     )
-    group = parser.add_argument_group("frames")
-    group.add_argument(
-        "--window", dest="taper", default="hann", metavar="NAME", help="(%(default)s)"
-    )
-    group.add_argument(
-        "--win-length",
-        dest="frame",
-        type=count,
-        default=WIN_LENGTH_DEFAULT,
-        metavar="N",
-        help="samples (%(default)s)",
-    )
+    group = options.add_frames(parser, "hann", "samples (%(default)s)", WIN_LENGTH_DEFAULT)
     group.add_argument(
         "--hop", dest="frame_hop", type=count, default=0, metavar="N", help="(half of them)"
     )

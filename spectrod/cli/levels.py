@@ -12,9 +12,7 @@ from spectrod.cli.times import parse_seconds
 from spectrod.formats.values.value_description import describe
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.intervals import LEVEL_ALIGNS
-from spectrod.measure.levels import LevelMeter
 from spectrod.measure.levels.level_quantities import FORMS, QUANTITIES_DEFAULT
-from spectrod.measure.levels.level_values import UNCALIBRATED_DB
 from spectrod.measure.levels.levels_config import LevelsConfig
 from spectrod.measure.levels.octave_levels import BAND_FORMS, BAND_QUANTITIES_DEFAULT, BAND_RANGE_HZ
 
@@ -87,9 +85,9 @@ def _run(args: argparse.Namespace) -> int:
     source = measured.source
     if source.is_iq:
         raise ConfigError(f"{args.source}: has pairs of I and Q, which have no sound levels")
-    meter = _meter(args, measured)
-    facts = LevelsConfig("levels", time_zone=args.time_zone).bind(measured.signals).facts
-    about = describe(measured.signals, facts, meter)
+    settings = _settings(args, measured)
+    meter = settings.meter(source.fs, measured.calibrations, source.speakers)
+    about = describe(measured.signals, settings.bind(measured.signals).facts, meter)
     for note in about.notes:
         _log.warning("%s", note)
     table = LevelTable(about, is_live=source.is_live or args.pace == "realtime")
@@ -98,8 +96,8 @@ def _run(args: argparse.Namespace) -> int:
     return exit_code
 
 
-def _meter(args: argparse.Namespace, measured: RowSource) -> LevelMeter:
-    weights = None
+def _settings(args: argparse.Namespace, measured: RowSource) -> LevelsConfig:
+    weights: list[float] = []
     if args.channel_weights is not None:
         try:
             weights = [float(text) for text in args.channel_weights.split(",")]
@@ -107,21 +105,18 @@ def _meter(args: argparse.Namespace, measured: RowSource) -> LevelMeter:
             raise ConfigError(
                 f"--channel-weights {args.channel_weights}: must be numbers, as 1,1,0"
             ) from None
-    return LevelMeter(
-        measured.source.fs,
-        measured.source.channels,
-        quantities=args.quantity.split(","),
+    low_hz, high_hz = args.band_range or BAND_RANGE_HZ
+    given = {} if args.lower_limit is None else {"lower_limit_db": args.lower_limit}
+    return LevelsConfig(
+        "levels",
+        quantities=tuple(args.quantity.split(",")),
         interval_s=parse_seconds("--interval", args.interval),
         align=measured.align(args.bounds),
         time_zone=args.time_zone,
-        full_scale_db=[
-            UNCALIBRATED_DB if one is None else one.full_scale_db for one in measured.calibrations
-        ],
-        channel_weights=weights,
-        speakers=measured.source.speakers,
-        lower_limit_db=args.lower_limit,
+        channel_weights=tuple(weights),
         bands=args.octaves,
-        band_quantities=args.band_quantity.split(",") if args.band_quantity else (),
-        band_range_hz=tuple(args.band_range) if args.band_range else BAND_RANGE_HZ,
-        responses=[one.response if one else None for one in measured.calibrations],
+        band_quantities=tuple(args.band_quantity.split(",")) if args.band_quantity else (),
+        f_min_hz=low_hz,
+        f_max_hz=high_hz,
+        **given,
     )

@@ -1,11 +1,12 @@
 """Options shared by several commands, and their conversion to configuration."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import msgspec
 
+from spectrod.cli.numbers import count
 from spectrod.config.settings import AnalysisConfig, IqFormat, RealFormat
 from spectrod.lib.errors import ConfigError
 
@@ -130,26 +131,60 @@ def add_analysis(
     group = parser.add_argument_group("analysis")
     defaults = {"win_length": f" ({win_length})", "hop": f" ({hop})"}
     for key in msgspec.structs.fields(AnalysisConfig):
-        about = _about(key.type)
-        help_ = about.get("description", "see spectrod config default")
-        group.add_argument(
-            _flag(key.name),
-            metavar=about.get("metavar", "VALUE"),
-            help=help_ + defaults.get(key.name, ""),
-        )
+        add_flag(group, key.name, key.type, defaults.get(key.name, ""))
 
 
-def _about(type_: Any) -> dict[str, str]:
-    """Return the metavar and the help of a key, as far as its annotations define them."""
-    found: dict[str, str] = {}
+def add_flag(
+    parser: argparse._ActionsContainer,
+    key: str,
+    type_: Any,
+    default: str = "",
+    parsed: Mapping[str, Callable[[str], Any]] | None = None,
+) -> None:
+    """Add the flag of a setting, as the notes of its type describe it (``lib.flag``).
+
+    Parameters
+    ----------
+    parser : ArgumentParser or group
+    key : str
+        Name of the setting.
+    type_ : type
+        Its type, with notes.
+    default : str
+        Added to the help.
+    parsed : mapping of str to callable, optional
+        Reads a value, by its metavar; others stay text.
+    """
+    about: dict[str, Any] = {"help": "see spectrod config default", "metavar": "VALUE"}
     for note in getattr(type_, "__metadata__", ()):
         if isinstance(note, msgspec.Meta) and note.description:
-            found |= {"description": note.description} | (note.extra or {})
-    return found
+            about = {"help": note.description, **(note.extra or {})}
+    name = "--" + about.pop("name") if "name" in about else _flag(key)
+    about["help"] += default
+    if get_args(type_)[:1] == (bool,):
+        about |= {"action": argparse.BooleanOptionalAction, "default": None}
+    elif parsed and about.get("metavar") in parsed:
+        about["type"] = parsed[about["metavar"]]
+    parser.add_argument(name, dest=key, **about)
 
 
 def _flag(key: str) -> str:
     return "--" + key.replace("_", "-")
+
+
+def add_frames(
+    parser: argparse.ArgumentParser, window: str, length: str, win_length: int | None = None
+) -> argparse._ArgumentGroup:
+    """Add the flags of the frames of a measurement: window and length, the latter with its help."""
+    group = parser.add_argument_group("frames")
+    # "window" and "win_length" are keys of the analysis.
+    group.add_argument(
+        "--window", dest="taper", default=window, metavar="NAME", help="(%(default)s)"
+    )
+    group.add_argument(
+        "--win-length", dest="frame", type=count, default=win_length, metavar="N", help=length
+    )
+    return group
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:

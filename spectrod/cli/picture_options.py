@@ -1,6 +1,7 @@
 """Flags of the appearance of pictures, for every command that draws one."""
 
 import argparse
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -8,16 +9,13 @@ from typing import Any
 import msgspec
 
 from spectrod.cli.numbers import frequency
+from spectrod.cli.options import add_flag
 from spectrod.config.settings import AnalysisConfig
 from spectrod.dsp.constant_q import is_constant_q
 from spectrod.dsp.spectrum_rules import check_averaging
 from spectrod.formats.description import Description
-from spectrod.formats.picture.axes import FREQUENCY_SCALES
-from spectrod.formats.picture.colormaps import colormap_names
-from spectrod.formats.picture.picture_settings import CHANNELS_AS, STRIPS, PictureOptions
+from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pixelmap import options_of, read_pixel_map
-from spectrod.formats.picture.theme import THEMES
-from spectrod.formats.picture.time_ticks import TIME_SCALES
 from spectrod.lib.errors import ConfigError, InputError
 
 _ALTERNATIVES = (("levels", "dynamic_range_db", "percentiles"), ("raw", "strips"))
@@ -25,6 +23,13 @@ _ALTERNATIVES = (("levels", "dynamic_range_db", "percentiles"), ("raw", "strips"
 
 _PAIRS = {"levels": "dB, as in --levels -100,-20", "percentiles": "percent, as in 5,99.9"}
 _LISTS = ("strips", "signals")
+_FLAGS = (
+    *("width", "height", "f_scale", "f_min", "f_max", "levels", "dynamic_range_db", "percentiles"),
+    *("colormap", "time_axis", "strips", "theme", "title", "signals", "channels_as", "raw"),
+)
+"""In the order of the help."""
+_PARSED: Mapping[str, Callable[[str], Any]] = {"PX": int, "HZ": frequency, "DB": float}
+"""How values are read, by what stands for them."""
 
 
 def add_picture(parser: argparse.ArgumentParser) -> None:
@@ -35,68 +40,9 @@ def add_picture(parser: argparse.ArgumentParser) -> None:
         metavar="OLD",
         help="use the settings of that picture made by spectrod; other flags override them",
     )
-    group.add_argument("--width", type=int, metavar="PX", help="width of the plot (1000)")
-    group.add_argument(
-        "--height", type=int, metavar="PX", help="height of each channel's plot (512; 288)"
-    )
-    _add_frequency(group)
-    _add_levels(group)
-    group.add_argument("--time-axis", choices=TIME_SCALES, help="time axis (elapsed)")
-    group.add_argument(
-        "--strips",
-        metavar="NAME,...",
-        help=f"{' and '.join(STRIPS)}, above and below each plot (none)",
-    )
-    group.add_argument("--theme", choices=tuple(THEMES), help="colours of the page (light)")
-    group.add_argument("--title", help="first line (the source's name)")
-    group.add_argument(
-        "--channel-names",
-        dest="signals",
-        metavar="NAME,...",
-        help="names of the channels (numbers)",
-    )
-    group.add_argument(
-        "--channels-as", choices=CHANNELS_AS, help="all on one page, or one file each (rows)"
-    )
-    group.add_argument(
-        "--raw",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="the plots' pixels alone, without axes and texts, from 1 x 1 pixels on",
-    )
-
-
-def _add_frequency(group: argparse._ActionsContainer) -> None:
-    group.add_argument("--f-scale", choices=FREQUENCY_SCALES, help="frequency axis (linear)")
-    group.add_argument(
-        "--f-min", type=frequency, metavar="HZ", help="its lower end, as 100 or 1.5kHz"
-    )
-    group.add_argument(
-        "--f-max", type=frequency, metavar="HZ", help="its upper end, as 4000, 4k or 0.5MHz"
-    )
-
-
-def _add_levels(group: argparse._ActionsContainer) -> None:
-    group.add_argument(
-        "--levels",
-        metavar="LO,HI",
-        help="ends of the colour scale in dB, as in --levels -100,-20 (automatic)",
-    )
-    group.add_argument(
-        "--dynamic-range",
-        dest="dynamic_range_db",
-        type=float,
-        metavar="DB",
-        help="range of the colour scale (30 to 90, automatic)",
-    )
-    group.add_argument(
-        "--percentiles",
-        metavar="LO,HI",
-        help="percentiles of the picture's levels at the ends of the scale (about 5,99.95)",
-    )
-    group.add_argument(
-        "--colormap", metavar="NAME", help=f"{', '.join(colormap_names())}; reversed: NAME_r"
-    )
+    types = {field.name: field.type for field in fields(PictureOptions)}
+    for name in _FLAGS:
+        add_flag(group, name, types[name], parsed=_PARSED)
 
 
 def picture_options(

@@ -89,13 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of the adjacent ones over it; repeatable",
     )
     parser.add_argument("--json", action="store_true", help="machine-readable")
-    group = parser.add_argument_group("frames")
-    group.add_argument(
-        "--window", dest="taper", default="blackmanharris", metavar="NAME", help="(%(default)s)"
-    )
-    group.add_argument(
-        "--win-length", dest="frame", type=count, metavar="N", help="samples (up to 32768)"
-    )
+    options.add_frames(parser, "blackmanharris", "samples (up to 32768)")
     add_source(parser)
     options.add_iq(parser)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.cli import transfer_rows
+from spectrod.cli import options, transfer_rows
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.measured_source import add_source, frame_length, open_measured
-from spectrod.cli.numbers import count, frequency
+from spectrod.cli.numbers import frequency
 from spectrod.cli.sample_blocks import read_blocks, report_left_out
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.text_file import write_text
@@ -67,13 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write a .csv, of intervals also .nc or .h5, instead of standard output; repeatable",
     )
     transfer_rows.add_arguments(parser)
-    group = parser.add_argument_group("frames")
-    group.add_argument(
-        "--window", dest="taper", default="hann", metavar="NAME", help="(%(default)s)"
-    )
-    group.add_argument(
-        "--win-length", dest="frame", type=count, metavar="N", help=f"samples (up to {_FRAME})"
-    )
+    options.add_frames(parser, "hann", f"samples (up to {_FRAME})")
     add_source(parser)
 
 

@@ -28,6 +28,7 @@ from spectrod.dsp.spectrum_rules import (
 from spectrod.dsp.units import NS_PER_S, Scaling
 from spectrod.dsp.weighting import Weighting
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.flag import flag
 from spectrod.lib.names import check_name, name_channels
 from spectrod.lib.output_formats import continuous
 from spectrod.measure.kinds import KINDS
@@ -147,11 +148,6 @@ def path_keys(table: type[Struct]) -> tuple[str, ...]:
     return tuple(key.name for key in msgspec.structs.fields(table) if key.type == PathText)
 
 
-def _flag(metavar: str, help_: str) -> Meta:
-    """Describe a key's flag on the command line."""
-    return Meta(description=help_, extra={"metavar": metavar})
-
-
 def _one_of(choice: Any) -> str:
     return ", ".join(get_args(choice))
 
@@ -163,41 +159,41 @@ class AnalysisConfig(Struct, frozen=True):
     and the field of ``SpectrumSpec`` of the same name.
     """
 
-    window: Annotated[str, _flag("NAME", "hann, flattop, blackmanharris, ... (hann)")] = "hann"
-    win_length: Annotated[int, _flag("N", "length of the window in samples")] = 4096
-    hop: Annotated[int, _flag("N", "samples between starts of frames")] = 1024
+    window: Annotated[str, flag("NAME", "hann, flattop, blackmanharris, ... (hann)")] = "hann"
+    win_length: Annotated[int, flag("N", "length of the window in samples")] = 4096
+    hop: Annotated[int, flag("N", "samples between starts of frames")] = 1024
     nfft: Annotated[
-        int, _flag("N", "transform length, at least win_length; powers of two are fastest")
+        int, flag("N", "transform length, at least win_length; powers of two are fastest")
     ] = 0
-    scaling: Annotated[Scaling, _flag("KIND", f"{_one_of(Scaling)} (dbfs)")] = "dbfs"
+    scaling: Annotated[Scaling, flag("KIND", f"{_one_of(Scaling)} (dbfs)")] = "dbfs"
     weighting: Annotated[
-        Weighting, _flag("KIND", f"frequency weighting: {_one_of(Weighting)} (Z, none)")
+        Weighting, flag("KIND", f"frequency weighting: {_one_of(Weighting)} (Z, none)")
     ] = "Z"
     bands: Annotated[
         str,
-        _flag(
+        flag(
             "BANDS",
             "octave, third-octave, octave/12, mel:64, bark, erb, millidecade, cqt:12, vqt:24",
         ),
     ] = ""
     averaging: Annotated[
         str,
-        _flag(
+        flag(
             "KIND",
             f"averaging over the frames of a row: {_one_of(Averaging)}, floor, or the level "
             "exceeded a percentage of the time as L90 (none)",
         ),
     ] = "none"
     averaging_s: Annotated[
-        float, _flag("TIME", "time constant of exponential averaging (125ms)")
+        float, flag("TIME", "time constant of exponential averaging (125ms)")
     ] = 0.125
     rate_hz: Annotated[
         float,
         Meta(ge=0, le=1e6),
-        _flag("HZ", "rows a second, exactly, as 10, 0.5 or 1/60 (every frame)"),
+        flag("HZ", "rows a second, exactly, as 10, 0.5 or 1/60 (every frame)"),
     ] = 0.0
     align: Annotated[
-        Align, _flag("WHERE", f"alignment of rows with --rate-hz: {_one_of(Align)} (start)")
+        Align, flag("WHERE", f"alignment of rows with --rate-hz: {_one_of(Align)} (start)")
     ] = "start"
 
     def spec(

@@ -1,7 +1,7 @@
 """Options of a picture; validated on construction."""
 
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.picture.axes import (
@@ -10,11 +10,12 @@ from spectrod.formats.picture.axes import (
     FrequencyScale,
     nice_step,
 )
-from spectrod.formats.picture.colormaps import colormap
+from spectrod.formats.picture.colormaps import colormap, colormap_names
 from spectrod.formats.picture.pooling import POOLINGS, Pooling
 from spectrod.formats.picture.theme import THEMES
 from spectrod.formats.picture.time_ticks import TIME_SCALES, TimeScale
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.flag import flag
 
 Strip = Literal["waveform", "level"]
 STRIPS: tuple[Strip, ...] = get_args(Strip)
@@ -89,22 +90,51 @@ class PictureOptions:
         If a rule is broken; the text gives name, value and rule.
     """
 
-    width: int = 1000
-    height: int = 0
-    f_scale: FrequencyScale = "linear"
-    f_min: float | None = None
-    f_max: float | None = None
-    levels: tuple[float, float] | None = None
-    colormap: str = "inferno"
-    time_axis: TimeScale = "elapsed"
-    title: str = ""
-    theme: str = "light"
-    dynamic_range_db: float | None = None
-    percentiles: tuple[float, float] | None = None
-    strips: tuple[Strip, ...] = ()
-    signals: tuple[str, ...] = ()
-    channels_as: ChannelsAs = "rows"
-    raw: bool = False
+    width: Annotated[int, flag("PX", "width of the plot (1000)")] = 1000
+    height: Annotated[int, flag("PX", "height of each channel's plot (512; 288)")] = 0
+    f_scale: Annotated[
+        FrequencyScale, flag("", "frequency axis (linear)", choices=FREQUENCY_SCALES)
+    ] = "linear"
+    f_min: Annotated[float | None, flag("HZ", "its lower end, as 100 or 1.5kHz")] = None
+    f_max: Annotated[float | None, flag("HZ", "its upper end, as 4000, 4k or 0.5MHz")] = None
+    levels: Annotated[
+        tuple[float, float] | None,
+        flag("LO,HI", "ends of the colour scale in dB, as in --levels -100,-20 (automatic)"),
+    ] = None
+    colormap: Annotated[str, flag("NAME", f"{', '.join(colormap_names())}; reversed: NAME_r")] = (
+        "inferno"
+    )
+    time_axis: Annotated[TimeScale, flag("", "time axis (elapsed)", choices=TIME_SCALES)] = (
+        "elapsed"
+    )
+    title: Annotated[str, flag("", "first line (the source's name)")] = ""
+    theme: Annotated[str, flag("", "colours of the page (light)", choices=tuple(THEMES))] = "light"
+    dynamic_range_db: Annotated[
+        float | None,
+        flag("DB", "range of the colour scale (30 to 90, automatic)", name="dynamic-range"),
+    ] = None
+    percentiles: Annotated[
+        tuple[float, float] | None,
+        flag(
+            "LO,HI",
+            "percentiles of the picture's levels at the ends of the scale (about 5,99.95)",
+        ),
+    ] = None
+    strips: Annotated[
+        tuple[Strip, ...],
+        flag("NAME,...", f"{' and '.join(STRIPS)}, above and below each plot (none)"),
+    ] = ()
+    signals: Annotated[
+        tuple[str, ...],
+        flag("NAME,...", "names of the channels (numbers)", name="channel-names"),
+    ] = ()
+    channels_as: Annotated[
+        ChannelsAs, flag("", "all on one page, or one file each (rows)", choices=CHANNELS_AS)
+    ] = "rows"
+    raw: Annotated[
+        bool,
+        flag("", "the plots' pixels alone, without axes and texts, from 1 x 1 pixels on"),
+    ] = False
     pool: Pooling = "mean"
 
     def __post_init__(self) -> None:

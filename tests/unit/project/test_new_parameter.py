@@ -14,7 +14,7 @@ INSERTED = {
     },
     "spectrod.config.settings": {
         "    weighting: Annotated[\n": (
-            '    detrend: Annotated[str, _flag("KIND", "what is subtracted")] = "none"\n'
+            '    detrend: Annotated[str, flag("KIND", "what is subtracted")] = "none"\n'
             "    weighting: Annotated[\n"
         )
     },
