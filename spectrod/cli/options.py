@@ -12,6 +12,7 @@ from spectrod.lib.errors import ConfigError
 
 _OF_SOURCE = (
     "name",
+    "samplerate",
     "channels",
     "select",
     "calibration",
@@ -74,7 +75,12 @@ def add_range(parser: argparse.ArgumentParser) -> None:
 def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
     """Add the flags of a source; one default, as text, depends on the command."""
     group = parser.add_argument_group("source")
-    group.add_argument("--rate", metavar="HZ", help="sample rate, where the source leaves it open")
+    group.add_argument(
+        "--samplerate",
+        "--rate",  # the name of before, which stays
+        metavar="HZ",
+        help="sample rate, where the source leaves it open",
+    )
     group.add_argument("--channels", metavar="N", help="channels, where the source leaves it open")
     group.add_argument(
         "--format",
@@ -203,7 +209,6 @@ def flags(args: argparse.Namespace) -> Mapping[str, Mapping[str, Any]]:
     return {
         "source": {
             "uri": given("source"),
-            "samplerate": given("rate"),
             "center_frequency_hz": given("center_frequency"),
             **{key: given(key) for key in (*_OF_SOURCE, *_OF_CARD)},
         },
@@ -222,7 +227,7 @@ def refuse_flags_of_samples(args: argparse.Namespace) -> None:
     ConfigError
         For the first such flag.
     """
-    for name in ("rate", "center_frequency", *_OF_SOURCE, *_OF_CARD, *_OF_ANALYSIS, "start_time"):
+    for name in ("center_frequency", *_OF_SOURCE, *_OF_CARD, *_OF_ANALYSIS, "start_time"):
         value = getattr(args, name, None)
         if value is not None:
             flag = _flag(name)

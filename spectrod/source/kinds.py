@@ -199,7 +199,7 @@ def _warn_of_assumed_rate(settings: SourceConfig) -> None:
     if settings.is_iq and not settings.samplerate:
         uri = printable(settings.uri)
         _log.warning(
-            "%s: I/Q without a sample rate: %d Hz is assumed (--rate)", uri, RATE_DEFAULT_HZ
+            "%s: I/Q without a sample rate: %d Hz is assumed (--samplerate)", uri, RATE_DEFAULT_HZ
         )
 
 

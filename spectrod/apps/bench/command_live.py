@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--hop", type=count, default=1024, metavar="SAMPLES")
     parser.add_argument("--channels", type=count, default=2, metavar="C")
-    parser.add_argument("--rate", type=count, default=48_000, metavar="HZ")
+    parser.add_argument("--samplerate", "--rate", type=count, default=48_000, metavar="HZ")
     parser.add_argument("--seconds", type=seconds, metavar="S", help="of each run")
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
@@ -57,7 +57,7 @@ def mode(args: argparse.Namespace) -> str:
 def measure(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
     """Measure one device; print each row when it is complete."""
     n = args.size or _SIZE.get(mode(args), _SIZE_ELSE)
-    spec = SpectrumSpec(args.rate, args.channels, win_length=n, hop=args.hop, nfft=n)
+    spec = SpectrumSpec(args.samplerate, args.channels, win_length=n, hop=args.hop, nfft=n)
     return _MODES[mode(args)](args, device, spec)
 
 

@@ -70,6 +70,6 @@ def refusal(path: str, head: bytes, reason: str) -> str:
     what = f"{form}, which" if form else "sound in a coding that"
     return (
         f"{path}: {what} spectrod does not decode; FFmpeg does: ffmpeg -v error -i "
-        f"{shlex.quote(path)} -f f32le -ac 2 -ar 48000 - | spectrod record - --rate 48000 "
+        f"{shlex.quote(path)} -f f32le -ac 2 -ar 48000 - | spectrod record - --samplerate 48000 "
         "--channels 2 --format f32le -o OUT.png"
     )

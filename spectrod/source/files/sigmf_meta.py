@@ -283,7 +283,7 @@ def _coding(meta: Path, datatype: str) -> tuple[bool, Coding]:
 
 def _sample_rate(meta: Path, stated: float | None, given: float) -> float:
     if stated is None and not given:
-        raise InputError(f"{meta}: does not state its sample rate; give --rate")
+        raise InputError(f"{meta}: does not state its sample rate; give --samplerate")
     fs = given if stated is None else stated
     if not FS_MIN_HZ <= fs <= FS_MAX_HZ:
         rule = f"must be {FS_MIN_HZ:g} to {FS_MAX_HZ:g} Hz"

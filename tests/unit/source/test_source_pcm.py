@@ -243,12 +243,13 @@ def test_raw_file_gives_its_exact_samples(tmp_path, collect, format_, dtype):
     assert utc_ns == 1777609800 * 10**9
 
 
+@pytest.mark.parametrize("flag", ["--samplerate", "--rate"])
 @pytest.mark.parametrize("rate", ["44099.5", "48000.0625", "1.5", "2.0480001M", "22.05k"])
-def test_rates_may_have_a_fraction(tmp_path, monkeypatch, rate):
+def test_rates_may_have_a_fraction(tmp_path, monkeypatch, rate, flag):
     """A rate with a fraction is that of the spectra, of the times of rows and of SigMF files."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.raw").write_bytes(np.arange(2000, dtype="<i2").tobytes())
-    command = ["record", "pcm:x.raw", "--rate", rate, "--win-length", "64", "--hop", "1000"]
+    command = ["record", "pcm:x.raw", flag, rate, "--win-length", "64", "--hop", "1000"]
     options = ["--engine", "numpy", "--start-time", "2026-05-01T00:00:00Z"]
     assert main([*command, *options, "-o", "x.npz"]) == 0
     fs = parse_frequency(rate)
@@ -314,7 +315,7 @@ def test_an_assumed_rate_of_iq_is_said(tmp_path, caplog, name, settings, is_said
     assert open_source(SourceConfig(uri=uri, **settings), "full").is_iq == (
         settings != {} or name == "x.cu8"
     )
-    line = f"{uri}: I/Q without a sample rate: 48000 Hz is assumed (--rate)"
+    line = f"{uri}: I/Q without a sample rate: 48000 Hz is assumed (--samplerate)"
     assert caplog.messages == ([line] if is_said else [])
 
 

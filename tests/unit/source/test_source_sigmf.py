@@ -94,7 +94,7 @@ def test_rate_and_time_may_come_from_elsewhere(tmp_path):
     """A missing rate can be given as an option, and a missing time is read from the name."""
     about = {"core:sample_rate": None, "core:datatype": "rf32_le", "core:num_channels": 4}
     path = write(tmp_path, about, [], name="20260501_043000")
-    with pytest.raises(InputError, match="does not state its sample rate; give --rate"):
+    with pytest.raises(InputError, match="does not state its sample rate; give --samplerate"):
         opened(path)
     source = opened(path, samplerate=48000)
     assert (source.fs, source.channels, source.is_iq, source.n_samples) == (48000, 4, False, 25)
