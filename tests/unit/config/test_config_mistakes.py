@@ -170,6 +170,53 @@ def test_every_broken_rule_of_an_analysis_is_named(capsys):
     ]
 
 
+BROKEN = {
+    "[source]": [
+        *(
+            "samplerate = 0.5",
+            "select = [1, 1]",
+            "channel_names = ['a', 'a']",
+            "time_format = '%Q'",
+        ),
+        *("channels = 3\niq = true", "format = 'cu8'"),
+    ],
+    "[source]\nuri = 'signal:white,-20'\n[analysis]": [
+        *("hop = 0", "win_length = 1", "nfft = 15", "window = 'hnan'", "window = 'kaiser'"),
+        *("bands = 'octvae'", "bands = 'mel:4000'", "bands = 'millidecade'", "align = 'utc'"),
+        *("averaging = 'mean'", "averaging = 'L0'", "rate_hz = 100000", "rate_hz = 1e-9"),
+    ],
+    "[products.p]": ["hop = 0", "window = 'hnan'", "bands = 'octvae'"],
+    "[levels.a]": [
+        *("interval_s = -1", "lower_limit_db = nan", "bands = 'x'", "band_quantities = ['LZeq']"),
+        *("time_zone = 'Mars/X'", "channel_weights = [1.0]", "align = 'local'"),
+    ],
+    "[source]\nuri = 'signal:white,-20'\n[tones.a]": [
+        *("win_length = 1", "window = 'hnan'", "interval_s = 1e9", "low_hz = 50000"),
+        *("harmonics = 1000", "high_hz = 90000"),
+    ],
+    "[features.a]": ["interval_s = 1e9", "spectra = ['x']", "quantities = []"],
+    "[transfer.a]": ["averaging_s = 1", "responses = [0]", "spectra = ['x']"],
+    "[triggers.t]\nkind = 'band'\nthreshold = -50\nunit = 'dBFS'": [
+        *("release_db = -1", "for_s = -1", "hold_off_s = 0", "side = 'below'"),
+    ],
+    "[recordings.r]": [
+        *("file_name = 'x y'", "schedule = ['xx']", "on_s = 5", "samples = 'mp9'", "values = 'x'"),
+        *("pre_roll_s = 5", "spectra = false", "must_be_mounted = 'x'", "product = 'nope'"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("header", "broken"), [(header, one) for header in BROKEN for one in BROKEN[header]]
+)
+def test_a_rule_is_named_at_its_key(capsys, header, broken):
+    """A rule that a key breaks, of whatever part of the program, is named at the key."""
+    line = header.count("\n") + 2
+    ((found, column, text),) = errors(capsys, f"{header}\n{broken}\n")
+    assert (found, column) == (line, 1), text
+    assert re.search(rf"\b{broken.partition(' ')[0]}\b", text), text
+
+
 def test_a_rule_of_two_keys_is_named_at_one_of_them(capsys):
     """What two keys break together is one mistake, at a key that the file sets."""
     ((line, column, text),) = errors(capsys, "[analysis]\n\n  nfft = 2048\n")
