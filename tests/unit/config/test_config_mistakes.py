@@ -173,7 +173,7 @@ def test_every_broken_rule_of_an_analysis_is_named(capsys):
 BROKEN = {
     "[source]": [
         *(
-            "samplerate = 0.5",
+            "samplerate = 1e-9",
             "select = [1, 1]",
             "channel_names = ['a', 'a']",
             "time_format = '%Q'",
