@@ -10,7 +10,7 @@ from spectrod.analysis.averaging_state import AveragingState
 from spectrod.analysis.device_memory import DeviceMemory, DeviceSamples, Target
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.analysis.stage_pool import StagePool
-from spectrod.analysis.stft.stft_stage import Average
+from spectrod.analysis.stft.stft_stage import Average, StftLaunch
 from spectrod.analysis.stft.stft_tables import row_places
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
@@ -105,13 +105,15 @@ class OpenCLPlan:
         target = self._results.target((self.count.take(n_frames), *self._row_shape), out)
         events = self._stage.launch(
             target.buffer(),
-            buffer.samples(place),
-            self._hop,
-            n_frames,
-            self._row_shape[0],
-            average=average,
-            places=row_places(self._grid, phase),
-            scratch=self._scratch,
+            StftLaunch(
+                buffer.samples(place),
+                self._hop,
+                n_frames,
+                self._row_shape[0],
+                average,
+                row_places(self._grid, phase),
+            ),
+            self._scratch,
         )
         in_flight = InFlight(self._context, target, events[-1], buffer)
         self._context.begin()

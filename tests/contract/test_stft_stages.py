@@ -12,6 +12,7 @@ from spectrod.analysis.stft.stft_stage import (
     BandRows,
     RowPlaces,
     Samples,
+    StftLaunch,
     StftSpec,
     StftTables,
     frame_places,
@@ -160,16 +161,15 @@ def run(context, stage, launch, x, cuts=()):
         empty = np.zeros((n_rows, launch.channels, spec.n_values), dtype)
         out = guarded(context, empty)
         scratch_bytes = stage.scratch_bytes(n_frames, launch.channels)
-        stage.launch(
-            out,
+        part = StftLaunch(
             Samples(buffer, pitch, int(launch.begins[frame])),
             launch.hop,
             n_frames,
             launch.channels,
-            average=average,
-            places=launch.places and launch.places.of(frame // (launch.frames if average else 1)),
-            scratch=context.allocate(scratch_bytes) if scratch_bytes else None,
+            average,
+            launch.places and launch.places.of(frame // (launch.frames if average else 1)),
         )
+        stage.launch(out, part, context.allocate(scratch_bytes) if scratch_bytes else None)
         rows.append(unguarded(context, out, empty))
         frame += n_frames
         if average is not None:

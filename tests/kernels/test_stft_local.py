@@ -8,7 +8,14 @@ import pytest
 
 from spectrod.analysis.stft.stft_local import LOCAL, StftLocalShape
 from spectrod.analysis.stft.stft_reference import ReferenceStft
-from spectrod.analysis.stft.stft_stage import Average, BandRows, Samples, StftSpec, StftTables
+from spectrod.analysis.stft.stft_stage import (
+    Average,
+    BandRows,
+    Samples,
+    StftLaunch,
+    StftSpec,
+    StftTables,
+)
 from spectrod.fft.choice import untuned
 from spectrod.fft.local import LocalShape
 from spectrod.lib.errors import DeviceError, KernelBuildError
@@ -32,7 +39,7 @@ def rows(context, spec, params, hop, average=None):
     buffer = context.table(out)
     stage = LOCAL.build(context, spec, tables, params)
     place = Samples(context.table(samples), n, 2)
-    stage.launch(buffer, place, hop, N_FRAMES, CHANNELS, average=average)
+    stage.launch(buffer, StftLaunch(place, hop, N_FRAMES, CHANNELS, average))
     context.download(out, buffer)
     reference = ReferenceStft(spec, tables)
     average = reference.average(average.frames) if average else None

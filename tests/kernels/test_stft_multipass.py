@@ -10,6 +10,7 @@ from spectrod.analysis.stft.stft_stage import (
     BandRows,
     RowPlaces,
     Samples,
+    StftLaunch,
     StftSpec,
     StftTables,
 )
@@ -65,12 +66,7 @@ def run(context, spec, params, x, places=None):
         rows = np.full((n_rows, CHANNELS, spec.n_values), np.nan, dtype)
         out, samples = context.table(rows), Samples(buffer, laid.shape[1], first)
         scratch = context.allocate(stage.scratch_bytes(n_frames, CHANNELS))
-        stage.launch(
-            *(out, samples, HOP, n_frames, CHANNELS),
-            average=average,
-            places=places,
-            scratch=scratch,
-        )
+        stage.launch(out, StftLaunch(samples, HOP, n_frames, CHANNELS, average, places), scratch)
         context.download(rows, out)
         found.append(rows)
         done += n_frames

@@ -10,6 +10,7 @@ from spectrod.analysis.stft.stft_stage import (
     Average,
     BandRows,
     Samples,
+    StftLaunch,
     StftSpec,
     StftTables,
 )
@@ -151,7 +152,7 @@ def launch(context, stage, recording, samples, n_frames, average=None):
     out = context.table(image)
     n_bytes = stage.scratch_bytes(n_frames, channels)
     scratch = context.allocate(n_bytes) if n_bytes else None
-    stage.launch(out, samples, recording.hop, n_frames, channels, average=average, scratch=scratch)
+    stage.launch(out, StftLaunch(samples, recording.hop, n_frames, channels, average), scratch)
     context.download(image, out)
     np.testing.assert_array_equal(image[-33:], GUARD)
     return image[:-33].reshape(rows, channels, spec.n_values)

@@ -16,7 +16,14 @@ from spectrod.analysis.stft.stft_local import LOCAL as LOCAL_STFT
 from spectrod.analysis.stft.stft_local import StftLocalShape
 from spectrod.analysis.stft.stft_multipass import MULTIPASS_STFT
 from spectrod.analysis.stft.stft_reference import ReferenceStft
-from spectrod.analysis.stft.stft_stage import Average, BandRows, Samples, StftSpec, StftTables
+from spectrod.analysis.stft.stft_stage import (
+    Average,
+    BandRows,
+    Samples,
+    StftLaunch,
+    StftSpec,
+    StftTables,
+)
 from spectrod.apps.bench.inplace import INPLACE
 from spectrod.apps.bench.naive_transpose import NaiveTranspose
 from spectrod.apps.bench.radix2 import RADIX2
@@ -106,7 +113,7 @@ def stft(family, spec, params, context):
             average = Average(state, 3, 5 * launch % 3, primed=launch > 0)
         rows = np.empty((average.rows(5) if average else 5, 2, spec.n_values), np.float32)
         out, place = context.table(rows), Samples(buffer, 640, 200 * launch)
-        stage.launch(out, place, 40, 5, 2, average=average, scratch=scratch)
+        stage.launch(out, StftLaunch(place, 40, 5, 2, average), scratch)
         context.download(rows, out)
         found.append(rows)
     expected = reference.rows(samples, 0, 40, 10, reference.average(3))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from spectrod.analysis.stft.stft_reference import ReferenceStft
 from spectrod.analysis.stft.stft_select import StftFamily
-from spectrod.analysis.stft.stft_stage import Samples, StftSpec, StftStage, StftTables
+from spectrod.analysis.stft.stft_stage import Samples, StftLaunch, StftSpec, StftStage, StftTables
 from spectrod.analysis.stft.stft_tables import kernel_spec
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_rules import NFFT_MAX, NFFT_MIN
@@ -120,14 +120,8 @@ class StftArena:
         n_scratch = stage.scratch_bytes(n_frames, 1)
         self._scratch = self._at_least(self._scratch, n_scratch)
         samples = Samples(self._samples, 2 if spec.iq else len(self._values))
-        return stage.launch(
-            self._out,
-            samples,
-            _hop(spec),
-            n_frames,
-            1,
-            scratch=self._scratch if n_scratch else None,
-        )
+        launch = StftLaunch(samples, _hop(spec), n_frames, 1)
+        return stage.launch(self._out, launch, self._scratch if n_scratch else None)
 
     def _at_least(self, buffer: Any, n_bytes: int) -> Any:
         if n_bytes == 0 or (buffer is not None and buffer.size >= n_bytes):

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from spectrod.analysis.stft.stft_defines import product_defines, sample_defines
 from spectrod.analysis.stft.stft_reference import bin_factors
 from spectrod.analysis.stft.stft_stage import (
-    NO_PLACES,
     Average,
-    RowPlaces,
-    Samples,
+    StftLaunch,
     StftSpec,
     StftTables,
 )
@@ -88,30 +86,18 @@ class GeneralStage:
         """Bytes for a slice's lines, bands, and what the transform itself needs."""
         return self._slice_bytes(prod(self._slice(n_frames, channels)))
 
-    def launch(  # noqa: PLR0913 - of the interface
-        self,
-        out: Any,
-        samples: Samples,
-        hop: int,
-        n_frames: int,
-        channels: int,
-        *,
-        average: Average | None = None,
-        places: RowPlaces | None = None,
-        scratch: Any = None,
-    ) -> list[Any]:
+    def launch(self, out: Any, launch: StftLaunch, scratch: Any = None) -> list[Any]:
         """Queue the computation, as ``StftStage.launch`` says."""
+        n_frames, channels = launch.n_frames, launch.channels
         frames_step, channels_step = self._slice(n_frames, channels)
         parts = self._parts(scratch, frames_step * channels_step)
-        row_frames, done = (average.frames, average.done) if average else (1, 0)
-        frames = Frames(samples, hop, row_frames, done, places or NO_PLACES)
         events = []
         for c, c_end in steps(channels, channels_step):
-            going = average
+            going = launch.average
             row = 0
             for f, f_end in steps(n_frames, frames_step):
                 place = Slice(f, f_end - f, c, c_end - c, row, channels)
-                events += self._launch_slice(out, frames, place, going, parts)
+                events += self._launch_slice(out, launch, place, going, parts)
                 row += place.n_frames if going is None else going.rows(place.n_frames)
                 going = self._continued(going, place.n_frames)
         return events
@@ -119,14 +105,14 @@ class GeneralStage:
     def _launch_slice(
         self,
         out: Any,
-        frames: "Frames",
+        launch: StftLaunch,
         place: "Slice",
         average: Average | None,
         parts: "_Parts",
     ) -> list[Any]:
         lines = place.n_frames * place.n_channels
         values = spectra = Lines(parts.lines, self._pitch)
-        events = self._spectra.launch(spectra, frames, place, parts.rest)
+        events = self._spectra.launch(spectra, launch, place, parts.rest)
         if self._bands is not None:
             values = Lines(parts.bands, self.spec.n_bands)
             events += self._bands.launch(values, spectra, lines)
@@ -170,17 +156,6 @@ def line_pitch(spec: StftSpec) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
-    """Where the frames of a launch lie."""
-
-    samples: Samples
-    hop: int
-    row_frames: int
-    done: int
-    places: RowPlaces
-
-
-@dataclass(frozen=True, slots=True)
 class Slice:
     """Frames and channels that go through scratch memory together."""
 
@@ -210,7 +185,7 @@ class FrameSpectra(Protocol):
         """Bytes of scratch memory for a number of lines."""
         ...
 
-    def launch(self, spectra: Lines, frames: Frames, place: Slice, scratch: Any) -> list[Any]:
+    def launch(self, spectra: Lines, launch: StftLaunch, place: Slice, scratch: Any) -> list[Any]:
         """Queue it; return the events. Spectra lie as transforms leave them, with their pitch."""
         ...
 
@@ -227,12 +202,12 @@ class _GatheredSpectra:
         """Bytes that the transform needs."""
         return self._transform.scratch_bytes(lines, 1)
 
-    def launch(self, spectra: Lines, frames: Frames, place: Slice, scratch: Any) -> list[Any]:
+    def launch(self, spectra: Lines, launch: StftLaunch, place: Slice, scratch: Any) -> list[Any]:
         """Queue both, as ``FrameSpectra.launch`` says."""
         lines = place.n_frames * place.n_channels
         values = Lines(spectra.buffer, spectra.pitch * self._reals)
         return [
-            self._gather.launch(spectra.buffer, frames, place),
+            self._gather.launch(spectra.buffer, launch, place),
             *self._transform.launch(spectra, values, lines, 1, 1.0, scratch),
         ]
 
@@ -249,16 +224,17 @@ class _Gather:
         self._spec = spec
         self._pitch = pitch if spec.iq else 2 * pitch
 
-    def launch(self, lines: Any, frames: Frames, place: Slice) -> Any:
+    def launch(self, lines: Any, launch: StftLaunch, place: Slice) -> Any:
         """Queue it; return the event."""
-        spec, samples = self._spec, frames.samples
+        spec, samples = self._spec, launch.samples
+        row_frames, done, _ = launch.row_state
         pitches = (samples.pitch, 1) if spec.interleaved else (1, samples.pitch)
         n_lines = place.n_frames * place.n_channels
         return self._kernel.launch(
             n_lines, spec.nfft, lines, self._pitch,
-            samples.buffer, place.channel * spec.parts, samples.first, frames.hop, *pitches,
+            samples.buffer, place.channel * spec.parts, samples.first, launch.hop, *pitches,
             self._window, n_lines, place.n_channels, spec.win_length, spec.nfft,
-            place.frame, frames.row_frames, frames.done, *frames.places.arguments,
+            place.frame, row_frames, done, *launch.place_arguments,
         )  # fmt: skip
 
 

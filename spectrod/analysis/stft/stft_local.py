@@ -8,14 +8,12 @@ import numpy as np
 
 from spectrod.analysis.stft.stft_defines import stft_defines
 from spectrod.analysis.stft.stft_stage import (
-    NO_PLACES,
-    Average,
     BandRows,
     RowPlaces,
     Samples,
+    StftLaunch,
     StftSpec,
     StftTables,
-    side_by_side,
 )
 from spectrod.dsp.units import Float64Array
 from spectrod.fft.defines import KernelDefines
@@ -107,63 +105,36 @@ class StftLocalStage:
         """None."""
         return 0
 
-    def launch(  # noqa: PLR0913 - of the interface
-        self,
-        out: Any,
-        samples: Samples,
-        hop: int,
-        n_frames: int,
-        channels: int,
-        *,
-        average: Average | None = None,
-        places: RowPlaces | None = None,
-        scratch: Any = None,  # noqa: ARG002 - of the interface
-    ) -> list[Any]:
+    def launch(self, out: Any, launch: StftLaunch, scratch: Any = None) -> list[Any]:  # noqa: ARG002 - of the interface
         """Queue the computation, as ``StftStage.launch`` says."""
-        return [
-            self._launch(out, place, hop, n, channels, so_far, rows)
-            for place, n, so_far, rows in side_by_side(
-                self.spec, samples, hop, n_frames, average, places
-            )
-        ]
+        return [self._launch(out, one) for one in launch.side_by_side(self.spec.averaging)]
 
-    def _launch(  # noqa: PLR0913, PLR0917 - as ``launch``
-        self,
-        out: Any,
-        samples: Samples,
-        hop: int,
-        n_frames: int,
-        channels: int,
-        average: Average | None,
-        places: RowPlaces | None,
-    ) -> Any:
-        aligned = is_aligned(self.spec, samples, hop, places)
+    def _launch(self, out: Any, launch: StftLaunch) -> Any:
+        samples, hop = launch.samples, launch.hop
+        aligned = is_aligned(self.spec, samples, hop, launch.places)
         arguments = self._kernel_for(aligned, self._shift(hop))
-        run, slots = self._divide(n_frames, channels, average)
-        arguments.set(0, (out, average.state if average else None, samples.buffer))
+        run, slots = self._divide(launch)
+        row_frames, done, primed = launch.row_state
+        arguments.set(0, (out, launch.state, samples.buffer))
         arguments.set(10, map(np.uint64, (samples.first, samples.pitch, hop)))
-        counts = (
-            n_frames,
-            run,
-            average.done if average else 0,
-            average.frames if average else 1,
-            int(average.primed) if average else 0,
-        )
+        counts = launch.n_frames, run, done, row_frames, int(primed)
         arguments.set(13, map(np.uint32, counts))
-        arguments.set(18, map(np.uint64, (places or NO_PLACES).arguments))
+        arguments.set(18, map(np.uint64, launch.place_arguments))
         size = self.params.passes.group_items
         groups = -(-slots // self.params.passes.lines)
-        return self._context.launch(arguments.kernel, (groups * size, channels), (size, 1))
+        return self._context.launch(arguments.kernel, (groups * size, launch.channels), (size, 1))
 
-    def _divide(self, n_frames: int, channels: int, average: Average | None) -> tuple[int, int]:
+    def _divide(self, launch: StftLaunch) -> tuple[int, int]:
         """Frames a slot, and slots."""
-        if average is None:
+        n_frames = launch.n_frames
+        if launch.average is None:
             enough = max(1, _UNIT_SLOTS * self._context.device.compute_units)
-            run = max(1, min(self.params.run, n_frames * channels // enough))
+            run = max(1, min(self.params.run, n_frames * launch.channels // enough))
             return run, -(-n_frames // run)
         if self.spec.averaging == "exponential":
             return n_frames, 1
-        return average.frames, -(-(average.done + n_frames) // average.frames)
+        row_frames, done, _ = launch.row_state
+        return row_frames, -(-(done + n_frames) // row_frames)
 
     def _shift(self, hop: int) -> int:
         """Count steps of a butterfly from a frame to the next; 0 if not whole or too many."""

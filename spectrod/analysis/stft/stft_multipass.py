@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 
 from spectrod.analysis.stft.stft_defines import product_defines, sample_defines
-from spectrod.analysis.stft.stft_general import Frames, FrameSpectra, GeneralStage, Slice
+from spectrod.analysis.stft.stft_general import FrameSpectra, GeneralStage, Slice
 from spectrod.analysis.stft.stft_local import is_aligned, window_factors
 from spectrod.analysis.stft.stft_stage import (
-    NO_PLACES,
-    Average,
-    RowPlaces,
-    Samples,
+    StftLaunch,
     StftSpec,
     StftStage,
     StftTables,
@@ -50,21 +47,10 @@ class StftMultipassStage:
         frames, at_once = self._slice(n_frames, channels)
         return self._passes.scratch_bytes(frames * at_once)
 
-    def launch(  # noqa: PLR0913 - of the interface
-        self,
-        out: Any,
-        samples: Samples,
-        hop: int,
-        n_frames: int,
-        channels: int,
-        *,
-        average: Average | None = None,
-        places: RowPlaces | None = None,
-        scratch: Any = None,
-    ) -> list[Any]:
+    def launch(self, out: Any, launch: StftLaunch, scratch: Any = None) -> list[Any]:
         """Queue the computation, as ``StftStage.launch`` says."""
-        assert average is None
-        frames = Frames(samples, hop, 1, 0, places or NO_PLACES)
+        assert launch.average is None
+        n_frames, channels = launch.n_frames, launch.channels
         frames_step, channels_step = self._slice(n_frames, channels)
         n_values = self.spec.n_values
         events = []
@@ -74,7 +60,7 @@ class StftMultipassStage:
                 rows = _RowPlacement(
                     out, (f * channels + c) * n_values, channels * n_values, n_values
                 )
-                events += self._passes.launch(rows, frames, place, scratch)
+                events += self._passes.launch(rows, launch, place, scratch)
         return events
 
     def _slice(self, n_frames: int, channels: int) -> tuple[int, int]:
@@ -94,11 +80,11 @@ class _PassedSpectra:
         """Bytes of the frames between the passes."""
         return self._passes.scratch_bytes(lines)
 
-    def launch(self, spectra: Lines, frames: Frames, place: Slice, scratch: Any) -> list[Any]:
+    def launch(self, spectra: Lines, launch: StftLaunch, place: Slice, scratch: Any) -> list[Any]:
         """Queue the passes, as ``FrameSpectra.launch`` says."""
         pitch = spectra.pitch
         rows = _RowPlacement(spectra.buffer, 0, place.n_channels * pitch, pitch)
-        return self._passes.launch(rows, frames, place, scratch)
+        return self._passes.launch(rows, launch, place, scratch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +116,13 @@ class _Passes:
         """Bytes of the frames between the passes."""
         return 8 * self._length * lines
 
-    def launch(self, rows: _RowPlacement, frames: Frames, place: Slice, scratch: Any) -> list[Any]:
+    def launch(
+        self, rows: _RowPlacement, launch: StftLaunch, place: Slice, scratch: Any
+    ) -> list[Any]:
         """Queue the passes over a slice of frames; return the events."""
         lines = place.n_frames * place.n_channels
         return [
-            self._first.launch(scratch, frames, place),
+            self._first.launch(scratch, launch, place),
             *(self._launch_middle(kernel, scratch, lines) for kernel in self._middle),
             self._last.launch(rows, scratch, place),
         ]
@@ -186,18 +174,18 @@ class _FirstPass:
         self._kernels: dict[bool, Arguments] = {}
         self._kernel_for(aligned=True)  # what does not compile is to be found out here
 
-    def launch(self, lines: Any, frames: Frames, place: Slice) -> Any:
+    def launch(self, lines: Any, launch: StftLaunch, place: Slice) -> Any:
         """Queue it; return the event."""
-        samples = frames.samples
-        places = frames.places if self._spec.placed else None
-        aligned = is_aligned(self._spec, samples, frames.hop, places)
+        samples, hop = launch.samples, launch.hop
+        aligned = is_aligned(self._spec, samples, hop, launch.places)
         arguments = self._kernel_for(aligned=aligned)
         arguments.set(0, (lines, samples.buffer))
         arguments.set(2, self._tables)
-        longs = samples.first, samples.pitch, frames.hop, *frames.places.arguments
+        longs = samples.first, samples.pitch, hop, *launch.place_arguments
         arguments.set(5, map(np.uint64, longs))
         n_lines = place.n_frames * place.n_channels
-        counts = place.frame, frames.row_frames, frames.done, n_lines, place.channel
+        row_frames, done, _ = launch.row_state
+        counts = place.frame, row_frames, done, n_lines, place.channel
         arguments.set(11, map(np.uint32, (*counts, place.n_channels)))
         return _launch(self._context, arguments, self.shape, n_lines * self._n_columns)
 

@@ -16,13 +16,9 @@ from spectrod.analysis.stft.stft_simd_shapes import (
 )
 from spectrod.analysis.stft.stft_simd_tables import simd_tables
 from spectrod.analysis.stft.stft_stage import (
-    NO_PLACES,
-    Average,
-    RowPlaces,
-    Samples,
+    StftLaunch,
     StftSpec,
     StftTables,
-    side_by_side,
 )
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.simd_shape import ITEMS_PER_UNIT, SimdShape, needs_scratch
@@ -90,65 +86,41 @@ class SimdStftStage:
             return 0
         return min(self._items_max, n_frames * channels) * self._own_bytes
 
-    def launch(  # noqa: PLR0913 - as StftStage says
-        self,
-        out: Any,
-        samples: Samples,
-        hop: int,
-        n_frames: int,
-        channels: int,
-        *,
-        average: Average | None = None,
-        places: RowPlaces | None = None,
-        scratch: Any = None,
-    ) -> list[Any]:
+    def launch(self, out: Any, launch: StftLaunch, scratch: Any = None) -> list[Any]:
         """Queue the computation, as ``StftStage.launch`` says."""
-        return [
-            self._launch(out, place, hop, n, channels, so_far, rows, scratch)
-            for place, n, so_far, rows in side_by_side(
-                self.spec, samples, hop, n_frames, average, places
-            )
-        ]
+        return [self._launch(out, one, scratch) for one in launch.side_by_side(self.spec.averaging)]
 
-    def _launch(  # noqa: PLR0913, PLR0917 - as ``launch``
-        self,
-        out: Any,
-        samples: Samples,
-        hop: int,
-        n_frames: int,
-        channels: int,
-        average: Average | None,
-        places: RowPlaces | None,
-        scratch: Any,
-    ) -> Any:
-        tasks = channels * self._tasks(n_frames, average)
+    def _launch(self, out: Any, launch: StftLaunch, scratch: Any) -> Any:
+        samples = launch.samples
+        tasks = launch.channels * self._tasks(launch)
         chunk = -(-tasks // self._items_max)
         self._arguments.set(0, (out, samples.buffer))
-        state = average.state if average else None
-        self._arguments.set(9, (state, scratch if self._needs_scratch else None))
+        self._arguments.set(9, (launch.state, scratch if self._needs_scratch else None))
+        row_frames, done, primed = launch.row_state
         counts = (
-            n_frames,
-            channels,
+            launch.n_frames,
+            launch.channels,
             samples.pitch,
             samples.first,
-            hop,
-            average.frames if average else 1,
-            average.done if average else 0,
-            int(average.primed) if average else 0,
+            launch.hop,
+            row_frames,
+            done,
+            int(primed),
             tasks,
             chunk,
-            *(places or NO_PLACES).arguments,
+            *launch.place_arguments,
         )
         self._arguments.set_counts(11, counts)
         return self._context.launch(self._kernel, (-(-tasks // chunk),), (1,))
 
-    def _tasks(self, n_frames: int, average: Average | None) -> int:
+    def _tasks(self, launch: StftLaunch) -> int:
         """Pieces of a channel's work that depend on nothing else."""
         if self.spec.averaging == "exponential":
             return 1
-        if average:
-            return -(-(average.done + n_frames) // average.frames)
-        return n_frames if self.shape.columns else -(-n_frames // self.shape.lanes)
+        if launch.average:
+            row_frames, done, _ = launch.row_state
+            return -(-(done + launch.n_frames) // row_frames)
+        return launch.n_frames if self.shape.columns else -(-launch.n_frames // self.shape.lanes)
 
     def _most_items(self) -> int:
         units = self._context.device.compute_units

@@ -281,7 +281,7 @@ class RowPlaces:
         return self.numerator, self.denominator, self.phase
 
 
-NO_PLACES = RowPlaces(1)
+_NO_PLACES = RowPlaces(1)
 """What kernels are given that do not read it."""
 
 
@@ -298,38 +298,71 @@ def frame_places(
     return begins[rows] + (number % frames - done) * hop
 
 
-def side_by_side(
-    spec: StftSpec,
-    samples: Samples,
-    hop: int,
-    n_frames: int,
-    average: Average | None,
-    places: RowPlaces | None = None,
-) -> list[tuple[Samples, int, Average | None, RowPlaces | None]]:
-    """Divide frames into launches whose rows may be computed side by side.
+@dataclass(frozen=True, slots=True)
+class StftLaunch:
+    """Frames that are computed together, and the rows that they are of.
 
-    Of the rows of one launch the first may read an average's state or the last one write it, not
-    both.
-
-    Returns
-    -------
-    launches : list of (samples, n_frames, average, places)
-        One or two; the second finishes no row.
+    Attributes
+    ----------
+    samples : Samples
+        channels * spec.parts channels.
+    hop : int
+        From one frame's first sample to the next's, of a row where ``spec.placed``, >= 1.
+    n_frames, channels : int
+        Counts of frames and of channels of results, >= 1.
+    average : Average, optional
+        Where ``spec.averaging`` is not "none".
+    places : RowPlaces, optional
+        Where ``spec.placed``.
     """
-    whole = [(samples, n_frames, average, places)]
-    if average is None or spec.averaging == "exponential" or not average.primed:
-        return whole
-    rest, n_rows = (average.done + n_frames) % average.frames, average.rows(n_frames)
-    if rest == 0 or n_rows == 0:
-        return whole
-    first = n_frames - rest
-    away = first * hop if places is None else places.begin(n_rows) - average.done * hop
-    later = replace(samples, first=samples.first + away)
-    fresh = replace(average, done=0, primed=False)
-    return [
-        (samples, first, average, places),
-        (later, rest, fresh, places.of(n_rows) if places else None),
-    ]
+
+    samples: Samples
+    hop: int
+    n_frames: int
+    channels: int
+    average: Average | None = None
+    places: RowPlaces | None = None
+
+    @property
+    def row_state(self) -> tuple[int, int, bool]:
+        """Frames per row, how many of them the first row has already, and whether state is read."""
+        average = self.average
+        return (average.frames, average.done, average.primed) if average else (1, 0, False)
+
+    @property
+    def state(self) -> Any:
+        """State of the average; None without one."""
+        return self.average.state if self.average else None
+
+    @property
+    def place_arguments(self) -> tuple[int, int, int]:
+        """The numbers by which kernels find rows; such as they do not read where not placed."""
+        return (self.places or _NO_PLACES).arguments
+
+    def side_by_side(self, averaging: Averaging) -> "list[StftLaunch]":
+        """Divide it into one or two launches whose rows may be computed side by side.
+
+        Of the rows of one launch the first may read an average's state or the last one write it,
+        not both. The second of two finishes no row.
+        """
+        average, places = self.average, self.places
+        if average is None or averaging == "exponential" or not average.primed:
+            return [self]
+        rest, n_rows = (average.done + self.n_frames) % average.frames, average.rows(self.n_frames)
+        if rest == 0 or n_rows == 0:
+            return [self]
+        first = self.n_frames - rest
+        away = (
+            first * self.hop if places is None else places.begin(n_rows) - average.done * self.hop
+        )
+        later = replace(
+            self,
+            samples=replace(self.samples, first=self.samples.first + away),
+            n_frames=rest,
+            average=replace(average, done=0, primed=False),
+            places=places and places.of(n_rows),
+        )
+        return [replace(self, n_frames=first), later]
 
 
 class StftStage(Protocol):
@@ -347,19 +380,8 @@ class StftStage(Protocol):
         """Bytes of device memory that ``launch`` needs besides; 0 for none."""
         ...
 
-    def launch(  # noqa: PLR0913 - the geometry of a launch
-        self,
-        out: Any,
-        samples: Samples,
-        hop: int,
-        n_frames: int,
-        channels: int,
-        *,
-        average: Average | None = None,
-        places: RowPlaces | None = None,
-        scratch: Any = None,
-    ) -> list[Any]:
-        """Queue the computation; return the events of the launches, in order.
+    def launch(self, out: Any, launch: StftLaunch, scratch: Any = None) -> list[Any]:
+        """Queue the computation; return the events of the kernels, in order.
 
         A frame's result depends on its own samples alone, bit for bit: not on its place in the
         launch, on hop, n_frames or channels, or on where the samples lie.
@@ -368,17 +390,9 @@ class StftStage(Protocol):
         ----------
         out : pyopencl.Buffer
             (rows, channels, n_values), dense, from its first byte on; rows are frames, or what
-            ``average`` makes of them. Nothing past them is touched.
-        samples : Samples
-            channels * spec.parts channels.
-        hop : int
-            From one frame's first sample to the next's, of a row where ``spec.placed``, >= 1.
-        n_frames, channels : int
-            Counts of frames and of channels of results, >= 1.
-        average : Average
-            Where ``spec.averaging`` is not "none".
-        places : RowPlaces
-            Where ``spec.placed``.
+            the average makes of them. Nothing past them is touched.
+        launch : StftLaunch
+            The frames.
         scratch : pyopencl.Buffer, optional
             At least ``scratch_bytes(n_frames, channels)`` bytes, where that is not 0.
         """

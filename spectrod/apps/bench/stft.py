@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import spectrod
 from spectrod.analysis.stft.stft_select import make_stft_stage
-from spectrod.analysis.stft.stft_stage import Samples, StftStage
+from spectrod.analysis.stft.stft_stage import Samples, StftLaunch, StftStage
 from spectrod.apps.bench import stft_peers
 from spectrod.apps.bench.peers import PreparedRun, run_on_host
 from spectrod.apps.bench.spectra import FS, Spectra, product_settings, require_right
@@ -144,14 +144,8 @@ class Kernel:
 
     def _launch(self) -> list[Any]:
         spec = self._spectra.spec
-        return self._stage.launch(
-            self._out,
-            self._samples,
-            spec.hop,
-            self._spectra.n_frames,
-            spec.channels,
-            scratch=self._scratch,
-        )
+        launch = StftLaunch(self._samples, spec.hop, self._spectra.n_frames, spec.channels)
+        return self._stage.launch(self._out, launch, self._scratch)
 
     def _device_seconds(self) -> float:
         return span_seconds(self._launch())

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from spectrod.analysis.stft.stft_general import GENERAL, GeneralParams, _band_parts
-from spectrod.analysis.stft.stft_stage import Average, BandRows, Samples, StftSpec, StftTables
+from spectrod.analysis.stft.stft_stage import (
+    Average,
+    BandRows,
+    Samples,
+    StftLaunch,
+    StftSpec,
+    StftTables,
+)
 from spectrod.fft.choice import untuned
 from spectrod.opencl.context import Context
 
@@ -41,7 +48,7 @@ def rows_of(context, spec, params, rng):
     buffer = context.allocate(out.nbytes)
     scratch = context.allocate(stage.scratch_bytes(FRAMES, CHANNELS))
     samples = Samples(context.table(x), x.shape[1], 2)
-    events = stage.launch(buffer, samples, HOP, FRAMES, CHANNELS, average=average, scratch=scratch)
+    events = stage.launch(buffer, StftLaunch(samples, HOP, FRAMES, CHANNELS, average), scratch)
     context.download(out, buffer)
     return out, len(events)
 
@@ -113,7 +120,7 @@ def test_bands_are_the_same_however_many_add_them_up(context, monkeypatch, nfft)
         stage = GENERAL.build(context, spec, tables, untuned(GENERAL, spec, context.device))
         out = context.allocate(10 * 2 * 5 * 4)
         scratch = context.allocate(stage.scratch_bytes(10, 2))
-        stage.launch(out, Samples(buffer, x.shape[1]), 17, 10, 2, scratch=scratch)
+        stage.launch(out, StftLaunch(Samples(buffer, x.shape[1]), 17, 10, 2), scratch)
         rows.append(np.empty((10, 2, 5), np.float32))
         context.download(rows[-1], out)
     for found in rows[1:]:
