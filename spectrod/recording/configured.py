@@ -1,7 +1,7 @@
 """One recording of one source, without a thread: writes its spectra and samples."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -36,7 +36,7 @@ from spectrod.recording.preroll_buffer import PrerollBuffer
 from spectrod.recording.recorder_clock import Clock
 from spectrod.recording.recording_folder import RecordingFolder
 from spectrod.recording.reporter import Reporter
-from spectrod.recording.retrying_writer import RetryingWriter
+from spectrod.recording.retrying_writer import OutputFactory, RetryingWriter
 from spectrod.recording.triggers import Triggers
 
 _log = logging.getLogger(__name__)
@@ -166,16 +166,11 @@ class ConfiguredRecording:
         self.triggers = Triggers(config.pre_roll_s, config.post_roll_s, latency_s)
         owner = Owner(config.name, recorded.source, config.file_stem)
         self._folder = RecordingFolder(folder, config, owner, self._clock, base)
-        self._rows: RetryingWriter[SpectrumBatch] | None = None
-        self._values: RetryingWriter[ValueRow] | None = None
-        if config.spectra and recorded.values:
-            self._values = self._value_writer()
-        elif config.spectra:
-            self._rows = self._row_writer()
-        self._samples = self._sample_writer() if config.samples else None
+        self._rows = self._writer(self._row_outputs()) if config.spectra else None
+        self._samples = self._writer(self._sound_outputs()) if config.samples else None
         self._pyramids: PyramidOutputs | None = None
         self._pyramid = self._pyramid_writer() if config.pyramid else None
-        several = self._rows, self._values, self._samples, self._pyramid
+        several = self._rows, self._samples, self._pyramid
         self._writers = tuple(one for one in several if one)
         self._has_room = True
         self._free_bytes: int | None = None
@@ -187,20 +182,25 @@ class ConfiguredRecording:
         self._others: set[str] = set()
         self._has_reported_foreign = False
 
-    def _row_writer(self) -> RetryingWriter[SpectrumBatch]:
-        outputs = SegmentOutputs(self._describe, self.config.fsync_s)
+    def _writer(self, outputs: OutputFactory[Any]) -> RetryingWriter[Any]:
         writer = RetryingWriter(self.config, outputs, self._folder, self._reporter, self._clock)
         if self.config.triggers:
             writer.preroll = PrerollBuffer(self.triggers, HELD_MAX_BYTES)
         return writer
 
-    def _value_writer(self) -> RetryingWriter[ValueRow]:
-        by = RecordedBy(self.config.name, self._recorded.source, self.config.attributes)
-        outputs = ValueOutputs(f".{self.config.values}", by)
-        writer = RetryingWriter(self.config, outputs, self._folder, self._reporter, self._clock)
-        if self.config.triggers:
-            writer.preroll = PrerollBuffer(self.triggers, HELD_MAX_BYTES)
-        return writer
+    def _row_outputs(self) -> SegmentOutputs | ValueOutputs:
+        config = self.config
+        if self._recorded.values:
+            by = RecordedBy(config.name, self._recorded.source, config.attributes)
+            return ValueOutputs(f".{config.values}", by)
+        return SegmentOutputs(self._describe, config.fsync_s)
+
+    def _sound_outputs(self) -> SoundOutputs:
+        config, about = self.config, self._recorded
+        options = SoundOptions(
+            config.fsync_s, source=about.source, software=about.software, recording=config.name
+        )
+        return SoundOutputs(about.fs, f".{config.samples}", options)
 
     def _describe(self, batch: SpectrumBatch) -> Description:
         return self._recorded.describe(batch.spec, self.config.attributes, self.config.name)
@@ -211,20 +211,6 @@ class ConfiguredRecording:
         outputs = PyramidOutputs(self._describe, config.fsync_s)
         self._pyramids = outputs
         return RetryingWriter(config, outputs, self._folder, self._reporter, self._clock)
-
-    def _sample_writer(self) -> RetryingWriter[Block]:
-        about = self._recorded
-        options = SoundOptions(
-            self.config.fsync_s,
-            source=about.source,
-            software=about.software,
-            recording=self.config.name,
-        )
-        outputs = SoundOutputs(about.fs, f".{self.config.samples}", options)
-        writer = RetryingWriter(self.config, outputs, self._folder, self._reporter, self._clock)
-        if self.config.triggers:
-            writer.preroll = PrerollBuffer(self.triggers, HELD_MAX_BYTES)
-        return writer
 
     def start(self) -> None:
         """Recover files that an earlier daemon left unfinished, and delete expired ones."""
@@ -275,12 +261,8 @@ class ConfiguredRecording:
 
     def write(self, chunk: SpectrumBatch | ValueRow | Block) -> None:
         """Write the next chunk to the files of its kind."""
-        writers: Sequence[RetryingWriter[Any] | None] = (self._rows, self._pyramid)
-        if isinstance(chunk, Block):
-            writers = (self._samples,)
-        elif isinstance(chunk, ValueRow):
-            writers = (self._values,)
-        for writer in writers:
+        writers: tuple[RetryingWriter[Any] | None, ...] = (self._rows, self._pyramid)
+        for writer in (self._samples,) if isinstance(chunk, Block) else writers:
             if writer and chunk.length:
                 writer.write(chunk)
 
@@ -341,8 +323,8 @@ class ConfiguredRecording:
 
     def _summary(self) -> str:
         parts = []
-        if rows := self._rows or self._values:
-            parts.append(f"{rows.written} rows")
+        if self._rows:
+            parts.append(f"{self._rows.written} rows")
         if self._samples:
             parts.append(f"{self._samples.written} samples")
         return f"{', '.join(parts) or 'nothing'} written"
@@ -427,7 +409,7 @@ class ConfiguredRecording:
 
     def status(self) -> dict[str, Any]:
         """Return the status in built-in types; any thread."""
-        rows, samples = self._rows or self._values, self._samples
+        rows, samples = self._rows, self._samples
         # One fault of the disk is the same for spectra and samples.
         errors = dict.fromkeys(writer.error for writer in self._writers)
         errors[self._tidy_error] = None
