@@ -24,6 +24,7 @@ from spectrod.formats.values.value_row import ValueRow
 from spectrod.formats.values.value_writer import open_writer
 from spectrod.lib.errors import ConfigError, InputError, StorageError
 from spectrod.lib.events import EventLog
+from spectrod.measure.kinds import KINDS
 from spectrod.measure.levels import LevelMeter, LevelRow
 from spectrod.measure.measurement import MeasuredSignals, MeasurementFacts
 from spectrod.recording.configured import ConfiguredRecording, Recorded
@@ -57,13 +58,13 @@ class FastClock(Clock):
 class Site:
     """A recording of a row a minute, whose first value is the number of its minute."""
 
-    def __init__(self, place, clock=None, **settings):
+    def __init__(self, place, clock=None, about=ABOUT, **settings):
         self.folder, self.clock, self.events = place / "pond", clock or FastClock(), EventLog()
         settings = {"min_free_mb": 0.0, "rotate_s": 86400, "product": "site"} | settings
         self.config = RecordingConfig("days", **settings)
         self.config.check()
         spec = SpectrumSpec(FS, 2)
-        source = Recorded("pond", ("left", "right"), FS, "spectrod test", dict, spec, ABOUT)
+        source = Recorded("pond", ("left", "right"), FS, "spectrod test", dict, spec, about)
         self.recording = ConfiguredRecording(
             self.config, source, self.folder, self.events, self.clock
         )
@@ -346,6 +347,36 @@ def test_netcdf_is_that_of_the_command(site, tmp_path):
     assert owns(days, "20260601T120000Z.nc")
     assert not owns(days, "made.nc")
     assert [one.name for one in days.folder.iterdir()] == ["20260601T120000Z.nc"]
+
+
+def content_of(path):
+    """Return what a file of values says of its rows."""
+    if path.suffix == ".nc":
+        return variables_of(path)[0]
+    return [one for one in path.read_text("utf-8").splitlines() if not one.startswith("#")]
+
+
+@pytest.mark.parametrize("values", ["csv", "nc"])
+@pytest.mark.parametrize("word", KINDS)
+def test_a_recording_of_any_kind_is_a_file_written_at_once(site, tmp_path, word, values):
+    """Rows of each kind of measurement have the names, units and digits of a file of a command."""
+    is_framed = "win_length" in KINDS[word].__struct_fields__
+    config = KINDS[word]("site", interval_s=0.5, **{"win_length": 256} if is_framed else {})
+    bound = config.bind(SIGNALS)
+    meter = bound.open(0)
+    about = describe(bound.signals, bound.facts, meter).without_spectra()
+    noise = np.random.default_rng(5).uniform(-0.3, 0.3, (2, round(2.2 * FS)))
+    rows = [*meter.push(noise, utc_ns=NOON_NS), *meter.finish()]
+    assert len(rows) == 5
+    days = site(about=about, values=values)
+    writer = open_writer(tmp_path / f"made.{values}", about)
+    for one in rows:
+        days.recording.write(ValueRow(one, about))
+        writer.write(one)
+    days.recording.finish()
+    writer.finish()
+    (file,) = days.folder.iterdir()
+    np.testing.assert_equal(content_of(file), content_of(tmp_path / f"made.{values}"))
 
 
 @pytest.mark.parametrize("step", ["lines", "converting", "renamed"])
