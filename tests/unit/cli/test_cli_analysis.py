@@ -1,5 +1,6 @@
 """Options for the analysis and the data files of ``record`` and ``convert``."""
 
+import dataclasses
 from pathlib import Path
 
 import h5netcdf
@@ -8,8 +9,9 @@ import pytest
 import soundfile
 
 from spectrod.cli import main, options, whole_parser
-from spectrod.cli.picture_options import like
+from spectrod.cli.picture_options import like, picture_options
 from spectrod.config.settings import AnalysisConfig
+from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.segment.segment_reader import SegmentReader
 
 FS = 8000
@@ -41,6 +43,48 @@ def test_every_key_of_the_analysis_has_a_flag(command):
     flags = [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
     args = whole_parser().parse_args([command, *source, *flags])
     assert options.flags(args)["analysis"] == given
+
+
+OPTIONS_OF_PICTURES = {
+    "width": ("300", 300),
+    "height": ("60", 60),
+    "f_scale": ("mel", "mel"),
+    "f_min": ("0.1kHz", 100.0),
+    "f_max": ("2k", 2000.0),
+    "levels": ("-90,-10", (-90.0, -10.0)),
+    "dynamic_range_db": ("40", 40.0),
+    "percentiles": ("5,95", (5.0, 95.0)),
+    "colormap": ("grey", "grey"),
+    "time_axis": ("utc", "utc"),
+    "strips": ("level,waveform", ("level", "waveform")),
+    "theme": ("dark", "dark"),
+    "title": ("pond", "pond"),
+    "signals": ("left,right", ("left", "right")),
+    "channels_as": ("files", "files"),
+    "pool": ("max", "max"),
+}
+DRAWN = ("record", "a.wav", "-o", "a.png", "--title=x")
+FLAGS_OF_OTHER_NAMES = {"dynamic_range_db": "--dynamic-range", "signals": "--channel-names"}
+
+
+@pytest.mark.parametrize("key", OPTIONS_OF_PICTURES)
+def test_every_option_of_pictures_has_a_flag(key):
+    """A flag sets the option of pictures whose setting describes it, and no other."""
+    text, value = OPTIONS_OF_PICTURES[key]
+    flag = FLAGS_OF_OTHER_NAMES.get(key, f"--{key.replace('_', '-')}")
+    args = whole_parser().parse_args([*DRAWN, f"{flag}={text}"])
+    assert picture_options(args) == PictureOptions(**{"title": "x", key: value})
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_raw"), [([], False), (["--raw"], True), (["--no-raw"], False)]
+)
+def test_pictures_can_be_pixels_alone(flags, is_raw):
+    """The option without a value has a flag that sets it and one that resets it."""
+    args = whole_parser().parse_args([*DRAWN, *flags])
+    assert picture_options(args) == PictureOptions(title="x", raw=is_raw)
+    tested = {*OPTIONS_OF_PICTURES, "raw"}
+    assert tested == {field.name for field in dataclasses.fields(PictureOptions)}
 
 
 def test_third_octaves_of_a_file(tmp_path):
