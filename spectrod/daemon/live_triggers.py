@@ -78,7 +78,7 @@ class LiveTrigger:
         if self._trigger.is_active:
             self._owner.pass_on(self.config.name, *self._trigger.span_utc_ns, "goes on")
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """End the event; call it when no more rows come."""
         self._report(self._trigger.end("stopped"))
 
@@ -196,7 +196,7 @@ class LiveTriggers:
             self._running = after
         for one in gone:
             pipeline.detach(one)
-            one.close()
+            one.finish()
         for one in new:
             pipeline.attach(one, one.product, partial(self._failed, one))
 
@@ -211,7 +211,7 @@ class LiveTriggers:
     def end_events(self) -> None:
         """End the present events; called where no more rows come."""
         for one in self._running:
-            one.close()
+            one.finish()
 
     def _failed(self, one: LiveTrigger, error: SpectrodError) -> None:
         text = f"{one.config.name}: {error}"

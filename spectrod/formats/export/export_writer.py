@@ -76,7 +76,7 @@ class ExportWriter(WholeFile, ABC):
 
     @property
     def n_frames(self) -> int:
-        """Rows taken so far."""
+        """Rows written so far."""
         return self._n_frames
 
     def write(self, batch: SpectrumBatch) -> None:

@@ -104,7 +104,7 @@ class MillidecadeWriter(WholeFile):
 
     @property
     def n_frames(self) -> int:
-        """Rows taken so far."""
+        """Rows written so far."""
         return self._n_frames
 
     def write(self, batch: SpectrumBatch) -> None:

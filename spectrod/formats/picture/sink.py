@@ -142,7 +142,7 @@ class PictureSink(WholeFile):
 
     @property
     def n_frames(self) -> int:
-        """Rows taken so far."""
+        """Rows written so far."""
         return self._pool.n_frames
 
     @property

@@ -49,7 +49,7 @@ class TiledPicture(WholeFile):
         self._number = 0
         self._n_written = 0
         self.n_frames = 0
-        """Rows taken so far."""
+        """Rows written so far."""
         self._sink = self._new_sink(path)
 
     def _new_sink(self, path: Path, begin_sample: int = 0) -> PictureSink:

@@ -145,7 +145,7 @@ class PyramidWriter:
 
     @property
     def n_frames(self) -> int:
-        """Rows taken so far."""
+        """Rows written so far."""
         return self._n_frames
 
     @property
