@@ -1,4 +1,5 @@
-"""Programs of their own that stand on the core: web, view, ctl, doctor, batch, mqtt, image, bench.
+"""Programs of their own that stand on the core.
 
-They are loaded by name when their command is used; nothing imports them.
+``measurements``, ``view``, ``web``, ``ctl``, ``doctor``, ``tune``, ``batch``, ``mqtt``, ``image``,
+``bench``: loaded by name when their command is used; nothing imports them.
 """

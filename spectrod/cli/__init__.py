@@ -48,9 +48,16 @@ _COMMANDS = {
 }
 
 _APPS = {
-    name: f"spectrod.apps.{name}.command"
-    for name in ("batch", "bench", "ctl", "doctor", "image", "mqtt", "view", "web")
-} | {"selftest": "spectrod.apps.doctor.selftest_command"}
+    **{
+        name: f"spectrod.apps.{name}.command"
+        for name in ("batch", "bench", "ctl", "doctor", "image", "mqtt", "tune", "view", "web")
+    },
+    **{
+        name: f"spectrod.apps.measurements.{name}"
+        for name in ("calibrate", "features", "levels", "tones", "transfer")
+    },
+    "selftest": "spectrod.apps.doctor.selftest_command",
+}
 """Modules of the commands that are programs of their own."""
 
 _GARBAGE_THRESHOLD = 200_000

@@ -9,8 +9,8 @@ import pytest
 
 from spectrod.analysis.stft.stft_select import make_stft_stage
 from spectrod.analysis.stft.stft_stage import StftSpec, StftTables
+from spectrod.apps.tune import command
 from spectrod.cli import machine, main
-from spectrod.cli import tune as command
 from spectrod.fft import wisdom
 from spectrod.fft.select import make_stage
 from spectrod.fft.stage import TransformSpec

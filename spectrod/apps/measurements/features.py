@@ -2,10 +2,11 @@
 
 import argparse
 
-from spectrod.cli import interval_rows, options
+from spectrod.apps.measurements import interval_rows
+from spectrod.apps.measurements.interval_rows import RowSource, check_paths, measure_rows, open_rows
+from spectrod.apps.measurements.level_table import LevelTable
+from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
-from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, open_rows
-from spectrod.cli.level_table import LevelTable
 from spectrod.cli.numbers import count, frequency
 from spectrod.cli.times import parse_seconds
 from spectrod.dsp.spectrum_rules import WIN_LENGTH_DEFAULT

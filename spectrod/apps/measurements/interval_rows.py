@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
+from spectrod.apps.measurements.level_table import LevelTable
 from spectrod.cli import options
 from spectrod.cli.interrupts import interrupts_held
-from spectrod.cli.level_table import LevelTable
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_blocks import blocks_of, report_left_out
 from spectrod.cli.sample_range import SampleRange, sample_range

@@ -3,10 +3,10 @@
 import argparse
 import logging
 
-from spectrod.cli import interval_rows
+from spectrod.apps.measurements import interval_rows
+from spectrod.apps.measurements.interval_rows import RowSource, check_paths, measure_rows, open_rows
+from spectrod.apps.measurements.level_table import LevelTable
 from spectrod.cli.interrupts import signals_as_interrupts
-from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, open_rows
-from spectrod.cli.level_table import LevelTable
 from spectrod.cli.numbers import frequency
 from spectrod.cli.times import parse_seconds
 from spectrod.formats.values.value_description import describe

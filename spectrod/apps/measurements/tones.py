@@ -10,9 +10,9 @@ import numpy as np
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
+from spectrod.apps.measurements.measured_source import add_source, frame_length, open_measured
 from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
-from spectrod.cli.measured_source import add_source, frame_length, open_measured
 from spectrod.cli.numbers import count, frequency
 from spectrod.cli.sample_blocks import read_blocks, report_left_out
 from spectrod.cli.sample_range import SampleRange

@@ -2,9 +2,9 @@
 
 import argparse
 
+from spectrod.apps.measurements.interval_rows import RowSource, check_paths, measure_rows, open_rows
+from spectrod.apps.measurements.level_table import LevelTable
 from spectrod.cli.interrupts import signals_as_interrupts
-from spectrod.cli.interval_rows import RowSource, check_paths, measure_rows, open_rows
-from spectrod.cli.level_table import LevelTable
 from spectrod.cli.options import TIME
 from spectrod.cli.times import parse_seconds
 from spectrod.dsp.spectrum_rules import WIN_LENGTH_DEFAULT

@@ -43,7 +43,8 @@ class Card(SignalSource):
 
 def measure(monkeypatch, command, n_blocks, duration_s):
     card = Card(n_blocks)
-    monkeypatch.setattr(f"spectrod.cli.{OPENED[command]}.open_source", lambda *_: card)
+    home = f"spectrod.apps.measurements.{OPENED[command]}"
+    monkeypatch.setattr(f"{home}.open_source", lambda *_: card)
     return main([command, "soundcard", "--duration", str(duration_s)])
 
 

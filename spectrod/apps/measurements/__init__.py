@@ -1,0 +1,1 @@
+"""Measurements of sounds as tables and files: levels, features, tones, transfer, calibrate."""

@@ -1,0 +1,1 @@
+"""Search for the fastest kernels of a device."""
