@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from _report import Report, describe_device, new_report, run_tests, write_report
 
+from spectrod.analysis.frame_launch import FrameLaunch
 from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.apps.bench import stft
 from spectrod.apps.bench.spectra import Spectra, make_spec
@@ -96,7 +97,7 @@ def streaming(engine: OpenCLEngine, spectra: Spectra) -> Callable[[], None]:
         for first in range(0, spec.n_frames(n), count):
             n_frames = min(count, spec.n_frames(n) - first)
             buffer.end = buffer.start + (first + n_frames - 1) * spec.hop + spec.win_length
-            in_flight.append(plan.submit(first * spec.hop, n_frames))
+            in_flight.append(plan.submit(FrameLaunch(first * spec.hop, n_frames)))
             if len(in_flight) == 2:
                 in_flight.popleft().collect()
         while in_flight:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.analysis.averaging_state import AveragingState
+from spectrod.analysis.frame_launch import FrameLaunch
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.dsp.sample_layout import SampleLayout
@@ -41,57 +41,28 @@ class PendingRows(Protocol):
 
 
 class FramePlan(Protocol):
-    """Computes rows from frames of one spec in one buffer; made once, used by one thread.
+    """Computes rows from frames of one spec in one buffer; made once, used by one thread."""
 
-    Attributes
-    ----------
-    count : AveragingState
-        State of the averages after all submitted frames.
-    """
-
-    count: AveragingState
-
-    def restart(self) -> None:
-        """Restart averages with the next submitted frames."""
-        ...
-
-    def resume(self, count: AveragingState, power: Any) -> None:
+    def resume(self, power: Any) -> None:
         """Continue the averages of another plan of the same spec, before the first frames.
 
         Parameters
         ----------
-        count : AveragingState
-            State of the other plan.
         power : (signals, values) float64 or Percentile, optional
             Its averaged power so far, of a mean the sum; of percentiles the unfinished row; None
             before a first frame.
         """
         ...
 
-    def submit(
-        self,
-        place: int,
-        n_frames: int,
-        out: NDArray[Any] | None = None,
-        *,
-        phase: int = 0,
-        source: SampleBuffer | None = None,
-    ) -> PendingRows:
-        """Start to compute frames, which follow the previous ones unless restarted.
+    def submit(self, launch: FrameLaunch, out: NDArray[Any] | None = None) -> PendingRows:
+        """Start to compute frames.
 
         Parameters
         ----------
-        place : int
-            Index in the buffer's data of the first frame's first sample; all samples of the frames
-            are valid and remain until the rows are collected.
-        n_frames : int
-            1 to the plan's max_frames; at most ``IN_FLIGHT_MAX`` batches may be uncollected.
+        launch : FrameLaunch
+            The frames; at most ``IN_FLIGHT_MAX`` batches may be uncollected.
         out : (rows, signals, values) array, optional
             C-contiguous destination of the rows; by default memory of the plan.
-        phase : int
-            Phase of the first frame's row, see ``spectrod.dsp.row_grid.RowGrid``.
-        source : SampleBuffer, optional
-            Other buffer of the same engine and layout with the frames' samples.
 
         Raises
         ------

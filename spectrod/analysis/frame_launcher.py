@@ -10,6 +10,7 @@ from spectrod.analysis.calibrated_rows import CalibratedRows
 from spectrod.analysis.cursor import Timing
 from spectrod.analysis.engine import Engine, FramePlan, PendingRows
 from spectrod.analysis.finite_rows import are_finite, is_finite_around, shows_finite
+from spectrod.analysis.frame_launch import FrameLaunch
 from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
 from spectrod.analysis.percentile_plan import PercentilePlan, make_plan
 from spectrod.analysis.response_plan import ResponsePlan
@@ -159,17 +160,21 @@ class FrameLauncher:
 
     def _launch(self, batch: _InFlight) -> None:
         run = batch.run
-        if run.restart:
-            self._plan.restart()
-        if run.is_cut:
-            self._plan.count.cut(run.n_frames)
         batch.engine = self._engine_name
         for ahead in self._ahead:
             if ahead.are_of(batch):
                 batch.rows = ahead.rows
                 return
         batch.rows = self._plan.submit(
-            batch.place, run.n_frames, phase=run.phase, source=batch.source
+            FrameLaunch(
+                batch.place,
+                run.n_frames,
+                run.done + run.n_frames if run.is_cut else self.spec.averaging_frames,
+                run.done,
+                run.primed,
+                run.phase,
+                batch.source,
+            )
         )
 
     def wait_in_flight(self) -> None:
@@ -252,7 +257,7 @@ class FrameLauncher:
         )
 
     def _launched_ahead(self, source: SampleBuffer, place: int, n_frames: int) -> _AheadRows:
-        rows = self._plan.submit(place, n_frames, source=source)
+        rows = self._plan.submit(FrameLaunch(place, n_frames, source=source))
         return _AheadRows(source, place, n_frames, rows)
 
     def forget_ahead(self) -> None:
@@ -279,7 +284,7 @@ class FrameLauncher:
         """
         assert not self.in_flight
         assert isinstance(self._plan, NumpyPlan | PercentilePlan | ResponsePlan)
-        plan.resume(self._plan.count, self._plan.average_power)
+        plan.resume(self._plan.average_power)
         self._own_buffer, self.sizes = buffer, sizes
         self.read_from(buffer)
         self._use(engine, plan)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.analysis.averaging_state import AveragingState
 from spectrod.analysis.constant_q_rows import ConstantQRows
+from spectrod.analysis.frame_launch import FrameLaunch
 from spectrod.analysis.reassigned_rows import ReassignedRows
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.analysis.stft.stft_reference import ReferenceStft
@@ -69,49 +69,34 @@ class NumpyPlan:
 
     def __init__(self, spec: SpectrumSpec, buffer: SampleBuffer) -> None:
         layout = buffer.layout
-        self.count = AveragingState(spec)
         self._hop, self._grid = spec.hop, spec.grid
         self._buffer = buffer
         self._reference = _rows_of(spec, layout)
         self._average = self._reference.average(spec.averaging_frames)
 
-    def restart(self) -> None:
-        """Restart averages."""
-        self.count.restart()
-        if self._average is not None:
-            self._average.clear()
-
-    def resume(self, count: AveragingState, power: Float64Array | None) -> None:
+    def resume(self, power: Float64Array | None) -> None:
         """Continue the averages of another plan; see ``FramePlan``."""
-        self.count.done, self.count.primed = count.done, count.primed
         if self._average is not None:
-            self._average.done, self._average.state = count.done, power
+            self._average.state = power
 
     @property
     def average_power(self) -> Float64Array | None:
         """Averaged power so far, (signals, values), see ``FramePlan.resume``."""
         return None if self._average is None else self._average.state
 
-    def submit(
-        self,
-        place: int,
-        n_frames: int,
-        out: NDArray[Any] | None = None,
-        *,
-        phase: int = 0,
-        source: SampleBuffer | None = None,
-    ) -> "Computed":
+    def submit(self, launch: FrameLaunch, out: NDArray[Any] | None = None) -> "Computed":
         """Compute frames, the first at an index of a buffer's data."""
         if self._average is not None:
-            self._average.frames = self.count.frames
-        self.count.take(n_frames)
+            if not launch.primed:
+                self._average.clear()
+            self._average.frames, self._average.done = launch.row_frames, launch.done
         rows = self._reference.rows(
-            (source or self._buffer).data,
-            place,
+            (launch.source or self._buffer).data,
+            launch.place,
             self._hop,
-            n_frames,
+            launch.n_frames,
             self._average,
-            row_places(self._grid, phase),
+            row_places(self._grid, launch.phase),
         )
         if out is None:
             return Computed(rows)

@@ -6,8 +6,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.analysis.averaging_state import AveragingState
 from spectrod.analysis.device_memory import DeviceMemory, DeviceSamples, Target
+from spectrod.analysis.frame_launch import FrameLaunch
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.analysis.stage_pool import StagePool
 from spectrod.analysis.stft.stft_stage import Average, StftLaunch
@@ -58,14 +58,13 @@ class OpenCLPlan:
         self._stages = stages
         self._pooled = stages.take(spec, buffer.layout)
         self._stage, shape = self._pooled.stage, self._pooled.shape
-        self.count = AveragingState(spec)
         self._context = context
         self._hop, self._grid = spec.hop, spec.grid
         self._buffer = cast("DeviceSamples", buffer)
         self._row_shape = spec.n_signals, shape.n_values
         row_bytes = spec.n_signals * shape.n_values * shape.value_bytes
         dtype = np.dtype(np.complex64 if shape.output == "complex" else np.float32)
-        max_rows = -(-max_frames // self.count.frames)
+        max_rows = -(-max_frames // spec.averaging_frames)
         self._results = memory.results(dtype, max_rows * row_bytes)
         scratch_bytes = self._stage.scratch_bytes(max_frames, spec.n_signals)
         self._scratch = context.allocate(scratch_bytes) if scratch_bytes else None
@@ -73,13 +72,8 @@ class OpenCLPlan:
         state_bytes = 4 * spec.n_signals * shape.state_values
         self._state = context.allocate(state_bytes) if state_bytes else None
 
-    def restart(self) -> None:
-        """Restart averages with the next submitted frames."""
-        self.count.restart()
-
-    def resume(self, count: AveragingState, power: Float64Array | None) -> None:
+    def resume(self, power: Float64Array | None) -> None:
         """Continue the averages of another plan; see ``FramePlan``."""
-        self.count.done, self.count.primed = count.done, count.primed
         if self._state is not None and power is not None:
             state = np.zeros((len(power), self._state_parts, power.shape[1]), np.float32)
             state[:, 0] = power
@@ -87,31 +81,22 @@ class OpenCLPlan:
                 state[:, 1] = state[:, 0] - power
             self._context.upload(self._state, state)
 
-    def submit(
-        self,
-        place: int,
-        n_frames: int,
-        out: NDArray[Any] | None = None,
-        *,
-        phase: int = 0,
-        source: SampleBuffer | None = None,
-    ) -> "InFlight":
+    def submit(self, launch: FrameLaunch, out: NDArray[Any] | None = None) -> "InFlight":
         """Enqueue frames, the first at an index of a buffer's data, and start the device."""
-        buffer = self._buffer if source is None else cast("DeviceSamples", source)
+        buffer = cast("DeviceSamples", launch.source or self._buffer)
         average = None
         if self._state is not None:
-            count = self.count
-            average = Average(self._state, count.frames, count.done, count.primed)
-        target = self._results.target((self.count.take(n_frames), *self._row_shape), out)
+            average = Average(self._state, launch.row_frames, launch.done, launch.primed)
+        target = self._results.target((launch.n_rows, *self._row_shape), out)
         events = self._stage.launch(
             target.buffer(),
             StftLaunch(
-                buffer.samples(place),
+                buffer.samples(launch.place),
                 self._hop,
-                n_frames,
+                launch.n_frames,
                 self._row_shape[0],
                 average,
-                row_places(self._grid, phase),
+                row_places(self._grid, launch.phase),
             ),
             self._scratch,
         )

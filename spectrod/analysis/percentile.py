@@ -54,7 +54,8 @@ class Percentile:
 
     def clear(self) -> None:
         """Restart the row."""
-        self._frames.clear()
+        if self.done:
+            self._frames.clear()
         self.done = 0
 
     def add(self, frames: NDArray[Any]) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.analysis import response_plan
-from spectrod.analysis.averaging_state import AveragingState
 from spectrod.analysis.engine import Engine, FramePlan, PendingRows
+from spectrod.analysis.frame_launch import FrameLaunch
 from spectrod.analysis.numpy_engine import Computed
 from spectrod.analysis.percentile import Percentile
 from spectrod.analysis.sample_buffer import SampleBuffer
@@ -48,20 +48,13 @@ class PercentilePlan:
     """
 
     def __init__(self, spec: SpectrumSpec, frames: FramePlan, n_launch: int) -> None:
-        self.count = AveragingState(spec)
         self._grid = spec.grid
         self._row_shape = spec.n_signals, spec.n_computed
         self._frames, self._n_launch = frames, n_launch
         self._percentile = Percentile(spec)
 
-    def restart(self) -> None:
-        """Restart the row."""
-        self.count.restart()
-        self._percentile.clear()
-
-    def resume(self, count: AveragingState, power: Percentile | None) -> None:
+    def resume(self, power: Percentile | None) -> None:
         """Continue the row of another plan, which is not used again; see ``FramePlan``."""
-        self.count.done, self.count.primed = count.done, count.primed
         if power is not None:
             self._percentile = power
 
@@ -70,58 +63,41 @@ class PercentilePlan:
         """The unfinished row, see ``FramePlan.resume``."""
         return self._percentile
 
-    def submit(
-        self,
-        place: int,
-        n_frames: int,
-        out: NDArray[Any] | None = None,
-        *,
-        phase: int = 0,
-        source: SampleBuffer | None = None,
-    ) -> Computed:
+    def submit(self, launch: FrameLaunch, out: NDArray[Any] | None = None) -> Computed:
         """Compute frames and finish their rows; see ``FramePlan``."""
-        row_frames, done = self.count.frames, self.count.done
-        rows = np.empty((self.count.take(n_frames), *self._row_shape), np.float32)
-        if out is not None:
-            rows = out
+        if not launch.primed:
+            self._percentile.clear()
+        rows = np.empty((launch.n_rows, *self._row_shape), np.float32) if out is None else out
         n_finished = 0
-        for frames in self._computed(place, n_frames, done, row_frames, phase, source):
-            n_finished += self._rank(frames, row_frames, rows[n_finished:])
+        for frames in self._computed(launch):
+            n_finished += self._rank(frames, launch.row_frames, rows[n_finished:])
         return Computed(rows)
 
-    def _computed(
-        self,
-        place: int,
-        n_frames: int,
-        done: int,
-        row_frames: int,
-        phase: int,
-        source: SampleBuffer | None,
-    ) -> Iterator[NDArray[Any]]:
+    def _computed(self, launch: FrameLaunch) -> Iterator[NDArray[Any]]:
         """Yield the frames of one launch after the other, while the next one is computed."""
         before: PendingRows | None = None
-        for begin, n_stretch in self._stretches(place, n_frames, done, row_frames, phase):
+        for begin, n_stretch in self._stretches(launch):
             for first in range(0, n_stretch, self._n_launch):
                 n = min(self._n_launch, n_stretch - first)
-                launched = self._frames.submit(begin + first * self._grid.hop, n, source=source)
+                place = begin + first * self._grid.hop
+                launched = self._frames.submit(FrameLaunch(place, n, source=launch.source))
                 if before is not None:
                     yield before.collect()
                 before = launched
         if before is not None:
             yield before.collect()
 
-    def _stretches(
-        self, place: int, n_frames: int, done: int, row_frames: int, phase: int
-    ) -> Iterator[tuple[int, int]]:
+    def _stretches(self, launch: FrameLaunch) -> Iterator[tuple[int, int]]:
         """Yield the places and numbers of frames that are a hop apart."""
         if self._grid.is_even:
-            yield place, n_frames
+            yield launch.place, launch.n_frames
             return
-        origin = place - done * self._grid.hop
-        row, left = 0, n_frames
+        done, hop = launch.done, self._grid.hop
+        origin = launch.place - done * hop
+        row, left = 0, launch.n_frames
         while left:
-            n = min(left, row_frames - done)
-            yield origin + self._grid.begin(row, phase) + done * self._grid.hop, n
+            n = min(left, launch.row_frames - done)
+            yield origin + self._grid.begin(row, launch.phase) + done * hop, n
             row, left, done = row + 1, left - n, 0
 
     def _rank(self, frames: NDArray[Any], row_frames: int, rows: NDArray[Any]) -> int:

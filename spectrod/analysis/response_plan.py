@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.analysis.averaging_state import AveragingState
 from spectrod.analysis.engine import Engine, FramePlan, PendingRows
+from spectrod.analysis.frame_launch import FrameLaunch
 from spectrod.analysis.numpy_engine import NumpyPlan
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.dsp.calibration import ChannelCalibration, Reference, Response
@@ -49,17 +49,11 @@ class ResponsePlan:
 
     def __init__(self, plans: Sequence[FramePlan], channels: Sequence[_Channels]) -> None:
         self._plans, self._channels = plans, channels
-        self.count = plans[0].count
 
-    def restart(self) -> None:
-        """Restart averages."""
-        for plan in self._plans:
-            plan.restart()
-
-    def resume(self, count: AveragingState, power: Float64Array | None) -> None:
+    def resume(self, power: Float64Array | None) -> None:
         """Continue the averages of another plan; see ``FramePlan``."""
         for k, plan in enumerate(self._plans):
-            plan.resume(count, None if power is None else power[k])
+            plan.resume(None if power is None else power[k])
 
     @property
     def average_power(self) -> Float64Array | None:
@@ -68,22 +62,9 @@ class ResponsePlan:
         powers = [power for power in found if power is not None]
         return np.stack(powers) if powers else None
 
-    def submit(
-        self,
-        place: int,
-        n_frames: int,
-        out: NDArray[Any] | None = None,
-        *,
-        phase: int = 0,
-        source: SampleBuffer | None = None,
-    ) -> "_MergedRows":
+    def submit(self, launch: FrameLaunch, out: NDArray[Any] | None = None) -> "_MergedRows":
         """Start to compute frames; see ``FramePlan``."""
-        # The first plan's state is the one that the scheduler knows and cuts.
-        before = self.count.frames, self.count.done, self.count.primed
-        pending = []
-        for plan in self._plans:
-            plan.count.frames, plan.count.done, plan.count.primed = before
-            pending.append(plan.submit(place, n_frames, phase=phase, source=source))
+        pending = [plan.submit(launch) for plan in self._plans]
         return _MergedRows(pending, self._channels, out)
 
 

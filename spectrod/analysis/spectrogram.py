@@ -12,6 +12,7 @@ from spectrod.analysis.calibrated_rows import CalibratedRows
 from spectrod.analysis.engine import Engine, fallback_for
 from spectrod.analysis.engine_pool import ENGINE_POOL
 from spectrod.analysis.finite_rows import are_finite, shows_finite
+from spectrod.analysis.frame_launch import FrameLaunch
 from spectrod.analysis.iq import as_channels
 from spectrod.analysis.parallel import copy
 from spectrod.analysis.parameters import require_averages, require_known, showing
@@ -273,14 +274,30 @@ def _in_place(
         return
     plan = make_plan(engine, spec, buffer, step)
     grid, n_whole = spec.grid, n_frames // spec.averaging_frames
+    is_endless = spec.averaging == "exponential"
     for first in range(0, n_whole, step_rows):
         out = values[first : min(first + step_rows, n_whole)]
-        phase, n = grid.phase_of(first), len(out) * spec.averaging_frames
-        plan.submit(grid.begin(first), n, out, phase=phase).collect()
+        plan.submit(
+            FrameLaunch(
+                grid.begin(first),
+                len(out) * spec.averaging_frames,
+                spec.averaging_frames,
+                primed=is_endless and first > 0,
+                phase=grid.phase_of(first),
+            ),
+            out,
+        ).collect()
     if n_last := n_frames - n_whole * spec.averaging_frames:
-        plan.count.cut(n_last)
-        phase = grid.phase_of(n_whole)
-        plan.submit(grid.begin(n_whole), n_last, values[n_whole:], phase=phase).collect()
+        plan.submit(
+            FrameLaunch(
+                grid.begin(n_whole),
+                n_last,
+                n_last,
+                primed=is_endless and n_whole > 0,
+                phase=grid.phase_of(n_whole),
+            ),
+            values[n_whole:],
+        ).collect()
 
 
 def _streamed(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any], values: NDArray[Any]) -> str:

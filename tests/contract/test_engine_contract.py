@@ -9,6 +9,7 @@ import scipy.fft
 import scipy.signal
 
 from spectrod.analysis.engine import Engine, open_engine
+from spectrod.analysis.frame_launch import FrameLaunch
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.analysis.stft.stft_select import families
@@ -85,7 +86,11 @@ def filled(engine, samples):
 
 
 def compute(engine, spec, samples, n_frames):
-    return engine.plan(spec, filled(engine, samples), n_frames).submit(0, n_frames).collect()
+    return (
+        engine.plan(spec, filled(engine, samples), n_frames)
+        .submit(FrameLaunch(0, n_frames, spec.averaging_frames))
+        .collect()
+    )
 
 
 def assert_accurate(engine, rng, spec, n_frames):
@@ -254,7 +259,7 @@ def test_batches_may_be_split_anywhere(engine, rng, nfft):
     plan = engine.plan(spec, filled(engine, samples), 16)
     first = 0
     for count in (1, 16, 3, 2, 15):
-        part = plan.submit(first * spec.hop, count).collect()
+        part = plan.submit(FrameLaunch(first * spec.hop, count)).collect()
         np.testing.assert_array_equal(part, whole[first : first + count])
         first += count
     assert first == n_frames
@@ -264,10 +269,10 @@ def test_each_result_is_an_array_of_its_own(engine, rng):
     """A later batch does not change results that are still referenced, even by a view of a view."""
     spec = SpectrumSpec(FS, 1, win_length=64, hop=32)
     plan = engine.plan(spec, filled(engine, noise(rng, spec, 40)), 4)
-    row = plan.submit(0, 4).collect()[1:3][0, 0]
+    row = plan.submit(FrameLaunch(0, 4)).collect()[1:3][0, 0]
     kept = row.copy()
     for first in range(0, 36 * 32, 32):
-        plan.submit(first, 4).collect()
+        plan.submit(FrameLaunch(first, 4)).collect()
     np.testing.assert_array_equal(row, kept)
 
 
@@ -276,11 +281,11 @@ def test_results_go_where_they_shall(engine, rng):
     spec = SpectrumSpec(FS, 2, win_length=64, hop=32)
     samples = noise(rng, spec, 3)
     plan = engine.plan(spec, filled(engine, samples), 3)
-    expected = plan.submit(0, 3).collect()
+    expected = plan.submit(FrameLaunch(0, 3)).collect()
     memory = np.full(expected.size + 16, 7.0, np.float32)
     for first in (0, 1, 4):
         out = memory[first : first + expected.size].reshape(expected.shape)
-        assert plan.submit(0, 3, out).collect() is out
+        assert plan.submit(FrameLaunch(0, 3), out).collect() is out
         np.testing.assert_array_equal(out, expected)
         memory[first : first + expected.size] = 7.0
         assert (memory == 7.0).all()
@@ -291,7 +296,7 @@ def test_two_batches_may_be_on_their_way(engine, rng):
     spec = SpectrumSpec(FS, 1, win_length=64, hop=32)
     samples = noise(rng, spec, 8)
     plan = engine.plan(spec, filled(engine, samples), 4)
-    first, second = plan.submit(0, 4), plan.submit(4 * 32, 4)
+    first, second = plan.submit(FrameLaunch(0, 4)), plan.submit(FrameLaunch(4 * 32, 4))
     rows = [second.collect(), first.collect()]
     np.testing.assert_array_equal(np.concatenate(rows[::-1]), compute(engine, spec, samples, 8))
 
@@ -301,12 +306,12 @@ def test_samples_and_rows_in_flight_keep_their_memory(engine, rng):
     spec = SpectrumSpec(FS, 2, win_length=4096, hop=64)
     samples = noise(rng, spec, 400)
     buffer = filled(engine, samples)
-    expected = engine.plan(spec, buffer, 400).submit(0, 400).collect()
+    expected = engine.plan(spec, buffer, 400).submit(FrameLaunch(0, 400)).collect()
     for _ in range(20):
-        rows = engine.plan(spec, filled(engine, samples), 400).submit(0, 400)
+        rows = engine.plan(spec, filled(engine, samples), 400).submit(FrameLaunch(0, 400))
         litter = [np.full(samples.shape, np.nan, np.float32) for _ in range(3)]
         np.testing.assert_array_equal(rows.collect(), expected)
-        engine.plan(spec, filled(engine, samples), 400).submit(0, 400)
+        engine.plan(spec, filled(engine, samples), 400).submit(FrameLaunch(0, 400))
         del litter
 
 
@@ -318,10 +323,12 @@ def test_a_sample_buffer_that_moved_has_the_same_frames(engine, rng):
     buffer = engine.sample_buffer(SampleLayout("float32", 2), 200)
     plan = engine.plan(spec, buffer, 5)
     buffer.append(samples[:, :200])
-    np.testing.assert_array_equal(plan.submit(0, 5).collect(), whole[:5])
+    np.testing.assert_array_equal(plan.submit(FrameLaunch(0, 5)).collect(), whole[:5])
     buffer.move(5 * 33)
     buffer.append(samples[:, 200:365])
-    np.testing.assert_array_equal(plan.submit(buffer.place(5 * 33), 5).collect(), whole[5:10])
+    np.testing.assert_array_equal(
+        plan.submit(FrameLaunch(buffer.place(5 * 33), 5)).collect(), whole[5:10]
+    )
     with pytest.raises(InternalError, match="197 samples do not fit half a buffer of 200"):
         buffer.move(buffer.end - 197)
 
@@ -334,7 +341,7 @@ def test_memory_of_others_is_read_in_place_or_refused(engine, rng):
     memory = samples.reshape(-1).view(np.uint8)
     buffer = engine.sample_buffer_over(SampleLayout("float32", 2), memory)
     if buffer is not None:
-        rows = engine.plan(spec, buffer, 5).submit(0, 5).collect()
+        rows = engine.plan(spec, buffer, 5).submit(FrameLaunch(0, 5)).collect()
         np.testing.assert_array_equal(rows, expected)
 
 
@@ -343,15 +350,17 @@ def test_averages_continue_from_batch_to_batch(engine, rng):
     spec = SpectrumSpec(FS, 2, win_length=64, hop=32, averaging="mean", averaging_frames=3)
     samples = noise(rng, spec, 9)
     plan = engine.plan(spec, filled(engine, samples), 9)
-    whole = plan.submit(0, 9).collect()
-    parts = [plan.submit(first * 32, n).collect() for first, n in ((0, 1), (1, 1), (2, 5), (7, 2))]
+    whole = plan.submit(FrameLaunch(0, 9, 3)).collect()
+    parts = [
+        plan.submit(FrameLaunch(first * 32, n, 3, first % 3, primed=first % 3 > 0)).collect()
+        for first, n in ((0, 1), (1, 1), (2, 5), (7, 2))
+    ]
     assert [len(part) for part in parts] == [0, 0, 2, 1]
     np.testing.assert_array_equal(np.concatenate(parts), whole)
     power = compute(engine, replace(spec, averaging="none", averaging_frames=1), samples, 9)
     assert relative_l2(whole[1], power[3:6].astype(float).mean(axis=0)) <= RELATIVE_L2_MAX
-    plan.submit(0, 2).collect()
-    plan.restart()
-    np.testing.assert_array_equal(plan.submit(0, 9).collect(), whole)
+    plan.submit(FrameLaunch(0, 2, 3)).collect()
+    np.testing.assert_array_equal(plan.submit(FrameLaunch(0, 9, 3)).collect(), whole)
 
 
 # ---- Transpose ---------------------------------------------------------------------------------
@@ -386,14 +395,14 @@ def test_a_plan_uses_the_stage_of_an_earlier_one(opencl_device):
     buffer.append(np.ones((1, 512), np.float32))
     spec = SpectrumSpec(FS, 1, "hann", 64, 32)
     first, second = engine.plan(spec, buffer, 4), engine.plan(spec, buffer, 4)
-    expected = first.submit(0, 4).collect().copy()
-    np.testing.assert_array_equal(second.submit(0, 4).collect(), expected)
+    expected = first.submit(FrameLaunch(0, 4)).collect().copy()
+    np.testing.assert_array_equal(second.submit(FrameLaunch(0, 4)).collect(), expected)
     built_bytes = engine.context.table_bytes
     del first, second
     again = [engine.plan(spec, buffer, 4) for _ in range(2)]
     assert engine.context.table_bytes == built_bytes
     for plan in again:
-        np.testing.assert_array_equal(plan.submit(0, 4).collect(), expected)
+        np.testing.assert_array_equal(plan.submit(FrameLaunch(0, 4)).collect(), expected)
     engine.plan(spec, buffer, 4)
     assert engine.context.table_bytes > built_bytes
     del again, plan

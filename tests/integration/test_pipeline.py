@@ -357,8 +357,8 @@ def test_the_ring_of_a_fast_source_is_bounded(fs, seconds):
 class WrongPlan(NumpyPlan):
     """A plan whose rows are 1 % too large."""
 
-    def submit(self, place, n_frames, out=None, **more):
-        rows = super().submit(place, n_frames, out, **more).collect()
+    def submit(self, launch, out=None):
+        rows = super().submit(launch, out).collect()
         return Computed(rows * np.float32(1.01))
 
 

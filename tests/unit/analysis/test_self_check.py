@@ -23,8 +23,8 @@ class Plan(NumpyPlan):
         super().__init__(spec, buffer)
         self._factor = factor
 
-    def submit(self, place, n_frames, out=None, **more):
-        rows = super().submit(place, n_frames, out, **more).collect()
+    def submit(self, launch, out=None):
+        rows = super().submit(launch, out).collect()
         return Computed((rows * self._factor).astype(rows.dtype))
 
 

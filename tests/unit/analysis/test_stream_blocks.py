@@ -48,12 +48,12 @@ class CountingEngine(NumpyEngine):
         plan = super().plan(spec, buffer, max_frames)
         submit = plan.submit
 
-        def guarded(place, n_frames, *args, **kwargs):
-            assert n_frames <= max_frames
+        def guarded(launch, out=None):
+            assert launch.n_frames <= max_frames
             self.n_submitted += 1
             if self.n_submitted == self.fails_at:
                 raise self.error("lost")
-            return submit(place, n_frames, *args, **kwargs)
+            return submit(launch, out)
 
         plan.submit = guarded
         return plan
