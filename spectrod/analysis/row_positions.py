@@ -214,6 +214,8 @@ class RowPositions:
 
     def skip_unwanted(self) -> None:
         """Skip complete frames that are unwanted or belong to a skipped row."""
+        if self.is_wanted and not self._passed:
+            return
         if not self.is_wanted and self.cursor.lead:
             self.cursor.drop_lead()
         n_frames = self.n_complete
