@@ -1,174 +1,183 @@
-"""What every kind of measurement has in common: settings, signals, and meters bound to them."""
+"""Rows of named values: one value of each quantity and channel in each interval of time."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Protocol
 
 import numpy as np
-from msgspec import Struct
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
-from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.units import Float64Array
-from spectrod.measure.interval_row import IntervalRow, NamedQuantity
+from spectrod.lib.errors import ConfigError
+
+QUANTITIES_MAX = 64
+"""Maximum number of quantities of a row, beside those in bands."""
+MESSAGE_VALUES_MAX = 1024
+"""Maximum number of values of a message, those in bands included."""
+MESSAGE_NAMES_MAX_BYTES = 60 * 1024
+"""Maximum size of the names and units of a message's values, as JSON [bytes]."""
+INTERVAL_MIN_S, INTERVAL_MAX_S = 0.01, 366 * 86400.0
+"""Shortest and longest interval [s]."""
+FRAME_VALUES_MAX = 1 << 24
+"""Maximum number of values of a frame of all signals: 128 MiB in float64."""
 
 
-class IntervalMeter(Protocol):
-    """Measures rows of named values in samples."""
+class NamedQuantity(Protocol):
+    """Name and unit of one value of a row."""
 
     @property
-    def quantities(self) -> Sequence[NamedQuantity]:
-        """The values of each row."""
+    def name(self) -> str:
+        """Its name, unique in a row."""
 
     @property
-    def interval_s(self) -> float:
-        """Length of an interval [s]."""
+    def unit(self) -> str:
+        """Its unit; ``level`` and ``exposure`` follow from the channel's calibration."""
 
     @property
-    def align(self) -> str:
-        """Bounds of intervals: ``start``, ``utc`` or ``local``."""
-
-    @property
-    def message_quantities(self) -> Sequence[NamedQuantity]:
-        """The values of each message."""
-
-    def push(
-        self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
-    ) -> Sequence[IntervalRow]:
-        """Measure the next samples; return the intervals that are complete."""
-
-    def finish(self) -> Sequence[IntervalRow]:
-        """Return the row of the unfinished interval."""
+    def is_of_all_channels(self) -> bool:
+        """Whether its value is one of all channels together."""
 
 
-OpenMeter = Callable[[int], IntervalMeter]
-"""Makes a meter from the index of its first sample."""
+class IntervalFlag(IntFlag):
+    """Why a row is not what a complete, undisturbed interval would give."""
+
+    OVERLOAD = 1
+    """At least one sample of the channel is at full scale."""
+    UNDER_RANGE = 2
+    """A level of the channel is below the lower limit that was set."""
+    SETTLING = 4
+    """The interval holds samples within the settling time of a start or of a gap."""
+    GAP = 8
+    """Samples are missing in the interval."""
+    PARTIAL = 16
+    """The interval has fewer samples than its length, at the start, the end or for a gap."""
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredSignals:
-    """The signals of a source, as a measurement sees them.
+@dataclass(frozen=True, slots=True, eq=False)
+class IntervalRow:
+    """Values of one interval.
 
     Attributes
     ----------
-    source : str
-        Description of the source.
+    first_sample : int
+        Index of the first sample, since the start; missing samples count.
+    n_samples, due_samples : int
+        Samples per channel that were measured, and that the interval has.
+    begin_utc_ns : int or None
+        UTC of the first sample [ns]; None without a date.
+    duration_s : float
+        Measured time [s].
+    values : (quantities, channels) float64
+        Values in the meter's order of quantities; NaN where there is none. A value of all channels
+        together is the same in each.
+    flags : (channels,) uint8
+        Sums of ``IntervalFlag``.
+    n_frames : int
+        Frames that the values are of; 0 if they are of samples.
+    tables : tuple of (rows, columns) float64
+        Further values of each channel, tracks of tones or values of bins; empty without any.
+    """
+
+    first_sample: int
+    n_samples: int
+    due_samples: int
+    begin_utc_ns: int | None
+    duration_s: float
+    values: Float64Array
+    flags: NDArray[np.uint8]
+    n_frames: int = 0
+    tables: tuple[Float64Array, ...] = ()
+
+    @property
+    def message_values(self) -> Float64Array:
+        """The values of a message of each channel, (message's quantities, channels)."""
+        return self.values
+
+
+def check_interval(interval_s: float, win_length: int, fs: float) -> None:
+    """Check that an interval holds a frame.
+
+    Parameters
+    ----------
+    interval_s : float
+        Length of the interval [s].
+    win_length : int
+        Length of a frame [samples].
     fs : float
         Sample rate [Hz].
-    channels : tuple of str
-        Name of each signal.
-    calibrations : tuple of (ChannelCalibration or None)
-        Calibration of each signal.
-    is_iq : bool
-        Whether each signal is a pair of channels, I and Q.
-    center_frequency_hz : float
-        Frequency that 0 Hz of I/Q samples stands for [Hz].
-    speakers : tuple of str
-        Position of each channel's loudspeaker; empty if unknown.
-    has_utc : bool
-        Whether the time of the samples is known.
+
+    Raises
+    ------
+    ConfigError
+        If it does not, or is shorter or longer than intervals may be.
     """
+    check_interval_length(interval_s)
+    if interval_s * fs < win_length:
+        raise ConfigError(
+            f"must be at least a frame, win_length={win_length} of "
+            f"{win_length / fs:g} s at {fs:g} Hz",
+            "win_length",
+            interval_s=interval_s,
+        )
 
-    source: str
-    fs: float
-    channels: tuple[str, ...]
-    calibrations: tuple[ChannelCalibration | None, ...]
-    is_iq: bool = False
-    center_frequency_hz: float = 0.0
-    speakers: tuple[str, ...] = ()
-    has_utc: bool = True
+
+def check_interval_length(interval_s: float) -> None:
+    """Check the length of an interval [s]; raises ConfigError."""
+    if not INTERVAL_MIN_S <= interval_s <= INTERVAL_MAX_S:
+        raise ConfigError(f"must be {INTERVAL_MIN_S:g} s to 366 days", interval_s=interval_s)
 
 
-@dataclass(frozen=True, slots=True)
-class MeasurementFacts:
-    """What files say about all rows of a measurement, beside its quantities and signals.
+def check_row(names: Sequence[str], interval_s: float) -> None:
+    """Check the names of the values of a row, as given, and its interval; raises ConfigError."""
+    if not 1 <= len(names) <= QUANTITIES_MAX:
+        raise ConfigError(f"{len(names)} names; must be 1 to {QUANTITIES_MAX}", quantities=...)
+    check_interval_length(interval_s)
 
-    Attributes
+
+def check_distinct(quantities: Sequence[NamedQuantity]) -> None:
+    """Check that no two quantities have one name; raises ConfigError."""
+    for name, n in Counter(quantity.name for quantity in quantities).items():
+        if n > 1:
+            raise ConfigError(f"{name} is given twice", quantities=...)
+
+
+def check_message(quantities: Sequence[NamedQuantity], units: Sequence[str] = ()) -> None:
+    """Check that one message can have these values.
+
+    Parameters
     ----------
-    title : str
-        What the values are.
-    attributes : mapping of str to (str or float)
-        Further attributes, such as those of the frames.
-    spectra : mapping of str to str
-        Unit of each kind of values of bins, which rows have in their ``tables``.
-    frequencies : (n_bins,) float64
-        Frequency of each bin [Hz]; empty without such values.
-    time_zone : str
-        Time zone of the parts of the day; empty without.
-    notes : tuple of str
-        Statements about all values.
+    quantities : sequence of NamedQuantity
+        Those in bands included.
+    units : sequence of str
+        Unit of each, if known.
+
+    Raises
+    ------
+    ConfigError
+        If there are more than ``MESSAGE_VALUES_MAX``, or their names and units are too long.
     """
-
-    title: str
-    attributes: Mapping[str, str | float] = field(default_factory=dict)
-    spectra: Mapping[str, str] = field(default_factory=dict)
-    frequencies: Float64Array = field(default_factory=lambda: np.empty(0))
-    time_zone: str = ""
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BoundMeasurement:
-    """A measurement of certain signals.
-
-    Attributes
-    ----------
-    signals : MeasuredSignals
-        Those that rows are of: the responses, of transfer functions.
-    open : callable
-        Makes a meter.
-    facts : MeasurementFacts
-    header_fields : mapping of str to object
-        Fields of the messages' headers that are the same in all of them.
-    columns : sequence of NamedQuantity
-        Columns of the tracks of each message; empty without tracks.
-    """
-
-    signals: MeasuredSignals
-    open: OpenMeter
-    facts: MeasurementFacts
-    header_fields: Mapping[str, object] = field(default_factory=dict)
-    columns: Sequence[NamedQuantity] = ()
+    n_values = len(quantities)
+    if n_values > MESSAGE_VALUES_MAX:
+        raise ConfigError(
+            f"{n_values} values: a message has at most {MESSAGE_VALUES_MAX}; choose fewer bands or "
+            "quantities"
+        )
+    texts = [[one.name for one in quantities], list(units)]
+    n_bytes = len(json.dumps(texts, ensure_ascii=False).encode())
+    if n_bytes > MESSAGE_NAMES_MAX_BYTES:
+        raise ConfigError(
+            f"{n_values} values: their names and units have {n_bytes} bytes, a message at most "
+            f"{MESSAGE_NAMES_MAX_BYTES}; choose fewer bands or quantities, or a shorter unit"
+        )
 
 
-class MeasurementConfig(Struct, frozen=True):
-    """Settings of one product of measurements; ``default.toml`` describes each key."""
-
-    title: ClassVar[str]
-    """What the values are, for persons."""
-    depends_on_fs: ClassVar[bool] = True
-    """Whether some sample rates may not fit."""
-    depends_on_channels: ClassVar[bool] = False
-    """Whether some numbers of channels may not fit."""
-    takes_iq: ClassVar[bool] = True
-    """Whether samples may be pairs of I and Q, or whether their sources have no such product."""
-
-    name: str
-    """The PRODUCT of its topics."""
-    sources: tuple[str, ...] = ()
-    """Which are measured; none named: all."""
-
-    def check(
-        self, fs: float | None = None, channels: int | None = None, *, iq: bool = False
-    ) -> None:
-        """Check what can be checked without the source.
-
-        Parameters
-        ----------
-        fs : float or None
-            Sample rate [Hz]; None if it is not known: what depends on it is not checked.
-        channels : int or None
-            Number of channels; None if it is not known.
-        iq : bool
-            Whether each two of them are I and Q.
-
-        Raises
-        ------
-        ConfigError
-            If a rule is broken.
-        """
-        raise NotImplementedError
-
-    def bind(self, signals: MeasuredSignals) -> BoundMeasurement:
-        """Bind to the signals of a source; raises ConfigError if they do not fit."""
-        raise NotImplementedError
+def check_frame_size(n_signals: int, n_bins: int) -> None:
+    """Check the number of values of a frame of all signals; raises ConfigError."""
+    if n_signals * n_bins > FRAME_VALUES_MAX:
+        raise ConfigError(
+            f"{n_signals} spectra of {n_bins} bins: must be at most {FRAME_VALUES_MAX} values; "
+            "select fewer channels, or a shorter window"
+        )

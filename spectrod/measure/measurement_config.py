@@ -1,0 +1,174 @@
+"""What every kind of measurement has in common: settings, signals, and meters bound to them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import ArrayLike
+
+from spectrod.dsp.calibration import ChannelCalibration
+from spectrod.dsp.units import Float64Array
+from spectrod.measure.interval_row import IntervalRow, NamedQuantity
+
+
+class IntervalMeter(Protocol):
+    """Measures rows of named values in samples."""
+
+    @property
+    def quantities(self) -> Sequence[NamedQuantity]:
+        """The values of each row."""
+
+    @property
+    def interval_s(self) -> float:
+        """Length of an interval [s]."""
+
+    @property
+    def align(self) -> str:
+        """Bounds of intervals: ``start``, ``utc`` or ``local``."""
+
+    @property
+    def message_quantities(self) -> Sequence[NamedQuantity]:
+        """The values of each message."""
+
+    def push(
+        self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
+    ) -> Sequence[IntervalRow]:
+        """Measure the next samples; return the intervals that are complete."""
+
+    def finish(self) -> Sequence[IntervalRow]:
+        """Return the row of the unfinished interval."""
+
+
+OpenMeter = Callable[[int], IntervalMeter]
+"""Makes a meter from the index of its first sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSignals:
+    """The signals of a source, as a measurement sees them.
+
+    Attributes
+    ----------
+    source : str
+        Description of the source.
+    fs : float
+        Sample rate [Hz].
+    channels : tuple of str
+        Name of each signal.
+    calibrations : tuple of (ChannelCalibration or None)
+        Calibration of each signal.
+    is_iq : bool
+        Whether each signal is a pair of channels, I and Q.
+    center_frequency_hz : float
+        Frequency that 0 Hz of I/Q samples stands for [Hz].
+    speakers : tuple of str
+        Position of each channel's loudspeaker; empty if unknown.
+    has_utc : bool
+        Whether the time of the samples is known.
+    """
+
+    source: str
+    fs: float
+    channels: tuple[str, ...]
+    calibrations: tuple[ChannelCalibration | None, ...]
+    is_iq: bool = False
+    center_frequency_hz: float = 0.0
+    speakers: tuple[str, ...] = ()
+    has_utc: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementFacts:
+    """What files say about all rows of a measurement, beside its quantities and signals.
+
+    Attributes
+    ----------
+    title : str
+        What the values are.
+    attributes : mapping of str to (str or float)
+        Further attributes, such as those of the frames.
+    spectra : mapping of str to str
+        Unit of each kind of values of bins, which rows have in their ``tables``.
+    frequencies : (n_bins,) float64
+        Frequency of each bin [Hz]; empty without such values.
+    time_zone : str
+        Time zone of the parts of the day; empty without.
+    notes : tuple of str
+        Statements about all values.
+    """
+
+    title: str
+    attributes: Mapping[str, str | float] = field(default_factory=dict)
+    spectra: Mapping[str, str] = field(default_factory=dict)
+    frequencies: Float64Array = field(default_factory=lambda: np.empty(0))
+    time_zone: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BoundMeasurement:
+    """A measurement of certain signals.
+
+    Attributes
+    ----------
+    signals : MeasuredSignals
+        Those that rows are of: the responses, of transfer functions.
+    open : callable
+        Makes a meter.
+    facts : MeasurementFacts
+    header_fields : mapping of str to object
+        Fields of the messages' headers that are the same in all of them.
+    columns : sequence of NamedQuantity
+        Columns of the tracks of each message; empty without tracks.
+    """
+
+    signals: MeasuredSignals
+    open: OpenMeter
+    facts: MeasurementFacts
+    header_fields: Mapping[str, object] = field(default_factory=dict)
+    columns: Sequence[NamedQuantity] = ()
+
+
+class MeasurementConfig(Struct, frozen=True):
+    """Settings of one product of measurements; ``default.toml`` describes each key."""
+
+    title: ClassVar[str]
+    """What the values are, for persons."""
+    depends_on_fs: ClassVar[bool] = True
+    """Whether some sample rates may not fit."""
+    depends_on_channels: ClassVar[bool] = False
+    """Whether some numbers of channels may not fit."""
+    takes_iq: ClassVar[bool] = True
+    """Whether samples may be pairs of I and Q, or whether their sources have no such product."""
+
+    name: str
+    """The PRODUCT of its topics."""
+    sources: tuple[str, ...] = ()
+    """Which are measured; none named: all."""
+
+    def check(
+        self, fs: float | None = None, channels: int | None = None, *, iq: bool = False
+    ) -> None:
+        """Check what can be checked without the source.
+
+        Parameters
+        ----------
+        fs : float or None
+            Sample rate [Hz]; None if it is not known: what depends on it is not checked.
+        channels : int or None
+            Number of channels; None if it is not known.
+        iq : bool
+            Whether each two of them are I and Q.
+
+        Raises
+        ------
+        ConfigError
+            If a rule is broken.
+        """
+        raise NotImplementedError
+
+    def bind(self, signals: MeasuredSignals) -> BoundMeasurement:
+        """Bind to the signals of a source; raises ConfigError if they do not fit."""
+        raise NotImplementedError
