@@ -15,7 +15,7 @@ import time
 import numpy as np
 from _report import new_report, write_report
 
-from spectrod.measure.measurement import MeasuredSignals
+from spectrod.measure.measurement_config import MeasuredSignals
 from spectrod.measure.transfer.transfer_config import (
     TRANSFER_DEFAULT,
     TRANSFER_SPECTRA_DEFAULT,

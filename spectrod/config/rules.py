@@ -37,7 +37,7 @@ from spectrod.lib.names import check_channel_names, check_name, find_product, na
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.lib.time_format import check_time_format
 from spectrod.measure.kinds import KINDS
-from spectrod.measure.measurement import MeasurementConfig
+from spectrod.measure.measurement_config import MeasurementConfig
 from spectrod.measure.triggers.trigger_config import RECORDER_TRIGGERS, TRIGGERS_MAX, TriggerConfig
 from spectrod.wire.endpoint import (
     Endpoint,
@@ -370,7 +370,7 @@ def _check_product(
     find_product(name, dict.fromkeys((*known, *(one.name for one in values))), source)
     if recording.pyramid and any(one.name == name for one in values):
         raise ConfigError(
-            f"pyramid=true: must be false with product={name!r}, which has named values",
+            f"pyramid=true: must be false with product={name!r}, which has measurements",
             "pyramid",
             "product",
         )

@@ -32,7 +32,7 @@ from spectrod.lib.flag import flag
 from spectrod.lib.names import check_name, name_channels
 from spectrod.lib.output_formats import continuous
 from spectrod.measure.kinds import KINDS
-from spectrod.measure.measurement import MeasurementConfig
+from spectrod.measure.measurement_config import MeasurementConfig
 from spectrod.measure.triggers.trigger_config import RECORDER_TRIGGERS, TriggerConfig
 
 Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -448,7 +448,7 @@ class RecordingConfig(Struct, frozen=True):
     file_name: str = "%Y%m%dT%H%M%SZ"
     spectra: bool = True
     values: str = "csv"
-    """Suffix of the files, without its point, if the product is of named values."""
+    """Suffix of the files, without its point, if the product is of measurements."""
     samples: str = ""
     pyramid: bool = False
     fsync_s: Annotated[float, Meta(ge=0.1, le=3600)] = 5.0

@@ -9,12 +9,12 @@ from spectrod.daemon.demand import Demand
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.writer import Sink
-from spectrod.formats.values.value_description import LevelDescription
-from spectrod.formats.values.value_row import ValueRow
-from spectrod.measure.interval_row import IntervalRow
-from spectrod.measure.measurement import IntervalMeter, MeasurementConfig, OpenMeter
+from spectrod.formats.values.measurement_chunk import MeasurementChunk
+from spectrod.formats.values.measurement_description import MeasurementDescription
+from spectrod.measure.measurement import Measurement
+from spectrod.measure.measurement_config import IntervalMeter, MeasurementConfig, OpenMeter
 
-WriteRow = Callable[[IntervalEncoder, IntervalRow, int], None]
+WriteRow = Callable[[IntervalEncoder, Measurement, int], None]
 """Takes a row, and the monotonic clock at its first sample [ns]."""
 
 
@@ -36,7 +36,7 @@ class LiveMeter:
         Products that are wanted.
     write_row : callable
         Takes the rows.
-    about : LevelDescription
+    about : MeasurementDescription
         Description of the rows.
 
     Attributes
@@ -45,7 +45,7 @@ class LiveMeter:
         The PRODUCT of its topics.
     settings : MeasurementConfig
     encoder : IntervalEncoder
-    about : LevelDescription
+    about : MeasurementDescription
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class LiveMeter:
         open_meter: OpenMeter,
         demand: Demand,
         write_row: WriteRow,
-        about: LevelDescription,
+        about: MeasurementDescription,
     ) -> None:
         self.settings, self.about = settings, about
         self.name, self.encoder = encoder.product, encoder
         # Replaced, never changed, so that the analysis need not wait for a change.
-        self._sinks: tuple[Sink[ValueRow], ...] = ()
+        self._sinks: tuple[Sink[MeasurementChunk], ...] = ()
         self._open, self._demand, self._write_row = open_meter, demand, write_row
         self._meter: IntervalMeter | None = None
-        self._rest: tuple[IntervalRow, ...] = ()
+        self._rest: tuple[Measurement, ...] = ()
         self._missing_samples = 0
         self._behind_ns = 0
         self._must_restart = False
@@ -76,21 +76,21 @@ class LiveMeter:
         wanted = self._demand.wanted((), ())
         return wanted is None or self.name in wanted
 
-    def attach(self, sink: Sink[ValueRow]) -> None:
+    def attach(self, sink: Sink[MeasurementChunk]) -> None:
         """Measure, and pass on rows, from the next block on, until ``detach``; any thread."""
         self._sinks = (*self._sinks, sink)
 
-    def detach(self, sink: Sink[ValueRow]) -> None:
+    def detach(self, sink: Sink[MeasurementChunk]) -> None:
         """Pass on no more rows; one may still be on its way. Any thread."""
         self._sinks = tuple(one for one in self._sinks if one is not sink)
 
-    def end(self, sink: Sink[ValueRow]) -> None:
+    def end(self, sink: Sink[MeasurementChunk]) -> None:
         """Detach, and pass on the row of the unfinished interval; no samples may follow."""
         self.detach(sink)
         if self._meter is not None:
             self._rest, self._meter = tuple(self._meter.finish()), None
         for row in self._rest:
-            sink.write(ValueRow(row, self.about))
+            sink.write(MeasurementChunk(row, self.about))
 
     def finish(self) -> None:
         """Write the row of the last interval if it is whole; the source has ended."""
@@ -129,4 +129,4 @@ class LiveMeter:
         for row in self._meter.push(block.samples, missing, block.t_utc_ns):
             self._write_row(self.encoder, row, (row.begin_utc_ns or 0) + self._behind_ns)
             for sink in self._sinks:
-                sink.write(ValueRow(row, self.about))
+                sink.write(MeasurementChunk(row, self.about))

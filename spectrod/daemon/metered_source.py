@@ -11,7 +11,7 @@ from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import name_channels
 from spectrod.measure.kinds import KINDS
-from spectrod.measure.measurement import BoundMeasurement, MeasuredSignals, MeasurementConfig
+from spectrod.measure.measurement_config import BoundMeter, MeasuredSignals, MeasurementConfig
 from spectrod.source.open_source import Source
 
 _log = logging.getLogger(__name__)
@@ -60,9 +60,9 @@ class MeteredSource:
         for note in notes:
             _log.warning("%s: %s: %s", self.source.name, what, note)
 
-    def _live(self, word: str, settings: MeasurementConfig, bound: BoundMeasurement) -> LiveMeter:
+    def _live(self, word: str, settings: MeasurementConfig, bound: BoundMeter) -> LiveMeter:
         # Most configurations have no measurements, whose files load much.
-        from spectrod.formats.values.value_description import describe  # noqa: PLC0415
+        from spectrod.formats.values.measurement_description import describe  # noqa: PLC0415
 
         meter = bound.open(0)  # raises errors now, not with the first sample
         encoder = IntervalEncoder(

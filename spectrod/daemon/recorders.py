@@ -13,8 +13,8 @@ from spectrod.config.settings import RecordingConfig, check_folder_names
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.writer import Sink
-from spectrod.formats.values.value_description import LevelDescription
-from spectrod.formats.values.value_row import ValueRow
+from spectrod.formats.values.measurement_chunk import MeasurementChunk
+from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.lib.errors import NoProductError, NotFoundError, SpectrodError, UnavailableError
 from spectrod.lib.events import EventLog
 from spectrod.lib.names import find_product
@@ -43,7 +43,7 @@ class Recordable(Described, Protocol):
 
     @property
     def meters(self) -> Sequence["ValueProduct"]:
-        """The source's products of named values; empty until the source was opened."""
+        """The source's products of measurements; empty until the source was opened."""
 
     @property
     def triggers(self) -> "TriggerSource":
@@ -54,23 +54,23 @@ class Recordable(Described, Protocol):
 
 
 class ValueProduct(Protocol):
-    """A product of named values; see ``live_meters.LiveMeter``."""
+    """A product of measurements; see ``live_meters.LiveMeter``."""
 
     @property
     def name(self) -> str:
         """Name of the product."""
 
     @property
-    def about(self) -> LevelDescription:
+    def about(self) -> MeasurementDescription:
         """Description of its rows."""
 
-    def attach(self, sink: Sink[ValueRow]) -> None:
+    def attach(self, sink: Sink[MeasurementChunk]) -> None:
         """Pass on rows, from the next block on, until ``detach``; any thread."""
 
-    def detach(self, sink: Sink[ValueRow]) -> None:
+    def detach(self, sink: Sink[MeasurementChunk]) -> None:
         """Pass on no more rows; one may still be on its way. Any thread."""
 
-    def end(self, sink: Sink[ValueRow]) -> None:
+    def end(self, sink: Sink[MeasurementChunk]) -> None:
         """Detach, and pass on the row of the unfinished interval; no samples may follow."""
 
 

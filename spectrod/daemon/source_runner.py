@@ -36,8 +36,8 @@ from spectrod.lib.latency import LatencyCounts
 from spectrod.lib.stats import CaptureStats, Stats
 from spectrod.lib.wakeup import Wakeup
 from spectrod.lib.worker import Worker
-from spectrod.measure.interval_row import IntervalRow
 from spectrod.measure.kinds import KINDS
+from spectrod.measure.measurement import Measurement
 from spectrod.source.base import PulledSource
 from spectrod.source.checks import ContentChecks
 from spectrod.source.kinds import find_kind
@@ -276,7 +276,7 @@ class SourceRunner:
     def _meter_failed(self, name: str, error: SpectrodError) -> None:
         _log.error("%s: %s: %s", self.name, name, error)
 
-    def _write_interval(self, encoder: IntervalEncoder, row: IntervalRow, t_mono_ns: int) -> None:
+    def _write_interval(self, encoder: IntervalEncoder, row: Measurement, t_mono_ns: int) -> None:
         if self._feed:
             self._feed.write_interval(encoder, row, t_mono_ns)
 

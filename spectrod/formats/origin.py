@@ -21,7 +21,7 @@ _RECORDS_MAX: Final = 8
 _FLAC_BYTES: Final = 1 << 16
 """Bytes to read of a FLAC file, which include its comment."""
 VALUES_ORIGIN: Final = "# spectrod_origin: "
-"""Begin of the first line of a file of named values that the daemon records; JSON follows."""
+"""Begin of the first line of a file of measurements that the daemon records; JSON follows."""
 _HDF5: Final = b"\x89HDF"
 _VALUES_BYTES: Final = 4096
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -84,7 +84,7 @@ class _OriginFields(msgspec.Struct):
 
 
 class _ValuesOrigin(msgspec.Struct):
-    """The first line of a CSV file of named values."""
+    """The first line of a CSV file of measurements."""
 
     recording: str
     source: str
@@ -132,7 +132,7 @@ def of_wav(descriptor: int) -> Origin | None:
 
 
 def of_values(descriptor: int) -> Origin | None:
-    """Read the origin of a file of named values, see ``read_origin``.
+    """Read the origin of a file of measurements, see ``read_origin``.
 
     It is the first line of a file of lines, and the last one behind the content of NetCDF.
     """

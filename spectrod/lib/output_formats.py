@@ -168,7 +168,7 @@ VALUE_FORMATS: tuple[OutputFormat, ...] = (
         origin=f"{_ORIGIN}:of_values",
     ),
 )
-"""Formats of named values that the daemon records; spectra may have one of the same suffix."""
+"""Formats of measurements that the daemon records; spectra may have one of the same suffix."""
 
 
 def load(entry_point: str) -> Any:

@@ -14,8 +14,8 @@ from spectrod.dsp.units import FULL_SCALE, Float64Array
 from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.frames import FrameSource, PowerFrames
-from spectrod.measure.interval_row import IntervalFlag, IntervalRow, NamedQuantity, check_interval
 from spectrod.measure.intervals import IntervalBounds
+from spectrod.measure.measurement import IntervalFlag, Measurement, Quantity, check_interval
 from spectrod.measure.sample_chunks import checked_samples
 
 _GROUP_FRAMES = 32
@@ -27,12 +27,12 @@ class FrameTally(Protocol):
     """Accumulates the frames of an interval."""
 
     @property
-    def quantities(self) -> tuple[NamedQuantity, ...]:
+    def quantities(self) -> tuple[Quantity, ...]:
         """The values that it computes."""
 
     @property
     def tables(self) -> tuple[Float64Array, ...]:
-        """Further values of each signal, after ``values``: see ``IntervalRow``."""
+        """Further values of each signal, after ``values``: see ``Measurement``."""
 
     def clear(self) -> None:
         """Begin the next interval."""
@@ -51,7 +51,7 @@ class FrameTally(Protocol):
 
 
 class FrameMeter:
-    """Measures named values of the frames of intervals.
+    """Measures the frames of intervals.
 
     The first frame of an interval begins with it, further ones every hop as long as they end in it,
     and after a gap frames begin with the first sample. So an interval depends on its own samples
@@ -79,7 +79,7 @@ class FrameMeter:
 
     Attributes
     ----------
-    quantities : tuple of NamedQuantity
+    quantities : tuple of Quantity
         The values of each row.
 
     Raises
@@ -123,13 +123,13 @@ class FrameMeter:
         self._follows_gap = False
 
     @property
-    def message_quantities(self) -> tuple[NamedQuantity, ...]:
+    def message_quantities(self) -> tuple[Quantity, ...]:
         """The values of a message."""
         return self.quantities
 
     def push(
         self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
-    ) -> list[IntervalRow]:
+    ) -> list[Measurement]:
         """Measure the next samples.
 
         Parameters
@@ -145,7 +145,7 @@ class FrameMeter:
 
         Returns
         -------
-        rows : list of IntervalRow
+        rows : list of Measurement
             The intervals that are complete.
 
         Raises
@@ -173,11 +173,11 @@ class FrameMeter:
 
     feed = earlier_name("feed", "push")
 
-    def finish(self) -> list[IntervalRow]:
+    def finish(self) -> list[Measurement]:
         """Return the row of the unfinished interval, which is partial."""
         return [] if self._span is None else [self._take_row(self._span)]
 
-    def _skip(self, missing_samples: int) -> list[IntervalRow]:
+    def _skip(self, missing_samples: int) -> list[Measurement]:
         """Continue after a gap."""
         self._position += missing_samples
         self._restarts = self._follows_gap = True
@@ -243,12 +243,12 @@ class FrameMeter:
             self._tally.add(self._group[: self._n_grouped])
             self._n_grouped = 0
 
-    def _take_row(self, span: "_FrameSpan") -> IntervalRow:
+    def _take_row(self, span: "_FrameSpan") -> Measurement:
         """Return the row of an interval that has ended."""
         self._add_group()
         self._span, self._last_end = None, span.end
         values = self._tally.values()
-        return IntervalRow(
+        return Measurement(
             span.first,
             span.n_samples,
             span.due_samples,
@@ -263,7 +263,7 @@ class FrameMeter:
 
 @dataclass(slots=True)
 class _FrameSpan:
-    """An interval that is being measured; fields as of ``IntervalRow``.
+    """An interval that is being measured; fields as of ``Measurement``.
 
     Attributes
     ----------

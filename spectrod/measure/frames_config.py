@@ -10,8 +10,8 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_rules import FS_MAX_HZ, Align
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
-from spectrod.measure.interval_row import check_interval
-from spectrod.measure.measurement import MeasuredSignals, MeasurementConfig, MeasurementFacts
+from spectrod.measure.measurement import check_interval
+from spectrod.measure.measurement_config import MeasuredSignals, MeasurementConfig, MeasurementFacts
 
 Frequency = Annotated[float, Meta(ge=0, le=FS_MAX_HZ)]
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from spectrod.measure.features.features_config import FeaturesConfig
 from spectrod.measure.levels.levels_config import LevelsConfig
-from spectrod.measure.measurement import MeasurementConfig
+from spectrod.measure.measurement_config import MeasurementConfig
 from spectrod.measure.tones.tones_config import TonesConfig
 from spectrod.measure.transfer.transfer_config import TransferConfig
 

@@ -1,4 +1,4 @@
-"""Rows of named values: one value of each quantity and channel in each interval of time."""
+"""Measurements: one value of each quantity and channel in each interval of time."""
 
 import json
 from collections import Counter
@@ -25,7 +25,7 @@ FRAME_VALUES_MAX = 1 << 24
 """Maximum number of values of a frame of all signals: 128 MiB in float64."""
 
 
-class NamedQuantity(Protocol):
+class Quantity(Protocol):
     """Name and unit of one value of a row."""
 
     @property
@@ -57,7 +57,7 @@ class IntervalFlag(IntFlag):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IntervalRow:
+class Measurement:
     """Values of one interval.
 
     Attributes
@@ -137,19 +137,19 @@ def check_row(names: Sequence[str], interval_s: float) -> None:
     check_interval_length(interval_s)
 
 
-def check_distinct(quantities: Sequence[NamedQuantity]) -> None:
+def check_distinct(quantities: Sequence[Quantity]) -> None:
     """Check that no two quantities have one name; raises ConfigError."""
     for name, n in Counter(quantity.name for quantity in quantities).items():
         if n > 1:
             raise ConfigError(f"{name} is given twice", quantities=...)
 
 
-def check_message(quantities: Sequence[NamedQuantity], units: Sequence[str] = ()) -> None:
+def check_message(quantities: Sequence[Quantity], units: Sequence[str] = ()) -> None:
     """Check that one message can have these values.
 
     Parameters
     ----------
-    quantities : sequence of NamedQuantity
+    quantities : sequence of Quantity
         Those in bands included.
     units : sequence of str
         Unit of each, if known.

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.units import Float64Array
-from spectrod.measure.interval_row import IntervalRow, NamedQuantity
+from spectrod.measure.measurement import Measurement, Quantity
 
 
 class IntervalMeter(Protocol):
-    """Measures rows of named values in samples."""
+    """Measures samples: a measurement for each interval."""
 
     @property
-    def quantities(self) -> Sequence[NamedQuantity]:
+    def quantities(self) -> Sequence[Quantity]:
         """The values of each row."""
 
     @property
@@ -29,15 +29,15 @@ class IntervalMeter(Protocol):
         """Bounds of intervals: ``start``, ``utc`` or ``local``."""
 
     @property
-    def message_quantities(self) -> Sequence[NamedQuantity]:
+    def message_quantities(self) -> Sequence[Quantity]:
         """The values of each message."""
 
     def push(
         self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
-    ) -> Sequence[IntervalRow]:
+    ) -> Sequence[Measurement]:
         """Measure the next samples; return the intervals that are complete."""
 
-    def finish(self) -> Sequence[IntervalRow]:
+    def finish(self) -> Sequence[Measurement]:
         """Return the row of the unfinished interval."""
 
 
@@ -108,7 +108,7 @@ class MeasurementFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundMeasurement:
+class BoundMeter:
     """A measurement of certain signals.
 
     Attributes
@@ -120,7 +120,7 @@ class BoundMeasurement:
     facts : MeasurementFacts
     header_fields : mapping of str to object
         Fields of the messages' headers that are the same in all of them.
-    columns : sequence of NamedQuantity
+    columns : sequence of Quantity
         Columns of the tracks of each message; empty without tracks.
     """
 
@@ -128,7 +128,7 @@ class BoundMeasurement:
     open: OpenMeter
     facts: MeasurementFacts
     header_fields: Mapping[str, object] = field(default_factory=dict)
-    columns: Sequence[NamedQuantity] = ()
+    columns: Sequence[Quantity] = ()
 
 
 class MeasurementConfig(Struct, frozen=True):
@@ -169,6 +169,6 @@ class MeasurementConfig(Struct, frozen=True):
         """
         raise NotImplementedError
 
-    def bind(self, signals: MeasuredSignals) -> BoundMeasurement:
+    def bind(self, signals: MeasuredSignals) -> BoundMeter:
         """Bind to the signals of a source; raises ConfigError if they do not fit."""
         raise NotImplementedError

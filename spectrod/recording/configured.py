@@ -17,9 +17,9 @@ from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory
 from spectrod.formats.sound import SoundOptions
+from spectrod.formats.values.measurement_chunk import MeasurementChunk
+from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.values.recorded import RecordedBy
-from spectrod.formats.values.value_description import LevelDescription
-from spectrod.formats.values.value_row import ValueRow
 from spectrod.lib.errors import SpectrodError, StorageError
 from spectrod.lib.events import EventLog
 from spectrod.lib.names import name_channels
@@ -67,8 +67,8 @@ class Recorded:
         Returns the present settings of the source and its analyses, as built-in types.
     spec : SpectrumSpec, optional
         The recorded rows at the start, from which the needed space follows.
-    values : LevelDescription, optional
-        The recorded rows, if they are of named values.
+    values : MeasurementDescription, optional
+        The recorded rows, if they are measurements.
     """
 
     source: str
@@ -77,7 +77,7 @@ class Recorded:
     software: str
     settings: Callable[[], dict[str, Any]]
     spec: SpectrumSpec | None = None
-    values: LevelDescription | None = None
+    values: MeasurementDescription | None = None
 
     def describe(
         self, spec: SpectrumSpec, attributes: dict[str, str] | None = None, recording: str = ""
@@ -107,7 +107,7 @@ class Described(Protocol):
 
 
 def recorded_of(
-    runner: Described, spec: SpectrumSpec, values: LevelDescription | None = None
+    runner: Described, spec: SpectrumSpec, values: MeasurementDescription | None = None
 ) -> Recorded:
     """Return the description of a source, with the sample rate and channels of a spec."""
     return Recorded(
@@ -259,7 +259,7 @@ class ConfiguredRecording:
         else:
             self._reporter.warn("record.recovered", f"{part.name}: was not finished; {text}")
 
-    def write(self, chunk: SpectrumBatch | ValueRow | Block) -> None:
+    def write(self, chunk: SpectrumBatch | MeasurementChunk | Block) -> None:
         """Write the next chunk to the files of its kind."""
         writers: tuple[RetryingWriter[Any] | None, ...] = (self._rows, self._pyramid)
         for writer in (self._samples,) if isinstance(chunk, Block) else writers:

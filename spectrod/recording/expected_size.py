@@ -2,13 +2,13 @@
 
 from spectrod.config.settings import RecordingConfig
 from spectrod.dsp.spectrum import SpectrumSpec
-from spectrod.formats.values.value_description import LevelDescription
+from spectrod.formats.values.measurement_description import MeasurementDescription
 
 _DAY_S = 86400.0
 _ROW_BYTES = 96
 """Bytes of a row beside its values, if it comes alone; see docs/recorder.md."""
 _LINE_BYTES = 60
-"""Bytes of a line of named values beside these."""
+"""Bytes of a line of a measurement beside its values."""
 _VALUE_BYTES = 20
 """Bytes of a named value: 17 digits, sign, point and comma."""
 _SAMPLE_BYTES = {"wav": 4, "flac": 3}
@@ -16,11 +16,11 @@ _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def day_bytes(
-    config: RecordingConfig, spec: SpectrumSpec, values: LevelDescription | None = None
+    config: RecordingConfig, spec: SpectrumSpec, values: MeasurementDescription | None = None
 ) -> float:
     """Return the largest size of the files of a whole day, without the pyramid [bytes].
 
-    FLAC is counted as if it compressed nothing. With ``values``, the rows are of named values.
+    FLAC is counted as if it compressed nothing. With ``values``, the rows are measurements.
     """
     if values is None:
         rows = 1.0 / spec.row_s * (_ROW_BYTES + 4 * spec.n_signals * spec.n_values)
@@ -33,7 +33,7 @@ def day_bytes(
 
 
 def space_text(
-    config: RecordingConfig, spec: SpectrumSpec, values: LevelDescription | None = None
+    config: RecordingConfig, spec: SpectrumSpec, values: MeasurementDescription | None = None
 ) -> str:
     """Return what a recording will need, and how long files are kept, for its first report."""
     n_bytes = day_bytes(config, spec, values)

@@ -11,8 +11,8 @@ from spectrod.formats.output import Output
 from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
 from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.formats.sound import SoundOptions, SoundWriter
+from spectrod.formats.values.measurement_chunk import MeasurementChunk
 from spectrod.formats.values.recorded import RecordedBy, ValueFileWriter
-from spectrod.formats.values.value_row import ValueRow
 from spectrod.lib.errors import ConfigError, storage_error
 from spectrod.recording.recording_folder import RecordingFolder
 
@@ -51,7 +51,7 @@ class SegmentOutputs:
 
 
 class ValueOutputs:
-    """Makes files of named values.
+    """Makes files of measurements.
 
     Parameters
     ----------
@@ -61,12 +61,14 @@ class ValueOutputs:
         What writes them.
     """
 
-    unit = ValueRow.unit
+    unit = MeasurementChunk.unit
 
     def __init__(self, suffix: str, by: RecordedBy) -> None:
         self._suffix, self._by = suffix, by
 
-    def open(self, folder: RecordingFolder, stem: str, piece: ValueRow) -> Output[ValueRow]:
+    def open(
+        self, folder: RecordingFolder, stem: str, piece: MeasurementChunk
+    ) -> Output[MeasurementChunk]:
         """Start a file with this first chunk."""
         part = folder.new_file(stem, self._suffix)
         return ValueFileWriter(part, piece.about, self._by)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum_batch import SpectrumBatch
-from spectrod.formats.values.value_row import ValueRow
+from spectrod.formats.values.measurement_chunk import MeasurementChunk
 from spectrod.lib.backoff import Backoff
 from spectrod.lib.worker import Worker
 from spectrod.recording.chunk_queue import ChunkQueue
@@ -58,7 +58,7 @@ class Recorder:
     ) -> None:
         self._make, self._recording, self._checked = make, make(), checked
         config = self._recording.config
-        self._rows = ChunkQueue[SpectrumBatch | ValueRow](QUEUE_MAX_BYTES)
+        self._rows = ChunkQueue[SpectrumBatch | MeasurementChunk](QUEUE_MAX_BYTES)
         self._samples = ChunkQueue[Block](QUEUE_MAX_BYTES)
         self._wants_samples = bool(config.samples)
         self._kinds = frozenset(config.triggers) - {*config.named_triggers}
@@ -100,7 +100,7 @@ class Recorder:
                 self._recording.config.name,
             )
 
-    def write(self, chunk: SpectrumBatch | ValueRow | Block) -> None:
+    def write(self, chunk: SpectrumBatch | MeasurementChunk | Block) -> None:
         """Queue a chunk; called by the analysis thread."""
         if isinstance(chunk, Block):
             self._look(chunk)

@@ -91,7 +91,7 @@ class DaemonReader:
         frame = self._subscription.receive(max(0.0, deadline_s - time.monotonic()))
         if isinstance(frame, IntervalFrame):
             raise ConfigError(
-                f"{frame.topic}: has named values of intervals; recordings are of spectra, from "
+                f"{frame.topic}: has measurements; recordings are of spectra, from "
                 "topics spec/ and bands/"
             )
         return frame

@@ -324,7 +324,7 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IntervalTopic(msgspec.Struct, frozen=True):
-    """A topic of named values of intervals, which may be long before its first message."""
+    """A topic of measurements, which may be long before its first message."""
 
     topic: _Topic
     interval_s: _Seconds

@@ -17,7 +17,7 @@ from spectrod.lib.errors import ConfigError
 from spectrod.measure.features.feature_meter import feature_meter
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.levels import LevelMeter
-from spectrod.measure.measurement import MeasuredSignals
+from spectrod.measure.measurement_config import MeasuredSignals
 from spectrod.measure.tones.tone_meter import tone_meter
 
 FS = 8000

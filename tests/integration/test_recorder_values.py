@@ -1,4 +1,4 @@
-"""Recordings of named values by a running daemon."""
+"""Recordings of measurements by a running daemon."""
 
 import time
 

@@ -102,7 +102,7 @@ def test_memory_of_a_day_follows_the_sources_that_exist(monkeypatch):
     finally:
         tracemalloc.stop()
         day.feed._subscription.close()
-    # Spectra, and named values of each.
+    # Spectra and measurements of each.
     assert len(day.hub.topics) <= 2 * N_RECENT
     assert len(day.tracker.meta) <= N_RECENT
     assert len(day.tracker.heartbeats) <= N_RECENT

@@ -28,7 +28,7 @@ from spectrod.formats.longterm.presets import averaged, frames_for, picture_defa
 from spectrod.formats.picture.painter import host_transpose
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.plan import PicturePlan
-from spectrod.formats.values.value_description import LevelDescription
+from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.values.value_writer import open_writer
 from spectrod.lib.errors import InputError
 from spectrod.lib.names import name_channels
@@ -331,7 +331,7 @@ class _Levels:
             band_range_hz=table.band_range_hz,
             responses=responses,
         )
-        about = LevelDescription(
+        about = MeasurementDescription(
             source=settings.deployment.name,
             channels=settings.signals,
             quantities=self._meter.quantities,

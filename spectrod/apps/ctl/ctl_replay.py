@@ -62,7 +62,7 @@ def _header_text(header: bytes) -> str:
 
 
 def frame_text(frame: Frame | BandFrame | IntervalFrame) -> str:
-    """Format a message as a line: number, time, and the maximum of values, or all named values."""
+    """Format a message as a line: number, time, and its highest value, or all of a measurement."""
     if isinstance(frame, IntervalFrame):
         named = zip(frame.header.quantities, frame.values, frame.header.units, strict=True)
         values = ", ".join(f"{name} {value:.2f} {unit}" for name, value, unit in named)

@@ -10,7 +10,7 @@ from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.numbers import count, frequency
 from spectrod.cli.times import parse_seconds
 from spectrod.dsp.spectrum_rules import WIN_LENGTH_DEFAULT
-from spectrod.formats.values.value_description import describe
+from spectrod.formats.values.measurement_description import describe
 from spectrod.measure.features.feature_quantities import FORMS, SPECTRA
 from spectrod.measure.features.features_config import FEATURES_DEFAULT, FeaturesConfig
 

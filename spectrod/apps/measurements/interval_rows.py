@@ -1,4 +1,4 @@
-"""Commands that measure rows of named values: arguments, the source, files and the table."""
+"""Commands that measure: arguments, the source, files and the table."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -17,14 +17,14 @@ from spectrod.cli.times import parse_utc_ns, wait_for_start
 from spectrod.config import config
 from spectrod.daemon.service import configure_logging
 from spectrod.dsp.calibration import ChannelCalibration
-from spectrod.formats.values.value_description import LevelDescription
+from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.values.value_writer import LevelWriter, check_suffix, open_writer
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.names import name_channels
 from spectrod.lib.text import printable
-from spectrod.measure.interval_row import IntervalRow
 from spectrod.measure.intervals import LevelAlign
-from spectrod.measure.measurement import IntervalMeter, MeasuredSignals
+from spectrod.measure.measurement import Measurement
+from spectrod.measure.measurement_config import IntervalMeter, MeasuredSignals
 from spectrod.recording.output_plan import check_outputs
 from spectrod.source.base import SelectableSource
 from spectrod.source.kinds import forms
@@ -152,7 +152,7 @@ def measure_rows(
     args: argparse.Namespace,
     measured: RowSource,
     meter: IntervalMeter,
-    about: LevelDescription,
+    about: MeasurementDescription,
     paths: list[Path],
     table: LevelTable,
 ) -> int:
@@ -168,7 +168,7 @@ def measure_rows(
         From ``open_rows``.
     meter : IntervalMeter
         Measures the rows.
-    about : LevelDescription
+    about : MeasurementDescription
         Describes them.
     paths : list of Path
         Files to write; none: a table.
@@ -183,7 +183,7 @@ def measure_rows(
 
         n_rows = 0
 
-        def write(rows: Sequence[IntervalRow]) -> None:
+        def write(rows: Sequence[Measurement]) -> None:
             nonlocal n_rows
             n_rows += len(rows)
             for row in rows:
@@ -207,7 +207,7 @@ def measure_rows(
     return exit_code or report_left_out(source)
 
 
-def _count(n_rows: int, about: LevelDescription) -> str:
+def _count(n_rows: int, about: MeasurementDescription) -> str:
     n = len(about.channels)
     channels = f" of {n} channels" if n > 1 else ""
     return f"{n_rows} interval{'' if n_rows == 1 else 's'}{channels}"
@@ -217,7 +217,7 @@ def _read(
     source: Source,
     span: SampleRange,
     meter: IntervalMeter,
-    write: Callable[[Sequence[IntervalRow]], None],
+    write: Callable[[Sequence[Measurement]], None],
     *,
     has_utc: bool,
 ) -> int:

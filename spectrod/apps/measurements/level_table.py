@@ -4,26 +4,26 @@ import sys
 
 from spectrod.cli.tables import Column, heading, line
 from spectrod.formats.export.attributes import iso_time
-from spectrod.formats.values.value_description import LevelDescription, flag_names
-from spectrod.measure.interval_row import IntervalRow, NamedQuantity
+from spectrod.formats.values.measurement_description import MeasurementDescription, flag_names
 from spectrod.measure.levels import LevelRow
+from spectrod.measure.measurement import Measurement, Quantity
 
 _TIME_WIDTH = 23
 _DIGITS = {"FS": 6, "s": 6, "1": 4}
 
 
 class LevelTable:
-    """Prints rows of named values: a line for each interval and channel.
+    """Prints measurements: a line for each interval and channel.
 
     Parameters
     ----------
-    about : LevelDescription
+    about : MeasurementDescription
         Description of the rows.
     is_live : bool
         Whether to write each line at once.
     """
 
-    def __init__(self, about: LevelDescription, *, is_live: bool) -> None:
+    def __init__(self, about: MeasurementDescription, *, is_live: bool) -> None:
         self._about, self._is_live = about, is_live
         self._has_heading = False
         channel_width = max(7, *(len(name) for name in about.channels))
@@ -35,13 +35,13 @@ class LevelTable:
             Column("flags", "flags", 0),
         ]
 
-    def _column(self, quantity: NamedQuantity) -> Column:
+    def _column(self, quantity: Quantity) -> Column:
         digits = _DIGITS.get(quantity.unit, 2)
         return Column(
             quantity.name, quantity.name, max(9, len(quantity.name)), lambda v: f"{v:.{digits}f}"
         )
 
-    def show(self, row: IntervalRow) -> None:
+    def show(self, row: Measurement) -> None:
         """Print the lines of an interval."""
         about = self._about
         if about.has_utc and row.begin_utc_ns is not None:
@@ -50,7 +50,7 @@ class LevelTable:
             begin = f"{row.first_sample / about.fs:.3f}"
         self._show(begin, row)
 
-    def show_total(self, row: IntervalRow) -> None:
+    def show_total(self, row: Measurement) -> None:
         """Print the lines of all intervals together."""
         self._show("all", row)
         if isinstance(row, LevelRow) and self._about.bands.filters:
@@ -72,7 +72,7 @@ class LevelTable:
                 cells = {"band": one.name, "channel": channel}
                 print(line(columns, cells | dict(zip(names, values, strict=True))))
 
-    def _show(self, begin: str, row: IntervalRow) -> None:
+    def _show(self, begin: str, row: Measurement) -> None:
         about = self._about
         if not self._has_heading:
             self._has_heading = True

@@ -9,7 +9,7 @@ from spectrod.apps.measurements.level_table import LevelTable
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.numbers import frequency
 from spectrod.cli.times import parse_seconds
-from spectrod.formats.values.value_description import describe
+from spectrod.formats.values.measurement_description import describe
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.intervals import LEVEL_ALIGNS
 from spectrod.measure.levels.level_quantities import FORMS, QUANTITIES_DEFAULT

@@ -8,7 +8,7 @@ from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.options import TIME
 from spectrod.cli.times import parse_seconds
 from spectrod.dsp.spectrum_rules import WIN_LENGTH_DEFAULT
-from spectrod.formats.values.value_description import describe
+from spectrod.formats.values.measurement_description import describe
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.transfer.transfer_config import TRANSFER_DEFAULT, TransferConfig
 from spectrod.measure.transfer.transfer_quantities import SPECTRA_UNITS, UNITS
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--interval",
         metavar="TIME",
-        help=f"a row of named values for each interval, instead of each frequency: {TIME}",
+        help=f"a measurement for each interval, instead of each frequency: {TIME}",
     )
     group.add_argument(
         "--quantity",

@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from spectrod.apps.web.credits import Credits, RowQueue
 from spectrod.apps.web.holds import Hold, HoldKind
 from spectrod.apps.web.limits import Limits
 from spectrod.apps.web.messages import ROWS_OF_BLOCK_MAX, RowsBlock, encode_rows, encode_text
@@ -14,6 +13,7 @@ from spectrod.apps.web.outbox import Outbox
 from spectrod.apps.web.page_rows import SpectrumRow
 from spectrod.apps.web.page_topics import TopicInfo
 from spectrod.apps.web.page_view import StreamWish, View
+from spectrod.apps.web.slow_client import Credits, RowQueue
 from spectrod.apps.web.streams import DescribedRow, RowStream, StreamDescription
 from spectrod.dsp.ballistics import Ballistics
 
@@ -90,12 +90,12 @@ class PageClient:
         return {stream.wish.topic_id for stream in self.streams.values()}
 
     def wants_values(self, topic_id: int) -> bool:
-        """Return whether it shows the named values of a topic."""
+        """Return whether it shows the measurements of a topic."""
         return self._values is None or topic_id in self._values
 
     @property
     def value_topics(self) -> Collection[int] | None:
-        """Topics whose named values it shows; None: all."""
+        """Topics whose measurements it shows; None: all."""
         return self._values
 
     # ---- what comes

@@ -56,9 +56,9 @@ class TopicInfo:
     product: str
     unit: str
     fs: float
-    """Sample rate [Hz]; 0 before the first message of named values."""
+    """Sample rate [Hz]; 0 before the first message of measurements."""
     interval_s: float | None = None
-    """Length of an interval of named values [s]."""
+    """Length of an interval of measurements [s]."""
 
     @property
     def has_rows(self) -> bool:

@@ -1,4 +1,4 @@
-"""Topics, headers and queue of the named values of intervals of one source."""
+"""Topics, headers and queue of the measurements of one source."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,14 +10,14 @@ from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.units import REFERENCES
 from spectrod.lib.drop_oldest_queue import DropOldestQueue
 from spectrod.lib.names import name_channels
-from spectrod.measure.interval_row import IntervalFlag, IntervalRow, NamedQuantity, check_message
 from spectrod.measure.levels.level_units import unit_of
+from spectrod.measure.measurement import IntervalFlag, Measurement, Quantity, check_message
 from spectrod.wire.headers import MEASUREMENTS
 from spectrod.wire.schema import encode_header, topic
 
 
 class IntervalEncoder:
-    """The topics and the headers of one product of named values of one source.
+    """The topics and the headers of one product of measurements of one source.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class IntervalEncoder:
         Names of the channels in topics; empty for their numbers.
     product : str
         The PRODUCT of the topics.
-    quantities : sequence of NamedQuantity
+    quantities : sequence of Quantity
         The values of each message.
     fs : float
         Sample rate [Hz].
@@ -37,7 +37,7 @@ class IntervalEncoder:
         Calibration of each channel.
     kind : str
         The kind of measurement: the first word of its topics.
-    columns : sequence of NamedQuantity
+    columns : sequence of Quantity
         Columns of the tracks of each message; empty without tracks.
     constants : mapping, optional
         Further fields of the header that are the same in all messages.
@@ -61,13 +61,13 @@ class IntervalEncoder:
         source_name: str,
         channel_names: Sequence[str],
         product: str,
-        quantities: Sequence[NamedQuantity],
+        quantities: Sequence[Quantity],
         *,
         fs: float,
         interval_s: float,
         calibrations: Sequence[ChannelCalibration | None],
         kind: str = "levels",
-        columns: Sequence[NamedQuantity] = (),
+        columns: Sequence[Quantity] = (),
         constants: Mapping[str, Any] | None = None,
     ) -> None:
         self.product, self.interval_s = product, interval_s
@@ -123,7 +123,7 @@ class IntervalEncoder:
             tables = (one.astype("<f8", order="C").tobytes() for one in row.tables[k : k + 1])
             yield name, (name.encode(), encode_header(header), values[k].tobytes(), *tables)
 
-    def _of_row(self, row: IntervalRow, channel: int) -> dict[str, Any]:
+    def _of_row(self, row: Measurement, channel: int) -> dict[str, Any]:
         """Return the fields that depend on the row and that not all headers have."""
         has_frames = "n_frames" in self._header.__struct_fields__
         found: dict[str, Any] = {"n_frames": row.n_frames} if has_frames else {}
@@ -143,7 +143,7 @@ class QueuedInterval(NamedTuple):
     """One row in the queue."""
 
     encoder: IntervalEncoder
-    row: IntervalRow
+    row: Measurement
     t_mono_ns: int
     """Monotonic clock at the row's first sample [ns]."""
     seq: int
@@ -172,7 +172,7 @@ class IntervalQueue(DropOldestQueue[QueuedInterval]):
         self._next_seq = next_seq
         self._dropped_of = Counter[str]()
 
-    def put_row(self, encoder: IntervalEncoder, row: IntervalRow, t_mono_ns: int) -> None:
+    def put_row(self, encoder: IntervalEncoder, row: Measurement, t_mono_ns: int) -> None:
         """Add a row; never waits for room."""
         self.put(QueuedInterval(encoder, row, t_mono_ns, self._next_seq[encoder.product]))
         self._next_seq[encoder.product] += 1

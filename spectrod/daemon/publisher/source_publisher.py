@@ -18,7 +18,7 @@ from spectrod.lib.errors import ConfigError
 from spectrod.lib.latency import LatencyHistogram
 from spectrod.lib.names import check_channel_names, check_name, name_channels
 from spectrod.lib.stats import CaptureStats, State, Stats
-from spectrod.measure.interval_row import IntervalRow
+from spectrod.measure.measurement import Measurement
 from spectrod.wire.headers import INTERVAL_TOPICS_MAX, IntervalTopic
 from spectrod.wire.schema import Heartbeat, HeartbeatHeader, encode, heartbeat_topic
 
@@ -41,7 +41,7 @@ class Numbers:
     """Next numbers of a source, for its return under the same name in the same epoch."""
 
     rows: Counter[str] = field(default_factory=Counter)
-    """Number of the next row of each product's spectra, bands or named values."""
+    """Number of the next row of each product's spectra, bands or measurements."""
     messages: Counter[str] = field(default_factory=Counter)
     """Number of the next message of each topic without values."""
 
@@ -143,7 +143,7 @@ class SourcePublisher:
 
     @property
     def dropped(self) -> int:
-        """Rows, also of named values, dropped because their queue was full."""
+        """Rows and measurements that were dropped because their queue was full."""
         return self._queue.dropped + self._intervals.dropped
 
     def write(self, batch: SpectrumBatch) -> None:
@@ -151,14 +151,14 @@ class SourcePublisher:
         self._queue.put_batch(batch)
         self._wake()
 
-    def write_interval(self, encoder: IntervalEncoder, row: IntervalRow, t_mono_ns: int) -> None:
-        """Queue a row of named values; never blocks. Called by the thread that calls ``write``.
+    def write_interval(self, encoder: IntervalEncoder, row: Measurement, t_mono_ns: int) -> None:
+        """Queue a measurement; never blocks. Called by the thread that calls ``write``.
 
         Parameters
         ----------
         encoder : IntervalEncoder
             The product, which was offered.
-        row : IntervalRow
+        row : Measurement
             Must not be changed afterwards.
         t_mono_ns : int
             Monotonic clock at the row's first sample [ns].
@@ -277,7 +277,7 @@ class SourcePublisher:
         self._wake()
 
     def queued_intervals(self) -> Iterator[Outgoing]:
-        """Yield the messages of queued rows of named values, at most one queue's worth."""
+        """Yield the messages of queued measurements, at most one queue's worth."""
         for _ in range(self._intervals.limit):
             queued = self._intervals.take()
             if queued is None:

@@ -1,34 +1,34 @@
-"""A row of named values as a chunk of a recording."""
+"""A measurement as a chunk of a recording."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from spectrod.dsp.blocks import Chunk
-from spectrod.formats.values.value_description import LevelDescription
-from spectrod.measure.interval_row import IntervalRow
+from spectrod.formats.values.measurement_description import MeasurementDescription
+from spectrod.measure.measurement import Measurement
 
 _ROW_BYTES = 500
 """Memory of a row beside its values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ValueRow(Chunk):
-    """One row of named values, with the description of its product.
+class MeasurementChunk(Chunk):
+    """One measurement, with the description of its product.
 
     Missing samples need no mark: each row has its time and its flags.
 
     Attributes
     ----------
-    row : IntervalRow
+    row : Measurement
         The row; it has a date.
-    about : LevelDescription
+    about : MeasurementDescription
         Description of all rows of the product.
     """
 
     unit: ClassVar[str] = "rows"
 
-    row: IntervalRow
-    about: LevelDescription
+    row: Measurement
+    about: MeasurementDescription
 
     @property
     def length(self) -> int:

@@ -1,4 +1,4 @@
-"""What a file of named values says about all its rows."""
+"""What a file of measurements says about all its rows."""
 
 import time
 from dataclasses import dataclass, field, replace
@@ -10,18 +10,18 @@ import spectrod
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.units import Float64Array
 from spectrod.formats.export.layout import plain
-from spectrod.measure.interval_row import IntervalFlag, NamedQuantity
 from spectrod.measure.levels.level_units import level_unit, unit_of
 from spectrod.measure.levels.octave_levels import NO_BANDS, BandLevels
-from spectrod.measure.measurement import IntervalMeter, MeasuredSignals, MeasurementFacts
+from spectrod.measure.measurement import IntervalFlag, Quantity
+from spectrod.measure.measurement_config import IntervalMeter, MeasuredSignals, MeasurementFacts
 
 FLAGS = {flag: str(flag.name).lower() for flag in IntervalFlag}
 """Names of the flags."""
 
 
 @dataclass(frozen=True, slots=True)
-class LevelDescription:
-    """Metadata of a file of named values.
+class MeasurementDescription:
+    """Metadata of a file of measurements.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class LevelDescription:
         Description of the source.
     channels : tuple of str
         Names of the channels.
-    quantities : tuple of NamedQuantity
+    quantities : tuple of Quantity
         The values of each row.
     calibrations : tuple of (ChannelCalibration or None)
         Calibration of each channel.
@@ -63,7 +63,7 @@ class LevelDescription:
 
     source: str
     channels: tuple[str, ...]
-    quantities: tuple[NamedQuantity, ...]
+    quantities: tuple[Quantity, ...]
     calibrations: tuple[ChannelCalibration | None, ...]
     fs: float
     interval_s: float
@@ -79,7 +79,7 @@ class LevelDescription:
     frequencies: Float64Array = field(default_factory=lambda: np.empty(0))
     bands: BandLevels = NO_BANDS
 
-    def without_spectra(self) -> "LevelDescription":
+    def without_spectra(self) -> "MeasurementDescription":
         """Return the description of rows without values of bins, and a note that says so."""
         if not self.spectra:
             return self
@@ -97,7 +97,7 @@ class LevelDescription:
         """Unit of the levels of each channel, such as ``dB SPL`` or ``dBFS``."""
         return tuple(level_unit(one) for one in self.calibrations)
 
-    def unit(self, quantity: NamedQuantity) -> str:
+    def unit(self, quantity: Quantity) -> str:
         """Return the unit of a quantity; that of every channel where they have several."""
         units = [unit_of(quantity, one) for one in self.calibrations]
         return ", ".join(units if len(set(units)) > 1 else units[:1])
@@ -134,7 +134,7 @@ class LevelDescription:
 
 def describe(
     signals: MeasuredSignals, facts: MeasurementFacts, meter: IntervalMeter
-) -> LevelDescription:
+) -> MeasurementDescription:
     """Describe the rows of a meter.
 
     Parameters
@@ -144,7 +144,7 @@ def describe(
     facts : MeasurementFacts
     meter : IntervalMeter
     """
-    return LevelDescription(
+    return MeasurementDescription(
         source=signals.source,
         channels=signals.channels,
         quantities=tuple(meter.quantities),

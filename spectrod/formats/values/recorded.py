@@ -1,4 +1,4 @@
-"""Files of named values that the daemon records: complete up to their last row at any time."""
+"""Files of measurements that the daemon records: complete up to their last row at any time."""
 
 import json
 import os
@@ -14,10 +14,10 @@ from spectrod.formats.origin import VALUES_ORIGIN
 from spectrod.formats.part import PartFile
 from spectrod.formats.segment.appending import AppendFile, lock
 from spectrod.formats.values.convert import convert
+from spectrod.formats.values.measurement_chunk import MeasurementChunk
+from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.values.row_log import DESCRIPTION, encode_description
 from spectrod.formats.values.value_csv import header_text, row_text
-from spectrod.formats.values.value_description import LevelDescription
-from spectrod.formats.values.value_row import ValueRow
 from spectrod.lib.errors import InputError, StorageError, storage_error
 from spectrod.lib.output_formats import PART_SUFFIX
 
@@ -55,7 +55,7 @@ class ValueFileWriter:
     ----------
     part : PartFile
         Names of the file; closed with the writer, also if the constructor fails.
-    about : LevelDescription
+    about : MeasurementDescription
         Description of the rows.
     by : RecordedBy
         What writes the file.
@@ -74,7 +74,7 @@ class ValueFileWriter:
 
     cut_length = 0
 
-    def __init__(self, part: PartFile, about: LevelDescription, by: RecordedBy) -> None:
+    def __init__(self, part: PartFile, about: MeasurementDescription, by: RecordedBy) -> None:
         self._part, self._given, self._n_rows = part, about, 0
         texts = {name: plain(text) for name, text in by.attributes.items() if can_name(name)}
         self._about = replace(about, extra={**about.extra, **texts})
@@ -115,11 +115,11 @@ class ValueFileWriter:
         """Whether the file was removed, so that a new one is needed."""
         return self._file.is_open and self._file.is_gone
 
-    def fits(self, chunk: ValueRow) -> bool:
+    def fits(self, chunk: MeasurementChunk) -> bool:
         """Return whether a row is of the file's product."""
         return chunk.about is self._given
 
-    def write(self, chunk: ValueRow) -> None:
+    def write(self, chunk: MeasurementChunk) -> None:
         """Append a row; raises StorageError, and the file has nothing of the row then."""
         try:
             self._file.append(row_text(self._about, chunk.row).encode())

@@ -10,14 +10,14 @@ import numpy as np
 
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.calibration.level_reference import Reference
-from spectrod.formats.values.value_description import FLAGS, LevelDescription
+from spectrod.formats.values.measurement_description import FLAGS, MeasurementDescription
 from spectrod.lib.errors import InputError
 from spectrod.lib.json_text import decode_json
-from spectrod.measure.interval_row import IntervalRow, NamedQuantity
 from spectrod.measure.levels import LevelRow
 from spectrod.measure.levels.level_quantities import LevelQuantity
 from spectrod.measure.levels.octave_filters import OctaveFilter
 from spectrod.measure.levels.octave_levels import BandLevels
+from spectrod.measure.measurement import Measurement, Quantity
 
 DESCRIPTION: Final = "# spectrod_description: "
 """Begin of the second line of a file that is to become another format; JSON follows."""
@@ -29,7 +29,7 @@ _FLAGS = {name: int(flag) for flag, name in FLAGS.items()}
 
 
 class _Quantity(msgspec.Struct, frozen=True):
-    """A ``NamedQuantity``."""
+    """A ``Quantity``."""
 
     name: str
     unit: str
@@ -64,7 +64,7 @@ class _Band(msgspec.Struct, frozen=True):
 
 
 class _Description(msgspec.Struct, frozen=True):
-    """The fields of ``LevelDescription``, but for values of bins."""
+    """The fields of ``MeasurementDescription``, but for values of bins."""
 
     source: str
     channels: tuple[str, ...]
@@ -89,7 +89,7 @@ _KEPT = (
 )
 
 
-def encode_description(about: LevelDescription) -> str:
+def encode_description(about: MeasurementDescription) -> str:
     """Return a description, but for values of bins, as a line of JSON."""
     bands = about.bands
     stored = _Description(
@@ -104,7 +104,7 @@ def encode_description(about: LevelDescription) -> str:
     return msgspec.json.encode(stored).decode()
 
 
-def _quantity(quantity: NamedQuantity) -> _Quantity:
+def _quantity(quantity: Quantity) -> _Quantity:
     return _Quantity(quantity.name, quantity.unit, quantity.is_of_all_channels)
 
 
@@ -126,7 +126,7 @@ class RowLog:
 
     Attributes
     ----------
-    about : LevelDescription
+    about : MeasurementDescription
         Description of the rows.
 
     Raises
@@ -146,7 +146,7 @@ class RowLog:
             raise InputError(f"its description cannot be read: {error}") from error
         self.about = _restored(stored)
 
-    def rows(self) -> Iterator[IntervalRow]:
+    def rows(self) -> Iterator[Measurement]:
         """Yield the rows in order; raises InputError for a line that is not one."""
         for line in iter(lambda: self._file.readline(_LINE_MAX_BYTES), b""):
             if line.startswith(b"#"):
@@ -159,7 +159,7 @@ class RowLog:
                 raise InputError(f"row {number} cannot be read: {error}") from error
 
 
-def _restored(stored: _Description) -> LevelDescription:
+def _restored(stored: _Description) -> MeasurementDescription:
     bands = BandLevels(
         tuple(one.restore() for one in stored.bands),
         tuple(
@@ -167,7 +167,7 @@ def _restored(stored: _Description) -> LevelDescription:
             for one in stored.band_quantities
         ),
     )
-    return LevelDescription(
+    return MeasurementDescription(
         quantities=stored.quantities,
         calibrations=tuple(one.restore() if one else None for one in stored.calibrations),
         bands=bands,
@@ -175,7 +175,7 @@ def _restored(stored: _Description) -> LevelDescription:
     )
 
 
-def _row(about: LevelDescription, cells: list[str]) -> LevelRow:
+def _row(about: MeasurementDescription, cells: list[str]) -> LevelRow:
     """Return the row of a line; see ``csv.row_text``."""
     n_channels, bands = len(about.channels), about.bands
     begin, duration, *rest = cells

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.export.attributes import elapsed_time, iso_time
-from spectrod.formats.values.value_description import LevelDescription, flag_names
+from spectrod.formats.values.measurement_description import MeasurementDescription, flag_names
 from spectrod.formats.values.value_writer import LevelWriter
 from spectrod.lib.errors import ConfigError
-from spectrod.measure.interval_row import IntervalRow
 from spectrod.measure.levels import LevelRow
+from spectrod.measure.measurement import Measurement
 
 
 class LevelCsvWriter(LevelWriter):
@@ -24,7 +24,7 @@ class LevelCsvWriter(LevelWriter):
         self._file = self._stack.enter_context(closing(part.open("x", encoding="utf-8")))
         self._file.write(header)
 
-    def _write(self, row: IntervalRow) -> None:
+    def _write(self, row: Measurement) -> None:
         self._file.write(row_text(self.description, row))
         self._file.flush()
 
@@ -32,7 +32,7 @@ class LevelCsvWriter(LevelWriter):
         self._file.flush()
 
 
-def header_text(path: Path, about: LevelDescription) -> str:
+def header_text(path: Path, about: MeasurementDescription) -> str:
     """Return the lines before the first row.
 
     Raises
@@ -55,7 +55,7 @@ def header_text(path: Path, about: LevelDescription) -> str:
     return "\n".join((*lines, ",".join(column_names(about)))) + "\n"
 
 
-def row_text(about: LevelDescription, row: IntervalRow) -> str:
+def row_text(about: MeasurementDescription, row: Measurement) -> str:
     """Return the line of a row, with its end."""
     if row.begin_utc_ns is not None and about.has_utc:
         begin = iso_time(row.begin_utc_ns)
@@ -69,7 +69,7 @@ def row_text(about: LevelDescription, row: IntervalRow) -> str:
     return ",".join(cells) + "\n"
 
 
-def column_names(about: LevelDescription) -> list[str]:
+def column_names(about: MeasurementDescription) -> list[str]:
     """Return the names of the columns.
 
     They are ``QUANTITY``, in bands ``QUANTITY_BAND``, and of several channels end with

@@ -11,10 +11,10 @@ from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.export.disk import Disk
 from spectrod.formats.export.layout import EPOCH, Variable, plain
 from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
-from spectrod.formats.values.value_description import FLAGS, LevelDescription
+from spectrod.formats.values.measurement_description import FLAGS, MeasurementDescription
 from spectrod.formats.values.value_writer import LevelWriter
-from spectrod.measure.interval_row import IntervalRow, NamedQuantity
 from spectrod.measure.levels import LevelRow
+from spectrod.measure.measurement import Measurement, Quantity
 
 _COMPRESSION = 1
 _CHUNK_ROWS = 256
@@ -49,9 +49,9 @@ class LevelNetcdfWriter(LevelWriter):
                 row = tuple(sizes[name] for name in variable.dims[1:])
                 self._store.create(variable, (self._chunk_rows, *row), row)
         self._store.annotate({"Conventions": "CF-1.11, ACDD-1.3", **self.description.attributes()})
-        self._rows: list[IntervalRow] = []
+        self._rows: list[Measurement] = []
 
-    def _write(self, row: IntervalRow) -> None:
+    def _write(self, row: Measurement) -> None:
         self._rows.append(row)
         if len(self._rows) == self._chunk_rows:
             self._append()
@@ -85,7 +85,7 @@ class LevelNetcdfWriter(LevelWriter):
         self._rows = []
 
 
-def _variables(about: LevelDescription) -> list[Variable]:
+def _variables(about: MeasurementDescription) -> list[Variable]:
     names = np.array([plain(name) for name in about.channels], dtype=object)
     units = np.array([plain(unit) for unit in about.units], dtype=object)
     if about.has_utc:
@@ -121,7 +121,7 @@ def _variables(about: LevelDescription) -> list[Variable]:
     ]
 
 
-def _spectra(about: LevelDescription) -> list[Variable]:
+def _spectra(about: MeasurementDescription) -> list[Variable]:
     """Return the variables of values of bins, and their axis; none without any."""
     if not about.spectra:
         return []
@@ -145,7 +145,7 @@ def _spectra(about: LevelDescription) -> list[Variable]:
     return [axis, *rows]
 
 
-def _band_variables(about: LevelDescription) -> list[Variable]:
+def _band_variables(about: MeasurementDescription) -> list[Variable]:
     if not about.bands.filters:
         return []
     names = np.array([one.name for one in about.bands.filters], dtype=object)
@@ -166,12 +166,12 @@ def _band_variables(about: LevelDescription) -> list[Variable]:
     return found
 
 
-def _band_variable_name(quantity: NamedQuantity) -> str:
+def _band_variable_name(quantity: Quantity) -> str:
     """Return the name of a quantity in bands, which may be there for the whole as well."""
     return f"{_variable_name(quantity)}_bands"
 
 
-def _attributes(quantity: NamedQuantity, about: LevelDescription) -> dict[str, Any]:
+def _attributes(quantity: Quantity, about: MeasurementDescription) -> dict[str, Any]:
     unit = about.unit(quantity)
     return {
         "long_name": f"{quantity.name} in {unit}",
@@ -182,7 +182,7 @@ def _attributes(quantity: NamedQuantity, about: LevelDescription) -> dict[str, A
     }
 
 
-def _values(quantity: NamedQuantity, about: LevelDescription) -> Variable:
+def _values(quantity: Quantity, about: MeasurementDescription) -> Variable:
     attributes = _attributes(quantity, about)
     if quantity.is_of_all_channels:
         return Variable(_variable_name(quantity), ("time",), "<f8", attributes)
@@ -190,6 +190,6 @@ def _values(quantity: NamedQuantity, about: LevelDescription) -> Variable:
     return Variable(_variable_name(quantity), ("time", "channel"), "<f8", attributes)
 
 
-def _variable_name(quantity: NamedQuantity) -> str:
+def _variable_name(quantity: Quantity) -> str:
     """Return a name of letters, digits and underscores, as CF recommends."""
     return re.sub(r"\W", "_", quantity.name, flags=re.ASCII)

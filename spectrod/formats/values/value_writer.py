@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from spectrod.formats.values.value_description import LevelDescription
+from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.whole_files import check_writable, whole_file
 from spectrod.lib.errors import ConfigError, InputError, StorageError
 from spectrod.lib.output_formats import load
 from spectrod.lib.suggestions import did_you_mean
-from spectrod.measure.interval_row import IntervalRow
+from spectrod.measure.measurement import Measurement
 
 _WRITERS = {
     ".csv": "spectrod.formats.values.value_csv:LevelCsvWriter",
@@ -31,7 +31,7 @@ class LevelWriter(ABC):
     ----------
     path : Path
         Path of the file, in an existing folder. An existing file is replaced at the end.
-    description : LevelDescription
+    description : MeasurementDescription
         Description of all rows.
     part : Path, optional
         A new file to write to, which the caller gives its name or removes.
@@ -44,7 +44,9 @@ class LevelWriter(ABC):
         If the format needs a package that is not installed.
     """
 
-    def __init__(self, path: Path, description: LevelDescription, part: Path | None = None) -> None:
+    def __init__(
+        self, path: Path, description: MeasurementDescription, part: Path | None = None
+    ) -> None:
         self.path, self.description = path, description
         self._n_rows = 0
         self._stack = ExitStack()
@@ -53,7 +55,7 @@ class LevelWriter(ABC):
         with self._discarded_if_it_fails():
             self._open(part or self._stack.enter_context(whole_file(path)))
 
-    def write(self, row: IntervalRow) -> None:
+    def write(self, row: Measurement) -> None:
         """Write a row; raises StorageError, and leaves no file then."""
         self._n_rows += 1
         with self._discarded_if_it_fails():
@@ -95,7 +97,7 @@ class LevelWriter(ABC):
         """Start the file at this path; push its cleanup on ``self._stack``."""
 
     @abstractmethod
-    def _write(self, row: IntervalRow) -> None:
+    def _write(self, row: Measurement) -> None:
         """Write a row."""
 
     @abstractmethod
@@ -111,7 +113,7 @@ def check_suffix(path: Path) -> None:
         raise ConfigError(f"{path}: levels: {rule}")
 
 
-def open_writer(path: Path, description: LevelDescription) -> LevelWriter:
+def open_writer(path: Path, description: MeasurementDescription) -> LevelWriter:
     """Start a file of levels by its suffix; see ``LevelWriter`` for errors."""
     check_suffix(path)
     writer: LevelWriter = load(_WRITERS[path.suffix.lower()])(path, description)

@@ -9,7 +9,7 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.measure.features.indices import diversity_bands
-from spectrod.measure.interval_row import check_distinct, check_row
+from spectrod.measure.measurement import check_distinct, check_row
 
 Statistic = Literal["mean", "sd", "min", "max"]
 

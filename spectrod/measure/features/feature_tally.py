@@ -20,7 +20,7 @@ from spectrod.measure.features.indices import band_starts, diversity_bands, dive
 from spectrod.measure.features.kurtosis import KurtosisSums
 from spectrod.measure.features.selected_rows import SelectedRows
 from spectrod.measure.features.shape import SpectralShape, spectral_shape
-from spectrod.measure.interval_row import check_frame_size
+from spectrod.measure.measurement import check_frame_size
 from spectrod.measure.tones.channel_power import channel_power
 
 DIVERSITY_BYTES_MAX = 1 << 28

@@ -5,7 +5,7 @@ from functools import partial
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.names import check_name
 from spectrod.measure.frames_config import FramesConfig
-from spectrod.measure.measurement import BoundMeasurement, IntervalMeter, MeasuredSignals
+from spectrod.measure.measurement_config import BoundMeter, IntervalMeter, MeasuredSignals
 
 FEATURES_DEFAULT = ("centroid", "spread", "rolloff", "flatness", "entropy", "flux")
 
@@ -34,11 +34,11 @@ class FeaturesConfig(FramesConfig, frozen=True):
             spec = self.spec(fs, channels or (2 if iq else 1), iq=iq)
             FeatureTally(quantities, spec, self.band_hz(spec), self.spectra)
 
-    def bind(self, signals: MeasuredSignals) -> BoundMeasurement:
+    def bind(self, signals: MeasuredSignals) -> BoundMeter:
         """Bind to the signals of a source; raises ConfigError if they do not fit."""
         spec = self.spec_of(signals)
         if not self.spectra:
-            return BoundMeasurement(
+            return BoundMeter(
                 signals, partial(self._open, spec), self.facts(spec), self.header_fields(spec)
             )
         from spectrod.measure.features.feature_quantities import SPECTRA  # noqa: PLC0415
@@ -55,7 +55,7 @@ class FeaturesConfig(FramesConfig, frozen=True):
             "n_bins": tally.n_bins,
             "center_frequency_hz": spec.center_frequency_hz,
         }
-        return BoundMeasurement(
+        return BoundMeter(
             signals,
             partial(self._open, spec),
             self.facts(spec, spectra=units, frequencies=frequencies),

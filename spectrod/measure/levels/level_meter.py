@@ -11,7 +11,6 @@ from spectrod.dsp.calibration import Response
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError, InputError
-from spectrod.measure.interval_row import IntervalFlag, IntervalRow
 from spectrod.measure.intervals import (
     IntervalBounds,
     LevelAlign,
@@ -38,6 +37,7 @@ from spectrod.measure.levels.octave_levels import (
 from spectrod.measure.levels.recursive import CHUNK_SAMPLES
 from spectrod.measure.levels.time_weighting import SETTLE_S
 from spectrod.measure.levels.weighted_signals import ChunkSignals, Needs, SignalChain
+from spectrod.measure.measurement import IntervalFlag, Measurement
 from spectrod.measure.sample_chunks import SampleChunks, check_stream, checked_samples
 
 HISTOGRAM_BYTES_MAX = 1 << 29
@@ -58,7 +58,7 @@ LevelFlag = IntervalFlag
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LevelRow(IntervalRow):
+class LevelRow(Measurement):
     """Row of levels: one value of each quantity and channel, and those in bands.
 
     Attributes

@@ -8,8 +8,8 @@ from typing import Literal
 from spectrod.dsp.weighting import Weighting
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
-from spectrod.measure.interval_row import INTERVAL_MIN_S, check_distinct, check_row
 from spectrod.measure.levels.time_weighting import TimeWeighting
+from spectrod.measure.measurement import INTERVAL_MIN_S, check_distinct, check_row
 
 Kind = Literal[
     "eq", "exposure", "peak_level", "last", "max", "min", "percentile", "period", "loudness",

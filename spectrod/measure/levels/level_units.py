@@ -1,7 +1,7 @@
 """Units of levels."""
 
 from spectrod.dsp.calibration import ChannelCalibration
-from spectrod.measure.interval_row import NamedQuantity
+from spectrod.measure.measurement import Quantity
 
 UNCALIBRATED = "dBFS"
 """Unit of levels without a calibration: 0 dBFS is a full-scale sine."""
@@ -15,7 +15,7 @@ def level_unit(calibration: ChannelCalibration | None) -> str:
     return UNCALIBRATED if calibration is None else calibration.unit
 
 
-def unit_of(quantity: NamedQuantity, calibration: ChannelCalibration | None) -> str:
+def unit_of(quantity: Quantity, calibration: ChannelCalibration | None) -> str:
     """Return the unit of a quantity of a channel.
 
     An exposure is an integral of squares over time, so its level refers to a square times 1 s, such

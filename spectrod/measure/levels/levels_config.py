@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.lib.names import check_name
-from spectrod.measure.interval_row import check_message
 from spectrod.measure.intervals import LevelAlign
 from spectrod.measure.levels.level_quantities import QUANTITIES_DEFAULT
-from spectrod.measure.measurement import (
-    BoundMeasurement,
+from spectrod.measure.measurement import check_message
+from spectrod.measure.measurement_config import (
+    BoundMeter,
     IntervalMeter,
     MeasuredSignals,
     MeasurementConfig,
@@ -64,13 +64,13 @@ class LevelsConfig(MeasurementConfig, frozen=True):
         n_channels = max(1, len(self.channel_weights))
         check_message(self.meter(_ANY_FS, (None,) * n_channels).message_quantities)
 
-    def bind(self, signals: MeasuredSignals) -> BoundMeasurement:
+    def bind(self, signals: MeasuredSignals) -> BoundMeter:
         """Bind to the signals of a source; raises ConfigError if they do not fit."""
         from spectrod.measure.levels.equalizer import response_notes  # noqa: PLC0415
 
         responses = [one.response if one else None for one in signals.calibrations]
         notes = tuple(response_notes(responses, signals.fs)) if any(responses) else ()
-        return BoundMeasurement(
+        return BoundMeter(
             signals,
             partial(self._open, signals),
             MeasurementFacts(self.title, time_zone=self.time_zone, notes=notes),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
-from spectrod.measure.interval_row import check_distinct, check_row
+from spectrod.measure.measurement import check_distinct, check_row
 from spectrod.measure.tones.intermodulation import IntermodulationKind
 
 DISTORTIONS = {

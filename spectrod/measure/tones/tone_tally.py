@@ -10,7 +10,7 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float32Array, Float64Array
 from spectrod.dsp.welch import effective_averages
 from spectrod.lib.errors import ConfigError, InputError
-from spectrod.measure.interval_row import check_frame_size
+from spectrod.measure.measurement import check_frame_size
 from spectrod.measure.rows import require_bins
 from spectrod.measure.tones.channel_power import occupied_bandwidth
 from spectrod.measure.tones.distortion import HARMONICS_DEFAULT, HARMONICS_MAX, measure_distortion

@@ -8,7 +8,7 @@ from msgspec import Meta
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.names import check_name
 from spectrod.measure.frames_config import FramesConfig, Frequency
-from spectrod.measure.measurement import BoundMeasurement, IntervalMeter, MeasuredSignals
+from spectrod.measure.measurement_config import BoundMeter, IntervalMeter, MeasuredSignals
 
 if TYPE_CHECKING:
     from spectrod.measure.tones.tone_tally import ToneSettings
@@ -58,13 +58,13 @@ class TonesConfig(FramesConfig, frozen=True):
             self.harmonics,
         )
 
-    def bind(self, signals: MeasuredSignals) -> BoundMeasurement:
+    def bind(self, signals: MeasuredSignals) -> BoundMeter:
         """Bind to the signals of a source; raises ConfigError if they do not fit."""
         from spectrod.measure.tones.tone_quantities import TRACK_QUANTITIES  # noqa: PLC0415
 
         spec = self.spec_of(signals)
         # Tracks have new identities whenever somebody wants the product again.
-        return BoundMeasurement(
+        return BoundMeter(
             signals,
             partial(self._open, spec, [0] * spec.n_signals),
             self.facts(spec),

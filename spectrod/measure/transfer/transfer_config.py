@@ -11,8 +11,8 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import check_name
 from spectrod.measure.frames_config import FramesConfig
-from spectrod.measure.interval_row import INTERVAL_MAX_S
-from spectrod.measure.measurement import BoundMeasurement, IntervalMeter, MeasuredSignals
+from spectrod.measure.measurement import INTERVAL_MAX_S
+from spectrod.measure.measurement_config import BoundMeter, IntervalMeter, MeasuredSignals
 
 if TYPE_CHECKING:
     from spectrod.measure.transfer.transfer_meter import TransferSettings
@@ -129,7 +129,7 @@ class TransferConfig(FramesConfig, frozen=True):
         self._check_size(spec)
         return spec
 
-    def bind(self, signals: MeasuredSignals) -> BoundMeasurement:
+    def bind(self, signals: MeasuredSignals) -> BoundMeter:
         """Bind to the signals of a source; rows are of the responses.
 
         Raises
@@ -180,7 +180,7 @@ class TransferConfig(FramesConfig, frozen=True):
             "first_bin": chosen.start,
             "n_bins": chosen.stop - chosen.start,
         }
-        return BoundMeasurement(
+        return BoundMeter(
             replace(signals, channels=tuple(names[1:]), calibrations=calibrations[1:]),
             partial(self._open, spec, settings),
             self.facts(

@@ -15,7 +15,7 @@ from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.frame_meter import FrameMeter
 from spectrod.measure.frame_spectra import Complex128Array
 from spectrod.measure.frames import ComplexFrames
-from spectrod.measure.interval_row import IntervalRow, NamedQuantity
+from spectrod.measure.measurement import Measurement, Quantity
 from spectrod.measure.sample_chunks import checked_samples
 from spectrod.measure.transfer.alignment import Alignment
 from spectrod.measure.transfer.calibrated import power_factors
@@ -189,13 +189,13 @@ class TransferIntervalMeter:
         self._n_pushed = 0
 
     @property
-    def message_quantities(self) -> tuple[NamedQuantity, ...]:
+    def message_quantities(self) -> tuple[Quantity, ...]:
         """The values of a message."""
         return self.quantities
 
     def push(
         self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
-    ) -> list[IntervalRow]:
+    ) -> list[Measurement]:
         """Measure the next samples of all channels; see ``FrameMeter.push``."""
         given = checked_samples(samples, self._settings.n_channels, self._n_pushed)
         self._n_pushed += (missing_samples or 0) + given.shape[1]
@@ -209,11 +209,11 @@ class TransferIntervalMeter:
 
     feed = earlier_name("feed", "push")
 
-    def finish(self) -> list[IntervalRow]:
+    def finish(self) -> list[Measurement]:
         """Return the row of the unfinished interval, which is partial."""
         return [self._pairs(row) for row in self._meter.finish()]
 
-    def _pairs(self, row: IntervalRow) -> IntervalRow:
+    def _pairs(self, row: Measurement) -> Measurement:
         """Return a row whose flags are those of both channels of each pair."""
         flags: NDArray[np.uint8] = row.flags[1:] | row.flags[0]
         return replace(row, flags=flags)

@@ -8,7 +8,7 @@ import numpy as np
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
-from spectrod.measure.interval_row import check_distinct, check_row
+from spectrod.measure.measurement import check_distinct, check_row
 from spectrod.measure.transfer.transfer_function import TransferFunction
 
 UNITS = {

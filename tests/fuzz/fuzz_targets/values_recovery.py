@@ -1,4 +1,4 @@
-"""Files of named values that a killed daemon left: recovered, converted or left alone."""
+"""Files of measurements that a killed daemon left: recovered, converted or left alone."""
 
 import io
 import random
@@ -9,13 +9,13 @@ from fuzzing import Scratch, Target
 from mutation import havoc, mutate_text
 
 from spectrod.formats.directory import Directory
+from spectrod.formats.values.measurement_description import describe
 from spectrod.formats.values.recorded import recover
 from spectrod.formats.values.row_log import DESCRIPTION, RowLog, encode_description
 from spectrod.formats.values.value_csv import header_text, row_text
-from spectrod.formats.values.value_description import describe
 from spectrod.lib.errors import InputError, StorageError
 from spectrod.measure.levels import LevelMeter
-from spectrod.measure.measurement import MeasuredSignals, MeasurementFacts
+from spectrod.measure.measurement_config import MeasuredSignals, MeasurementFacts
 from spectrod.recording.ownership import Owner
 
 _SCRATCH = Scratch()

@@ -10,9 +10,9 @@ from spectrod.daemon.live_meters import LiveMeter
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.measure.features.feature_meter import feature_meter
-from spectrod.measure.interval_row import IntervalFlag
 from spectrod.measure.levels import LevelMeter
-from spectrod.measure.measurement import MeasuredSignals
+from spectrod.measure.measurement import IntervalFlag
+from spectrod.measure.measurement_config import MeasuredSignals
 from spectrod.measure.transfer.transfer_config import TransferConfig
 
 FS = 8000

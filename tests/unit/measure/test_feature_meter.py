@@ -21,7 +21,7 @@ from spectrod.measure.features.indices import (
 )
 from spectrod.measure.features.kurtosis import spectral_kurtosis
 from spectrod.measure.features.shape import spectral_shape
-from spectrod.measure.interval_row import IntervalFlag
+from spectrod.measure.measurement import IntervalFlag
 
 FS = 20_000
 ALL = ("centroid", "centroid_sd", "rolloff_min", "flatness", "flux_max", "entropy", "ACI_0.4s",

@@ -6,7 +6,7 @@ import pytest
 from spectrod.analysis.spectrogram import spectrogram
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
-from spectrod.measure.interval_row import IntervalFlag
+from spectrod.measure.measurement import IntervalFlag
 from spectrod.measure.tones.distortion import measure_distortion
 from spectrod.measure.tones.tone_meter import tone_meter
 from spectrod.measure.tones.tone_quantities import DISTORTIONS, TRACK_COLUMNS, parse_tones

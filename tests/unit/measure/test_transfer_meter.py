@@ -7,8 +7,8 @@ import pytest
 
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
-from spectrod.measure.interval_row import IntervalFlag
-from spectrod.measure.measurement import MeasuredSignals
+from spectrod.measure.measurement import IntervalFlag
+from spectrod.measure.measurement_config import MeasuredSignals
 from spectrod.measure.transfer.cross_spectra import measure_transfer
 from spectrod.measure.transfer.transfer_config import TransferConfig
 from spectrod.measure.transfer.transfer_meter import TransferSettings, transfer_meter

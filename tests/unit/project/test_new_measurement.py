@@ -16,7 +16,7 @@ import numpy as np
 
 from spectrod.measure.frame_meter import FrameMeter
 from spectrod.measure.frames_config import FramesConfig
-from spectrod.measure.measurement import BoundMeasurement
+from spectrod.measure.measurement_config import BoundMeter
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class LoudestConfig(FramesConfig, frozen=True):
     def bind(self, signals):
         spec = self.spec_of(signals)
         fields = self.header_fields(spec)
-        return BoundMeasurement(signals, partial(self._open, spec), self.facts(spec), fields)
+        return BoundMeter(signals, partial(self._open, spec), self.facts(spec), fields)
 
     def _open(self, spec, first_sample):
         return FrameMeter(
@@ -75,9 +75,9 @@ INSERTED = {
         '    "transfer": TransferConfig,\n': (
             '    "transfer": TransferConfig,\n    "loudest": LoudestConfig,\n'
         ),
-        "from spectrod.measure.measurement import": (
+        "from spectrod.measure.measurement_config import": (
             "from spectrod.measure.loudest_config import LoudestConfig\n"
-            "from spectrod.measure.measurement import"
+            "from spectrod.measure.measurement_config import"
         ),
     },
     "spectrod.wire.headers": {

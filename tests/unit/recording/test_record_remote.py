@@ -152,5 +152,5 @@ def test_named_values_are_refused(n_before):
         ref="",
     )
     levels = LevelsFrame("levels/mic/0/meter/", header, np.zeros(1))
-    with pytest.raises(ConfigError, match="levels/mic/0/meter/: has named values of intervals"):
+    with pytest.raises(ConfigError, match="levels/mic/0/meter/: has measurements"):
         read(*rows(1)[:n_before], levels)

@@ -1,4 +1,4 @@
-"""Recordings of named values without a thread: their files over rotation, restarts and faults."""
+"""Recordings of measurements without a thread: their files over rotation, restarts and faults."""
 
 import json
 import os
@@ -18,15 +18,15 @@ from spectrod.formats.export.disk import Disk
 from spectrod.formats.origin import read_origin
 from spectrod.formats.values import recorded as recorded_module
 from spectrod.formats.values.convert import convert
+from spectrod.formats.values.measurement_chunk import MeasurementChunk
+from spectrod.formats.values.measurement_description import describe
 from spectrod.formats.values.recorded import recover
-from spectrod.formats.values.value_description import describe
-from spectrod.formats.values.value_row import ValueRow
 from spectrod.formats.values.value_writer import open_writer
 from spectrod.lib.errors import ConfigError, InputError, StorageError
 from spectrod.lib.events import EventLog
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.levels import LevelMeter, LevelRow
-from spectrod.measure.measurement import MeasuredSignals, MeasurementFacts
+from spectrod.measure.measurement_config import MeasuredSignals, MeasurementFacts
 from spectrod.recording.configured import ConfiguredRecording, Recorded
 from spectrod.recording.expected_size import day_bytes
 from spectrod.recording.ownership import Owner
@@ -73,7 +73,7 @@ class Site:
     def play(self, n_rows, every_min=1):
         """Push rows of one minute each, and tick at their time."""
         for _ in range(n_rows):
-            self.recording.write(ValueRow(row(round(self.clock.now_s / 60)), ABOUT))
+            self.recording.write(MeasurementChunk(row(round(self.clock.now_s / 60)), ABOUT))
             self.clock.now_s += 60.0 * every_min
             self.recording.tick()
 
@@ -259,7 +259,7 @@ def test_a_day_is_no_longer_than_reported(site):
     before = part.stat().st_size
     widest = np.full((1, N_BANDS, 2), -100.0 / 3.0)
     wide = replace(row(3), values=np.full((2, 2), -123.0 / 7.0), band_values=widest)
-    days.recording.write(ValueRow(wide, ABOUT))
+    days.recording.write(MeasurementChunk(wide, ABOUT))
     n_bytes = part.stat().st_size - before
     assert n_bytes <= day_bytes(days.config, SpectrumSpec(FS, 2), ABOUT) / 1440 < 1.2 * n_bytes
     days.recording.finish()
@@ -284,7 +284,7 @@ quantities = ["LAeq"]
         ("product = 'site'\nvalues = 'xls'", "recordings.a: values='xls': must be csv or nc"),
         (
             "product = 'site'\npyramid = true",
-            "recordings.a: pyramid=true: must be false with product='site', which has named values",
+            "recordings.a: pyramid=true: must be false with product='site', which has measurements",
         ),
     ],
 )
@@ -332,7 +332,7 @@ def test_netcdf_is_that_of_the_command(site, tmp_path):
     rows[4].band_values[:] = 1.0 / 3.0, -1e-300
     days = site(values="nc", attributes={"title": "Pond"})
     for one in rows:
-        days.recording.write(ValueRow(one, about))
+        days.recording.write(MeasurementChunk(one, about))
     assert owns(days, "20260601T120000Z.nc.part")
     days.recording.finish()
     made = tmp_path / "made.nc"
@@ -371,7 +371,7 @@ def test_a_recording_of_any_kind_is_a_file_written_at_once(site, tmp_path, word,
     days = site(about=about, values=values)
     writer = open_writer(tmp_path / f"made.{values}", about)
     for one in rows:
-        days.recording.write(ValueRow(one, about))
+        days.recording.write(MeasurementChunk(one, about))
         writer.write(one)
     days.recording.finish()
     writer.finish()

@@ -1,4 +1,4 @@
-"""Messages of named values of intervals: bytes, rules, JSON Schema, documentation, queue."""
+"""Messages of measurements: bytes, rules, JSON Schema, documentation, queue."""
 
 import json
 from collections import Counter
@@ -20,13 +20,13 @@ from spectrod.daemon.publisher.interval_encoder import (
 )
 from spectrod.daemon.publisher.source_publisher import SourcePublisher
 from spectrod.dsp.calibration import ChannelCalibration, parse_reference
-from spectrod.formats.values.value_description import LevelDescription
+from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.lib.errors import ConfigError, WireError
 from spectrod.lib.stats import Stats
-from spectrod.measure.interval_row import MESSAGE_VALUES_MAX
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.levels import LevelRow, parse_quantity
-from spectrod.measure.measurement import MeasuredSignals
+from spectrod.measure.measurement import MESSAGE_VALUES_MAX
+from spectrod.measure.measurement_config import MeasuredSignals
 from spectrod.measure.tones.tone_quantities import TRACK_COLUMNS
 from spectrod.wire.headers import (
     HEADER_MAX_BYTES,
@@ -400,7 +400,7 @@ def test_the_unit_of_an_exposure_is_a_square_times_a_second(reference, unit):
     )
     found = LevelRow(0, 8000, 8000, None, 1.0, np.zeros((1, 1)), np.zeros(1, np.uint8))
     ((_, parts),) = encoder.messages(QueuedInterval(encoder, found, 0, 0), 1)
-    about = LevelDescription(
+    about = MeasurementDescription(
         source="x", channels=("0",), quantities=(quantity,), calibrations=(calibration,), fs=8e3,
         interval_s=1.0, align="start", time_zone="", has_utc=False, software="",
     )  # fmt: skip
@@ -409,7 +409,7 @@ def test_the_unit_of_an_exposure_is_a_square_times_a_second(reference, unit):
 
 
 def offering(*encoders):
-    """Return a publisher that offers products of named values."""
+    """Return a publisher that offers products of measurements."""
     stats = Stats("running", "test signal", "numpy", 8000.0, 2)
     publisher = SourcePublisher("mic", lambda: stats, epoch=7, wake=lambda: None, queue_frames=1)
     publisher.offer([], encoders)

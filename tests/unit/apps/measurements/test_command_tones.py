@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from spectrod.cli import main
-from spectrod.measure.measurement import MeasuredSignals
+from spectrod.measure.measurement_config import MeasuredSignals
 from spectrod.measure.transfer.cross_spectra import measure_transfer
 from spectrod.measure.transfer.transfer_config import TRANSFER_DEFAULT, TransferConfig
 

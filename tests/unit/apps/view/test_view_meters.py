@@ -148,7 +148,7 @@ def test_a_flood_of_topics_keeps_the_newest():
     ],
 )
 def test_values_are_of_the_same_channels_as_the_spectra(prefix, expected):
-    """The prefix of named values selects the sources and channels of the prefix of spectra."""
+    """The prefix of measurements selects the sources and channels of the prefix of spectra."""
     assert values_prefix("levels", prefix) == expected
     assert values_prefix("transfer", prefix) == expected.replace("levels", "transfer")
 

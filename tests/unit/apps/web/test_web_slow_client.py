@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectrod.apps.web.client import PageClient
-from spectrod.apps.web.credits import (
+from spectrod.apps.web.limits import Limits
+from spectrod.apps.web.outbox import TEXTS_MAX, TEXTS_MAX_BYTES, Outbox
+from spectrod.apps.web.page_view import StreamWish, View
+from spectrod.apps.web.slow_client import (
     MESSAGE_MAX_BYTES,
     WINDOW_MIN_BYTES,
     Credits,
     RowQueue,
 )
-from spectrod.apps.web.limits import Limits
-from spectrod.apps.web.outbox import TEXTS_MAX, TEXTS_MAX_BYTES, Outbox
-from spectrod.apps.web.page_view import StreamWish, View
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "web"))
 from web_pages import decode

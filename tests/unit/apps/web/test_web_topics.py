@@ -166,7 +166,7 @@ def showing(*wishes, values=()):
 
 
 def test_a_daemon_is_asked_for_what_pages_show():
-    """Spectra of a view, and all named values unless a page limits them; nothing elsewhere."""
+    """Spectra of a view, and all measurements unless a page limits them; nothing elsewhere."""
     wish = StreamWish(id=1, topic_id=3, f0=0.0, f1=1e3, px=10)
     one, topics = showing(wish, values=(4,))
     wanted = WantedTopics(ENDPOINT)
