@@ -271,7 +271,7 @@ def test_the_number_of_responses_of_bands_is_bounded():
         ConfigError, match="channels with 65 frequency responses: must be at most 64"
     ):
         SpectrumSpec(FS, 65, bands="octave", calibration=several)
-    assert SpectrumSpec(FS, 65, calibration=several).common_response is None
+    assert SpectrumSpec(FS, 65, calibration=several).scale.common_response is None
 
 
 def test_units_of_other_references():
@@ -287,8 +287,8 @@ def test_units_of_other_references():
             SpectrumSpec(FS, scaling=scaling, calibration=spec.calibration)
             for scaling in ("dbfs", "spectrum", "density")
         ]
-        assert (*(one.unit for one in specs), specs[2].level_unit) == units
-        assert all(one.reference.startswith(f"0 dB = {name}") for one in specs)
+        assert (*(one.scale.unit for one in specs), specs[2].scale.level_unit) == units
+        assert all(one.scale.reference.startswith(f"0 dB = {name}") for one in specs)
 
 
 def calibration(reference):

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Sequence
 
+from spectrod.apps.view.frame_levels import level_unit
 from spectrod.apps.view.status import plain
-from spectrod.client.peak import Peak, interpolate_peak, level_unit
+from spectrod.dsp.peak import Peak, interpolate_peak
 from spectrod.dsp.peak_search import find_peak_bins
 from spectrod.dsp.units import Float64Array
 from spectrod.wire.schema import SpectrumHeader

@@ -8,6 +8,7 @@ import numpy as np
 
 from spectrod.apps.view.axes import frequency_axis
 from spectrod.apps.view.colour import line_colour
+from spectrod.apps.view.frame_levels import levels_db
 from spectrod.apps.view.history import RowHistory
 from spectrod.apps.view.holds import HoldKind, Holds, MeanPower
 from spectrod.apps.view.meters import Meters
@@ -16,7 +17,6 @@ from spectrod.apps.view.scene import Scene
 from spectrod.apps.view.selection import ChannelSelection, ProductSelection, channel_of
 from spectrod.apps.view.traces import Trace
 from spectrod.client import Subscription
-from spectrod.client.peak import levels_db
 from spectrod.client.tracker import AnyFrame
 from spectrod.dsp.units import NS_PER_S, Float64Array
 from spectrod.lib.errors import WireError

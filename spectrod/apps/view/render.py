@@ -18,7 +18,7 @@ from spectrod.apps.view.scene import Scene, alarm, first_text, invalid_text
 from spectrod.apps.view.status import engine_text, losses_text, peak_text, plain
 from spectrod.apps.view.traces import Trace, draw_bars, draw_marks, draw_traces, uses_dots
 from spectrod.apps.view.waterfall import WaterfallRows, draw_pixels, draw_waterfall
-from spectrod.client.peak import find_peak
+from spectrod.dsp.peak import find_peak
 from spectrod.dsp.units import Float64Array
 from spectrod.wire.schema import Frame, SpectrumHeader
 

@@ -7,7 +7,7 @@ from spectrod.apps.view.controls import Look
 from spectrod.apps.view.history import HistoryRow
 from spectrod.apps.view.status import plain
 from spectrod.apps.view.traces import Trace
-from spectrod.client.peak import Peak
+from spectrod.dsp.peak import Peak
 from spectrod.dsp.units import Float64Array
 from spectrod.wire.schema import Frame
 

@@ -1,6 +1,7 @@
 """One-line status, for output without a terminal and for the head of a picture."""
 
-from spectrod.client.peak import Peak, find_peak, level_unit, levels_db
+from spectrod.apps.view.frame_levels import level_unit, levels_db
+from spectrod.dsp.peak import Peak, find_peak
 from spectrod.lib.text import printable
 from spectrod.wire.schema import Frame, SpectrumHeader
 

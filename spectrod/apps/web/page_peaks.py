@@ -5,7 +5,7 @@ from typing import TypedDict
 import numpy as np
 
 from spectrod.apps.web.page_topics import RowFacts
-from spectrod.client.peak import interpolate_peak
+from spectrod.dsp.peak import interpolate_peak
 from spectrod.dsp.peak_search import find_peak_bins
 from spectrod.dsp.units import FLOOR_DBFS, Float32Array, Float64Array
 from spectrod.wire.headers import SpectrumHeader

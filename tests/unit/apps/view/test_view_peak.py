@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+from spectrod.apps.view.frame_levels import level_unit, levels_db
 from spectrod.apps.view.status import peak_text
-from spectrod.client.peak import find_peak, level_unit, levels_db
+from spectrod.dsp.peak import find_peak
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import power_to_dbfs
 from spectrod.wire.schema import Frame, SpectrumHeader

@@ -1,18 +1,45 @@
-"""Levels of a received spectrum in decibels, and its highest tone."""
+"""The highest tone of a spectrum in decibels, between two bins."""
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
-from spectrod.dsp.units import FLOOR_DBFS, Float64Array, power_to_level
+from spectrod.dsp.units import FLOOR_DBFS, Float64Array
 from spectrod.dsp.windows import get_window
 from spectrod.lib.errors import ConfigError
-from spectrod.wire.schema import Frame, SpectrumHeader
 
-_CEILING_DB = 1000.0  # no level of anything, and its power is a finite number
 _LOBE_POINTS = 33
 _LOBE_FLOOR_DB = -200.0
+
+
+class Bins(Protocol):
+    """What a header says about the bins of a spectrum; see ``wire.headers.SpectrumHeader``."""
+
+    @property
+    def fs(self) -> float:
+        """Sample rate [Hz]."""
+
+    @property
+    def window(self) -> str:
+        """Name of the window."""
+
+    @property
+    def win_length(self) -> int:
+        """Samples under the window."""
+
+    @property
+    def nfft(self) -> int:
+        """Length of the transform."""
+
+    @property
+    def first_bin(self) -> int:
+        """Number of the first bin."""
+
+    @property
+    def center_frequency_hz(self) -> float:
+        """Frequency of bin 0 [Hz]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +52,14 @@ class Peak:
     """False if only the bin is known: at the spectrum's ends, or with an unknown window."""
 
 
-def levels_db(frame: Frame) -> Float64Array:
-    """Return a frame's values in decibels, shape (n_bins,) [``level_unit``].
-
-    NaN and silence become the floor, -200 dB; what is above 1000 dB, infinity too, becomes that.
-    """
-    values = frame.values.astype(np.float64)
-    if not frame.header.unit.startswith("dB"):
-        values = power_to_level(np.fmax(values, 0.0), floor_db=FLOOR_DBFS)
-    return np.clip(np.fmax(values, FLOOR_DBFS), FLOOR_DBFS, _CEILING_DB)
-
-
-def level_unit(header: SpectrumHeader) -> str:
-    """Return the unit of ``levels_db``."""
-    return header.unit if header.unit.startswith("dB") else f"dB re {header.unit}"
-
-
-def find_peak(levels: Float64Array, header: SpectrumHeader) -> Peak | None:
+def find_peak(levels: Float64Array, header: Bins) -> Peak | None:
     """Find the highest tone.
 
     Parameters
     ----------
     levels : (n_bins,) float64
         Spectrum [dB].
-    header : SpectrumHeader
+    header : Bins
         Has window, lengths and sample rate.
 
     Returns
@@ -67,7 +78,7 @@ def find_peak(levels: Float64Array, header: SpectrumHeader) -> Peak | None:
     return None if levels[k] <= FLOOR_DBFS else interpolate_peak(levels, k, header)
 
 
-def interpolate_peak(levels: Float64Array, k: int, header: SpectrumHeader) -> Peak:
+def interpolate_peak(levels: Float64Array, k: int, header: Bins) -> Peak:
     """Return the tone at a local maximum in bin k; see ``find_peak``."""
     delta_f = header.fs / header.nfft
     lobe = _lobe_or_none(header)
@@ -88,7 +99,7 @@ def interpolate_peak(levels: Float64Array, k: int, header: SpectrumHeader) -> Pe
 _Lobe = tuple[Float64Array, Float64Array, Float64Array]
 
 
-def _lobe_or_none(header: SpectrumHeader) -> _Lobe | None:
+def _lobe_or_none(header: Bins) -> _Lobe | None:
     # A header may claim anything; only nfft is verified, by the size of the payload.
     if not 2 <= header.win_length <= header.nfft:
         return None
