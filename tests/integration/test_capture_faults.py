@@ -392,7 +392,9 @@ def test_overflow_that_the_sound_system_flags(jack_server):
         unseen_s = 1.5 * BLOCK_S * (listener.ring.overflows - 1)
         assert abs(listener.lateness_s(end) - listener.lateness_s(0, start)) <= BLOCK_S + unseen_s
         capture = listener.source.capture()
-        assert (capture.suspected, capture.restarts) == (0, 0)
+        # The clock may find that further block before it is flagged.
+        assert capture.suspected <= listener.ring.overflows - 1
+        assert capture.restarts == 0
         gap_s = sum(end - start for start, end in listener.ring.gaps) / FS
     report(gap_s=gap_s)
 

@@ -97,6 +97,9 @@ class Site:
         self.daemon.reconfigure(self._config(*self._guests))
         self._await_rows(*(one.name for one in self._guests))
         self.daemon.reconfigure(self._config())
+        # A recording ends in its thread, which has its source until the disk has its files.
+        while any("record" in one.name for one in threading.enumerate()):
+            self.daemon.progress.wait(0.02)
         while True:
             try:
                 os.read(self.fifo, 1 << 16)
