@@ -21,8 +21,3 @@ KINDS: Final[Mapping[str, type[MeasurementConfig]]] = {
     "transfer": TransferConfig,
 }
 """Settings of each kind, by its word."""
-
-
-def word_of(settings: MeasurementConfig) -> str:
-    """Return the word of the kind of some settings."""
-    return next(word for word, kind in KINDS.items() if kind is type(settings))

@@ -1,11 +1,12 @@
 """What every kind of measurement has in common: settings, signals, and meters bound to them."""
 
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, StructMeta
 from numpy.typing import ArrayLike
 
 from spectrod.dsp.calibration import ChannelCalibration
@@ -47,7 +48,7 @@ OpenMeter = Callable[[int], IntervalMeter]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSignals:
-    """The signals of a source, as a measurement sees them.
+    """The signals of a source, as meters see them.
 
     Attributes
     ----------
@@ -81,7 +82,7 @@ class MeasuredSignals:
 
 @dataclass(frozen=True, slots=True)
 class MeasurementFacts:
-    """What files say about all rows of a measurement, beside its quantities and signals.
+    """What files say about all measurements of a product, beside quantities and signals.
 
     Attributes
     ----------
@@ -109,7 +110,7 @@ class MeasurementFacts:
 
 @dataclass(frozen=True, slots=True)
 class BoundMeter:
-    """A measurement of certain signals.
+    """What measures the signals of a source.
 
     Attributes
     ----------
@@ -131,7 +132,11 @@ class BoundMeter:
     columns: Sequence[Quantity] = ()
 
 
-class MeasurementConfig(Struct, frozen=True):
+class _AbstractStructMeta(StructMeta, ABCMeta):
+    """Metaclass of structs that have abstract methods."""
+
+
+class MeasurementConfig(Struct, metaclass=_AbstractStructMeta, frozen=True):
     """Settings of one product of measurements; ``default.toml`` describes each key."""
 
     title: ClassVar[str]
@@ -148,6 +153,7 @@ class MeasurementConfig(Struct, frozen=True):
     sources: tuple[str, ...] = ()
     """Which are measured; none named: all."""
 
+    @abstractmethod
     def check(
         self, fs: float | None = None, channels: int | None = None, *, iq: bool = False
     ) -> None:
@@ -167,8 +173,7 @@ class MeasurementConfig(Struct, frozen=True):
         ConfigError
             If a rule is broken.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def bind(self, signals: MeasuredSignals) -> BoundMeter:
         """Bind to the signals of a source; raises ConfigError if they do not fit."""
-        raise NotImplementedError

@@ -200,6 +200,8 @@ def test_live_values_are_those_of_the_file(tmp_path, word):
 
 OF_A_TONE = {"levels": ("LAeq", -20.0, 0.05), "features": ("centroid", 1000.0, FS / 512)}
 """What a tone of 1 kHz and -20 dBFS has: nearly all is in a main lobe, which is symmetric."""
+CHANGED = {"levels": {"quantities": ["LCeq"]}}
+"""Keys of a product that are changed with its interval."""
 
 
 @pytest.mark.slow
@@ -220,10 +222,15 @@ def test_products_are_added_changed_and_removed_by_reload(tmp_path, word):
         if word in OF_A_TONE:
             name, expected, tolerance = OF_A_TONE[word]
             assert frame[name] == pytest.approx(expected, abs=tolerance)
-        daemon.reconfigure(load(tmp_path, TWO, table(word, interval_s=0.2)))
+        if word == "levels":
+            assert frame.header.units == ("dBFS", "dBFS")
+        changed = CHANGED.get(word, {})
+        daemon.reconfigure(load(tmp_path, TWO, table(word, interval_s=0.2, **changed)))
         for frame in subscribe(daemon.publisher.endpoints[0], f"{word}/", timeout_s=60):
             if frame.header.interval_s == 0.2:
                 break
+        if "quantities" in changed:
+            assert frame.header.quantities == tuple(changed["quantities"])
         daemon.reconfigure(load(tmp_path, TWO, ""))
         assert set(daemon.runners[0].topics()) == set(before)
     finally:

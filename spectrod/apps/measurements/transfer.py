@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         type=frequency,
         metavar=("LO", "HI"),
-        help="band of the delay, the level difference and the measurements, as 100 4k (all)",
+        help="band of the delay, the level difference and the rows of --interval, as 100 4k (all)",
     )
     parser.add_argument(
         "-o",

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from spectrod.measure.measurement_config import MeasurementConfig
+
 SETTINGS = '''
 """The loudest bin of an interval: a kind of measurement that only a test has."""
 
@@ -223,3 +225,13 @@ def test_a_new_kind_of_measurement_appears_everywhere(tmp_path):
         "netcdf": loudest_hz,
         "title": "Loudest bins of test signal sine,1000,-20",
     }
+
+
+def test_a_kind_that_opens_no_meter_cannot_be_made():
+    """Settings of a kind must check themselves and bind to signals."""
+
+    class Incomplete(MeasurementConfig, frozen=True):
+        title = "Nothing"
+
+    with pytest.raises(TypeError, match=r"abstract methods '?bind'?, '?check'?"):
+        Incomplete("a")
