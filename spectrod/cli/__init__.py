@@ -47,18 +47,17 @@ _COMMANDS = {
     "completion": "print a shell's completion script",
 }
 
-_APPS = {
+_MODULES = {
+    "record": "cli.record",
+    "run": "cli.run",
+    "selftest": "apps.doctor.selftest_command",
     **{
-        name: f"spectrod.apps.{name}.command"
-        for name in ("batch", "bench", "ctl", "doctor", "image", "mqtt", "tune", "view", "web")
-    },
-    **{
-        name: f"spectrod.apps.measurements.{name}"
+        name: f"apps.measurements.{name}"
         for name in ("calibrate", "features", "levels", "tones", "transfer")
     },
-    "selftest": "spectrod.apps.doctor.selftest_command",
+    **{name: f"apps.setup.{name}" for name in ("completion", "config", "devices", "keys")},
 }
-"""Modules of the commands that are programs of their own."""
+"""Modules of commands; those of the others are ``apps/NAME/command.py``."""
 
 _GARBAGE_THRESHOLD = 200_000
 """New objects before a garbage collection: more than the 90 000 that the imports of a command and
@@ -124,7 +123,7 @@ def _parser(*commands: str | None) -> argparse.ArgumentParser:
             name, help=summary, description=f"{summary.capitalize()}."
         )
         if name in commands:
-            module = import_module(_APPS.get(name, f"spectrod.cli.{name}"))
+            module = import_module(f"spectrod.{_MODULES.get(name, f'apps.{name}.command')}")
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
     return parser

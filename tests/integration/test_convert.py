@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.cli import convert, main
+from spectrod.apps.convert import command
+from spectrod.cli import main
 from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.formats.segment.segment_reader import SegmentReader
 from spectrod.formats.segment.segment_writer import SegmentWriter
@@ -202,7 +203,7 @@ def test_an_end_in_the_middle_leaves_nothing(monkeypatch, capsys, fault, exit_co
         os.kill(os.getpid(), signal.SIGTERM)
         yield from rows
 
-    monkeypatch.setattr(convert, "batches_between", break_off)
+    monkeypatch.setattr(command, "batches_between", break_off)
     write("a.spd", *two_stretches())
     assert main(["convert", "a.spd", "b.spd", "c.npz", "d.png"]) == exit_code
     assert capsys.readouterr().err == f"spectrod: {text}\n"

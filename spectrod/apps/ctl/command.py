@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from spectrod.apps.ctl import ctl_text
+from spectrod.apps.ctl.replaced_file import replace_text
 from spectrod.cli.numbers import count, seconds
 from spectrod.cli.progress import ProgressBar
-from spectrod.cli.replaced_file import replace_text
 from spectrod.client.control import Control
 from spectrod.daemon.monitoring.families import TextFormat
 from spectrod.lib.errors import (

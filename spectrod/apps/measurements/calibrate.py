@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 
 from spectrod.analysis.samples import to_float32
+from spectrod.apps.measurements.text_file import write_text
 from spectrod.cli import options
 from spectrod.cli.numbers import frequency, seconds
-from spectrod.cli.text_file import write_text
 from spectrod.config import config
 from spectrod.dsp.calibration import parse_reference
 from spectrod.dsp.calibration.calibrator import DURATION_MAX_S, DURATION_MIN_S, Tone, measure_tone

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 
 from spectrod.apps.measurements.level_table import LevelTable
+from spectrod.apps.measurements.sample_blocks import blocks_of, report_left_out
 from spectrod.cli import options
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.progress import ProgressBar
-from spectrod.cli.sample_blocks import blocks_of, report_left_out
 from spectrod.cli.sample_range import SampleRange, sample_range
 from spectrod.cli.times import parse_utc_ns, wait_for_start
 from spectrod.config import config

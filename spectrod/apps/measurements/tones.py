@@ -11,10 +11,10 @@ import numpy as np
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.apps.measurements.measured_source import add_source, frame_length, open_measured
+from spectrod.apps.measurements.sample_blocks import read_blocks, report_left_out
 from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.numbers import count, frequency
-from spectrod.cli.sample_blocks import read_blocks, report_left_out
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.tables import Column, error, fixed, heading, line
 from spectrod.dsp.spectrum import SpectrumSpec, taper_for

@@ -11,13 +11,13 @@ import numpy as np
 
 from spectrod.apps.measurements import transfer_rows
 from spectrod.apps.measurements.measured_source import add_source, frame_length, open_measured
+from spectrod.apps.measurements.sample_blocks import read_blocks, report_left_out
+from spectrod.apps.measurements.text_file import write_text
 from spectrod.apps.measurements.transfer_rows import check_pair
 from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.numbers import frequency
-from spectrod.cli.sample_blocks import read_blocks, report_left_out
 from spectrod.cli.sample_range import SampleRange
-from spectrod.cli.text_file import write_text
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.names import name_channels

@@ -85,7 +85,7 @@ def _report(path: str, loaded: config.Loaded) -> int:
 
 def _check_deeply(path: str, settings: config.Config) -> int:
     """Open what the configuration names; return the exit code of the first problem."""
-    from spectrod.cli.config_check import checks  # noqa: PLC0415 - loads the engine
+    from spectrod.apps.setup.config_check import checks  # noqa: PLC0415 - loads the engine
 
     exit_code = 0
     for check in checks(settings):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from spectrod.apps.ctl.replaced_file import replace_text
+from spectrod.apps.measurements.text_file import write_text
 from spectrod.cli import main
-from spectrod.cli.replaced_file import replace_text
-from spectrod.cli.text_file import write_text
 from spectrod.formats.part import PartFile
 from spectrod.formats.path_links import LINKS_MAX, written_path
 from spectrod.formats.whole_files import check_writable, is_there, write_whole

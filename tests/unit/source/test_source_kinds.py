@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from spectrod.cli.config_check import checks
+from spectrod.apps.setup.config_check import checks
 from spectrod.config.config import Config, EngineConfig, PublishConfig, SourceConfig, SourceTable
 from spectrod.daemon.control.change_journal import Journal
 from spectrod.daemon.control.changed_settings import LiveSettings

@@ -1,0 +1,1 @@
+"""What a machine needs before a run: configuration, devices, keys, completion of commands."""
