@@ -2,11 +2,10 @@
 
 import logging
 import math
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Literal, Protocol
 
@@ -18,6 +17,7 @@ from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.samples import to_float32
 from spectrod.analysis.self_check import ERROR_MAX, SelfCheck
 from spectrod.analysis.stream import FrameStream
+from spectrod.daemon.attached_sinks import AttachedSink, AttachedSinks, FailureHandler
 from spectrod.daemon.demand import Demand
 from spectrod.dsp.blocks import Block, RangeTrimmer
 from spectrod.dsp.spectrum import SpectrumSpec
@@ -54,9 +54,6 @@ _IDLE_SPAN = 8
 _IDLE_BACKLOG_S = 1.0
 
 
-FailureHandler = Callable[[SpectrodError], None]
-
-
 def _raise(error: SpectrodError) -> None:
     raise error
 
@@ -90,28 +87,6 @@ class Checks(Protocol):
 
     def look(self, samples: Float32Array) -> list[str]:
         """Check (channels, n) samples [FS]; return log lines on started and ended conditions."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Attached:
-    """A sink attached to one product, or to all if ``product`` is empty."""
-
-    sink: Sink[SpectrumBatch]
-    product: str
-    on_failure: FailureHandler
-    wants: bool
-
-    def takes(self, product: str) -> bool:
-        """Return True if the sink takes a product."""
-        return self.product in ("", product)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Tapping:
-    """A tap, with the handler of its failure."""
-
-    tap: Sink[Block]
-    on_failure: FailureHandler
 
 
 class Pipeline:
@@ -187,9 +162,8 @@ class Pipeline:
             if isinstance(engine, LiveEngine)
             else partial(FrameStream, engine=engine)
         )
-        self._attached: tuple[_Attached, ...] = ()
-        self._tapping: tuple[_Tapping, ...] = ()
-        self._handing_on = threading.Lock()
+        self._sinks = AttachedSinks[SpectrumBatch]()
+        self._taps = AttachedSinks[Block]()
         self._on_nonfinite: Literal["raise", "gap"] = on_nonfinite
         self.range = RangeTrimmer(first_sample, max_samples)
         self._checks, self._self_check = checks, self_check
@@ -329,14 +303,12 @@ class Pipeline:
             If there is no such product.
         """
         self._find(product)
-        with self._handing_on:
-            self._attached = (*self._attached, _Attached(sink, product, on_failure, wants))
+        self._sinks.attach(AttachedSink(sink, on_failure, product, wants))
         self.demand.touch()
 
     def detach(self, sink: Sink[SpectrumBatch]) -> None:
         """Detach a sink; on return it is not called any more. Must not be called by a sink."""
-        with self._handing_on:
-            self._attached = tuple(one for one in self._attached if one.sink is not sink)
+        self._sinks.detach(sink)
         self.demand.touch()
 
     def tap(self, tap: Sink[Block], on_failure: FailureHandler = _raise) -> None:
@@ -352,13 +324,11 @@ class Pipeline:
             Called by the analysis thread with the tap's exception, after the tap was detached. By
             default the failure ends the pipeline.
         """
-        with self._handing_on:
-            self._tapping = (*self._tapping, _Tapping(tap, on_failure))
+        self._taps.attach(AttachedSink(tap, on_failure))
 
     def untap(self, tap: Sink[Block]) -> None:
         """Remove a tap; on return it is not called any more. Must not be called by a tap."""
-        with self._handing_on:
-            self._tapping = tuple(one for one in self._tapping if one.tap is not tap)
+        self._taps.detach(tap)
 
     def reconfigure(self, specs: SpectrumSpec | Sequence[SpectrumSpec]) -> None:
         """Change the analysis of a running pipeline, from the next block on.
@@ -565,21 +535,21 @@ class Pipeline:
         is_fast = self._idle_from - before > _IDLE_BACKLOG_S * self.spec.fs
         pause_s = 0.0
         if not (is_fast or self._stream.wanted or self.demand.has_changed):
-            longest_s = _TAPPED_S if self._tapping else _IDLE_S
+            longest_s = _TAPPED_S if self._taps else _IDLE_S
             pause_s = min(longest_s, self.ring.span_s / _IDLE_SPAN)
         self.ring.relax(pause_s)
         return pause_s
 
     def _show(self, block: Block) -> None:
         """Show samples to all that look at them before they are analysed."""
-        if self._checks or self._tapping:
+        if self._checks or self._taps:
             as_float = to_float32(block.samples, self._stream.layout.sample_format)
             if self._checks:
                 self._check(self._checks.look(as_float))
-            if self._tapping:
+            if self._taps:
                 # Copy: a tap may keep the block, while the stream reuses its memory.
                 own = as_float.copy() if as_float is block.samples else as_float
-                self._hand_to_taps(replace(block, samples=own))
+                self._taps.write(replace(block, samples=own))
         if self._self_check:
             self._self_check.take(block, self._stream)
 
@@ -615,9 +585,7 @@ class Pipeline:
             self._hand_on(self._stream.reset(self._resets.popleft()))
         if self.demand.take_change():
             unproven = {*self._products} - self._proven
-            used = [
-                p for p in self._products if any(a.wants and a.takes(p) for a in self._attached)
-            ]
+            used = [product for product in self._products if self._sinks.want(product)]
             self._hand_on(self._stream.want(self.demand.wanted(unproven, used)))
 
     def _take_new_stream(self) -> None:
@@ -638,36 +606,10 @@ class Pipeline:
             self._rows += batch.n_frames
             if overflows or suspected:
                 batch = replace(batch, overflows=overflows, suspected=suspected)  # noqa: PLW2901
-            if self._attached:
-                self._hand_to_attached(batch)
+            self._sinks.write(batch, batch.spec.product)
             if batch.spec.product not in self._proven:
                 self._proven |= {batch.spec.product}
                 self.demand.touch()
-
-    def _hand_to_attached(self, batch: SpectrumBatch) -> None:
-        failed = []
-        with self._handing_on:
-            for one in self._attached:
-                if one.takes(batch.spec.product):
-                    try:
-                        one.sink.write(batch)
-                    except SpectrodError as error:
-                        failed.append((one, error))
-        for one, failure in failed:
-            self.detach(one.sink)
-            one.on_failure(failure)
-
-    def _hand_to_taps(self, block: Block) -> None:
-        failed = []
-        with self._handing_on:
-            for one in self._tapping:
-                try:
-                    one.tap.write(block)
-                except SpectrodError as error:
-                    failed.append((one, error))
-        for one, failure in failed:
-            self.untap(one.tap)
-            one.on_failure(failure)
 
 
 def _row_due_samples(stream: FrameStream, products: Sequence[str]) -> int:
