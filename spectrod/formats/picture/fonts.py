@@ -110,12 +110,6 @@ class FontFinder:
                 self._known |= _ask(unknown)
             return {character: self._known[character] for character in needed}
 
-    def forget(self) -> None:
-        """Clear the cache, after fonts were installed."""
-        with self._lock:
-            self._known.clear()
-        _open.cache_clear()
-
 
 def fc_match() -> str | None:
     """Return the path of fontconfig's ``fc-match``, or None if it is not installed."""

@@ -160,13 +160,6 @@ def typeset(text: str, size: int) -> tuple[Run, ...]:
     return tuple(runs)
 
 
-def forget_typefaces() -> None:
-    """Look for all typefaces again, after fonts were installed or removed."""
-    for one in (_built_in, _wide, _wide_draws, _report):
-        one.cache_clear()
-    _finder.forget()
-
-
 def ascent(font: Font) -> int:
     """Return the height of a typeface above its baseline [px]."""
     return int(font.getmetrics()[0]) if isinstance(font, ImageFont.FreeTypeFont) else 0

@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from functools import cache
 from typing import Any, Protocol
 
 from spectrod.lib.backoff import Backoff
@@ -42,8 +43,7 @@ class Store(Protocol):
         ...
 
 
-_stores: dict[str, Any] = {}
-_lock = threading.Lock()
+_making = threading.Lock()
 
 
 def store_of(url: str) -> Any:
@@ -55,41 +55,18 @@ def store_of(url: str) -> Any:
         If the libraries of the extra ``cloud`` are not installed.
     """
     scheme = scheme_of(url)
-    kind = _kind_of(scheme)
-    with _lock:
-        if kind not in _stores:
-            try:
-                _stores[kind] = _make(kind)
-            except ImportError as error:
-                raise UnavailableError(
-                    f"{scheme}:// needs the extra cloud: pip install 'spectrod[cloud]' "
-                    f"({error.name} is missing)"
-                ) from error
-        return _stores[kind]
+    try:
+        with _making:
+            return _store("http" if scheme in HTTP_SCHEMES else scheme)
+    except ImportError as error:
+        raise UnavailableError(
+            f"{scheme}:// needs the extra cloud: pip install 'spectrod[cloud]' "
+            f"({error.name} is missing)"
+        ) from error
 
 
-def replace_store(scheme: str, store: Any = None) -> None:
-    """Use another store for the addresses of a scheme.
-
-    Parameters
-    ----------
-    scheme : str
-        ``"s3"``, ``"gs"``, ``"http"`` or ``"https"``; the last two share a store.
-    store : Store, optional
-        By default one that is made when it is next used, with the endpoint and the credentials
-        that the environment has then.
-    """
-    with _lock:
-        _stores.pop(_kind_of(scheme), None)
-        if store is not None:
-            _stores[_kind_of(scheme)] = store
-
-
-def _kind_of(scheme: str) -> str:
-    return "http" if scheme in HTTP_SCHEMES else scheme
-
-
-def _make(kind: str) -> Any:
+@cache
+def _store(kind: str) -> Any:
     # These are slow to import, and optional. Their logs may hold signed requests.
     for name in _LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)

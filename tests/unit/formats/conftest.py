@@ -1,7 +1,15 @@
 import pytest
 from PIL import ImageFont, features
 
-from spectrod.formats.picture.lettering import forget_typefaces
+from spectrod.formats.picture import fonts, lettering
+
+
+def forget_typefaces():
+    """Let the next text look for typefaces again."""
+    caches = (lettering._built_in, lettering._wide, lettering._wide_draws, lettering._report)
+    for one in (*caches, fonts._open):
+        one.cache_clear()
+    lettering._finder = fonts.FontFinder()
 
 
 @pytest.fixture
