@@ -18,7 +18,7 @@ def daemon_rules(config: Config) -> Iterator[tuple[SettingPath, str]]:
         try:
             check_uri(table)
         except ConfigError as error:
-            yield _path(config, table, "uri"), f"{source_name(config, table)}{error}"
+            yield _path(config, table, "uri"), f"{source_name(config, table)}: {error}"
 
 
 def start_rules(config: Config) -> Iterator[tuple[SettingPath, str]]:
@@ -28,7 +28,7 @@ def start_rules(config: Config) -> Iterator[tuple[SettingPath, str]]:
         try:
             table.check_calibration()
         except ConfigError as error:
-            text = f"{source_name(config, table)}calibration {error}"
+            text = f"{source_name(config, table)}: calibration {error}"
             yield _path(config, table, "calibration"), text
 
 
@@ -51,9 +51,9 @@ def warnings(config: Config) -> Iterator[tuple[SettingPath, str]]:
     for table in config.all_sources:
         name = source_name(config, table)
         if text := _missing_source(table):
-            yield _path(config, table, "uri"), f"{name}{text}"
+            yield _path(config, table, "uri"), f"{name}: {text}"
         if table.calibration and not Path(table.calibration).is_file():
-            text = f"{name}calibration {table.calibration}: there is no such file"
+            text = f"{name}: calibration {table.calibration}: there is no such file"
             yield _path(config, table, "calibration"), text
     yield from _bad_folders(config)
     for text in resource_needs.shortages(config):
@@ -94,14 +94,14 @@ def unchecked(config: Config) -> Iterator[str]:
         if table.unchecked:
             name, settings = source_name(config, table), ", ".join(table.unchecked)
             yield (
-                f"{name}not checked, because only the source knows its sample rate or channels: "
+                f"{name}: not checked, because only the source knows its sample rate or channels: "
                 f"{settings} (set them, or use --deep)"
             )
 
 
 def source_name(config: Config, table: SourceTable) -> str:
     """Return the table of a source, for errors."""
-    return f"sources.{table.name}: " if config.sources else "source: "
+    return f"sources.{table.name}" if config.sources else "source"
 
 
 def _path(config: Config, table: SourceTable, key: str) -> SettingPath:

@@ -79,7 +79,7 @@ def standard_output(args: argparse.Namespace) -> Iterator[None]:
         except StorageError:  # from the temporary file
             raise
         except SpectrodError as error:
-            raise type(error)(str(error).replace(str(path), _NAME)) from error
+            raise error.reworded(lambda text: text.replace(str(path), _NAME)) from error
         _copy(path)
 
 

@@ -387,7 +387,7 @@ def with_changes(config: Config, changes: Mapping[str, Any], origin: str) -> Con
         try:
             new.analysis.spec(None, channels=1)
         except ConfigError as error:
-            raise ConfigError(f"analysis: {error}") from error
+            raise error.of("analysis") from error
     return new
 
 

@@ -413,7 +413,7 @@ class SourceTable(_MeasuredSource, frozen=True):
         try:
             return product.analysis.spec(fs, channels, product=product.name, **signal)
         except ConfigError as error:
-            raise ConfigError(f"products.{product.name}: {error}", *error.keys) from error
+            raise error.of(f"products.{product.name}") from error
 
 
 _Amount = Annotated[float, Meta(ge=0, le=1e9)]

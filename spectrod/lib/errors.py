@@ -1,8 +1,9 @@
 """All errors that spectrod raises on purpose, each with the exit code of a command."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike, fspath
+from typing import Any, Self
 
 _LINES_IN_TEXT = 20
 
@@ -24,6 +25,16 @@ class SpectrodError(Exception):
     def lines(self) -> tuple[str, ...]:
         """The text; an error of several mistakes has a line for each."""
         return (str(self),)
+
+    def reworded(self, reword: Callable[[str], str]) -> Self:
+        """Return the error with another text; its class and attributes are the same."""
+        error = type(self).__new__(type(self), reword(str(self)))
+        error.__dict__.update(self.__dict__)
+        return error
+
+    def of(self, what: str) -> Self:
+        """Return the error with a text that begins with what it is about."""
+        return self.reworded(lambda text: f"{what}: {text}")
 
 
 class ConfigError(SpectrodError, ValueError):
@@ -65,6 +76,13 @@ class SettingsError(ConfigError):
         more = [f"and {n_more} more"] if n_more > 0 else []
         super().__init__("; ".join([*lines[:_LINES_IN_TEXT], *more]))
         self._lines = tuple(lines)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SettingsError, (self._lines,)
+
+    def reworded(self, reword: Callable[[str], str]) -> Self:
+        """Return the error with other lines."""
+        return type(self)([reword(line) for line in self._lines])
 
     @property
     def lines(self) -> tuple[str, ...]:

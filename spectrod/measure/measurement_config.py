@@ -3,7 +3,7 @@
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 from msgspec import Struct, StructMeta
@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.units import Float64Array
 from spectrod.measure.measurement import Measurement, Quantity
+
+if TYPE_CHECKING:
+    from spectrod.measure.levels.octave_levels import BandLevels
 
 
 class IntervalMeter(Protocol):
@@ -94,6 +97,8 @@ class MeasurementFacts:
         Unit of each kind of values of bins, which rows have in their ``tables``.
     frequencies : (n_bins,) float64
         Frequency of each bin [Hz]; empty without such values.
+    bands : BandLevels, optional
+        Fractional octaves and the quantities in them, of kinds that have such.
     time_zone : str
         Time zone of the parts of the day; empty without.
     notes : tuple of str
@@ -104,6 +109,7 @@ class MeasurementFacts:
     attributes: Mapping[str, str | float] = field(default_factory=dict)
     spectra: Mapping[str, str] = field(default_factory=dict)
     frequencies: Float64Array = field(default_factory=lambda: np.empty(0))
+    bands: "BandLevels | None" = None
     time_zone: str = ""
     notes: tuple[str, ...] = ()
 

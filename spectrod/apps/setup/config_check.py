@@ -9,7 +9,7 @@ from spectrod.cli.daemon_rules import check_folder, source_name
 from spectrod.config.config import Config, SourceTable
 from spectrod.daemon.access.access import Access
 from spectrod.daemon.live_triggers import LiveTriggers
-from spectrod.lib.errors import ConfigError, SpectrodError
+from spectrod.lib.errors import SpectrodError
 from spectrod.lib.events import EventLog
 from spectrod.measure.triggers.trigger_config import MASKS_FOLDER
 from spectrod.recording.state_folder import state_folder
@@ -25,44 +25,47 @@ Check = Callable[[], str]
 def checks(config: Config) -> Iterator[Check]:
     """Yield a check for each named resource: sources, engine, folders, keys."""
     for table in config.all_sources:
-        yield partial(_source, config, table, source_name(config, table))
+        name = source_name(config, table)
+        yield partial(_about, name, partial(_source, config, table))
         if table.triggers:
-            yield partial(_masks, config, table, source_name(config, table))
+            yield partial(_about, name, partial(_masks, config, table))
         if table.calibration:
-            yield partial(_calibration, table, source_name(config, table))
-    yield partial(_engine, config)
+            yield partial(_about, name, partial(_calibration, table))
+    yield partial(_about, "engine", partial(_engine, config))
     for folder, name in _folders(config):
         yield partial(check_folder, folder, name)
-    yield partial(_keys, config)
+    yield partial(_about, "security", partial(_keys, config))
 
 
-def _masks(config: Config, table: SourceTable, name: str) -> str:
-    """Read the learned masks that triggers name."""
+def _about(what: str, check: Check) -> str:
+    """Let the description, or the error, of a check begin with what it is about."""
     try:
-        _triggers(config).check_masks(table)
-    except ConfigError as error:
-        raise ConfigError(f"{name}{error}") from error
-    return f"{name}triggers: {', '.join(one.name for one in table.triggers)}"
+        return f"{what}: {check()}"
+    except SpectrodError as error:
+        raise error.of(what) from error
+
+
+def _masks(config: Config, table: SourceTable) -> str:
+    """Read the learned masks that triggers name."""
+    _triggers(config).check_masks(table)
+    return f"triggers: {', '.join(one.name for one in table.triggers)}"
 
 
 def _triggers(config: Config) -> LiveTriggers:
     return LiveTriggers(EventLog(), state_folder(config.control.state_folder) / MASKS_FOLDER)
 
 
-def _source(config: Config, table: SourceTable, name: str) -> str:
+def _source(config: Config, table: SourceTable) -> str:
     """Open a source whose samples can be read again, and check its analyses at its rate."""
-    try:
-        kind, argument = find_kind(table.uri)
-        if text := kind.inspect(argument):
-            return name + text
-        source = open_source(table, "full")
-        specs = specs_of(table, source)
-        _triggers(config).open(table, specs)
-    except SpectrodError as error:
-        raise type(error)(f"{name}{error}") from error
+    kind, argument = find_kind(table.uri)
+    if text := kind.inspect(argument):
+        return text
+    source = open_source(table, "full")
+    specs = specs_of(table, source)
+    _triggers(config).open(table, specs)
     products = ", ".join(spec.product for spec in specs)
     text = (
-        f"{name}{source.description}: {source.fs:.10g} Hz, channels: {source.channels}, "
+        f"{source.description}: {source.fs:.10g} Hz, channels: {source.channels}, "
         f"products: {products}"
     )
     left_out = source.left_out
@@ -71,22 +74,16 @@ def _source(config: Config, table: SourceTable, name: str) -> str:
     return f"{text}; files left out or read in part: {left_out.n_files}, first {left_out.lines[0]}"
 
 
-def _calibration(table: SourceTable, name: str) -> str:
-    try:
-        table.check_calibration()
-    except ConfigError as error:
-        raise ConfigError(f"{name}{error}") from error
-    return f"{name}calibration {table.calibration}: can be read"
+def _calibration(table: SourceTable) -> str:
+    table.check_calibration()
+    return f"calibration {table.calibration}: can be read"
 
 
 def _engine(config: Config) -> str:
     requested = config.engine
+    engine = open_engine(requested.engine, requested.device)
     try:
-        engine = open_engine(requested.engine, requested.device)
-    except SpectrodError as error:
-        raise type(error)(f"engine: {error}") from error
-    try:
-        return f"engine: {engine.name}"
+        return engine.name
     finally:
         engine.close()
 
@@ -101,11 +98,8 @@ def _folders(config: Config) -> Iterator[tuple[Path, str]]:
 
 
 def _keys(config: Config) -> str:
+    access = Access(config.security)
     try:
-        access = Access(config.security)
-    except SpectrodError as error:
-        raise type(error)(f"security: {error}") from error
-    try:
-        return "security: " + ("keys can be read" if access.has_keys else "no keys")
+        return "keys can be read" if access.has_keys else "no keys"
     finally:
         access.close()

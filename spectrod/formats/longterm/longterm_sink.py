@@ -97,7 +97,7 @@ class SpdSink(WholeFile):
         try:
             self._statistics.add(batch)
         except (ConfigError, InputError) as error:
-            raise type(error)(f"{self.path}: {error}") from error
+            raise error.of(str(self.path)) from error
         spec, span = batch.spec, self._span
         samples = spec.row_span
         is_first = span.end_utc_ns == 0

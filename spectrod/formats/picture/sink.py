@@ -134,7 +134,7 @@ class PictureSink(WholeFile):
         try:
             check_format(self.path.suffix, self._options, self._spec)
         except ConfigError as error:
-            raise ConfigError(f"{self.path}: {error}") from error
+            raise error.of(str(self.path)) from error
         self._paths = _paths(self.path, self._options, self._spec.n_signals)
         for one in self._paths:
             check_writable(one)

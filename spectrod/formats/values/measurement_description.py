@@ -161,7 +161,7 @@ def describe(
         spectra=tuple(facts.spectra),
         spectra_units=tuple(facts.spectra.values()),
         frequencies=facts.frequencies,
-        bands=getattr(meter, "bands", NO_BANDS),  # meters of frames have none
+        bands=facts.bands or NO_BANDS,
     )
 
 

@@ -67,14 +67,15 @@ class LevelsConfig(MeasurementConfig, frozen=True):
     def bind(self, signals: MeasuredSignals) -> BoundMeter:
         """Bind to the signals of a source; raises ConfigError if they do not fit."""
         from spectrod.measure.levels.equalizer import response_notes  # noqa: PLC0415
+        from spectrod.measure.levels.octave_levels import band_levels  # noqa: PLC0415
 
         responses = [one.response if one else None for one in signals.calibrations]
         notes = tuple(response_notes(responses, signals.fs)) if any(responses) else ()
-        return BoundMeter(
-            signals,
-            partial(self._open, signals),
-            MeasurementFacts(self.title, time_zone=self.time_zone, notes=notes),
+        bands = band_levels(
+            self.bands, self.band_quantities, signals.fs, self.interval_s, self.band_range_hz
         )
+        facts = MeasurementFacts(self.title, bands=bands, time_zone=self.time_zone, notes=notes)
+        return BoundMeter(signals, partial(self._open, signals), facts)
 
     def meter(
         self,

@@ -67,7 +67,8 @@ def row_seeds() -> list[bytes]:
     signals = MeasuredSignals("pond", 8000.0, ("a", "b"), (None, None))
     for bands in ("", "octave"):
         meter = LevelMeter(8000, 2, quantities=["LAeq", "LUFS_M"], align="utc", bands=bands)
-        about = describe(signals, MeasurementFacts("Sound levels"), meter)
+        facts = MeasurementFacts("Sound levels", bands=meter.bands)
+        about = describe(signals, facts, meter)
         rows = meter.push(np.zeros((2, 24_576)), utc_ns=0)
         lines = _HEADER.partition(b"\n")[0].decode(), f"{DESCRIPTION}{encode_description(about)}"
         text = "\n".join((*lines, header_text(Path("input.nc"), about)))

@@ -162,3 +162,13 @@ def test_no_room_for_temporary_files_is_reported(monkeypatch, capsys, tmp_path):
         text = "spectrod: folder for temporary files: No such file or directory\n"
         assert capsys.readouterr().err == text
     assert not Path("a.pdf").exists()
+
+
+def test_each_mistake_of_the_settings_is_a_line(capsysbinary):
+    """Several mistakes of a configuration are as many lines, as with an output that is a file."""
+    Path("bad.toml").write_text("[analysis]\nwindow = 3\nscaling = 'x'\n")
+    assert record("a.png", options=["--config", "bad.toml"]) == 2
+    expected = capsysbinary.readouterr()
+    assert record("png:-", options=["--config", "bad.toml"]) == 2
+    assert capsysbinary.readouterr() == expected
+    assert expected.err.count(b"\n") == 2

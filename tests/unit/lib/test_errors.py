@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from spectrod.lib.errors import ConfigError
+from spectrod.lib.errors import ConfigError, EmptyRecordingError, NoProductError, SettingsError
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,27 @@ def test_an_error_of_settings_has_their_keys_as_data(error, text, keys):
     """Keys and values make the text, also of an error that comes from another process."""
     for one in (error, pickle.loads(pickle.dumps(error))):  # noqa: S301 - made here
         assert (str(one), one.keys, one.lines) == (text, keys, (text,))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ConfigError("must be 1", hop=0), EmptyRecordingError("torn"), NoProductError("no", "product")],
+)
+def test_an_error_with_another_text_is_the_same_error(error):
+    """Class, exit code and keys of an error stay when its text begins with another name."""
+    other = error.of("a.spd")
+    assert (str(other), other.lines) == (f"a.spd: {error}", (f"a.spd: {error}",))
+    assert (type(other), other.exit_code) == (type(error), error.exit_code)
+    assert getattr(other, "keys", None) == getattr(error, "keys", None)
+
+
+def test_each_line_of_several_mistakes_is_reworded():
+    """Lines of several mistakes stay lines, with another text and from another process."""
+    lines = [f"key{number}: unknown" for number in range(22)]
+    error = SettingsError(lines)
+    for one in (error, pickle.loads(pickle.dumps(error))):  # noqa: S301 - made here
+        assert (one.lines, str(one)) == (tuple(lines), str(error))
+    other = error.of("a.toml")
+    assert other.lines == tuple(f"a.toml: {line}" for line in lines)
+    assert str(other).startswith("a.toml: key0: unknown; a.toml: key1")
+    assert str(other).endswith("; and 2 more")

@@ -38,7 +38,8 @@ NOON_NS = 1_780_315_200 * NS  # 2026-06-01T12:00:00Z
 DAY_NS = 86400 * NS
 METER = LevelMeter(FS, 2, quantities=["LAeq", "LUFS_M"], interval_s=60.0, bands="octave")
 SIGNALS = MeasuredSignals("a sound card", FS, ("left", "right"), (None, None))
-ABOUT = describe(SIGNALS, MeasurementFacts("Sound levels"), METER)
+FACTS = MeasurementFacts("Sound levels", bands=METER.bands)
+ABOUT = describe(SIGNALS, FACTS, METER)
 N_BANDS = len(METER.bands.filters)
 
 
@@ -325,7 +326,7 @@ def test_netcdf_is_that_of_the_command(site, tmp_path):
     """A file that has been lines is, byte for byte of its values, as if written at once."""
     calibration = ChannelCalibration(parse_reference("1 uPa"), 170.0, None, "M1-1", (20.0, 3000.0))
     signals = replace(SIGNALS, calibrations=(calibration, None))
-    facts = MeasurementFacts("Sound levels", time_zone="Europe/Berlin", notes=('a "note", \u00e4',))
+    facts = replace(FACTS, time_zone="Europe/Berlin", notes=('a "note", \u00e4',))
     about = describe(signals, facts, METER)
     rows = [row(k) for k in range(5)]
     rows[3].values[:] = np.nan, -np.inf
