@@ -147,7 +147,7 @@ def test_a_finger_drags_the_waterfall_into_the_past_and_back(tab, daemon):
     )
     (t_ms,) = numbers(tab, "t")
     assert began_ms - 12_500 <= t_ms <= daemon.middle_ms(daemon.n_rows) - 9_500
-    tab.page.locator(".banner", has_text="paused").wait_for()
+    tab.page.locator(".banner", has_text="the past").wait_for()
     assert numbers(tab, "f") == numbers(tab, "c") == []
     y, height = y - way, fingers.box["height"]
     shown = [t_ms]
@@ -161,7 +161,7 @@ def test_a_finger_drags_the_waterfall_into_the_past_and_back(tab, daemon):
             arg=shown[0],
         )
         shown = numbers(tab, "t")
-    tab.page.locator(".banner", has_text="paused").wait_for(state="hidden")
+    tab.page.locator(".banner", has_text="the past").wait_for(state="hidden")
 
 
 @pytest.mark.parametrize("turn", [(0, -200), (-200, 0)], ids=["as it is", "as Shift turns it"])

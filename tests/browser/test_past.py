@@ -124,7 +124,7 @@ def test_scrolling_back_and_returning_to_live(page, address):
     page.locator(".surface").first.focus()
     for _ in range(8):
         page.keyboard.press("Shift+ArrowDown")
-    page.locator(".banner", has_text="paused").wait_for()
+    page.locator(".banner", has_text="the past").wait_for()
     wait_for_tone(page, 0.1, 5000)
     box = page.locator(".surface").bounding_box()
     page.mouse.click(box["x"] + box["width"] * 5000 / 24000, box["y"] + 40)

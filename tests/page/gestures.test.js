@@ -52,7 +52,7 @@ test("the wheel zooms, sideways it pans, and with Shift it changes the time span
   turn({ deltaY: -100, shiftKey: true });
   turn({ deltaX: -100, shiftKey: true });
   const factor = 1.0025 ** 100;
-  assert.deepEqual(heard, [["zoom", factor, 40], ["drag", -30, 0, 0], ["zoomTime", factor], ["zoomTime", factor]]);
+  assert.deepEqual(heard, [["zoom", factor, 40], ["drag", -30, 0, 0], ["zoomTime", factor, 50], ["zoomTime", factor, 50]]);
 });
 
 test("a drag begins after 6 px and leaves none of its way out; with Shift it selects a band", () => {

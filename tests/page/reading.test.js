@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { ACTIONS, panned, zoomed } from "../../spectrod/apps/web/page/panel/actions.js";
 import { followRange, LevelHistogram, rangeOf } from "../../spectrod/apps/web/page/rows/autorange.js";
 import { binAt, extentOf, indexOfBin, levelAt } from "../../spectrod/apps/web/page/rows/bins.js";
-import { difference, nearestPeak, placeCursor, readCursors, snapToBin } from "../../spectrod/apps/web/page/panel/cursor.js";
+import { difference, nearestPeak, placeCursor, readCursor, snapToBin } from "../../spectrod/apps/web/page/panel/cursor.js";
 import { csvField, fileName, traceCsv } from "../../spectrod/apps/web/page/side/export.js";
 import { layersOf } from "../../spectrod/apps/web/page/rows/hold.js";
 import { isTyping, wheelFactor } from "../../spectrod/apps/web/page/panel/input.js";
@@ -85,12 +85,12 @@ test("cursors snap to bins; the nearer one moves, a new one is the second, and n
 test("a cursor reads the server's unpooled value, and the row on the screen until there is one", () => {
   const row = { values: tone(85), description: BINS };
   const hz = 85 * BIN_HZ;
-  assert.deepEqual(readCursors([hz], { measured: null, row }), [{ hz, level: -20, isExact: false }]);
+  assert.deepEqual(readCursor(hz, { measured: null, row }), { hz, level: -20, isExact: false });
   const measured = { cursors: [{ hz, bin_hz: hz, level: -20.03 }] };
-  assert.deepEqual(readCursors([hz], { measured, row }), [{ hz, level: -20.03, isExact: true }]);
+  assert.deepEqual(readCursor(hz, { measured, row }), { hz, level: -20.03, isExact: true });
   const stale = { cursors: [{ hz: 500, bin_hz: 500, level: -1 }] };
-  assert.equal(readCursors([hz], { measured: stale, row })[0].level, -20);
-  assert.ok(Number.isNaN(readCursors([hz], { measured: { cursors: [{ hz, level: null }] }, row: null })[0].level));
+  assert.equal(readCursor(hz, { measured: stale, row }).level, -20);
+  assert.ok(Number.isNaN(readCursor(hz, { measured: { cursors: [{ hz, level: null }] }, row: null }).level));
 });
 
 test("the difference of cursors is the second less the first; across 0 Hz it has no octaves", () => {

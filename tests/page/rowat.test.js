@@ -5,11 +5,12 @@ import { test } from "node:test";
 import { binRanges, makeAxis, valuesOfPixel } from "../../spectrod/apps/web/page/plot/axis.js";
 import { Channel } from "../../spectrod/apps/web/page/rows/channel.js";
 import { traceCsv } from "../../spectrod/apps/web/page/side/export.js";
+import { levelOfValues } from "../../spectrod/apps/web/page/rows/bins.js";
 import { CODE_LEVEL_MAX, CODE_LEVEL_MIN, CODE_STRIPE, levelOf, levelOfCode } from "../../spectrod/apps/web/page/rows/levels.js";
 import { LineStore } from "../../spectrod/apps/web/page/plot/lines.js";
 import { momentOf, unmeasuredText } from "../../spectrod/apps/web/page/rows/moment.js";
 import { JoinedRows } from "../../spectrod/apps/web/page/rows/past.js";
-import { levelOfPixel, rowAt, spanOf } from "../../spectrod/apps/web/page/rows/rowat.js";
+import { levelOfPixel, lineRowAt, rowAt, rowsOfLine, spanOf, stepInTime, timeOfLine } from "../../spectrod/apps/web/page/rows/rowat.js";
 import { RowRing } from "../../spectrod/apps/web/page/rows/rows.js";
 import { description, random, row } from "./descriptions.js";
 
@@ -185,4 +186,42 @@ test("the file of a line spectrum has the levels of the row that is shown, and i
     });
     assert.equal(lines.length, expected.length);
   }
+});
+
+test("the spectrum at a cursor has in each pixel the level that the waterfall shows at its time", () => {
+  let [compared, pooled] = [0, 0];
+  for (let seed = 1; seed <= SEEDS; seed += 1) {
+    const { rows, next, endMs } = joined(seed);
+    for (let n = 0; n < 100; n += 1) {
+      const msPerPx = [7, 60, 260, 1300][n % 4];
+      const axis = makeAxis({ kind: "linear", f0: 0, f1: 395, width: 1 + Math.floor(60 * next()) });
+      const line = Math.floor((60_000 + (endMs - 60_000) * next()) / msPerPx);
+      const drawn = rowsOfLine(rows, line, msPerPx);
+      if (new Set(drawn.map((one) => one.description)).size > 1) continue; // at the seam of past and live rows
+      const tMs = timeOfLine(rows, line, msPerPx);
+      const found = lineRowAt(rows, tMs, { msPerPx, rowMs: 50 });
+      const px = Math.floor(axis.width * next());
+      // A long row's middle may be in another of its lines, where a hole before it begins as well.
+      const shown = levelOfPixel(rows, { line: Math.floor(tMs / msPerPx), msPerPx, axis, px });
+      const level = found === null ? NaN : levelOfValues(found.values, found.description, valuesOfPixel(axis, found.description, px));
+      assert.deepEqual(level, shown, `${seed} ${n}`);
+      compared += 1;
+      if (drawn.length > 1) pooled += 1;
+      if (found !== null && drawn.length > 0) assert.equal(found.count, Math.max(1, Math.round(drawn.reduce((sum, one) => sum + one.merged * one.description.row_s * 20, 0))));
+    }
+  }
+  assert.ok(compared > 900 && pooled > 200, `${compared} ${pooled}`);
+});
+
+test("a cursor that steps in time visits each row once, and lines where rows are shorter", () => {
+  const { rows } = joined(3);
+  let tMs = rows.timeAt(rows.length - 1);
+  const visited = [tMs];
+  for (let n = 0; n < 20; n += 1) visited.push((tMs = stepInTime(rows, tMs, 10, 1)));
+  const wanted = Array.from({ length: 21 }, (_, n) => rows.timeAt(rows.length - 1 - n));
+  assert.deepEqual(visited, wanted);
+  for (let n = 0; n < 20; n += 1) tMs = stepInTime(rows, tMs, 10, -1);
+  assert.equal(tMs, wanted[0]);
+  assert.equal(stepInTime(rows, 99_000, 1000, 1), 100_000);
+  assert.equal(stepInTime(rows, 99_000, 1000, -1), 98_000);
 });

@@ -12,7 +12,7 @@ import { makePrefs, readPrefs, writePrefs, zoneOf } from "../../spectrod/apps/we
 import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
 import * as status from "../../spectrod/apps/web/page/side/status.js";
 import { TERMS } from "../../spectrod/apps/web/page/side/terms.js";
-import { bandRows, cursorRows, noPeakText, peakRows } from "../../spectrod/apps/web/page/side/tables.js";
+import { bandRows, cursorRows, secondsText, noPeakText, peakRows } from "../../spectrod/apps/web/page/side/tables.js";
 import { postToken, splitToken } from "../../spectrod/apps/web/page/link/token.js";
 
 const endpoint = (changes) => ({ endpoint: "tcp://a:1", connected: true, silence_s: 0.4, missed: 0, why: "", ...changes });
@@ -180,10 +180,21 @@ test("a bar shows 80 dB below a top that only rises, by tens", () => {
 test("the table of cursors has both and their difference; what is not exact says so", () => {
   const readings = [{ hz: 440, level: -20, isExact: true }, { hz: 880, level: -50, isExact: false }];
   assert.deepEqual(cursorRows(readings, "dBFS", 1), [
-    ["A", "440.0 Hz", "-20.0 dBFS", "A4 0 ct"],
-    ["B", "880.0 Hz", "≈ -50.0 dBFS", "A5 0 ct"],
-    ["B − A", "440.0 Hz", "-30.0 dB", "1.000 oct"],
+    ["A", "440.0 Hz", "-20.0 dBFS", "A4 0 ct", ""],
+    ["B", "880.0 Hz", "≈ -50.0 dBFS", "A5 0 ct", ""],
+    ["B − A", "440.0 Hz", "-30.0 dB", "1.000 oct", ""],
   ]);
+  const timed = readings.map((one, k) => ({ ...one, tMs: 1_700_000_000_250 + 1500 * k }));
+  const times = cursorRows(timed, "dBFS", 1, { span: 30 }).map((cells) => cells.at(-1));
+  assert.deepEqual(times, ["22:13:20.250", "22:13:21.750", "1.500 s"]);
+  const nextDay = cursorRows([timed[0], { ...timed[1], tMs: timed[1].tMs + 86_400_000 }], "dBFS", 1, { span: 30 });
+  assert.deepEqual(nextDay.map((cells) => cells.at(-1)), ["2023-11-14 22:13:20.250", "2023-11-15 22:13:21.750", "24 h 0 min 2 s"]);
+  assert.equal(cursorRows([timed[0], readings[1]], "dBFS", 1).at(-1).at(-1), "");
+});
+
+test("a difference of times is read as seconds, and as hours and minutes where it is long", () => {
+  const texts = [-0.0125, 119.9, 120, -3723.4, 3599.7, 90061].map(secondsText);
+  assert.deepEqual(texts, ["-0.013 s", "119.900 s", "2 min 0 s", "-1 h 2 min 3 s", "1 h 0 min 0 s", "25 h 1 min 1 s"]);
 });
 
 test("the band's level is the server's, and until it has measured there is none", () => {

@@ -23,7 +23,9 @@ const FULL = {
   timeConstant: 0.125,
   peaks: false,
   cursors: [440, 1000.25],
+  times: [null, 1792219000000],
   band: [100, 200],
+  selection: { t0: 1792218990000, t1: 1792219000000, f0: 500, f1: 1500.5 },
 };
 
 test("a view survives its own text", () => {
@@ -40,7 +42,7 @@ test("the text of the default view is its version alone, and the empty text is t
 test("people can read the text: no escaped slashes, colons or commas", () => {
   const text = views.formatFragment(views.makeView(FULL));
   assert.match(text, /topic=spec\/mic\/0\/dbfs\/&topic=bands\/mic\/1\/third\/@tcp:\/\/10\.0\.0\.1:5556&/);
-  assert.match(text, /&f=20:20000\.5&.*&c=440,1000\.25&band=100:200$/);
+  assert.match(text, /&f=20:20000\.5&.*&c=440,1000\.25&ct=,1792219000000&band=100:200&sel=1792218990000:1792219000000:500:1500\.5$/);
 });
 
 test("an escaped topic cannot add a field", () => {
@@ -62,7 +64,7 @@ test("numbers are clamped to their bounds and ranges are put in order", () => {
 for (const bad of [
   "decay=x", "holdtime=", "tau=NaN", "f=a:b", "f=1", "f=5:5", "f=Infinity:NaN", "f=1:2:3", "f=", "f=:", "db=0:0.5", "db=-:", "span=", "span=NaN",
   "split=x", "axis=constructor", "layout=__proto__", "map=../../x", `map=${"a".repeat(33)}`, "stat=sum",
-  "hold=all", "c=x,,NaN", "band=1", "band=::", "t=yesterday", "topic=", "%", "%E0%A4%A", "&&&==", "v=2&axis=mel",
+  "ct=1", "ct=,", "sel=1:2:3", "sel=1:2:3:4:5", "sel=5:5:1:2", "sel=1:2:3:3", "sel=-9:-1:1:2", "sel=:::", "hold=all", "c=x,,NaN", "band=1", "band=::", "t=yesterday", "topic=", "%", "%E0%A4%A", "&&&==", "v=2&axis=mel",
   `topic=${"x".repeat(9000)}`, `topic=${"x".repeat(513)}`,
 ]) {
   test(`the fragment ${bad.slice(0, 30)} changes nothing`, () => {
@@ -89,10 +91,10 @@ test("10000 random fragments never throw and give a view that survives its own t
     state = (state * 48271) % 2147483647;
     return state % n;
   };
-  const names = ["v", "f", "db", "c", "band", "t", "span", "topic", "hold", "axis", "map", "x"];
-  const values = ["1", "-1e400", "1e-320:2", "NaN", "1:2", ",,", "log", "%", "0:1e308", "live", "", "1e15"];
+  const names = ["v", "f", "db", "c", "band", "t", "span", "topic", "hold", "axis", "map", "ct", "sel", "x"];
+  const values = ["1", "-1e400", "1e-320:2", "NaN", "1:2", ",,", "log", "%", "0:1e308", "live", "", "1e15", "3,4,5", "1:9:2:8"];
   for (let k = 0; k < 10000; k++) {
-    const parts = Array.from({ length: random(6) }, () => `${names[random(12)]}=${values[random(12)]}`);
+    const parts = Array.from({ length: random(6) }, () => `${names[random(14)]}=${values[random(14)]}`);
     const view = views.parseFragment(parts.join("&"));
     assert.deepEqual(views.parseFragment(views.formatFragment(view)), view, parts.join("&"));
   }
@@ -122,4 +124,14 @@ test("a view that is written again does not touch the URL", () => {
   }
   mock.timers.reset();
   assert.deepEqual(written, ["v=1"]);
+});
+
+test("a cursor has at most one time, and the time whose spectrum is shown is the first cursor's that has one", () => {
+  const view = views.makeView({ cursors: [440], times: [5, 6], t1: 9 });
+  assert.deepEqual(view.times, [5]);
+  assert.equal(views.shownMs(view), 5);
+  assert.equal(views.shownMs(views.makeView({ cursors: [440, 880], times: [null, 6], t1: 9 })), 6);
+  assert.equal(views.shownMs(views.makeView({ cursors: [440], t1: 9 })), 9);
+  assert.equal(views.shownMs(views.makeView()), null);
+  assert.deepEqual(views.makeView({ cursors: [440, 880], times: [7, null] }).times, [7]);
 });

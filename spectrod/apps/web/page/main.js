@@ -6,6 +6,7 @@ import { setAttribute, setText } from "./side/dom.js";
 import { Fields, TopicChoice } from "./side/fields.js";
 import { healthGroups, showHealth } from "./side/health.js";
 import { nameKeys, showHelp } from "./side/help.js";
+import { CursorRows } from "./rows/cursorrow.js";
 import { History } from "./rows/history.js";
 import { Legend, toggleLegend } from "./panel/legend.js";
 import { isTyping, pressKey } from "./panel/input.js";
@@ -20,7 +21,7 @@ import { Connection } from "./link/stream.js";
 import { Tables } from "./side/tables.js";
 import { askForToken, useLinkToken } from "./side/entry.js";
 import { spectraOf, topicText } from "./link/topics.js";
-import { fragmentWriter, makeView, parseFragment } from "./panel/view.js";
+import { atShownTime, fragmentWriter, makeView, parseFragment, shownMs } from "./panel/view.js";
 
 const SLOW_MS = 250;
 const SPOKEN_MS = 1000;
@@ -53,6 +54,7 @@ const connection = new Connection({
   handlers: { text: (message) => session.text(message), rows: rowsCame, phase: phaseChanged },
 });
 const past = new History({ fetch: (...given) => fetch(...given), base });
+const cursorRows = new CursorRows({ fetch: (...given) => fetch(...given), base });
 const saidOfPast = new Set();
 past.onnotice = (text) => {
   if (saidOfPast.has(text) || saidOfPast.size >= SAID_MAX) return;
@@ -62,6 +64,7 @@ past.onnotice = (text) => {
 const panels = new Panels(at("plots"), {
   session,
   past,
+  cursorRows,
   change,
   act,
   view: () => view,
@@ -89,7 +92,8 @@ function change(part) {
 
 /** Take a view; what was measured when it left the live rows is kept for it. */
 function setView(next) {
-  if (view.t1 === null && next.t1 !== null) session.keepMoment();
+  const isLeaving = [({ t1 }) => t1, shownMs].some((timeOf) => timeOf(view) === null && timeOf(next) !== null);
+  if (isLeaving) session.keepMoment();
   view = next;
 }
 
@@ -121,7 +125,7 @@ function showControls() {
   const hasReference = session.channels.some(({ reference }) => reference !== null);
   setAttribute(document.querySelector('[data-action="reference"]'), "aria-pressed", String(hasReference));
   setAttribute(at("pause"), "aria-pressed", String(view.t1 !== null));
-  at("live").disabled = view.t1 === null;
+  at("live").disabled = shownMs(view) === null;
   at("layout").value = view.layout;
 }
 
@@ -249,7 +253,7 @@ function showSlowly() {
   const groups = healthGroups(session, phase, now());
   showHealth(at("status"), groups);
   meters.show(session.values, session.topics, { nowMs: Date.now(), zone: zoneOf(prefs) });
-  tables.show({ moments: panels.moments(view), view, zone: zoneOf(prefs), ...panels.readings(view) });
+  tables.show({ moments: panels.moments(view), view: atShownTime(view), zone: zoneOf(prefs), ...panels.readings(view) });
   if (at("events-box").open) tables.showEvents(session.events.entries, zoneOf(prefs));
   setText(at("events-count"), String(session.events.entries.length));
   for (const { title, facts } of groups) {

@@ -2,6 +2,7 @@
 
 import { frequencyOfBin, binAt } from "../rows/bins.js";
 import { nearestPeak } from "./cursor.js";
+import { BOUNDS } from "./view.js";
 import { toggleHold } from "../rows/hold.js";
 import { axisLimits, rangeOfAxis } from "../rows/range.js";
 
@@ -11,6 +12,8 @@ const LEVEL_STEP_DB = 5;
 const LEAST_SPAN_DB = 10;
 const TIME_SHARE = 0.25;
 const SPAN_STEP = 1.5;
+/** Zooming about the uppermost part of a live waterfall leaves it live. */
+const TOP_SHARE = 0.05;
 
 /**
  * @typedef {object} Scene what an action may look at
@@ -21,6 +24,7 @@ const SPAN_STEP = 1.5;
  * @property {number | null} newestMs time of the newest row
  * @property {{values: ArrayLike<number>, description: object} | null} row newest row of the panel
  * @property {Array<{hz: number}>} peaks steady ones, the strongest first
+ * @property {(tMs: number, direction: number) => number} stepInTime the next later (1) or earlier (-1) row's time
  */
 
 /** The view's frequencies after zooming about a place; `factor` above 1 shows less. */
@@ -38,6 +42,31 @@ export function movedInTime({ view, newestMs }, seconds) {
   if (newestMs === null) return {};
   const t1 = (view.t1 ?? newestMs) + 1000 * seconds;
   return { t1: t1 >= newestMs && seconds > 0 ? null : t1 };
+}
+
+/**
+ * The view's time and span after zooming about a time, which stays where it is on the screen; `factor` above 1
+ * shows less. What reaches to the newest row is live.
+ *
+ * @param {{view: object, newestMs: number | null}} scene
+ * @param {number} factor
+ * @param {number} share of the waterfall's height from its top to that time
+ */
+export function zoomedInTime({ view, newestMs }, factor, share) {
+  const [least, most] = BOUNDS.spanSeconds;
+  const span = Math.min(most, Math.max(least, view.span / factor));
+  if (newestMs === null) return { span };
+  const t1 = (view.t1 ?? newestMs) - 1000 * share * (view.span - span);
+  return { span, t1: t1 >= newestMs || (view.t1 === null && share < TOP_SHARE) ? null : t1 };
+}
+
+/** Put a cursor at a place of a waterfall: A, or B with `isSecond`; a time that is null is that of a line spectrum. */
+export function cursorAt({ view }, { hz, tMs, isSecond }) {
+  const k = isSecond && view.cursors.length > 0 ? 1 : 0;
+  const [cursors, times] = [[...view.cursors], [...view.times]];
+  cursors[k] = hz;
+  times[k] = tMs;
+  return { cursors, times: Array.from({ length: cursors.length }, (_, n) => times[n] ?? null) };
 }
 
 function levelsMoved({ levels }, lowBy, highBy) {
@@ -63,6 +92,33 @@ function stepCursor({ view, axis, row }, direction) {
   const hz = view.cursors.at(-1);
   const far = axis.toHertz(axis.toPixel(hz) + direction * Math.max(1, axis.width / 400));
   return { cursors: [...view.cursors.slice(0, -1), stepBin(row?.description, hz, far, direction)] };
+}
+
+/** Move the time of the last cursor that has one by a row; the waterfall follows one that would leave it. */
+function stepTime({ view, newestMs, stepInTime }, direction) {
+  const k = view.times.findLastIndex((tMs) => tMs !== null);
+  if (k < 0 || newestMs === null) return {};
+  const tMs = Math.min(newestMs, stepInTime(view.times[k], direction));
+  const times = view.times.map((other, n) => (n === k ? tMs : other));
+  const top = view.t1 ?? newestMs;
+  const bottom = top - 1000 * view.span;
+  if (tMs > top) return { times, ...movedInTime({ view, newestMs }, (tMs - top) / 1000 + TIME_SHARE * view.span) };
+  if (tMs < bottom) return { times, t1: top - (bottom - tMs) - 1000 * TIME_SHARE * view.span };
+  return { times };
+}
+
+/** Give up what was chosen last: the selection, then the cursors' times, then a time of the past. */
+function escape({ view }) {
+  if (view.selection !== null) return { selection: null };
+  return view.times.length > 0 ? { times: [] } : { t1: null };
+}
+
+/** What arrow keys do while a cursor has a time: they move it by bins and rows. */
+const ACTIONS_OF_CURSOR = Object.freeze({ panLower: "cursorLower", panHigher: "cursorHigher", levelsUp: "timeLater", levelsDown: "timeEarlier" });
+
+/** The action that a name means in a view. */
+export function actionIn(name, view) {
+  return view.times.length > 0 ? (ACTIONS_OF_CURSOR[name] ?? name) : name;
 }
 
 function stepBin(description, hz, far, direction) {
@@ -107,7 +163,10 @@ export const ACTIONS = Object.freeze({
   later: (scene) => movedInTime(scene, TIME_SHARE * scene.view.span),
   spanLonger: spanTimes(SPAN_STEP),
   spanShorter: spanTimes(1 / SPAN_STEP),
-  live: () => ({ t1: null }),
+  live: () => ({ t1: null, times: [] }),
+  escape,
+  timeLater: (scene) => stepTime(scene, 1),
+  timeEarlier: (scene) => stepTime(scene, -1),
   pause: ({ view, newestMs }) => ({ t1: view.t1 === null ? newestMs : null }),
   cursor: nextCursor,
   cursorLower: (scene) => stepCursor(scene, -1),

@@ -2,7 +2,7 @@
 
 import { durationText, rowsDueMs } from "../side/status.js";
 import { lineText } from "../plot/linekinds.js";
-import { formatHertz, formatLevel, formatTime } from "../plot/time.js";
+import { decimalsOf, formatHertz, formatLevel, formatTime } from "../plot/time.js";
 import { topicText, topicTitle } from "../link/topics.js";
 
 const STATISTICS = Object.freeze({ max: "max", mean: "mean power" });
@@ -11,30 +11,44 @@ const STATISTICS = Object.freeze({ max: "max", mean: "mean power" });
  * Lines of a panel with their colours' names, and what a pixel of several bins shows.
  *
  * @param {import("../rows/channel.js").Channel[]} channels
- * @param {{holds: readonly string[], statistic: string, t1: number | null, decay: number, holdTime: number,
- *   timeConstant: number}} view
- * @param {{moments: Array<import("../rows/moment.js").Moment>, zone: string}} shown of each channel
+ * @param {{holds: readonly string[], statistic: string, t1: number | null, span: number, times: readonly number[],
+ *   decay: number, holdTime: number, timeConstant: number}} view as of the time whose spectrum is shown
+ * @param {{moments: Array<import("../rows/moment.js").Moment>, seconds: Array<import("../rows/moment.js").Moment>,
+ *   zone: string}} shown of each channel; `seconds`, of two times: those of the second cursor
  * @returns {Array<{text: string, colour: string | null}>}
  */
-export function legend(channels, view, { moments, zone }) {
+export function legend(channels, view, { moments, seconds = [], zone }) {
   const note = { text: `bins in a pixel: ${STATISTICS[view.statistic]}`, colour: null };
   const texts = (k) => view.holds.map((name) => ({ name, text: lineText(name, view), why: whyNoHold(channels[k], moments[k], view, name) }));
   if (channels.length > 1) {
-    const lines = channels.map(({ info }, k) => ({ text: `${topicTitle(info)}${timeText(moments[k], view, zone)}`, colour: `series${k}` }));
+    const lines = channels.map(({ info }, k) => ({ text: [topicTitle(info), timeText(moments[k], view, zone)].filter(Boolean).join("  "), colour: `series${k}` }));
+    const others = seconds.slice(0, 1).map((second) => ({ text: `dashed: ${secondText(second, view, zone)}`, colour: null }));
     const holds = texts(0).map(({ text }) => ({ text: `thin: ${text}`, colour: null }));
     const missing = channels.flatMap((channel, k) => texts(k).filter(({ why }) => why !== "").map(({ text, why }) => `${topicTitle(channel.info)}: no ${text}: ${why}`));
-    return [...lines, ...holds, ...missing.map((text) => ({ text, colour: null })), note];
+    return [...lines, ...others, ...holds, ...missing.map((text) => ({ text, colour: null })), note];
   }
   const now = { text: view.t1 === null ? lineText("now", view) : timeText(moments[0], view, zone), colour: "now" };
   const holds = texts(0).map(({ name, text, why }) => (why === "" ? { text, colour: name } : { text: `no ${text}: ${why}`, colour: null }));
   const reference = channels[0].reference === null ? [] : [{ text: referenceText(channels[0], zone), colour: "reference" }];
-  return [now, ...holds, ...reference, note];
+  const others = seconds.map((second) => ({ text: secondText(second, view, zone), colour: "second" }));
+  return [now, ...others, ...holds, ...reference, note];
 }
 
-/** Time of a line of the past; empty of a live one. */
-function timeText({ row, tMs }, { t1 }, zone) {
+/** Time of a line of the past, and whose cursor's it is; empty of a live one. */
+function timeText(moment, { t1, times = [], span, statistic }, zone) {
   if (t1 === null) return "";
-  return row === null ? `no data at ${formatTime(t1, zone, 1)}` : formatTime(tMs, zone, 1);
+  const place = times.indexOf(t1);
+  return momentText(moment, t1, { cursor: ["A: ", "B: "][place] ?? "", statistic, zone, decimals: place < 0 ? 1 : decimalsOf(span) });
+}
+
+function secondText(moment, { times, span, statistic }, zone) {
+  return momentText(moment, times[1], { cursor: "B: ", statistic, zone, decimals: decimalsOf(span) });
+}
+
+function momentText({ row, tMs }, t1, { cursor, statistic, zone, decimals }) {
+  if (row === null) return `${cursor}no data at ${formatTime(t1, zone, decimals)}`;
+  const pooled = row.count > 1 ? `, ${STATISTICS[statistic]} of ${row.count} rows` : "";
+  return `${cursor}${formatTime(cursor === "" ? tMs : t1, zone, decimals)}${pooled}`;
 }
 
 function referenceText({ reference }, zone) {
@@ -50,7 +64,7 @@ function whyNoHold({ unsent }, { holds }, { t1 }, name) {
 
 /** Why a panel stands still, or nothing: a plot that stands still looks like a steady sound. */
 export function bannerText(channels, now, { t1, zone }) {
-  if (t1 !== null) return `${channels.some(({ kept }) => kept !== null) ? "paused" : "the past"}, ${formatTime(t1, zone, 1)}`;
+  if (t1 !== null) return `${channels.some((channel) => channel.isKeptAt(t1)) ? "paused" : "the past"}, ${formatTime(t1, zone, 1)}`;
   const gone = channels.map((channel) => channel.gone).filter(Boolean);
   if (gone.length > 0) return gone.join(". ");
   if (channels.every(({ receivedAt }) => receivedAt === null)) return "waiting for data";

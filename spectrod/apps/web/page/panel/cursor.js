@@ -36,21 +36,26 @@ export function placeCursor(cursors, hz, isNew = false) {
 }
 
 /**
- * Read the cursors: the server's unpooled values where it has measured them, else the row drawn.
+ * Read a cursor: the server's unpooled value where it has measured one, else the row drawn.
  *
- * @param {readonly number[]} cursors [Hz]
- * @param {{measured: object | null, row: {values: ArrayLike<number>, description: object} | null}} from
- * @returns {Array<{hz: number, level: number, isExact: boolean}>} `level` NaN where there is no data
+ * @param {number} hz
+ * @param {import("../rows/moment.js").Moment} moment of the cursor's time
+ * @returns {{hz: number, level: number, isExact: boolean}} `level` NaN where there is no data
  */
-export function readCursors(cursors, { measured, row }) {
-  return cursors.map((hz) => {
-    const exact = measured?.cursors?.find((one) => Math.abs(one.hz - hz) <= 1e-9 * Math.abs(hz));
-    if (exact && typeof exact.level === "number") {
-      return { hz: exact.bin_hz, level: exact.level, isExact: true };
-    }
-    if (row === null) return { hz, level: NaN, isExact: false };
-    return { hz: snapToBin(hz, row.description), level: levelAt(row.values, row.description, hz), isExact: false };
-  });
+export function readCursor(hz, { measured, row }) {
+  const exact = measured?.cursors?.find((one) => Math.abs(one.hz - hz) <= 1e-9 * Math.abs(hz));
+  if (exact && typeof exact.level === "number") {
+    return { hz: exact.bin_hz, level: exact.level, isExact: true };
+  }
+  if (row === null) return { hz, level: NaN, isExact: false };
+  return { hz: snapToBin(hz, row.description), level: levelAt(row.values, row.description, hz), isExact: isSingle(row, hz) };
+}
+
+/** Whether the value of a row at a frequency is that of one bin, in one message, to 0.01 dB. */
+function isSingle({ count, description }, hz) {
+  const bin = binAt(description, hz);
+  const slice = description.slices.find(({ first, per_value, values }) => bin >= first && bin < first + per_value * values);
+  return count === 1 && description.bits === 16 && slice?.per_value === 1;
 }
 
 /** Level of a reading; ≈ in front of one that is read from the screen. */

@@ -30,7 +30,7 @@ export function isTyping(target) {
 /**
  * @typedef {object} Gestures what a surface reports; places are CSS pixels within it
  * @property {(factor: number, x: number) => void} zoom
- * @property {(factor: number) => void} zoomTime
+ * @property {(factor: number, y: number) => void} zoomTime
  * @property {(dx: number, dy: number, y: number) => void} drag
  * @property {(x: number, y: number, isNew: boolean) => void} tap
  * @property {() => void} doubleTap
@@ -76,7 +76,7 @@ export class SurfaceInput {
     const { deltaX, deltaY, deltaMode, ctrlKey } = event;
     const sideways = Math.abs(deltaX) > Math.abs(deltaY);
     // Some browsers and systems turn a wheel sideways with Shift.
-    if (event.shiftKey) this.#gestures.zoomTime(wheelFactor({ deltaY: sideways ? deltaX : deltaY, deltaMode, ctrlKey }));
+    if (event.shiftKey) this.#gestures.zoomTime(wheelFactor({ deltaY: sideways ? deltaX : deltaY, deltaMode, ctrlKey }), this.#place(event).y);
     else if (sideways) this.#gestures.drag(-deltaX, 0, 0);
     else this.#gestures.zoom(wheelFactor(event), this.#place(event).x);
   }
@@ -92,11 +92,11 @@ export class SurfaceInput {
       this.#pinch = this.#spread();
       return;
     }
-    this.#start = { ...at, last: at, isSelecting: event.shiftKey, isMoved: false, isNew: event.altKey };
+    this.#start = { ...at, last: at, isSelecting: event.shiftKey, isMoved: false, isNew: event.altKey || event.shiftKey };
     if (event.pointerType === "touch") this.#longPress = setTimeout(() => this.#press(), LONG_PRESS_MS);
   }
 
-  /** A long press sets another cursor, as a click with the Alt key does. */
+  /** A long press sets another cursor, as a click with the Shift or Alt key does. */
   #press() {
     if (this.#start === null || this.#start.isMoved) return;
     const { x, y } = this.#start;

@@ -3,7 +3,7 @@
 import { valuesOfPixel } from "../plot/axis.js";
 import { levelOfValues } from "../rows/bins.js";
 import { bannerText, legend, pointText } from "./captions.js";
-import { readCursors, readingText } from "./cursor.js";
+import { readCursor, readingText } from "./cursor.js";
 import { setText } from "../side/dom.js";
 import { LevelFollower, visibleRange } from "../rows/follow.js";
 import { layersOf } from "../rows/hold.js";
@@ -14,9 +14,10 @@ import { makeParts, showLegend } from "./panelparts.js";
 import { axisOf, limitsOf } from "../rows/range.js";
 import { levelOfPixel } from "../rows/rowat.js";
 import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "../plot/ruler.js";
-import { formatHertz, formatLevel } from "../plot/time.js";
+import { decimalsOf, formatHertz, formatLevel, formatTime } from "../plot/time.js";
 import { topicTitle } from "../link/topics.js";
 import { Trace } from "../plot/trace.js";
+import { atShownTime, shownMs } from "./view.js";
 
 const POINTER_MS = 100;
 
@@ -34,15 +35,18 @@ export class Panel {
   #session;
   #onResize;
   #observer;
+  #cursorRows;
 
   /**
    * @param {import("../rows/channel.js").Channel[]} channels
-   * @param {{session: import("../link/session.js").Session, forced: string | null, onResize: () => void}} given
+   * @param {{session: import("../link/session.js").Session, forced: string | null, onResize: () => void,
+   *   cursorRows: import("../rows/cursorrow.js").CursorRows}} given
    */
-  constructor(channels, { session, forced, onResize }) {
+  constructor(channels, { session, forced, onResize, cursorRows }) {
     this.channels = channels;
     this.#session = session;
     this.#onResize = onResize;
+    this.#cursorRows = cursorRows;
     Object.assign(this, makeParts(channels, forced));
     this.trace = new Trace(this.traceCanvas);
     this.overlay = new Overlay(this.surface);
@@ -106,7 +110,8 @@ export class Panel {
     const levels = view.lo === null ? this.levels : { lo: view.lo, hi: view.hi };
     const moments = this.moments(view);
     const peaks = moments.flatMap((moment) => moment.peaks).sort((a, b) => b.level - a.level);
-    return { view, axis, limits, levels, peaks, newestMs: this.newestMs(), row: moments[0].row };
+    const stepInTime = (tMs, direction) => this.strips[0].stepInTime(tMs, direction);
+    return { view, axis, limits, levels, peaks, newestMs: this.newestMs(), row: moments[0].row, stepInTime };
   }
 
   /** Time of the newest row of the panel's daemons, or null. */
@@ -132,6 +137,7 @@ export class Panel {
     this.#setLevels(view, now);
     this.#setLook(view, colours);
     this.#drawScales(colours);
+    this.#noteCursorRows(view);
     this.#drawTrace(view, colours, zone);
     const newestMs = view.t1 ?? this.newestMs();
     const { events } = this.#session;
@@ -139,8 +145,9 @@ export class Panel {
     for (const strip of this.strips) {
       const { span, statistic } = view;
       const scene = { newestMs, spanMs: span * 1000, statistic, past, isPaused, zone, events, colours, ratio: this.#ratio };
-      if (strip.draw(scene) && isPaused) this.#stale.trace = true;
+      if (strip.draw(scene) && shownMs(view) !== null) this.#stale.trace = true;
     }
+    this.#placeMarks(view, zone);
     this.#drawOverlay(view);
     this.#drawBanner(now, view, zone);
     if (this.#pointer !== null && now - this.#pointedAt >= POINTER_MS) this.point(this.#pointer, view, zone);
@@ -220,9 +227,33 @@ export class Panel {
   }
 
   /** What a view shows of one of the panel's channels. */
-  momentOf(channel, { t1, span }) {
-    const { rows, heightPx } = this.strips.find((strip) => strip.channel === channel);
-    return momentOf(channel, { rows, t1, msPerPx: (1000 * span) / heightPx });
+  momentOf(channel, view) {
+    return this.#momentAt(channel, view, shownMs(view));
+  }
+
+  /** What is known of a channel at a time; `t1` null: now. */
+  #momentAt(channel, { times, span, statistic }, t1) {
+    const strip = this.strips.find((one) => one.channel === channel);
+    const { rows, heightPx } = strip;
+    const about = times.includes(t1) && t1 !== null ? strip.about(statistic) : null;
+    const hasServer = about !== null && this.#session.hello?.has_history === true;
+    const fine = about === null ? null : (scale) => (hasServer ? this.#cursorRows.at(about, t1, scale) : null);
+    return momentOf(channel, { rows, t1, msPerPx: (1000 * span) / heightPx, fine });
+  }
+
+  /** What is known at the second cursor's time of each channel, where both cursors have a time. */
+  #seconds(view) {
+    const [first, second] = view.times;
+    if (typeof first !== "number" || typeof second !== "number") return [];
+    return this.channels.map((channel) => this.#momentAt(channel, view, second));
+  }
+
+  /** Take the rows that have come for the cursors' times. */
+  #noteCursorRows({ times }) {
+    const { version } = this.#cursorRows;
+    if (times.length === 0 || version === this.#drawn.cursorRows) return;
+    this.#drawn.cursorRows = version;
+    this.#stale.trace = true;
   }
 
   /** What a view shows of each channel. */
@@ -235,15 +266,16 @@ export class Panel {
     this.#stale.trace = false;
     const isAlone = this.channels.length === 1;
     const moments = this.moments(view);
+    const seconds = this.#seconds(view);
     const layers = this.channels.flatMap((channel, k) => {
       const { row, holds } = moments[k];
-      const rows = { trace: row, reference: channel.reference, holds };
+      const rows = { trace: row, second: seconds[k]?.row ?? null, reference: channel.reference, holds };
       const colour = (name) => (isAlone ? colours[name] : colours[`series${k}`]);
       const isFilled = isAlone && Boolean(channel.description?.edges_hz);
       const styleOf = (name) => ({ ...this.#lineStyle(name, colour(name)), isFilled: isFilled && name === "now" });
       return layersOf(rows, view.holds, styleOf);
     });
-    showLegend(this.legend, legend(this.channels, view, { moments, zone }), colours);
+    showLegend(this.legend, legend(this.channels, atShownTime(view), { moments, seconds, zone }), colours);
     this.trace.setLayers(layers);
     this.trace.draw();
     this.#stale.overlay = true;
@@ -255,22 +287,50 @@ export class Panel {
     return { colour, width: width * ratio, dash: dash && dash.map((px) => px * ratio) };
   }
 
-  /** Cursor readings of a channel. */
+  /** Cursor readings of a channel, each of its own time; `tMs` null: that of the line spectrum. */
   readings(channel, view) {
-    return readCursors(view.cursors, this.momentOf(channel, view));
+    return view.cursors.map((hz, k) => {
+      const tMs = view.times[k] ?? null;
+      return { ...readCursor(hz, this.#momentAt(channel, view, tMs ?? shownMs(view))), tMs };
+    });
+  }
+
+  #placeMarks({ times, selection, span }, zone) {
+    const cursors = times.map((tMs) => tMs && { tMs, text: formatTime(tMs, zone, decimalsOf(span)).slice(11) });
+    const place = (hz) => this.#toCssPx(hz);
+    const box = selection && { ...selection, left: place(selection.f0), right: place(selection.f1) };
+    for (const strip of this.strips) strip.placeMarks({ cursors, box });
+  }
+
+  /** Place of a frequency [CSS px]; outside of the plot where the axis has none. */
+  #toCssPx(hz) {
+    return hz > 0 || this.axis.kind === "linear" || this.axis.kind === "mel" ? this.axis.toPixel(hz) / this.#ratio : -1;
+  }
+
+  /** Share of a waterfall's height that is above a place of the surface [CSS px]: 0 above the waterfalls, 0.5 between two. */
+  timeShare(y) {
+    const found = this.#stripAt(y);
+    if (found !== null) return found.y / found.strip.box.clientHeight;
+    const first = this.strips[0].box.getBoundingClientRect().top - this.surface.getBoundingClientRect().top;
+    return y < first ? 0 : 0.5;
+  }
+
+  /** Time that a height of the surface stands for [CSS px]; null beside the waterfalls. */
+  timeAt(y) {
+    const found = this.#stripAt(y);
+    return found === null ? null : found.strip.timeAt(found.y);
   }
 
   #drawOverlay(view) {
     if (!this.#stale.overlay) return;
     this.#stale.overlay = false;
     const width = this.traceBox.clientWidth;
-    const toCssPx = (hz) => (hz > 0 || this.axis.kind === "linear" || this.axis.kind === "mel" ? this.axis.toPixel(hz) / this.#ratio : -1);
     const unit = this.unitOf(0);
     const readings = this.readings(this.channels[0], view).map(({ hz, level, isExact }, k) => ({
       hz: view.cursors[k],
       text: `${formatHertz(hz)} ${readingText({ level, isExact }, unit)}`,
     }));
-    this.overlay.place(toCssPx, width, readings, view.band);
+    this.overlay.place((hz) => this.#toCssPx(hz), width, readings, view.band);
   }
 
   #drawBanner(now, { t1 }, zone) {

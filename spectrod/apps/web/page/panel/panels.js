@@ -1,6 +1,6 @@
 /** The panels on the screen: one for each topic side by side, or one with all of them. */
 
-import { ACTIONS, movedInTime, panned, zoomed } from "./actions.js";
+import { actionIn, ACTIONS, cursorAt, movedInTime, panned, zoomed, zoomedInTime } from "./actions.js";
 import { placeCursor, snapToBin } from "./cursor.js";
 import { themeColours } from "../side/dom.js";
 import { SurfaceInput } from "./input.js";
@@ -17,7 +17,7 @@ export class Panels {
   /**
    * @param {HTMLElement} place
    * @param {object} given `session`, `change(part of a view)`, `act(name)`, `view()`, `zone()`,
-   *   `resized()`, `past` (a `History`), `forced` (renderer of the waterfalls, or null)
+   *   `resized()`, `past` (a `History`), `cursorRows` (`CursorRows`), `forced` (renderer of the waterfalls, or null)
    */
   constructor(place, given) {
     this.#place = place;
@@ -41,8 +41,8 @@ export class Panels {
   }
 
   #make(group) {
-    const { session, resized, forced } = this.#given;
-    const panel = new Panel(group, { session, forced, onResize: resized });
+    const { session, resized, forced, cursorRows } = this.#given;
+    const panel = new Panel(group, { session, forced, cursorRows, onResize: resized });
     new SurfaceInput(panel.surface, this.#gestures(panel));
     panel.surface.addEventListener("focus", () => (this.#active = panel));
     return panel;
@@ -53,19 +53,22 @@ export class Panels {
     const { change, view } = this.#given;
     const scene = () => panel.scene(view());
     const hertz = (x) => panel.axis.toHertz(x * panel.ratio);
-    let cursorsBefore = null;
+    let before = {};
     return {
       zoom: (factor, x) => change(zoomed(scene(), factor, x * panel.ratio)),
-      zoomTime: (factor) => change({ span: view().span / factor }),
+      zoomTime: (factor, y) => change(zoomedInTime(scene(), factor, panel.timeShare(y))),
       drag: (dx, dy, y) => change({ ...panned(scene(), -dx * panel.ratio), ...this.#dragTime(panel, dy, y) }),
       tap: (x, y, isNew) => {
         const { row } = scene();
         const hz = row === null ? hertz(x) : snapToBin(hertz(x), row.description);
-        cursorsBefore = view().cursors;
-        change({ cursors: placeCursor(view().cursors, hz, isNew) });
+        const { cursors, times } = view();
+        before = { cursors, times };
+        const tMs = panel.timeAt(y);
+        if (tMs === null) change({ cursors: placeCursor(cursors, hz, isNew) });
+        else change(cursorAt(scene(), { hz, tMs, isSecond: isNew }));
       },
       // Its first tap was taken for a cursor's.
-      doubleTap: () => change({ f0: null, f1: null, cursors: cursorsBefore ?? view().cursors }),
+      doubleTap: () => change({ f0: null, f1: null, ...before }),
       select: (x0, x1) => change({ band: [hertz(Math.min(x0, x1)), hertz(Math.max(x0, x1))] }),
       point: (at) => panel.point(at, view(), this.#given.zone()),
       act: (name) => {
@@ -93,7 +96,7 @@ export class Panels {
   /** Part of a view that an action makes; nothing without panels or for a name that is none. */
   act(name, view) {
     if (this.#active === null || ACTIONS[name] === undefined) return {};
-    return ACTIONS[name](this.#active.scene(view));
+    return ACTIONS[actionIn(name, view)](this.#active.scene(view));
   }
 
   append(channel, role, row, description) {

@@ -8,6 +8,8 @@ import { JoinedRows, seamOf } from "../rows/past.js";
 import { MARKS } from "../plot/palette.js";
 import { chooseRenderer } from "../plot/renderer.js";
 import { drawTimeRuler } from "../plot/ruler.js";
+import { TimeMarks } from "./timemarks.js";
+import { stepInTime, timeOfLine } from "../rows/rowat.js";
 import { topicTitle } from "../link/topics.js";
 
 /** Columns of the past that are taken at once, so that scrolling asks for them now and then only. */
@@ -31,6 +33,7 @@ export class Strip {
   #caption = element("p", { class: "caption" });
   #waterfall;
   #heightPx = 1;
+  #marks;
 
   /**
    * @param {import("../rows/channel.js").Channel} channel
@@ -43,6 +46,7 @@ export class Strip {
     if (hasCaption) this.#canvasHome.append(this.#caption);
     setText(this.#caption, topicTitle(channel.info));
     this.#waterfall = chooseRenderer(canvas, forced);
+    this.#marks = new TimeMarks(this.#canvasHome);
     this.elements = [this.#times, this.#canvasHome];
   }
 
@@ -137,6 +141,10 @@ export class Strip {
   }
 
   /** Which part of the past to ask for, or null while the topic's frequencies are not known. */
+  about(statistic) {
+    return this.#about(this.channel.info, statistic);
+  }
+
   #about(topic, statistic) {
     const { description } = this.channel;
     if (description === null || this.#axis === null || !isWithin(this.#axis, extentOf(description))) return null;
@@ -155,6 +163,29 @@ export class Strip {
     if (this.#shown === null) return null;
     const { newestMs, msPerPx } = this.#shown;
     return { line: Math.floor(newestMs / msPerPx) - Math.floor(y), msPerPx };
+  }
+
+  /** Time that a height of the waterfall stands for [CSS px from the top]; null before it is drawn. */
+  timeAt(y) {
+    const found = this.lineAt(y * this.#ratio);
+    return found === null ? null : timeOfLine(this.#rows, found.line, found.msPerPx);
+  }
+
+  /** The next later (1) or earlier (-1) row's time, or line's where rows are shorter. */
+  stepInTime(tMs, direction) {
+    return this.#shown === null ? tMs : stepInTime(this.#rows, tMs, this.#shown.msPerPx, direction);
+  }
+
+  /** Height of a time within the waterfall [CSS px from the top], also outside of it; NaN before it is drawn. */
+  heightOf(tMs) {
+    if (this.#shown === null) return NaN;
+    const { newestMs, msPerPx } = this.#shown;
+    return (Math.floor(newestMs / msPerPx) + 1 - tMs / msPerPx) / this.#ratio;
+  }
+
+  /** Show the times of cursors, and the box of a selection: see `TimeMarks`. */
+  placeMarks(marks) {
+    this.#marks.place(marks, (tMs) => this.heightOf(tMs), this.#heightPx / this.#ratio);
   }
 
   #drawTimes({ newestMs, spanMs, zone, events, colours, ratio }) {

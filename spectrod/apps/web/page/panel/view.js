@@ -3,7 +3,8 @@
  *
  * A view is a frozen object. Every number is clamped when it comes in, so that no fragment, form or
  * gesture can ask the page for something that it cannot draw. `null` means "all" for frequencies,
- * "automatic" for levels and "live" for times. `decay` [dB/s] 0 holds until a reset, after `holdTime` [s];
+ * "automatic" for levels and "live" for times. `times` are those of the cursors of the same places, null of one that
+ * is at no time; `selection` is a box, `{t0, t1, f0, f1}`. `decay` [dB/s] 0 holds until a reset, after `holdTime` [s];
  * `timeConstant` [s] 0 is the mean since the reset.
  */
 
@@ -12,6 +13,7 @@ export const LAYOUTS = Object.freeze(["side", "over"]);
 export const STATISTICS = Object.freeze(["max", "mean"]);
 export const HOLDS = Object.freeze(["max", "min", "mean"]);
 export const MAPS_MAX_LENGTH = 32;
+const SELECTION_MS_MIN = 1;
 
 /** Bounds of what a view may say; docs/web.md repeats the numbers. */
 export const BOUNDS = Object.freeze({
@@ -48,7 +50,9 @@ export const DEFAULTS = Object.freeze({
   timeConstant: 0,
   peaks: true,
   cursors: Object.freeze([]),
+  times: Object.freeze([]),
   band: null,
+  selection: null,
 });
 
 const clamp = (value, lowest, highest) => Math.min(highest, Math.max(lowest, value));
@@ -75,6 +79,27 @@ function texts(values, countMax, lengthMax) {
   const good = (value) => typeof value === "string" && value !== "" && value.length <= lengthMax;
   return Object.freeze([...new Set(Array.from(values ?? []).filter(good))].slice(0, countMax));
 }
+
+/** Times of the cursors, one for each at most; the last is not null. */
+function timesOf(given, count) {
+  const times = Array.from(given ?? []).slice(0, count).map((tMs) => numberOr(tMs, 0, BOUNDS.timeMs, null));
+  return Object.freeze(times.slice(0, 1 + times.findLastIndex((tMs) => tMs !== null)));
+}
+
+/** A box in time [ms] and frequency [Hz], or null: both its sides have a length. */
+function selectionOf({ t0, t1, f0, f1 }) {
+  const [low, high] = range(f0, f1, BOUNDS.hertz, Number.MIN_VALUE);
+  const [begin, end] = range(t0, t1, BOUNDS.timeMs, SELECTION_MS_MIN);
+  return low === null || begin === null || begin < 0 ? null : Object.freeze({ t0: begin, t1: end, f0: low, f1: high });
+}
+
+/** The time whose spectrum is shown: that of a cursor, else that at the top of the waterfalls; null: live. */
+export function shownMs({ times, t1 }) {
+  return times.find((tMs) => tMs !== null) ?? t1;
+}
+
+/** A view as of the time whose spectrum is shown, for whoever shows spectra and what is measured of them. */
+export const atShownTime = (view) => ({ ...view, t1: shownMs(view) });
 
 /**
  * Make a view of anything: unknown names are dropped, bad values become the default's.
@@ -110,7 +135,9 @@ export function makeView(given = {}) {
     timeConstant: numberOr(wanted.timeConstant, ...BOUNDS.ballisticsSeconds, DEFAULTS.timeConstant),
     peaks: wanted.peaks !== false,
     cursors: Object.freeze(cursors.map((hz) => clamp(hz, -BOUNDS.hertz, BOUNDS.hertz))),
+    times: timesOf(wanted.times, cursors.length),
     band: band[0] === null ? null : Object.freeze(band),
+    selection: wanted.selection ? selectionOf(wanted.selection) : null,
   });
 }
 
@@ -125,6 +152,11 @@ const list = (text) => (text === "" ? [] : text.split(","));
 function pair(text) {
   const parts = text.split(":");
   return parts.length === 2 ? parts.map(toNumber) : [null, null];
+}
+
+function box(text) {
+  const [t0, t1, f0, f1, more] = text.split(":").map(toNumber);
+  return more === undefined ? { t0, t1, f0, f1 } : null;
 }
 
 /** Number of a text; Number("") is 0, which no one meant. */
@@ -149,7 +181,9 @@ const reads = {
   tau: (text) => ({ timeConstant: toNumber(text) }),
   peaks: (text) => ({ peaks: text !== "0" }),
   c: (text) => ({ cursors: list(text).map(toNumber) }),
+  ct: (text) => ({ times: list(text).map(toNumber) }),
   band: (text) => ({ band: pair(text) }),
+  sel: (text) => ({ selection: box(text) }),
 };
 
 /**
@@ -186,7 +220,9 @@ const writes = {
   tau: (view) => short(view.timeConstant),
   peaks: (view) => (view.peaks ? "1" : "0"),
   c: (view) => view.cursors.map(short).join(","),
+  ct: (view) => view.times.map((tMs) => (tMs === null ? "" : whole(tMs))).join(","),
   band: (view) => (view.band === null ? null : view.band.map(short).join(":")),
+  sel: ({ selection }) => selection && [whole(selection.t0), whole(selection.t1), short(selection.f0), short(selection.f1)].join(":"),
 };
 
 /** Text of a view for the fragment, without `#`; only what differs from the default. */

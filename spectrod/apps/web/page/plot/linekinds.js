@@ -6,6 +6,7 @@ export const LINE_KINDS = Object.freeze({
   max: { text: "max hold", width: 1, dash: null, border: "solid" },
   min: { text: "min hold", width: 1, dash: null, border: "solid" },
   mean: { text: "average", width: 1, dash: [6, 3], border: "dashed" },
+  second: { text: "at cursor B", width: 1, dash: [6, 2, 2, 2], border: "dashed" },
   reference: { text: "reference", width: 1, dash: [2, 3], border: "dotted" },
 });
 

@@ -175,6 +175,9 @@ export function formatTime(tMs, zone = "UTC", decimals = 0) {
   return `${date} ${time.slice(0, end)} ${zoneName(rounded, zone)}`;
 }
 
+/** Decimals of the second that tell places of a time axis of some seconds apart. */
+export const decimalsOf = (spanSeconds) => (spanSeconds <= 120 ? 3 : spanSeconds <= 3600 ? 1 : 0);
+
 /**
  * Return a frequency as a text with its unit: `1.000 kHz`.
  *

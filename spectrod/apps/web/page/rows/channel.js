@@ -4,6 +4,7 @@ import { FLAG_DROPPED, FLAG_GAP, FLAG_NEW_EPOCH } from "./decode.js";
 import { rowLength } from "../plot/axis.js";
 import { copyRow } from "./hold.js";
 import { PeakList } from "./peaks.js";
+import { isNear } from "./rowat.js";
 import { RowRing } from "./rows.js";
 
 /** Values of a row that the ring has room for at first: a transform of 4096 samples. */
@@ -190,6 +191,11 @@ export class Channel {
   keepMoment() {
     const { newest, trace, holds, measured, peaks } = this;
     this.kept = newest === null ? null : { newest, trace, holds: { ...holds }, measured, peaks: peaks.list() };
+  }
+
+  /** Whether what is kept is of a time. */
+  isKeptAt(tMs) {
+    return this.kept !== null && isNear(this.kept.newest, tMs);
   }
 
   /** Note which roles the server does not send; their old rows are no longer of now. */

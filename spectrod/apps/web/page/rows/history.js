@@ -272,21 +272,21 @@ function keyOf({ topic, f0, f1, axis, px, statistic }, columnMs = 0, index = 0) 
   return [topic.endpoint, topic.topic, f0, f1, axis, px, statistic, columnMs, index].join(" ");
 }
 
-function addressOf(base, { topic, f0, f1, axis, px, statistic }, columnMs, index) {
-  const address = new URL("api/history", base);
+function addressOf(base, about, columnMs, index) {
   const tileMs = columnMs * TILE_COLUMNS;
-  address.search = new URLSearchParams({
-    topic: topic.id,
-    name: `${topic.endpoint} ${topic.topic}`,
-    t0: index * tileMs,
-    t1: (index + 1) * tileMs,
-    f0,
-    f1,
-    w: TILE_COLUMNS,
-    h: px,
-    axis,
-    step: STEP_DB,
-    layers: statistic,
-  });
+  return historyAddress(base, about, { t0: index * tileMs, t1: (index + 1) * tileMs, w: TILE_COLUMNS, step: STEP_DB });
+}
+
+/**
+ * Return the address of a piece of the past, see docs/web-protocol.md.
+ *
+ * @param {string} base address of the page
+ * @param {About} about
+ * @param {{t0: number, t1: number, w: number, step: string}} piece [ms UTC], columns, step of levels [dB]
+ */
+export function historyAddress(base, { topic, f0, f1, axis, px, statistic }, { t0, t1, w, step }) {
+  const address = new URL("api/history", base);
+  const name = `${topic.endpoint} ${topic.topic}`;
+  address.search = new URLSearchParams({ topic: topic.id, name, t0, t1, f0, f1, w, h: px, axis, step, layers: statistic });
   return address;
 }

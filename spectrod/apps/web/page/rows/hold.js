@@ -8,9 +8,10 @@ export function copyRow(row) {
 /**
  * Layers of one topic for `Trace.setLayers`, in the order they are drawn: the newest row last, on top.
  *
- * @param {{trace: object | null, reference: object | null, holds: Record<string, object>}} rows
+ * @param {{trace: object | null, second: object | null, reference: object | null, holds: Record<string, object>}} rows
+ *   `second`: that at the second cursor
  * @param {readonly string[]} holds names of those that are on
- * @param {(name: string) => object} styleOf style of `now`, `max`, `min`, `mean` or `reference`
+ * @param {(name: string) => object} styleOf style of `now`, `second`, `max`, `min`, `mean` or `reference`
  */
 export function layersOf(rows, holds, styleOf) {
   const layers = [];
@@ -19,6 +20,7 @@ export function layersOf(rows, holds, styleOf) {
   };
   add(rows.reference, "reference");
   for (const name of holds) add(rows.holds[name] ?? null, name);
+  add(rows.second ?? null, "second");
   add(rows.trace, "now");
   return layers;
 }

@@ -1,9 +1,6 @@
 /** What is shown of a channel: a row, holds and measurements, all of one time. */
 
-import { rowAt } from "./rowat.js";
-
-/** Measurements come five times a second, rows of 16 bits twenty times: those of a time are no further from it [ms]. */
-const NEAR_MS = 250;
+import { isNear, lineRowAt, rowAt } from "./rowat.js";
 
 /**
  * @typedef {object} Moment
@@ -16,28 +13,26 @@ const NEAR_MS = 250;
  */
 
 /**
- * Return what a view shows of a channel: the newest, or what is known of the time at the top of its waterfall.
+ * Return what a view shows of a channel: the newest, or what is known of a time, that of a cursor or that at the top
+ * of its waterfall.
  *
  * @param {import("./channel.js").Channel} channel
- * @param {{rows: object, t1: number | null, msPerPx: number}} shown `rows` of the waterfall, live and past
+ * @param {{rows: object, t1: number | null, msPerPx: number, fine: ((scale: object) => object | null) | null}} shown
+ *   `rows` of the waterfall, live and past; `fine`, of a cursor: returns the row that the server has of that time
  * @returns {Moment}
  */
-export function momentOf(channel, { rows, t1, msPerPx }) {
+export function momentOf(channel, { rows, t1, msPerPx, fine = null }) {
   if (t1 === null) {
     const { newest: row, holds, measured, peaks } = channel;
     return { tMs: row?.tMs ?? null, row, holds, measured, peaks: peaks.list() };
   }
-  const found = rowAt(rows, t1, msPerPx);
-  const kept = channel.kept !== null && isNear(channel.kept.newest, t1) ? channel.kept : null;
+  const scale = { msPerPx, rowMs: 1000 * (channel.description?.row_s ?? 0) };
+  const found = fine === null ? rowAt(rows, t1, msPerPx) : (fine(scale) ?? lineRowAt(rows, t1, scale));
+  const kept = channel.isKeptAt(t1) ? channel.kept : null;
   // Of the same time the row of 16 bits is the finer one.
   const row = found !== null && kept?.trace && isNear(kept.trace, found.tMs) ? kept.trace : found;
   const { holds = {}, measured = null, peaks = [] } = kept ?? {};
   return { tMs: row?.tMs ?? t1, row, holds, measured, peaks };
-}
-
-/** Whether a row is of about a time: within its length. */
-function isNear({ tMs, merged, description }, otherMs) {
-  return Math.abs(tMs - otherMs) <= Math.max(NEAR_MS, 1000 * merged * description.row_s);
 }
 
 /** Why there is no measurement of a channel, for a person. */

@@ -11,6 +11,14 @@ import { linesOf, previousOf, rowSpan } from "./rowspan.js";
 /** The newest rows of sources and streams are not of the same time [ms]. */
 const NEAR_MS = 1000;
 
+/** Measurements come five times a second, rows of 16 bits twenty times: those of a time are no further from it [ms]. */
+const MEASURED_MS = 250;
+
+/** Whether a row is of about a time: within its length. */
+export function isNear({ tMs, merged, description }, otherMs) {
+  return Math.abs(tMs - otherMs) <= Math.max(MEASURED_MS, 1000 * merged * description.row_s);
+}
+
 /** Return the index of the row whose middle is nearest to a time, -1 without rows; times descend. */
 export function nearestIndex(rows, tMs) {
   if (rows.length === 0) return -1;
@@ -74,6 +82,58 @@ export function rowsOfLine(rows, line, msPerPx) {
   }
   return found;
 }
+
+/** Return the time that a place of the waterfall stands for: the middle of the row that fills its line, else the line's. */
+export function timeOfLine(rows, line, msPerPx) {
+  const [row, ...others] = rowsOfLine(rows, line, msPerPx);
+  const isLong = row !== undefined && others.length === 0 && lengthMs(row) >= msPerPx;
+  return isLong ? row.tMs : (line + 0.5) * msPerPx;
+}
+
+/** Return the time of the next later (1) or earlier (-1) row, or line where rows are shorter. */
+export function stepInTime(rows, tMs, msPerPx, direction) {
+  const nearest = nearestIndex(rows, tMs);
+  const row = nearest < 0 ? null : rows.at(nearest);
+  if (row === null || lengthMs(row) < msPerPx) return tMs + direction * msPerPx;
+  const next = nearest - direction;
+  const step = lengthMs(row);
+  const found = next >= 0 && next < rows.length ? rows.timeAt(next) : NaN;
+  return Math.abs(found - tMs) < 2 * step && direction * (found - tMs) > 0 ? found : tMs + direction * step;
+}
+
+/**
+ * Return what the waterfall draws in the line of a time as one row, each value the greatest of its rows, and how
+ * many messages are in it; null where it shows no data.
+ *
+ * @param {object} rows
+ * @param {number} tMs
+ * @param {{msPerPx: number, rowMs: number}} scale time of a line, and from one message of the topic to the next
+ */
+export function lineRowAt(rows, tMs, { msPerPx, rowMs }) {
+  const drawn = rowsOfLine(rows, Math.floor(tMs / msPerPx), msPerPx);
+  const row = drawn.length < 2 ? rowAt(rows, tMs, msPerPx) : greatestOf(drawn);
+  if (row === null) return null;
+  const parts = drawn.filter(({ description }) => description === row.description);
+  const length = Math.max(lengthMs(row), parts.reduce((sum, part) => sum + lengthMs(part), 0));
+  return { ...row, tMs: drawn.length < 2 ? row.tMs : tMs, count: Math.max(1, Math.round(length / rowMs)) };
+}
+
+/** One row with the greatest of each value of some, of those that are as the newest is. */
+function greatestOf([newest, ...others]) {
+  const { description } = newest;
+  const noData = description.bits === 8 ? 0 : 65535;
+  const values = newest.values.slice();
+  for (const other of others) {
+    if (other.description !== description) continue;
+    for (let j = 0; j < values.length; j += 1) {
+      const value = other.values[j];
+      if (value !== noData && (values[j] === noData || value > values[j])) values[j] = value;
+    }
+  }
+  return { ...newest, values };
+}
+
+const lengthMs = ({ merged, description }) => 1000 * merged * description.row_s;
 
 /**
  * Return the level that the waterfall shows in a pixel: the greatest of all values that it stands for, in all

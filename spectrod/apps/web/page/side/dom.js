@@ -39,7 +39,7 @@ export function fillTable(body, rows) {
 export function themeColours(target = document.documentElement) {
   const style = getComputedStyle(target);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-  const names = ["text", "muted", "grid", "plot", "now", "max", "min", "mean", "reference", "mark"];
+  const names = ["text", "muted", "grid", "plot", "now", "max", "min", "mean", "second", "reference", "mark"];
   const series = Array.from({ length: 8 }, (_, k) => `series${k}`);
   return Object.fromEntries([...names, ...series].map((name) => [name, colour(name)]));
 }

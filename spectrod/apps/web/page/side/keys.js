@@ -3,10 +3,10 @@
 /** `keys`: as `KeyboardEvent.key`, with `Shift+` and `Alt+` before; `action`: a name that main.js knows. */
 export const KEYS = Object.freeze(
   [
-    { keys: ["ArrowLeft"], action: "panLower", text: "pan to lower frequencies" },
-    { keys: ["ArrowRight"], action: "panHigher", text: "pan to higher frequencies" },
-    { keys: ["ArrowUp"], action: "levelsUp", text: "level range up 5 dB" },
-    { keys: ["ArrowDown"], action: "levelsDown", text: "level range down 5 dB" },
+    { keys: ["ArrowLeft"], action: "panLower", text: "pan to lower frequencies; a cursor with a time: one bin down" },
+    { keys: ["ArrowRight"], action: "panHigher", text: "pan to higher frequencies; cursor: one bin up" },
+    { keys: ["ArrowUp"], action: "levelsUp", text: "level range up 5 dB; cursor: one row later" },
+    { keys: ["ArrowDown"], action: "levelsDown", text: "level range down 5 dB; cursor: one row earlier" },
     { keys: ["+", "="], action: "zoomIn", text: "zoom in (frequency)" },
     { keys: ["-"], action: "zoomOut", text: "zoom out (frequency)" },
     { keys: ["Home"], action: "showAll", text: "full frequency span" },
@@ -15,6 +15,7 @@ export const KEYS = Object.freeze(
     { keys: ["Shift+ArrowRight"], action: "spanLonger", text: "longer time span" },
     { keys: ["Shift+ArrowLeft"], action: "spanShorter", text: "shorter time span" },
     { keys: ["End"], action: "live", text: "back to live" },
+    { keys: ["Escape"], action: "escape", text: "clear the selection, then the cursors' times, then back to live" },
     { keys: [" "], action: "pause", text: "pause or resume" },
     { keys: ["a", "A"], action: "autoLevels", text: "automatic level range" },
     { keys: ["["], action: "floorDown", text: "min level down 5 dB" },

@@ -4,7 +4,7 @@ import { difference, readingText } from "../panel/cursor.js";
 import { element, fillTable, setText } from "./dom.js";
 import { unmeasuredText } from "../rows/moment.js";
 import { TERMS } from "./terms.js";
-import { formatHertz, formatLevel, formatTime, noteName } from "../plot/time.js";
+import { decimalsOf, formatHertz, formatLevel, formatTime, noteName } from "../plot/time.js";
 import { topicTitle } from "../link/topics.js";
 
 const PEAKS_SHOWN = 10;
@@ -80,17 +80,40 @@ export function noPeakText(moments, view) {
 }
 
 /** Rows of the table of cursors: each cursor, then their difference. */
-export function cursorRows(readings, unit, binHz) {
+export function cursorRows(readings, unit, binHz, { span = 0, zone = "UTC" } = {}) {
+  const times = timeTexts(readings, span, zone);
   const rows = readings.map(({ hz, level, isExact }, k) => [
     "AB"[k],
     formatHertz(hz, binHz / 10),
     readingText({ level, isExact }, unit),
     noteName(hz),
+    times[k],
   ]);
   if (readings.length < 2) return rows;
   const { hz, octaves, level } = difference(readings);
   const interval = Number.isNaN(octaves) ? "" : `${octaves.toFixed(3)} oct`;
-  return [...rows, ["B − A", formatHertz(hz, binHz / 10), formatLevel(level, "dB"), interval]];
+  return [...rows, ["B − A", formatHertz(hz, binHz / 10), formatLevel(level, "dB"), interval, timeDifference(readings)]];
+}
+
+/** Times of readings as short as they tell the readings apart: the zone is above the table. */
+function timeTexts(readings, span, zone) {
+  const texts = readings.map(({ tMs = null }) => (tMs === null ? null : formatTime(tMs, zone, decimalsOf(span)).split(" ")));
+  const days = new Set(texts.filter(Boolean).map(([day]) => day));
+  return texts.map((parts) => (parts === null ? "" : parts.slice(days.size > 1 ? 0 : 1, 2).join(" ")));
+}
+
+/** Time from the first reading to the second; empty unless both have one. */
+function timeDifference([{ tMs: first = null }, { tMs: second = null }]) {
+  return first === null || second === null ? "" : secondsText((second - first) / 1000);
+}
+
+/** A difference of times: seconds to the millisecond, longer ones as hours, minutes and seconds. */
+export function secondsText(seconds) {
+  const size = Math.abs(seconds);
+  if (size < 120) return `${seconds.toFixed(3)} s`;
+  const whole = Math.round(size);
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  return `${seconds < 0 ? "-" : ""}${hours > 0 ? `${hours} h ` : ""}${minutes} min ${rest} s`;
 }
 
 /** Rows of the table of the band's level: the server's measurements of unpooled power. */
@@ -137,7 +160,7 @@ export class Tables {
     this.#cursors = new Table(cursors, {
       caption: "Cursors",
       note: ", each on a bin",
-      columns: ["cursor", "frequency", "level", "note"],
+      columns: ["cursor", "frequency", "level", "note", "time"],
       empty: "none; click in a plot or press C",
     });
     this.#band = new Table(band, {
@@ -156,7 +179,7 @@ export class Tables {
   show({ moments, view, zone, readings, unit, binHz }) {
     const time = measuredTimeText(moments, view, zone);
     this.#peaks.show(view.peaks ? peakRows(moments, view) : [], { time, empty: noPeakText(moments, view) });
-    this.#cursors.show(cursorRows(readings, unit, binHz), { time });
+    this.#cursors.show(cursorRows(readings, unit, binHz, { span: view.span, zone }), { time });
     this.#band.show(bandRows(moments, view), { time });
   }
 
