@@ -12,6 +12,8 @@ more hours are hard links.
 
 ``compare``: all programs on ``--hours``, factors of processor time, and differences of bands.
 ``workers``: ``--units`` units of an hour by one process on one processor, and by two on two.
+``executors``: the same units by ``--executor local`` and ``dask``, with each number of ``--jobs``;
+processor time of the units alone, and of all processes with their start.
 ``files``: ``--days`` days as files of a minute and as files of a day, sparse: all samples are 0;
 the faster of two turns.
 ``day``: 24 hours by ``spectrod batch``, WAV and FLAC.
@@ -29,6 +31,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +58,19 @@ class ProgramError(Exception):
 
 def main() -> None:
     """Generate, run, compare, print and optionally store."""
-    sections = {"compare": _compare, "workers": _workers, "files": _files, "day": _day}
+    sections = {
+        "compare": _compare,
+        "workers": _workers,
+        "executors": _executors,
+        "files": _files,
+        "day": _day,
+    }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peers", metavar="VENV", type=Path)
     parser.add_argument("--sections", nargs="+", choices=sections, default=list(sections))
     parser.add_argument("--hours", type=int, default=1, help="of sound to compare (1)")
     parser.add_argument("--units", type=int, default=48, help="of an hour, for workers (48)")
+    parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2], help="of executors (1 2)")
     parser.add_argument("--days", type=int, default=1, help="as files; 7 are 10080 minutes (1)")
     parser.add_argument("--engine", default="auto", help="of spectrod (auto)")
     parser.add_argument("--limit", type=float, default=300.0, help="of a program [s] (300)")
@@ -139,6 +149,24 @@ def _workers(folder: Path, args: argparse.Namespace) -> list[Result]:
     one, two = results
     for key in ("wall_s", "units_wall_s"):
         two[f"{key}_efficiency"] = round(one[key] / (2.0 * two[key]), 3)
+    return results
+
+
+def _executors(folder: Path, args: argparse.Namespace) -> list[Result]:
+    sound = _linked_hours(folder / "sound", "wav", args.units)
+    results = []
+    for jobs in args.jobs:
+        of_units_s = {}
+        for executor in ("local", "dask"):
+            place = folder / f"{executor}-{jobs}"
+            place.mkdir()
+            more = ["--executor", executor]
+            result = _batch(place, sound, args, args.units, jobs=jobs, more=more)
+            costs = [one["costs"] for one in _records(place)]
+            of_units_s[executor] = sum(one["processor_s"] for one in costs)
+            result["units_cpu_s"] = round(of_units_s[executor], 2)
+            results.append({"executor": executor, "jobs": jobs, "units": len(costs)} | result)
+        results[-1]["units_cpu_over_local"] = round(of_units_s["dask"] / of_units_s["local"], 3)
     return results
 
 
@@ -257,6 +285,7 @@ def _batch(
     hours: float,
     *,
     jobs: int = 0,
+    more: Sequence[str] = (),
 ) -> Result:
     """Plan and run a job of the minutes of a folder; return what both took.
 
@@ -274,7 +303,7 @@ def _batch(
     threads = {"POCL_MAX_PTHREAD_COUNT": "1"} if jobs else {}
     command = [sys.executable, "-m", "spectrod", "batch"]
     plan = _run("spectrod batch plan", [*command, "plan", str(job)], args.limit)
-    run = [*command, "run", str(job), "--jobs", str(jobs or 1)]
+    run = [*command, "run", str(job), "--jobs", str(jobs or 1), *more]
     result = _run("spectrod batch run", run, args.limit, threads)
     return {
         "cpu_s": round(plan["cpu_s"] + result["cpu_s"], 2),

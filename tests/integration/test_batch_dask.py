@@ -1,7 +1,9 @@
 """Units on a cluster of Dask: the same bytes as those of one process, whatever happens to it."""
 
+import asyncio
 import hashlib
 import os
+import resource
 import signal
 import sys
 import threading
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import dask
 import distributed
+import numpy as np
 import pytest
 
 import spectrod
@@ -17,8 +20,8 @@ from spectrod.apps.batch import dask_executor
 from spectrod.apps.batch.dask_executor import DaskExecutor
 from spectrod.apps.batch.planner import plan_job
 from spectrod.apps.batch.run import run_units
-from spectrod.apps.batch.unit import compute_unit
-from spectrod.lib.errors import ConfigError, UnavailableError
+from spectrod.apps.batch.unit import compute_unit, failed
+from spectrod.lib.errors import ConfigError, InternalError, UnavailableError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 
@@ -92,6 +95,7 @@ def test_a_unit_that_takes_too_long_is_given_up(archive, cluster, monkeypatch):
     records = list(slow.run(archive.job, archive.units[:4]))
     assert {record.state for record in records} == {"failed"}
     assert all("took more than 2 s on tcp://" in record.reason for record in records)
+    monkeypatch.undo()  # 2 s are short for the start of a worker
     quick = DaskExecutor(cluster.scheduler_address, is_insecure=True)
     good = list(quick.run(archive.job, archive.units[4:6]))
     assert {record.state for record in good} == {"done"}
@@ -107,6 +111,68 @@ def test_workers_with_another_version_are_refused(archive, cluster, monkeypatch)
     of_it = DaskExecutor(cluster.scheduler_address, is_insecure=True)
     with pytest.raises(UnavailableError, match=r"^worker \S+: has spectrod .*, must be 99"):
         list(of_it.run(archive.job, archive.units))
+
+
+def test_workers_keep_freed_memory_and_have_one_thread(archive, cluster, monkeypatch):
+    """Whatever Dask started them with: by its default, freed arrays get new pages each time."""
+    monkeypatch.delenv("POCL_MAX_PTHREAD_COUNT", raising=False)
+    distributed.protocol.pickle.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    of_it = DaskExecutor(cluster.scheduler_address, compute=pages_and_threads, is_insecure=True)
+    for record in of_it.run(archive.job, archive.units[:4]):
+        new_pages, threads = record.reason.split()
+        assert int(new_pages) < 1000, "2 MB of arrays, 50 times"
+        assert threads == "1"
+
+
+def pages_and_threads(job, unit):
+    """Return the new pages of arrays that are made again and again, and PoCL's threads."""
+
+    def work():
+        for n_bytes in (1 << 20, 700_000, 300_001):
+            np.ones(n_bytes, np.uint8)
+
+    work()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(50):
+        work()
+    new = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    threads = os.environ["POCL_MAX_PTHREAD_COUNT"]
+    return failed(job, unit, InternalError(f"{new} {threads}"))
+
+
+def test_the_profiler_of_a_worker_pauses_during_a_unit(archive):
+    """It takes the interpreter's lock from the unit each 10 ms; after the unit it goes on."""
+    distributed.protocol.pickle.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None
+    ) as made:
+        of_it = DaskExecutor(made.scheduler_address, compute=is_profiled, is_insecure=True)
+        found = [one.reason for one in of_it.run(archive.job, archive.units[:2])]
+        with distributed.Client(made) as client:
+            client.run(after_the_next_callbacks)
+            running = client.run(is_running)
+    assert found == ["False"] * 2
+    assert list(running.values()) == [True]
+
+
+def is_running(dask_worker):
+    return dask_worker.periodic_callbacks["profile"].is_running()
+
+
+async def after_the_next_callbacks():
+    await asyncio.sleep(0)
+
+
+def is_profiled(job, unit):
+    """Return whether the profiler runs, as the worker's loop says after what it had to do."""
+    worker = distributed.get_worker()
+
+    async def ask():
+        return is_running(worker)
+
+    loop = worker.loop.asyncio_loop
+    running = asyncio.run_coroutine_threadsafe(ask(), loop).result(timeout=30.0)
+    return failed(job, unit, InternalError(str(running)))
 
 
 def test_its_own_cluster_ends_with_it(archive):
@@ -135,7 +201,9 @@ def test_a_cluster_that_cannot_be_started_is_named(archive, monkeypatch):
 
 def test_workers_must_have_one_thread(archive):
     """An engine serves one thread."""
-    two = distributed.LocalCluster(1, threads_per_worker=2, processes=False, dashboard_address=None)
+    two = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+    )
     with two, pytest.raises(UnavailableError, match=r"^worker \S+: has 2 threads, must have 1$"):
         list(DaskExecutor(two.scheduler_address, is_insecure=True).run(archive.job, archive.units))
 

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing import resource_tracker
 from typing import Any
 
 import spectrod
-from spectrod.apps.batch.executor import Compute, attempt, limit_s
+from spectrod.apps.batch.executor import Compute, attempt, limit_s, prepare_process
 from spectrod.apps.batch.job import Job
 from spectrod.apps.batch.plan import Unit
 from spectrod.apps.batch.results import UnitRecord
@@ -29,11 +30,13 @@ WAITING_MIN = 64
 WAITING_PER_THREAD = 4
 
 _ENCRYPTED = "tls://"
-_NO_PAGES: dict[str, Any] = {
+_OWN_CLUSTER: dict[str, Any] = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
+    "distributed.worker.profile.enabled": False,
 }
-"""Dask's configuration without the pages that its processes would show to every user."""
+"""Dask's configuration of the processes that this class starts: without pages, which they would
+show to every user, and without a profiler, which takes processor time for these pages."""
 _PREFIX = "spectrod-unit"
 _STARTS = "spectrod-unit-starts"
 _LOOK_S = 0.5
@@ -151,7 +154,7 @@ class DaskExecutor:
         # starts workers inherits the mask, and they do from it.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
         try:
-            with need("dask", "dask").config.set(_NO_PAGES):
+            with need("dask", "dask").config.set(_OWN_CLUSTER):
                 cluster = self._distributed.LocalCluster(
                     n_workers=self._n_workers,
                     threads_per_worker=1,
@@ -295,22 +298,35 @@ def _compute_on_worker(task: tuple[Compute, Job, Unit, str]) -> UnitRecord:
         raise _UnfitWorkerError(f"{where}: has {worker.state.nthreads} threads, must have 1")
     key = worker.get_current_task()
     worker.log_event(_STARTS, {"key": str(key), "worker": worker.address})
+    _prepare_worker()
     with _unprofiled(worker):
         return attempt(compute, job, unit)
 
 
+@cache
+def _prepare_worker() -> None:
+    """Prepare this process for its first unit: Dask starts workers with its own environment."""
+    prepare_process(n_threads=1)
+
+
 @contextmanager
 def _unprofiled(worker: Any) -> Iterator[None]:
-    """Hide this thread from Dask's profiler.
+    """Hide this thread from Dask's profiler, and pause that.
 
     It holds the frames of a thread for a while, and so the handles of files. HDF5 lays out a file
-    by when handles are closed: the same content would have other bytes.
+    by when handles are closed: the same content would have other bytes. It also takes the
+    interpreter's lock from the unit each 10 ms, which then takes a tenth longer.
     """
+    profiler = worker.periodic_callbacks.get("profile")
     thread = threading.get_ident()
     with worker.active_threads_lock:
         key = worker.active_threads.pop(thread)
+    if profiler is not None:
+        worker.loop.add_callback(profiler.stop)
     try:
         yield
     finally:
+        if profiler is not None:
+            worker.loop.add_callback(profiler.start)
         with worker.active_threads_lock:
             worker.active_threads[thread] = key

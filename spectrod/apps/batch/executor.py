@@ -1,5 +1,6 @@
 """Executors: where units are computed."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
@@ -7,6 +8,7 @@ from spectrod.apps.batch.job import Job
 from spectrod.apps.batch.plan import Unit
 from spectrod.apps.batch.results import UnitRecord
 from spectrod.apps.batch.unit import failed
+from spectrod.lib.allocator import keep_freed_memory
 from spectrod.lib.errors import SpectrodError, bug_error
 
 Compute = Callable[[Job, Unit], UnitRecord]
@@ -14,6 +16,18 @@ Compute = Callable[[Job, Unit], UnitRecord]
 
 LIMIT_MIN_S = 3600.0
 LIMIT_FACTOR = 100.0
+
+_POCL_THREADS = "POCL_MAX_PTHREAD_COUNT"
+
+
+def prepare_process(n_threads: int) -> None:
+    """Prepare this process for units, whoever started it; call it before the first one.
+
+    It keeps freed memory (``keep_freed_memory``), whatever its environment says, and PoCL computes
+    with ``n_threads`` threads, unless ``POCL_MAX_PTHREAD_COUNT`` is set.
+    """
+    keep_freed_memory()
+    os.environ.setdefault(_POCL_THREADS, str(n_threads))  # read when a device is first asked for
 
 
 def limit_s(unit: Unit) -> float:

@@ -12,12 +12,11 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 
-from spectrod.apps.batch.executor import Compute, attempt, limit_s
+from spectrod.apps.batch.executor import Compute, attempt, limit_s, prepare_process
 from spectrod.apps.batch.job import Job
 from spectrod.apps.batch.plan import Unit
 from spectrod.apps.batch.results import UnitRecord
 from spectrod.apps.batch.unit import compute_unit, failed
-from spectrod.lib.allocator import keep_freed_memory
 from spectrod.lib.errors import InternalError
 from spectrod.lib.processes import start_process
 
@@ -25,7 +24,6 @@ PROCESSES_MAX = 256
 
 _PR_SET_PDEATHSIG = 1
 _HANDLED_HERE = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-_POCL_THREADS = "POCL_MAX_PTHREAD_COUNT"
 _LOOK_S = 0.2
 _END_S = 5.0
 
@@ -155,12 +153,11 @@ class _UnitProcess:
 
 def _work(link: Connection, parent: int, job: Job, compute: Compute, n_threads: int) -> None:
     """Compute the units that arrive, until the link is closed: the body of a process."""
-    os.environ.setdefault(_POCL_THREADS, str(n_threads))  # read when a device is first asked for
     with suppress(OSError, AttributeError):  # elsewhere than on Linux the closed link is enough
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return
-    keep_freed_memory()
+    prepare_process(n_threads)
     with suppress(EOFError, OSError):
         while True:
             unit: Unit = link.recv()
