@@ -6,8 +6,8 @@ from typing import Any, get_args
 
 import msgspec
 
-from spectrod.cli.numbers import count
 from spectrod.config.settings import AnalysisConfig, IqFormat, RealFormat
+from spectrod.lib.durations import TIME_FORMS
 from spectrod.lib.errors import ConfigError
 
 _OF_SOURCE = (
@@ -48,8 +48,6 @@ def add_keys(parser: argparse._ActionsContainer) -> None:
     )
 
 
-TIME = "90 (seconds), 500ms, 10min, 1.5h, 00:01:30"
-"""The forms of a duration, for help texts."""
 WHEN = (
     "12.5 or 1:02:03 from the beginning, -30 from the end, or UTC as 2026-05-01T04:30:00Z, T04:30"
 )
@@ -58,7 +56,7 @@ WHEN = (
 
 def add_range(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose a range of samples, and their time."""
-    parser.add_argument("--duration", metavar="TIME", help=f"stop after {TIME}")
+    parser.add_argument("--duration", metavar="TIME", help=f"stop after {TIME_FORMS}")
     parser.add_argument(
         "--start",
         metavar="WHEN",
@@ -161,36 +159,22 @@ def add_flag(
     parsed : mapping of str to callable, optional
         Reads a value, by its metavar; others stay text.
     """
-    about: dict[str, Any] = {"help": "see spectrod config default", "metavar": "VALUE"}
-    for note in getattr(type_, "__metadata__", ()):
-        if isinstance(note, msgspec.Meta) and note.description:
-            about = {"help": note.description, **(note.extra or {})}
-    name = "--" + about.pop("name") if "name" in about else _flag(key)
+    name, about = flag_of(key, type_)
     about["help"] += default
-    if get_args(type_)[:1] == (bool,):
-        about |= {"action": argparse.BooleanOptionalAction, "default": None}
-    elif parsed and about.get("metavar") in parsed:
+    if parsed and about.get("metavar") in parsed:
         about["type"] = parsed[about["metavar"]]
     parser.add_argument(name, dest=key, **about)
 
 
-def _flag(key: str) -> str:
-    return "--" + key.replace("_", "-")
-
-
-def add_frames(
-    parser: argparse.ArgumentParser, window: str, length: str, win_length: int | None = None
-) -> argparse._ArgumentGroup:
-    """Add the flags of the frames of a measurement: window and length, the latter with its help."""
-    group = parser.add_argument_group("frames")
-    # "window" and "win_length" are keys of the analysis.
-    group.add_argument(
-        "--window", dest="taper", default=window, metavar="NAME", help="(%(default)s)"
-    )
-    group.add_argument(
-        "--win-length", dest="frame", type=count, default=win_length, metavar="N", help=length
-    )
-    return group
+def flag_of(key: str, type_: Any) -> tuple[str, dict[str, Any]]:
+    """Return the name of a setting's flag, and the keywords that add it to a parser."""
+    about: dict[str, Any] = {"help": "see spectrod config default", "metavar": "VALUE"}
+    for note in getattr(type_, "__metadata__", ()):
+        if isinstance(note, msgspec.Meta) and note.description is not None:
+            about = {"help": note.description, **(note.extra or {})}
+    if get_args(type_)[:1] == (bool,):
+        about |= {"action": argparse.BooleanOptionalAction, "default": None}
+    return "--" + about.pop("name", key.replace("_", "-")), about
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
@@ -230,6 +214,6 @@ def refuse_flags_of_samples(args: argparse.Namespace) -> None:
     for name in ("center_frequency", *_OF_SOURCE, *_OF_CARD, *_OF_ANALYSIS, "start_time"):
         value = getattr(args, name, None)
         if value is not None:
-            flag = _flag(name)
+            flag, _ = flag_of(name, None)
             text = flag if value is True else f"{flag} {value}"
             raise ConfigError(f"{text}: is for samples, and {args.source} has spectra")

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import inspect
 
 from spectrod.lib.durations import FREQUENCY_RULE, TIME_RULE, parse_frequency, parse_time
-from spectrod.lib.errors import ConfigError
+from spectrod.lib.errors import ConfigError, SettingsError
 from spectrod.lib.suggestions import did_you_mean
 
 _FREQUENCY_KEY = re.compile(r"_hz$|^samplerate$")
@@ -19,6 +19,7 @@ _SHOWN_MAX = 80
 _NESTED_MAX = 4
 """Deepest nesting of a value that an error shows."""
 
+_POWER = re.compile(r"(\d{1,4})\^(\d{1,2})")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -201,7 +202,9 @@ def _loose(text: str, type_: Any) -> Any:
 
 
 def from_text(name: str, key: str, type_: Any, text: str) -> Any:
-    """Read a value as text outside a file has it: lists with commas, times and rates with units.
+    """Read a value as text outside a file has it.
+
+    Lists have commas, times and rates may have units, and whole numbers may be powers, ``2^12``.
 
     Parameters
     ----------
@@ -228,11 +231,29 @@ def from_text(name: str, key: str, type_: Any, text: str) -> Any:
         number, rule = parse_frequency(text), FREQUENCY_RULE
     elif match := _TIME_KEY.search(key):
         number, rule = parse_time(text, match[1]), TIME_RULE
+    elif bare is int and (power := _POWER.fullmatch(text)):
+        return int(power[1]) ** int(power[2])
     else:
         return text
     if number is None:
         raise ConfigError(f"{name}={text!r}: {rule}")
     return int(number) if bare is int and number.is_integer() else number
+
+
+def setting_of(name: str, key: str, type_: Any, text: str) -> Any:
+    """Return the value that a text outside a file stands for; parameters as of ``from_text``.
+
+    Raises
+    ------
+    ConfigError
+        If it has no such value, or the value is out of the range of its type.
+    """
+    value = from_text(name, key, type_, text)
+    try:
+        return msgspec.convert(value, type_, strict=False)
+    except msgspec.ValidationError:
+        rules = broken_rules(key, value, type_, is_toml=False)
+        raise SettingsError([f"{name}{rule}" for _, rule in rules]) from None
 
 
 def shown(value: Any) -> str:

@@ -8,6 +8,8 @@ from typing import Final
 
 TIME_RULE: Final = "must be a time: 90, 1.5h, 10min, 500ms, 1h30m or 01:30:00"
 """Rule of ``parse_time``, for errors."""
+TIME_FORMS: Final = "90 (seconds), 500ms, 10min, 1.5h, 00:01:30"
+"""What ``parse_time`` takes, for help texts."""
 FREQUENCY_RULE: Final = "must be a frequency: 4000, 4k, 4kHz, 0.5MHz or, of slow rates, 1/60"
 """Rule of ``parse_frequency``, for errors."""
 

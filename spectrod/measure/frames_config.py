@@ -1,17 +1,23 @@
 """Settings of measurements of frames; ``default.toml`` describes each key."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, get_args
 
 import numpy as np
 from msgspec import Meta
 
 from spectrod.dsp.spectrum import SpectrumSpec
-from spectrod.dsp.spectrum_rules import FS_MAX_HZ, Align
+from spectrod.dsp.spectrum_rules import FS_MAX_HZ, WIN_LENGTH_DEFAULT, Align
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.flag import flag
 from spectrod.measure.measurement import check_interval
-from spectrod.measure.measurement_config import MeasuredSignals, MeasurementConfig, MeasurementFacts
+from spectrod.measure.measurement_config import (
+    Interval,
+    MeasuredSignals,
+    MeasurementConfig,
+    MeasurementFacts,
+)
 
 Frequency = Annotated[float, Meta(ge=0, le=FS_MAX_HZ)]
 
@@ -19,13 +25,28 @@ Frequency = Annotated[float, Meta(ge=0, le=FS_MAX_HZ)]
 class FramesConfig(MeasurementConfig, frozen=True):
     """Keys of all measurements of frames."""
 
-    interval_s: float = 1.0
-    align: Align = "utc"
-    window: str = "hann"
-    win_length: int = 4096
-    hop: Annotated[int, Meta(ge=0)] = 0
-    low_hz: Frequency = 0.0
-    high_hz: Frequency = 0.0
+    interval_s: Interval = 1.0
+    align: Annotated[
+        Align,
+        flag(
+            "",
+            "intervals count from the start, or follow UTC (utc with a date)",
+            choices=get_args(Align),
+        ),
+    ] = "utc"
+    window: Annotated[str, flag("NAME", "(%(default)s)", group="frames")] = "hann"
+    win_length: Annotated[int, flag("N", "samples (%(default)s)", group="frames")] = (
+        WIN_LENGTH_DEFAULT
+    )
+    hop: Annotated[
+        int,
+        Meta(ge=0),
+        flag("N", "samples between starts of frames (half of a frame)", group="frames"),
+    ] = 0
+    low_hz: Annotated[Frequency, flag("LO", "band that counts, as 200 10k (all)", name="band")] = (
+        0.0
+    )
+    high_hz: Annotated[Frequency, flag("HI", name="band")] = 0.0
 
     def spec(self, fs: float, channels: int, *, iq: bool = False) -> SpectrumSpec:
         """Return the definition of the frames, uncalibrated.

@@ -3,7 +3,7 @@
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol
 
 import numpy as np
 from msgspec import Struct, StructMeta
@@ -11,10 +11,15 @@ from numpy.typing import ArrayLike
 
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.units import Float64Array
+from spectrod.lib.durations import TIME_FORMS
+from spectrod.lib.flag import flag
 from spectrod.measure.measurement import Measurement, Quantity
 
 if TYPE_CHECKING:
     from spectrod.measure.levels.octave_levels import BandLevels
+
+Interval = Annotated[float, flag("TIME", f"{TIME_FORMS} (%(default)s)", name="interval")]
+"""Length of an interval [s]."""
 
 
 class IntervalMeter(Protocol):
@@ -143,7 +148,10 @@ class _AbstractStructMeta(StructMeta, ABCMeta):
 
 
 class MeasurementConfig(Struct, metaclass=_AbstractStructMeta, frozen=True):
-    """Settings of one product of measurements; ``default.toml`` describes each key."""
+    """Settings of one product of measurements; ``default.toml`` describes each key.
+
+    Each key is a flag of the kind's command as well, which the notes of its type describe.
+    """
 
     title: ClassVar[str]
     """What the values are, for persons."""

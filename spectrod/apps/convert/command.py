@@ -20,6 +20,7 @@ from spectrod.formats.description import Description, RowWriter, note_left_out
 from spectrod.formats.picture.painter import host_transpose
 from spectrod.formats.picture.plan import PicturePlan
 from spectrod.formats.sound.sound_recovery import is_unfinished, recover
+from spectrod.lib.durations import TIME_FORMS
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.output_formats import (
     PART_SUFFIX,
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--start", metavar="WHEN", help=f"only from there on: {options.WHEN}")
     parser.add_argument("--stop", metavar="WHEN", help="only before this, given as --start is")
-    parser.add_argument("--duration", metavar="TIME", help=f"only so much of it: {options.TIME}")
+    parser.add_argument("--duration", metavar="TIME", help=f"only so much of it: {TIME_FORMS}")
     add_data(parser)
     add_view(parser)
     add_picture(parser)

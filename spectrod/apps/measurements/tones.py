@@ -10,17 +10,30 @@ import numpy as np
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.apps.measurements.measured_source import add_source, frame_length, open_measured
+from spectrod.apps.measurements import intervals
+from spectrod.apps.measurements.measured_source import (
+    FRAME_DEFAULT,
+    MeasuredSource,
+    add_mean_range,
+    add_source,
+    frame_length,
+    open_measured,
+)
 from spectrod.apps.measurements.sample_blocks import read_blocks, report_left_out
+from spectrod.apps.measurements.setting_flags import (
+    add_settings,
+    band_of,
+    has_interval,
+    mean_settings,
+)
 from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.numbers import count, frequency
-from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.tables import Column, error, fixed, heading, line
 from spectrod.dsp.spectrum import SpectrumSpec, taper_for
 from spectrod.dsp.units import FULL_SCALE, Float64Array
+from spectrod.lib.durations import TIME_FORMS
 from spectrod.lib.errors import ConfigError, InputError
-from spectrod.lib.names import name_channels
 from spectrod.lib.text import json_text, printable_all
 from spectrod.measure.rows import tone_level
 from spectrod.measure.tones.channel_power import (
@@ -28,13 +41,20 @@ from spectrod.measure.tones.channel_power import (
     channel_power,
     occupied_bandwidth,
 )
-from spectrod.measure.tones.distortion import HARMONICS_DEFAULT, measure_distortion
+from spectrod.measure.tones.distortion import measure_distortion
 from spectrod.measure.tones.intermodulation import IntermodulationKind, measure_intermodulation
 from spectrod.measure.tones.mean import MeanRow
 from spectrod.measure.tones.peaks import Peaks, find_peaks
+from spectrod.measure.tones.tones_config import TonesConfig
 from spectrod.source.kinds import forms
-from spectrod.source.open_source import Source
 
+_SETTINGS = TonesConfig("tones")
+_OF_MEAN = ("window", "win_length", "low_hz", "high_hz", "harmonics")
+_HELPS = {
+    "interval_s": f"figures of each interval, instead of those of all samples: {TIME_FORMS}",
+    "win_length": f"samples (up to {FRAME_DEFAULT}; of intervals {_SETTINGS.win_length})",
+}
+_NOT_OF_INTERVALS = ("peaks", "folded", "fundamental", "imd", "channel", "json")
 _PEAKS_DEFAULT = 10
 _COLUMNS = (
     Column("frequency_hz", "Hz", 16, fixed(4)),
@@ -49,27 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.add_argument("source", metavar="SRC", help=forms())
     parser.add_argument(
-        "--peaks",
-        type=count,
-        default=_PEAKS_DEFAULT,
-        metavar="N",
-        help="tones to list (%(default)s)",
-    )
-    parser.add_argument(
-        "--harmonics",
-        type=count,
-        metavar="N",
-        help=f"highest harmonic of the distortion ({HARMONICS_DEFAULT})",
+        "--peaks", type=count, metavar="N", help=f"tones to list ({_PEAKS_DEFAULT})"
     )
     parser.add_argument(
         "--folded", action="store_true", help="count harmonics above fs/2 where they are folded to"
-    )
-    parser.add_argument(
-        "--band",
-        nargs=2,
-        type=frequency,
-        metavar=("LO", "HI"),
-        help="band of distortion and noise, as 20 20k (all)",
     )
     parser.add_argument(
         "--fundamental", type=frequency, metavar="HZ", help="about its frequency (strongest tone)"
@@ -89,7 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of the adjacent ones over it; repeatable",
     )
     parser.add_argument("--json", action="store_true", help="machine-readable")
-    options.add_frames(parser, "blackmanharris", "samples (up to 32768)")
+    intervals.add_output(parser, "write a .csv, .nc or .h5 of intervals; repeatable")
+    add_settings(parser, _SETTINGS, _HELPS, _OF_MEAN)
+    add_mean_range(parser)
     add_source(parser)
     options.add_iq(parser)
 
@@ -105,13 +110,20 @@ def _channel_power(text: str) -> tuple[float, ...]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure all channels of the mean spectrum, and print what is found."""
+    """Measure all channels of the mean spectrum, or of intervals, and print what is found."""
+    if has_interval(args):
+        for key in _NOT_OF_INTERVALS:
+            if getattr(args, key):
+                raise ConfigError(f"--{key}: must be without --interval")
+        return intervals.run(args, _SETTINGS)
+    if args.output:
+        raise ConfigError(f"-o {args.output[0]}: must be with --interval")
+    given = mean_settings(args, TonesConfig, _OF_MEAN)
     with signals_as_interrupts():
-        source, span, settings = open_measured(args)
-        n_signals = source.channels // 2 if source.is_iq else source.channels
-        names = name_channels(settings.source.channel_names, n_signals)
-        calibration = settings.source.calibrations(n_signals)
-        taper = taper_for(args.taper, frame_length(args.frame, span))
+        measured = open_measured(args, is_mean=True)
+        source = measured.source
+        length = frame_length(given.get("win_length"), measured.span)
+        taper = taper_for(given.get("window", _SETTINGS.window), length)
         spec = SpectrumSpec(
             source.fs,
             source.channels,
@@ -121,9 +133,9 @@ def run(args: argparse.Namespace) -> int:
             iq=source.is_iq,
             center_frequency_hz=source.center_frequency_hz,
             taper=taper,
-            calibration=calibration,
+            calibration=measured.calibrations,
         )
-        rows, mean, clipped = _measure(source, span, spec)
+        rows, mean, clipped = _measure(measured, spec)
         found = {
             "source": source.description,
             "fs": source.fs,
@@ -132,9 +144,9 @@ def run(args: argparse.Namespace) -> int:
             "frames": mean.averaging_frames,
             "channels": [
                 {"channel": name, "clipped_samples": n_clipped}
-                | _channel(args, row, _spec_of(mean, signal))
+                | _channel(args, given, row, _spec_of(mean, signal))
                 for signal, (name, row, n_clipped) in enumerate(
-                    zip(names, rows, clipped, strict=True)
+                    zip(measured.names, rows, clipped, strict=True)
                 )
             ],
         }
@@ -147,12 +159,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _measure(
-    source: Source, span: SampleRange, spec: SpectrumSpec
+    measured: MeasuredSource, spec: SpectrumSpec
 ) -> tuple[Float64Array, SpectrumSpec, list[int]]:
     """Return the mean row of each signal, its definition, and the samples at full scale."""
+    source = measured.source
     stream, mean = FrameStream(spec, NumpyEngine()), MeanRow(spec)
     clipped = np.zeros(source.channels, np.int64)
-    for block in read_blocks(source, span):
+    for block in read_blocks(source, measured.span):
         clipped += (np.abs(block.samples) >= FULL_SCALE).sum(axis=1)
         for batch in stream.push(block):
             mean.push(batch)
@@ -172,8 +185,10 @@ def _spec_of(spec: SpectrumSpec, signal: int) -> SpectrumSpec:
     return dataclasses.replace(spec, channels=channels, calibration=calibration)
 
 
-def _channel(args: argparse.Namespace, row: Float64Array, spec: SpectrumSpec) -> dict[str, Any]:
-    peaks = find_peaks(row, spec, max_peaks=args.peaks)
+def _channel(
+    args: argparse.Namespace, given: dict[str, Any], row: Float64Array, spec: SpectrumSpec
+) -> dict[str, Any]:
+    peaks = find_peaks(row, spec, max_peaks=args.peaks or _PEAKS_DEFAULT)
     occupied = occupied_bandwidth(row, spec)
     found: dict[str, Any] = {
         "unit": peaks.unit,
@@ -182,14 +197,14 @@ def _channel(args: argparse.Namespace, row: Float64Array, spec: SpectrumSpec) ->
         "distortion": None,
         "not_measured": "",
     }
-    is_wanted = args.harmonics is not None or args.band or args.fundamental or args.folded
+    is_wanted = "harmonics" in given or "low_hz" in given or args.fundamental or args.folded
     try:
         distortion = measure_distortion(
             row,
             spec,
-            harmonics=args.harmonics or HARMONICS_DEFAULT,
+            harmonics=given.get("harmonics", _SETTINGS.harmonics),
             folded=args.folded,
-            band_hz=tuple(args.band) if args.band else None,
+            band_hz=band_of(given),
             fundamental_hz=args.fundamental,
         )
         found["distortion"] = dataclasses.asdict(distortion)

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
-from spectrod.measure.features.indices import diversity_bands
 from spectrod.measure.measurement import check_distinct, check_row
 
 Statistic = Literal["mean", "sd", "min", "max"]
@@ -148,38 +146,3 @@ def check_spectra(names: Sequence[str]) -> None:
             raise ConfigError(rule, spectra=name)
     if len(set(names)) < len(names):
         raise ConfigError(f"{names[0]} is given twice", spectra=...)
-
-
-def check_features(quantities: Sequence[FeatureQuantity], spec: SpectrumSpec) -> None:
-    """Check features against the frames that they are of.
-
-    Parameters
-    ----------
-    quantities : sequence of FeatureQuantity
-    spec : SpectrumSpec
-        Definition of the frames.
-
-    Raises
-    ------
-    ConfigError
-        If a frequency is above that of the frames, or another parameter does not fit them.
-    """
-    for one in quantities:
-        if one.kind == "ACI" and one.parameters[0] * spec.fs < spec.win_length + spec.hop:
-            least_s = (spec.win_length + spec.hop) / spec.fs
-            raise ConfigError(f"{one.name}: its block must hold two frames, {least_s:g} s")
-        if one.kind == "NDSI":
-            _check_soundscape(one, spec)
-        if one.kind == "ADI":
-            diversity_bands(spec, one.parameters[0], one.parameters[1])
-
-
-def _check_soundscape(one: FeatureQuantity, spec: SpectrumSpec) -> None:
-    if spec.iq:
-        raise ConfigError(f"{one.name}: the index is of real signals, not of I/Q")
-    for low, high in (one.parameters[:2], one.parameters[2:]):
-        if not low < high <= spec.fs / 2.0:
-            raise ConfigError(
-                f"{one.name}: band of {low:g} to {high:g} Hz: must be ascending and within 0 Hz "
-                f"and fs/2={spec.fs / 2:g} Hz"
-            )

@@ -11,11 +11,7 @@ from spectrod.dsp.row_grid import frames_within
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
-from spectrod.measure.features.feature_quantities import (
-    FeatureQuantity,
-    check_features,
-    check_spectra,
-)
+from spectrod.measure.features.feature_quantities import FeatureQuantity, check_spectra
 from spectrod.measure.features.indices import band_starts, diversity_bands, diversity_of, ratios
 from spectrod.measure.features.kurtosis import KurtosisSums
 from spectrod.measure.features.selected_rows import SelectedRows
@@ -385,3 +381,38 @@ class _Diversity:
 
 def _class_of(power: NDArray[np.float32]) -> NDArray[np.int64]:
     return (power.view(np.uint32) >> _CLASS_BITS).astype(np.int64)
+
+
+def check_features(quantities: Sequence[FeatureQuantity], spec: SpectrumSpec) -> None:
+    """Check features against the frames that they are of.
+
+    Parameters
+    ----------
+    quantities : sequence of FeatureQuantity
+    spec : SpectrumSpec
+        Definition of the frames.
+
+    Raises
+    ------
+    ConfigError
+        If a frequency is above that of the frames, or another parameter does not fit them.
+    """
+    for one in quantities:
+        if one.kind == "ACI" and one.parameters[0] * spec.fs < spec.win_length + spec.hop:
+            least_s = (spec.win_length + spec.hop) / spec.fs
+            raise ConfigError(f"{one.name}: its block must hold two frames, {least_s:g} s")
+        if one.kind == "NDSI":
+            _check_soundscape(one, spec)
+        if one.kind == "ADI":
+            diversity_bands(spec, one.parameters[0], one.parameters[1])
+
+
+def _check_soundscape(one: FeatureQuantity, spec: SpectrumSpec) -> None:
+    if spec.iq:
+        raise ConfigError(f"{one.name}: the index is of real signals, not of I/Q")
+    for low, high in (one.parameters[:2], one.parameters[2:]):
+        if not low < high <= spec.fs / 2.0:
+            raise ConfigError(
+                f"{one.name}: band of {low:g} to {high:g} Hz: must be ascending and within 0 Hz "
+                f"and fs/2={spec.fs / 2:g} Hz"
+            )

@@ -1,10 +1,18 @@
 """Settings of features; ``default.toml`` describes each key."""
 
 from functools import partial
+from typing import Annotated
 
 from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.lib.flag import flag
 from spectrod.lib.names import check_name
-from spectrod.measure.frames_config import FramesConfig
+from spectrod.measure.features.feature_quantities import (
+    FORMS,
+    SPECTRA,
+    check_spectra,
+    parse_features,
+)
+from spectrod.measure.frames_config import FramesConfig, Frequency
 from spectrod.measure.measurement_config import BoundMeter, IntervalMeter, MeasuredSignals
 
 FEATURES_DEFAULT = ("centroid", "spread", "rolloff", "flatness", "entropy", "flux")
@@ -17,14 +25,26 @@ class FeaturesConfig(FramesConfig, frozen=True):
 
     title = "Spectral features"
 
-    quantities: tuple[str, ...] = FEATURES_DEFAULT
-    spectra: tuple[str, ...] = ()
+    low_hz: Annotated[
+        Frequency,
+        flag(
+            "LO",
+            "band that counts, as 200 10k, but for indices whose names have their own (all)",
+            name="band",
+        ),
+    ] = 0.0
+    quantities: Annotated[
+        tuple[str, ...], flag("NAME,...", f"{FORMS} (%(default)s)", name="quantity")
+    ] = FEATURES_DEFAULT
+    spectra: Annotated[
+        tuple[str, ...],
+        flag("NAME,...", f"values of each bin, in .nc and .h5: {', '.join(SPECTRA)} (none)"),
+    ] = ()
 
     def check(
         self, fs: float | None = None, channels: int | None = None, *, iq: bool = False
     ) -> None:
         """Check what can be checked without the source; see ``MeasurementConfig``."""
-        from spectrod.measure.features.feature_quantities import check_spectra, parse_features  # noqa: PLC0415
         from spectrod.measure.features.feature_tally import FeatureTally  # noqa: PLC0415
 
         check_name("name of features", self.name)
@@ -41,7 +61,6 @@ class FeaturesConfig(FramesConfig, frozen=True):
             return BoundMeter(
                 signals, partial(self._open, spec), self.facts(spec), self.header_fields(spec)
             )
-        from spectrod.measure.features.feature_quantities import SPECTRA  # noqa: PLC0415
         from spectrod.measure.features.feature_tally import FeatureTally  # noqa: PLC0415
 
         tally = FeatureTally((), spec, self.band_hz(spec), self.spectra)

@@ -20,6 +20,7 @@ from spectrod.measure.intervals import (
 from spectrod.measure.levels.equalizer import Equalizer
 from spectrod.measure.levels.histogram import BYTES_PER_CHANNEL
 from spectrod.measure.levels.level_quantities import (
+    BAND_RANGE_HZ,
     QUANTITIES_DEFAULT,
     LevelQuantity,
     parse_quantities,
@@ -28,7 +29,6 @@ from spectrod.measure.levels.level_tally import Part, Tally
 from spectrod.measure.levels.level_values import UNCALIBRATED_DB, Scale, values_of
 from spectrod.measure.levels.loudness import channel_weights as checked_weights
 from spectrod.measure.levels.octave_levels import (
-    BAND_RANGE_HZ,
     BandChain,
     BandTally,
     band_levels,

@@ -19,6 +19,10 @@ Unit = Literal["level", "exposure", "dB", "dBFS", "dBTP", "FS", "LUFS", "LU"]
 """Units of quantities; "level" and "exposure" follow from the channel's calibration."""
 
 QUANTITIES_DEFAULT = ("LAeq", "LAFmax")
+BAND_QUANTITIES_DEFAULT = ("LZeq",)
+BAND_RANGE_HZ = (20.0, 20000.0)
+"""Default of the first and the last nominal mid-band frequency [Hz]."""
+BAND_FORMS = "octave, third-octave, octave/6, octave/12 or octave/24"
 
 PERIODS = ("day", "evening", "night")
 _DAY_QUANTITIES = ("Lday", "Levening", "Lnight", "Lden")

@@ -2,15 +2,23 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from spectrod.dsp.calibration import ChannelCalibration
+from spectrod.lib.flag import flag
 from spectrod.lib.names import check_name
-from spectrod.measure.intervals import LevelAlign
-from spectrod.measure.levels.level_quantities import QUANTITIES_DEFAULT
+from spectrod.measure.intervals import LEVEL_ALIGNS, LevelAlign
+from spectrod.measure.levels.level_quantities import (
+    BAND_FORMS,
+    BAND_QUANTITIES_DEFAULT,
+    BAND_RANGE_HZ,
+    FORMS,
+    QUANTITIES_DEFAULT,
+)
 from spectrod.measure.measurement import check_message
 from spectrod.measure.measurement_config import (
     BoundMeter,
+    Interval,
     IntervalMeter,
     MeasuredSignals,
     MeasurementConfig,
@@ -20,6 +28,7 @@ from spectrod.measure.measurement_config import (
 if TYPE_CHECKING:
     from spectrod.measure.levels.level_meter import LevelMeter
 
+_OCTAVES = "fractional octaves, by filters of IEC 61260-1"
 _ANY_FS = 48000.0
 """A sample rate that all settings fit [Hz]."""
 
@@ -31,20 +40,52 @@ class LevelsConfig(MeasurementConfig, frozen=True):
     depends_on_fs = False
     takes_iq = False
 
-    quantities: tuple[str, ...] = QUANTITIES_DEFAULT
-    interval_s: float = 1.0
-    align: LevelAlign = "utc"
-    time_zone: str = ""
-    channel_weights: tuple[float, ...] = ()
+    quantities: Annotated[
+        tuple[str, ...], flag("NAME,...", f"{FORMS} (%(default)s)", name="quantity")
+    ] = QUANTITIES_DEFAULT
+    interval_s: Interval = 1.0
+    align: Annotated[
+        LevelAlign,
+        flag(
+            "",
+            "intervals count from the start, in UTC, or from local midnight (utc with a date)",
+            choices=LEVEL_ALIGNS,
+        ),
+    ] = "utc"
+    time_zone: Annotated[str, flag("ZONE", "of Lden and of local intervals: Europe/Berlin")] = ""
+    channel_weights: Annotated[
+        tuple[float, ...], flag("W,...", "of the loudness; 1, 2, 5 and 6 channels have one")
+    ] = ()
     """Weights of the channels in the loudness; empty: those of BS.1770."""
-    lower_limit_db: float = -1000.0
+    lower_limit_db: Annotated[
+        float, flag("DB", "flag rows with a level below this", name="lower-limit")
+    ] = -1000.0
     """Level below which rows are flagged; no level is as low as the default."""
-    bands: str = ""
+    bands: Annotated[
+        str, flag("NAME", f"measure in bands as well: {BAND_FORMS}", group=_OCTAVES)
+    ] = ""
     """Fractional octaves; empty: none."""
-    band_quantities: tuple[str, ...] = ()
+    band_quantities: Annotated[
+        tuple[str, ...],
+        flag(
+            "NAME,...",
+            "LZeq, LZE, or LZF or LZS alone or with max, min or a percentage exceeded "
+            f"({','.join(BAND_QUANTITIES_DEFAULT)})",
+            name="band-quantity",
+            group=_OCTAVES,
+        ),
+    ] = ()
     """Levels in each band; empty: LZeq."""
-    f_min_hz: float = 20.0
-    f_max_hz: float = 20000.0
+    f_min_hz: Annotated[
+        float,
+        flag(
+            "LO",
+            "nominal frequencies of the first and the last band (%(default)s)",
+            name="band-range",
+            group=_OCTAVES,
+        ),
+    ] = BAND_RANGE_HZ[0]
+    f_max_hz: Annotated[float, flag("HI", name="band-range")] = BAND_RANGE_HZ[1]
 
     @property
     def band_range_hz(self) -> tuple[float, float]:

@@ -9,7 +9,13 @@ import numpy as np
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.levels.histogram import LevelHistogram
-from spectrod.measure.levels.level_quantities import LevelQuantity, parse_quantities
+from spectrod.measure.levels.level_quantities import (
+    BAND_FORMS,
+    BAND_QUANTITIES_DEFAULT,
+    BAND_RANGE_HZ,
+    LevelQuantity,
+    parse_quantities,
+)
 from spectrod.measure.levels.level_tally import Part, percentile_step
 from spectrod.measure.levels.level_values import Scale
 from spectrod.measure.levels.octave_bank import OctaveFilterBank
@@ -17,11 +23,6 @@ from spectrod.measure.levels.octave_filters import FRACTIONS, OctaveFilter, octa
 from spectrod.measure.levels.recursive import CHUNK_SAMPLES, RecursiveFilter, Section
 from spectrod.measure.levels.time_weighting import SETTLE_S, TIME_CONSTANTS_S, TimeWeighting
 
-BAND_QUANTITIES_DEFAULT = ("LZeq",)
-BAND_RANGE_HZ = (20.0, 20000.0)
-"""Default of the first and the last nominal mid-band frequency [Hz]."""
-
-BAND_FORMS = "octave, third-octave, octave/6, octave/12 or octave/24"
 _KINDS = ("eq", "exposure", "last", "max", "min", "percentile")
 _FRACTIONS = {"octave": 1, "third-octave": 3} | {f"octave/{n}": n for n in FRACTIONS}
 

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.measure.measurement import check_distinct, check_row
-from spectrod.measure.tones.intermodulation import IntermodulationKind
+
+if TYPE_CHECKING:
+    from spectrod.measure.tones.intermodulation import IntermodulationKind
 
 DISTORTIONS = {
     "fundamental": "frequency_hz",
@@ -21,7 +24,7 @@ DISTORTIONS = {
 }
 """Quantities of the strongest tone, and the fields of ``Distortion`` that they are."""
 
-INTERMODULATIONS: dict[str, IntermodulationKind] = {"IMD_smpte": "smpte", "IMD_ccif": "ccif"}
+INTERMODULATIONS: "dict[str, IntermodulationKind]" = {"IMD_smpte": "smpte", "IMD_ccif": "ccif"}
 """Quantities of the two strongest tones: root-sum-square of their products over the reference."""
 
 _UNITS = {
@@ -35,6 +38,9 @@ _UNITS = {
     "OBW": "Hz",
     "tracks": "1",
 }
+
+FORMS = ", ".join(_UNITS)
+"""The names, for help texts."""
 
 TRACK_COLUMNS = {
     "id": "1",

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.lib.flag import flag
 from spectrod.lib.names import check_name
 from spectrod.measure.frames_config import FramesConfig, Frequency
 from spectrod.measure.measurement_config import BoundMeter, IntervalMeter, MeasuredSignals
+from spectrod.measure.tones.tone_quantities import FORMS, TRACK_QUANTITIES, parse_tones
 
 if TYPE_CHECKING:
     from spectrod.measure.tones.tone_tally import ToneSettings
@@ -23,20 +25,41 @@ class TonesConfig(FramesConfig, frozen=True):
 
     title = "Tones"
 
-    window: str = "blackmanharris"
-    win_length: int = 8192
-    quantities: tuple[str, ...] = TONES_DEFAULT
-    max_tracks: Annotated[int, Meta(ge=1, le=1024)] = 32
-    threshold_db: Annotated[float, Meta(ge=0, le=200)] = 13.0
-    max_step_hz: Frequency = 0.0
-    max_missed: Annotated[int, Meta(ge=0, le=1_000_000)] = 2
-    harmonics: int = 10
+    window: Annotated[str, flag("NAME", "(%(default)s)", group="frames")] = "blackmanharris"
+    win_length: Annotated[int, flag("N", "samples (%(default)s)", group="frames")] = 8192
+    low_hz: Annotated[
+        Frequency, flag("LO", "band of distortion and noise, as 20 20k (all)", name="band")
+    ] = 0.0
+    quantities: Annotated[
+        tuple[str, ...], flag("NAME,...", f"{FORMS} (%(default)s)", name="quantity")
+    ] = TONES_DEFAULT
+    max_tracks: Annotated[
+        int, Meta(ge=1, le=1024), flag("N", "tracks of a channel (%(default)s)")
+    ] = 32
+    threshold_db: Annotated[
+        float,
+        Meta(ge=0, le=200),
+        flag("DB", "of a track's peak, over the noise floor (%(default)s)", name="threshold"),
+    ] = 13.0
+    max_step_hz: Annotated[
+        Frequency,
+        flag(
+            "HZ",
+            "of a track, from an interval to the next (half of the window's main lobe)",
+            name="max-step",
+        ),
+    ] = 0.0
+    max_missed: Annotated[
+        int,
+        Meta(ge=0, le=1_000_000),
+        flag("N", "intervals that a track may be without a peak (%(default)s)"),
+    ] = 2
+    harmonics: Annotated[int, flag("N", "highest harmonic of the distortion (%(default)s)")] = 10
 
     def check(
         self, fs: float | None = None, channels: int | None = None, *, iq: bool = False
     ) -> None:
         """Check what can be checked without the source; see ``MeasurementConfig``."""
-        from spectrod.measure.tones.tone_quantities import parse_tones  # noqa: PLC0415
         from spectrod.measure.tones.tone_tally import ToneTally  # noqa: PLC0415
 
         check_name("name of tones", self.name)
@@ -60,8 +83,6 @@ class TonesConfig(FramesConfig, frozen=True):
 
     def bind(self, signals: MeasuredSignals) -> BoundMeter:
         """Bind to the signals of a source; raises ConfigError if they do not fit."""
-        from spectrod.measure.tones.tone_quantities import TRACK_QUANTITIES  # noqa: PLC0415
-
         spec = self.spec_of(signals)
         # Tracks have new identities whenever somebody wants the product again.
         return BoundMeter(

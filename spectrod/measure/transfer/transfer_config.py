@@ -3,19 +3,28 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from msgspec import Meta
 
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.flag import flag
 from spectrod.lib.names import check_name
-from spectrod.measure.frames_config import FramesConfig
+from spectrod.measure.frames_config import FramesConfig, Frequency
 from spectrod.measure.measurement import INTERVAL_MAX_S
 from spectrod.measure.measurement_config import BoundMeter, IntervalMeter, MeasuredSignals
+from spectrod.measure.transfer.transfer_quantities import (
+    SPECTRA_UNITS,
+    UNITS,
+    check_transfer_spectra,
+    parse_transfer,
+)
 
 if TYPE_CHECKING:
     from spectrod.measure.transfer.transfer_meter import TransferSettings
+
+Averaging = Literal["mean", "exponential"]
 
 TRANSFER_DEFAULT = (
     "delay",
@@ -43,26 +52,56 @@ class TransferConfig(FramesConfig, frozen=True):
     title = "Transfer functions"
     depends_on_channels = True
 
-    reference: Annotated[int, Meta(ge=0)] = 0
-    responses: tuple[Annotated[int, Meta(ge=0)], ...] = ()
+    low_hz: Annotated[
+        Frequency,
+        flag(
+            "LO",
+            "band of the delay, the level difference and the rows of --interval, as 100 4k (all)",
+            name="band",
+        ),
+    ] = 0.0
+    reference: Annotated[int, Meta(ge=0), flag("N", "channel of the input (%(default)s)")] = 0
+    responses: Annotated[
+        tuple[Annotated[int, Meta(ge=0)], ...],
+        flag(
+            "N,...",
+            "channel of the output, or with --interval several (%(default)s)",
+            name="response",
+        ),
+    ] = ()
     """Channels of the responses; none named: all but the reference."""
-    quantities: tuple[str, ...] = TRANSFER_DEFAULT
-    spectra: tuple[str, ...] = TRANSFER_SPECTRA_DEFAULT
-    averaging: Literal["mean", "exponential"] = "mean"
-    averaging_s: Annotated[float, Meta(ge=0, le=INTERVAL_MAX_S)] = 0.0
+    quantities: Annotated[
+        tuple[str, ...], flag("NAME,...", f"{', '.join(UNITS)} (%(default)s)", name="quantity")
+    ] = TRANSFER_DEFAULT
+    spectra: Annotated[
+        tuple[str, ...],
+        flag("NAME,...", f"values of each bin, in .nc and .h5: {', '.join(SPECTRA_UNITS)} (none)"),
+    ] = TRANSFER_SPECTRA_DEFAULT
+    averaging: Annotated[
+        Averaging,
+        flag(
+            "",
+            "over the frames of an interval, or over all frames (%(default)s)",
+            choices=get_args(Averaging),
+        ),
+    ] = "mean"
+    averaging_s: Annotated[
+        float,
+        Meta(ge=0, le=INTERVAL_MAX_S),
+        flag("TIME", "time constant of an exponential average"),
+    ] = 0.0
     """Time constant of an exponential average [s]; 0 for a mean."""
-    delay_samples: Annotated[int, Meta(ge=-DELAY_MAX_SAMPLES, le=DELAY_MAX_SAMPLES)] = 0
+    delay_samples: Annotated[
+        int,
+        Meta(ge=-DELAY_MAX_SAMPLES, le=DELAY_MAX_SAMPLES),
+        flag("N", "delay of the responses that is removed first (%(default)s)"),
+    ] = 0
     """Delay of the responses that is removed first [samples]."""
 
     def check(
         self, fs: float | None = None, channels: int | None = None, *, iq: bool = False
     ) -> None:
         """Check what can be checked without the source; see ``MeasurementConfig``."""
-        from spectrod.measure.transfer.transfer_quantities import (  # noqa: PLC0415
-            check_transfer_spectra,
-            parse_transfer,
-        )
-
         check_name("name of transfer functions", self.name)
         parse_transfer(self.quantities, self.interval_s)
         check_transfer_spectra(self.spectra)
@@ -140,7 +179,6 @@ class TransferConfig(FramesConfig, frozen=True):
         from spectrod.measure.transfer.calibrated import common_unit  # noqa: PLC0415
         from spectrod.measure.transfer.transfer_function import bins_within  # noqa: PLC0415
         from spectrod.measure.transfer.transfer_meter import TransferSettings  # noqa: PLC0415
-        from spectrod.measure.transfer.transfer_quantities import SPECTRA_UNITS  # noqa: PLC0415
 
         n_channels = len(signals.channels)
         self.check(signals.fs, n_channels, iq=signals.is_iq)

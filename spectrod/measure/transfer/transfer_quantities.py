@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,7 +10,9 @@ from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.measure.measurement import check_distinct, check_row
-from spectrod.measure.transfer.transfer_function import TransferFunction
+
+if TYPE_CHECKING:
+    from spectrod.measure.transfer.transfer_function import TransferFunction
 
 UNITS = {
     "delay": "s",
@@ -67,7 +70,7 @@ def check_transfer_spectra(names: Sequence[str]) -> None:
         raise ConfigError(f"{twice} is given twice", spectra=...)
 
 
-def spectrum_of(found: TransferFunction, name: str) -> Float64Array:
+def spectrum_of(found: "TransferFunction", name: str) -> Float64Array:
     """Return the values of each bin of a name of ``SPECTRA_UNITS``, (bins,), in its unit."""
     return _SPECTRA[name](found)
 
@@ -77,7 +80,7 @@ def _decibels(values: Float64Array) -> Float64Array:
         return np.asarray(20.0 * np.log10(values))
 
 
-_SPECTRA: dict[str, Callable[[TransferFunction], Float64Array]] = {
+_SPECTRA: dict[str, "Callable[[TransferFunction], Float64Array]"] = {
     "coherence": lambda found: found.coherence,
     "h1": lambda found: _decibels(np.abs(found.h1)),
     "h1_phase": lambda found: np.degrees(np.angle(found.h1)),

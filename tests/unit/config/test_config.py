@@ -49,6 +49,7 @@ def test_later_layers_win(tmp_path, monkeypatch):
 def test_times_and_rates_outside_a_file_may_have_units(tmp_path, monkeypatch):
     """Environment variables and flags accept the same units as the rest of the command line."""
     monkeypatch.setenv("SPECTROD_ANALYSIS_AVERAGING_S", "125ms")
+    monkeypatch.setenv("SPECTROD_ANALYSIS_WIN_LENGTH", "2^14")
     monkeypatch.setenv("SPECTROD_CONTROL_REQUESTS_PER_S", "5")
     flags = {
         "source": {"samplerate": "44.1k", "block_ms": "0.02s", "latency_ms": "5"},
@@ -58,6 +59,7 @@ def test_times_and_rates_outside_a_file_may_have_units(tmp_path, monkeypatch):
     source, analysis = settings.source, settings.analysis
     assert (source.samplerate, source.block_ms, source.latency_ms) == (44100, 20.0, 5.0)
     assert (analysis.averaging_s, analysis.rate_hz) == (0.125, 1 / 60)
+    assert analysis.win_length == 16384
     assert settings.control.requests_per_s == 5.0
 
 

@@ -8,12 +8,8 @@ from spectrod.dsp.calibration import calibration_of
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.features.feature_meter import feature_meter
-from spectrod.measure.features.feature_quantities import (
-    check_features,
-    parse_feature,
-    parse_features,
-)
-from spectrod.measure.features.feature_tally import FeatureTally
+from spectrod.measure.features.feature_quantities import parse_feature, parse_features
+from spectrod.measure.features.feature_tally import FeatureTally, check_features
 from spectrod.measure.features.indices import (
     acoustic_complexity,
     acoustic_diversity,

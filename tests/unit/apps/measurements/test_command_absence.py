@@ -10,12 +10,7 @@ from spectrod.lib.stats import CaptureStats
 from spectrod.source.signal import SignalSource
 
 FS = 8000
-OPENED = {
-    "levels": "interval_rows",
-    "features": "interval_rows",
-    "tones": "measured_source",
-    "transfer": "measured_source",
-}
+COMMANDS = ("levels", "features", "tones", "transfer")
 
 
 class Card(SignalSource):
@@ -43,12 +38,11 @@ class Card(SignalSource):
 
 def measure(monkeypatch, command, n_blocks, duration_s):
     card = Card(n_blocks)
-    home = f"spectrod.apps.measurements.{OPENED[command]}"
-    monkeypatch.setattr(f"{home}.open_source", lambda *_: card)
+    monkeypatch.setattr("spectrod.apps.measurements.measured_source.open_source", lambda *_: card)
     return main([command, "soundcard", "--duration", str(duration_s)])
 
 
-@pytest.mark.parametrize("command", OPENED)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_card_that_delivers_nothing_is_an_error_after_the_duration(monkeypatch, capsys, command):
     """Without a sample when the duration is over, commands end with 69 and say why."""
     assert measure(monkeypatch, command, n_blocks=0, duration_s=0.2) == 69
@@ -57,7 +51,7 @@ def test_a_card_that_delivers_nothing_is_an_error_after_the_duration(monkeypatch
     assert (found.err.count("\n"), found.out) == (1, "")
 
 
-@pytest.mark.parametrize("command", OPENED)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_card_that_goes_away_ends_with_the_duration(monkeypatch, capsys, command):
     """What came before a card went away is measured when the duration is over, with a warning."""
     assert measure(monkeypatch, command, n_blocks=3, duration_s=1.8) == 0

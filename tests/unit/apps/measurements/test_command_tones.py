@@ -11,6 +11,7 @@ import soundfile
 
 from spectrod.cli import main
 from spectrod.measure.measurement_config import MeasuredSignals
+from spectrod.measure.tones.tones_config import TonesConfig
 from spectrod.measure.transfer.cross_spectra import measure_transfer
 from spectrod.measure.transfer.transfer_config import TRANSFER_DEFAULT, TransferConfig
 
@@ -216,6 +217,13 @@ def test_harmonics_of_one_tone_are_no_pair_of_tones(capsys, kind):
         (["--win-length", "2^21"], "win_length=2097152: must be 2 to 1048576"),
         (["--window", "hanning"], "did you mean hann?"),
         (["--start", "1:00"], "--start 1:00: "),
+        (["--quantity", "THD"], "--quantity THD: must be with --interval"),
+        (["--max-tracks", "5"], "--max-tracks 5: must be with --interval"),
+        (["-o", "t.csv"], "-o t.csv: must be with --interval"),
+        (["--interval", "1s", "--json"], "--json: must be without --interval"),
+        (["--interval", "1s", "--imd", "ccif"], "--imd: must be without --interval"),
+        (["--interval", "1s", "--quantity", "thd"], "quantity='thd': must be one of"),
+        (["--interval", "10ms"], "interval_s=0.01: must be at least a frame, win_length=8192"),
     ],
 )
 def test_bad_arguments_of_tones(arguments, text, capsys):
@@ -326,17 +334,23 @@ def test_transfer_in_the_unit_of_the_calibration(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--response", "2"], "--response 2: must be a channel from 0 to 1 of b.wav"),
-        (["--reference", "-1"], "--reference -1: must be a channel from 0 to 1"),
-        (["--reference", "1"], "--response 1: must be another channel than --reference"),
+        (["--response", "2"], "responses=2: must be a channel from 0 to 1 of the source"),
+        (["--response", "0,2"], "responses=0: must be another channel than reference"),
+        (["--response", "1,3"], "responses=3: must be a channel from 0 to 1 of the source"),
+        (["--reference", "-1"], "--reference='-1': must be a whole number >= 0"),
+        (["--reference", "1"], "responses=1: must be another channel than reference"),
         (["--win-length", "4096"], "1 frames of 4096 samples: coherence needs 2 or more"),
         (["--delay"], "delay: no frequency has power in both channels"),
         (["-o", "t.txt"], "t.txt: must end in .csv"),
         (["-o", "t.nc"], "t.nc: must end in .csv, or --interval must be given"),
         (["--spectra", "h1"], "--spectra h1: must be with --interval"),
+        (["--align", "start"], "--align start: must be with --interval"),
+        (["--averaging", "exponential"], "--averaging exponential: must be with --interval"),
+        (["--start-time", "2026-01-01"], "--start-time 2026-01-01: must be with --interval"),
+        (["--interval", "1s", "--averaging-s", "1"], "averaging_s=1: must be above 0 with"),
         (["--delay", "--band", "4k", "100"], "band_hz=(4000, 100): must be two ascending"),
         (["--interval", "1s", "--delay"], "--delay: must be without --interval"),
-        (["--interval", "1s", "--response", "2"], "--response 2: must be a channel from 0 to 1"),
+        (["--interval", "1s", "--response", "2"], "responses=2: must be a channel from 0 to 1"),
         (["--interval", "1s", "--quantity", "lag"], "quantity='lag': must be one of delay, "),
         (["--interval", "1ms"], "interval_s=0.001: must be 0.01 s to 366 days"),
         (["--interval", "1s", "--spectra", "h1", "-o", "t.csv"], "t.csv: h1 has a value for each"),
@@ -357,7 +371,7 @@ def test_transfer_of_iq_and_to_a_missing_folder(capsys):
     """Pairs of I and Q have no transfer function, and a folder that is missing is an error."""
     Path("b.cs8").write_bytes(bytes(1000))
     assert main(["transfer", "pcm:b.cs8", "--rate", "8000"]) == 2
-    assert "pcm:b.cs8: has pairs of I and Q: transfer needs two real" in capsys.readouterr().err
+    assert "I/Q samples have no transfer functions" in capsys.readouterr().err
     write("b.wav", noise(5000), noise(5000))
     assert main(["transfer", "b.wav", "-o", "missing/t.csv"]) == 74
     assert "missing/t.csv: No such file or directory" in capsys.readouterr().err
@@ -394,6 +408,63 @@ def test_transfer_of_intervals(capsys):
         assert file["h1_phase"].attrs["units"] == "degree"
         assert file["frequency"][0] == FS / 1024
     assert rows[0].values[0, 0] * FS == pytest.approx(7.0, abs=0.05)
+
+
+def test_several_responses_are_for_intervals(capsys):
+    """Rows of intervals may have several responses; one row for each frequency is of one."""
+    x = 0.2 * noise()
+    write("b.wav", x, 0.5 * x, 0.25 * x)
+    arguments = ["transfer", "b.wav", "--response", "1,2"]
+    assert main([*arguments, "--interval", "1s", "--quantity", "level_difference"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:]]
+    assert [row[2] for row in rows] == ["1", "2", "1", "2"]
+    np.testing.assert_allclose([float(row[3]) for row in rows[:2]], [-6.02, -12.04])
+    assert main(arguments) == 2
+    assert "responses: 2 channels: must be with --interval" in capsys.readouterr().err
+
+
+def test_exponential_averages_and_delays_of_intervals():
+    """Settings of intervals are those of a daemon's table: averages, the hop and the delay."""
+    x = 0.2 * noise()
+    write("b.wav", x, 0.5 * np.roll(x, 40))
+    flags = ["--averaging", "exponential", "--averaging-s", "500ms", "--delay-samples", "40"]
+    flags += ["--hop", "512", "--align", "start", "--interval", "250ms", "-o", "t.csv"]
+    assert main(["transfer", "b.wav", *flags]) == 0
+    config = TransferConfig(
+        "t", averaging="exponential", averaging_s=0.5, delay_samples=40, hop=512,
+        align="start", interval_s=0.25,
+    )  # fmt: skip
+    meter = config.bind(MeasuredSignals("", FS, ("0", "1"), (None, None))).open(0)
+    samples = soundfile.read("b.wav", dtype="float32", always_2d=True)[0].T
+    rows = [*meter.push(samples), *meter.finish()]
+    about, found = read_csv(Path("t.csv").read_text("utf-8"))
+    assert about["hop"] == "512"
+    assert [float(one["delay"]) for one in found] == [row.values[0, 0] for row in rows]
+
+
+def test_tones_of_intervals(capsys):
+    """With --interval the figures are those of the meter, in a table, a CSV file and NetCDF."""
+    write("a.wav", sines((997.3, 0.5), (1994.6, 0.005)) + 1e-4 * noise())
+    names = ("fundamental", "THD", "tracks")
+    arguments = ["tones", "a.wav", "--interval", "500ms", "--quantity", ",".join(names)]
+    assert main(arguments) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[1].split()[4:] == [*names, "flags"]
+    assert main([*arguments, "-o", "t.csv", "-o", "t.nc", "--threshold", "60"]) == 0
+    settings = TonesConfig("t", interval_s=0.5, align="start", quantities=names, threshold_db=60.0)
+    meter = settings.bind(MeasuredSignals("", FS, ("0",), (None,))).open(0)
+    samples = soundfile.read("a.wav", dtype="float32", always_2d=True)[0].T
+    rows = [*meter.push(samples), *meter.finish()]
+    about, found = read_csv(Path("t.csv").read_text("utf-8"))
+    assert (about["win_length"], about["window"]) == ("8192", '"blackmanharris"')
+    assert len(found) == len(rows) == len(table) - 2 == 3
+    with h5netcdf.File("t.nc") as file:
+        for n, name in enumerate(names):
+            expected = [row.values[n, 0] for row in rows]
+            np.testing.assert_array_equal([float(row[name] or "nan") for row in found], expected)
+            np.testing.assert_array_equal(file[name][:, 0], expected)
+    assert rows[0].values[0, 0] == pytest.approx(997.3, abs=0.01)
+    assert rows[0].values[1, 0] == pytest.approx(-40.0, abs=0.05)
 
 
 @pytest.mark.parametrize("flags", [[], ["--delay"]])

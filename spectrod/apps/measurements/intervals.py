@@ -1,0 +1,159 @@
+"""Measurements of the intervals of a source, as a table or in files."""
+
+import argparse
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from spectrod.apps.measurements.level_table import LevelTable
+from spectrod.apps.measurements.measured_source import MeasuredSource, add_source, open_measured
+from spectrod.apps.measurements.sample_blocks import blocks_of, report_left_out
+from spectrod.apps.measurements.setting_flags import add_settings, given_settings
+from spectrod.cli import options
+from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
+from spectrod.cli.progress import ProgressBar
+from spectrod.cli.sample_range import SampleRange
+from spectrod.cli.times import wait_for_start
+from spectrod.formats.values.measurement_description import MeasurementDescription, describe
+from spectrod.formats.values.value_writer import LevelWriter, check_suffix, open_writer
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.text import printable
+from spectrod.measure.levels import LevelMeter
+from spectrod.measure.measurement import Measurement
+from spectrod.measure.measurement_config import IntervalMeter, MeasurementConfig
+from spectrod.recording.output_plan import check_outputs
+from spectrod.source.kinds import forms
+from spectrod.source.open_source import Source
+
+_INTERRUPTED = 130
+_log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser, settings: MeasurementConfig) -> None:
+    """Add the arguments of a command that measures intervals; the settings are the defaults."""
+    parser.add_argument("source", metavar="SRC", help=forms())
+    add_output(parser, "write the rows to a file, .csv .nc or .h5, instead of a table; repeatable")
+    add_settings(parser, settings)
+    options.add_range(parser)
+    add_source(parser)
+
+
+def add_output(parser: argparse.ArgumentParser, help_: str) -> None:
+    """Add --output."""
+    parser.add_argument("-o", "--output", metavar="OUT", action="append", default=[], help=help_)
+
+
+@signals_as_interrupts()
+def run(args: argparse.Namespace, defaults: MeasurementConfig) -> int:
+    """Measure to the end of the source or of the duration, or until Ctrl-C."""
+    paths = [Path(one) for one in args.output]
+    for path in paths:
+        check_suffix(path)
+    check_outputs(args.output, Path(args.source) if Path(args.source).is_file() else None)
+    given = given_settings(args, type(defaults))
+    measured = open_measured(args)
+    source = measured.source
+    if source.is_iq and not defaults.takes_iq:
+        what = defaults.title.lower()
+        raise ConfigError(f"{args.source}: has pairs of I and Q, which have no {what}")
+    given["align"] = measured.align(given.get("align"))
+    bound = msgspec.structs.replace(defaults, **given).bind(measured.signals)
+    meter = bound.open(0)
+    about = describe(bound.signals, bound.facts, meter)
+    for note in about.notes:
+        _log.warning("%s", note)
+    table = LevelTable(about, is_live=source.is_live or args.pace == "realtime")
+    exit_code = _measure(args, measured, meter, about, paths, table)
+    if isinstance(meter, LevelMeter):
+        table.show_total(meter.summary())
+    return exit_code
+
+
+def _measure(
+    args: argparse.Namespace,
+    measured: MeasuredSource,
+    meter: IntervalMeter,
+    about: MeasurementDescription,
+    paths: list[Path],
+    table: LevelTable,
+) -> int:
+    """Read the source to its end, and write the rows, or print them; return the exit code.
+
+    Of each file it prints how many intervals it has.
+    """
+    writers: list[LevelWriter] = []
+    source = measured.source
+    try:
+        for path in paths:
+            with interrupts_held():
+                writers.append(open_writer(path, about))
+
+        n_rows = 0
+
+        def write(rows: Sequence[Measurement]) -> None:
+            nonlocal n_rows
+            n_rows += len(rows)
+            for row in rows:
+                for writer in writers:
+                    writer.write(row)
+                if not writers:
+                    table.show(row)
+
+        if args.start is not None and source.is_live:
+            wait_for_start(args.start, args.source)
+        exit_code = _read(source, measured.span, meter, write, has_utc=about.has_utc)
+        with interrupts_held():
+            write(meter.finish())
+            for path, writer in zip(paths, writers, strict=True):
+                writer.finish()
+                print(f"# {printable(path)}: {_count(n_rows, about)}")
+    finally:
+        with interrupts_held():
+            for writer in writers:
+                writer.abort()  # finished files stay
+    return exit_code or report_left_out(source)
+
+
+def _count(n_rows: int, about: MeasurementDescription) -> str:
+    n = len(about.channels)
+    channels = f" of {n} channels" if n > 1 else ""
+    return f"{n_rows} interval{'' if n_rows == 1 else 's'}{channels}"
+
+
+def _read(
+    source: Source,
+    span: SampleRange,
+    meter: IntervalMeter,
+    write: Callable[[Sequence[Measurement]], None],
+    *,
+    has_utc: bool,
+) -> int:
+    """Pass all samples through the meter; return the exit code."""
+    reader = source.open_reader()
+    exit_code = 0
+    try:
+        source.start(reader)
+        with ProgressBar(source.fs, span.n_samples) as bar:
+            try:
+                for block in blocks_of(source, reader, span, bar):
+                    with interrupts_held():
+                        rows = meter.push(
+                            block.samples,
+                            block.missing_samples,
+                            block.t_utc_ns if has_utc else None,
+                        )
+                        write(rows)
+            except KeyboardInterrupt:
+                exit_code = _INTERRUPTED
+    except InputError as error:
+        raise InputError(f"{source.description}: {error}") from error
+    finally:
+        with interrupts_held():
+            source.stop()
+            reader.close()
+            reader.release()
+    if source.failure is not None and not exit_code:
+        raise source.failure
+    return exit_code
