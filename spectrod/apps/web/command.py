@@ -1,8 +1,9 @@
-"""``spectrod web``: serves a page with the live spectra of daemons."""
+"""``spectrod web``: serves a page with the live spectra of daemons, or with what is stored."""
 
 import argparse
 import os
 import socket
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from spectrod.daemon.service import caught_signals, configure_logging
 from spectrod.lib.allocator import share_arenas
 from spectrod.lib.descriptors import raise_limit
 from spectrod.lib.errors import ConfigError, UnavailableError
+from spectrod.lib.text import printable
 from spectrod.recording.state_folder import state_folder
 
 DEFAULT_ADDRESS = "127.0.0.1:8765"
@@ -23,11 +25,12 @@ _CLIENTS_MAX = 1000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.add_argument(
-        "endpoints",
+        "shown",
         nargs="*",
         default=[_DEFAULT_ENDPOINT],
-        metavar="ENDPOINT",
-        help=f"publish endpoints of daemons ({_DEFAULT_ENDPOINT})",
+        metavar="ENDPOINT|PATH",
+        help=f"publish endpoints of daemons ({_DEFAULT_ENDPOINT}); or, without any daemon, folders "
+        "with recordings, pyramids or results of spectrod batch, its JOB.toml, and .spd files",
     )
     parser.add_argument(
         "--listen",
@@ -92,8 +95,12 @@ def run(args: argparse.Namespace) -> int:
     configure_logging(args.log_level)
     from spectrod.apps.web.command_server import WebSettings, serve_page  # noqa: PLC0415 - extra packages
 
+    endpoints = tuple(one for one in args.shown if _is_endpoint(one))
+    archives = tuple(one for one in args.shown if not _is_endpoint(one))
+    _check_archives(args, endpoints, archives)
     settings = WebSettings(
-        endpoints=tuple(args.endpoints),
+        endpoints=endpoints,
+        archives=archives,
         listen=args.listen,
         allow_hosts=tuple(args.allow_host),
         certificate=_certificate(args.tls_cert, args.tls_key),
@@ -109,6 +116,29 @@ def run(args: argparse.Namespace) -> int:
     )
     with caught_signals() as signals:
         return serve_page(settings, signals)
+
+
+def _is_endpoint(text: str) -> bool:
+    return "://" in text
+
+
+def _check_archives(
+    args: argparse.Namespace, endpoints: Sequence[str], archives: Sequence[str]
+) -> None:
+    """Raise ConfigError for what does not go together with archives."""
+    if not archives:
+        return
+    if endpoints:
+        both = f"{endpoints[0]} and {printable(archives[0])}"
+        raise ConfigError(f"{both}: a server shows daemons or archives; start one for each")
+    asked = {
+        "--control": args.control,
+        "--recordings": args.recordings,
+        "--server-key": args.server_key,
+        "--key": args.key,
+    }
+    for option in (name for name, value in asked.items() if value):
+        raise ConfigError(f"{option}: is for daemons, not for {printable(archives[0])}")
 
 
 def check_installed() -> None:

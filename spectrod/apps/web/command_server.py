@@ -8,12 +8,14 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from spectrod.apps.web.app import Services, make_app
+from spectrod.apps.web.archive.archive_pages import ArchivePages
+from spectrod.apps.web.archive.archives import Archives, open_archives
 from spectrod.apps.web.control_requests import ControlRelay
 from spectrod.apps.web.gate import Gate
 from spectrod.apps.web.guard import Guard, GuardLimits
@@ -49,6 +51,7 @@ class WebSettings:
     Attributes
     ----------
     endpoints : tuple of str
+        Those of daemons; empty with archives.
     listen : str
     allow_hosts : tuple of str
     certificate : (Path, Path) or None
@@ -60,6 +63,8 @@ class WebSettings:
     can_control : bool
     clients : int
     recordings : tuple of Path
+    archives : tuple of str
+        Paths that are shown without a daemon.
     server_key, key_file : str or None
     inherited : socket.socket or None
         Listening socket of the process that started this one. The server ends with its standard
@@ -76,6 +81,7 @@ class WebSettings:
     can_control: bool = False
     clients: int = 32
     recordings: tuple[Path, ...] = ()
+    archives: tuple[str, ...] = ()
     server_key: str | None = None
     key_file: str | None = None
     inherited: socket.socket | None = None
@@ -90,6 +96,7 @@ def serve_page(settings: WebSettings, signals: Signals) -> int:
         If a setting is wrong, or the address cannot be had.
     """
     endpoint = parse_address(settings.listen)
+    archives = open_archives(settings.archives) if settings.archives else None
     tls = load_certificate(*settings.certificate) if settings.certificate else None
     needs_token = _needs_token(settings, endpoint)
     names = server_names(endpoint, settings.allow_hosts, socket.gethostname())
@@ -99,7 +106,8 @@ def serve_page(settings: WebSettings, signals: Signals) -> int:
         port = int(listener.getsockname()[1])
         # Cookies know no ports: two servers of one machine need two names.
         gate = Gate(names, token, needs_token, f"spectrod-{port}", settings.root_path)
-        return asyncio.run(_serve(settings, signals, gate, listener, tls))
+        serving = _Serving(settings, signals, gate, listener, tls)
+        return asyncio.run(serving.archives(archives) if archives else serving.daemons())
 
 
 def _needs_token(settings: WebSettings, endpoint: Endpoint) -> bool:
@@ -112,41 +120,63 @@ def _needs_token(settings: WebSettings, endpoint: Endpoint) -> bool:
     return is_reachable and not settings.has_no_token
 
 
-async def _serve(
-    settings: WebSettings,
-    signals: Signals,
-    gate: Gate,
-    listener: socket.socket,
-    tls: ssl.SSLContext | None,
-) -> int:
-    hub = Hub(
-        settings.endpoints,
-        server_key=settings.server_key,
-        key_file=settings.key_file,
-        limits=Limits(clients=settings.clients),
-        history=True,
-        can_control=settings.can_control,
-    )
-    ring = Ring()
-    hub.add_listener(ring.push)
-    ask = ReplayClient(settings.server_key, settings.key_file).ask
-    replayed = ReplayedRows(lambda: hub.topics, ring.push, ask)
-    hub.add_listener(replayed.note)
-    hub.add_forgetter(ring.forget)
-    hub.add_forgetter(replayed.forget)
-    forgotten = asyncio.Event()
-    hub.add_forgetter(lambda _: forgotten.set())
-    index = RecordingIndex(settings.recordings)
-    history = history_routes(index, ring, lambda: dict(hub.topics), replayed.settled)
-    with _control(settings) as control, contextlib.closing(replayed):
-        services = Services(read_page(), hub, control.answer if control else None, history)
-        guard = make_app(services, gate, GuardLimits(clients=settings.clients))
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """What a server needs whatever its pages show."""
+
+    settings: WebSettings
+    signals: Signals
+    gate: Gate
+    listener: socket.socket
+    tls: ssl.SSLContext | None
+
+    async def archives(self, archives: Archives) -> int:
+        """Serve what is stored."""
+        pages = ArchivePages(archives, Limits(clients=self.settings.clients))
+        history = history_routes(archives, Ring(), lambda: archives.topics)
+        return await self._until(Services(read_page(), pages, None, history), pages.run())
+
+    async def daemons(self) -> int:
+        """Serve what daemons publish, and their past."""
+        settings = self.settings
+        hub = Hub(
+            settings.endpoints,
+            server_key=settings.server_key,
+            key_file=settings.key_file,
+            limits=Limits(clients=settings.clients),
+            history=True,
+            can_control=settings.can_control,
+        )
+        ring = Ring()
+        hub.add_listener(ring.push)
+        ask = ReplayClient(settings.server_key, settings.key_file).ask
+        replayed = ReplayedRows(lambda: hub.topics, ring.push, ask)
+        hub.add_listener(replayed.note)
+        hub.add_forgetter(ring.forget)
+        hub.add_forgetter(replayed.forget)
+        forgotten = asyncio.Event()
+        hub.add_forgetter(lambda _: forgotten.set())
+        index = RecordingIndex(settings.recordings)
+        history = history_routes(index, ring, lambda: dict(hub.topics), replayed.settled)
+        with _control(settings) as control, contextlib.closing(replayed):
+            services = Services(read_page(), hub, control.answer if control else None, history)
+            return await self._until(services, hub.run(), forgotten)
+
+    async def _until(
+        self,
+        services: Services,
+        work: Coroutine[Any, Any, None],
+        forgotten: asyncio.Event | None = None,
+    ) -> int:
+        settings = self.settings
+        guard = make_app(services, self.gate, GuardLimits(clients=settings.clients))
         if settings.inherited is None:
-            _announce(settings, gate, listener, is_tls=tls is not None)
-        end = _End(settings, signals, tls)
+            _announce(settings, self.gate, self.listener, is_tls=self.tls is not None)
+        end = _End(settings, self.signals, self.tls)
         with end.watched():
-            server = Server(guard, listener, tls, settings.clients + SPARE_CONNECTIONS)
-            return await _until(end, hub, server, guard, forgotten)
+            n_connections = settings.clients + SPARE_CONNECTIONS
+            server = Server(guard, self.listener, self.tls, n_connections)
+            return await _until(end, work, server, guard, forgotten or asyncio.Event())
 
 
 @contextlib.contextmanager
@@ -237,13 +267,17 @@ class _End:
 
 
 async def _until(
-    end: _End, hub: Hub, server: Server, guard: Guard, forgotten: asyncio.Event
+    end: _End,
+    work: Coroutine[Any, Any, None],
+    server: Server,
+    guard: Guard,
+    forgotten: asyncio.Event,
 ) -> int:
     """Run all tasks until the end; raise what ended one of them before."""
     notifier = Notifier()
     tasks = [
         asyncio.create_task(server.serve()),
-        asyncio.create_task(hub.run()),
+        asyncio.create_task(work),
         asyncio.create_task(_report(notifier, guard, forgotten)),
     ]
     notifier.ready()

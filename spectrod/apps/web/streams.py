@@ -85,7 +85,7 @@ class RowStream:
         self.slowdown = 1
         self.is_hidden = False
         self._newest: SpectrumRow | None = None
-        self._describe = describe
+        self._make_description = describe
         self._facts: RowFacts | None = None
         self._lo_db = math.nan
         self._slices: Slices = ()
@@ -98,7 +98,7 @@ class RowStream:
         done = []
         if self._is_described_otherwise(row):
             done += self.finish()
-            self._redescribe(row)
+            self.describe(row.facts, row.lo_db)
         elif row.flags & (GAP | NEW_EPOCH) or row.frame.missed:
             done += self.finish()
         if self.wish.measure is not None:
@@ -134,13 +134,23 @@ class RowStream:
     def _is_described_otherwise(self, row: SpectrumRow) -> bool:
         return row.facts is not self._facts or (self.wish.bits == 8 and row.lo_db != self._lo_db)
 
-    def _redescribe(self, row: SpectrumRow) -> None:
-        wish, facts = self.wish, row.facts
+    def describe(self, facts: RowFacts, lo_db: float = math.nan) -> StreamDescription:
+        """Return a description of the rows that follow.
+
+        Parameters
+        ----------
+        facts : RowFacts
+            What is constant of them.
+        lo_db : float, optional
+            Level of the byte 1; NaN while it is not known [dB].
+        """
+        wish = self.wish
         self._slices = slices_of(facts.axis, wish.f0, wish.f1, wish.px, wish.axis)
-        self._facts, self._lo_db = facts, row.lo_db
-        fields = _fields(wish, facts, row.lo_db)
+        self._facts, self._lo_db = facts, lo_db
+        fields = _fields(wish, facts, lo_db)
         slices = [piece._asdict() for piece in self._slices]
-        self._description = self._describe(fields | {"slices": slices})
+        self._description = self._make_description(fields | {"slices": slices})
+        return self._description
 
     def _every(self) -> int:
         """Return how many messages make a row."""

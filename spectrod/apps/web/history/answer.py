@@ -13,7 +13,7 @@ from spectrod.apps.web.history.axis import HistoryAxis
 from spectrod.apps.web.history.budget import Budget, SpentError
 from spectrod.apps.web.history.columns import ColumnSums, TimeGrid, rounded, to_wire
 from spectrod.apps.web.history.lookup import Found, Topic, find_recordings, find_topic
-from spectrod.apps.web.history.recording_index import RecordingIndex
+from spectrod.apps.web.history.recording_index import StoredRecordings
 from spectrod.apps.web.history.request import VALUES_MAX, HistoryRequest
 from spectrod.apps.web.history.row_ring import CELL_NS, Ring
 from spectrod.apps.web.history.source_folder import Pyramid
@@ -75,7 +75,7 @@ class HistoryAnswer:
 def answer(
     request: HistoryRequest,
     topics: Mapping[int, Topic],
-    index: RecordingIndex,
+    recordings: StoredRecordings,
     ring: Ring,
     budget: Budget,
     *,
@@ -89,7 +89,7 @@ def answer(
         The request.
     topics : mapping of int to Topic
         All topics of the server.
-    index : RecordingIndex
+    recordings : StoredRecordings
         Recordings on the disk.
     ring : Ring
         Live rows of the server.
@@ -106,6 +106,7 @@ def answer(
         If the topic has no values at these frequencies.
     """
     topic = find_topic(request, topics)
+    index = recordings.of(topic.endpoint)
     index.refresh()
     found = find_recordings(topic, topics, index)
     axis, frequencies = _axis(request, topic, found, ring)

@@ -13,7 +13,7 @@ from spectrod.apps.web.history.axis import NOTHING
 from spectrod.apps.web.history.budget import Budget, SpentError
 from spectrod.apps.web.history.columns import from_wire
 from spectrod.apps.web.history.lookup import Topic, find_recordings, find_topic
-from spectrod.apps.web.history.recording_index import RecordingIndex
+from spectrod.apps.web.history.recording_index import RecordingIndex, StoredRecordings
 from spectrod.apps.web.history.request import HistoryRequest
 from spectrod.apps.web.history.source_folder import StoredFile
 from spectrod.apps.web.history.stored_rows import opened, read_beginning, rows_between
@@ -93,7 +93,7 @@ def to_png(answer: HistoryAnswer, low_db: float, high_db: float, map_name: str) 
 def to_segment(
     request: HistoryRequest,
     topics: Mapping[int, Topic],
-    index: RecordingIndex,
+    recordings: StoredRecordings,
     budget: Budget,
 ) -> bytes:
     """Return the recorded rows of a span of time as a segment, bit for bit, all channels.
@@ -104,7 +104,7 @@ def to_segment(
         Topic and time; frequencies and sizes do not matter.
     topics : mapping of int to Topic
         All topics of the server.
-    index : RecordingIndex
+    recordings : StoredRecordings
         Recordings on the disk.
     budget : Budget
         What the request may read.
@@ -117,6 +117,7 @@ def to_segment(
         If there are no recorded rows of this time.
     """
     topic = find_topic(request, topics)
+    index = recordings.of(topic.endpoint)
     index.refresh()
     found = find_recordings(topic, topics, index).files.values()
     span = request.t0_ns, request.t1_ns

@@ -73,7 +73,7 @@ def find_recordings(topic: Topic, topics: Mapping[int, Topic], index: RecordingI
     machine have recordings.
     """
     found = Found()
-    endpoints = {one.endpoint for one in topics.values()}
+    endpoints = {one.endpoint for one in topics.values()} if index.is_of_daemons else ()
     if len(endpoints) > 1 and not parse_remote(topic.endpoint).is_local:
         return found
     found.pyramids = [

@@ -11,10 +11,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from spectrod.apps.web.history.budget import SpentError
-from spectrod.apps.web.history.source_folder import INDEXED_BYTES, Pyramid, SourceFolder, StoredFile
+from spectrod.apps.web.history.source_folder import (
+    INDEXED_BYTES,
+    Place,
+    Pyramid,
+    SourceFolder,
+    StoredFile,
+)
 from spectrod.formats.directory import Directory
 from spectrod.formats.pyramid import PyramidReader
 from spectrod.lib.errors import SpectrodError
@@ -33,6 +39,13 @@ NAMES_MAX: Final = 4096
 """Names that are looked at in one folder above those of sources."""
 
 
+class StoredRecordings(Protocol):
+    """Finds the recordings of endpoints."""
+
+    def of(self, endpoint: str) -> "RecordingIndex":
+        """Return the index of the recordings of an endpoint's topics."""
+
+
 class RecordingIndex:
     """Finds the recordings of a topic. Thread-safe.
 
@@ -45,7 +58,15 @@ class RecordingIndex:
         Monotonic seconds.
     indexed_bytes : int
         Most bytes to read of a file for its times.
+
+    Attributes
+    ----------
+    folders : tuple of Path
+    is_of_daemons : bool
+        Whether only a daemon's topics, whose recordings they are, say which are shown.
     """
+
+    is_of_daemons = True
 
     def __init__(
         self,
@@ -58,11 +79,15 @@ class RecordingIndex:
         self.folders = tuple(folders)
         self._clock = clock
         self._lock = threading.Lock()
-        self._sources: dict[tuple[Path, str, str], SourceFolder] = {}
+        self._sources: dict[Place, SourceFolder] = {}
         self._scanned_s = -float("inf")
         self._troubles: list[str] = []
         self._n_denied = 0
         self._logged: set[str] = set()
+
+    def of(self, _endpoint: str) -> "RecordingIndex":
+        """Return the index of the recordings of an endpoint's topics: this one for all daemons."""
+        return self
 
     def refresh(self) -> None:
         """Scan the folders, unless that was done in the last seconds.
@@ -99,10 +124,7 @@ class RecordingIndex:
         """Return what of a source's recordings cannot be read at all, for a person."""
         with self._lock:
             n_damaged = sum(one.n_damaged for one in self._of(source))
-        if not n_damaged:
-            return []
-        files = "1 file" if n_damaged == 1 else f"{n_damaged} files"
-        return [f"{files} of recordings cannot be read: damaged, or of another kind"]
+        return [_damaged_text(n_damaged)] if n_damaged else []
 
     def files(self, source: str) -> list[StoredFile]:
         """Return the known segments of a source, the newest first."""
@@ -139,13 +161,13 @@ class RecordingIndex:
             return PyramidReader(folder.child(pyramid.name))
 
     def _of(self, source: str) -> Iterator[SourceFolder]:
-        return (one for (_, _, name), one in self._sources.items() if name == source)
+        return (one for one in self._sources.values() if one.name == source)
 
     def _scan(self) -> None:
         """Look for folders of sources, and read what is new in them, until the time is over."""
         end_s = self._clock() + SCAN_S
         self._troubles, self._n_denied = [], 0
-        found: dict[tuple[Path, str, str], SourceFolder] = {}
+        found: dict[Place, SourceFolder] = {}
         for root in self.folders:
             try:
                 with Directory.open(root) as top:
@@ -158,24 +180,27 @@ class RecordingIndex:
         self._sources = found
 
     def _scan_root(
-        self,
-        root: Path,
-        top: Directory,
-        found: dict[tuple[Path, str, str], SourceFolder],
-        end_s: float,
+        self, root: Path, top: Directory, found: dict[Place, SourceFolder], end_s: float
     ) -> None:
+        for place, folder in self._places(root, top):
+            with folder:
+                if len(found) >= SOURCES_MAX:
+                    rule = f"more than {SOURCES_MAX} folders of sources: the rest is left"
+                    self._troubles.append(f"{printable(root)}: {rule}")
+                    return
+                one = self._sources.get(place) or self._source_folder(place)
+                found[place] = one
+                self._scan_source(one, folder, end_s)
+
+    def _places(self, root: Path, top: Directory) -> Iterator[tuple[Place, Directory]]:
+        """Yield the folders of sources below a folder; whoever takes one closes it."""
         for name, recording in self._children(top):
             with recording:
                 for source, folder in self._children(recording):
-                    with folder:
-                        if len(found) >= SOURCES_MAX:
-                            rule = f"more than {SOURCES_MAX} folders of sources: the rest is left"
-                            self._troubles.append(f"{printable(root)}: {rule}")
-                            return
-                        place = (root, name, source)
-                        one = self._sources.get(place)
-                        found[place] = one = one or SourceFolder(place, self._indexed_bytes)
-                        self._scan_source(one, folder, end_s)
+                    yield (root, name, source), folder
+
+    def _source_folder(self, place: Place) -> SourceFolder:
+        return SourceFolder(place, self._indexed_bytes)
 
     def _scan_source(self, one: SourceFolder, folder: Directory, end_s: float) -> None:
         try:
@@ -183,6 +208,9 @@ class RecordingIndex:
             one.scan(folder, lambda: self._clock() < end_s, now_s)
         except (OSError, SpectrodError, SpentError) as error:
             self._troubles.append(printable(str(error)))
+        else:
+            if one.n_damaged:
+                self._troubles.append(f"{printable(folder.path)}: {_damaged_text(one.n_damaged)}")
 
     def _children(self, parent: Directory) -> Iterator[tuple[str, Directory]]:
         """Yield the folders in a folder by name; links and other files are skipped."""
@@ -197,3 +225,8 @@ class RecordingIndex:
             except OSError:
                 continue
             yield name, child
+
+
+def _damaged_text(count: int) -> str:
+    files = "1 file" if count == 1 else f"{count} files"
+    return f"{files} of recordings cannot be read: damaged, or of another kind"

@@ -16,7 +16,7 @@ from spectrod.apps.web.history.answer_cache import Answers, Encoded
 from spectrod.apps.web.history.budget import Budget
 from spectrod.apps.web.history.export import to_csv, to_png, to_segment
 from spectrod.apps.web.history.lookup import Topic
-from spectrod.apps.web.history.recording_index import RecordingIndex
+from spectrod.apps.web.history.recording_index import StoredRecordings
 from spectrod.apps.web.history.request import HistoryRequest, parse_levels, parse_request
 from spectrod.apps.web.history.row_ring import Ring
 from spectrod.apps.web.page_origin import network_of
@@ -44,7 +44,7 @@ async def _is_settled(_topic_id: int) -> None:
 
 
 def history_routes(
-    index: RecordingIndex,
+    recordings: StoredRecordings,
     ring: Ring,
     topics: Callable[[], Mapping[int, Topic]],
     settled: Callable[[int], Awaitable[None]] = _is_settled,
@@ -53,7 +53,7 @@ def history_routes(
 
     Parameters
     ----------
-    index : RecordingIndex
+    recordings : StoredRecordings
         Recordings on the disk.
     ring : Ring
         Live rows of the server.
@@ -69,7 +69,7 @@ def history_routes(
     """
 
     def compute(request: HistoryRequest, budget: Budget) -> HistoryAnswer:
-        return answer(request, topics(), index, ring, budget, now_ns=time.time_ns())
+        return answer(request, topics(), recordings, ring, budget, now_ns=time.time_ns())
 
     answers, sending = Answers(compute), Sending()
     compressing = asyncio.Semaphore(COMPRESSING_MAX)
@@ -83,7 +83,7 @@ def history_routes(
     def make_file(request: HistoryRequest, query: Mapping[str, str], budget: Budget) -> bytes:
         budget.start()
         if query["format"] == "spd":
-            return to_segment(request, topics(), index, budget)
+            return to_segment(request, topics(), recordings, budget)
         found = compute(request, budget)
         if query["format"] == "csv":
             return to_csv(found)

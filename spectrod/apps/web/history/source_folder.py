@@ -33,7 +33,8 @@ FULL_SCAN_S: Final = 60.0
 """Time from one look at every file of an unchanged folder to the next [s]."""
 INDEXED_BYTES: Final = 32 << 20
 """Bytes of one file that indexing reads at most."""
-_PYRAMID: Final = "pyramid"
+PYRAMID: Final = "pyramid"
+"""Name of the folder of a source's pyramid."""
 
 Place = tuple[Path, str, str]
 """Folder of recordings, name of the recording, name of the source."""
@@ -89,9 +90,15 @@ class SourceFolder:
         Where they are.
     indexed_bytes : int
         Most bytes to read of a file for its times.
+    only : str, optional
+        Name of the segment that counts, finished or not; empty: all, and the pyramid.
+    name : str, optional
+        Name of the source; empty: that of the folder.
 
     Attributes
     ----------
+    name : str
+        Name of the source.
     files : list of StoredFile
         Segments with rows.
     pyramid : Pyramid or None
@@ -102,8 +109,10 @@ class SourceFolder:
         Finished segments and pyramids that cannot be read.
     """
 
-    def __init__(self, place: Place, indexed_bytes: int) -> None:
+    def __init__(self, place: Place, indexed_bytes: int, *, only: str = "", name: str = "") -> None:
         self._place, self._indexed_bytes = place, indexed_bytes
+        self.name = name or place[2]
+        self._only = only and {only, only + PART_SUFFIX}
         self.files: list[StoredFile] = []
         self.pyramid: Pyramid | None = None
         self.n_unread = self.n_damaged = 0
@@ -179,7 +188,9 @@ class SourceFolder:
             return
         is_settled = time.time_ns() - status.st_mtime_ns > SETTLED_S * NS_PER_S
         self._settled = version if is_settled else None
-        self._segments, self._listed_s = _segments(folder), now_s
+        found = _segments(folder)
+        self._segments = [one for one in found if not self._only or one[0] in self._only]
+        self._listed_s = now_s
 
     def _read(self, folder: Directory, name: str, identity: _Identity) -> StoredFile | None:
         """Read what a file's start and end say; None if it is no readable segment with rows."""
@@ -206,8 +217,10 @@ class SourceFolder:
         return self._newest_description or about
 
     def _scan_pyramid(self, folder: Directory) -> None:
+        if self._only:
+            return
         try:
-            child = folder.child(_PYRAMID)
+            child = folder.child(PYRAMID)
         except OSError:
             self.pyramid, self._pyramid_id, self._is_pyramid_damaged = None, None, False
             return
@@ -228,7 +241,7 @@ class SourceFolder:
         if n_values > CELL_VALUES_MAX:
             rule = f"must be at most {CELL_VALUES_MAX}"
             raise StorageError(f"{folder.path}: cells of {n_values} values: {rule}")
-        return Pyramid(self._place, _PYRAMID, about, about.spectrum_spec())
+        return Pyramid(self._place, PYRAMID, about, about.spectrum_spec())
 
 
 def _end_utc_ns(path: Path, file: BinaryIO, start: Beginning) -> int | None:

@@ -11,6 +11,7 @@ import { History } from "./rows/history.js";
 import { Legend, toggleLegend } from "./panel/legend.js";
 import { isTyping, pressKey } from "./panel/input.js";
 import { Meters } from "./side/meter.js";
+import { atStored } from "./rows/stored.js";
 import { readPrefs, writePrefs, makePrefs, zoneOf } from "./side/prefs.js";
 import { Panels } from "./panel/panels.js";
 import { applyTheme, watchTheme } from "./plot/theme.js";
@@ -21,7 +22,7 @@ import { Connection } from "./link/stream.js";
 import { Tables } from "./side/tables.js";
 import { askForToken, useLinkToken } from "./side/entry.js";
 import { spectraOf, topicText } from "./link/topics.js";
-import { atShownTime, fragmentWriter, makeView, parseFragment, shownMs } from "./panel/view.js";
+import { DEFAULTS, atShownTime, fragmentWriter, makeView, parseFragment, shownMs } from "./panel/view.js";
 
 const SLOW_MS = 250;
 const SPOKEN_MS = 1000;
@@ -94,7 +95,8 @@ function change(part) {
 function setView(next) {
   const isLeaving = [({ t1 }) => t1, shownMs].some((timeOf) => timeOf(view) === null && timeOf(next) !== null);
   if (isLeaving) session.keepMoment();
-  view = next;
+  const isFirst = next.t1 === null && next.span === DEFAULTS.span;
+  view = makeView({ ...next, ...atStored(next, session.stored, isFirst) });
 }
 
 function showView() {
@@ -125,7 +127,7 @@ function showControls() {
   const hasReference = session.channels.some(({ reference }) => reference !== null);
   setAttribute(document.querySelector('[data-action="reference"]'), "aria-pressed", String(hasReference));
   setAttribute(at("pause"), "aria-pressed", String(view.t1 !== null));
-  at("live").disabled = shownMs(view) === null;
+  at("live").disabled = shownMs(view) === (session.stored?.t1 ?? null);
   at("layout").value = view.layout;
 }
 
@@ -149,6 +151,7 @@ function nothingText() {
   if (phase.phase !== "open") return "Not connected to the server.";
   const lost = session.endpoints.filter(({ connected }) => connected === false);
   const away = ({ endpoint, why }) => `${endpoint}: ${why || "no connection to the daemon"}`;
+  if (session.isArchive) return lost.length > 0 ? lost.map(away).join("; ") : "Nothing is stored here that can be shown.";
   if (lost.length > 0) return `Waiting for ${lost.map(away).join("; ")}`;
   return "Waiting for a daemon to list its channels.";
 }
@@ -159,8 +162,11 @@ function changed(what) {
     for (const button of ["save-shown", "save-rows"]) at(button).hidden = session.hello.has_history !== true;
     at("control").hidden = session.hello.can_control !== true;
     setText(document.querySelector("h1"), session.hello.program ?? "spectrod");
+    at("pause").hidden = session.isArchive;
+    setText(at("live"), session.isArchive ? "Newest" : "Live");
   }
   if (what === "topics" || what === "channels" || what === "hello") {
+    setView(view);
     showView();
     showTopics();
   }
@@ -190,7 +196,7 @@ function phaseChanged(next) {
 
 /** Show whether the page has its server, and the server its daemons. */
 function showConnection() {
-  const fact = headFact(phase, session.endpoints);
+  const fact = headFact(phase, session.endpoints, session.isArchive);
   setText(at("connection"), fact.text);
   setAttribute(at("connection"), "data-grade", fact.grade);
   announcer.say("connection", fact.text);

@@ -6,6 +6,7 @@
 import { Channel } from "../rows/channel.js";
 import { streamRole, streamsWanted } from "./demand.js";
 import { breakText, EventLog } from "./events.js";
+import { storedSpan } from "../rows/stored.js";
 import { ambiguousNames, chosenTopics, findTopic, inOrder, missingText, spectraOf, topicName } from "./topics.js";
 
 const RING_ROWS = 4096;
@@ -43,6 +44,16 @@ export class Session {
 
   get limits() {
     return { ...LIMITS, ...(this.hello?.limits ?? {}) };
+  }
+
+  /** Whether the server shows archives, and no daemon. */
+  get isArchive() {
+    return this.hello?.is_archive === true;
+  }
+
+  /** Span of what an archive has of the topics on the screen [ms]; null without one. */
+  get stored() {
+    return storedSpan(this.channels.map(({ info }) => info));
   }
 
   /** Take a text of the server; one that is not known is of a later version, and left alone. */
@@ -181,8 +192,9 @@ export class Session {
     return topicName(info, this.#ambiguous);
   }
 
-  /** Time of the newest row of an endpoint's topics on the screen [ms], or null. */
+  /** Time of the newest row of an endpoint's topics on the screen [ms], or null; of archives the end of all. */
   newestMs(endpoint) {
+    if (this.isArchive) return this.stored?.t1 ?? null;
     const rings = this.channels.filter(({ info }) => info.endpoint === endpoint).map(({ ring }) => ring);
     const times = rings.filter((ring) => ring !== null && ring.length > 0).map((ring) => ring.timeAt(0));
     return times.length > 0 ? Math.max(...times) : null;

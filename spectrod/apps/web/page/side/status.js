@@ -5,6 +5,8 @@
  * and look like three.
  */
 
+import { formatTime } from "../plot/time.js";
+
 /** Without a sign of life for longer than this, a daemon counts as gone: it sends a heartbeat each second. */
 export const SILENCE_S = 3;
 
@@ -34,12 +36,12 @@ export function connectionFact({ phase, wait_ms, why }) {
   return fact("page", `${why}; next attempt in ${durationText(wait_ms / 1000)}`, "bad");
 }
 
-/** What the head of the page says: its own connection, and daemons that are away. */
-export function headFact(phase, endpoints) {
+/** What the head of the page says: its own connection, and daemons that are away; of archives what they are called. */
+export function headFact(phase, endpoints, isArchive = false) {
   const own = connectionFact(phase);
   if (phase.phase !== "open") return own;
   const away = endpoints.map(endpointFact).filter(({ grade }) => grade === "bad");
-  if (away.length === 0) return own;
+  if (away.length === 0) return isArchive ? fact("page", endpoints.map(({ endpoint }) => endpoint).join(", ")) : own;
   return fact("page", away.map(({ name, text }) => `${name}: ${text}`).join("; "), "bad");
 }
 
@@ -119,7 +121,7 @@ function analysisFacts({ fs, nfft, window, unit, ref, cal_id, engine, weighting,
   facts.push(fact("calibration", cal_id ?? "none", "good"));
   if (weighting && weighting !== "Z") facts.push(fact("weighting", weighting));
   if (averaging && averaging !== "none") facts.push(fact("averaging", averaging));
-  facts.push(fact("engine", engine), fact("epoch", String(epoch)));
+  if (engine) facts.push(fact("engine", engine), fact("epoch", String(epoch)));
   return facts;
 }
 
@@ -130,9 +132,10 @@ function analysisFacts({ fs, nfft, window, unit, ref, cal_id, engine, weighting,
  * @param {number} now_ms of the clock that stamped `receivedAt`
  */
 export function channelFacts(channel, now_ms) {
-  const { description, counts, receivedAt } = channel;
+  const { description, counts, receivedAt, info = {} } = channel;
   const facts = [];
-  if (receivedAt === null) facts.push(fact("rows", "none yet", "notice"));
+  if (info.stored) facts.push(fact("stored", info.stored.map((tMs) => formatTime(tMs)).join(" to ")));
+  else if (receivedAt === null) facts.push(fact("rows", "none yet", "notice"));
   else if (now_ms - receivedAt > rowsDueMs(description)) {
     facts.push(fact("rows", `none for ${durationText((now_ms - receivedAt) / 1000)}`, "bad"));
   }

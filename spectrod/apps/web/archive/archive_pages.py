@@ -1,0 +1,150 @@
+"""Serves the stream of pages that show archives: topics and their descriptions, and never a row.
+
+The past that such a page draws comes from ``api/history``, as that of a daemon's topics does.
+"""
+
+import asyncio
+import math
+import time
+from typing import Any, Final
+
+from starlette.websockets import WebSocket
+
+import spectrod
+from spectrod.apps.web.archive.archives import Archives
+from spectrod.apps.web.client import PageClient
+from spectrod.apps.web.limits import Limits
+from spectrod.apps.web.messages import VERSION, encode_text
+from spectrod.apps.web.page_view import PageText, View
+from spectrod.apps.web.session import PageSession
+from spectrod.apps.web.state import now_ms
+from spectrod.apps.web.streams import RowStream
+
+LOOK_S: Final = 3.0
+"""Time from one look at the folders to the next, while a page is open [s]."""
+VIEWS_S: Final = 0.1
+"""Least time from one view of pages to the next [s]."""
+
+
+class ArchivePages:
+    """The server's side of pages that show archives. Used by one event loop.
+
+    Parameters
+    ----------
+    archives : Archives
+        What is shown.
+    limits : Limits
+        Bounds of each page.
+    """
+
+    def __init__(self, archives: Archives, limits: Limits) -> None:
+        self._archives, self._limits = archives, limits
+        self._sessions: dict[PageClient, PageSession] = {}
+        self._views: dict[PageClient, View] = {}
+        self._shown_s = -math.inf
+
+    async def run(self) -> None:
+        """Show views, and what is new or has gone while a page is open, until cancelled."""
+        looked_s = time.monotonic()
+        while True:
+            await asyncio.sleep(VIEWS_S)
+            self._show_views()
+            if not self._sessions or time.monotonic() - looked_s < LOOK_S:
+                continue
+            if await asyncio.to_thread(self._archives.refresh):
+                for client in self._sessions:
+                    self._list(client)
+                self._wake_all()
+            looked_s = time.monotonic()
+
+    async def serve(self, websocket: WebSocket) -> None:
+        """Serve a page until its connection ends.
+
+        Parameters
+        ----------
+        websocket : WebSocket
+            Accepted, of a peer that may see everything.
+        """
+        client = PageClient(self._limits)
+
+        def on_text(text: PageText) -> None:
+            self._on_text(client, text)
+
+        session = PageSession(websocket, client, self._limits, on_text)
+        self._sessions[client] = session
+        client.outbox.add(encode_text("hello", **self._hello()))
+        self._list(client)
+        session.wake()
+        try:
+            await session.run()
+        finally:
+            del self._sessions[client]
+            self._views.pop(client, None)
+
+    def _hello(self) -> dict[str, Any]:
+        limits = self._limits
+        shown = ("streams", "values", "rows_s", "clients", "message_bytes")
+        return {
+            "version": VERSION,
+            "program": f"spectrod {spectrod.__version__}",
+            "now_ms": now_ms(),
+            "limits": {name: getattr(limits, name) for name in shown},
+            "can_control": False,
+            "has_history": True,
+            "is_archive": True,
+        }
+
+    def _list(self, client: PageClient) -> None:
+        client.outbox.set("topics", encode_text("topics", topics=self._archives.listed()))
+        client.outbox.set("state", encode_text("state", **self._state()))
+
+    def _state(self) -> dict[str, Any]:
+        endpoints = [
+            {
+                "endpoint": one.name,
+                "connected": not one.why,
+                "silence_s": 0.0,
+                "missed": 0,
+                "broken": 0,
+                "why": one.why,
+            }
+            for one in self._archives.archives
+        ]
+        n_clients = len(self._sessions)
+        return {
+            "endpoints": endpoints, "sources": [], "clients": n_clients, "now_ms": now_ms()
+        }  # fmt: skip
+
+    def _on_text(self, client: PageClient, text: PageText) -> None:
+        if isinstance(text, View):  # no message has rows, and no hold is kept
+            self._views[client] = text
+            self._show_views()
+
+    def _show_views(self) -> None:
+        """Describe the streams of the last view of each page, ten times a second at most."""
+        now_s = time.monotonic()
+        if not self._views or now_s - self._shown_s < VIEWS_S:
+            return
+        self._shown_s = now_s
+        views, self._views = self._views, {}
+        for client, view in views.items():
+            client.set_view(view, self._archives.topics)
+            for number, stream in client.streams.items():
+                self._describe(client, number, stream)
+        self._wake_all()
+
+    def _describe(self, client: PageClient, number: int, stream: RowStream) -> None:
+        topic_id = stream.wish.topic_id
+        facts = self._archives.facts(topic_id)
+        if facts is None:  # it has gone since
+            return
+        n_bins, most = facts.axis.n_bins, self._limits.values
+        if facts.axis.edges_hz is not None and n_bins > most:
+            client.refuse("view", f"topic_id={topic_id}: {n_bins} bands: must be at most {most}")
+            return
+        described = stream.describe(facts)
+        client.outbox.set(("stream", number), encode_text("stream", **described.fields))
+
+    def _wake_all(self) -> None:
+        for session in self._sessions.values():
+            session.wake()

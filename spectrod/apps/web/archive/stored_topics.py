@@ -1,0 +1,196 @@
+"""Topics of what is stored: of each source, channel and product one, with the time it covers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from spectrod.apps.web.archive.archive_index import ArchiveIndex
+from spectrod.apps.web.history.source_folder import Place, Pyramid, SourceFolder
+from spectrod.apps.web.page_topics import RowFacts, TopicInfo, level_unit, middle_ms
+from spectrod.apps.web.slicing import TopicAxis
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.formats.pyramid import PyramidReader
+from spectrod.formats.pyramid.ladder import file_cells
+from spectrod.lib.errors import SpectrodError
+from spectrod.lib.names import is_name
+from spectrod.wire.headers import BandsHeader, SpectrumHeader, ValuesHeader
+
+Span = tuple[int, int]
+"""Begin and end of what is stored [ns since 1970]."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTopic:
+    """A topic of an archive.
+
+    Attributes
+    ----------
+    source, channel : str
+    spec : SpectrumSpec
+        Spec of the newest rows.
+    signal : int
+        Number of the channel in it.
+    cal_id : str
+        Identity of the calibration; empty without one.
+    span_ns : (int, int)
+        Begin of the first and end of the last stored row or cell [ns since 1970].
+    has_pyramid : bool
+        Whether cells of a pyramid are among it.
+    """
+
+    source: str
+    channel: str
+    spec: SpectrumSpec
+    signal: int
+    cal_id: str
+    span_ns: Span
+    has_pyramid: bool = False
+
+    @property
+    def topic(self) -> str:
+        """Name of the topic, as a daemon has it."""
+        kind = "bands" if self.spec.bands else "spec"
+        return f"{kind}/{self.source}/{self.channel}/{self.spec.product}/"
+
+    def info(self, number: int, endpoint: str) -> TopicInfo:
+        """Return what pages are told of it."""
+        spec = self.spec
+        return TopicInfo(
+            id=number,
+            topic=self.topic,
+            kind=self.topic.partition("/")[0],
+            endpoint=endpoint,
+            source=self.source,
+            channel=self.channel,
+            product=spec.product,
+            unit=level_unit(spec.scale.units[self.signal]),
+            fs=spec.fs,
+        )
+
+    def facts(self, info: TopicInfo) -> RowFacts:
+        """Return what a stream's description says of its rows."""
+        spec, table = self.spec, self.spec.band_table
+        edges = None if table is None else np.stack([table.lower, table.upper])
+        first_hz = float(spec.bin_frequencies[0])
+        axis = TopicAxis(spec.n_values, first_hz, spec.delta_f, edges)
+        header = _header(spec, self.signal, self.cal_id)
+        return RowFacts(info, axis, header, spec.row_s, middle_ms(header, spec.averaging_frames))
+
+
+def _header(spec: SpectrumSpec, signal: int, cal_id: str) -> ValuesHeader:
+    """Return a header of rows, with the fields that are the same in all of them."""
+    unit, ref = spec.scale.units[signal], spec.scale.references[signal]
+    common: dict[str, Any] = {
+        name: getattr(spec, name)
+        for name in ("fs", "win_length", "nfft", "window", "weighting", "averaging", "enbw_hz")
+    }
+    numbers = dict.fromkeys(("seq", "epoch", "t_utc_ns", "t_mono_ns", "sample_index"), 0)
+    common |= numbers | {
+        "averaging_frames": spec.averaging_frames,
+        "hop": max(1, int(spec.row_step)),
+        "frame_hop": spec.hop,
+        "shape": (spec.n_values,),
+        "unit": unit,
+        "ref": ref,
+        "cal_id": cal_id or None,
+        "engine": "",
+    }
+    if spec.bands:
+        return BandsHeader(**common, bands=spec.bands, n_bands=spec.n_values)
+    return SpectrumHeader(**common, first_bin=-(spec.nfft // 2) if spec.iq else 0)
+
+
+class StoredTopics:
+    """Finds the topics of an index. Used by one thread at a time.
+
+    Parameters
+    ----------
+    index : ArchiveIndex
+        Where they are.
+    """
+
+    def __init__(self, index: ArchiveIndex) -> None:
+        self._index = index
+        self._begins_ns: dict[Place, tuple[Pyramid, int]] = {}
+
+    def find(self) -> dict[str, StoredTopic]:
+        """Return the topics by name; of several analyses of one the newest counts.
+
+        Channels and products whose names no topic can have are left out.
+        """
+        found: dict[str, StoredTopic] = {}
+        sources = self._index.sources()
+        for one in (topic for source in sources for topic in self._of_folder(source)):
+            before = found.get(one.topic)
+            found[one.topic] = one if before is None else _joined(before, one)
+        return found
+
+    def _of_folder(self, source: SourceFolder) -> Iterator[StoredTopic]:
+        for file in source.files:
+            about, begin_ns = file.description, file.begin_utc_ns
+            span = begin_ns, max(begin_ns + 1, file.end_utc_ns or begin_ns)
+            if about.spec.output != "complex":
+                yield from _of_signals(source.name, about.signals, about.spec, span)
+        pyramid = source.pyramid
+        found = None if pyramid is None else self._span(pyramid)
+        if pyramid is not None and found is not None:
+            for one in _of_signals(source.name, pyramid.about.signals, pyramid.spec, found):
+                yield replace(one, has_pyramid=True)
+
+    def _span(self, pyramid: Pyramid) -> Span | None:
+        """Return the span of the cells of a pyramid; None if it has none, or cannot be read."""
+        try:
+            reader = self._index.open_pyramid(pyramid)
+        except (OSError, SpectrodError):
+            return None
+        try:
+            spans = [span for n in _levels(reader) if (span := reader.span_utc_ns(n))]
+            known, begin_ns = self._begins_ns.get(pyramid.place, (None, 0))
+            if known is not pyramid and spans:
+                begin_ns = _begin_ns(reader)
+                self._begins_ns[pyramid.place] = pyramid, begin_ns
+        except (OSError, SpectrodError):
+            return None
+        finally:
+            reader.close()
+        # The finest level ends last: coarser cells are written when they are complete.
+        return (begin_ns, spans[0][1]) if spans else None
+
+
+def _joined(one: StoredTopic, other: StoredTopic) -> StoredTopic:
+    newer = max(one, other, key=lambda topic: topic.span_ns[1])
+    span = min(one.span_ns[0], other.span_ns[0]), max(one.span_ns[1], other.span_ns[1])
+    return replace(newer, span_ns=span, has_pyramid=one.has_pyramid or other.has_pyramid)
+
+
+def _of_signals(
+    source: str, signals: tuple[str, ...], spec: SpectrumSpec, span: Span
+) -> Iterator[StoredTopic]:
+    for k, channel in enumerate(signals):
+        if is_name(channel) and is_name(spec.product):
+            yield StoredTopic(source, channel, spec, k, spec.scale.cal_ids[k], span)
+
+
+def _levels(reader: PyramidReader) -> range:
+    return range(len(reader.about.cells_ns))
+
+
+def _begin_ns(reader: PyramidReader) -> int:
+    """Return the begin of the first cell, of the finest level that reaches back as far [ns]."""
+    firsts = [t_ns for n in _levels(reader) if (t_ns := _first_ns(reader, n)) is not None]
+    # A coarse cell begins before its first row, by less than its length.
+    latest_ns = min(firsts, default=0) + max(reader.about.cells_ns)
+    return next((t_ns for t_ns in firsts if t_ns < latest_ns), 0)
+
+
+def _first_ns(reader: PyramidReader, level: int) -> int | None:
+    """Return the begin of the first cell in the oldest file of a level [ns]; None without one."""
+    span = reader.span_utc_ns(level)
+    if span is None:
+        return None
+    cell_ns = reader.about.cells_ns[level]
+    stop_ns = min(span[1], span[0] + file_cells(cell_ns) * cell_ns)
+    found = (cells.begin_utc_ns for cells in reader.cells(level, span[0], stop_ns))
+    return next((int(begins[0]) for begins in found if len(begins)), None)

@@ -1,0 +1,20 @@
+/** What is stored of topics, where the server shows archives: their time axis ends with what is there, not now. */
+
+/** Span of what is stored of some topics [ms], or null. */
+export function storedSpan(infos) {
+  const spans = infos.map(({ stored }) => stored).filter(Boolean);
+  if (spans.length === 0) return null;
+  return { t0: Math.min(...spans.map(([begin]) => begin)), t1: Math.max(...spans.map(([, end]) => end)) };
+}
+
+/**
+ * Part of a view that has no time: the end of what is stored, and all of it the first time.
+ *
+ * @param {{t1: number | null, span: number}} view
+ * @param {{t0: number, t1: number} | null} stored see `storedSpan`
+ * @param {boolean} isFirst whether the view says nothing of times yet
+ */
+export function atStored({ t1 }, stored, isFirst) {
+  if (t1 !== null || stored === null) return {};
+  return isFirst ? { t1: stored.t1, span: Math.max(1, (stored.t1 - stored.t0) / 1000) } : { t1: stored.t1 };
+}

@@ -1,0 +1,59 @@
+/** What archives have: the time axis ends with it, and nothing says that a daemon is missing. */
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { atStored, storedSpan } from "../../spectrod/apps/web/page/rows/stored.js";
+import { Session } from "../../spectrod/apps/web/page/link/session.js";
+import { bannerText } from "../../spectrod/apps/web/page/panel/captions.js";
+import { channelFacts, headFact } from "../../spectrod/apps/web/page/side/status.js";
+
+const DAY = 86_400_000;
+const topic = (id, stored) => ({
+  id, topic: `spec/s${id}/0/p/`, kind: "spec", endpoint: "results", source: `s${id}`, channel: "0", product: "p", unit: "dBFS", fs: 48000, stored,
+});
+
+test("the span is that of all topics that are stored", () => {
+  assert.equal(storedSpan([]), null);
+  assert.equal(storedSpan([{}]), null);
+  assert.deepEqual(storedSpan([topic(0, [5, 9]), {}, topic(1, [2, 7])]), { t0: 2, t1: 9 });
+});
+
+test("a view without a time ends with what is stored, and shows all of it the first time only", () => {
+  const stored = { t0: 10 * DAY, t1: 40 * DAY };
+  assert.deepEqual(atStored({ t1: null, span: 30 }, stored, true), { t1: 40 * DAY, span: 30 * 86400 });
+  assert.deepEqual(atStored({ t1: null, span: 60 }, stored, false), { t1: 40 * DAY });
+  assert.deepEqual(atStored({ t1: 5, span: 60 }, stored, true), {});
+  assert.deepEqual(atStored({ t1: null, span: 60 }, null, true), {});
+});
+
+function sessionOf(topics) {
+  const session = new Session({ listeners: { changed() {}, row() {}, refused() {} }, now: () => 0 });
+  session.text({ op: "hello", version: 1, has_history: true, is_archive: true });
+  session.text({ op: "topics", topics });
+  return session;
+}
+
+test("the newest time of an archive is the end of what is stored, not of rows", () => {
+  const session = sessionOf([topic(0, [5, 9])]);
+  assert.equal(session.isArchive, true);
+  assert.equal(session.newestMs("results"), 9);
+});
+
+test("nothing is said to be missing, late or waited for", () => {
+  const session = sessionOf([topic(0, [5, 9 * DAY])]);
+  const [channel] = session.channels;
+  assert.equal(bannerText(session.channels, 1e9, { t1: 9, zone: "UTC" }), "");
+  assert.equal(bannerText(session.channels, 1e9, { t1: null, zone: "UTC" }), "");
+  assert.deepEqual(channelFacts(channel, 1e9), [{ name: "stored", text: "1970-01-01 00:00:00 UTC to 1970-01-10 00:00:00 UTC", grade: "good" }]);
+  const open = { phase: "open", wait_ms: 0, why: "" };
+  assert.deepEqual(headFact(open, [{ endpoint: "results", connected: true, silence_s: 0, missed: 0 }], true), { name: "page", text: "results", grade: "good" });
+});
+
+test("an archive that has gone says so, in the head and on its panel", () => {
+  const session = sessionOf([topic(0, [5, 9])]);
+  session.text({ op: "topics", topics: [] });
+  const gone = { endpoint: "results", connected: false, silence_s: 0, missed: 0, why: "is no longer there" };
+  assert.equal(headFact({ phase: "open", wait_ms: 0, why: "" }, [gone], true).text, "results: is no longer there");
+  assert.match(bannerText(session.channels, 0, { t1: 9, zone: "UTC" }), /^s0 · 0 · p: there is no such channel now/);
+});
