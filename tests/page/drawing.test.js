@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { Channel } from "../../spectrod/apps/web/page/rows/channel.js";
 import { fileName, traceCsv } from "../../spectrod/apps/web/page/side/export.js";
-import { LevelFollower, visibleRange } from "../../spectrod/apps/web/page/rows/follow.js";
+import { LevelFollower, shownLevels } from "../../spectrod/apps/web/page/rows/follow.js";
 import { healthGroups } from "../../spectrod/apps/web/page/side/health.js";
 import { labelOffset } from "../../spectrod/apps/web/page/panel/overlay.js";
 import { drawLevelRuler, drawTimeRuler, placeLabels } from "../../spectrod/apps/web/page/plot/ruler.js";
@@ -27,33 +27,34 @@ function channelOf(low, high) {
   return channel;
 }
 
-const visibleOf = (channel, newestMs, lines = []) => visibleRange([{ rows: channel.ring, lines }], AXIS, { newestMs, spanMs: 500 });
+const shownOf = (channel, newestMs, held = []) => shownLevels({ rows: channel.ring, line: null, held }, AXIS, { newestMs, spanMs: 500 });
+const rangeAt = (channel, newestMs, held = []) => new LevelFollower().levels(makeView(), null, 0, () => [shownOf(channel, newestMs, held)]);
 
 test("levels by themselves follow slowly, by hand at once, and rest where the past that is shown has its levels", () => {
   const follower = new LevelFollower();
-  const levels = (view, now, channel) => follower.levels(makeView(view), now, () => visibleOf(channel, 1000));
-  assert.deepEqual(new LevelFollower().levels(makeView(), 0, () => null), { lo: -120, hi: 0 });
+  const levels = (view, now, channel, range = null) => follower.levels(makeView(view), range, now, () => [shownOf(channel, 1000)]);
+  assert.deepEqual(new LevelFollower().levels(makeView(), null, 0, () => []), { lo: -120, hi: 0 });
   const first = levels({}, 0, channelOf(-100, -20));
   assert.ok(Math.abs(first.lo + 103) <= 0.5 && Math.abs(first.hi + 17) <= 0.5, `${first.lo} ${first.hi}`);
   const louder = channelOf(-60, -20);
   assert.deepEqual(levels({}, 100, louder), first);
-  const later = levels({}, 1000, louder);
+  levels({}, 1600, channelOf(-100, -20));
+  const later = levels({}, 2600, louder);
   assert.ok(later.lo > first.lo && later.lo <= first.lo + 3.01, `${later.lo}`);
-  const past = [9000, 10_000, 11_000].map((now) => levels({ t1: 1000 }, now, louder));
-  assert.ok(Math.abs(past[1].lo + 63) <= 2.5, `${past[1].lo}`);
-  assert.deepEqual(past[2], past[1]);
-  assert.deepEqual(levels({ lo: -50, hi: 10 }, 11_001, louder), { lo: -50, hi: 10 });
+  const past = [9000, 10_000].map((now) => levels({ t1: 1000 }, now, louder));
+  assert.ok(Math.abs(past[0].lo + 63) <= 2.5, `${past[0].lo}`);
+  assert.deepEqual(past[1], past[0]);
+  assert.deepEqual(levels({}, 11_001, louder, { lo: -50, hi: 10 }), { lo: -50, hi: 10 });
 });
 
-test("the range is of the time that is shown, and reaches to the tops of lines, a hold's too", () => {
+test("the range is of the time that is shown, and reaches to the tops of lines that stay, such as a hold's", () => {
   const channel = channelOf(-100, -60);
-  assert.ok(Math.abs(visibleOf(channel, 1000).hi + 57) <= 0.5);
-  assert.equal(visibleOf(channel, 60_000), null);
-  assert.equal(visibleOf(channel, 900), null);
+  assert.ok(Math.abs(rangeAt(channel, 1000).hi + 57) <= 0.5);
+  for (const newestMs of [60_000, 900]) assert.deepEqual(rangeAt(channel, newestMs), { lo: -120, hi: 0 });
   const hold = channelOf(-100, -60).newest;
   const values = hold.values.slice();
   values[3] = 1 + (120 - 12) * 2;
-  assert.ok(Math.abs(visibleOf(channel, 1000, [{ ...hold, values }]).hi + 9) <= 0.5);
+  assert.ok(Math.abs(rangeAt(channel, 1000, [{ ...hold, values }]).hi + 9) <= 0.5);
 });
 
 test("labels of a scale stay whole within it and never touch", () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { ACTIONS, panned, zoomed } from "../../spectrod/apps/web/page/panel/actions.js";
-import { followRange, LevelHistogram, rangeOf } from "../../spectrod/apps/web/page/rows/autorange.js";
+import { EasyRange, LevelHistogram, rangeOf } from "../../spectrod/apps/web/page/rows/autorange.js";
 import { binAt, extentOf, indexOfBin, levelAt } from "../../spectrod/apps/web/page/rows/bins.js";
 import { difference, nearestPeak, placeCursor, readCursor, snapToBin } from "../../spectrod/apps/web/page/panel/cursor.js";
 import { csvField, fileName, traceCsv } from "../../spectrod/apps/web/page/side/export.js";
@@ -140,27 +140,36 @@ test("a clock that is set back starts the list again", () => {
 test("the range of levels is from the 10th percentile - 3 dB to the 99.9th + 3, and at least 40 dB", () => {
   const flat = new LevelHistogram();
   flat.add(tone(85), BINS);
-  assert.deepEqual(rangeOf(flat), { lo: -136.75, hi: -96.75 });
+  assert.deepEqual(rangeOf([flat]), { lo: -136.75, hi: -96.75 });
   const ramp = new LevelHistogram();
   const values = Uint8Array.from({ length: 2049 }, (_, k) => 1 + Math.floor((k / 2049) * 200));
   ramp.add(values, BINS);
-  const { lo, hi } = rangeOf(ramp);
+  const { lo, hi } = rangeOf([ramp]);
   assert.ok(Math.abs(lo - (-110 - 3)) <= 1 && Math.abs(hi - (-20 + 3)) <= 1, `${lo} ${hi}`);
-  assert.equal(rangeOf(new LevelHistogram()), null);
+  assert.equal(rangeOf([new LevelHistogram()]), null);
 });
 
 test("values without data, and those beyond the axis, do not move the range", () => {
   const histogram = new LevelHistogram();
   histogram.add(new Uint8Array(2049), BINS);
   histogram.add(tone(85), BINS, 30000, 40000);
-  assert.equal(rangeOf(histogram), null);
+  assert.equal(rangeOf([histogram]), null);
 });
 
-test("the range is there at once, then moves by 3 dB/s, and rests within 2 dB", () => {
-  const now = followRange(null, { lo: -100, hi: -20 }, 1);
-  assert.deepEqual(now, { lo: -100, hi: -20 });
-  assert.deepEqual(followRange(now, { lo: -80, hi: -21.5 }, 0.5), { lo: -98.5, hi: -20 });
-  assert.deepEqual(followRange(now, null, 1), now);
+test("the range is there at once; ends rest within 6 dB, then move by 3 dB/s until they are there", () => {
+  const easy = new EasyRange();
+  assert.deepEqual(easy.follow({ lo: -100, hi: -20 }, 1), { lo: -100, hi: -20 });
+  assert.deepEqual(easy.follow(null, 1), { lo: -100, hi: -20 });
+  assert.deepEqual(easy.follow({ lo: -94, hi: -26 }, 1), { lo: -100, hi: -20 });
+  assert.deepEqual(easy.follow({ lo: -93, hi: -27 }, 0.5), { lo: -98.5, hi: -21.5 });
+  assert.deepEqual(easy.follow({ lo: -97, hi: -23 }, 1), { lo: -97, hi: -23 });
+  assert.deepEqual(easy.follow({ lo: -95, hi: -25 }, 1), { lo: -97, hi: -23 });
+});
+
+test("what would be cut at the top is shown at once", () => {
+  const easy = new EasyRange({ lo: -100, hi: -60 });
+  assert.deepEqual(easy.follow({ lo: -100, hi: -58 }, 0.25), { lo: -100, hi: -60 });
+  assert.deepEqual(easy.follow({ lo: -100, hi: -9 }, 0.25), { lo: -100, hi: -9 });
 });
 
 const axis = axisOf({ f0: null, f1: null }, limitsOf([BINS], "log"), 800);

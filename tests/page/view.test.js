@@ -13,6 +13,8 @@ const FULL = {
   t1: 1792219000123,
   lo: -110.5,
   hi: -3,
+  ranges: [{ of: "dB SPL 0 dB = 20 uPa", lo: 20, hi: 100 }],
+  isLinked: false,
   map: "magma",
   statistic: "mean",
   span: 12.5,

@@ -68,6 +68,7 @@ const panels = new Panels(at("plots"), {
   cursorRows,
   change,
   act,
+  link,
   view: () => view,
   zone: () => zoneOf(prefs),
   resized: ask,
@@ -75,7 +76,7 @@ const panels = new Panels(at("plots"), {
 });
 const fields = new Fields(
   { display: at("display"), holds: at("hold-fields"), cursors: at("cursor-fields"), prefs: at("prefs") },
-  { change, changePrefs, scene: () => panels.scene() },
+  { change, changeRange: (range) => change(panels.rangePart(view, range)), link, changePrefs, scene: () => panels.scene() },
 );
 const choice = new TopicChoice(at("topics"), (topics) => change({ topics }));
 const control = new ControlPanel({ box: at("control"), form: at("control-form"), answer: at("control-answer") }, { base });
@@ -89,6 +90,18 @@ function change(part) {
   setView(makeView({ ...view, ...part }));
   writeFragment(view);
   showView();
+}
+
+/** Link the level ranges of panels, or part them, now and where this browser opens the page without a link. */
+function link(isLinked) {
+  changePrefs({ isLinked });
+  change(panels.linkPart(view, isLinked));
+}
+
+/** The view of the page's address; without one it is as this browser remembers. */
+function viewOfAddress() {
+  const isGiven = location.hash.length > 1;
+  return isGiven ? parseFragment(location.hash) : makeView({ isLinked: prefs.isLinked });
 }
 
 /** Take a view; what was measured when it left the live rows is kept for it. */
@@ -118,7 +131,7 @@ function ask() {
 }
 
 function showControls() {
-  fields.show({ view, prefs });
+  fields.show({ view, range: panels.rangeIn(view), prefs });
   for (const [action, name] of [["holdMax", "max"], ["holdMin", "min"], ["holdMean", "mean"]]) {
     for (const button of document.querySelectorAll(`[data-action="${action}"]`)) {
       setAttribute(button, "aria-pressed", String(view.holds.includes(name)));
@@ -315,7 +328,7 @@ function listen() {
   window.addEventListener("pageshow", (event) => event.persisted && connection.start());
   window.addEventListener("online", () => connection.start());
   window.addEventListener("hashchange", () => {
-    setView(parseFragment(location.hash));
+    setView(viewOfAddress());
     showView();
   });
 }
@@ -326,7 +339,7 @@ async function start() {
   watchTheme(restyle);
   const failed = await useLinkToken(base);
   if (failed !== "") notice(failed);
-  view = parseFragment(location.hash);
+  view = viewOfAddress();
   listen();
   showView();
   connection.start();

@@ -5,12 +5,13 @@ import { levelOfValues } from "../rows/bins.js";
 import { bannerText, legend, pointText } from "./captions.js";
 import { readCursor, readingText } from "./cursor.js";
 import { setText } from "../side/dom.js";
-import { LevelFollower, visibleRange } from "../rows/follow.js";
+import { shownLevels } from "../rows/follow.js";
 import { layersOf } from "../rows/hold.js";
 import { LINE_KINDS } from "../plot/linekinds.js";
 import { momentOf } from "../rows/moment.js";
 import { Overlay } from "./overlay.js";
 import { makeParts, showLegend } from "./panelparts.js";
+import { rangeKey, rangeOf } from "./ranges.js";
 import { axisOf, limitsOf } from "../rows/range.js";
 import { levelOfPixel } from "../rows/rowat.js";
 import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "../plot/ruler.js";
@@ -26,7 +27,6 @@ export class Panel {
   axis = axisOf({ f0: null, f1: null }, limitsOf([], "linear"), 1);
   limits = limitsOf([], "linear");
   levels = { lo: NaN, hi: NaN };
-  #follower = new LevelFollower();
   #stale = { layout: true, trace: true, overlay: true, scales: true };
   #ratio = 1;
   #drawn = {};
@@ -40,14 +40,15 @@ export class Panel {
   /**
    * @param {import("../rows/channel.js").Channel[]} channels
    * @param {{session: import("../link/session.js").Session, forced: string | null, onResize: () => void,
-   *   cursorRows: import("../rows/cursorrow.js").CursorRows}} given
+   *   levels: (panel: Panel) => object, cursorRows: import("../rows/cursorrow.js").CursorRows}} given `levels`: what
+   *   its bar does, see `LevelBar`
    */
-  constructor(channels, { session, forced, onResize, cursorRows }) {
+  constructor(channels, { session, forced, onResize, levels, cursorRows }) {
     this.channels = channels;
     this.#session = session;
     this.#onResize = onResize;
     this.#cursorRows = cursorRows;
-    Object.assign(this, makeParts(channels, forced));
+    Object.assign(this, makeParts(channels, { forced, levels: levels(this) }));
     this.trace = new Trace(this.traceCanvas);
     this.overlay = new Overlay(this.surface);
     this.#observer = new ResizeObserver(() => this.#markResized());
@@ -63,7 +64,7 @@ export class Panel {
   split(share) {
     const each = (100 - share) / this.strips.length;
     const rows = this.strips.map(() => `minmax(3rem, ${each}fr)`).join(" ");
-    this.plot.style.gridTemplateRows = `minmax(3rem, ${share}fr) 1.6rem ${rows}`;
+    this.plot.style.gridTemplateRows = `auto minmax(3rem, ${share}fr) 1.6rem ${rows}`;
   }
 
   /** Say that something other than rows has changed: the view, the colours. */
@@ -107,7 +108,7 @@ export class Panel {
   scene(view) {
     const limits = limitsOf(this.#descriptions(), view.axis);
     const axis = axisOf(view, limits, this.grid.width);
-    const levels = view.lo === null ? this.levels : { lo: view.lo, hi: view.hi };
+    const levels = rangeOf(view, this.levelKey(view)) ?? this.levels;
     const moments = this.moments(view);
     const peaks = moments.flatMap((moment) => moment.peaks).sort((a, b) => b.level - a.level);
     const stepInTime = (tMs, direction) => this.strips[0].stepInTime(tMs, direction);
@@ -128,14 +129,16 @@ export class Panel {
   /**
    * Draw what has changed.
    *
-   * @param {{view: object, now: number, colours: object, zone: string,
-   *   past: import("../rows/history.js").History | null}} scene `past`: null where the server has none
+   * @param {{view: object, now: number, colours: object, zone: string, levels: {lo: number, hi: number},
+   *   hasOthers: boolean, past: import("../rows/history.js").History | null}} scene `hasOthers`: whether there are
+   *   other panels; `past`: null where the server has none
    */
-  draw({ view, now, colours, zone, past }) {
+  draw({ view, now, colours, zone, levels, hasOthers, past }) {
     if (this.#stale.layout) this.#resize(view);
     this.#setAxis(view);
-    this.#setLevels(view, now);
+    this.#setLevels(levels);
     this.#setLook(view, colours);
+    this.#showBar(view, hasOthers, colours);
     this.#drawScales(colours);
     this.#noteCursorRows(view);
     this.#drawTrace(view, colours, zone);
@@ -183,8 +186,7 @@ export class Panel {
     this.touch();
   }
 
-  #setLevels(view, now) {
-    const { lo, hi } = this.#follower.levels(view, now, () => this.#visibleRange(view));
+  #setLevels({ lo, hi }) {
     if (lo === this.#drawn.lo && hi === this.#drawn.hi) return;
     Object.assign(this.#drawn, { lo, hi });
     this.levels = { lo, hi };
@@ -195,16 +197,36 @@ export class Panel {
     this.touch();
   }
 
-  #visibleRange(view) {
+  /** What its range of levels depends on, see `rangeKey`. */
+  get levelsOf() {
+    const { unit = "dB", ref } = this.channels[0].description ?? this.channels[0].info;
+    return { names: this.channels.map(({ info }) => this.#session.nameOf(info)), unit, ref };
+  }
+
+  /** Key of its range of levels. */
+  levelKey(view) {
+    return rangeKey(view, this.levelsOf);
+  }
+
+  /** Levels of each channel on the screen, for the automatic range. */
+  shownLevels(view) {
     const newestMs = view.t1 ?? this.newestMs();
-    if (newestMs === null) return null;
-    const moments = this.moments(view);
-    const shown = this.channels.map((channel, k) => {
-      const { row, holds } = moments[k];
-      const lines = [row, ...view.holds.map((name) => holds[name])].filter(Boolean);
-      return { rows: this.strips.find((strip) => strip.channel === channel).rows, lines };
+    if (newestMs === null) return [];
+    const isLive = shownMs(view) === null;
+    const seconds = this.#seconds(view);
+    return this.channels.map((channel, k) => {
+      const { rows } = this.strips.find((strip) => strip.channel === channel);
+      const { row, holds } = this.momentOf(channel, view);
+      const still = [...view.holds.map((name) => holds[name]), channel.reference, seconds[k]?.row, isLive ? null : row];
+      const shown = { rows, line: isLive ? row : null, held: still.filter(Boolean) };
+      return shownLevels(shown, this.axis, { newestMs, spanMs: 1000 * view.span });
     });
-    return visibleRange(shown, this.axis, { newestMs, spanMs: 1000 * view.span });
+  }
+
+  #showBar(view, hasOthers, colours) {
+    const isAuto = rangeOf(view, this.levelKey(view)) === null;
+    const { isLinked, map } = view;
+    this.bar.show({ range: this.levels, isAuto, isLinked, hasOthers, unit: this.unitOf(0), map }, colours, this.#ratio);
   }
 
   #setLook(view, colours) {

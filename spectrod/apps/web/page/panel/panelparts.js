@@ -1,6 +1,7 @@
 /** The elements of a panel. */
 
 import { element, setText } from "../side/dom.js";
+import { LevelBar } from "./levelbar.js";
 import { Strip } from "./strip.js";
 import { topicTitle } from "../link/topics.js";
 
@@ -10,9 +11,9 @@ const canvasOf = (name) => element("canvas", { class: name, "aria-hidden": "true
  * Make the elements of a panel: a line spectrum with its scales, and a waterfall for each channel.
  *
  * @param {import("../rows/channel.js").Channel[]} channels
- * @param {string | null} forced renderer of the waterfalls
+ * @param {{forced: string | null, levels: object}} given `forced`: renderer of the waterfalls; `levels`: see `LevelBar`
  */
-export function makeParts(channels, forced) {
+export function makeParts(channels, { forced, levels }) {
   const titles = channels.map(({ info }) => topicTitle(info)).join(" + ");
   const grid = canvasOf("grid");
   const traceCanvas = element("canvas", { class: "trace-lines", role: "img", "aria-label": "Line spectrum" });
@@ -25,6 +26,7 @@ export function makeParts(channels, forced) {
     role: "group",
     "aria-label": `Plots of ${titles}. Keys work here; question mark lists them.`,
   });
+  const bar = new LevelBar(titles, levels);
   const unit = element("span", { class: "unit" });
   const corner = element("div", { class: "corner" }, unit);
   const readout = element("span", { class: "readout" });
@@ -39,11 +41,15 @@ export function makeParts(channels, forced) {
     frequencyRuler,
     ...strips.flatMap((strip) => strip.elements),
     surface,
+    bar.buttons,
+    bar.box,
     banner,
   );
+  // Above them are the bar where it lies, the line spectrum and its scale.
+  strips.forEach((strip, k) => strip.elements.forEach((part) => (part.style.gridRow = String(4 + k))));
   const head = element("header", {}, element("h2", {}, titles), readout, legend);
   const root = element("section", { class: "panel", "aria-label": titles }, head, plot);
-  return { root, plot, grid, traceCanvas, traceBox, levelRuler, frequencyRuler, corner, strips, surface, unit, readout, legend, banner };
+  return { root, plot, grid, traceCanvas, traceBox, levelRuler, frequencyRuler, corner, strips, surface, bar, unit, readout, legend, banner };
 }
 
 /**

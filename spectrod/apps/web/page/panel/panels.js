@@ -5,6 +5,8 @@ import { placeCursor, snapToBin } from "./cursor.js";
 import { themeColours } from "../side/dom.js";
 import { SurfaceInput } from "./input.js";
 import { Panel } from "./panel.js";
+import { linked, rangeOf, withRange } from "./ranges.js";
+import { LevelFollower } from "../rows/follow.js";
 import { formatHertz, formatLevel } from "../plot/time.js";
 
 export class Panels {
@@ -13,10 +15,11 @@ export class Panels {
   #panels = [];
   #colours = null;
   #active = null;
+  #followers = new Map(); // of levels, by the keys of ranges
 
   /**
    * @param {HTMLElement} place
-   * @param {object} given `session`, `change(part of a view)`, `act(name)`, `view()`, `zone()`,
+   * @param {object} given `session`, `change(part of a view)`, `act(name)`, `link(isLinked)`, `view()`, `zone()`,
    *   `resized()`, `past` (a `History`), `cursorRows` (`CursorRows`), `forced` (renderer of the waterfalls, or null)
    */
   constructor(place, given) {
@@ -42,10 +45,65 @@ export class Panels {
 
   #make(group) {
     const { session, resized, forced, cursorRows } = this.#given;
-    const panel = new Panel(group, { session, forced, cursorRows, onResize: resized });
+    const panel = new Panel(group, { session, forced, cursorRows, onResize: resized, levels: (own) => this.#levelActions(own) });
     new SurfaceInput(panel.surface, this.#gestures(panel));
     panel.surface.addEventListener("focus", () => (this.#active = panel));
     return panel;
+  }
+
+  /** What a panel's bar of levels does. */
+  #levelActions(panel) {
+    const { act, change, link, view } = this.#given;
+    const active = () => (this.#active = panel);
+    return {
+      setRange: (range) => {
+        active();
+        change(this.#rangePart(view(), range));
+      },
+      link: () => {
+        active();
+        link(!view().isLinked);
+      },
+      act: (name) => {
+        active();
+        act(name);
+      },
+    };
+  }
+
+  /** Part of a view in which the active panel has another range of levels, and those that are linked with it; null: automatic. */
+  #rangePart(view, range) {
+    const keys = this.#panels.map((panel) => panel.levelKey(view));
+    return withRange(view, keys, this.#active.levelKey(view), range);
+  }
+
+  /** Part of a view that links the ranges of panels, or parts them. */
+  linkPart(view, isLinked) {
+    const others = this.#panels.filter((panel) => panel !== this.#active);
+    const panels = this.#active === null ? [] : [this.#active, ...others];
+    return linked(view, isLinked, panels.map((panel) => panel.levelsOf));
+  }
+
+  /** Part of a view with another range of the active panel; nothing without panels. */
+  rangePart(view, range) {
+    return this.#active === null ? {} : this.#rangePart(view, range);
+  }
+
+  /** Range that a view gives the active panel, or null: automatic. */
+  rangeIn(view) {
+    return this.#active === null ? null : rangeOf(view, this.#active.levelKey(view));
+  }
+
+  /** Levels of each panel: those that share a range follow what all of them show. */
+  #levels(view, now) {
+    const keys = this.#panels.map((panel) => panel.levelKey(view));
+    for (const key of this.#followers.keys()) if (!keys.includes(key)) this.#followers.delete(key);
+    return keys.map((key) => {
+      if (!this.#followers.has(key)) this.#followers.set(key, new LevelFollower());
+      const sharing = this.#panels.filter((_, k) => keys[k] === key);
+      const shown = () => sharing.flatMap((panel) => panel.shownLevels(view));
+      return this.#followers.get(key).levels(view, rangeOf(view, key), now, shown);
+    });
   }
 
   /** What gestures on a panel do. */
@@ -96,7 +154,8 @@ export class Panels {
   /** Part of a view that an action makes; nothing without panels or for a name that is none. */
   act(name, view) {
     if (this.#active === null || ACTIONS[name] === undefined) return {};
-    return ACTIONS[actionIn(name, view)](this.#active.scene(view));
+    const { lo, hi, ...part } = ACTIONS[actionIn(name, view)](this.#active.scene(view));
+    return lo === undefined ? part : { ...part, ...this.#rangePart(view, lo === null ? null : { lo, hi }) };
   }
 
   append(channel, role, row, description) {
@@ -132,7 +191,9 @@ export class Panels {
     const zone = this.#given.zone();
     const { session } = this.#given;
     const past = session.hello?.has_history ? this.#given.past : null;
-    for (const panel of this.#panels) panel.draw({ view, now, colours: this.#colours, zone, past });
+    const levels = this.#levels(view, now);
+    const hasOthers = this.#panels.length > 1;
+    this.#panels.forEach((panel, k) => panel.draw({ view, now, colours: this.#colours, zone, levels: levels[k], hasOthers, past }));
     past?.settle();
   }
 

@@ -3,8 +3,10 @@
  *
  * A view is a frozen object. Every number is clamped when it comes in, so that no fragment, form or
  * gesture can ask the page for something that it cannot draw. `null` means "all" for frequencies,
- * "automatic" for levels and "live" for times. `times` are those of the cursors of the same places, null of one that
- * is at no time; `selection` is a box, `{t0, t1, f0, f1}`. `decay` [dB/s] 0 holds until a reset, after `holdTime` [s];
+ * "automatic" for levels and "live" for times. `lo` and `hi` are the range of levels of all panels that have none of
+ * their own in `ranges` (ranges.js), `isLinked` whether panels of one unit share one. `times` are those of the cursors of
+ * the same places, null of one that is at no time; `selection` is a box, `{t0, t1, f0, f1}`. `decay` [dB/s] 0 holds until
+ * a reset, after `holdTime` [s];
  * `timeConstant` [s] 0 is the mean since the reset.
  */
 
@@ -24,6 +26,7 @@ export const BOUNDS = Object.freeze({
   split: [10, 90],
   topics: 8,
   topicLength: 512,
+  ranges: 8,
   fragment: 8192,
   cursors: 2,
   decay: [0, 1000],
@@ -40,6 +43,8 @@ export const DEFAULTS = Object.freeze({
   t1: null,
   lo: null,
   hi: null,
+  ranges: Object.freeze([]),
+  isLinked: true,
   map: "viridis",
   statistic: "max",
   span: 30,
@@ -73,6 +78,17 @@ function range(low, high, limit, least) {
   const a = clamp(Math.min(low, high), -limit, limit);
   const b = clamp(Math.max(low, high), -limit, limit);
   return b - a >= least ? [a, b] : [null, null];
+}
+
+/** Ranges of levels by what they are of, each once. */
+function namedRanges(values) {
+  const found = new Map();
+  for (const { of, lo, hi } of Array.from(values ?? [])) {
+    const [a, b] = range(lo, hi, BOUNDS.level, BOUNDS.levelSpan);
+    const isGood = typeof of === "string" && of !== "" && of.length <= BOUNDS.topicLength && a !== null;
+    if (isGood && !found.has(of) && found.size < BOUNDS.ranges) found.set(of, Object.freeze({ of, lo: a, hi: b }));
+  }
+  return Object.freeze([...found.values()]);
 }
 
 function texts(values, countMax, lengthMax) {
@@ -125,6 +141,8 @@ export function makeView(given = {}) {
     t1: numberOr(wanted.t1, 0, BOUNDS.timeMs, null),
     lo,
     hi,
+    ranges: namedRanges(wanted.ranges),
+    isLinked: wanted.isLinked !== false,
     map: map ? wanted.map : DEFAULTS.map,
     statistic: oneOf(wanted.statistic, STATISTICS, DEFAULTS.statistic),
     span: numberOr(wanted.span, ...BOUNDS.spanSeconds, DEFAULTS.span),
@@ -159,6 +177,12 @@ function box(text) {
   return more === undefined ? { t0, t1, f0, f1 } : null;
 }
 
+/** A range of levels with what it is of, which may have colons itself. */
+function namedRange(text) {
+  const [lo, hi, ...of] = text.split(":");
+  return { of: of.join(":"), lo: toNumber(lo), hi: toNumber(hi ?? "") };
+}
+
 /** Number of a text; Number("") is 0, which no one meant. */
 function toNumber(text) {
   return text.trim() === "" ? null : Number(text);
@@ -171,6 +195,8 @@ const reads = {
   f: (text) => ({ f0: pair(text)[0], f1: pair(text)[1] }),
   t: (text) => ({ t1: text === "live" ? null : toNumber(text) }),
   db: (text) => ({ lo: pair(text)[0], hi: pair(text)[1] }),
+  range: (text, all) => ({ ranges: all.map(namedRange) }),
+  levels: (text) => ({ isLinked: text !== "own" }),
   map: (text) => ({ map: text }),
   stat: (text) => ({ statistic: text }),
   span: (text) => ({ span: toNumber(text) }),
@@ -210,6 +236,7 @@ const writes = {
   f: (view) => (view.f0 === null ? null : `${short(view.f0)}:${short(view.f1)}`),
   t: (view) => (view.t1 === null ? "live" : whole(view.t1)),
   db: (view) => (view.lo === null ? null : `${short(view.lo)}:${short(view.hi)}`),
+  levels: (view) => (view.isLinked ? "linked" : "own"),
   map: (view) => view.map,
   stat: (view) => view.statistic,
   span: (view) => short(view.span),
@@ -228,7 +255,8 @@ const writes = {
 /** Text of a view for the fragment, without `#`; only what differs from the default. */
 export function formatFragment(view) {
   const usual = makeView();
-  const fields = [["v", "1"], ...view.topics.map((topic) => ["topic", topic])];
+  const ranges = view.ranges.map(({ of, lo, hi }) => ["range", `${short(lo)}:${short(hi)}:${of}`]);
+  const fields = [["v", "1"], ...view.topics.map((topic) => ["topic", topic]), ...ranges];
   for (const [name, write] of Object.entries(writes)) {
     const text = write(view);
     if (text !== null && text !== write(usual)) fields.push([name, text]);

@@ -1,30 +1,58 @@
-/** The range of levels that follows what is visible, slowly enough to look at. */
+/** The range of levels that follows what is visible: at once where something would be cut, else slowly enough to look at. */
 
-import { eachValue } from "./bins.js";
+import { valueEdges } from "../plot/axis.js";
+import { levelTable } from "./levels.js";
 
 const LOW_SHARE = 0.1;
 const HIGH_SHARE = 0.999;
 const MARGIN_DB = 3;
 const LEAST_DB = 40;
+/** Lower levels than so many decibels below the top are not looked for: digital silence is no floor. */
+const MOST_DB = 140;
 const SPEED_DB_S = 3;
 const DEAD_BAND_DB = 2;
+/** An end that need not move rests until it is so far off, so that the range does not breathe. */
+const REST_DB = 6;
 const BIN_DB = 0.5;
 const LOWEST_DB = -400;
 const BINS = 1600;
 
+const binTables = new WeakMap();
+
+/** Return the bin of each value of a stream in a histogram, `BINS` for no data; made once a description. */
+function binTable(description) {
+  let table = binTables.get(description);
+  if (table === undefined) {
+    const binOf = (level) => (Number.isNaN(level) ? BINS : Math.max(0, Math.min(BINS - 1, Math.floor((level - LOWEST_DB) / BIN_DB))));
+    table = Uint16Array.from(levelTable(description), binOf);
+    binTables.set(description, table);
+  }
+  return table;
+}
+
+/** Return the first value of a row that reaches above a frequency, and how many begin below another one. */
+function valuesBetween(description, f0, f1) {
+  const { lower, upper } = valueEdges(description);
+  const countUntil = (values, isTrue) => {
+    const found = values.findIndex(isTrue);
+    return found < 0 ? values.length : found;
+  };
+  return { first: countUntil(upper, (hz) => hz > f0), end: countUntil(lower, (hz) => hz >= f1) };
+}
+
 /** Histogram of levels from -400 to 400 dB in steps of 0.5 dB. */
 export class LevelHistogram {
-  #counts = new Uint32Array(BINS);
+  #counts = new Uint32Array(BINS + 1); // the last one: no data
   #total = 0;
 
   /** Count the values of a row from `f0` to `f1`; those without data are left out. */
   add(values, description, f0 = -Infinity, f1 = Infinity) {
-    eachValue(values, description, (hz, level) => {
-      if (!(hz >= f0 && hz <= f1) || Number.isNaN(level)) return;
-      const bin = Math.floor((level - LOWEST_DB) / BIN_DB);
-      this.#counts[Math.max(0, Math.min(BINS - 1, bin))] += 1;
-      this.#total += 1;
-    });
+    const bins = binTable(description);
+    const { first, end } = valuesBetween(description, f0, f1);
+    const stop = Math.min(end, values.length);
+    const blank = this.#counts[BINS];
+    for (let j = first; j < stop; j += 1) this.#counts[bins[values[j]]] += 1;
+    this.#total += Math.max(0, stop - first) - (this.#counts[BINS] - blank);
   }
 
   /** Level below which a share of the values lies, or NaN without values. */
@@ -38,32 +66,79 @@ export class LevelHistogram {
 }
 
 /**
- * Range that shows a histogram: 10th percentile - 3 dB to 99.9th + 3 dB, at least 40 dB; null without values.
+ * Range of histograms, each of a channel: the lowest 10th percentile - 3 dB to the highest 99.9th + 3 dB, from 40 to
+ * 140 dB; null without values.
  *
- * @param {LevelHistogram} histogram
+ * @param {LevelHistogram[]} histograms
  * @param {number} highest level that is shown in any case, such as the top of a line; -Infinity: none
  */
-export function rangeOf(histogram, highest = -Infinity) {
-  const lo = histogram.quantile(LOW_SHARE) - MARGIN_DB;
-  const hi = Math.max(histogram.quantile(HIGH_SHARE), highest) + MARGIN_DB;
-  if (Number.isNaN(lo)) return null;
-  return hi - lo >= LEAST_DB ? { lo, hi } : { lo: hi - LEAST_DB, hi };
+export function rangeOf(histograms, highest = -Infinity) {
+  const quantiles = (share) => histograms.map((one) => one.quantile(share)).filter((level) => !Number.isNaN(level));
+  const lo = Math.min(...quantiles(LOW_SHARE)) - MARGIN_DB;
+  const hi = Math.max(...quantiles(HIGH_SHARE), highest) + MARGIN_DB;
+  if (!Number.isFinite(lo)) return null;
+  return { lo: Math.max(hi - MOST_DB, Math.min(lo, hi - LEAST_DB)), hi };
 }
 
-function approach(now, target, step) {
-  const off = target - now;
-  if (Math.abs(off) <= DEAD_BAND_DB) return now;
-  return now + Math.max(-step, Math.min(step, off));
+/** Tops of lines that pass, each with its time: one that was there once in a window is a click, and counts as the next one. */
+export class PassingTops {
+  #tops = [];
+
+  /** Note a top [dB], and forget those before a time [ms]. */
+  note(level, now, sinceMs) {
+    this.#tops = this.#tops.filter(({ at }) => at >= sinceMs);
+    if (Number.isFinite(level)) this.#tops.push({ level, at: now });
+  }
+
+  /** The highest but one; of a single top that one; -Infinity without any. */
+  get level() {
+    const [first = -Infinity, second = first] = this.#tops.map(({ level }) => level).sort((a, b) => b - a);
+    return second;
+  }
 }
 
-/**
- * Range of levels after `seconds` more: at most 3 dB/s toward the target, still within 2 dB of it.
- * Without a range yet it is the target's at once.
- */
-export function followRange(now, target, seconds) {
-  if (now === null || target === null) return now ?? target;
-  const step = SPEED_DB_S * seconds;
-  const lo = approach(now.lo, target.lo, step);
-  const hi = approach(now.hi, target.hi, step);
-  return { lo, hi: Math.max(hi, lo + LEAST_DB / 2) };
+/** Ends of a range, which follow a target. */
+export class EasyRange {
+  #range = null;
+  #isMoving = { lo: false, hi: false };
+
+  /** @param {{lo: number, hi: number} | null} range to begin with */
+  constructor(range = null) {
+    this.#range = range;
+  }
+
+  get range() {
+    return this.#range;
+  }
+
+  /**
+   * Follow a target for `seconds` more.
+   *
+   * The top rises at once to what would be cut. An end that is more than 6 dB off moves by 3 dB/s until it is there.
+   *
+   * @param {{lo: number, hi: number} | null} target null: not known
+   * @param {number} seconds infinite: at once, as far as it is more than 2 dB off
+   * @returns {{lo: number, hi: number} | null}
+   */
+  follow(target, seconds) {
+    const now = this.#range;
+    if (target === null) return now;
+    if (now === null) this.#range = target;
+    else {
+      const lo = this.#end("lo", target.lo, seconds);
+      const hi = target.hi - now.hi > DEAD_BAND_DB ? target.hi : this.#end("hi", target.hi, seconds);
+      this.#range = { lo: Math.min(lo, hi - LEAST_DB / 2), hi };
+    }
+    return this.#range;
+  }
+
+  #end(end, target, seconds) {
+    const now = this.#range[end];
+    const off = target - now;
+    if (seconds === Infinity) return Math.abs(off) > DEAD_BAND_DB ? target : now;
+    if (!this.#isMoving[end] && Math.abs(off) <= REST_DB) return now;
+    const step = SPEED_DB_S * seconds;
+    this.#isMoving[end] = Math.abs(off) > step;
+    return now + Math.max(-step, Math.min(step, off));
+  }
 }

@@ -69,7 +69,7 @@ const withEnd = (range, end, value) => {
 };
 
 /** Fields of frequency, level, time and colour map; `scene` gives what is on the screen where the view says "all". */
-function displayFields({ change, scene }) {
+function displayFields({ change, changeRange, link, scene }) {
   const hertz = (end) => (value) => {
     const { axis } = scene();
     const [f0, f1] = withEnd([axis.f0, axis.f1], end, value);
@@ -78,18 +78,19 @@ function displayFields({ change, scene }) {
   const level = (end) => (value) => {
     const { levels } = scene();
     const [lo, hi] = withEnd([levels.lo, levels.hi], end, value);
-    change({ lo, hi });
+    changeRange(lo === null ? null : { lo: Math.min(lo, hi), hi: Math.max(lo, hi) });
   };
   return [
     select("Frequency axis", AXIS_TEXTS, (state) => state.view.axis, (axis) => change({ axis })),
     number("Min frequency, Hz", {}, ({ view }) => view.f0, hertz(0)),
     number("Max frequency, Hz", {}, ({ view }) => view.f1, hertz(1)),
-    number("Min level, dB", { min: -1000, max: 1000 }, ({ view }) => view.lo, level(0)),
-    number("Max level, dB", { min: -1000, max: 1000 }, ({ view }) => view.hi, level(1)),
-    checkbox("Automatic range", ({ view }) => view.lo === null, (isAuto) => {
+    number("Min level, dB", { min: -1000, max: 1000 }, ({ range }) => range?.lo, level(0)),
+    number("Max level, dB", { min: -1000, max: 1000 }, ({ range }) => range?.hi, level(1)),
+    checkbox("Automatic range", ({ range }) => range === null, (isAuto) => {
       const { lo, hi } = scene().levels;
-      change(isAuto ? { lo: null, hi: null } : { lo: Math.round(lo), hi: Math.round(hi) });
+      changeRange(isAuto ? null : { lo: Math.round(lo), hi: Math.round(hi) });
     }),
+    checkbox("One range for panels of one unit", ({ view }) => view.isLinked, link),
     select("Bins in a pixel", STATISTIC_TEXTS, ({ view }) => view.statistic, (statistic) => change({ statistic })),
     select("Colour map", paletteOptions(), ({ view }) => view.map, (map) => change({ map })),
     number("Time span, s", { min: 1, max: 366 * 86400, required: true }, ({ view }) => view.span, (span) => change({ span })),
@@ -145,7 +146,8 @@ export class Fields {
 
   /**
    * @param {{display: HTMLElement, holds: HTMLElement, cursors: HTMLElement, prefs: HTMLElement}} places
-   * @param {{change: (part: object) => void, changePrefs: (part: object) => void, scene: () => object}} given
+   * @param {{change: (part: object) => void, changeRange: (range: {lo: number, hi: number} | null) => void,
+   *   link: (isLinked: boolean) => void, changePrefs: (part: object) => void, scene: () => object}} given
    */
   constructor(places, given) {
     const groups = [
@@ -161,7 +163,7 @@ export class Fields {
     this.#fields = groups.flatMap(([, fields]) => fields);
   }
 
-  /** @param {{view: object, prefs: object}} state */
+  /** @param {{view: object, range: object | null, prefs: object}} state `range` of levels, null: automatic */
   show(state) {
     for (const { show } of this.#fields) show(state);
   }

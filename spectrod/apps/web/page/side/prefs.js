@@ -1,19 +1,20 @@
-/** What this browser remembers of its user, which a link must not carry: colours, clock, keys. */
+/** What this browser remembers of its user, which a link must not carry: colours, clock, keys, linked levels. */
 
 const KEY = "spectrod";
 
 export const THEMES = Object.freeze(["auto", "light", "dark"]);
 export const ZONES = Object.freeze(["local", "UTC"]);
 
-export const DEFAULTS = Object.freeze({ theme: "auto", zone: "local", keysEverywhere: false });
+export const DEFAULTS = Object.freeze({ theme: "auto", zone: "local", keysEverywhere: false, isLinked: true });
 
 /** Make preferences of anything. */
 export function makePrefs(given) {
-  const { theme, zone, keysEverywhere } = given !== null && typeof given === "object" ? given : {};
+  const { theme, zone, keysEverywhere, isLinked } = given !== null && typeof given === "object" ? given : {};
   return Object.freeze({
     theme: THEMES.includes(theme) ? theme : DEFAULTS.theme,
     zone: ZONES.includes(zone) ? zone : DEFAULTS.zone,
     keysEverywhere: keysEverywhere === true,
+    isLinked: isLinked !== false,
   });
 }
 

@@ -1,0 +1,259 @@
+"""The bar of levels in Chromium: its ends by mouse, touch and keys, colours, linked panels."""
+
+import re
+import time
+
+import pytest
+from programs import running_daemon, running_web
+from tabs import MIC, Tab, wait_for_rows
+
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
+
+CONFIG = """
+[sources.mic]
+uri = "signal:sine,1000,-20"
+[sources.pair]
+uri = "signal:white,-30"
+channels = 2
+channel_names = ["left", "right"]
+[sources.spl]
+uri = "signal:white,-30"
+calibration = "{folder}/microphone.toml"
+[analysis]
+win_length = 4800
+nfft = 4800
+hop = 1200
+[publish]
+endpoints = ["{{endpoint}}"]
+[engine]
+engine = "numpy"
+"""
+CALIBRATION = 'reference = "20 uPa"\nfull_scale_db = 110.0\nfull_scale = "sine"\n'
+LEFT, RIGHT, SPL = "spec/pair/left/dbfs/", "spec/pair/right/dbfs/", "spec/spl/0/dbfs/"
+# Colours along the bar, and those that the palette has at the levels of these places.
+COLOURS = """async () => {
+  const canvas = document.querySelector(".level-bar canvas");
+  const { codeColors } = await import("./page/plot/palette.js");
+  const { codeOf } = await import("./page/rows/levels.js");
+  const [lo, hi] = ["lo", "hi"].map((end) => document.querySelector(`[data-end=${end}]`));
+  const value = (grip) => Number(grip.getAttribute("aria-valuenow"));
+  const place = (grip) => new DOMMatrix(getComputedStyle(grip).transform).m42;
+  const perPx = (value(hi) - value(lo)) / (place(lo) - place(hi));
+  const colours = codeColors("viridis", value(lo), value(hi));
+  const { data } = canvas.getContext("2d").getImageData(8, 0, 1, canvas.height);
+  const rows = [];
+  for (let y = 0; y < canvas.height; y += 1) {
+    const level = value(hi) - (y + 0.5 - place(hi)) * perPx;
+    if (Math.min(Math.abs(y - place(hi)), Math.abs(y - place(lo))) < 3) continue;
+    const near = [-2, 0, 2].map((px) => colours[codeOf(level + px * perPx)]);
+    const drawn = (255 << 24 | data[4 * y + 2] << 16 | data[4 * y + 1] << 8 | data[4 * y]) >>> 0;
+    const parts = (pixel) => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
+    const between = parts(drawn).every((part, k) => {
+      const found = near.map((one) => parts(one)[k]);
+      return part >= Math.min(...found) && part <= Math.max(...found);
+    });
+    rows.push([level, between]);
+  }
+  return rows;
+}"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("levels")
+    (folder / "microphone.toml").write_text(CALIBRATION)
+    config = CONFIG.format(folder=folder)
+    with running_daemon(folder, config) as endpoint, running_web(endpoint) as (link, _):
+        yield link.partition("#")[0]
+
+
+@pytest.fixture
+def tab(open_context, address):
+    tab = Tab(open_context(viewport={"width": 1280, "height": 800}, has_touch=True), address)
+    yield tab
+    assert tab.problems == []
+
+
+def end(tab, name, panel=0):
+    """Return the grip of an end of a panel's range."""
+    return tab.page.locator(".panel").nth(panel).locator(f"[data-end={name}]")
+
+
+def level(tab, name, panel=0):
+    return float(end(tab, name, panel).get_attribute("aria-valuenow"))
+
+
+def middle_of(grip):
+    box = grip.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def released(tab):
+    """Wait until nobody holds the bar, and it and the address say one range; return that."""
+    tab.page.wait_for_function(
+        """() => {
+          const [lo, hi] = (new URLSearchParams(location.hash.slice(1)).get("db") ?? "").split(":");
+          const value = (end) => document.querySelector(`[data-end=${end}]`).ariaValueNow;
+          const isSaid = (text, end) => Number(text).toFixed(1) === value(end);
+          const isHeld = document.querySelector("[data-held]") !== null;
+          return !isHeld && isSaid(lo, "lo") && isSaid(hi, "hi");
+        }"""
+    )
+    return level(tab, "lo"), level(tab, "hi")
+
+
+def wait_for_address(tab, pattern):
+    tab.page.wait_for_function(
+        "text => new RegExp(text).test(decodeURIComponent(location.hash))", arg=pattern
+    )
+    return re.search(pattern, tab.page.evaluate("decodeURIComponent(location.hash)"))
+
+
+def test_an_end_is_dragged_to_a_level_and_colours_and_axis_follow(tab):
+    """The grip stays under the mouse, the other end where it is; the bar has the palette."""
+    tab.open(f"v=1&topic={MIC}&db=-120:0&span=4")
+    wait_for_rows(tab, 10)
+    grip = end(tab, "hi")
+    x, y = middle_of(grip)
+    height = tab.page.locator(".level-bar").bounding_box()["height"]
+    tab.page.mouse.move(x, y)
+    tab.page.mouse.down()
+    tab.page.mouse.move(x, y + height / 4, steps=4)
+    tab.page.wait_for_function(
+        "() => Number(document.querySelector('[data-end=hi]').ariaValueNow) < -20"
+    )
+    assert middle_of(grip)[1] == pytest.approx(y + height / 4, abs=2)
+    tab.page.mouse.up()
+    lo, hi = released(tab)
+    assert lo == -120
+    # A quarter of the bar, whose scale is 1.3 times the range.
+    assert hi == pytest.approx(-120 * 1.3 / 4, abs=1.0)
+    assert re.fullmatch(r"-\d+ dBFS", end(tab, "hi").get_attribute("aria-valuetext"))
+    colours = tab.page.evaluate(COLOURS)
+    assert len(colours) > 100
+    assert [one for one in colours if not one[1]] == []
+    label = tab.page.locator(".trace-lines").get_attribute("aria-label")
+    tab.page.wait_for_function(
+        "old => document.querySelector('.trace-lines').getAttribute('aria-label') !== old",
+        arg=label,
+    )
+    said = tab.page.locator(".trace-lines").get_attribute("aria-label")
+    assert f"-120 dBFS to {end(tab, 'hi').get_attribute('aria-valuetext')}" in said
+
+
+def test_between_the_ends_both_are_dragged_the_wheel_zooms_and_a_double_click_is_automatic(tab):
+    """The wheel keeps the level under it; the range after a double click is that of the signal."""
+    tab.open(f"v=1&topic={LEFT}&db=-100:-20")
+    wait_for_rows(tab, 10)
+    tab.page.mouse.move(*middle_of(tab.page.locator(".level-middle")))
+    tab.page.mouse.wheel(0, -200)
+    tab.page.wait_for_function("() => !location.hash.includes('db=-100:-20')")
+    lo, hi = released(tab)
+    assert hi - lo < 60
+    assert (lo + hi) / 2 == pytest.approx(-60, abs=1)
+    x, y = middle_of(tab.page.locator(".level-middle"))
+    tab.page.mouse.move(x, y)
+    tab.page.mouse.down()
+    tab.page.mouse.move(x, y + 30, steps=3)
+    tab.page.mouse.up()
+    tab.page.wait_for_function(f"() => !location.hash.includes('db={lo:g}:{hi:g}')")
+    found = released(tab)
+    assert found[1] - found[0] == pytest.approx(hi - lo)
+    assert found[0] < lo - 2
+    tab.page.mouse.dblclick(*middle_of(tab.page.locator(".level-middle")))
+    tab.page.wait_for_function("() => !location.hash.includes('db=')")
+    auto = tab.page.locator(".level-buttons button", has_text="Auto")
+    assert auto.get_attribute("aria-pressed") == "true"
+    # White noise of -30 dBFS in 2401 bins of 1.5 times their distance: about -62 dBFS a bin.
+    assert level(tab, "lo") < -65 < -60 < level(tab, "hi") < -30
+    auto.click()
+    wait_for_address(tab, r"db=(-[\d.]+):(-[\d.]+)$")
+
+
+def test_an_end_is_dragged_by_a_finger_and_the_page_stays(tab):
+    """A finger on a grip moves the end; the page does not scroll."""
+    tab.page.set_viewport_size({"width": 360, "height": 640})
+    tab.open(f"v=1&topic={MIC}&db=-100:0")
+    box = tab.page.locator(".level-bar").bounding_box()
+    assert box["width"] > 3 * box["height"], "on a narrow screen the bar lies above the plots"
+    wait_for_rows(tab, 10)
+    x, y = middle_of(end(tab, "lo"))
+    devtools = tab.page.context.new_cdp_session(tab.page)
+    now_s = time.time()
+    for step, (kind, places) in enumerate(
+        [("Start", [(x, y)]), *(("Move", [(x + far, y)]) for far in range(10, 70, 10)), ("End", [])]
+    ):
+        points = [{"x": px, "y": py, "id": 0} for px, py in places]
+        event = {"type": f"touch{kind}", "touchPoints": points, "timestamp": now_s + 0.02 * step}
+        devtools.send("Input.dispatchTouchEvent", event)
+    tab.page.wait_for_function("() => !location.hash.includes('db=-100:0')")
+    lo, hi = released(tab)
+    assert hi == 0
+    # 60 px of a bar whose scale is 1.3 times the range.
+    assert lo == pytest.approx(-100 + 60 / box["width"] * 130, abs=1.5)
+    assert tab.page.evaluate("scrollY") == 0
+
+
+def test_keys_move_an_end_by_decibels_and_say_its_value(tab):
+    """Arrows move one end, with Shift both, Delete is automatic; other keys are those of a plot."""
+    tab.open(f"v=1&topic={MIC}&db=-100:0")
+    grip = end(tab, "lo")
+    assert grip.get_attribute("role") == "slider"
+    assert grip.get_attribute("aria-label") == "Min level of mic · 0 · dbfs"
+    grip.focus()
+    tab.page.keyboard.press("ArrowUp")
+    wait_for_address(tab, "db=-99:0$")
+    tab.page.keyboard.press("PageDown")
+    wait_for_address(tab, "db=-109:0$")
+    tab.page.keyboard.press("Shift+ArrowDown")
+    wait_for_address(tab, "db=-110:-1$")
+    tab.page.wait_for_function(
+        "() => document.querySelector('[data-end=lo]').ariaValueText === '-110 dBFS'"
+    )
+    tab.page.keyboard.press("Delete")
+    tab.page.wait_for_function("() => !location.hash.includes('db=')")
+    tab.page.wait_for_function(
+        "() => document.querySelector('[data-end=lo]').ariaValueText.endsWith(', automatic')"
+    )
+    tab.page.keyboard.press("m")
+    wait_for_address(tab, "hold=max")
+
+
+def test_panels_of_one_unit_share_a_range_until_they_are_parted(open_context, address):
+    """Left and right have one range, dB SPL another; the switch is in the link, and remembered."""
+    context = open_context(viewport={"width": 1366, "height": 1400})
+    tab = Tab(context, address)
+    tab.open(f"v=1&topic={LEFT}&topic={RIGHT}&topic={SPL}")
+    # The unit and the reference of each come with its first rows.
+    for panel, unit in enumerate(("dBFS", "dBFS", "dB SPL")):
+        tab.page.locator(".panel").nth(panel).locator(".unit", has_text=unit).wait_for()
+    end(tab, "hi").focus()
+    tab.page.keyboard.press("ArrowUp")
+    wait_for_address(tab, r"range=-[\d.]+:-[\d.]+:dBFS 0 dBFS = full-scale sine$")
+    tab.page.wait_for_function(
+        """() => {
+          const ends = [...document.querySelectorAll("[data-end=hi]")];
+          const texts = ends.map((one) => one.ariaValueText);
+          return texts[0] === texts[1] && !texts[0].endsWith("automatic");
+        }"""
+    )
+    assert end(tab, "hi", 2).get_attribute("aria-valuetext").endswith("dB SPL, automatic")
+    shared = end(tab, "hi", 1).get_attribute("aria-valuetext")
+    tab.page.locator(".level-buttons button", has_text="Linked").first.click()
+    wait_for_address(tab, "levels=own")
+    end(tab, "hi").focus()
+    tab.page.keyboard.press("PageUp")
+    tab.page.wait_for_function(
+        "old => document.querySelector('[data-end=hi]').ariaValueText !== old", arg=shared
+    )
+    assert end(tab, "hi", 1).get_attribute("aria-valuetext") == shared
+    other = Tab(context, address)
+    other.open("", waits=False)
+    switch = other.page.locator(".level-buttons button", has_text="Linked").first
+    switch.wait_for(state="attached")
+    assert switch.get_attribute("aria-pressed") == "false"
+    given = Tab(context, address)
+    given.open(f"v=1&topic={LEFT}&topic={RIGHT}")
+    switch = given.page.locator(".level-buttons button", has_text="Linked").first
+    assert switch.get_attribute("aria-pressed") == "true", "a link says what it shows"
+    assert tab.problems + other.problems + given.problems == []
