@@ -16,7 +16,7 @@ from spectrod.config.config import Config, SourceTable
 from spectrod.daemon import resource_needs
 from spectrod.daemon.access.access import Access
 from spectrod.daemon.publisher.publisher import Publisher
-from spectrod.daemon.recorders import Recorders
+from spectrod.daemon.recordings import Recordings
 from spectrod.daemon.source_runner import GIVE_UP_S, Shared, SourceRunner
 from spectrod.lib.errors import ConfigError, SpectrodError, UnavailableError
 from spectrod.lib.events import EventLog
@@ -27,8 +27,6 @@ from spectrod.measure.triggers.trigger_config import MASKS_FOLDER
 from spectrod.recording.state_folder import state_folder
 
 _log = logging.getLogger(__name__)
-
-_RECORDINGS_FOLDER = "recordings"
 
 
 def build_daemon(config: Config) -> "Daemon":
@@ -82,8 +80,8 @@ class Daemon:
         Access control; owns the context of all sockets, which must be closed before ``stop``.
     publisher : Publisher
         Sends the messages of all sources.
-    recorders : Recorders
-        Write the configured recordings to files.
+    recordings : Recordings
+        Writes files: those of the configuration, and those on request.
     events : EventLog
         Log of the daemon's events.
     progress : Wakeup
@@ -102,8 +100,8 @@ class Daemon:
         self._is_stopping = False
         publish, tables = config.publish, config.all_sources
         state = state_folder(config.control.state_folder)
-        self.recorders = Recorders(state / _RECORDINGS_FOLDER, self.events)
-        self._recordings = config.recordings
+        self.recordings = Recordings(state, self.events)
+        self._configured = config.recordings
         self._pool = JobPool() if hasattr(select, "epoll") else None
         with ExitStack() as undo:
             if self._pool:
@@ -130,7 +128,7 @@ class Daemon:
                 is_alone=lambda: len(self.runners) == 1,
                 masks=state / MASKS_FOLDER,
                 pool=self._pool,
-                on_pipeline=self._update_recorders,
+                on_pipeline=self._update_recordings,
             )
             self.runners: tuple[SourceRunner, ...] = ()
             for table in tables:
@@ -148,7 +146,7 @@ class Daemon:
         """
         self.access.start()
         self.publisher.start()
-        self._update_recorders()
+        self._update_recordings()
         for runner in self.runners:
             runner.start()
 
@@ -162,7 +160,7 @@ class Daemon:
             self._stop_runners(self.runners)
         if self._pool:
             self._pool.close()
-        self.recorders.close()
+        self.recordings.close()
         self.publisher.stop()
         self.access.close()
 
@@ -200,7 +198,7 @@ class Daemon:
                 if self._is_stopping:
                     raise UnavailableError("the daemon stops: nothing has changed")
                 undo.pop_all()
-                self._recordings = config.recordings
+                self._configured = config.recordings
                 self._switch(change, on_demand=config.publish.on_demand)
 
     def _prepare(self, config: Config, undo: ExitStack) -> _Change:
@@ -234,7 +232,7 @@ class Daemon:
             _log.info("%s: removed", runner.name)
         for runner in change.new:
             runner.open_feed()
-        self._update_recorders()
+        self._update_recordings()
         for runner in change.new:
             try:
                 runner.start()
@@ -242,8 +240,8 @@ class Daemon:
                 runner.fail(error)
         self.progress.set()
 
-    def _update_recorders(self) -> None:
-        self.recorders.update(self.runners, self._recordings)
+    def _update_recordings(self) -> None:
+        self.recordings.update(self.runners, self._configured)
 
     @staticmethod
     def _stop_runners(runners: Sequence[SourceRunner]) -> None:

@@ -12,13 +12,13 @@ import msgspec
 
 from spectrod.config.settings import SourceTable
 from spectrod.daemon.pipeline import Pipeline
-from spectrod.daemon.recorders import EventTaker
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, SpectrodError
 from spectrod.lib.events import EventLog
 from spectrod.lib.names import find_product, name_channels
 from spectrod.measure.triggers.trigger_config import TriggerConfig
+from spectrod.recording.triggers import EventFinder
 
 if TYPE_CHECKING:
     from spectrod.measure.triggers.mask import Mask
@@ -143,7 +143,7 @@ class LiveTriggers:
         self.source_name = ""
         self._events, self._masks = events, masks
         self._running: tuple[LiveTrigger, ...] = ()
-        self._takers: tuple[EventTaker, ...] = ()
+        self._takers: tuple[EventFinder, ...] = ()
         self._lock = threading.Lock()
 
     def open(self, table: SourceTable, specs: Sequence[SpectrumSpec]) -> tuple[LiveTrigger, ...]:
@@ -219,13 +219,13 @@ class LiveTriggers:
         _log.error("%s: triggers.%s", self.source_name, text, extra=about)
         self._events.add("trigger.failed", text, source=self.source_name)
 
-    def attach(self, taker: EventTaker) -> None:
-        """See ``daemon.recorders.TriggerSource``."""
+    def attach(self, taker: EventFinder) -> None:
+        """Pass on events, from the next row on, until ``detach``; any thread."""
         with self._lock:
             self._takers = (*self._takers, taker)
 
-    def detach(self, taker: EventTaker) -> None:
-        """See ``daemon.recorders.TriggerSource``."""
+    def detach(self, taker: EventFinder) -> None:
+        """Pass on no more events; any thread."""
         with self._lock:
             self._takers = tuple(one for one in self._takers if one is not taker)
 

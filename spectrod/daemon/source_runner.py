@@ -28,11 +28,13 @@ from spectrod.daemon.pipeline import Pipeline
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
 from spectrod.daemon.publisher.publisher import Publisher
 from spectrod.dsp.notes import bands_blurred, bands_left_out, frames_leave_out, rows_leave_out
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.backoff import Backoff
 from spectrod.lib.errors import SpectrodError, UnavailableError
 from spectrod.lib.events import EventLog
 from spectrod.lib.job_pool import JobPool, PoolJob, Steps, Wait
 from spectrod.lib.latency import LatencyCounts
+from spectrod.lib.names import find_product
 from spectrod.lib.stats import CaptureStats, Stats
 from spectrod.lib.wakeup import Wakeup
 from spectrod.lib.worker import Worker
@@ -620,3 +622,34 @@ def _topic_name(table: SourceTable) -> str:
     kind, argument = find_kind(table.uri)
     assert kind.absent_name is not None
     return table.name or kind.absent_name(argument)
+
+
+def pipeline_of(runner: SourceRunner) -> Pipeline:
+    """Return the pipeline of a source.
+
+    Raises
+    ------
+    UnavailableError
+        If the source is absent or has ended.
+    """
+    pipeline = runner.pipeline
+    if runner.ended or pipeline is None:
+        why = "has ended" if runner.ended else "waits for its device"
+        raise UnavailableError(f"the source {why}")
+    return pipeline
+
+
+def find_running(runner: SourceRunner, product: str) -> tuple[Pipeline, SpectrumSpec]:
+    """Return the pipeline of a source and the spec of a product; empty is the main one.
+
+    Raises
+    ------
+    NotFoundError, UnavailableError
+        If there is no such product, or the source is absent or has ended.
+    """
+    try:
+        pipeline = pipeline_of(runner)
+    except UnavailableError as error:
+        raise UnavailableError(f"source={runner.name!r}: no data: {error}") from error
+    specs = {spec.product: spec for spec in pipeline.specs}
+    return pipeline, find_product(product, specs, runner.name)

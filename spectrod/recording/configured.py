@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -94,28 +94,19 @@ class Recorded:
         )
 
 
-class Described(Protocol):
-    """A source with its present configuration."""
-
-    @property
-    def name(self) -> str:
-        """Name of the source in topics."""
-
-    @property
-    def table(self) -> SourceTable:
-        """The source and its analyses."""
-
-
 def recorded_of(
-    runner: Described, spec: SpectrumSpec, values: MeasurementDescription | None = None
+    name: str,
+    table_of: Callable[[], SourceTable],
+    spec: SpectrumSpec,
+    values: MeasurementDescription | None = None,
 ) -> Recorded:
     """Return the description of a source, with the sample rate and channels of a spec."""
     return Recorded(
-        runner.name,
-        name_channels(runner.table.channel_names, spec.n_signals),
+        name,
+        name_channels(table_of().channel_names, spec.n_signals),
         spec.fs,
         f"spectrod {spectrod.__version__}",
-        lambda: dict(msgspec.to_builtins(runner.table)),
+        lambda: dict(msgspec.to_builtins(table_of())),
         spec,
         values,
     )
@@ -148,6 +139,8 @@ class ConfiguredRecording:
     triggers : Triggers
         The events to record around, if the configuration has triggers.
     """
+
+    is_over: Final = False
 
     def __init__(  # noqa: PLR0913 - what it writes, where, and its clock
         self,

@@ -1,4 +1,4 @@
-"""Triggers of recordings: times of events, and detection of a high level."""
+"""Triggers of recordings: times of events, and what finds them in samples."""
 
 import threading
 from collections import deque
@@ -8,11 +8,18 @@ from typing import Final
 import numpy as np
 
 from spectrod.config.schedule import NEVER_NS
+from spectrod.config.settings import RecordingConfig
 from spectrod.dsp.blocks import Block, duration_ns
 from spectrod.dsp.units import FULL_SCALE_SINE_FS2, NS_PER_S, Float64Array, dbfs_to_amplitude
 
 _KEPT: Final = 64
 _WINDOW_S: Final = 0.125
+
+Checked = Callable[[], tuple[tuple[str, ...], int]]
+"""Returns the present faults of the samples, and the number of clipped samples so far."""
+
+OnEvent = Callable[[int, int, str], None]
+"""Takes the first and the last time of an event [ns since 1970], and what it is."""
 
 
 class Triggers:
@@ -114,3 +121,60 @@ class LevelTrigger:
                     last_ns = block.t_utc_ns + duration_ns(done - 1, self._fs)
                     self._on_level(last_ns - duration_ns(self._n - 1, self._fs), last_ns)
                 self._sum, self._n = 0.0, 0
+
+
+class EventFinder:
+    """Finds the events of a recording: levels and faults of samples, and those of triggers.
+
+    Parameters
+    ----------
+    config : RecordingConfig
+        The recording's configuration, whose triggers it looks for.
+    fs : float
+        Sample rate [Hz].
+    checked : callable
+        Returns the present faults of the samples.
+    on_event : callable
+        Receives the events.
+    """
+
+    def __init__(
+        self, config: RecordingConfig, fs: float, checked: Checked, on_event: OnEvent
+    ) -> None:
+        self._kinds = frozenset(config.triggers) - {*config.named_triggers}
+        self._named = frozenset(config.named_triggers)
+        self._checked, self._on_event = checked, on_event
+        text = f"level of {config.trigger_dbfs:g} dBFS or more"
+        self._level = LevelTrigger(
+            config.trigger_dbfs, fs, lambda first_ns, last_ns: on_event(first_ns, last_ns, text)
+        )
+        self._faults: frozenset[str] = frozenset()
+        self._n_clipped: int | None = None
+
+    @property
+    def needs_samples(self) -> bool:
+        """Whether it looks for events in samples."""
+        return bool(self._kinds - {"control"})
+
+    @property
+    def needs_triggers(self) -> bool:
+        """Whether it takes events of triggers."""
+        return bool(self._named)
+
+    def write(self, block: Block) -> None:
+        """Look at the next samples, before they are recorded."""
+        if "level" in self._kinds:
+            self._level.look(block)
+        active, n_clipped = self._checked()
+        faults = frozenset(text.partition(":")[0] for text in active) - {"clipping"}
+        found = set(faults - self._faults)
+        if self._n_clipped is not None and n_clipped > self._n_clipped:
+            found.add("clipping")
+        self._faults, self._n_clipped = faults, n_clipped
+        for kind in sorted(found & self._kinds):
+            self._on_event(block.t_utc_ns, block.t_utc_ns, kind)
+
+    def take_event(self, name: str, first_ns: int, last_ns: int, text: str) -> None:
+        """Take the times of an event of a trigger so far [ns since 1970]."""
+        if name in self._named:
+            self._on_event(first_ns, last_ns, f"{name}: {text}")

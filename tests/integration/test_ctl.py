@@ -186,12 +186,12 @@ def test_an_error_is_one_line_and_an_exit_code(arguments, code, text, daemon, ct
 def test_a_picture_that_could_not_be_written_is_reported(daemon, ctl, machine, capsys, caplog):
     """A picture that could not be written gives an exit code, an event and an error in the log."""
     ctl("record", "start", "--name", "x")
-    while not json.loads(ctl("status", "--json")[1])["recordings"][0]["frames"]:
+    while not json.loads(ctl("status", "--json")[1])["recordings"][0]["rows"]:
         pass
     (machine / "state").rmdir()
     assert main(["ctl", "record", "stop"]) == 74
     assert "state/x.png: failed, " in (printed := capsys.readouterr().out)
-    assert printed.endswith(" frames: state/x.png: No such file or directory\n")
+    assert printed.endswith(" rows: state/x.png: No such file or directory\n")
     assert "record.stop  tone: x.png: failed, " in ctl("events")[1]
     (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
     assert record.message.startswith("tone: recording x.png: failed, ")

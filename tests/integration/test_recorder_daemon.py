@@ -122,7 +122,7 @@ def test_a_recording_is_complete_from_the_first_sample_to_the_last(start):
     n_samples = site.daemon.stats()[0].analysed
     n_rows = sum(batch.n_frames for batch in site.batches("all"))
     assert n_rows == (n_samples - 4096) // 1024 + 1
-    assert site.daemon.recorders.status() == []
+    assert site.daemon.recordings.status()["recorders"] == []
 
 
 @pytest.mark.slow

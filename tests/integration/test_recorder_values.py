@@ -26,8 +26,8 @@ def lines_of(path):
 def await_rows(daemon, n):
     """Wait until every recording has a number of rows."""
     deadline_s = time.monotonic() + LIMIT_S
-    while min(one.get("rows", 0) for one in daemon.recorders.status()) < n:
-        assert time.monotonic() < deadline_s, daemon.recorders.status()
+    while min(one.get("rows", 0) for one in daemon.recordings.status()["recorders"]) < n:
+        assert time.monotonic() < deadline_s, daemon.recordings.status()["recorders"]
         daemon.progress.wait(0.02)
 
 
@@ -63,7 +63,7 @@ def test_recorded_levels_are_those_of_the_command(tmp_path, monkeypatch):
         await_rows(daemon, 4)
         (stats,) = daemon.stats()
         assert {"finest", "shape"} <= {*stats.computed}
-        assert {one["state"] for one in daemon.recorders.status()} == {"recording"}
+        assert {one["state"] for one in daemon.recordings.status()["recorders"]} == {"recording"}
     finally:
         daemon.stop()
     n_samples = daemon.stats()[0].analysed

@@ -88,9 +88,8 @@ class Site:
             os.write(self.fifo, bytes(range(1, 201)) * 8)
 
     def _rows_of(self, name):
-        return sum(
-            one.get("rows", 0) for one in self.daemon.recorders.status() if one["source"] == name
-        )
+        recorders = self.daemon.recordings.status()["recorders"]
+        return sum(one.get("rows", 0) for one in recorders if one["source"] == name)
 
     def cycle(self):
         """Add the guests, record them, and remove them."""

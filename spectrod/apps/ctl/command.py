@@ -492,7 +492,9 @@ def _stop_recording(control: Control, args: argparse.Namespace) -> int:
 
 def _recording_text(recording: Mapping[str, Any]) -> str:
     trouble = f": {recording['error']}" if recording["error"] else ""
-    return f"{recording['path']}: {recording['state']}, {recording['frames']} frames{trouble}"
+    unit = "samples" if recording.get("samples") else "rows"
+    n_written = recording.get(unit, recording["frames"])  # older daemons have frames alone
+    return f"{recording['path']}: {recording['state']}, {n_written} {unit}{trouble}"
 
 
 def _events(control: Control, args: argparse.Namespace) -> int:

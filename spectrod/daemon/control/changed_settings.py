@@ -13,7 +13,7 @@ import msgspec
 from spectrod.config import config
 from spectrod.config.config import Config, RecordingConfig, SourceTable
 from spectrod.config.settings import path_keys
-from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon.change_journal import Journal
 from spectrod.lib.errors import ConfigError, NotFoundError, SpectrodError
 from spectrod.lib.names import check_name
 from spectrod.lib.suggestions import did_you_mean

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Sequence
 
 from spectrod.config.config import Config
-from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon.change_journal import Journal
 from spectrod.daemon.control.changed_settings import LiveSettings
 from spectrod.daemon.control.control_server import ControlServer
 from spectrod.daemon.control.exposition import Exposition
 from spectrod.daemon.control.masks import Masks
 from spectrod.daemon.control.methods import AboutControl, Methods
-from spectrod.daemon.control.recordings import Recordings
 from spectrod.daemon.daemon import Daemon
 from spectrod.daemon.monitoring.health import recorder_troubles
 from spectrod.daemon.monitoring.http_server import HttpServer
@@ -25,8 +24,7 @@ _AUTO = "auto"
 class ControlledDaemon:
     """A daemon that accepts requests, for ``spectrod.service.serve``.
 
-    ``start`` starts the daemon first and then accepts requests; ``stop`` does the reverse and
-    finishes recordings in between.
+    ``start`` starts the daemon first and then accepts requests; ``stop`` does the reverse.
 
     Parameters
     ----------
@@ -53,13 +51,11 @@ class ControlledDaemon:
             daemon, settings, load, journal, access.reload, access.check_keys
         )
         state = state_folder(settings.control.state_folder)
-        self._recordings = Recordings(state, journal)
         self._masks = Masks(state, journal, lambda: daemon.runners)
-        exposition = Exposition(daemon, self.settings, self._recordings, self._about_control)
+        exposition = Exposition(daemon, self.settings, self._about_control)
         self._methods = Methods(
             daemon,
             self.settings,
-            self._recordings,
             self._masks,
             journal,
             self._about_control,
@@ -92,11 +88,10 @@ class ControlledDaemon:
         self._server = server
 
     def stop(self) -> None:
-        """Stop accepting requests, finish recordings, stop the daemon; idempotent."""
+        """Stop accepting requests, then the daemon; idempotent."""
         if self._server is not None:
             self._server.stop()
         self._masks.close()
-        self._recordings.close()
         self._daemon.stop()
         if self.http is not None:
             self.http.stop()
@@ -122,7 +117,7 @@ class ControlledDaemon:
 
     def troubles(self) -> Sequence[str]:
         """Return the configured recordings that cannot be written, with the reason."""
-        return recorder_troubles(self._daemon.recorders.status())
+        return recorder_troubles(self._daemon.recordings.status()["recorders"])
 
     def raise_failure(self) -> None:
         """Raise the failure that ended the daemon or the control socket."""

@@ -12,7 +12,6 @@ import msgspec
 import spectrod
 from spectrod.daemon.control.changed_settings import LiveSettings
 from spectrod.daemon.control.methods import AboutControl
-from spectrod.daemon.control.recordings import Recordings
 from spectrod.daemon.daemon import Daemon
 from spectrod.daemon.monitoring.families import CONTENT_TYPES, TextFormat, list_of, text_of
 from spectrod.daemon.monitoring.health import recorder_troubles, unready_reasons
@@ -39,7 +38,6 @@ class Exposition:
     ----------
     daemon : Daemon
     settings : LiveSettings
-    recordings : Recordings
     about_control : callable
         Returns the state of the control socket.
     """
@@ -48,10 +46,9 @@ class Exposition:
         self,
         daemon: Daemon,
         settings: LiveSettings,
-        recordings: Recordings,
         about_control: Callable[[], AboutControl],
     ) -> None:
-        self._daemon, self._settings, self._recordings = daemon, settings, recordings
+        self._daemon, self._settings = daemon, settings
         self._about_control = about_control
         self._start_utc_s = time.time()
         self._lock = threading.Lock()
@@ -85,9 +82,9 @@ class Exposition:
             channels={runner.name: _channels(runner) for runner in runners},
             latencies={runner.name: runner.latencies() for runner in runners},
             levels=product_levels(publisher.history),
-            recorders=daemon.recorders.status(),
+            recorders=daemon.recordings.status()["recorders"],
             triggers=daemon.trigger_status(),
-            requested_recordings=self._recordings.n_running,
+            requested_recordings=daemon.recordings.n_one_shots,
             subscriptions=publisher.subscribers,
             unsendable=publisher.unsendable,
             history_bytes=publisher.history.size_bytes,
@@ -111,7 +108,7 @@ class Exposition:
         if request.path == "/healthz":
             return _health(request, self._faults())
         if request.path == "/readyz":
-            troubles = recorder_troubles(self._daemon.recorders.status())
+            troubles = recorder_troubles(self._daemon.recordings.status()["recorders"])
             return _health(request, [*self._faults(), *unready_reasons(self._stats(), troubles)])
         return text_response(HTTPStatus.NOT_FOUND, "there are /metrics, /healthz and /readyz")
 

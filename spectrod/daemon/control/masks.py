@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon.change_journal import Journal
 from spectrod.daemon.control.dispatch import error_code
 from spectrod.daemon.control.mask_learner import MaskLearner
-from spectrod.daemon.control.recordings import find_running
 from spectrod.daemon.pipeline import Pipeline
-from spectrod.daemon.source_runner import SourceRunner
+from spectrod.daemon.source_runner import SourceRunner, find_running
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.directory import Directory

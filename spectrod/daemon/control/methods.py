@@ -9,11 +9,10 @@ import msgspec
 
 import spectrod
 from spectrod.daemon.access.peer import Peer
-from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon.change_journal import Journal
 from spectrod.daemon.control.changed_settings import LiveSettings
 from spectrod.daemon.control.dispatch import Answer, Later
 from spectrod.daemon.control.masks import Masks
-from spectrod.daemon.control.recordings import Recordings
 from spectrod.daemon.control.replay_requests import latest, replay
 from spectrod.daemon.daemon import Daemon
 from spectrod.daemon.source_runner import SourceRunner
@@ -58,7 +57,6 @@ class Methods:
     ----------
     daemon : Daemon
     settings : LiveSettings
-    recordings : Recordings
     masks : Masks
     journal : Journal
     about_control : callable
@@ -67,18 +65,16 @@ class Methods:
         Returns all metrics in a format.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - all that requests reach
+    def __init__(
         self,
         daemon: Daemon,
         settings: LiveSettings,
-        recordings: Recordings,
         masks: Masks,
         journal: Journal,
         about_control: Callable[[], AboutControl],
         metrics_in: Callable[[MetricsFormat], Any],
     ) -> None:
-        self._daemon, self._settings, self._recordings = daemon, settings, recordings
-        self._masks = masks
+        self._daemon, self._settings, self._masks = daemon, settings, masks
         self._journal, self._about_control = journal, about_control
         self._metrics_in = metrics_in
         self._start_s = time.monotonic()
@@ -138,8 +134,7 @@ class Methods:
         return {
             "daemon": about,
             "sources": sources,
-            "recordings": self._recordings.status(),
-            "recorders": self._daemon.recorders.status(),
+            **self._daemon.recordings.status(),
             "triggers": self._daemon.trigger_status(),
         }
 
@@ -213,14 +208,13 @@ class Methods:
 
     def _start_recording(self, params: StartRecordingParams, who: str) -> dict[str, Any]:
         runner = self._only_runner(params.source)
-        duration_s = params.duration_s
-        return self._recordings.start(runner, params.product, params.name, duration_s, who)
+        return self._daemon.recordings.start(runner, params, who)
 
     def _stop_recording(self, params: StopRecordingParams, who: str) -> list[dict[str, Any]]:
-        return self._recordings.stop(params.name, who)
+        return self._daemon.recordings.stop(params.name, who)
 
     def _trigger_recording(self, params: TriggerParams, who: str) -> list[str]:
-        triggered = self._daemon.recorders.trigger(params.name, params.source)
+        triggered = self._daemon.recordings.trigger(params.name, params.source)
         self._journal.note("control.trigger", ", ".join(triggered), who=who)
         return triggered
 

@@ -16,7 +16,7 @@ from mutation import ODD_VALUES, havoc, mutate_json, mutate_text
 
 from spectrod.config import config, config_files
 from spectrod.config.config import Config
-from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon.change_journal import Journal
 from spectrod.daemon.control.changed_settings import LiveSettings
 from spectrod.lib.errors import ConfigError, NotFoundError
 from spectrod.lib.events import EventLog

@@ -10,7 +10,7 @@ import soundfile
 
 from spectrod.cli import main, whole_parser
 from spectrod.config import config
-from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon.change_journal import Journal
 from spectrod.daemon.control.changed_settings import LiveSettings
 from spectrod.lib.errors import ConfigError, NotFoundError
 from spectrod.lib.events import EventLog

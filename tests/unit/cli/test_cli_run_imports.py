@@ -7,10 +7,9 @@ PICTURES = (
     "PIL",
     "spectrod.formats.picture.sink",
     "spectrod.recording.picture_output",
-    "spectrod.daemon.control.recording_files",
 )
 DAEMON = (
-    "spectrod.daemon.control.recordings",
+    "spectrod.daemon.recordings",
     "spectrod.daemon.pipeline",
     "spectrod.daemon.publisher.publisher",
 )

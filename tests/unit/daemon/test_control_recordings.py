@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import pytest
 
 from spectrod.config.settings import SourceTable
-from spectrod.daemon.control import recordings
-from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon import recordings
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.directory import Directory
 from spectrod.lib.errors import BusyError, ConfigError, StorageError
 from spectrod.lib.events import EventLog
 from spectrod.recording.picture_output import PictureOutput, picture_bytes
 from spectrod.recording.state_folder import state_folder
+from spectrod.wire.requests import StartRecordingParams
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ class Source:
     """A source whose product can vanish between the check and the attachment."""
 
     name, ended, table = "pond", False, SourceTable()
-    finished, specs, error = False, (SPEC,), None
+    finished, specs, error, triggers = False, (SPEC,), None, None
 
     @property
     def pipeline(self):
@@ -86,11 +86,12 @@ class Source:
 @pytest.fixture
 def started(tmp_path):
     """Start recordings of a source and stop all of them after the test."""
-    running = recordings.Recordings(tmp_path / "state", Journal(EventLog()))
+    running = recordings.Recordings(tmp_path / "state", EventLog())
     running.source = Source()
     running.begin = lambda name, **more: running.start(
-        running.source, "", name, **({"duration_s": None, "who": "ann"} | more)
+        running.source, StartRecordingParams(name=name, **more), "ann"
     )
+    running.states = lambda: {one["name"]: one["state"] for one in running.status()["recordings"]}
     yield running
     running.close()
 
@@ -139,7 +140,7 @@ def test_a_start_that_fails_leaves_no_file_and_no_descriptor(name, started, tmp_
     with pytest.raises(StorageError, match=f"{name}: already exists; choose another name"):
         started.begin(name)
     assert list((tmp_path / "state" / name).parent.iterdir()) == [tmp_path / "state" / name]
-    assert started.status() == []
+    assert started.states() == {}
     wait_until(lambda: descriptors() == before)
 
 
@@ -160,7 +161,7 @@ def test_a_start_does_not_wait_for_a_disk_that_hangs(name, started, disk, tmp_pa
     before = descriptors()
     with pytest.raises(BusyError, match=f"{name}: the disk has not answered for 0.05 s: nothing"):
         started.begin(name)
-    assert started.status() == []
+    assert started.states() == {}
     disk.set()
     wait_until(lambda: not started._running)
     wait_until(lambda: list((tmp_path / "state").iterdir()) == [])
@@ -170,7 +171,7 @@ def test_a_start_does_not_wait_for_a_disk_that_hangs(name, started, disk, tmp_pa
 
 def test_files_that_hang_count_for_as_many_as_may_run(started, disk):
     """Files that hang count towards the limit, so requests cannot add threads without bound."""
-    for k in range(recordings.RECORDINGS_MAX):
+    for k in range(recordings.ONE_SHOTS_MAX):
         with pytest.raises(BusyError, match="the disk has not answered"):
             started.begin(f"{k}.spd")
     with pytest.raises(BusyError, match="recordings: 4 run already; stop one first"):
@@ -207,7 +208,42 @@ def test_one_file_that_hangs_at_its_end_holds_up_no_other(started, monkeypatch):
     monkeypatch.setattr(recordings, "STOP_MAX_S", 30.0)
     (stopped,) = started.stop("b.png", "ann")
     assert (stopped["name"], stopped["state"]) == ("b.png", "failed")  # nothing to draw
-    states = {one["name"]: one["state"] for one in started.status()}
-    assert states == {"a.png": "recording", "b.png": "failed"}
+    assert started.states() == {"a.png": "recording", "b.png": "failed"}
     answers.set()
-    wait_until(lambda: all(one["state"] != "recording" for one in started.status()))
+    wait_until(lambda: "recording" not in started.states().values())
+
+
+def test_a_source_that_ends_ends_its_files(started):
+    """The end of a source ends the files on request of that source, once it is reported."""
+    started.begin("x.png")
+    started.update([], [])
+    assert started.states() == {"x.png": "recording"}
+    started.source.finished = True
+    started.update([], [])
+    wait_until(lambda: started.states() == {"x.png": "failed"})  # nothing to draw
+
+
+def test_a_source_that_ends_while_a_file_is_opened_ends_the_file(started):
+    """A source whose end is reported before the file is open ends the file as well."""
+    attach = started.source.attach
+
+    def end_and_attach(*arguments):
+        started.source.finished = True
+        started.update([], [])
+        attach(*arguments)
+
+    started.source.attach = end_and_attach
+    started.begin("x.spd")
+    wait_until(lambda: started.states() == {"x.spd": "failed"})
+
+
+def test_finished_files_stay_in_the_status(started):
+    """The status keeps the last twenty finished files, with the journal's text of each."""
+    for k in range(22):
+        started.begin(f"{k}.spd")
+        started.stop(f"{k}.spd", "bob")
+    assert [*started.states()] == [f"{k}.spd" for k in range(2, 22)]
+    (last,) = [one for one in started.status()["recordings"] if one["name"] == "21.spd"]
+    assert (last["who"], last["error"]) == ("bob", "21.spd: nothing came to be written")
+    events = [one for one in started._events.since() if one.kind == "record.stop"]
+    assert events[-1].text == f"21.spd: failed, 0 rows: {last['error']}"

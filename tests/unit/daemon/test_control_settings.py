@@ -23,7 +23,7 @@ from spectrod.config.config import (
     TransferConfig,
 )
 from spectrod.config.settings import path_keys
-from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon.change_journal import Journal
 from spectrod.daemon.control.changed_settings import LiveSettings
 from spectrod.lib.errors import ConfigError, DeviceError, NotFoundError
 from spectrod.lib.events import EventLog

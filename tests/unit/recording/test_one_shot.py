@@ -1,11 +1,15 @@
 """Recordings of one file on request: their end, and their status."""
 
 import threading
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from spectrod.daemon.one_shot_recordings import status_of
+from spectrod.daemon.recorder import Recorder
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
@@ -30,21 +34,14 @@ def block(first, n):
 
 
 class Source:
-    """A pipeline that gives the test's data."""
+    """A feed that gives the test's data."""
 
-    finished = False
+    runner = SimpleNamespace(name="pond")
 
-    def attach(self, sink, product, _on_failure):
-        assert product == "spectrum"
-        self.taker = sink
-
-    def tap(self, tap, _on_failure):
-        self.taker = tap
-
-    def detach(self, _sink):
-        self.taker = None
-
-    untap = detach
+    def attach(self, recorder, _finder):
+        self.taker, attached = recorder, ExitStack()
+        attached.callback(setattr, self, "taker", None)
+        return attached
 
 
 class File:
@@ -85,8 +82,9 @@ def begin():
         file, source = File(), Source()
         file.fails = fails
         config = OneShotConfig(file.path, "pond", "spectrum", is_of_samples, duration_s)
-        one = OneShot(config, source, "ann", lambda: file, lambda _: None)
-        one.start(30.0)
+        one = Recorder(file.path.name, OneShot(config, lambda: file, "ann"), source)
+        one.start()
+        one.attach()
         one.file, one.source = file, source
         started.append(one)
         return one
@@ -97,9 +95,9 @@ def begin():
 
 
 def end(one):
-    one.stop()
-    assert one.has_ended.wait(30.0)
-    return one.status()
+    one.end()
+    assert one.wait(30.0)
+    return status_of(one)
 
 
 @pytest.mark.parametrize(("n_rows", "kept"), [(1, 1), (7, 5), (5, 5)])
@@ -110,7 +108,7 @@ def test_a_duration_ends_it_to_the_row(n_rows, kept, size, begin):
     for first in range(0, n_rows, size):
         one.write(batch(first, min(size, n_rows - first)))
     if n_rows > kept:
-        assert one.has_ended.wait(30.0)
+        assert one.wait(30.0)
     facts = end(one)
     assert (facts["state"], facts["error"], facts["frames"]) == ("finished", "", kept)
     assert one.file.ends == ["finish"]
@@ -122,9 +120,10 @@ def test_a_duration_ends_it_to_the_sample(begin):
     one = begin(is_of_samples=True, duration_s=0.25)
     for first in range(0, 400, 100):
         one.write(block(first, 100))
-    assert one.has_ended.wait(30.0)
-    facts = one.status()
+    assert one.wait(30.0)
+    facts = status_of(one)
     assert sum(chunk.n_samples for chunk in one.file.chunks) == 250
+    assert (facts["frames"], facts["who"]) == (250, "ann")
     counts = {key: facts[key] for key in ("rows", "samples", "lost_rows", "lost_samples", "files")}
     assert counts == {"rows": 0, "samples": 250, "lost_rows": 0, "lost_samples": 0, "files": []}
     assert facts["written_bytes"] == one.file.size_bytes == 250 * 2 * 4
@@ -135,8 +134,8 @@ def test_an_analysis_that_changes_ends_it(begin):
     one = begin()
     one.write(batch(0))
     one.write(batch(1, spec=SpectrumSpec(FS, nfft=64, win_length=64, hop=11, scaling="spectrum")))
-    assert one.has_ended.wait(30.0)
-    facts = one.status()
+    assert one.wait(30.0)
+    facts = status_of(one)
     assert (facts["state"], facts["frames"], one.file.ends) == ("finished", 1, ["finish"])
     assert facts["error"] == "the analysis has changed, and a file holds one kind"
 
@@ -160,15 +159,6 @@ def test_without_data_there_is_no_file(begin):
     assert one.file.ends == ["abort"]
 
 
-def test_a_source_that_ends_ends_it(begin):
-    """The end of the source ends the recording by itself."""
-    one = begin()
-    one.write(batch(0, 3))
-    one.source.finished = True
-    assert one.has_ended.wait(30.0)
-    assert one.status()["state"] == "finished"
-
-
 def test_losses_by_a_slow_disk_are_a_gap(begin):
     """On a slow disk the oldest blocks are dropped, counted and reported as a gap."""
     one, is_writing, answers = begin(is_of_samples=True), threading.Event(), threading.Event()
@@ -180,7 +170,7 @@ def test_losses_by_a_slow_disk_are_a_gap(begin):
         write(chunk)
 
     one.file.write = hang
-    one._queue.limit = 2 * block(0, 100).n_bytes
+    one._samples.limit = 2 * block(0, 100).n_bytes
     one.write(block(0, 100))
     assert is_writing.wait(30.0)
     for first in range(100, 600, 100):
@@ -191,15 +181,38 @@ def test_losses_by_a_slow_disk_are_a_gap(begin):
     assert [chunk.lost_samples for chunk in one.file.chunks] == [0, 300, 0]
 
 
-def test_a_file_that_cannot_be_made_is_refused():
-    """If the file cannot be created, the caller gets the error and nothing is attached."""
+def test_a_file_that_cannot_be_made_ends_it():
+    """If the file cannot be created, the recorder ends with the error, without a log of a bug."""
 
     def refuse():
         raise ConfigError("no")
 
     config, ended = OneShotConfig(Path("x.spd"), "pond", "spectrum", is_of_samples=False), []
-    one = OneShot(config, Source(), "ann", refuse, ended.append)
-    with pytest.raises(ConfigError, match="no"):
-        one.start(30.0)
+    one = Recorder("x.spd", OneShot(config, refuse, "ann"), Source(), on_end=ended.append)
+    one.start()
+    assert one.has_started.wait(30.0)
     assert ended == [one]
-    assert not one.is_open
+    assert (str(one.failure), one.was_attached) == ("no", False)
+
+
+def test_data_that_come_after_its_end_are_not_taken(begin):
+    """A recorder that has ended by itself before it is attached lets go of its source."""
+    config = OneShotConfig(Path("x.spd"), "pond", "spectrum", is_of_samples=False)
+    one = Recorder("x.spd", OneShot(config, File, "ann"), Source())
+    one.start()
+    end(one)
+    one.attach()
+    assert one.feed.taker is None
+
+
+def test_a_defect_ends_it(begin, caplog):
+    """An unexpected exception ends the recording as failed, logs it, and aborts the file."""
+    one = begin()
+    one.file.write = {}.__getitem__
+    one.write(batch(0))
+    assert one.wait(30.0)
+    facts = status_of(one)
+    assert facts["state"] == "failed"
+    assert facts["error"].endswith("; please report this")
+    assert "Traceback" in caplog.text
+    assert (one.file.ends, one.source.taker) == (["abort"], None)

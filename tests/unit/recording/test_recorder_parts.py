@@ -14,7 +14,10 @@ import soundfile
 
 from spectrod.config import config
 from spectrod.config.settings import RecordingConfig, SourceTable
-from spectrod.daemon.recorders import Recorders
+from spectrod.daemon import recorder as recorder_module
+from spectrod.daemon import recordings as recordings_module
+from spectrod.daemon.recorder import Recorder
+from spectrod.daemon.recordings import Recordings
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
@@ -25,9 +28,8 @@ from spectrod.lib.events import EventLog
 from spectrod.recording.chunk_queue import ChunkQueue
 from spectrod.recording.configured import ConfiguredRecording, Recorded
 from spectrod.recording.preroll_buffer import PrerollBuffer
-from spectrod.recording.recorder import Recorder
 from spectrod.recording.reporter import Reporter
-from spectrod.recording.triggers import LevelTrigger, Triggers
+from spectrod.recording.triggers import EventFinder, LevelTrigger, Triggers
 
 NS = 1_000_000_000
 FS = 1000.0
@@ -140,9 +142,10 @@ def test_the_pre_roll_counts_from_the_start_of_a_level(begin, tmp_path):
     loud = np.zeros(4000, np.float32)
     loud[2000:2250] = 0.5
     for first in range(0, 4000, 10):
-        recorder.write(block(first, loud[first : first + 10]))
+        for sink in (recorder.finder, recorder):
+            sink.write(block(first, loud[first : first + 10]))
     recorder.end()
-    recorder.join(10.0)
+    assert recorder.wait(10.0)
     (file,) = (tmp_path / "night").glob("*.wav")
     np.testing.assert_array_equal(soundfile.read(file)[0], loud[1500:2500])
 
@@ -183,14 +186,19 @@ def test_a_frequent_report_has_a_count():
 def begin(tmp_path):
     """Start recorders, which are stopped after the test."""
     started = []
+    feed = SimpleNamespace(
+        attach=lambda *_: contextlib.ExitStack(), runner=SimpleNamespace(name="pond")
+    )
 
-    def start(checked=lambda: ((), 0), first_restart_s=30.0, **settings):
+    def start(**settings):
         config = RecordingConfig("night", **({"min_free_mb": 0.0} | settings))
         about = Recorded("pond", ("0",), FS, "spectrod test", dict)
         events = EventLog()
         make = partial(ConfiguredRecording, config, about, tmp_path / "night", events)
-        recorder = Recorder(make, FS, checked, first_restart_s=first_restart_s)
+        recorder = Recorder("night", make(), feed, restart=make)
+        recorder.finder = EventFinder(config, FS, lambda: ((), 0), recorder.recording.trigger)
         recorder.events = events
+        recorder.attach()
         recorder.start()
         started.append(recorder)
         return recorder
@@ -198,7 +206,7 @@ def begin(tmp_path):
     yield start
     for recorder in started:
         recorder.end()
-        recorder.join(10.0)
+        recorder.wait(10.0)
 
 
 def test_queued_data_are_written_before_the_end(begin, tmp_path):
@@ -207,16 +215,16 @@ def test_queued_data_are_written_before_the_end(begin, tmp_path):
     for k in range(50):
         recorder.write(batch(3 * k, 3))
     recorder.end()
-    recorder.join(10.0)
+    assert recorder.wait(10.0)
     facts = recorder.status()
     assert (facts["rows"], facts["lost_rows"], facts["state"]) == (150, 0, "waiting")
     (file,) = (tmp_path / "night").iterdir()
     assert file.suffix == ".spd"
 
 
-def test_a_disk_that_does_not_answer_does_not_block_producers(begin, monkeypatch, caplog):
+def test_a_disk_that_does_not_answer_does_not_block_producers(begin, monkeypatch):
     """A disk that does not answer blocks no producer: the oldest data are dropped and counted."""
-    monkeypatch.setattr("spectrod.recording.recorder.QUEUE_MAX_BYTES", 10_000)
+    monkeypatch.setattr(recorder_module, "QUEUE_MAX_BYTES", 10_000)
     answer, is_asked = threading.Event(), threading.Event()
 
     def hang(_self, _piece):
@@ -234,10 +242,9 @@ def test_a_disk_that_does_not_answer_does_not_block_producers(begin, monkeypatch
         assert facts["queued_peak_bytes"] <= 10_000
         assert facts["lost_rows"] > 400
         recorder.end()
-        recorder.join(0.01)
-        assert "recording night: the disk does not respond; stopping without it" in caplog.text
+        assert not recorder.wait(0.01)
     answer.set()
-    recorder.join(10.0)
+    assert recorder.wait(10.0)
     facts = recorder.status()
     assert facts["rows"] == 499 - facts["lost_rows"]
 
@@ -266,8 +273,7 @@ def test_a_fault_of_our_own_is_seen_and_leaves_the_stream_alone(begin, monkeypat
     (event,) = [e for e in recorder.events.since() if e.kind == "record.failed"]
     assert re.fullmatch(rf"night: {re.escape(text)}; restarts in (2[2-9]|3[0-8]) s", event.text)
     recorder.end()
-    recorder.join(10.0)
-    assert "the disk does not answer" not in caplog.text
+    assert recorder.wait(10.0)
 
 
 def test_a_recording_continues_after_an_internal_error(begin, monkeypatch, tmp_path):
@@ -283,12 +289,13 @@ def test_a_recording_continues_after_an_internal_error(begin, monkeypatch, tmp_p
             all_taken.set()
 
     monkeypatch.setattr(ConfiguredRecording, "write", write)
-    recorder = begin(first_restart_s=0.01)
+    monkeypatch.setattr(recorder_module, "FIRST_RESTART_S", 0.01)
+    recorder = begin()
     for k in range(4):
         recorder.write(batch(k))
     assert all_taken.wait(30.0)
     recorder.end()
-    recorder.join(10.0)
+    assert recorder.wait(10.0)
     assert sorted(n_rows_of(file) for file in (tmp_path / "night").iterdir()) == [1, 2]
     kinds = [event.kind for event in recorder.events.since()]
     assert kinds.index("record.failed") < kinds.index("record.recovered")
@@ -303,7 +310,7 @@ def test_a_fault_at_the_end_promises_nothing(begin, monkeypatch):
     recorder = begin()
     monkeypatch.setattr(ConfiguredRecording, "finish", fail)
     recorder.end()
-    recorder.join(10.0)
+    assert recorder.wait(10.0)
     (event,) = [e for e in recorder.events.since() if e.kind == "record.failed"]
     assert event.text == "night: ZeroDivisionError('x'); please report this"
 
@@ -325,11 +332,11 @@ def test_after_an_hour_without_a_fault_the_next_wait_is_short_again(begin, monke
         return 0.0
 
     clock = SimpleNamespace(monotonic=lambda: now_s[0])
-    monkeypatch.setattr("spectrod.recording.recorder.time", clock)
+    monkeypatch.setattr(recorder_module, "time", clock)
     monkeypatch.setattr(Backoff, "next_s", next_s)
     monkeypatch.setattr(Recorder, "_record", record)
     recorder = begin()
-    assert recorder._worker.wait(10.0)
+    assert recorder.wait(10.0)
     assert waits == [30.0, 60.0, 30.0, 60.0]
 
 
@@ -337,36 +344,59 @@ def test_after_an_hour_without_a_fault_the_next_wait_is_short_again(begin, monke
     ("kinds", "expected"),
     [(("clipping",), [1]), (("silent",), [2]), (("silent", "clipping"), [1, 2]), (("dc",), [])],
 )
-def test_an_oddity_triggers_at_its_start(begin, kinds, expected):
-    """An oddity triggers at its start and clipping with each block; a lasting state does not."""
+def test_a_fault_triggers_at_its_start(kinds, expected):
+    """A fault triggers at its start and clipping with each block; a lasting state does not."""
     states = iter([
         (("stuck: 1",), 7), (("stuck: 1", "clipping: 0"), 9), (("silent: 0", "clipping: 0"), 9),
         (("silent: 0", "dc: 1 (-3.0 dBFS)"), 9),
     ])  # fmt: skip
-    recorder = begin(lambda: next(states), triggers=kinds, spectra=False, samples="wav")
-    times = []
-    recorder.trigger = lambda t_ns, _why: times.append(t_ns // NS)
+    config, times = RecordingConfig("night", triggers=kinds), []
+    note = lambda first_ns, _last_ns, _why: times.append(first_ns // NS)  # noqa: E731
+    finder = EventFinder(config, FS, lambda: next(states), note)
     for k in range(4):
-        recorder.write(block(1000 * k, np.zeros(10)))
+        finder.write(block(1000 * k, np.zeros(10)))
     assert [t for t in times if t in (1, 2)] == expected
 
 
 # ---- all recordings of a daemon
 
 
-def test_a_source_whose_name_is_no_folder_is_not_recorded(tmp_path):
-    """A source whose name cannot be a folder's is not recorded."""
-    pond = SimpleNamespace(
-        name="..",
+def source(name, pipeline):
+    return SimpleNamespace(
+        name=name,
         table=SourceTable(),
-        pipeline=SimpleNamespace(finished=False, coming_specs=(SPEC,), spec=SPEC),
+        pipeline=pipeline,
+        ended=False,
         meters=(),
+        triggers=None,
         checked=lambda: ((), 0),
     )
-    recorders = Recorders(tmp_path / "recordings", EventLog())
-    recorders.update([pond], [RecordingConfig("a")])
-    (facts,) = recorders.status()
-    recorders.close()
+
+
+class Pipeline:
+    """A pipeline that gives its rows to one sink."""
+
+    finished = False
+    coming_specs = (SPEC,)
+    spec = SPEC
+    attached = ()
+
+    def attach(self, sink, _product, _on_failure):
+        if self.attached:
+            raise ConfigError("product='spectrum': must be one of x")
+        self.attached = (sink,)
+
+    def detach(self, _sink):
+        self.attached = ()
+
+
+def test_a_source_whose_name_is_no_folder_is_not_recorded(tmp_path):
+    """A source whose name cannot be a folder's is not recorded."""
+    pond = source("..", SimpleNamespace(finished=False, coming_specs=(SPEC,), spec=SPEC))
+    recordings = Recordings(tmp_path / "state", EventLog())
+    recordings.update([pond], [RecordingConfig("a")])
+    (facts,) = recordings.status()["recorders"]
+    recordings.close()
     assert facts["state"] == "waiting"
     assert facts["error"].startswith("sources: name='..': must not be dots alone")
     assert list(tmp_path.iterdir()) == []
@@ -374,50 +404,48 @@ def test_a_source_whose_name_is_no_folder_is_not_recorded(tmp_path):
 
 def test_an_unknown_trigger_lists_the_recordings(tmp_path):
     """An error about an unknown trigger lists the recordings and sources."""
-    recorders = Recorders(tmp_path, EventLog())
+    recordings = Recordings(tmp_path, EventLog())
     message = "recording='x', source='': no such recording has triggers; there are: none"
     with pytest.raises(NotFoundError, match=message):
-        recorders.trigger("x", "")
+        recordings.trigger("x", "")
 
 
 def test_a_recording_that_cannot_start_waits_and_the_others_run(tmp_path):
     """A recording that cannot start waits for a retry while the others run."""
-
-    class Pipeline:
-        finished = False
-        coming_specs = (SPEC,)
-        spec = SPEC
-        attached = ()
-
-        def attach(self, sink, _product, _on_failure):
-            if self.attached:
-                raise ConfigError("product='spectrum': must be one of x")
-            self.attached = (sink,)
-
-        def detach(self, _sink):
-            self.attached = ()
-
-        def untap(self, _tap):
-            pass
-
-    pond = SimpleNamespace(
-        name="pond",
-        table=SourceTable(),
-        pipeline=Pipeline(),
-        meters=(),
-        checked=lambda: ((), 0),
-    )
-    recorders = Recorders(tmp_path, EventLog())
+    pond = source("pond", Pipeline())
+    recordings = Recordings(tmp_path, EventLog())
     n_threads = threading.active_count()
     try:
-        recorders.update([pond], [RecordingConfig("a"), RecordingConfig("b")])
+        recordings.update([pond], [RecordingConfig("a"), RecordingConfig("b")])
         assert threading.active_count() == n_threads + 1
-        first, second = recorders.status()
+        first, second = recordings.status()["recorders"]
         assert (first["name"], first["state"]) == ("a", "waiting")
         assert (second["name"], second["state"]) == ("b", "waiting")
         assert second["error"] == "product='spectrum': must be one of x"
     finally:
-        recorders.close()
+        recordings.close()
+    assert pond.pipeline.attached == ()
+
+
+def test_the_end_of_the_daemon_does_not_wait_for_a_disk(tmp_path, monkeypatch, caplog):
+    """A disk that does not answer delays the end by a bounded time; the log names the recording."""
+    answer, is_asked = threading.Event(), threading.Event()
+
+    def hang(_self):
+        is_asked.set()
+        assert answer.wait(30.0)
+
+    monkeypatch.setattr(ConfiguredRecording, "start", hang)
+    monkeypatch.setattr(recordings_module, "CLOSE_MAX_S", 0.01)
+    pond = source("pond", Pipeline())
+    recordings = Recordings(tmp_path, EventLog())
+    recordings.update([pond], [RecordingConfig("night")])
+    assert is_asked.wait(30.0)
+    recordings.close()
+    answer.set()
+    assert "recording night: the disk does not respond; stopping without it" in caplog.text
+    assert recordings.status() == {"recordings": [], "recorders": []}
+    assert pond.pipeline.attached == ()
 
 
 # ---- the configuration

@@ -7,7 +7,7 @@ import pytest
 
 from spectrod.apps.setup.config_check import checks
 from spectrod.config.config import Config, EngineConfig, PublishConfig, SourceConfig, SourceTable
-from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon.change_journal import Journal
 from spectrod.daemon.control.changed_settings import LiveSettings
 from spectrod.daemon.daemon import build_daemon
 from spectrod.lib.errors import ConfigError, UnavailableError

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from spectrod.daemon.control.change_journal import Journal
+from spectrod.daemon.change_journal import Journal
 from spectrod.lib.events import EventLog
 
 
