@@ -36,7 +36,7 @@ _LAST_RESTART_S = 3600.0
 RecordedChunk = SpectrumBatch | MeasurementChunk | Block
 
 
-class Recording(Protocol):
+class RecordingFiles(Protocol):
     """What is recorded of a source, without a thread: its files and their rules.
 
     Only ``start`` may raise a fault of the disk; ``status`` reports those of later. One thread,
@@ -66,7 +66,7 @@ class Recording(Protocol):
         """Return the status in built-in types; any thread."""
 
 
-R = TypeVar("R", bound=Recording)
+R = TypeVar("R", bound=RecordingFiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Recorder(Generic[R]):
     ----------
     name : str
         Name of the recording.
-    recording : Recording
+    recording : RecordingFiles
         The recording, not started yet.
     feed : RecordingFeed
         What it gets of its source.
@@ -164,7 +164,7 @@ class Recorder(Generic[R]):
 
     Attributes
     ----------
-    recording : Recording
+    recording : RecordingFiles
         The present recording.
     feed : RecordingFeed
     failure : SpectrodError or None
