@@ -75,6 +75,10 @@ class Site:
         with self.control(READ_S) as control:
             return control.call("status")["recordings"]
 
+    def written(self):
+        (one,) = self.recordings()
+        return one["rows"] + one["samples"]
+
     def wait(self, is_true):
         deadline_s = time.monotonic() + LIMIT_S
         while not (found := is_true()):
@@ -134,7 +138,7 @@ def test_a_start_on_a_disk_that_hangs_is_refused_and_reads_are_answered(name, si
     with site.control() as control:
         site.wait(lambda: not list(site.folder.glob("*.part")))
         site.wait(lambda: started(control, name))
-        site.wait(lambda: site.recordings()[0]["rows"] > 4)
+        site.wait(lambda: site.written() > 4)
         (stopped,) = control.call("record.stop")
     assert (stopped["name"], stopped["state"]) == (name, "finished")
     assert [one.name for one in site.folder.iterdir()] == [name]
@@ -152,7 +156,7 @@ def test_a_stop_on_a_disk_that_hangs_waits_alone(name, site):
     """Only the stop waits for the disk, reads are answered, and the file is valid afterwards."""
     with site.control() as control:
         control.call("record.start", name=name)
-    site.wait(lambda: site.recordings()[0]["rows"] > 4)
+    site.wait(lambda: site.written() > 4)
     site.hang()
     with site.asked("record.stop") as outcome:
         for _ in range(20):
