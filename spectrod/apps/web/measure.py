@@ -100,7 +100,7 @@ def band_fields(levels: Float32Array, facts: RowFacts, f0: float, f1: float) -> 
     power = to_power(levels[first : first + len(shares)])
     with np.errstate(invalid="ignore", over="ignore"):  # no share of an infinite power is NaN
         total = float(np.nansum(power * shares)) * per_bin
-    name, reference = _power_unit(unit, is_band=axis.edges_hz is not None)
+    name, reference = power_unit(unit, is_band=axis.edges_hz is not None)
     level = 10.0 * math.log10(total / reference) if total > 0.0 else -math.inf
     return {"f0": f0, "f1": f1, "level": level, "unit": name}
 
@@ -122,7 +122,7 @@ def _shares(axis: TopicAxis, f0: float, f1: float) -> tuple[int, Float64Array]:
     return first, np.clip(np.nan_to_num(shares), 0.0, 1.0)
 
 
-def _power_unit(unit: str, *, is_band: bool) -> tuple[str, float]:
+def power_unit(unit: str, *, is_band: bool = False) -> tuple[str, float]:
     """Return the unit of the level of a sum, and the power of its 0 dB."""
     power = unit if is_band else unit.removesuffix(_DENSITY)
     if power == "FS^2":

@@ -3,18 +3,27 @@
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from spectrod.apps.web.history.axis import HistoryAxis
+from spectrod.apps.web.history.axis import NOTHING, HistoryAxis, Int16Array
+from spectrod.apps.web.history.band_level import BandLevel
 from spectrod.apps.web.history.budget import Budget, SpentError
-from spectrod.apps.web.history.columns import ColumnSums, TimeGrid, rounded, to_wire
+from spectrod.apps.web.history.columns import (
+    ColumnSums,
+    TimeGrid,
+    codes_of_levels,
+    from_wire,
+    less_codes,
+    rounded,
+    to_wire,
+)
 from spectrod.apps.web.history.lookup import Found, Topic, find_recordings, find_topic
 from spectrod.apps.web.history.recording_index import StoredRecordings
-from spectrod.apps.web.history.request import VALUES_MAX, HistoryRequest
+from spectrod.apps.web.history.request import LEVEL, VALUES_MAX, HistoryRequest
 from spectrod.apps.web.history.row_ring import CELL_NS, Ring
 from spectrod.apps.web.history.source_folder import Pyramid
 from spectrod.apps.web.history.sources import (
@@ -24,6 +33,7 @@ from spectrod.apps.web.history.sources import (
     add_segments,
 )
 from spectrod.apps.web.pooling import BinSlice
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float32Array
 from spectrod.formats.pyramid.metadata import BATCH
 from spectrod.lib.errors import ConfigError, SpectrodError
@@ -31,6 +41,8 @@ from spectrod.lib.text import printable
 
 PYRAMID_BYTES_MAX: Final = 256 << 20
 """Bytes of cells that one request reads at most; a picture has fewer columns otherwise."""
+LEVEL_VALUES_MAX: Final = 1 << 20
+"""Values of all columns whose power one request sums up to levels; fewer columns otherwise."""
 _CELLS_A_COLUMN: Final = 6
 """Cells that a column has at most: lengths of a pyramid's levels grow by three to six."""
 _LEFT_OUT_MAX: Final = 20
@@ -103,37 +115,136 @@ def answer(
     NotFoundError
         If the topic is not known, or is another one than the asker believes.
     ConfigError
-        If the topic has no values at these frequencies.
+        If the topic has no values at these frequencies, or topics that are to be subtracted have
+        different bins or units.
     """
-    topic = find_topic(request, topics)
-    index = recordings.of(topic.endpoint)
-    index.refresh()
-    found = find_recordings(topic, topics, index)
-    axis, frequencies = _axis(request, topic, found, ring)
-    grid = TimeGrid.covering(request.t0_ns, request.t1_ns, _width(request, found))
-    if grid.width * len(axis) * len(request.layers) > VALUES_MAX:
-        size = f"w={request.width}, h={request.height}: {len(axis)} values a column"
-        raise ConfigError(f"{size}: must be at most {VALUES_MAX} values")
-    columns = ColumnSums(grid, len(axis), with_mean="mean" in request.layers)
-    filling = _Filling(HistoryPicture(columns, axis, topic.channel, index, budget))
-    filling.fill(topic.id, found, ring)
+    asked = _Asked(topics, recordings, ring, budget, now_ns)
+    if request.less is None:
+        return asked.piece(request)
+    return asked.difference(request, request.less)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a request may be answered from."""
+
+    topics: Mapping[int, Topic]
+    recordings: StoredRecordings
+    ring: Ring
+    budget: Budget
+    now_ns: int
+
+    def piece(self, request: HistoryRequest) -> HistoryAnswer:
+        """Answer a request for the levels of one topic."""
+        topic = find_topic(request, self.topics)
+        index = self.recordings.of(topic.endpoint)
+        index.refresh()
+        found = find_recordings(topic, self.topics, index)
+        level = _band_level(request, found) if request.layers == (LEVEL,) else None
+        if level is None:
+            axis, frequencies = _axis(request, topic, found, self.ring)
+            shown = axis
+        else:
+            axis, shown = level.axis, level.whole
+            frequencies = _equal(shown)[1]
+        grid = TimeGrid.covering(request.t0_ns, request.t1_ns, _width(request, found, axis, level))
+        if grid.width * len(axis) * len(request.layers) > VALUES_MAX:
+            size = f"w={request.width}, h={request.height}: {len(axis)} values a column"
+            raise ConfigError(f"{size}: must be at most {VALUES_MAX} values")
+        columns = ColumnSums(grid, len(axis), with_mean=request.layers != ("max",))
+        filling = _Filling(HistoryPicture(columns, axis, topic.channel, index, self.budget))
+        filling.fill(topic.id, found, self.ring)
+        left_out = [*filling.left_out, *index.left_out(topic.source)][:_LEFT_OUT_MAX]
+        damaged = index.damaged(topic.source)  # as long as they are there: answers are final
+        header = _header(topic, grid, frequencies) | {
+            "layers": list(request.layers),
+            "sources": filling.sources,
+            "left_out": [*damaged, *left_out],
+        }
+        if level is not None:
+            header["unit"] = level.unit
+        is_final = (
+            bool(filling.sources)
+            and not left_out
+            and grid.t1_ns + grid.column_ns + LAG_NS < self.now_ns
+            # The past of an archive changes when it is merged again.
+            and not any(BATCH in one.about.settings for one in found.pyramids)
+        )
+        layers = _layers(columns, level, request)
+        codes = [to_wire(rounded(one, request.step_codes)) for one in layers]
+        return HistoryAnswer(
+            header, columns.efforts(), codes, shown, is_final and bool(request.name)
+        )
+
+    def difference(self, request: HistoryRequest, less: int) -> HistoryAnswer:
+        """Answer a request for the levels of one topic less those of another, in dB."""
+        exact = replace(request, less=None, less_name="", step_codes=1)
+        one = self.piece(exact)
+        other = self.piece(
+            replace(exact, topic=less, name=request.less_name, width=one.header["w"])
+        )
+        if other.header["w"] < one.header["w"]:
+            one = self.piece(replace(exact, width=other.header["w"]))
+        _check_same(one, other)
+        layers = [
+            to_wire(rounded(less_codes(from_wire(a), from_wire(b)), request.step_codes))
+            for a, b in zip(one.layers, other.layers, strict=True)
+        ]
+        header = one.header | {
+            "unit": "dB",
+            "less": other.header["topic"],
+            "sources": list(dict.fromkeys(one.header["sources"] + other.header["sources"])),
+            "left_out": list(dict.fromkeys(one.header["left_out"] + other.header["left_out"])),
+        }
+        effort_s = np.minimum(one.effort_s, other.effort_s)
+        return HistoryAnswer(
+            header, effort_s, layers, one.axis, is_final=one.is_final and other.is_final
+        )
+
+
+def _check_same(one: HistoryAnswer, other: HistoryAnswer) -> None:
+    """Raise ConfigError if two answers cannot be subtracted from each other."""
+    names = f"{one.header['topic']} less {other.header['topic']}"
+    if one.header["unit"] != other.header["unit"]:
+        units = f"{one.header['unit']} and {other.header['unit']}"
+        raise ConfigError(f"{names}: have different units, {units}")
+    if not one.axis.same(other.axis):
+        raise ConfigError(f"{names}: have different bins; a difference needs the same")
+
+
+def _layers(
+    columns: ColumnSums, level: BandLevel | None, request: HistoryRequest
+) -> list[Int16Array]:
+    """Return the codes of each layer."""
+    if request.layers == (LEVEL,):
+        width = columns.grid.width
+        if level is None:  # nothing is recorded
+            return [np.full((width, 1), NOTHING, np.int16)]
+        return [codes_of_levels(level.levels(columns.mean_power())[:, np.newaxis])]
     layers = {"max": columns.greatest, "mean": columns.mean}
-    left_out = [*filling.left_out, *index.left_out(topic.source)][:_LEFT_OUT_MAX]
-    damaged = index.damaged(topic.source)  # as long as they are there: answers are final
-    header = _header(topic, grid, frequencies) | {
-        "layers": list(request.layers),
-        "sources": filling.sources,
-        "left_out": [*damaged, *left_out],
-    }
-    is_final = (
-        bool(filling.sources)
-        and not left_out
-        and grid.t1_ns + grid.column_ns + LAG_NS < now_ns
-        # The past of an archive changes when it is merged again.
-        and not any(BATCH in one.about.settings for one in found.pyramids)
+    return [layers[name]() for name in request.layers]
+
+
+def _band_level(request: HistoryRequest, found: Found) -> BandLevel | None:
+    """Return what sums up the values between the frequencies; None if nothing is recorded."""
+    spec = _newest_spec(found)
+    if spec is None:
+        return None
+    group = max((one.about.group for one in found.pyramids if one.spec == spec), default=1)
+    first, stop = HistoryAxis.of_spec(spec).inside(request.f0_hz, request.f1_hz)
+    return BandLevel(spec, first // group * group, stop, group)
+
+
+def _newest_spec(found: Found) -> SpectrumSpec | None:
+    """Return the analysis of the newest segment, or else of a pyramid; None without any."""
+    newest = max(
+        (file for files in found.files.values() for file in files),
+        key=lambda file: file.begin_utc_ns,
+        default=None,
     )
-    codes = [to_wire(rounded(layers[name](), request.step_codes)) for name in request.layers]
-    return HistoryAnswer(header, columns.efforts(), codes, axis, is_final and bool(request.name))
+    if newest is not None:
+        return newest.description.spec
+    return found.pyramids[0].spec if found.pyramids else None
 
 
 def _axis(
@@ -148,16 +259,10 @@ def _axis(
     """
     whole = ring.axis(topic.id)
     if whole is None:
-        newest = max(
-            (file for files in found.files.values() for file in files),
-            key=lambda file: file.begin_utc_ns,
-            default=None,
-        )
-        specs = [one.spec for one in found.pyramids]
-        specs = [newest.description.spec] if newest else specs
-        if not specs:
+        spec = _newest_spec(found)
+        if spec is None:
             return _equal(_empty_axis(request))
-        whole = HistoryAxis.of_spec(specs[0])
+        whole = HistoryAxis.of_spec(spec)
     group, span = _group(request, found, whole), (request.f0_hz, request.f1_hz)
     if request.axis is None:
         return _equal(whole.view(*span, request.height, group))
@@ -205,10 +310,15 @@ def _empty_axis(request: HistoryRequest) -> HistoryAxis:
     return HistoryAxis.of_bins(request.f0_hz + width_hz / 2, width_hz, 1)
 
 
-def _width(request: HistoryRequest, found: Found) -> int:
-    """Return the largest number of columns whose cells may be read."""
+def _width(
+    request: HistoryRequest, found: Found, axis: HistoryAxis, level: BandLevel | None
+) -> int:
+    """Return the largest number of columns whose cells may be read, and summed up for levels."""
     cell_bytes = max((_cell_bytes(one) for one in found.pyramids), default=1)
-    return max(1, min(request.width, PYRAMID_BYTES_MAX // (_CELLS_A_COLUMN * cell_bytes)))
+    most = PYRAMID_BYTES_MAX // (_CELLS_A_COLUMN * cell_bytes)
+    if level is not None:
+        most = min(most, LEVEL_VALUES_MAX // len(axis))
+    return max(1, min(request.width, most))
 
 
 def _cell_bytes(pyramid: Pyramid) -> int:

@@ -106,9 +106,8 @@ class HistoryAxis:
         ConfigError
             If no value is in this range.
         """
-        inside = self._inside(f0_hz, f1_hz)
-        first = int(inside[0]) // group * group
-        stop = int(inside[-1]) + 1
+        first, stop = self.inside(f0_hz, f1_hz)
+        first = first // group * group
         per_value = group * -(-(stop - first) // (group * values_max))
         cut = HistoryAxis(self.lower[first:stop], self.upper[first:stop], self.is_bands)
         return cut.grouped(per_value)
@@ -135,7 +134,7 @@ class HistoryAxis:
         ConfigError
             If no value is in this range.
         """
-        self._inside(f0_hz, f1_hz)
+        self.inside(f0_hz, f1_hz)
         units = self.grouped(group)
         width_hz = float(self.upper[0] - self.lower[0])
         first_hz = float(self.lower[0]) + group * width_hz / 2.0
@@ -155,13 +154,19 @@ class HistoryAxis:
         lasts = np.minimum(firsts + counts, len(self)) - 1
         return HistoryAxis(self.lower[firsts], self.upper[lasts], self.is_bands)
 
-    def _inside(self, f0_hz: float, f1_hz: float) -> NDArray[np.int64]:
-        """Return the values of a range of frequencies, at least one; raises ConfigError."""
+    def inside(self, f0_hz: float, f1_hz: float) -> tuple[int, int]:
+        """Return the first value in a range of frequencies and the one after the last.
+
+        Raises
+        ------
+        ConfigError
+            If there is none.
+        """
         inside = np.flatnonzero((self.upper > f0_hz) & (self.lower < f1_hz))
         if not inside.size:
             ends = f"{self.lower[0]:g} to {self.upper[-1]:g} Hz"
             raise ConfigError(f"f0={f0_hz:g}, f1={f1_hz:g}: must overlap the topic's {ends}")
-        return inside
+        return int(inside[0]), int(inside[-1]) + 1
 
     @property
     def ends_hz(self) -> tuple[float, float]:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from spectrod.apps.web.history.axis import NOTHING, Int16Array
 from spectrod.dsp.units import Float32Array, Float64Array, Int64Array
-from spectrod.formats.pyramid.cell import STEP_DB, to_codes
+from spectrod.formats.pyramid.cell import STEP_DB, level_codes, to_codes
 from spectrod.formats.pyramid.ladder import CELLS_NS
 
-WIRE_OFFSET: Final = 32767
+_CODE_MAX: Final = 32767
+WIRE_OFFSET: Final = _CODE_MAX
 """What is added to a code for the wire."""
 
 POWERS: Final[Float64Array] = np.power(10.0, np.arange(-32768, 32768) * STEP_DB / 10.0)
@@ -46,6 +47,20 @@ def powers_of(codes: Int16Array) -> Float64Array:
     power = POWERS[codes.astype(np.int32) + 32768]
     power[codes == NOTHING] = np.nan
     return power
+
+
+def codes_of_levels(levels: Float64Array) -> Int16Array:
+    """Convert levels [dB] to codes; NaN becomes ``NOTHING``."""
+    codes = level_codes(levels)
+    codes[np.isnan(levels)] = NOTHING
+    return codes
+
+
+def less_codes(codes: Int16Array, less: Int16Array) -> Int16Array:
+    """Return differences of levels as codes; ``NOTHING`` where either is missing."""
+    found = (codes.astype(np.int32) - less).clip(-_CODE_MAX, _CODE_MAX).astype(np.int16)
+    found[(codes == NOTHING) | (less == NOTHING)] = NOTHING
+    return found
 
 
 def rounded(codes: Int16Array, step: int) -> Int16Array:
@@ -260,11 +275,12 @@ class ColumnSums:
 
     def mean(self) -> Int16Array:
         """Return the codes of the mean powers, (width, values)."""
-        there = self._weight > 0.0
-        power = np.divide(self._energy, self._weight, out=np.zeros_like(self._energy), where=there)
-        codes = to_codes(power)
-        codes[~there] = NOTHING
-        return codes
+        return codes_of(self.mean_power())
+
+    def mean_power(self) -> Float64Array:
+        """Return the mean powers, (width, values); NaN where there are none."""
+        out = np.full_like(self._energy, np.nan)
+        return np.divide(self._energy, self._weight, out=out, where=self._weight > 0.0)
 
     def efforts(self) -> Float32Array:
         """Return the duration of the sound in each column [s], (width,)."""

@@ -14,6 +14,8 @@ SIZE_MAX: Final = 2048
 VALUES_MAX: Final = 4 << 20
 """Largest number of values of an answer, all layers together."""
 LAYERS: Final = ("max", "mean")
+LEVEL: Final = "level"
+"""Layer that stands alone: the level of all power between the frequencies, a value a column."""
 TIME_MAX_MS: Final = 4e12
 """Limit of times, in the year 2096 [ms since 1970]."""
 FREQUENCY_MAX_HZ: Final = 1e13
@@ -24,6 +26,7 @@ NAME_MAX_CHARS: Final = 1024
 STEPS_DB: Final = {"0.01": 1, "0.1": 10}
 """Steps of levels that may be asked for, in steps of codes."""
 _NUMBER_MAX_CHARS: Final = 40
+_TOPIC_MAX: Final = (1 << 31) - 1
 _AXES: Final[tuple[AxisKind, ...]] = get_args(AxisKind)
 
 
@@ -50,6 +53,10 @@ class HistoryRequest:
         stream. None: values are equally wide.
     step_codes : int
         Levels are rounded to multiples of this, in steps of codes.
+    less : int or None
+        Number of a topic whose levels are subtracted; None: none.
+    less_name : str
+        Its endpoint and topic, as ``name``.
     """
 
     topic: int
@@ -63,6 +70,8 @@ class HistoryRequest:
     name: str = ""
     axis: AxisKind | None = None
     step_codes: int = 1
+    less: int | None = None
+    less_name: str = ""
 
     @property
     def t0_ns(self) -> int:
@@ -92,21 +101,18 @@ def parse_request(query: Mapping[str, str]) -> HistoryRequest:
     f0_hz, f1_hz = _span(query, "f0", "f1", FREQUENCY_MAX_HZ)
     axis = _axis(query)
     width, height = _size(query, "w"), _size(query, "h", SIZE_MAX if axis is None else PX_MAX)
-    layers = tuple(query.get("layers", "max").split(","))
-    if len(set(layers)) != len(layers) or not set(layers) <= set(LAYERS):
-        raise ConfigError(f"layers={_cut(','.join(layers))}: must be of {', '.join(LAYERS)}")
+    layers = _layers(query)
     if width * height * len(layers) > VALUES_MAX:
         asked = f"w={width}, h={height}, {len(layers)} layers"
         raise ConfigError(f"{asked}: must be at most {VALUES_MAX} values")
-    name = query.get("name", "")
-    if len(name) > NAME_MAX_CHARS:
-        raise ConfigError(f"name={_cut(name)}: must be at most {NAME_MAX_CHARS} characters")
-    topic = _whole(query, "topic", 0, (1 << 31) - 1)
+    name, less_name = _name(query, "name"), _name(query, "less_name")
+    topic = _whole(query, "topic", 0, _TOPIC_MAX)
+    less = _whole(query, "less", 0, _TOPIC_MAX) if "less" in query else None
     step = query.get("step", "0.01")
     if step not in STEPS_DB:
         raise ConfigError(f"step={_cut(step)}: must be one of {', '.join(STEPS_DB)}")
     found = HistoryRequest(topic, t0_ms, t1_ms, f0_hz, f1_hz, width, height, layers, name)
-    return replace(found, axis=axis, step_codes=STEPS_DB[step])
+    return replace(found, axis=axis, step_codes=STEPS_DB[step], less=less, less_name=less_name)
 
 
 def parse_levels(query: Mapping[str, str]) -> tuple[float, float]:
@@ -131,6 +137,22 @@ def _span(query: Mapping[str, str], low: str, high: str, limit: float) -> tuple[
     if not ends[0] < ends[1]:
         raise ConfigError(f"{low}={ends[0]!r}, {high}={ends[1]!r}: {high} must be above {low}")
     return ends[0], ends[1]
+
+
+def _layers(query: Mapping[str, str]) -> tuple[str, ...]:
+    layers = tuple(query.get("layers", "max").split(","))
+    is_known = len(set(layers)) == len(layers) and set(layers) <= set(LAYERS)
+    if not is_known and layers != (LEVEL,):
+        rule = f"must be of {', '.join(LAYERS)}, or {LEVEL} alone"
+        raise ConfigError(f"layers={_cut(','.join(layers))}: {rule}")
+    return layers
+
+
+def _name(query: Mapping[str, str], key: str) -> str:
+    name = query.get(key, "")
+    if len(name) > NAME_MAX_CHARS:
+        raise ConfigError(f"{key}={_cut(name)}: must be at most {NAME_MAX_CHARS} characters")
+    return name
 
 
 def _size(query: Mapping[str, str], name: str, most: int = SIZE_MAX) -> int:

@@ -431,8 +431,8 @@ QUERY = {"topic": "7", "t0": "0", "t1": "1", "f0": "0", "f1": "1", "w": "2", "h"
         ({"h": "-3"}, r"^h='-3': must be a whole number, 1 to 2048$"),
         ({"h": "²"}, r"^h='\\xb2': must be a whole number, 1 to 2048$"),
         ({"topic": "9" * 50}, r"^topic='9{40}\.\.\.': must be a number of at most 40 characters$"),
-        ({"layers": "max,max"}, r"^layers='max,max': must be of max, mean$"),
-        ({"layers": "\n"}, r"^layers='\\n': must be of max, mean$"),
+        ({"layers": "max,max"}, r"^layers='max,max': must be of max, mean, or level alone$"),
+        ({"layers": "\n"}, r"^layers='\\n': must be of max, mean, or level alone$"),
         (
             {"w": "2048", "h": "2048", "layers": "max,mean"},
             r"^w=2048, h=2048, 2 layers: must be at most 4194304 values$",

@@ -1,0 +1,65 @@
+"""The level of the power of all frequencies of a picture, from the mean powers of its values."""
+
+import numpy as np
+
+from spectrod.apps.web.history.axis import HistoryAxis
+from spectrod.apps.web.measure import power_unit
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.units import Float64Array, power_to_level
+
+
+class BandLevel:
+    """Sums up the powers of neighbouring bins or bands, each taken together by ``group``.
+
+    Parameters
+    ----------
+    spec : SpectrumSpec
+        Analysis of the rows.
+    first, stop : int
+        Bins or bands that count; first is a multiple of group.
+    group : int
+        Neighbours that a value has, the last perhaps fewer.
+
+    Attributes
+    ----------
+    axis : HistoryAxis
+        Axis of the values.
+    whole : HistoryAxis
+        Axis of the level: one value.
+    unit : str
+        Unit of the level.
+
+    Notes
+    -----
+    The power is the sum of n P bin_hz / enbw_hz over values of n bins with the mean power P, since
+    a window spreads a component over as many bins as its noise bandwidth has; of densities it is
+    that of S times the width, of bands that of n P [1]_.
+
+    References
+    ----------
+    .. [1] G. Heinzel et al., "Spectrum and spectral density estimation by the DFT", 2002, sec. 9.
+    """
+
+    def __init__(self, spec: SpectrumSpec, first: int, stop: int, group: int) -> None:
+        whole = HistoryAxis.of_spec(spec)
+        cut = HistoryAxis(whole.lower[first:stop], whole.upper[first:stop], whole.is_bands)
+        self.axis, self.whole = cut.grouped(group), cut.grouped(len(cut))
+        firsts = np.arange(0, stop - first, group)
+        self._weights = np.add.reduceat(_weights(spec, cut), firsts)
+        self.unit, self._reference = power_unit(spec.scale.unit)
+
+    def levels(self, powers: Float64Array) -> Float64Array:
+        """Return levels [``unit``] of mean powers, (columns, values); NaN without any."""
+        is_known = ~np.isnan(powers)
+        total = np.where(is_known, powers, 0.0) @ self._weights
+        levels = np.asarray(power_to_level(total / self._reference), np.float64)
+        levels[~is_known.any(axis=1)] = np.nan
+        return levels
+
+
+def _weights(spec: SpectrumSpec, axis: HistoryAxis) -> Float64Array:
+    """Return what the power of each bin or band counts."""
+    if spec.scaling == "density":
+        return axis.upper - axis.lower
+    per_bin = 1.0 if axis.is_bands else spec.delta_f / spec.enbw_hz
+    return np.full(len(axis), per_bin)
