@@ -51,10 +51,8 @@ _MODULES = {
     "record": "cli.record",
     "run": "cli.run",
     "selftest": "apps.doctor.selftest_command",
-    **{
-        name: f"apps.measurements.{name}"
-        for name in ("calibrate", "features", "levels", "tones", "transfer")
-    },
+    **dict.fromkeys(("levels", "features"), "apps.measurements.intervals"),
+    **{name: f"apps.measurements.{name}" for name in ("calibrate", "tones", "transfer")},
     **{name: f"apps.setup.{name}" for name in ("completion", "config", "devices", "keys")},
 }
 """Modules of commands; those of the others are ``apps/NAME/command.py``."""

@@ -7,6 +7,8 @@ are first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from spectrod.lib.submodules import submodules_of
+
 if TYPE_CHECKING:
     from numpy.fft import fftfreq, fftshift, ifftshift, rfftfreq
 
@@ -53,7 +55,7 @@ def __getattr__(name: str) -> Any:
         if name in names:
             found = globals()[name] = getattr(import_module(home), name)
             return found
-    raise AttributeError(f"module 'spectrod.fft' has no attribute {name!r}")
+    return submodules_of(__name__)(name)
 
 
 def __dir__() -> list[str]:

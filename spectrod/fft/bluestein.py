@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spectrod.fft.lengths import fast_lengths, is_smooth, next_fast_len
 from spectrod.fft.linekernels import LineKernel, aligned, complex_table, rest_of
-from spectrod.fft.reference import RADIX_MAX
+from spectrod.fft.radices import PRIME_MAX
 from spectrod.fft.stage import LENGTH_MAX, Lines, Params, Stage, TransformSpec
 from spectrod.fft.twiddles import unit_roots
 from spectrod.lib.errors import ConfigError
@@ -110,7 +110,7 @@ class BluesteinFamily:
         families, and round more.
         """
         least = next_fast_len(2 * spec.n - 1)
-        if is_smooth(spec.n, RADIX_MAX):
+        if is_smooth(spec.n, PRIME_MAX):
             return [BluesteinParams(least)] if least <= LENGTH_MAX else []
         lengths = (length for length in fast_lengths() if length >= least)
         power = 1 << (least - 1).bit_length()

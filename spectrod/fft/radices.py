@@ -6,6 +6,8 @@ from math import prod
 
 RADICES = (32, 16, 15, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2)
 """What ``kernels/dft.clh`` computes in registers."""
+PRIME_MAX = max(n for n in RADICES if all(n % one for one in RADICES if one < n))
+"""The largest prime of them; lengths with a larger one take Bluestein's algorithm."""
 
 PASSES_MAX = 6
 """Most passes that ``fft_local.cl`` has."""
@@ -25,7 +27,8 @@ def radix_lists(n: int, *, passes_max: int = PASSES_MAX) -> list[tuple[int, ...]
     -------
     lists : list of tuple of int
         Each in falling order; among those of equal length the one with the least spread first.
-        Empty if n has a prime factor above 13 or needs more passes. ``[(1,)]`` for n = 1.
+        Empty if n has a prime factor above ``PRIME_MAX`` or needs more passes; ``[(1,)]`` for
+        n = 1.
     """
     if n == 1:
         return [(1,)]

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from spectrod.fft.lengths import is_smooth
+from spectrod.fft.radices import PRIME_MAX
 from spectrod.fft.stage import TransformSpec
-
-RADIX_MAX = 13
-"""Largest prime factor of the kernels' radices; other lengths take Bluestein's algorithm."""
 
 _SINGLE_LIMIT_AT_1024 = 1.95e-7
 # Of float64's unit to float32's, and room for what a long double that is a double adds.
@@ -71,7 +69,7 @@ def error_limit(spec: TransformSpec) -> float:
     limit = _SINGLE_LIMIT_AT_1024 * sqrt(max(log2(spec.n), 5.0) / 10.0)
     if spec.precision == "double":
         limit *= _DOUBLE_RATIO
-    return limit if is_smooth(spec.n, RADIX_MAX) else limit * _OTHER_LENGTHS_FACTOR
+    return limit if is_smooth(spec.n, PRIME_MAX) else limit * _OTHER_LENGTHS_FACTOR
 
 
 def _dtype(spec: TransformSpec, *, is_real: bool) -> np.dtype[Any]:

@@ -12,7 +12,8 @@ from spectrod.analysis.stft.stft_tables import kernel_spec
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_rules import NFFT_MAX, NFFT_MIN
 from spectrod.fft.lengths import is_smooth
-from spectrod.fft.reference import RADIX_MAX, relative_l2
+from spectrod.fft.radices import PRIME_MAX
+from spectrod.fft.reference import relative_l2
 from spectrod.fft.stage import Params
 from spectrod.fft.timing import span_seconds
 from spectrod.lib.errors import ConfigError
@@ -99,7 +100,7 @@ class StftArena:
 
     def error_limit(self, spec: StftSpec) -> float:
         """Largest relative L2 error that right power of noise may have [1]."""
-        return _LIMIT if is_smooth(spec.nfft, RADIX_MAX) else _LIMIT * _OTHER_LENGTHS_FACTOR
+        return _LIMIT if is_smooth(spec.nfft, PRIME_MAX) else _LIMIT * _OTHER_LENGTHS_FACTOR
 
     def device_seconds(self, stage: StftStage) -> float:
         """Time from the start of the first kernel to the end of the last [s]."""

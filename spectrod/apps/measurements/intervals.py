@@ -1,4 +1,7 @@
-"""Measurements of the intervals of a source, as a table or in files."""
+"""Measurements of the intervals of a source, as a table or in files.
+
+This is the command of each kind that has no other: its name is that of the kind.
+"""
 
 import argparse
 import logging
@@ -17,9 +20,10 @@ from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.times import wait_for_start
 from spectrod.formats.values.measurement_description import MeasurementDescription, describe
-from spectrod.formats.values.value_writer import LevelWriter, check_suffix, open_writer
+from spectrod.formats.values.value_writer import SUFFIXES, LevelWriter, check_suffix, open_writer
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.text import printable
+from spectrod.measure.kinds import KINDS
 from spectrod.measure.levels import LevelMeter
 from spectrod.measure.measurement import Measurement
 from spectrod.measure.measurement_config import IntervalMeter, MeasurementConfig
@@ -27,15 +31,18 @@ from spectrod.recording.output_plan import check_outputs
 from spectrod.source.kinds import forms
 from spectrod.source.open_source import Source
 
+FILES = " ".join(SUFFIXES)
+"""Suffixes of files of intervals, for help texts."""
+
 _INTERRUPTED = 130
 _log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser, settings: MeasurementConfig) -> None:
-    """Add the arguments of a command that measures intervals; the settings are the defaults."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
     parser.add_argument("source", metavar="SRC", help=forms())
-    add_output(parser, "write the rows to a file, .csv .nc or .h5, instead of a table; repeatable")
-    add_settings(parser, settings)
+    add_output(parser, f"write the rows to a file, {FILES}, instead of a table; repeatable")
+    add_settings(parser, _defaults(parser.prog.rpartition(" ")[2]))
     options.add_range(parser)
     add_source(parser)
 
@@ -45,9 +52,14 @@ def add_output(parser: argparse.ArgumentParser, help_: str) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", action="append", default=[], help=help_)
 
 
+def _defaults(word: str) -> MeasurementConfig:
+    return KINDS[word](word)
+
+
 @signals_as_interrupts()
-def run(args: argparse.Namespace, defaults: MeasurementConfig) -> int:
+def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> int:
     """Measure to the end of the source or of the duration, or until Ctrl-C."""
+    defaults = defaults or _defaults(args.command)
     paths = [Path(one) for one in args.output]
     for path in paths:
         check_suffix(path)

@@ -92,7 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of the adjacent ones over it; repeatable",
     )
     parser.add_argument("--json", action="store_true", help="machine-readable")
-    intervals.add_output(parser, "write a .csv, .nc or .h5 of intervals; repeatable")
+    intervals.add_output(
+        parser, f"write rows of intervals to a file, {intervals.FILES}; repeatable"
+    )
     add_settings(parser, _SETTINGS, _HELPS, _OF_MEAN)
     add_mean_range(parser)
     add_source(parser)

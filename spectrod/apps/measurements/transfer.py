@@ -64,7 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="measure the delay of the response, and remove it before the transfer function",
     )
     intervals.add_output(
-        parser, "write a .csv, of intervals also .nc or .h5, instead of standard output; repeatable"
+        parser,
+        f"write a .csv, or of intervals {intervals.FILES}, instead of standard output; repeatable",
     )
     add_settings(parser, _SETTINGS, _HELPS, _OF_MEAN)
     add_mean_range(parser)

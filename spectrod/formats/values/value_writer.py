@@ -18,6 +18,8 @@ _WRITERS = {
     ".nc": "spectrod.formats.values.value_netcdf:LevelNetcdfWriter",
     ".h5": "spectrod.formats.values.value_netcdf:LevelNetcdfWriter",
 }
+SUFFIXES = tuple(_WRITERS)
+"""Suffixes of files of measurements."""
 
 
 class _LeftOutError(Exception):

@@ -1,4 +1,4 @@
-"""A new kind of measurement is written in three modules and appears everywhere by itself."""
+"""A new kind of measurement is written in four modules and appears everywhere by itself."""
 
 import json
 import subprocess
@@ -120,8 +120,9 @@ class Inserting(importlib.abc.MetaPathFinder):
 
 sys.meta_path.insert(0, Inserting())
 
-import csv
+import contextlib, csv, io
 import h5py
+import spectrod.cli
 from spectrod.apps.web.page_topics import TopicTable
 from spectrod.apps.web.page_values import values_fields
 from spectrod.apps.ctl.ctl_replay import frame_text
@@ -183,6 +184,11 @@ netcdf = min(folder.glob("recordings/**/*.nc"))
 rows = [line for line in table.read_text().splitlines() if not line.startswith("#")]
 with h5py.File(netcdf) as stored:
     loudest, title = float(stored["loudest"][1, 0]), stored.attrs["title"]
+spectrod.cli._COMMANDS["loudest"] = "find the loudest bin of intervals"
+spectrod.cli._MODULES["loudest"] = "apps.measurements.intervals"
+with contextlib.redirect_stdout(io.StringIO()) as printed:
+    flags = ["--win-length", "480", "--interval", "500ms", "--align", "start", "--duration", "1"]
+    assert spectrod.cli.main(["loudest", "signal:sine,1000,-20", *flags]) == 0
 print(json.dumps({
     "settings": "[loudest.top]" in written,
     "topic": topic,
@@ -195,6 +201,7 @@ print(json.dumps({
     "schemas": "loudest" in schemas(),
     "terminal": meters.lines("signal/0", 0.0),
     "page": (info.kind, info.interval_s, values_fields(1, frame)["names"]),
+    "command": [line.split()[2:] for line in printed.getvalue().splitlines()[2:]],
     "csv": list(csv.DictReader(rows))[1]["loudest"],
     "netcdf": loudest,
     "title": title if isinstance(title, str) else title.decode(),
@@ -221,6 +228,7 @@ def test_a_new_kind_of_measurement_appears_everywhere(tmp_path):
         "schemas": True,
         "terminal": ["top  loudest 1031.2 Hz"],
         "page": ["loudest", 0.125, ["loudest"]],
+        "command": [["1031.25"], ["1031.25"]],
         "csv": "1031.25",
         "netcdf": loudest_hz,
         "title": "Loudest bins of test signal sine,1000,-20",
