@@ -118,14 +118,14 @@ def answer(
         If the topic has no values at these frequencies, or topics that are to be subtracted have
         different bins or units.
     """
-    asked = _Asked(topics, recordings, ring, budget, now_ns)
+    asked = _Answering(topics, recordings, ring, budget, now_ns)
     if request.less is None:
         return asked.piece(request)
     return asked.difference(request, request.less)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Answering:
     """What a request may be answered from."""
 
     topics: Mapping[int, Topic]
