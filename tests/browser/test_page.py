@@ -451,4 +451,5 @@ def test_words_of_the_page_are_explained(tab):
     assert tab.page.locator("#cursors caption").inner_text() == "Cursors, each on a bin"
     tab.focus_plot()
     tab.page.keyboard.press("?")
+    tab.page.locator("#help summary", has_text="Terms").click()
     tab.page.locator("#help-terms tr", has_text="cents (ct)").wait_for()

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { actionIn, ACTIONS, cursorAt, zoomedInTime } from "../../spectrod/apps/web/page/panel/actions.js";
+import { goTo, typedNote } from "../../spectrod/apps/web/page/side/timebar.js";
 import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
 import { CursorRows } from "../../spectrod/apps/web/page/rows/cursorrow.js";
 
@@ -113,4 +114,17 @@ test("a server that refuses leaves the row of the waterfall, and is asked again 
     await new Promise((resolve) => setTimeout(resolve, 0));
   }
   assert.equal(rows.version, 0);
+});
+
+test("going to a time leaves the cursors that are still on the screen, and what is not there yet is live", () => {
+  const view = { span: 10, times: [495_000, 480_000] };
+  assert.deepEqual(goTo(view, 500_000, NEWEST), { t1: 500_000, times: [495_000, null] });
+  assert.deepEqual(goTo(view, NEWEST + 1, NEWEST), { t1: null, times: [null, null] });
+  assert.deepEqual(goTo(view, -5, null), { t1: 0, times: [null, null] });
+});
+
+test("a time that comes twice or never is said to be so", () => {
+  assert.equal(typedNote({ tMs: 0, count: 1 }, "UTC"), "");
+  assert.match(typedNote({ tMs: 0, count: 2 }, "UTC"), /comes twice .* 1970-01-01 00:00:00 UTC$/);
+  assert.match(typedNote({ tMs: 0, count: 0 }, "UTC"), /no such time .* 1970-01-01 00:00:00 UTC$/);
 });

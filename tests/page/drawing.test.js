@@ -86,6 +86,18 @@ test("labels of times and levels are whole in any gutter: a cut one would be ano
   }
 });
 
+test("a scale of times has the date of its top and its zone, where its ticks are no dates and there is room", () => {
+  const written = (days, height, zone) => {
+    const { canvas, texts } = paper(80, height, 7);
+    const t1Ms = Date.UTC(2026, 10, 26, 23, 30);
+    drawTimeRuler(canvas, { t0Ms: t1Ms - days * 86_400_000, t1Ms, zone, entries: [] }, {}, 1);
+    return texts.map(({ text }) => text);
+  };
+  assert.deepEqual(written(0.001, 400, "Europe/Berlin").slice(0, 2), ["2026-11-27", "GMT+1"]);
+  assert.equal(written(30, 400, "UTC")[0], "UTC");
+  assert.ok(!written(0.001, 60, "UTC").includes("UTC"));
+});
+
 test("a wide line is equally wide whatever its slope", () => {
   for (const width of [1, 1.5, 2, 3, 4.5]) {
     const offsets = lineOffsets(width);

@@ -222,7 +222,7 @@ test("channels that are not measured are named with the reason, and none is said
 });
 
 test("preferences of nonsense, of a full or of a forbidden storage are the defaults", () => {
-  const usual = { theme: "auto", zone: "local", keysEverywhere: false, isLinked: true };
+  const usual = { theme: "auto", zone: "local", keysEverywhere: true, isLinked: true };
   for (const stored of [null, "{", "[]", "3", '{"theme":"pink","zone":1,"keysEverywhere":"yes","isLinked":0}']) {
     assert.deepEqual({ ...readPrefs(() => ({ getItem: () => stored })) }, usual);
   }
@@ -237,8 +237,8 @@ test("preferences of nonsense, of a full or of a forbidden storage are the defau
 test("preferences that are written are read again", () => {
   let kept = null;
   const storage = () => ({ getItem: () => kept, setItem: (_, text) => (kept = text) });
-  writePrefs(storage, makePrefs({ theme: "dark", zone: "UTC", keysEverywhere: true, isLinked: false }));
-  assert.deepEqual({ ...readPrefs(storage) }, { theme: "dark", zone: "UTC", keysEverywhere: true, isLinked: false });
+  writePrefs(storage, makePrefs({ theme: "dark", zone: "UTC", keysEverywhere: false, isLinked: false }));
+  assert.deepEqual({ ...readPrefs(storage) }, { theme: "dark", zone: "UTC", keysEverywhere: false, isLinked: false });
 });
 
 test("the token is taken out of the fragment, and the rest stays", () => {

@@ -6,6 +6,8 @@ import {
   formatLevel,
   formatTime,
   noteName,
+  isoOfLocal,
+  localOfIso,
   timeTicks,
   zoneOffset,
 } from "../../spectrod/apps/web/page/plot/time.js";
@@ -78,6 +80,22 @@ test("days are local days, however long", () => {
   for (const { tMs } of timeTicks(end - 5 * DAY, end, 200, BERLIN)) {
     assert.equal((tMs + zoneOffset(tMs, BERLIN)) % DAY, 0);
   }
+});
+
+test("a local time that is typed is the time that the zone's clock shows, also where clocks are changed", () => {
+  const next = random(11);
+  for (const zone of [BERLIN, "UTC", "Asia/Kolkata", "Pacific/Apia", "America/St_Johns", "Australia/Lord_Howe"]) {
+    for (let n = 0; n < 400; n += 1) {
+      const tMs = 1000 * Math.floor(1.2e9 + 6e8 * next());
+      const { tMs: found, count } = localOfIso(isoOfLocal(tMs, zone), zone);
+      assert.equal(isoOfLocal(found, zone), isoOfLocal(tMs, zone));
+      assert.ok(count === 2 ? found <= tMs : found === tMs, `${zone} ${tMs}`);
+    }
+  }
+  // 25 October 2026 has 25 hours in Berlin: 02:30 comes twice, in summer time first.
+  assert.deepEqual(localOfIso("2026-10-25T02:30:00", BERLIN), { tMs: Date.UTC(2026, 9, 25, 0, 30), count: 2 });
+  // 29 March 2026 has 23: 02:30 does not come, and is half an hour after 01:59:59.
+  assert.deepEqual(localOfIso("2026-03-29T02:30:00", BERLIN), { tMs: Date.UTC(2026, 2, 29, 1, 30), count: 0 });
 });
 
 test("spans that cannot be drawn have no ticks", () => {

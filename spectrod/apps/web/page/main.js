@@ -9,7 +9,7 @@ import { nameKeys, showHelp } from "./side/help.js";
 import { CursorRows } from "./rows/cursorrow.js";
 import { History } from "./rows/history.js";
 import { Legend, toggleLegend } from "./panel/legend.js";
-import { isTyping, pressKey } from "./panel/input.js";
+import { pressKey } from "./panel/input.js";
 import { Meters } from "./side/meter.js";
 import { atStored } from "./rows/stored.js";
 import { readPrefs, writePrefs, makePrefs, zoneOf } from "./side/prefs.js";
@@ -18,6 +18,7 @@ import { applyTheme, watchTheme } from "./plot/theme.js";
 import { saveCsv, savePast, savePicture } from "./side/saving.js";
 import { Session } from "./link/session.js";
 import { headFact, rowsDueMs } from "./side/status.js";
+import { goTo, TimeBar } from "./side/timebar.js";
 import { Connection } from "./link/stream.js";
 import { Tables } from "./side/tables.js";
 import { askForToken, useLinkToken } from "./side/entry.js";
@@ -83,6 +84,14 @@ const control = new ControlPanel({ box: at("control"), form: at("control-form"),
 const legend = new Legend(at("legend"));
 const meters = new Meters(at("meters"));
 const tables = new Tables({ peaks: at("peaks"), cursors: at("cursors"), band: at("band"), events: at("events") });
+const timeBar = new TimeBar(at("timebar"), {
+  go: (t1) => change(goTo(view, t1, panels.newestMs())),
+  back: (ms) => panels.newestMs() !== null && change(goTo(view, (view.t1 ?? panels.newestMs()) - ms, panels.newestMs())),
+  changeZone: (zone) => changePrefs({ zone }),
+  zone: () => zoneOf(prefs),
+  local: zoneOf({ zone: "local" }),
+  notice,
+});
 const writeFragment = fragmentWriter((text) => history.replaceState(null, "", `#${text}`));
 
 /** Make a part of the view another one, and show it. */
@@ -272,6 +281,7 @@ function showSlowly() {
   const groups = healthGroups(session, phase, now());
   showHealth(at("status"), groups);
   meters.show(session.values, session.topics, { nowMs: Date.now(), zone: zoneOf(prefs) });
+  timeBar.show({ tMs: view.t1 ?? panels.newestMs(), zone: zoneOf(prefs), chosen: prefs.zone });
   tables.show({ moments: panels.moments(view), view: atShownTime(view), zone: zoneOf(prefs), ...panels.readings(view) });
   if (at("events-box").open) tables.showEvents(session.events.entries, zoneOf(prefs));
   setText(at("events-count"), String(session.events.entries.length));
@@ -319,7 +329,7 @@ function listen() {
     }
   });
   document.addEventListener("keydown", (event) => {
-    if (prefs.keysEverywhere || event.key === "?") if (!isTyping(event.target)) pressKey(event, act);
+    if (prefs.keysEverywhere || event.key === "?") pressKey(event, act);
   });
   document.addEventListener("visibilitychange", ask);
   document.addEventListener("freeze", () => connection.stop());

@@ -159,9 +159,27 @@ export class SurfaceInput {
   }
 }
 
+/** What a click on it does, the space bar and Enter do as well; what scrolls or slides needs the arrows. */
+const PRESSED = "button, summary, a[href], [role='button']";
+const MOVED = "[role='slider'], [role='separator'], [tabindex]:not(.surface, .plots)";
+const KEYS_OF_PRESSED = Object.freeze([" ", "Enter"]);
+const KEYS_OF_MOVED = Object.freeze([" ", "Home", "End", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"]);
+
+/** Whether what has the focus, or the page that scrolls, needs a key itself. */
+function isOwnKey({ key, target }) {
+  if (isTyping(target)) return true;
+  if (target?.closest === undefined) return false;
+  if (target.closest("dialog") !== null) return true;
+  if (target.closest(PRESSED) !== null && KEYS_OF_PRESSED.includes(key)) return true;
+  if (target.closest(".surface") !== null) return false;
+  if (target.closest(MOVED) !== null && KEYS_OF_MOVED.includes(key)) return true;
+  const { scrollHeight, clientHeight } = document.scrollingElement;
+  return scrollHeight > clientHeight && KEYS_OF_MOVED.includes(key);
+}
+
 /** Do what a key means, and keep the browser from doing its own; keys without a meaning are left alone. */
 export function pressKey(event, act) {
-  if (isTyping(event.target) || event.defaultPrevented) return;
+  if (event.defaultPrevented || isOwnKey(event)) return;
   const action = actionOf(event);
   if (action === null) return;
   event.preventDefault();

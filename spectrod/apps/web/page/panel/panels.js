@@ -197,6 +197,12 @@ export class Panels {
     past?.settle();
   }
 
+  /** Time of the newest row of all panels, or null. */
+  newestMs() {
+    const times = this.#panels.map((panel) => panel.newestMs()).filter((tMs) => tMs !== null);
+    return times.length > 0 ? Math.max(...times) : null;
+  }
+
   /** What a view shows of each channel, in the session's order: a list of `{channel, moment}`. */
   moments(view) {
     return this.#given.session.channels.map((channel) => ({ channel, moment: this.#panelOf(channel).momentOf(channel, view) }));

@@ -1,12 +1,15 @@
 /** Scales beside the plots: frequency below, level and time at the left, with events on the time. */
 
 import { frequencyTicks, levelTicks } from "./ticks.js";
-import { timeTicks } from "./time.js";
+import { isoOfLocal, timeTicks, zoneName } from "./time.js";
 
 const FONT_PX = 12;
 const TICK_PX = 5;
 const GAP_PX = 4;
 const MARK_PX = 4;
+/** A time scale that is shorter and at least so high has the date at its top [ms], [px]. */
+const DATED_MS = 3 * 86_400_000;
+const DATED_PX = 90;
 
 const widths = new Map();
 
@@ -77,16 +80,19 @@ function line(context, x0, y0, x1, y1) {
   context.stroke();
 }
 
-/** Labels at the right of a gutter, with ticks toward the plot; labels that would collide are left out. */
-function drawGutter(context, canvas, ticks, ratio) {
+/**
+ * Labels at the right of a gutter, with ticks toward the plot; labels that would collide are left out, with others or
+ * with what stands at the ends.
+ */
+function drawGutter(context, canvas, ticks, ratio, { top = -Infinity, bottom = Infinity } = {}) {
   const height = FONT_PX * ratio;
-  let free = -Infinity;
+  let free = top;
   context.textAlign = "right";
   context.textBaseline = "middle";
   for (const { px, label } of ticks) {
     line(context, canvas.width - TICK_PX * ratio, px, canvas.width, px);
     const y = Math.max(height / 2, Math.min(canvas.height - height / 2, px));
-    if (label === "" || y - height / 2 < free) continue;
+    if (label === "" || y - height / 2 < free || y + height / 2 > bottom) continue;
     // A label that is wider than the gutter is condensed: a cut one would be another date or number.
     const right = canvas.width - (TICK_PX + GAP_PX) * ratio;
     context.fillText(label, right, y, right);
@@ -101,15 +107,32 @@ export function drawLevelRuler(canvas, levels, colours, ratio) {
 }
 
 /**
- * Time scale, the newest at the top, and a mark for each event.
+ * Time scale, the newest at the top, with its date, and with the zone at the foot; a mark for each event.
  *
  * @param {{t0Ms: number, t1Ms: number, zone: string, entries: Array<{tMs: number}>}} times
  */
 export function drawTimeRuler(canvas, { t0Ms, t1Ms, zone, entries }, colours, ratio) {
   const context = begin(canvas, colours, ratio);
-  drawGutter(context, canvas, timeTicks(t0Ms, t1Ms, canvas.height, zone), ratio);
+  const ticks = timeTicks(t0Ms, t1Ms, canvas.height, zone);
+  const line = (FONT_PX + GAP_PX) * ratio;
+  // Where labels are dates, or there is hardly any room, the date of the newest row is none of the scale's.
+  const hasDate = t1Ms - t0Ms < DATED_MS && canvas.height >= DATED_PX * ratio;
+  const hasZone = canvas.height >= DATED_PX * ratio;
+  context.fillStyle = colours.muted;
+  if (hasDate) drawEnd(context, canvas, isoOfLocal(t1Ms, zone).slice(0, 10), line / 2, ratio);
+  if (hasZone) drawEnd(context, canvas, zoneName(t1Ms, zone), canvas.height - line / 2, ratio);
+  context.fillStyle = colours.text;
+  drawGutter(context, canvas, ticks, ratio, { top: hasDate ? line : -Infinity, bottom: hasZone ? canvas.height - line : Infinity });
   context.fillStyle = colours.mark;
   for (const { tMs } of entries) drawMark(context, canvas, ((t1Ms - tMs) / (t1Ms - t0Ms)) * canvas.height, ratio);
+}
+
+/** A text at an end of a gutter, whole in any width. */
+function drawEnd(context, canvas, text, y, ratio) {
+  const right = canvas.width - (TICK_PX + GAP_PX) * ratio;
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  context.fillText(text, right, y, right);
 }
 
 /** A triangle that points at the plot. */

@@ -73,6 +73,26 @@ export function zoneName(tMs, zone) {
   return parts.find(({ type }) => type === "timeZoneName").value;
 }
 
+/** Return local time as `2026-11-27T03:12:05.250`. */
+export function isoOfLocal(tMs, zone) {
+  return new Date(tMs + zoneOffset(tMs, zone)).toISOString().slice(0, -1);
+}
+
+/**
+ * Return the time that a clock of a zone shows as a text such as `2026-11-27T03:12:05`.
+ *
+ * @param {string} iso local date and time
+ * @param {string} zone
+ * @returns {{tMs: number, count: number}} `count`: how often the clock shows it. Of a time that comes twice, as clocks
+ *   are put back, the first; of one that does not come, what a clock shows that was not put forward.
+ */
+export function localOfIso(iso, zone) {
+  const local = Date.parse(`${iso}Z`);
+  const offsets = [...new Set([zoneOffset(local - DAY, zone), zoneOffset(local + DAY, zone)])];
+  const found = offsets.map((offset) => local - offset).filter((tMs) => tMs + zoneOffset(tMs, zone) === local);
+  return { tMs: found.length > 0 ? Math.min(...found) : local - offsets[0], count: found.length };
+}
+
 /**
  * @typedef {object} TimeTick
  * @property {number} px place, 0 at t1Ms (the newest, at the top)

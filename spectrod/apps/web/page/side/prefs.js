@@ -5,7 +5,7 @@ const KEY = "spectrod";
 export const THEMES = Object.freeze(["auto", "light", "dark"]);
 export const ZONES = Object.freeze(["local", "UTC"]);
 
-export const DEFAULTS = Object.freeze({ theme: "auto", zone: "local", keysEverywhere: false, isLinked: true });
+export const DEFAULTS = Object.freeze({ theme: "auto", zone: "local", keysEverywhere: true, isLinked: true });
 
 /** Make preferences of anything. */
 export function makePrefs(given) {
@@ -13,7 +13,7 @@ export function makePrefs(given) {
   return Object.freeze({
     theme: THEMES.includes(theme) ? theme : DEFAULTS.theme,
     zone: ZONES.includes(zone) ? zone : DEFAULTS.zone,
-    keysEverywhere: keysEverywhere === true,
+    keysEverywhere: keysEverywhere !== false,
     isLinked: isLinked !== false,
   });
 }

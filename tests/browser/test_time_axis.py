@@ -1,0 +1,192 @@
+"""The time axis in Chromium: cursors in time, the bar of times, keys; all rows are known."""
+
+import re
+import time
+import urllib.parse
+
+import pytest
+from made_up_daemon import MadeUpDaemon, tone
+from programs import running_web
+from tabs import MIC, Tab, wait_for_rows, wait_until
+
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
+
+HEARD = 200
+"""Rows that are sent before a test looks: 20 s of the daemon's time, 5 s of a clock."""
+
+WATCH_WHEEL = """() => addEventListener("wheel", ({ clientY }) => {
+  const { top, height } = document.querySelector(".waterfall").getBoundingClientRect();
+  globalThis.share = (clientY - top) / height;
+}, { capture: true })"""
+"""Notes at which share of the waterfall's height the wheel is turned, wherever the page has it."""
+
+
+def level_of(seq):
+    """Return the level of the tone in a row [dB]: no two neighbours are alike."""
+    return -20.0 - (seq * 7 % 41)
+
+
+def made_up(seq):
+    """Return the levels of a row: its tone moves with its number."""
+    return tone(level_of(seq), hertz_of(seq))
+
+
+def hertz_of(seq):
+    return 2000 + 100 * (seq % 60)
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    daemon = MadeUpDaemon(tmp_path, begin_ns=time.time_ns())
+    with daemon.running():
+        yield daemon
+
+
+@pytest.fixture
+def tab(open_context, daemon):
+    context = open_context(viewport={"width": 1366, "height": 720}, timezone_id="Europe/Berlin")
+    with running_web(daemon.endpoint) as (link, _):
+        tab = Tab(context, link.partition("#")[0])
+        yield tab
+        assert tab.problems == []
+
+
+def shown(tab):
+    """Return the fields of the view in the address."""
+    text = urllib.parse.urlparse(tab.page.url).fragment
+    return dict(urllib.parse.parse_qsl(text, keep_blank_values=True))
+
+
+def texts_of(tab, column):
+    """Return a column of the table of cursors."""
+    found = tab.page.locator(f"#cursors td:nth-child({column})").all_inner_texts()
+    return [one.strip() for one in found]
+
+
+def place_of(tab, t_ms, hertz):
+    """Return where a time and a frequency are on the screen; the axis is linear."""
+    strip = tab.page.locator(".waterfall").bounding_box()
+    view = shown(tab)
+    share = (float(view["t"]) - t_ms) / 1000 / float(view.get("span", 30))
+    low, high = map(float, view["f"].split(":"))
+    x = strip["width"] * (hertz - low) / (high - low)
+    return strip["x"] + x, strip["y"] + strip["height"] * share
+
+
+def test_cursors_read_the_rows_that_they_stand_on(tab, daemon):
+    """Each of two clicks reads level and time of the row there; B - A is their difference."""
+    daemon.live = lambda: made_up(daemon.n_rows)
+    tab.open(f"v=1&topic={MIC}&axis=linear&f=1000:9000&span=5&peaks=0")
+    wait_until(tab.page, lambda: daemon.n_rows >= HEARD)
+    wait_for_rows(tab, 100)
+    tab.focus_plot()
+    tab.page.keyboard.press(" ")
+    tab.page.wait_for_function("() => location.hash.includes('&t=')")
+    last = round((float(shown(tab)["t"]) - daemon.middle_ms(0)) / 100)
+    first, second = last - 10, last - 31
+    for seq, modifiers in ((first, []), (second, ["Shift"])):
+        x, y = place_of(tab, daemon.middle_ms(seq), hertz_of(seq))
+        for key in modifiers:
+            tab.page.keyboard.down(key)
+        tab.page.mouse.click(x, y)
+        for key in modifiers:
+            tab.page.keyboard.up(key)
+    want = [f"{level_of(seq):.1f} dBFS" for seq in (first, second)]
+    difference = level_of(second) - level_of(first)
+    want.append(f"{difference:.1f} dB".replace("-0.0", "0.0"))
+    wait_until(tab.page, lambda: texts_of(tab, 3) == want)
+    assert texts_of(tab, 5)[2] == "-2.100 s"
+    wait_until(tab.page, lambda: "," in shown(tab).get("ct", ""))
+    times = [float(one) for one in shown(tab)["ct"].split(",")]
+    assert times == pytest.approx([daemon.middle_ms(first), daemon.middle_ms(second)], abs=1.0)
+    # Arrow keys move the last cursor by a row, and the level is that row's in this bin.
+    tab.page.keyboard.press("ArrowUp")
+    t_ms = daemon.middle_ms(second + 1)
+    level = made_up(second + 1)[hertz_of(second) // 10]
+    wait_until(tab.page, lambda: texts_of(tab, 3)[1] == f"{level:.1f} dBFS")
+    wait_until(tab.page, lambda: abs(float(shown(tab)["ct"].split(",")[1]) - t_ms) <= 1.0)
+    # The same link shows the same.
+    before = texts_of(tab, 3)
+    tab.page.reload()
+    wait_until(tab.page, lambda: texts_of(tab, 3) == before)
+    tab.page.keyboard.press("Escape")
+    tab.page.wait_for_function("() => !location.hash.includes('&ct=')")
+    tab.page.keyboard.press("Escape")
+    tab.page.wait_for_function("() => !location.hash.includes('&t=')")
+
+
+def test_keys_work_without_a_focus_except_those_that_a_button_needs(tab, daemon):
+    """With the focus on the body Space pauses; on a button it presses that alone."""
+    daemon.live = lambda: tone(-20.0)
+    tab.open(f"v=1&topic={MIC}")
+    wait_for_rows(tab, 3)
+    assert tab.page.evaluate("document.activeElement === document.body")
+    tab.page.keyboard.press(" ")
+    tab.page.locator(".banner", has_text="paused").wait_for()
+    tab.page.keyboard.press("End")
+    tab.page.locator(".banner").wait_for(state="hidden")
+    tab.page.locator("#options").focus()
+    tab.page.keyboard.press(" ")
+    tab.page.locator("#side").wait_for(state="hidden")
+    assert tab.page.locator(".banner").is_hidden()
+    tab.page.keyboard.press("?")
+    help_box = tab.page.locator("#help")
+    help_box.wait_for()
+    assert help_box.evaluate("one => one.scrollHeight <= one.clientHeight + 1")
+    assert help_box.bounding_box()["height"] <= 720
+    tab.page.keyboard.press("c")  # the list is open: no key acts behind it
+    tab.page.keyboard.press("Escape")
+    help_box.wait_for(state="hidden")
+    assert "&c=" not in tab.page.url
+
+
+def test_the_bar_of_times_goes_back_and_to_a_local_time(tab, daemon):
+    """Buttons go back by their times; a time that is typed is local, also one that comes twice."""
+    daemon.live = lambda: tone(-20.0)
+    tab.open(f"v=1&topic={MIC}&span=60")
+    wait_for_rows(tab, 3)
+    bar = tab.page.locator("#timebar")
+    bar.locator("[data-back='600000']").click()
+    tab.page.locator(".banner", has_text="the past").wait_for()
+    first_ms = float(shown(tab)["t"])
+    bar.locator("[data-back='3600000']").click()
+    wait_until(tab.page, lambda: float(shown(tab)["t"]) == first_ms - 3_600_000)
+    bar.locator("[data-back='86400000']").click()
+    wait_until(tab.page, lambda: float(shown(tab)["t"]) == first_ms - 90_000_000)
+    field = bar.locator("input")
+    for text, utc_ms, said in (
+        ("2026-07-01T12:00:05", 1782900005000, None),
+        ("2025-10-26T02:30:00", 1761438600000, "comes twice"),
+        ("2025-03-30T02:30:00", 1743298200000, "no such time"),
+    ):
+        field.fill(text)
+        wait_until(tab.page, lambda t_ms=utc_ms: float(shown(tab)["t"]) == t_ms)
+        if said:
+            tab.page.locator("#notice", has_text=said).wait_for()
+    bar.locator("select").select_option("UTC")
+    field.fill("2026-07-01T12:00:05")
+    wait_until(tab.page, lambda: float(shown(tab)["t"]) == 1782907205000)
+    bar.get_by_role("button", name="Live").click()
+    tab.page.wait_for_function("() => !location.hash.includes('&t=')")
+    now = tab.page.evaluate("new Date().toISOString().slice(0, 10)")
+    wait_until(tab.page, lambda: field.input_value().startswith(now))
+
+
+def test_the_wheel_zooms_time_about_the_pointer(tab, daemon):
+    """With Shift over a waterfall of the past, the time under the pointer stays."""
+    daemon.live = lambda: tone(-20.0)
+    t_ms = round(time.time() * 1000) - 60_000
+    tab.open(f"v=1&topic={MIC}&span=40&t={t_ms}", waits=False)
+    tab.page.locator(".banner", has_text="the past").wait_for()
+    tab.page.evaluate(WATCH_WHEEL)
+    strip = tab.page.locator(".waterfall").bounding_box()
+    tab.page.mouse.move(strip["x"] + 50, strip["y"] + strip["height"] * 0.6)
+    tab.page.keyboard.down("Shift")
+    tab.page.mouse.wheel(0, -200)
+    tab.page.keyboard.up("Shift")
+    wait_until(tab.page, lambda: re.search(r"&span=(?!40)", tab.page.url) is not None)
+    share = tab.page.evaluate("share")
+    view = shown(tab)
+    before, after = t_ms - 40_000 * share, float(view["t"]) - 1000 * float(view["span"]) * share
+    assert after == pytest.approx(before, abs=1.0, rel=0)
+    assert float(view["span"]) == pytest.approx(40 * 1.0025**-200, rel=1e-3)
