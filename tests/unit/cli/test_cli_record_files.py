@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.cli.record_files import OutputFiles, RowFiles, finish_all
-from spectrod.dsp.blocks import Block
+from spectrod.cli.record_files import RowFiles, finish_all
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, InputError, StorageError
@@ -25,8 +24,6 @@ class Writer:
     is_gone, size_bytes, cut_length = False, 0, 0
 
     def __init__(self, path, fails=""):
-        if fails == "begin":
-            raise StorageError(f"{path}: no")
         self.path, self.fails = path, fails
         self.pieces, self.ends = [], []
 
@@ -73,33 +70,6 @@ def taken(writer):
     return [int(index) for batch in writer.pieces for index in batch.sample_index]
 
 
-@pytest.mark.parametrize("size", [1, 3, 25])
-def test_every_row_is_in_the_period_of_its_start(size):
-    """Every row is in the file of the period in which it starts; empty periods have no file."""
-    make = Making()
-    files = RowFiles(second, make, SECOND_NS)
-    for first in range(0, 25, size):
-        files.write(rows(first, min(size, 25 - first)))
-    files.write(rows(47, 2))
-    assert finish_all([files]) is None
-    assert {name: taken(writer) for name, writer in make.made.items()} == {
-        "s0": list(range(0, 1000, HOP)),
-        "s1": list(range(1000, 2000, HOP)),
-        "s2": list(range(2000, 2500, HOP)),
-        "s4": [4700, 4800],
-    }
-    assert all(writer.ends == ["finish"] for writer in make.made.values())
-
-
-def test_a_gap_is_counted_once():
-    """A gap before a batch counts for its first row and not for later files."""
-    make = Making()
-    files = RowFiles(second, make, SECOND_NS)
-    files.write(rows(8, 4, gap_samples=800, discontinuity=True))
-    gaps = [(w.pieces[0].gap_samples, w.pieces[0].discontinuity) for w in make.made.values()]
-    assert gaps == [(800, True), (0, False)]
-
-
 def test_a_clock_that_is_set_back_within_a_period_replaces_no_file():
     """If the clock is set back within a period, the period's file is continued, not replaced."""
     make = Making()
@@ -110,32 +80,9 @@ def test_a_clock_that_is_set_back_within_a_period_replaces_no_file():
     assert taken(make.made["x"])[::10] == [0, 30_000, 10_000]
 
 
-def test_samples_are_cut_at_the_period():
-    """Blocks are cut at the first sample of a period, and every sample is written once."""
-    make = Making()
-    files = OutputFiles(second, make, SECOND_NS)
-    samples = np.arange(2700, dtype=np.float32)[np.newaxis]
-    for first in range(0, 2700, 450):
-        t_ns = BEGIN_NS + first * 10**6
-        files.write(Block(samples[:, first : first + 450], first, t_ns, t_ns, fs=FS))
-    files.finish()
-    joined = {
-        name: np.concatenate([block.samples[0] for block in writer.pieces])
-        for name, writer in make.made.items()
-    }
-    assert {name: (x[0], len(x)) for name, x in joined.items()} == {
-        "s0": (0.0, 1000),
-        "s1": (1000.0, 1000),
-        "s2": (2000.0, 700),
-    }
-    later = make.made["s1"].pieces[0]
-    assert (later.sample_index, later.t_utc_ns) == (1000, BEGIN_NS + SECOND_NS)
-
-
-@pytest.mark.parametrize("fails", ["begin", "write", "finish"])
-def test_a_period_that_fails_leaves_the_others(fails, caplog):
+def test_a_period_that_fails_leaves_the_others(caplog):
     """If one period's file fails, files before and after it are whole and the failure is logged."""
-    make = Making(s1=fails)
+    make = Making(s1="finish")
     files = RowFiles(second, make, SECOND_NS)
     for first in range(0, 30, 5):
         files.write(rows(first, 5))
@@ -145,8 +92,7 @@ def test_a_period_that_fails_leaves_the_others(fails, caplog):
     assert not files.is_over
     assert [taken(make.made[name])[0] for name in ("s0", "s2")] == [0, 2000]
     assert all(make.made[name].ends == ["finish"] for name in ("s0", "s2"))
-    if fails != "begin":
-        assert make.made["s1"].ends == ["abort"]
+    assert make.made["s1"].ends == ["abort"]
 
 
 def test_the_only_file_fails_at_once():
@@ -178,15 +124,6 @@ def test_one_failure_does_not_keep_others_from_their_end():
     assert str(finish_all(several)) == "x: full"
     assert whole.made["z"].ends == ["finish"]
     assert broken.made["x"].ends == ["abort"]
-
-
-def test_abort_leaves_finished_files():
-    """Aborting a recording discards only the file that is open."""
-    make = Making()
-    files = RowFiles(second, make, SECOND_NS)
-    files.write(rows(0, 15))
-    files.abort()
-    assert [make.made[name].ends for name in ("s0", "s1")] == [["finish"], ["abort"]]
 
 
 def test_suffixes_select_formats():

@@ -100,21 +100,6 @@ def end(one):
     return status_of(one)
 
 
-@pytest.mark.parametrize(("n_rows", "kept"), [(1, 1), (7, 5), (5, 5)])
-@pytest.mark.parametrize("size", [1, 7])
-def test_a_duration_ends_it_to_the_row(n_rows, kept, size, begin):
-    """A recording ends at its duration, counted from the first row, and the file is complete."""
-    one = begin(duration_s=0.05)
-    for first in range(0, n_rows, size):
-        one.write(batch(first, min(size, n_rows - first)))
-    if n_rows > kept:
-        assert one.wait(30.0)
-    facts = end(one)
-    assert (facts["state"], facts["error"], facts["frames"]) == ("finished", "", kept)
-    assert one.file.ends == ["finish"]
-    assert one.source.taker is None
-
-
 def test_a_duration_ends_it_to_the_sample(begin):
     """A recording of samples ends at its duration within a block, with the usual status."""
     one = begin(is_of_samples=True, duration_s=0.25)
