@@ -1,17 +1,23 @@
 """Slow subscribers: their losses are known exactly, and other subscribers have none."""
 
+import threading
 from pathlib import Path
 
 import pytest
 import zmq
 from publishing import TIMEOUT_S, make_batch
 
+from spectrod.daemon.publisher import xpub
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.wire.schema import Frame, decode
 
 SPEC = SpectrumSpec(fs=48000.0, win_length=4096, hop=48, scaling="dbfs")
 TOPIC = "spec/mic/0/dbfs/"
 FAST, SLOW, HIGH_WATER_MARK, TURN, MESSAGES = 4, 4, 20, 10, 1000
+LONG = SpectrumSpec(fs=48000.0, win_length=65536, hop=48, scaling="dbfs")
+WAITING = 120
+"""Messages of 128 KB: more than sockets of the system hold, fewer than a queue of ZeroMQ."""
+HELD_UP_S = 0.5
 
 
 def threads():
@@ -106,3 +112,28 @@ def test_subscribers_that_vanish_leave_nothing_behind(
     assert fds() <= before[0] + 4
     assert resident_bytes() - before[1] < 8 << 20
     assert threads() <= before[2]
+
+
+def test_a_subscriber_that_is_behind_gets_the_last_heartbeat(
+    publish, raw_subscriber, wait_for_subscribers, monkeypatch
+):
+    """A subscriber that is held up while the publisher ends misses nothing, not the end either."""
+    monkeypatch.setattr(xpub, "GOODBYE_S", TIMEOUT_S)
+    publisher = publish()
+    sub = raw_subscriber(publisher.endpoints[0], "hb/", TOPIC, high_water_mark=1)
+    wait_for_subscribers(publisher)
+    publisher.sources[0].write(make_batch(WAITING, 0, LONG))
+    stopping = threading.Thread(target=publisher.stop)
+    stopping.start()
+    stopping.join(HELD_UP_S)
+    assert stopping.is_alive()
+    numbers, state = [], ""
+    while state != "stopped":
+        message = decode(sub.recv_multipart())
+        if isinstance(message, Frame):
+            numbers.append(message.header.seq)
+        else:
+            state = message.header.state
+    assert numbers == list(range(WAITING))
+    stopping.join(TIMEOUT_S)
+    assert not stopping.is_alive()

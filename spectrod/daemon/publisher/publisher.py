@@ -252,8 +252,9 @@ class Publisher:
     def stop(self) -> None:
         """Send the queued frames and the last heartbeats, and release the endpoints; idempotent.
 
-        Takes at most the time to send queue_frames frames of each source plus 0.2 s, even if no
-        peer reads. Call after the last ``write``; ``SourcePublisher.changed`` may still be called.
+        Takes at most the time to send queue_frames frames of each source, and ``xpub.GOODBYE_S``
+        for subscribers that are behind, even if none reads. Call after the last ``write``;
+        ``SourcePublisher.changed`` may still be called.
         """
         if self._worker is None:
             return

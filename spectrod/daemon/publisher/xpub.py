@@ -8,7 +8,10 @@ import zmq
 
 from spectrod.wire.liveness import notice_gone_peers
 
-_LINGER_MS = 200
+GOODBYE_S = 1.0
+"""Time that subscribers have at the end to take what waits for them, the last heartbeats too [s]:
+a busy machine lets a subscriber wait for its turn longer than 0.2 s, and the end of the daemon may
+take 4 s, with other parts."""
 # A subscription to the longest topic has 204 bytes, or 237 as a message of CURVE. The largest part
 # of CURVE's handshake has about 300.
 _MAX_INBOUND_BYTES = 512
@@ -30,7 +33,7 @@ def open_xpub(context: "zmq.Context[zmq.SyncSocket]", high_water_mark: int) -> z
     """
     socket = context.socket(zmq.XPUB)
     # Set linger before bind: without it, terminating the context waits for slow subscribers.
-    socket.setsockopt(zmq.LINGER, _LINGER_MS)
+    socket.setsockopt(zmq.LINGER, round(GOODBYE_S * 1e3))
     socket.setsockopt(zmq.SNDHWM, high_water_mark)
     socket.setsockopt(zmq.MAXMSGSIZE, _MAX_INBOUND_BYTES)
     # Unbounded, see liveness.py: a peer that fills a bounded queue and goes could abort the
