@@ -19,6 +19,12 @@ channel_names = ["left", "right"]
 [sources.spl]
 uri = "signal:white,-30"
 calibration = "{folder}/microphone.toml"
+[sources.loud]
+uri = "signal:sine,1000,0"
+[levels.meter]
+quantities = ["LAeq", "LCpeak"]
+interval_s = 0.25
+sources = ["mic", "loud", "spl"]
 [analysis]
 win_length = 4800
 nfft = 4800
@@ -257,3 +263,55 @@ def test_panels_of_one_unit_share_a_range_until_they_are_parted(open_context, ad
     switch = given.page.locator(".level-buttons button", has_text="Linked").first
     assert switch.get_attribute("aria-pressed") == "true", "a link says what it shows"
     assert tab.problems + other.problems + given.problems == []
+
+
+def box_of(tab, name):
+    return tab.page.locator("#meters section", has_text=f"{name} · 0 · meter")
+
+
+def test_meters_have_scales_of_their_units_and_say_their_values(tab):
+    """A tone of -20 dBFS is on a scale of dBFS, noise of 80 dB SPL on one of SPL, in its zone."""
+    tab.open(f"v=1&topic={MIC}")
+    mic = box_of(tab, "mic").get_by_role("meter", name="LAeq")
+    mic.wait_for()
+    tab.page.wait_for_function(
+        "one => one.ariaValueText === '-20.0 dBFS'", arg=mic.element_handle()
+    )
+    assert [mic.get_attribute(f"aria-value{one}") for one in ("min", "max", "now")] == [
+        "-80",
+        "0",
+        "-20.0",
+    ]
+    spl = box_of(tab, "spl").get_by_role("meter", name="LAeq")
+    spl.wait_for()
+    assert [spl.get_attribute(f"aria-value{one}") for one in ("min", "max")] == ["20", "100"]
+    assert spl.get_attribute("aria-valuetext").endswith(" dB SPL")
+    share = "one => 1 - parseFloat(one.style.clipPath.split(' ')[1]) / 100"
+    assert mic.locator(".meter-fill").evaluate(share) == pytest.approx(0.75, abs=0.002)
+    numbers = box_of(tab, "mic").locator(".meter-ticks:not([hidden]) span").all_inner_texts()
+    assert numbers[0] == "-80"
+    assert numbers[-1] == "0"
+    trend = box_of(tab, "mic").get_by_role("img", name=re.compile("^LAeq, last 5 min: -20"))
+    trend.wait_for()
+
+
+def test_the_lamp_of_a_source_that_clips_stays_lit_until_it_is_clicked(tab):
+    """It names the first time; after a click that of the next overload; others have no lamp."""
+    tab.open(f"v=1&topic={MIC}")
+    lamp = box_of(tab, "loud").locator(".clip-lamp")
+    tab.page.wait_for_function(
+        "one => /^clipped at .*, \\d+ intervals$/.test(one.textContent)", arg=lamp.element_handle()
+    )
+    first = lamp.inner_text().split(",")[0]
+    # The next second has another name.
+    tab.page.wait_for_function(
+        "one => Number(one.textContent.match(/(\\d+) int/)[1]) >= 5", arg=lamp.element_handle()
+    )
+    assert lamp.inner_text().startswith(first)
+    lamp.click()
+    tab.page.wait_for_function(
+        "([one, first]) => one.textContent.startsWith('clipped at ')"
+        " && !one.textContent.startsWith(first)",
+        arg=[lamp.element_handle(), first],
+    )
+    assert box_of(tab, "mic").locator(".clip-lamp").is_hidden()

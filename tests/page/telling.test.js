@@ -7,7 +7,7 @@ import * as control from "../../spectrod/apps/web/page/link/control.js";
 import { legend } from "../../spectrod/apps/web/page/panel/captions.js";
 import { healthGroups } from "../../spectrod/apps/web/page/side/health.js";
 import { HATCHINGS, hatchingCss } from "../../spectrod/apps/web/page/panel/legend.js";
-import { barShare, barTop, hasBar, nameText, valueText, waitingText } from "../../spectrod/apps/web/page/side/meter.js";
+import { hasBar, nameText, valueText, waitingText } from "../../spectrod/apps/web/page/side/meter.js";
 import { makePrefs, readPrefs, writePrefs, zoneOf } from "../../spectrod/apps/web/page/side/prefs.js";
 import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
 import * as status from "../../spectrod/apps/web/page/side/status.js";
@@ -167,14 +167,6 @@ test("values have their unit, and no value says so", () => {
   assert.equal(valueText(1.5, "s"), "1.5 s");
   assert.equal(nameText("level_difference"), "level difference");
   assert.deepEqual(["dB SPL", "dBFS", "LUFS", "dB", "LU", "1", null].map(hasBar), [true, true, true, false, false, false, false]);
-});
-
-test("a bar shows 80 dB below a top that only rises, by tens", () => {
-  assert.equal(barTop(null, [-23.4, null]), -20);
-  assert.equal(barTop(-20, [-60]), -20);
-  assert.equal(barTop(-20, [3]), 10);
-  assert.equal(barTop(null, [null]), null);
-  assert.deepEqual([barShare(-20, -20), barShare(-60, -20), barShare(-200, -20), barShare(null, -20)], [1, 0.5, 0, 0]);
 });
 
 test("the table of cursors has both and their difference; what is not exact says so", () => {

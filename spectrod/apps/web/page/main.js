@@ -197,6 +197,7 @@ function changed(what) {
   if (what === "descriptions") ask();
   if (what === "descriptions") panels.touch();
   if (what === "measured") panels.touchReadings();
+  if (what === "values") meters.take(session.newestValues, now());
 }
 
 function rowsCame(blocks) {
@@ -280,7 +281,8 @@ function showSlowly() {
   showConnection();
   const groups = healthGroups(session, phase, now());
   showHealth(at("status"), groups);
-  meters.show(session.values, session.topics, { nowMs: Date.now(), zone: zoneOf(prefs) });
+  const clipped = meters.show(session.values, session.topics, { now: now(), nowMs: Date.now(), zone: zoneOf(prefs), colours: panels.colours });
+  if (clipped.length > 0) announcer.say("clipping", clipped.join(". "));
   timeBar.show({ tMs: view.t1 ?? panels.newestMs(), zone: zoneOf(prefs), chosen: prefs.zone });
   tables.show({ moments: panels.moments(view), view: atShownTime(view), zone: zoneOf(prefs), ...panels.readings(view) });
   if (at("events-box").open) tables.showEvents(session.events.entries, zoneOf(prefs));

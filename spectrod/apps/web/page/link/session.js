@@ -30,6 +30,8 @@ export class Session {
   events = new EventLog();
   /** Newest `values` text of each topic, by its number. */
   values = new Map();
+  /** The newest of them, of whichever topic; null before the first. */
+  newestValues = null;
   #descriptions = new Map();
   #names = [];
   #ambiguous = new Set();
@@ -157,6 +159,7 @@ export class Session {
   #value(message) {
     this.values.delete(message.topic_id);
     this.values.set(message.topic_id, message);
+    this.newestValues = message;
     if (this.values.size > VALUES_KEPT) this.values.delete(this.values.keys().next().value);
   }
 

@@ -186,14 +186,20 @@ export class Panels {
     this.touch();
   }
 
-  draw(view, now) {
+  /** Colours of the style sheet, see `themeColours`. */
+  get colours() {
     this.#colours ??= themeColours();
+    return this.#colours;
+  }
+
+  draw(view, now) {
+    const { colours } = this;
     const zone = this.#given.zone();
     const { session } = this.#given;
     const past = session.hello?.has_history ? this.#given.past : null;
     const levels = this.#levels(view, now);
     const hasOthers = this.#panels.length > 1;
-    this.#panels.forEach((panel, k) => panel.draw({ view, now, colours: this.#colours, zone, levels: levels[k], hasOthers, past }));
+    this.#panels.forEach((panel, k) => panel.draw({ view, now, colours, zone, levels: levels[k], hasOthers, past }));
     past?.settle();
   }
 

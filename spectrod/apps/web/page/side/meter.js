@@ -1,20 +1,26 @@
-/** Values beside the plots: measurements of every kind, levels as bars, others as numbers and tables. */
+/** Values beside the plots: measurements of every kind, levels as meters, others as numbers and tables. */
 
-import { element, fillTable, setText } from "./dom.js";
+import { element, fillTable, setAttribute, setText } from "./dom.js";
+import { LevelMeter } from "./levelmeter.js";
 import { measurementsOf, topicTitle } from "../link/topics.js";
 import { formatLevel, formatTime } from "../plot/time.js";
 
 const LEVELS = /^(dB|LU)/;
 const DIGITS = 4;
-/** A bar of levels shows this many decibels below the greatest it has seen, rounded up to ten. */
-const BAR_DB = 80;
 const TRACKS_SHOWN = 12;
 const BOXES_MAX = 64;
+/** Levels of bands are many: so many of a topic have a meter. */
+const METERS_MAX = 16;
+/** The flag of an interval in which a sample was at full scale. */
+const OVERLOAD = "overload";
+/** A value is old after this time, or after three intervals [s]. */
+const OLD_S = 3;
+const OLD_INTERVALS = 3;
 
-/** Whether values of a unit are levels, which a bar can show. */
+/** Whether values of a unit are levels, which a meter can show. */
 export const isLevel = (unit) => LEVELS.test(unit ?? "");
 
-/** Whether a bar shows values of a unit: differences and ratios have no range to be shown in. */
+/** Whether a meter shows values of a unit: differences and ratios have no range to be shown in. */
 export const hasBar = (unit) => isLevel(unit) && unit !== "dB" && unit !== "LU";
 
 /** A name as a person reads it. */
@@ -26,19 +32,6 @@ export function valueText(value, unit) {
   if (isLevel(unit)) return formatLevel(value, unit);
   const [shown, sign] = unit === "s" && Math.abs(value) < 1 ? [1000 * value, "ms"] : [value, unit === "1" ? "" : (unit ?? "")];
   return `${Number(shown.toPrecision(DIGITS))} ${sign}`.trim();
-}
-
-/** Top of a bar for levels: the next ten above all that was seen, so that it seldom changes. */
-export function barTop(top, values) {
-  const highest = Math.max(...values.filter((value) => value !== null));
-  if (!Number.isFinite(highest)) return top;
-  return Math.max(top ?? -Infinity, Math.ceil(highest / 10) * 10);
-}
-
-/** Share of a bar that a level fills, 0 to 1. */
-export function barShare(value, top) {
-  if (value === null || top === null) return 0;
-  return Math.max(0, Math.min(1, (value - (top - BAR_DB)) / BAR_DB));
 }
 
 /**
@@ -53,12 +46,53 @@ export function waitingText(interval_s, sinceMs, zone) {
   return `first value by ${formatTime(sinceMs + 1000 * interval_s, zone)}`;
 }
 
+/** What clipped, for the lamp: the time of the first interval, and how many there were since. */
+export class ClipLamp {
+  #first_ms = null;
+  #count = 0;
+
+  /** Take the flags of an interval. */
+  take(flags, tMs) {
+    if (!flags.includes(OVERLOAD)) return;
+    this.#first_ms ??= tMs;
+    this.#count += 1;
+  }
+
+  get isLit() {
+    return this.#count > 0;
+  }
+
+  reset() {
+    this.#first_ms = null;
+    this.#count = 0;
+  }
+
+  /** Since when the lamp is lit, in a time zone. */
+  sinceText(zone) {
+    return this.isLit ? `clipped at ${formatTime(this.#first_ms, zone).slice(11)}` : "no clipping";
+  }
+
+  /** The same with how often since. */
+  text(zone) {
+    return this.#count > 1 ? `${this.sinceText(zone)}, ${this.#count} intervals` : this.sinceText(zone);
+  }
+}
+
+/** Whether a value has not been followed by the next one when it was due. */
+export function isOld({ interval_s }, takenAt, now) {
+  return now - takenAt > 1000 * Math.max(OLD_S, OLD_INTERVALS * (interval_s || 0));
+}
+
 /** Values of one topic. */
 class ValueBox {
   #title;
-  #heading;
-  #top = null;
+  #name = element("span");
+  #lamp = element("button", { type: "button", class: "clip-lamp", hidden: true, title: "A sample was at full scale. Click: put the lamp out." });
+  #note = element("span", { class: "aside" });
+  #clips = new ClipLamp();
   #rows = [];
+  #message = null;
+  #takenAt = -Infinity;
   #sinceMs = null;
   #waiting = element("p", { class: "empty" });
   #list = element("dl", { class: "values" });
@@ -68,8 +102,13 @@ class ValueBox {
 
   constructor(info) {
     this.#title = topicTitle(info);
-    this.#heading = element("h3", {}, this.#title);
-    this.root = element("section", { class: "value-box" }, this.#heading, this.#waiting, this.#list, this.#table);
+    setText(this.#name, this.#title);
+    this.#lamp.addEventListener("click", () => {
+      this.#clips.reset();
+      this.#lamp.hidden = true;
+    });
+    const heading = element("div", { class: "value-head" }, element("h3", {}, this.#name, this.#note), this.#lamp);
+    this.root = element("section", { class: "value-box" }, heading, this.#waiting, this.#list, this.#table);
   }
 
   /** Say that the first value is still to come. */
@@ -78,31 +117,62 @@ class ValueBox {
     setText(this.#waiting, waitingText(interval_s, this.#sinceMs, zone));
   }
 
-  show({ names, units, values, reference, columns, tracks }) {
+  get message() {
+    return this.#message;
+  }
+
+  /** Take a `values` text at a time of the page [ms]. */
+  take(message, now) {
+    this.#message = message;
+    this.#takenAt = now;
+    const { names, units, values, t_ms: tMs, interval_s, flags } = message;
+    if (!this.#isSame(names, units)) this.#makeRows(names, units);
+    values.forEach((value, k) => this.#rows[k]?.meter?.take(value, { tMs, interval_s, now }));
+    this.#clips.take(flags ?? [], tMs);
+  }
+
+  #isSame(names, units) {
+    return this.#rows.length === names.length && this.#rows.every(({ name, unit }, k) => name === names[k] && unit === units[k]);
+  }
+
+  /** Bring the elements up to date. */
+  show(now, zone, colours) {
+    const { values, flags = [], reference, columns, tracks } = this.#message;
     this.#waiting.hidden = true;
-    setText(this.#heading, reference === undefined ? this.#title : `${this.#title} re ${reference}`);
-    if (this.#rows.length !== names.length) this.#makeRows(names);
-    const levels = values.filter((value, k) => hasBar(units[k]));
-    this.#top = barTop(this.#top, levels);
-    names.forEach((name, k) => this.#showRow(this.#rows[k], name, values[k], units[k]));
+    setText(this.#name, reference === undefined ? this.#title : `${this.#title} re ${reference}`);
+    const old = isOld(this.#message, this.#takenAt, now);
+    const notes = old ? ["no value now"] : flags.filter((flag) => flag !== OVERLOAD).map(nameText);
+    setText(this.#note, notes.length > 0 ? `  ${notes.join(", ")}` : "");
+    setAttribute(this.root, "data-old", old);
+    this.#lamp.hidden = !this.#clips.isLit;
+    setText(this.#lamp, this.#clips.text(zone));
+    this.#rows.forEach((row, k) => this.#showRow(row, k, values[k] ?? null, now, colours));
     this.#showTracks(columns, tracks);
   }
 
-  #makeRows(names) {
-    this.#rows = names.map(() => {
-      const fill = element("span", { class: "fill" });
-      const bar = element("span", { class: "bar", "aria-hidden": "true" }, fill);
-      const text = element("span");
-      return { term: element("dt"), detail: element("dd", {}, text, bar), bar, fill, text };
+  /** Text for who cannot see the lamp, one of each time that it lights; empty while it is out. */
+  alarm(zone) {
+    return this.#clips.isLit ? `${this.#title}: ${this.#clips.sinceText(zone)}` : "";
+  }
+
+  #makeRows(names, units) {
+    let left = METERS_MAX;
+    this.#rows = names.map((name, k) => {
+      const unit = units[k];
+      const meter = hasBar(unit) && left-- > 0 ? new LevelMeter(nameText(name), unit) : null;
+      const text = element("span", { class: "value-text" });
+      const detail = element("dd", { "data-meter": meter !== null }, text, ...(meter?.elements ?? []));
+      return { name, unit, term: element("dt", {}, nameText(name)), detail, text, meter };
     });
     this.#list.replaceChildren(...this.#rows.flatMap(({ term, detail }) => [term, detail]));
   }
 
-  #showRow({ term, bar, fill, text }, name, value, unit) {
-    setText(term, nameText(name));
+  #showRow({ unit, text, meter }, k, value, now, colours) {
     setText(text, valueText(value, unit));
-    bar.hidden = !hasBar(unit);
-    fill.style.transform = `scaleX(${barShare(value, this.#top).toFixed(4)})`;
+    // Of neighbours with one scale the last one has its numbers.
+    const next = this.#rows[k + 1]?.meter;
+    const isSame = next && ["lo", "hi"].every((end) => next.scale[end] === meter?.scale[end]);
+    meter?.show(now, !isSame, colours);
   }
 
   #showTracks(columns, tracks) {
@@ -127,23 +197,38 @@ export class Meters {
   }
 
   /**
+   * Take a `values` text as it comes: of those between two pictures the peaks count.
+   *
+   * @param {object} message
+   * @param {number} now [ms]
+   */
+  take(message, now) {
+    const box = this.#boxes.get(message.topic_id);
+    if (box !== undefined && box.message !== message) box.take(message, now);
+  }
+
+  /**
    * Show the newest values of each topic that has some, at most 64, and when the others' will come.
    *
    * @param {Map<number, object>} values `values` texts by topic
    * @param {object[]} topics
-   * @param {{nowMs: number, zone: string}} clock
+   * @param {{now: number, nowMs: number, zone: string, colours: Record<string, string>}} scene `now`: the page's
+   *   clock, `nowMs`: UTC [ms]
+   * @returns {string[]} what has clipped, for who cannot see the lamps
    */
-  show(values, topics, { nowMs, zone }) {
+  show(values, topics, { now, nowMs, zone, colours }) {
     const listed = measurementsOf(topics).slice(0, BOXES_MAX);
     const ids = new Set(listed.map(({ id }) => id));
     for (const id of [...this.#boxes.keys()]) if (!ids.has(id)) this.#remove(id);
     for (const info of listed) {
       const box = this.#box(info.id, info);
       const message = values.get(info.id);
-      if (message === undefined) box.wait(info, nowMs, zone);
-      else box.show(message);
+      if (message !== undefined) this.take(message, now);
+      if (box.message === null) box.wait(info, nowMs, zone);
+      else box.show(now, zone, colours);
     }
     this.#place.hidden = this.#boxes.size === 0;
+    return [...this.#boxes.values()].map((box) => box.alarm(zone)).filter(Boolean);
   }
 
   #box(id, info) {
