@@ -16,27 +16,22 @@ from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
 from spectrod.formats.directory import Directory
-from spectrod.formats.sound import SoundOptions
+from spectrod.formats.sound import SoundOptions, SoundWriter
 from spectrod.formats.values.measurement_chunk import MeasurementChunk
 from spectrod.formats.values.measurement_description import MeasurementDescription
-from spectrod.formats.values.recorded import RecordedBy
+from spectrod.formats.values.recorded import RecordedBy, ValueFileWriter
 from spectrod.lib.errors import SpectrodError, StorageError
 from spectrod.lib.events import EventLog
 from spectrod.lib.names import name_channels
 from spectrod.lib.output_formats import PART_SUFFIX, load, recorded_format
 from spectrod.recording.expected_size import space_text
-from spectrod.recording.outputs import (
-    PyramidOutputs,
-    SegmentOutputs,
-    SoundOutputs,
-    ValueOutputs,
-)
+from spectrod.recording.outputs import PyramidOutputs, SegmentOutputs
 from spectrod.recording.ownership import Owner
 from spectrod.recording.preroll_buffer import PrerollBuffer
 from spectrod.recording.recorder_clock import Clock
 from spectrod.recording.recording_folder import RecordingFolder
 from spectrod.recording.reporter import Reporter
-from spectrod.recording.retrying_writer import OutputFactory, RetryingWriter
+from spectrod.recording.retrying_writer import OpenOutput, RetryingWriter
 from spectrod.recording.triggers import Triggers
 
 _log = logging.getLogger(__name__)
@@ -159,8 +154,8 @@ class ConfiguredRecording:
         self.triggers = Triggers(config.pre_roll_s, config.post_roll_s, latency_s)
         owner = Owner(config.name, recorded.source, config.file_stem)
         self._folder = RecordingFolder(folder, config, owner, self._clock, base)
-        self._rows = self._writer(self._row_outputs()) if config.spectra else None
-        self._samples = self._writer(self._sound_outputs()) if config.samples else None
+        self._rows = self._writer(self._open_rows()) if config.spectra else None
+        self._samples = self._writer(self._open_sound()) if config.samples else None
         self._pyramids: PyramidOutputs | None = None
         self._pyramid = self._pyramid_writer() if config.pyramid else None
         several = self._rows, self._samples, self._pyramid
@@ -175,25 +170,32 @@ class ConfiguredRecording:
         self._others: set[str] = set()
         self._has_reported_foreign = False
 
-    def _writer(self, outputs: OutputFactory[Any]) -> RetryingWriter[Any]:
-        writer = RetryingWriter(self.config, outputs, self._folder, self._reporter, self._clock)
+    def _writer(self, open_output: OpenOutput[Any]) -> RetryingWriter[Any]:
+        config, folder = self.config, self._folder
+        writer = RetryingWriter(config, open_output, folder, self._reporter, self._clock)
         if self.config.triggers:
             writer.preroll = PrerollBuffer(self.triggers, HELD_MAX_BYTES)
         return writer
 
-    def _row_outputs(self) -> SegmentOutputs | ValueOutputs:
+    def _open_rows(self) -> OpenOutput[Any]:
         config = self.config
-        if self._recorded.values:
-            by = RecordedBy(config.name, self._recorded.source, config.attributes)
-            return ValueOutputs(f".{config.values}", by)
-        return SegmentOutputs(self._describe, config.fsync_s)
+        if not self._recorded.values:
+            return SegmentOutputs(self._describe, config.fsync_s).open
+        by = RecordedBy(config.name, self._recorded.source, config.attributes)
+        suffix = f".{config.values}"
+        return lambda folder, stem, row: ValueFileWriter(
+            folder.new_file(stem, suffix), row.about, by
+        )
 
-    def _sound_outputs(self) -> SoundOutputs:
+    def _open_sound(self) -> OpenOutput[Block]:
         config, about = self.config, self._recorded
         options = SoundOptions(
             config.fsync_s, source=about.source, software=about.software, recording=config.name
         )
-        return SoundOutputs(about.fs, f".{config.samples}", options)
+        suffix = f".{config.samples}"
+        return lambda folder, stem, block: SoundWriter(
+            folder.new_file(stem, suffix), about.fs, block.samples.shape[0], options=options
+        )
 
     def _describe(self, batch: SpectrumBatch) -> Description:
         return self._recorded.describe(batch.spec, self.config.attributes, self.config.name)
@@ -201,9 +203,9 @@ class ConfiguredRecording:
     def _pyramid_writer(self) -> RetryingWriter[SpectrumBatch]:
         """Make the pyramid's writer: one pyramid covers all times and all events."""
         config = msgspec.structs.replace(self.config, rotate_s=0, rotate_mb=0.0)
-        outputs = PyramidOutputs(self._describe, config.fsync_s)
-        self._pyramids = outputs
-        return RetryingWriter(config, outputs, self._folder, self._reporter, self._clock)
+        self._pyramids = PyramidOutputs(self._describe, config.fsync_s)
+        open_output, folder = self._pyramids.open, self._folder
+        return RetryingWriter(config, open_output, folder, self._reporter, self._clock)
 
     def start(self) -> None:
         """Recover files that an earlier daemon left unfinished, and delete expired ones."""

@@ -1,8 +1,7 @@
-"""Factories of a configured recording's files: segments, values, sound files, pyramids."""
+"""Files of a configured recording that continue the ones before: segments and pyramids."""
 
 from collections.abc import Callable
 
-from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
@@ -10,9 +9,6 @@ from spectrod.formats.directory import Directory
 from spectrod.formats.output import Output
 from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
 from spectrod.formats.segment.segment_writer import SegmentWriter
-from spectrod.formats.sound import SoundOptions, SoundWriter
-from spectrod.formats.values.measurement_chunk import MeasurementChunk
-from spectrod.formats.values.recorded import RecordedBy, ValueFileWriter
 from spectrod.lib.errors import ConfigError, storage_error
 from spectrod.recording.recording_folder import RecordingFolder
 
@@ -31,8 +27,6 @@ class SegmentOutputs:
         See ``SegmentWriter``.
     """
 
-    unit = SpectrumBatch.unit
-
     def __init__(self, describe: Callable[[SpectrumBatch], Description], fsync_s: float) -> None:
         self._describe, self._fsync_s = describe, fsync_s
         self._last: SegmentWriter | None = None
@@ -48,54 +42,6 @@ class SegmentOutputs:
         part = folder.new_file(stem, ".spd")
         self._last = SegmentWriter(part, description, self._fsync_s, place)
         return self._last
-
-
-class ValueOutputs:
-    """Makes files of measurements.
-
-    Parameters
-    ----------
-    suffix : str
-        Suffix of one of ``VALUE_FORMATS``.
-    by : RecordedBy
-        What writes them.
-    """
-
-    unit = MeasurementChunk.unit
-
-    def __init__(self, suffix: str, by: RecordedBy) -> None:
-        self._suffix, self._by = suffix, by
-
-    def open(
-        self, folder: RecordingFolder, stem: str, piece: MeasurementChunk
-    ) -> Output[MeasurementChunk]:
-        """Start a file with this first chunk."""
-        part = folder.new_file(stem, self._suffix)
-        return ValueFileWriter(part, piece.about, self._by)
-
-
-class SoundOutputs:
-    """Makes files of sound.
-
-    Parameters
-    ----------
-    fs : float
-        Sample rate [Hz].
-    suffix : str
-        ``.wav`` or ``.flac``.
-    options : SoundOptions
-        Options of ``SoundWriter``.
-    """
-
-    unit = Block.unit
-
-    def __init__(self, fs: float, suffix: str, options: SoundOptions) -> None:
-        self._fs, self._suffix, self._options = fs, suffix, options
-
-    def open(self, folder: RecordingFolder, stem: str, piece: Block) -> Output[Block]:
-        """Start a file with this first chunk."""
-        part = folder.new_file(stem, self._suffix)
-        return SoundWriter(part, self._fs, piece.samples.shape[0], options=self._options)
 
 
 class _RecordedPyramid(PyramidWriter):
@@ -118,8 +64,6 @@ class PyramidOutputs:
     fsync_s : float
         See ``PyramidOptions``.
     """
-
-    unit = SpectrumBatch.unit
 
     def __init__(self, describe: Callable[[SpectrumBatch], Description], fsync_s: float) -> None:
         self._describe, self._options = describe, PyramidOptions(fsync_s=fsync_s)

@@ -1,7 +1,7 @@
 """Files of one kind of data (spectra or samples) of a configured recording, with retries."""
 
-from collections.abc import Iterator
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from spectrod.config.schedule import NEVER_NS
 from spectrod.config.settings import RecordingConfig
@@ -22,7 +22,6 @@ from spectrod.recording.rotating_writer import (
 )
 
 T = TypeVar("T", bound=Chunk)
-T_contra = TypeVar("T_contra", contravariant=True)
 
 _MB = 1_000_000
 _RETRY_FIRST_S, _RETRY_LAST_S = 0.5, 30.0
@@ -30,25 +29,9 @@ _GOOD_S = 60.0
 _LATE_MAX_S = 2.0
 
 
-class OutputFactory(Protocol[T_contra]):
-    """Makes the files of a writer."""
-
-    @property
-    def unit(self) -> str:
-        """Unit that the writer counts: rows or samples."""
-
-    def open(self, folder: RecordingFolder, stem: str, chunk: T_contra) -> Output[T_contra]:
-        """Start a file; raises a SpectrodError.
-
-        Parameters
-        ----------
-        folder : RecordingFolder
-            The folder of the file.
-        stem : str
-            Desired name of the file, without suffix.
-        chunk : T
-            The first chunk of the file.
-        """
+OpenOutput = Callable[[RecordingFolder, str, T], Output[T]]
+"""Starts a file in a folder, with the desired stem of its name and its first chunk; raises a
+SpectrodError."""
 
 
 class RetryingWriter(RotatingWriter[T]):
@@ -64,8 +47,8 @@ class RetryingWriter(RotatingWriter[T]):
     ----------
     config : RecordingConfig
         The recording's configuration.
-    outputs : OutputFactory
-        Makes the files.
+    open_output : callable
+        Starts a file; see ``OpenOutput``.
     folder : RecordingFolder
         Folder of the files.
     reporter : Reporter
@@ -90,20 +73,20 @@ class RetryingWriter(RotatingWriter[T]):
     def __init__(
         self,
         config: RecordingConfig,
-        outputs: OutputFactory[T],
+        open_output: OpenOutput[T],
         folder: RecordingFolder,
         reporter: Reporter,
         clock: Clock,
     ) -> None:
         super().__init__(round(config.rotate_mb * _MB))
-        self._config, self._outputs = config, outputs
+        self._config, self._open_output = config, open_output
         self._folder, self._reporter, self._clock = folder, reporter, clock
         self._hours = config.hours
         self._backoff = Backoff(_RETRY_FIRST_S, _RETRY_LAST_S)
         self._last_ns, self._taken_s, self._late_max_s = 0, 0.0, 0.0
         self._flushed_s = self._failed_s = self._retry_s = -1.0
         self._missed_before = 0
-        self.error = ""
+        self.error = self._unit = ""
         self.n_bytes = 0
         self.has_room = True
 
@@ -160,25 +143,25 @@ class RetryingWriter(RotatingWriter[T]):
         return self.has_room and self._clock.monotonic_s() >= self._retry_s
 
     def _open(self, chunk: T) -> Output[T]:
-        output = self._outputs.open(self._folder, self._config.file_stem(chunk.begin_utc_ns), chunk)
+        stem = self._config.file_stem(chunk.begin_utc_ns)
+        output = self._open_output(self._folder, stem, chunk)
         self._flushed_s = self._clock.monotonic_s()
         return output
 
     def _note_written(self, chunk: T) -> None:
+        self._unit = chunk.unit
         self._last_ns = chunk.last_utc_ns
         self._taken_s = self._clock.monotonic_s()
         self._late_max_s = _LATE_MAX_S + 2 * chunk.delay_s
         if self.error:
             lost = self.missed - self._missed_before
-            self._reporter.warn(
-                "record.resumed", f"resumed; {lost} {self._outputs.unit} are missing"
-            )
+            self._reporter.warn("record.resumed", f"resumed; {lost} {chunk.unit} are missing")
             self.error = ""
 
     def _note_finished(self, output: Output[T]) -> None:
         n_bytes = self._folder.stamp(output.path.name)
         self.n_bytes += n_bytes
-        size = f"{self._in_file} {self._outputs.unit}, {n_bytes / _MB:.3g} MB"
+        size = f"{self._in_file} {self._unit}, {n_bytes / _MB:.3g} MB"
         self._reporter.report("record.file", f"{output.path.name}: finished, {size}")
 
     # ---- faults

@@ -147,8 +147,9 @@ class Configured(Policy):
         reporter = SimpleNamespace(
             report=lambda *_: None, warn=lambda *report: self.reports.append(report)
         )
-        outputs = SimpleNamespace(unit="items", open=self.make)
-        return RetryingWriter(RecordingConfig("night", rotate_s=1), outputs, folder, reporter, self)
+        return RetryingWriter(
+            RecordingConfig("night", rotate_s=1), self.make, folder, reporter, self
+        )
 
     def failure(self):
         kinds = [kind for kind, _ in self.reports]
