@@ -1,7 +1,6 @@
 """Measurements: one value of each quantity and channel in each interval of time."""
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntFlag
@@ -128,20 +127,6 @@ def check_interval_length(interval_s: float) -> None:
     """Check the length of an interval [s]; raises ConfigError."""
     if not INTERVAL_MIN_S <= interval_s <= INTERVAL_MAX_S:
         raise ConfigError(f"must be {INTERVAL_MIN_S:g} s to 366 days", interval_s=interval_s)
-
-
-def check_row(names: Sequence[str], interval_s: float) -> None:
-    """Check the names of the values of a row, as given, and its interval; raises ConfigError."""
-    if not 1 <= len(names) <= QUANTITIES_MAX:
-        raise ConfigError(f"{len(names)} names; must be 1 to {QUANTITIES_MAX}", quantities=...)
-    check_interval_length(interval_s)
-
-
-def check_distinct(quantities: Sequence[Quantity]) -> None:
-    """Check that no two quantities have one name; raises ConfigError."""
-    for name, n in Counter(quantity.name for quantity in quantities).items():
-        if n > 1:
-            raise ConfigError(f"{name} is given twice", quantities=...)
 
 
 def check_message(quantities: Sequence[Quantity], units: Sequence[str] = ()) -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
-from spectrod.measure.measurement import check_distinct, check_row
+from spectrod.measure.quantity_names import parse_names
 
 Statistic = Literal["mean", "sd", "min", "max"]
 
@@ -125,9 +125,7 @@ def parse_features(names: Sequence[str], interval_s: float) -> tuple[FeatureQuan
     ConfigError
         If a name is unknown or given twice, or the interval is too short for a feature.
     """
-    check_row(names, interval_s)
-    quantities = tuple(parse_feature(name) for name in names)
-    check_distinct(quantities)
+    quantities = parse_names(names, interval_s, parse_feature)
     for quantity in quantities:
         if quantity.kind == "ACI" and interval_s < quantity.parameters[0]:
             raise ConfigError(
@@ -135,14 +133,3 @@ def parse_features(names: Sequence[str], interval_s: float) -> tuple[FeatureQuan
                 interval_s=interval_s,
             )
     return quantities
-
-
-def check_spectra(names: Sequence[str]) -> None:
-    """Check names of values of bins; raises ConfigError for an unknown or repeated one."""
-    for name in names:
-        if name not in SPECTRA:
-            known = ", ".join(SPECTRA)
-            rule = f"must be one of {known}{did_you_mean(name, SPECTRA)}"
-            raise ConfigError(rule, spectra=name)
-    if len(set(names)) < len(names):
-        raise ConfigError(f"{names[0]} is given twice", spectra=...)

@@ -11,12 +11,13 @@ from spectrod.dsp.row_grid import frames_within
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
-from spectrod.measure.features.feature_quantities import FeatureQuantity, check_spectra
+from spectrod.measure.features.feature_quantities import SPECTRA, FeatureQuantity
 from spectrod.measure.features.indices import band_starts, diversity_bands, diversity_of, ratios
 from spectrod.measure.features.kurtosis import KurtosisSums
 from spectrod.measure.features.selected_rows import SelectedRows
 from spectrod.measure.features.shape import SpectralShape, spectral_shape
 from spectrod.measure.measurement import check_frame_size
+from spectrod.measure.quantity_names import check_spectra
 from spectrod.measure.tones.channel_power import channel_power
 
 DIVERSITY_BYTES_MAX = 1 << 28
@@ -93,7 +94,7 @@ class FeatureTally:
         spectra: Sequence[str] = (),
     ) -> None:
         check_frame_size(spec.n_signals, spec.n_bins)
-        check_spectra(spectra)
+        check_spectra(spectra, SPECTRA)
         check_features(quantities, spec)
         self.quantities = tuple(quantities)
         # Features are ratios: the unit of a calibration cancels, and channels may differ in it.

@@ -9,11 +9,11 @@ from spectrod.lib.names import check_name
 from spectrod.measure.features.feature_quantities import (
     FORMS,
     SPECTRA,
-    check_spectra,
     parse_features,
 )
 from spectrod.measure.frames_config import FramesConfig, Frequency
 from spectrod.measure.measurement_config import BoundMeter, IntervalMeter, MeasuredSignals
+from spectrod.measure.quantity_names import check_spectra
 
 FEATURES_DEFAULT = ("centroid", "spread", "rolloff", "flatness", "entropy", "flux")
 
@@ -49,7 +49,7 @@ class FeaturesConfig(FramesConfig, frozen=True):
 
         check_name("name of features", self.name)
         quantities = parse_features(self.quantities, self.interval_s)
-        check_spectra(self.spectra)
+        check_spectra(self.spectra, SPECTRA)
         if fs is not None:
             spec = self.spec(fs, channels or (2 if iq else 1), iq=iq)
             FeatureTally(quantities, spec, self.band_hz(spec), self.spectra)

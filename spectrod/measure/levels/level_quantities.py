@@ -9,7 +9,8 @@ from spectrod.dsp.weighting import Weighting
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.measure.levels.time_weighting import TimeWeighting
-from spectrod.measure.measurement import INTERVAL_MIN_S, check_distinct, check_row
+from spectrod.measure.measurement import INTERVAL_MIN_S
+from spectrod.measure.quantity_names import parse_names
 
 Kind = Literal[
     "eq", "exposure", "peak_level", "last", "max", "min", "percentile", "period", "loudness",
@@ -170,9 +171,7 @@ def parse_quantities(names: Sequence[str], interval_s: float) -> tuple[LevelQuan
     ConfigError
         If a name is unknown or given twice, or the interval is too short for a quantity.
     """
-    check_row(names, interval_s)
-    quantities = tuple(parse_quantity(name) for name in names)
-    check_distinct(quantities)
+    quantities = parse_names(names, interval_s, parse_quantity)
     for quantity in quantities:
         if interval_s < quantity.least_interval_s:
             raise ConfigError(

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_rules import Align
 from spectrod.measure.frame_meter import FrameMeter
-from spectrod.measure.tones.tone_quantities import parse_tones
+from spectrod.measure.quantity_names import known_quantities
+from spectrod.measure.tones.tone_quantities import UNITS
 from spectrod.measure.tones.tone_tally import ToneSettings, ToneTally
 
 
@@ -38,7 +39,7 @@ def tone_meter(  # noqa: PLR0913 - the settings of a meter
     ConfigError
         If a parameter breaks a rule.
     """
-    quantities = parse_tones(names, interval_s)
+    quantities = known_quantities(names, interval_s, UNITS)
     tally = ToneTally(quantities, spec, interval_s, settings or ToneSettings(), next_identity)
     return FrameMeter(
         spec, tally, interval_s=interval_s, align=align, utc_ns=utc_ns, first_sample=first_sample

@@ -1,12 +1,8 @@
 """Names of the values of tones in an interval, and the columns of its tracks."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spectrod.lib.errors import ConfigError
-from spectrod.lib.suggestions import did_you_mean
-from spectrod.measure.measurement import check_distinct, check_row
+from spectrod.measure.quantity_names import ChannelQuantity
 
 if TYPE_CHECKING:
     from spectrod.measure.tones.intermodulation import IntermodulationKind
@@ -27,7 +23,7 @@ DISTORTIONS = {
 INTERMODULATIONS: "dict[str, IntermodulationKind]" = {"IMD_smpte": "smpte", "IMD_ccif": "ccif"}
 """Quantities of the two strongest tones: root-sum-square of their products over the reference."""
 
-_UNITS = {
+UNITS = {
     **dict.fromkeys(DISTORTIONS, "dB"),
     "fundamental": "Hz",
     "level": "level",
@@ -38,8 +34,9 @@ _UNITS = {
     "OBW": "Hz",
     "tracks": "1",
 }
+"""Units of the quantities."""
 
-FORMS = ", ".join(_UNITS)
+FORMS = ", ".join(UNITS)
 """The names, for help texts."""
 
 TRACK_COLUMNS = {
@@ -52,53 +49,5 @@ TRACK_COLUMNS = {
 }
 """Columns of tracks, and their units."""
 
-
-@dataclass(frozen=True, slots=True)
-class ToneQuantity:
-    """One named value of the tones of an interval.
-
-    Attributes
-    ----------
-    name : str
-        Its name, such as ``SINAD``.
-    unit : str
-        Its unit; ``level`` follows from the channel's calibration.
-    """
-
-    name: str
-    unit: str
-
-    @property
-    def is_of_all_channels(self) -> bool:
-        """Whether its value is one of all channels together."""
-        return False
-
-
-TRACK_QUANTITIES = tuple(ToneQuantity(*both) for both in TRACK_COLUMNS.items())
+TRACK_QUANTITIES = tuple(ChannelQuantity(*both) for both in TRACK_COLUMNS.items())
 """The columns of tracks as quantities."""
-
-
-def parse_tones(names: Sequence[str], interval_s: float) -> tuple[ToneQuantity, ...]:
-    """Return the quantities of an interval, in the given order.
-
-    Parameters
-    ----------
-    names : sequence of str
-        1 to ``QUANTITIES_MAX`` different names.
-    interval_s : float
-        Length of the interval [s].
-
-    Raises
-    ------
-    ConfigError
-        If a name is unknown or given twice.
-    """
-    check_row(names, interval_s)
-    for name in names:
-        if name not in _UNITS:
-            known = ", ".join(_UNITS)
-            rule = f"must be one of {known}{did_you_mean(name, _UNITS)}"
-            raise ConfigError(f"quantity={name!r}: {rule}")
-    quantities = tuple(ToneQuantity(name, _UNITS[name]) for name in names)
-    check_distinct(quantities)
-    return quantities

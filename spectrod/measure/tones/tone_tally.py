@@ -11,6 +11,7 @@ from spectrod.dsp.units import Float32Array, Float64Array
 from spectrod.dsp.welch import effective_averages
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.measurement import check_frame_size
+from spectrod.measure.quantity_names import ChannelQuantity
 from spectrod.measure.rows import require_bins
 from spectrod.measure.tones.channel_power import occupied_bandwidth
 from spectrod.measure.tones.distortion import HARMONICS_DEFAULT, HARMONICS_MAX, measure_distortion
@@ -21,7 +22,6 @@ from spectrod.measure.tones.tone_quantities import (
     DISTORTIONS,
     INTERMODULATIONS,
     TRACK_COLUMNS,
-    ToneQuantity,
 )
 from spectrod.measure.tones.tone_tracker import NO_TRACK, PeakTracker
 
@@ -60,7 +60,7 @@ class ToneTally:
 
     Parameters
     ----------
-    quantities : sequence of ToneQuantity
+    quantities : sequence of ChannelQuantity
         Which values.
     spec : SpectrumSpec
         Definition of the frames: unweighted densities of bins, without averaging.
@@ -81,7 +81,7 @@ class ToneTally:
 
     def __init__(
         self,
-        quantities: Sequence[ToneQuantity],
+        quantities: Sequence[ChannelQuantity],
         spec: SpectrumSpec,
         interval_s: float,
         settings: ToneSettings,

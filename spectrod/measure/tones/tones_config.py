@@ -10,7 +10,8 @@ from spectrod.lib.flag import flag
 from spectrod.lib.names import check_name
 from spectrod.measure.frames_config import FramesConfig, Frequency
 from spectrod.measure.measurement_config import BoundMeter, IntervalMeter, MeasuredSignals
-from spectrod.measure.tones.tone_quantities import FORMS, TRACK_QUANTITIES, parse_tones
+from spectrod.measure.quantity_names import known_quantities
+from spectrod.measure.tones.tone_quantities import FORMS, TRACK_QUANTITIES, UNITS
 
 if TYPE_CHECKING:
     from spectrod.measure.tones.tone_tally import ToneSettings
@@ -63,7 +64,7 @@ class TonesConfig(FramesConfig, frozen=True):
         from spectrod.measure.tones.tone_tally import ToneTally  # noqa: PLC0415
 
         check_name("name of tones", self.name)
-        quantities = parse_tones(self.quantities, self.interval_s)
+        quantities = known_quantities(self.quantities, self.interval_s, UNITS)
         if fs is not None:
             spec = self.spec(fs, channels or (2 if iq else 1), iq=iq)
             ToneTally(quantities, spec, self.interval_s, self.tone_settings(spec))

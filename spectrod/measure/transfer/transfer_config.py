@@ -14,11 +14,10 @@ from spectrod.lib.names import check_name
 from spectrod.measure.frames_config import FramesConfig, Frequency
 from spectrod.measure.measurement import INTERVAL_MAX_S
 from spectrod.measure.measurement_config import BoundMeter, IntervalMeter, MeasuredSignals
+from spectrod.measure.quantity_names import check_spectra, known_quantities
 from spectrod.measure.transfer.transfer_quantities import (
     SPECTRA_UNITS,
     UNITS,
-    check_transfer_spectra,
-    parse_transfer,
 )
 
 if TYPE_CHECKING:
@@ -103,8 +102,8 @@ class TransferConfig(FramesConfig, frozen=True):
     ) -> None:
         """Check what can be checked without the source; see ``MeasurementConfig``."""
         check_name("name of transfer functions", self.name)
-        parse_transfer(self.quantities, self.interval_s)
-        check_transfer_spectra(self.spectra)
+        known_quantities(self.quantities, self.interval_s, UNITS)
+        check_spectra(self.spectra, SPECTRA_UNITS)
         self._check_averaging()
         self._check_responses()
         if iq:

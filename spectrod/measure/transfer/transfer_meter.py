@@ -16,6 +16,7 @@ from spectrod.measure.frame_meter import FrameMeter
 from spectrod.measure.frame_spectra import Complex128Array
 from spectrod.measure.frames import ComplexFrames
 from spectrod.measure.measurement import Measurement, Quantity
+from spectrod.measure.quantity_names import ChannelQuantity, known_quantities
 from spectrod.measure.sample_chunks import checked_samples
 from spectrod.measure.transfer.alignment import Alignment
 from spectrod.measure.transfer.calibrated import power_factors
@@ -23,8 +24,7 @@ from spectrod.measure.transfer.cross_sums import CrossSums
 from spectrod.measure.transfer.delay import Delay, delay_of_average
 from spectrod.measure.transfer.transfer_function import TransferFunction, bins_within
 from spectrod.measure.transfer.transfer_quantities import (
-    TransferQuantity,
-    parse_transfer,
+    UNITS,
     spectrum_of,
 )
 
@@ -74,13 +74,13 @@ class TransferTally:
     ----------
     spec : SpectrumSpec
         Definition of the frames of the reference and the responses, in this order.
-    quantities : sequence of TransferQuantity
+    quantities : sequence of ChannelQuantity
         The values of each response.
     settings : TransferSettings
 
     Attributes
     ----------
-    quantities : tuple of TransferQuantity
+    quantities : tuple of ChannelQuantity
     tables : tuple of (spectra, bins) float64
         Values of the bins of the band of each response, after ``values``; empty without spectra.
     """
@@ -88,7 +88,7 @@ class TransferTally:
     def __init__(
         self,
         spec: SpectrumSpec,
-        quantities: Sequence[TransferQuantity],
+        quantities: Sequence[ChannelQuantity],
         settings: TransferSettings,
     ) -> None:
         self.quantities = tuple(quantities)
@@ -251,7 +251,7 @@ def transfer_meter(
         )
     if spec.iq or spec.channels < 2:
         raise ConfigError("spec: must be of two or more real channels")
-    tally = TransferTally(spec, parse_transfer(settings.quantities, interval_s), settings)
+    tally = TransferTally(spec, known_quantities(settings.quantities, interval_s, UNITS), settings)
     meter = FrameMeter(
         spec,
         tally,

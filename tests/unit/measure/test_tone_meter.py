@@ -7,9 +7,10 @@ from spectrod.analysis.spectrogram import spectrogram
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.measurement import IntervalFlag
+from spectrod.measure.quantity_names import known_quantities
 from spectrod.measure.tones.distortion import measure_distortion
 from spectrod.measure.tones.tone_meter import tone_meter
-from spectrod.measure.tones.tone_quantities import DISTORTIONS, TRACK_COLUMNS, parse_tones
+from spectrod.measure.tones.tone_quantities import DISTORTIONS, TRACK_COLUMNS, UNITS
 from spectrod.measure.tones.tone_tally import ToneSettings, ToneTally
 
 FS = 16_000
@@ -67,7 +68,7 @@ def test_intermodulation_is_that_of_the_two_strongest_tones():
     # f2 - f1 has the amplitude 0.01 * 0.4^2, the reference is 0.8.
     assert row.values[0, 0] == pytest.approx(20.0 * np.log10(0.002), abs=0.05)
     assert np.isnan(row.values[[0, 2, 2], [1, 0, 1]]).all()
-    assert [one.unit for one in parse_tones(["IMD_ccif"], 1.0)] == ["dB"]
+    assert [one.unit for one in known_quantities(["IMD_ccif"], 1.0, UNITS)] == ["dB"]
     with pytest.raises(ConfigError, match="IMD_smpte: is of real signals, not of I/Q"):
         tone_meter(spec_of(2, iq=True), ["IMD_smpte"], interval_s=0.5)
 
@@ -177,7 +178,7 @@ def test_without_a_tone_values_are_missing():
 def test_wrong_names(names, rule):
     """Each wrong name is one error."""
     with pytest.raises(ConfigError, match=rule):
-        parse_tones(names, 1.0)
+        known_quantities(names, 1.0, UNITS)
 
 
 @pytest.mark.parametrize(
@@ -197,4 +198,4 @@ def test_wrong_settings(settings, changes, rule):
     """Each setting that cannot be is one error when the meter is made."""
     spec = SpectrumSpec(FS, **({"win_length": 2048} | changes))
     with pytest.raises(ConfigError, match=rule):
-        ToneTally(parse_tones(("THD",), 1.0), spec, 1.0, ToneSettings(**settings))
+        ToneTally(known_quantities(("THD",), 1.0, UNITS), spec, 1.0, ToneSettings(**settings))
