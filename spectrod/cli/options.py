@@ -1,31 +1,21 @@
 """Options shared by several commands, and their conversion to configuration."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 import msgspec
+from msgspec.structs import FieldInfo
 
-from spectrod.config.settings import AnalysisConfig, IqFormat, RealFormat
+from spectrod.config.settings import AnalysisConfig, SourceConfig
 from spectrod.lib.durations import TIME_FORMS
 from spectrod.lib.errors import ConfigError
 
-_OF_SOURCE = (
-    "name",
-    "samplerate",
-    "channels",
-    "select",
-    "calibration",
-    "iq",
-    "format",
-    "pace",
-    "loop",
-    "recursive",
-    "time_format",
-    "strict",
-)
-_OF_CARD = ("block_ms", "latency_ms", "exclusive")
-_OF_ANALYSIS = AnalysisConfig.__struct_fields__
+_OTHER_FLAGS = ("uri", "name", "channel_names")
+"""Keys of ``[source]`` for which commands have arguments of their own."""
+_OF_SOURCE = [key for key in msgspec.structs.fields(SourceConfig) if key.name not in _OTHER_FLAGS]
+_OF_IQ = ("iq", "center_frequency_hz")
+_OF_ANALYSIS = msgspec.structs.fields(AnalysisConfig)
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
@@ -71,78 +61,36 @@ def add_range(parser: argparse.ArgumentParser) -> None:
 
 
 def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
-    """Add the flags of a source; one default, as text, depends on the command."""
-    group = parser.add_argument_group("source")
-    group.add_argument(
-        "--samplerate",
-        "--rate",  # the name of before, which stays
-        metavar="HZ",
-        help="sample rate, where the source leaves it open",
-    )
-    group.add_argument("--channels", metavar="N", help="channels, where the source leaves it open")
-    group.add_argument(
-        "--format",
-        metavar="FMT",
-        help=f"raw samples: {' '.join(get_args(RealFormat))} (s16le), or pairs of I and Q: "
-        f"{' '.join(get_args(IqFormat))}",
-    )
-    group.add_argument(
-        "--select", metavar="N,N,...", help="only these channels, in this order, numbers from 0"
-    )
-    group.add_argument(
-        "--calibration", metavar="FILE", help="calibration file (TOML): results in dB SPL, Pa, ..."
-    )
-    group.add_argument(
-        "--pace", metavar="PACE", help=f"of files and signals: realtime or full ({pace})"
-    )
-    _add_switch(group, "--loop", "play files again and again")
-    _add_switch(group, "--recursive", "include the subfolders of a folder")
-    group.add_argument(
-        "--time-format",
-        metavar="FORMAT",
-        help="start time in names of files, as %%y%%m%%d-%%H%%M%%S (else forms of recorders)",
-    )
-    _add_switch(group, "--strict", "stop at the first file that cannot be read in full")
-    group.add_argument("--block-ms", metavar="MS", help="block length of a sound card")
-    group.add_argument(
-        "--latency-ms",
-        metavar="MS",
-        help="requested latency of a sound card; 0: the lowest safe",
-    )
-    _add_switch(group, "--exclusive", "keep other programs from the sound card, where possible")
+    """Add a flag for each key of ``[source]`` but those of I/Q; pace's default is the command's."""
+    keys = [key for key in _OF_SOURCE if key.name not in _OF_IQ]
+    _add_flags(parser.add_argument_group("source"), keys, {"pace": pace})
 
 
 def add_iq(parser: argparse.ArgumentParser) -> None:
     """Add the flags for two-sided spectra of pairs of channels."""
-    _add_switch(
-        parser, "--iq", "each pair of channels is I and Q of one signal; raw samples: 2 channels"
-    )
-    parser.add_argument(
-        "--center-frequency",
-        metavar="HZ",
-        help="the receiver's frequency at 0 Hz of I/Q samples, as 433.92M",
-    )
-
-
-def _add_switch(parser: argparse._ActionsContainer, name: str, help_: str) -> None:
-    parser.add_argument(name, action="store_true", default=None, help=help_)
+    _add_flags(parser, [key for key in _OF_SOURCE if key.name in _OF_IQ], {})
 
 
 def add_analysis(
     parser: argparse.ArgumentParser, win_length: str = "4096", hop: str = "1024"
 ) -> None:
     """Add a flag for each key of ``[analysis]``; two defaults, as text, depend on the command."""
-    group = parser.add_argument_group("analysis")
-    defaults = {"win_length": f" ({win_length})", "hop": f" ({hop})"}
-    for key in msgspec.structs.fields(AnalysisConfig):
-        add_flag(group, key.name, key.type, defaults.get(key.name, ""))
+    defaults = {"win_length": win_length, "hop": hop}
+    _add_flags(parser.add_argument_group("analysis"), _OF_ANALYSIS, defaults)
+
+
+def _add_flags(
+    parser: argparse._ActionsContainer, keys: Sequence[FieldInfo], defaults: Mapping[str, str]
+) -> None:
+    for key in keys:
+        add_flag(parser, key.name, key.type, defaults.get(key.name, key.default))
 
 
 def add_flag(
     parser: argparse._ActionsContainer,
     key: str,
     type_: Any,
-    default: str = "",
+    default: object = None,
     parsed: Mapping[str, Callable[[str], Any]] | None = None,
 ) -> None:
     """Add the flag of a setting, as the notes of its type describe it (``lib.flag``).
@@ -154,27 +102,46 @@ def add_flag(
         Name of the setting.
     type_ : type
         Its type, with notes.
-    default : str
-        Added to the help.
+    default : object
+        Its default, or a text, for the help.
     parsed : mapping of str to callable, optional
         Reads a value, by its metavar; others stay text.
     """
-    name, about = flag_of(key, type_)
-    about["help"] += default
+    names, about = flag_of(key, type_)
+    about["help"] = help_text(about["help"], default_text(key, default))
     if parsed and about.get("metavar") in parsed:
         about["type"] = parsed[about["metavar"]]
-    parser.add_argument(name, dest=key, **about)
+    parser.add_argument(*names, dest=key, **about)
 
 
-def flag_of(key: str, type_: Any) -> tuple[str, dict[str, Any]]:
-    """Return the name of a setting's flag, and the keywords that add it to a parser."""
+def flag_of(key: str, type_: Any) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of a setting's flag, and the keywords that add it to a parser."""
     about: dict[str, Any] = {"help": "see spectrod config default", "metavar": "VALUE"}
     for note in getattr(type_, "__metadata__", ()):
         if isinstance(note, msgspec.Meta) and note.description is not None:
             about = {"help": note.description, **(note.extra or {})}
     if get_args(type_)[:1] == (bool,):
         about |= {"action": argparse.BooleanOptionalAction, "default": None}
-    return "--" + about.pop("name", key.replace("_", "-")), about
+    names = (about.pop("name", key.replace("_", "-")), *about.pop("aliases", ()))
+    return [f"--{name}" for name in names], about
+
+
+def help_text(text: str, default: str) -> str:
+    """Return a help text of ``lib.flag`` as argparse takes it."""
+    return text.replace("%(default)s", default).replace("%", "%%")
+
+
+def default_text(key: str, value: object) -> str:
+    """Return the default of a setting as its flag takes it: ``125ms``, ``20k``, ``LAeq,LAFmax``."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    if not isinstance(value, float):
+        return str(value)
+    if key.endswith("_hz") and value and value % 1000.0 == 0.0:
+        return f"{value / 1000.0:g}k"
+    if key.endswith("_s"):
+        return f"{value:g}s" if value >= 1.0 or not value else f"{1000.0 * value:g}ms"
+    return f"{value:g}"
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
@@ -193,10 +160,10 @@ def flags(args: argparse.Namespace) -> Mapping[str, Mapping[str, Any]]:
     return {
         "source": {
             "uri": given("source"),
-            "center_frequency_hz": given("center_frequency"),
-            **{key: given(key) for key in (*_OF_SOURCE, *_OF_CARD)},
+            "name": given("name"),
+            **{key.name: given(key.name) for key in _OF_SOURCE},
         },
-        "analysis": {key: given(key) for key in _OF_ANALYSIS},
+        "analysis": {key.name: given(key.name) for key in _OF_ANALYSIS},
         "engine": {"engine": given("engine"), "device": given("device")},
         "publish": {"endpoints": given("publish"), "insecure": given("insecure")},
         "log": {"level": given("log_level")},
@@ -211,9 +178,10 @@ def refuse_flags_of_samples(args: argparse.Namespace) -> None:
     ConfigError
         For the first such flag.
     """
-    for name in ("center_frequency", *_OF_SOURCE, *_OF_CARD, *_OF_ANALYSIS, "start_time"):
+    types = {key.name: key.type for key in (*_OF_SOURCE, *_OF_ANALYSIS)} | {"start_time": str}
+    for name, type_ in types.items():
         value = getattr(args, name, None)
         if value is not None:
-            flag, _ = flag_of(name, None)
+            flag = flag_of(name, type_)[0][0]
             text = flag if value is True else f"{flag} {value}"
             raise ConfigError(f"{text}: is for samples, and {args.source} has spectra")

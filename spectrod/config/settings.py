@@ -36,7 +36,8 @@ from spectrod.measure.measurement_config import MeasurementConfig
 from spectrod.measure.triggers.trigger_config import RECORDER_TRIGGERS, TriggerConfig
 
 Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
-PathText = Annotated[str, Meta(extra={"is_path": True})]
+_IS_PATH = Meta(extra={"is_path": True})
+PathText = Annotated[str, _IS_PATH]
 """A path, or what may be one: the file of the configuration may change it, a peer may not."""
 RealFormat = Literal["u8", "s8", "s16le", "s24le", "s32le", "f32le", "f64le"]
 IqFormat = Literal["cu8", "cs8", "cs16", "cs32", "cf32", "cf64"]
@@ -57,24 +58,67 @@ class SourceConfig(Struct, frozen=True):
 
     uri: PathText = "auto"
     name: str = ""
-    samplerate: Annotated[float, Meta(ge=0, le=RATE_MAX_HZ)] = 0.0
-    channels: Annotated[int, Meta(ge=0, le=CHANNELS_MAX)] = 0
-    select: tuple[Annotated[int, Meta(ge=0, lt=CHANNELS_MAX)], ...] = ()
-    channel_names: tuple[str, ...] = ()
-    calibration: PathText = ""
-    iq: bool = False
-    center_frequency_hz: Annotated[
-        float, Meta(ge=-CENTER_FREQUENCY_MAX_HZ, le=CENTER_FREQUENCY_MAX_HZ)
+    samplerate: Annotated[
+        float,
+        Meta(ge=0, le=RATE_MAX_HZ),
+        flag("HZ", "sample rate, where the source leaves it open", aliases=("rate",)),
     ] = 0.0
-    format: Literal[PcmFormat, ""] = ""
-    block_ms: Annotated[float, Meta(ge=1, le=1000)] = 10.0
-    latency_ms: Annotated[float, Meta(ge=0, le=10_000)] = 0.0
-    exclusive: bool = False
-    pace: Pace = "realtime"
-    loop: bool = False
-    recursive: bool = False
-    time_format: str = ""
-    strict: bool = False
+    channels: Annotated[
+        int, Meta(ge=0, le=CHANNELS_MAX), flag("N", "channels, where the source leaves it open")
+    ] = 0
+    select: Annotated[
+        tuple[Annotated[int, Meta(ge=0, lt=CHANNELS_MAX)], ...],
+        flag("N,N,...", "only these channels, in this order, numbers from 0"),
+    ] = ()
+    channel_names: tuple[str, ...] = ()
+    calibration: Annotated[
+        PathText, flag("FILE", "calibration file (TOML): results in dB SPL, Pa, ...")
+    ] = ""
+    iq: Annotated[
+        bool,
+        flag("", "each pair of channels is I and Q of one signal; raw samples: 2 channels"),
+    ] = False
+    center_frequency_hz: Annotated[
+        float,
+        Meta(ge=-CENTER_FREQUENCY_MAX_HZ, le=CENTER_FREQUENCY_MAX_HZ),
+        flag(
+            "HZ",
+            "the receiver's frequency at 0 Hz of I/Q samples, as 433.92M",
+            name="center-frequency",
+        ),
+    ] = 0.0
+    format: Annotated[
+        Literal[PcmFormat, ""],
+        flag(
+            "FMT",
+            f"raw samples: {' '.join(get_args(RealFormat))} (s16le), or pairs of I and Q: "
+            f"{' '.join(_IQ_FORMATS)}",
+        ),
+    ] = ""
+    block_ms: Annotated[float, Meta(ge=1, le=1000), flag("MS", "block length of a sound card")] = (
+        10.0
+    )
+    latency_ms: Annotated[
+        float,
+        Meta(ge=0, le=10_000),
+        flag("MS", "requested latency of a sound card; 0: the lowest safe"),
+    ] = 0.0
+    exclusive: Annotated[
+        bool, flag("", "keep other programs from the sound card, where possible")
+    ] = False
+    pace: Annotated[Pace, flag("PACE", "of files and signals: realtime or full (%(default)s)")] = (
+        "realtime"
+    )
+    loop: Annotated[bool, flag("", "play files again and again")] = False
+    recursive: Annotated[bool, flag("", "include the subfolders of a folder")] = False
+    time_format: Annotated[
+        str,
+        flag(
+            "FORMAT",
+            "start time in names of files, as %y%m%d-%H%M%S (else forms of recorders)",
+        ),
+    ] = ""
+    strict: Annotated[bool, flag("", "stop at the first file that cannot be read in full")] = False
 
     @property
     def is_iq(self) -> bool:
@@ -145,7 +189,11 @@ class SourceConfig(Struct, frozen=True):
 
 def path_keys(table: type[Struct]) -> tuple[str, ...]:
     """Return the keys of a table that are paths."""
-    return tuple(key.name for key in msgspec.structs.fields(table) if key.type == PathText)
+    return tuple(key.name for key in msgspec.structs.fields(table) if _IS_PATH in _notes(key.type))
+
+
+def _notes(type_: Any) -> tuple[Any, ...]:
+    return getattr(type_, "__metadata__", ())
 
 
 def _one_of(choice: Any) -> str:
@@ -159,13 +207,15 @@ class AnalysisConfig(Struct, frozen=True):
     and the field of ``SpectrumSpec`` of the same name.
     """
 
-    window: Annotated[str, flag("NAME", "hann, flattop, blackmanharris, ... (hann)")] = "hann"
-    win_length: Annotated[int, flag("N", "length of the window in samples")] = 4096
-    hop: Annotated[int, flag("N", "samples between starts of frames")] = 1024
+    window: Annotated[str, flag("NAME", "hann, flattop, blackmanharris, ... (%(default)s)")] = (
+        "hann"
+    )
+    win_length: Annotated[int, flag("N", "length of the window in samples (%(default)s)")] = 4096
+    hop: Annotated[int, flag("N", "samples between starts of frames (%(default)s)")] = 1024
     nfft: Annotated[
         int, flag("N", "transform length, at least win_length; powers of two are fastest")
     ] = 0
-    scaling: Annotated[Scaling, flag("KIND", f"{_one_of(Scaling)} (dbfs)")] = "dbfs"
+    scaling: Annotated[Scaling, flag("KIND", f"{_one_of(Scaling)} (%(default)s)")] = "dbfs"
     weighting: Annotated[
         Weighting, flag("KIND", f"frequency weighting: {_one_of(Weighting)} (Z, none)")
     ] = "Z"
@@ -185,7 +235,7 @@ class AnalysisConfig(Struct, frozen=True):
         ),
     ] = "none"
     averaging_s: Annotated[
-        float, flag("TIME", "time constant of exponential averaging (125ms)")
+        float, flag("TIME", "time constant of exponential averaging (%(default)s)")
     ] = 0.125
     rate_hz: Annotated[
         float,
@@ -193,7 +243,7 @@ class AnalysisConfig(Struct, frozen=True):
         flag("HZ", "rows a second, exactly, as 10, 0.5 or 1/60 (every frame)"),
     ] = 0.0
     align: Annotated[
-        Align, flag("WHERE", f"alignment of rows with --rate-hz: {_one_of(Align)} (start)")
+        Align, flag("WHERE", f"alignment of rows with --rate-hz: {_one_of(Align)} (%(default)s)")
     ] = "start"
 
     def spec(

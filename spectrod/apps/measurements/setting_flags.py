@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import FieldInfo
 
-from spectrod.cli.options import flag_of
+from spectrod.cli.options import default_text, flag_of, help_text
 from spectrod.config.values import setting_of
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.measurement_config import MeasurementConfig
@@ -39,9 +39,8 @@ def add_settings(
     for name, fields in _flags(type(settings)).items():
         key, abouts = fields[0].name, [flag_of(field.name, field.type)[1] for field in fields]
         about = abouts[0]
-        default = " ".join(_default_text(settings, field.name) for field in fields)
-        text = (helps or {}).get(key, about["help"]).replace("%(default)s", default)
-        about["help"] = text.replace("%", "%%")
+        defaults = (default_text(one.name, getattr(settings, one.name)) for one in fields)
+        about["help"] = help_text((helps or {}).get(key, about["help"]), " ".join(defaults))
         if len(fields) > 1:
             about |= {"nargs": len(fields), "metavar": tuple(one["metavar"] for one in abouts)}
         title = about.pop("group", "")
@@ -104,20 +103,9 @@ def has_interval(args: argparse.Namespace) -> bool:
 def _flags(kind: type[MeasurementConfig]) -> dict[str, list[FieldInfo]]:
     """Return the settings of each flag."""
     fields = [field for field in msgspec.structs.fields(kind) if field.name not in _NO_FLAGS]
-    of_flags = groupby(fields, lambda field: flag_of(field.name, field.type)[0])
+    of_flags = groupby(fields, lambda field: flag_of(field.name, field.type)[0][0])
     return {name: list(group) for name, group in of_flags}
 
 
 def _dest(key: str) -> str:
     return f"measurement.{key}"  # the analysis has keys of the same names
-
-
-def _default_text(settings: MeasurementConfig, key: str) -> str:
-    value = getattr(settings, key)
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))
-    if not isinstance(value, float):
-        return str(value)
-    if key.endswith("_hz") and value and value % 1000.0 == 0.0:
-        return f"{value / 1000.0:g}k"
-    return f"{value:g}s" if key.endswith("_s") else f"{value:g}"

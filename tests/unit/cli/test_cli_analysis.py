@@ -4,13 +4,15 @@ import dataclasses
 from pathlib import Path
 
 import h5netcdf
+import msgspec
 import numpy as np
 import pytest
 import soundfile
 
 from spectrod.cli import main, options, whole_parser
 from spectrod.cli.picture_options import like, picture_options
-from spectrod.config.settings import AnalysisConfig
+from spectrod.config import config
+from spectrod.config.settings import AnalysisConfig, SourceConfig
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.segment.segment_reader import SegmentReader
 
@@ -43,6 +45,36 @@ def test_every_key_of_the_analysis_has_a_flag(command):
     flags = [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
     args = whole_parser().parse_args([command, *source, *flags])
     assert options.flags(args)["analysis"] == given
+
+
+ARGUMENTS = {
+    "record": ["a.wav", "-o", "a.spd"],
+    "run": [],
+    "tones": ["a.wav"],
+    "calibrate": ["a.wav", "--level=94", "-o", "c.toml"],
+}
+
+
+@pytest.mark.parametrize("command", ARGUMENTS)
+def test_every_key_of_a_source_has_a_flag(command):
+    """Every key of a source has a flag, but for those that commands take in another way."""
+    others = {"uri", "name", "channel_names"}
+    others |= {"iq", "center_frequency_hz"} if command == "calibrate" else set()
+    keys = [key for key in msgspec.structs.fields(SourceConfig) if key.name not in others]
+    given = {key.name: True if key.default is False else "x" for key in keys}
+    names = {key: f"--{key.removesuffix('_hz').replace('_', '-')}" for key in given}
+    flags = [names[key] if value is True else f"{names[key]}=x" for key, value in given.items()]
+    args = whole_parser().parse_args([command, *ARGUMENTS[command], *flags])
+    found = options.flags(args)["source"]
+    assert {key: found[key] for key in given} == given
+
+
+def test_flags_switch_off_what_a_file_switches_on(tmp_path):
+    """A flag with --no- overrides true of the file, as later layers win."""
+    (tmp_path / "c.toml").write_text("[source]\nuri = 'a.wav'\nloop = true\nstrict = true\n")
+    args = whole_parser().parse_args(["run", "--no-loop"])
+    source = config.load(str(tmp_path / "c.toml"), options.flags(args)).source
+    assert (source.loop, source.strict) == (False, True)
 
 
 OPTIONS_OF_PICTURES = {
