@@ -201,8 +201,12 @@ class Recorder(Generic[R]):
 
     def attach(self) -> None:
         """Take data from the source; raises the errors of ``RecordingFeed.attach``."""
-        attached = self.feed.attach(self, self._finder)
-        self.was_attached = True
+        self.was_attached = True  # before the first data, which may end it at once
+        try:
+            attached = self.feed.attach(self, self._finder)
+        except BaseException:
+            self.was_attached = False
+            raise
         with self._detaching:
             if self._takes_data:
                 self._attached = attached

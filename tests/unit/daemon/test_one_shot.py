@@ -190,6 +190,29 @@ def test_data_that_come_after_its_end_are_not_taken(begin):
     assert one.feed.taker is None
 
 
+def test_the_first_data_may_end_it():
+    """A recording that ends with its first data, while it is being attached, counts as one."""
+
+    class Sudden(Source):
+        def attach(self, recorder, finder):
+            attached = super().attach(recorder, finder)
+            recorder.write(batch(0, 7))
+            assert recorder.wait(30.0)
+            return attached
+
+    found, config = [], OneShotConfig(Path("x.spd"), "pond", "spectrum", False, 0.05)  # noqa: FBT003
+    one = Recorder(
+        "x.spd",
+        OneShot(config, File, "ann"),
+        Sudden(),
+        on_end=lambda one: found.append((one.was_attached, one.status()["rows"])),
+    )
+    one.start()
+    one.attach()
+    assert found == [(True, 5)]
+    assert one.feed.taker is None
+
+
 def test_a_defect_ends_it(begin, caplog):
     """An unexpected exception ends the recording as failed, logs it, and aborts the file."""
     one = begin()
