@@ -109,6 +109,7 @@ test("the bar's scale goes beyond the range, and stands still while the range fi
   assert.equal(scaleFor(scale, { lo: -95, hi: -30 }), scale);
   assert.deepEqual(scaleFor(scale, { lo: -100, hi: 0 }), { lo: -115, hi: 15 });
   assert.notEqual(scaleFor(scale, { lo: -60, hi: -40 }), scale);
+  assert.notEqual(scaleFor(scale, { lo: -100, hi: -9 }), scale, "its end would be at the end of the bar");
   for (const level of [-112, -60, -8]) assert.ok(Math.abs(levelAtShare(scale, shareOf(scale, level)) - level) < 1e-9);
   assert.deepEqual([shareOf(scale, -500), shareOf(scale, 500)], [0, 1]);
 });

@@ -17,6 +17,8 @@ const FULL = {
   isLinked: false,
   map: "magma",
   statistic: "mean",
+  smoothing: 6,
+  bars: "third",
   span: 12.5,
   split: 70,
   holds: ["max", "mean"],
@@ -65,7 +67,7 @@ test("numbers are clamped to their bounds and ranges are put in order", () => {
 
 for (const bad of [
   "decay=x", "holdtime=", "tau=NaN", "f=a:b", "f=1", "f=5:5", "f=Infinity:NaN", "f=1:2:3", "f=", "f=:", "db=0:0.5", "db=-:", "span=", "span=NaN",
-  "split=x", "axis=constructor", "layout=__proto__", "map=../../x", `map=${"a".repeat(33)}`, "stat=sum",
+  "split=x", "axis=constructor", "layout=__proto__", "map=../../x", `map=${"a".repeat(33)}`, "stat=sum", "smooth=2", "smooth=", "smooth=x", "bars=half", "bars=",
   "ct=1", "ct=,", "sel=1:2:3", "sel=1:2:3:4:5", "sel=5:5:1:2", "sel=1:2:3:3", "sel=-9:-1:1:2", "sel=:::", "hold=all", "c=x,,NaN", "band=1", "band=::", "t=yesterday", "topic=", "%", "%E0%A4%A", "&&&==", "v=2&axis=mel",
   `topic=${"x".repeat(9000)}`, `topic=${"x".repeat(513)}`,
 ]) {
@@ -73,6 +75,11 @@ for (const bad of [
     assert.deepEqual(views.parseFragment(bad), views.makeView());
   });
 }
+
+test("smoothing and bars are of mean power, whatever the link says of bins in a pixel", () => {
+  assert.equal(views.parseFragment("stat=max&smooth=3").statistic, "mean");
+  assert.equal(views.parseFragment("stat=max&bars=third").statistic, "mean");
+});
 
 test("one bad field does not spoil the others", () => {
   const view = views.parseFragment("#v=1&f=x:y&axis=mel&db=-90:0");

@@ -3,7 +3,16 @@
 import { durationText, rowsDueMs } from "../side/status.js";
 import { lineText } from "../plot/linekinds.js";
 import { decimalsOf, formatHertz, formatLevel, formatTime } from "../plot/time.js";
+import { hasBars, hasNoBars } from "../rows/spectrumsum.js";
 import { topicText, topicTitle } from "../link/topics.js";
+
+const BARS = Object.freeze({ third: "third octaves", "third-a": "third octaves, A weighting" });
+
+/** How line spectra differ from what was measured; empty if not. */
+function shapeText({ smoothing = 0, bars = "none" }, { description }) {
+  if (bars !== "none" && description !== null && hasBars(description)) return `; lines: ${BARS[bars]}`;
+  return smoothing > 0 ? `; lines: smoothed, 1/${smoothing} octave` : "";
+}
 
 const STATISTICS = Object.freeze({ max: "max", mean: "mean power" });
 
@@ -18,7 +27,7 @@ const STATISTICS = Object.freeze({ max: "max", mean: "mean power" });
  * @returns {Array<{text: string, colour: string | null}>}
  */
 export function legend(channels, view, { moments, seconds = [], zone }) {
-  const note = { text: `bins in a pixel: ${STATISTICS[view.statistic]}`, colour: null };
+  const note = { text: `bins in a pixel: ${STATISTICS[view.statistic]}${shapeText(view, channels[0])}`, colour: null };
   const texts = (k) => view.holds.map((name) => ({ name, text: lineText(name, view), why: whyNoHold(channels[k], moments[k], view, name) }));
   if (channels.length > 1) {
     const lines = channels.map(({ info }, k) => ({ text: [topicTitle(info), timeText(moments[k], view, zone)].filter(Boolean).join("  "), colour: `series${k}` }));
@@ -56,7 +65,9 @@ function referenceText({ reference }, zone) {
 }
 
 /** Why a hold that is on has no line; empty if it has one, or will have. */
-function whyNoHold({ unsent }, { holds }, { t1 }, name) {
+function whyNoHold({ unsent, description }, { holds }, view, name) {
+  const { t1 } = view;
+  if (hasNoBars(name, description, view)) return "the extremes of bins are not those of bands";
   if (holds[name]) return "";
   if (unsent.has(name)) return unsent.why;
   return t1 === null ? "" : "not known of this time";

@@ -14,6 +14,7 @@ import { makeParts, showLegend } from "./panelparts.js";
 import { rangeKey, rangeOf } from "./ranges.js";
 import { axisOf, limitsOf } from "../rows/range.js";
 import { levelOfPixel } from "../rows/rowat.js";
+import { hasNoBars, shownRow } from "../rows/spectrumsum.js";
 import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "../plot/ruler.js";
 import { decimalsOf, formatHertz, formatLevel, formatTime } from "../plot/time.js";
 import { topicTitle } from "../link/topics.js";
@@ -217,8 +218,10 @@ export class Panel {
     return this.channels.map((channel, k) => {
       const { rows } = this.strips.find((strip) => strip.channel === channel);
       const { row, holds } = this.momentOf(channel, view);
-      const still = [...view.holds.map((name) => holds[name]), channel.reference, seconds[k]?.row, isLive ? null : row];
-      const shown = { rows, line: isLive ? row : null, held: still.filter(Boolean) };
+      const names = view.holds.filter((name) => !hasNoBars(name, channel.description, view));
+      const still = [...names.map((name) => holds[name]), channel.reference, seconds[k]?.row, isLive ? null : row];
+      const held = still.filter(Boolean).map((one) => shownRow(one, view));
+      const shown = { rows, line: isLive ? shownRow(row, view) : null, held };
       return shownLevels(shown, this.axis, { newestMs, spanMs: 1000 * view.span });
     });
   }
@@ -291,11 +294,13 @@ export class Panel {
     const seconds = this.#seconds(view);
     const layers = this.channels.flatMap((channel, k) => {
       const { row, holds } = moments[k];
-      const rows = { trace: row, second: seconds[k]?.row ?? null, reference: channel.reference, holds };
+      const lines = { trace: row, second: seconds[k]?.row ?? null, reference: channel.reference };
+      const shownOf = (given) => Object.fromEntries(Object.entries(given).map(([name, one]) => [name, shownRow(one, view)]));
+      const rows = { ...shownOf(lines), holds: shownOf(holds) };
       const colour = (name) => (isAlone ? colours[name] : colours[`series${k}`]);
-      const isFilled = isAlone && Boolean(channel.description?.edges_hz);
+      const isFilled = isAlone && Boolean(rows.trace?.description.edges_hz);
       const styleOf = (name) => ({ ...this.#lineStyle(name, colour(name)), isFilled: isFilled && name === "now" });
-      return layersOf(rows, view.holds, styleOf);
+      return layersOf(rows, view.holds.filter((name) => !hasNoBars(name, channel.description, view)), styleOf);
     });
     showLegend(this.legend, legend(this.channels, atShownTime(view), { moments, seconds, zone }), colours);
     this.trace.setLayers(layers);
@@ -390,7 +395,8 @@ export class Panel {
     const { lo, hi } = this.levels;
     const box = this.traceBox.getBoundingClientRect();
     const pointed = hi - ((y + this.surface.getBoundingClientRect().top - box.top) / box.height) * (hi - lo);
-    const lines = this.moments(view).map(({ row, tMs }, k) => {
+    const lines = this.moments(view).map(({ row: measured, tMs }, k) => {
+      const row = shownRow(measured, view);
       const level = row === null ? NaN : levelOfValues(row.values, row.description, valuesOfPixel(this.axis, row.description, px));
       return { k, level, tMs, distance: Number.isNaN(level) ? Infinity : Math.abs(level - pointed) };
     });

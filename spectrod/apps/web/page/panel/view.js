@@ -7,8 +7,10 @@
  * their own in `ranges` (ranges.js), `isLinked` whether panels of one unit share one. `times` are those of the cursors of
  * the same places, null of one that is at no time; `selection` is a box, `{t0, t1, f0, f1}`. `decay` [dB/s] 0 holds until
  * a reset, after `holdTime` [s];
- * `timeConstant` [s] 0 is the mean since the reset.
+ * `smoothing` 3: line spectra are smoothed by a third of an octave; 0: not. `timeConstant` [s] 0 is the mean since the reset.
  */
+
+import { BARS, FRACTIONS } from "../rows/spectrumsum.js";
 
 export const AXES = Object.freeze(["log", "linear", "mel", "octave"]);
 export const LAYOUTS = Object.freeze(["side", "over"]);
@@ -47,6 +49,8 @@ export const DEFAULTS = Object.freeze({
   isLinked: true,
   map: "viridis",
   statistic: "max",
+  smoothing: 0,
+  bars: "none",
   span: 30,
   split: 40,
   holds: Object.freeze([]),
@@ -127,6 +131,8 @@ export function makeView(given = {}) {
   const wanted = { ...DEFAULTS, ...given };
   const [f0, f1] = range(wanted.f0, wanted.f1, BOUNDS.hertz, Number.MIN_VALUE);
   const [lo, hi] = range(wanted.lo, wanted.hi, BOUNDS.level, BOUNDS.levelSpan);
+  const smoothing = oneOf(wanted.smoothing, FRACTIONS, 0);
+  const bars = oneOf(wanted.bars, BARS, DEFAULTS.bars);
   const band = Array.isArray(wanted.band)
     ? range(wanted.band[0], wanted.band[1], BOUNDS.hertz, 0)
     : [null, null];
@@ -144,7 +150,10 @@ export function makeView(given = {}) {
     ranges: namedRanges(wanted.ranges),
     isLinked: wanted.isLinked !== false,
     map: map ? wanted.map : DEFAULTS.map,
-    statistic: oneOf(wanted.statistic, STATISTICS, DEFAULTS.statistic),
+    // Smoothing and bars are sums of power: of the greatest bins they would be too high.
+    statistic: smoothing === 0 && bars === "none" ? oneOf(wanted.statistic, STATISTICS, DEFAULTS.statistic) : "mean",
+    smoothing,
+    bars,
     span: numberOr(wanted.span, ...BOUNDS.spanSeconds, DEFAULTS.span),
     split: Math.round(numberOr(wanted.split, ...BOUNDS.split, DEFAULTS.split)),
     holds: Object.freeze(HOLDS.filter((name) => Array.from(wanted.holds ?? []).includes(name))),
@@ -199,6 +208,8 @@ const reads = {
   levels: (text) => ({ isLinked: text !== "own" }),
   map: (text) => ({ map: text }),
   stat: (text) => ({ statistic: text }),
+  smooth: (text) => ({ smoothing: toNumber(text) }),
+  bars: (text) => ({ bars: text }),
   span: (text) => ({ span: toNumber(text) }),
   split: (text) => ({ split: toNumber(text) }),
   hold: (text) => ({ holds: list(text) }),
@@ -239,6 +250,8 @@ const writes = {
   levels: (view) => (view.isLinked ? "linked" : "own"),
   map: (view) => view.map,
   stat: (view) => view.statistic,
+  smooth: (view) => String(view.smoothing),
+  bars: (view) => view.bars,
   span: (view) => short(view.span),
   split: (view) => short(view.split),
   hold: (view) => view.holds.join(","),

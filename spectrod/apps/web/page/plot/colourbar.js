@@ -5,9 +5,9 @@ import { levelTicks } from "./ticks.js";
 
 /** Share of the range by which the scale goes beyond each of its ends. */
 const BEYOND = 0.15;
-/** The scale stays while the range takes up at least and at most this share of it. */
+/** The scale stays while the range takes up at least this share of it, and leaves at least this much at both ends. */
 const LEAST_SHARE = 0.4;
-const MOST_SHARE = 0.94;
+const LEAST_BEYOND = 0.04;
 const FONT_PX = 12;
 const TICK_PX = 4;
 const GAP_PX = 3;
@@ -24,8 +24,9 @@ const EDGE_PX = 2;
  */
 export function scaleFor(before, { lo, hi }) {
   if (before !== null) {
-    const share = (hi - lo) / (before.hi - before.lo);
-    if (lo >= before.lo && hi <= before.hi && share >= LEAST_SHARE && share <= MOST_SHARE) return before;
+    const length = before.hi - before.lo;
+    const beyond = Math.min(lo - before.lo, before.hi - hi) / length;
+    if ((hi - lo) / length >= LEAST_SHARE && beyond >= LEAST_BEYOND) return before;
   }
   const beyond = BEYOND * (hi - lo);
   return { lo: lo - beyond, hi: hi + beyond };

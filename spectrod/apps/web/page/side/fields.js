@@ -4,6 +4,7 @@ import { element, setText } from "./dom.js";
 import { palettes } from "../plot/palette.js";
 import { THEMES, ZONES } from "./prefs.js";
 import { BOUNDS } from "../panel/view.js";
+import { FRACTIONS } from "../rows/spectrumsum.js";
 
 /** @typedef {{name: string, label: string, input: HTMLElement, show: (state: object) => void}} Field */
 
@@ -49,6 +50,8 @@ function checkbox(label, read, write) {
 }
 
 const AXIS_TEXTS = [["log", "logarithmic"], ["linear", "linear"], ["mel", "mel"], ["octave", "octave"]];
+const SMOOTHING_TEXTS = FRACTIONS.map((n) => [String(n), n === 0 ? "none" : `1/${n} octave`]);
+const BARS_TEXTS = [["none", "as measured"], ["third", "third octaves"], ["third-a", "third octaves, A"]];
 const STATISTIC_TEXTS = [["max", "max"], ["mean", "mean (power)"]];
 
 /** Palettes for the list: viridis and cividis first, which everybody can read. */
@@ -91,7 +94,9 @@ function displayFields({ change, changeRange, link, scene }) {
       changeRange(isAuto ? null : { lo: Math.round(lo), hi: Math.round(hi) });
     }),
     checkbox("One range for panels of one unit", ({ view }) => view.isLinked, link),
-    select("Bins in a pixel", STATISTIC_TEXTS, ({ view }) => view.statistic, (statistic) => change({ statistic })),
+    select("Bins in a pixel", STATISTIC_TEXTS, ({ view }) => view.statistic, (statistic) => change({ statistic, ...(statistic === "mean" ? {} : { smoothing: 0, bars: "none" }) })),
+    select("Smoothing", SMOOTHING_TEXTS, ({ view }) => String(view.smoothing), (n) => change({ smoothing: Number(n), bars: "none" })),
+    select("Spectrum", BARS_TEXTS, ({ view }) => view.bars, (bars) => change({ bars, smoothing: 0 })),
     select("Colour map", paletteOptions(), ({ view }) => view.map, (map) => change({ map })),
     number("Time span, s", { min: 1, max: 366 * 86400, required: true }, ({ view }) => view.span, (span) => change({ span })),
     slider("Spectrum height", { min: 10, max: 90, "aria-label": "Spectrum height, percent" }, ({ view }) => view.split, (split) => change({ split })),
