@@ -1,6 +1,6 @@
 """Transforms of any length as a convolution with a chirp, through a longer, smooth length."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -91,6 +91,7 @@ class BluesteinFamily:
     """Any length to half of ``LENGTH_MAX``, complex."""
 
     name = "bluestein"
+    params_type = BluesteinParams
 
     def __init__(self, make_stage: MakeStage) -> None:
         self._make_stage = make_stage
@@ -117,22 +118,10 @@ class BluesteinFamily:
         choice = dict.fromkeys([*islice(lengths, _CANDIDATES), power])
         return [BluesteinParams(length) for length in choice if length <= LENGTH_MAX]
 
-    def load(self, values: Mapping[str, Any]) -> BluesteinParams:
-        """Parameters from a file; ConfigError if they are not just a length."""
-        return BluesteinParams(length_of(values))
-
     def build(self, context: Context, spec: TransformSpec, params: Params) -> BluesteinStage:
         """Compile the stage."""
         assert isinstance(params, BluesteinParams)
         return BluesteinStage(context, spec, params.length, self._make_stage)
-
-
-def length_of(values: Mapping[str, Any]) -> int:
-    """Take the one parameter, an integer named "length"; ConfigError if there is anything else."""
-    length = values.get("length")
-    if set(values) != {"length"} or not isinstance(length, int):
-        raise ConfigError(f"{dict(values)}: must be a length, an integer")
-    return length
 
 
 def chirp_table(n: int, *, inverse: bool) -> NDArray[np.complex128]:

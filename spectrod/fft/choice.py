@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from spectrod.fft import wisdom
-from spectrod.fft.stage import Family, Params, Spec
+from spectrod.fft.stage import Family, Params, Spec, load_params
 from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.devices import DeviceInfo
 
@@ -61,7 +61,7 @@ def build_best(
     family = next((f for f in families() if f.name == saved[0]), None) if saved else None
     if saved and family:
         try:
-            return build(family, family.load(saved[1]))
+            return build(family, load_params(family.params_type, saved[1]))
         except ConfigError as error:
             _log.warning("the tuned parameters of n=%d are ignored: %s", spec.key[0], error)
         except DeviceError as error:

@@ -1,6 +1,6 @@
 """Transforms that a work-group holds in registers and exchanges through local memory."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, product
@@ -11,7 +11,7 @@ import numpy as np
 
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.radices import PASSES_MAX, RADICES, radix_lists, values_per_item
-from spectrod.fft.stage import Lines, TransformSpec, as_pairs, load_params
+from spectrod.fft.stage import Lines, TransformSpec, as_pairs
 from spectrod.fft.twiddles import (
     column_twiddles,
     pass_twiddles,
@@ -370,6 +370,7 @@ class LocalFamily:
     """Local-memory kernels, one pass: lengths with no prime factor above 13 that fit."""
 
     name = "local"
+    params_type = LocalShape
 
     def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:
         """Whether a work-group can hold a line; real transforms must be of even length."""
@@ -386,10 +387,6 @@ class LocalFamily:
                 if choice not in seen and choice.fits(device, spec.real_bytes):
                     seen.add(choice)
                     yield choice
-
-    def load(self, values: Mapping[str, Any]) -> LocalShape:
-        """Parameters from a file, as ``load_params``."""
-        return load_params(LocalShape, values)
 
     def build(self, context: Context, spec: TransformSpec, params: LocalShape) -> LocalStage:
         """Compile the stage."""

@@ -5,7 +5,7 @@ as memory hands out at once, and multiplies the results by the roots of the whol
 pass also puts the bins where they belong, so that nothing is left to transpose (Bailey 1990).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice, product
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from spectrod.fft.linekernels import move_kernel
 from spectrod.fft.local import LocalKernel, LocalShape, Steps, best_pad, factorizations, work
 from spectrod.fft.radices import radix_lists, values_per_item
-from spectrod.fft.stage import Lines, TransformSpec, as_pairs, load_params
+from spectrod.fft.stage import Lines, TransformSpec, as_pairs
 from spectrod.lib.errors import ConfigError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -230,6 +230,7 @@ class MultipassFamily:
     """
 
     name = "multipass"
+    params_type = MultipassParams
 
     def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:
         """Return True if the length has two or three factors that fit."""
@@ -250,10 +251,6 @@ class MultipassFamily:
                 if passes not in seen:
                     seen.add(passes)
                     yield MultipassParams(passes)
-
-    def load(self, values: Mapping[str, Any]) -> MultipassParams:
-        """Parameters from a file, as ``load_params``."""
-        return load_params(MultipassParams, values)
 
     def build(self, context: Context, spec: TransformSpec, params: Any) -> MultipassStage:
         """Compile the stage."""

@@ -1,12 +1,12 @@
 """Real transforms of any length through complex ones: of half the length where that is whole."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from spectrod.fft.bluestein import MakeStage, length_of
+from spectrod.fft.bluestein import MakeStage
 from spectrod.fft.linekernels import LineKernel, aligned, complex_table, move_kernel, rest_of
 from spectrod.fft.stage import Lines, Params, Stage, TransformSpec, as_pairs
 from spectrod.fft.twiddles import unit_roots
@@ -156,6 +156,7 @@ class RealFamily:
     """Real transforms of every length, for which there is a complex one."""
 
     name = "real"
+    params_type = RealParams
 
     def __init__(self, make_stage: MakeStage) -> None:
         self._make_stage = make_stage
@@ -171,10 +172,6 @@ class RealFamily:
     ) -> Iterable[RealParams]:
         """Take half the length of an even n, all of an odd one: twice the work is never better."""
         return (RealParams(spec.n if spec.n % 2 else spec.n // 2),)
-
-    def load(self, values: Mapping[str, Any]) -> RealParams:
-        """Parameters from a file; ConfigError if they are not just a length."""
-        return RealParams(length_of(values))
 
     def build(
         self, context: Context, spec: TransformSpec, params: Params

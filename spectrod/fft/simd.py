@@ -1,6 +1,6 @@
 """Transforms with vectors for registers: a work-item computes whole lines. The family for CPUs."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from spectrod.fft.simd_shape import (
     row_factorizations,
 )
 from spectrod.fft.simd_tables import column_twiddles, mirror_twiddles, row_twiddles
-from spectrod.fft.stage import Lines, TransformSpec, load_params
+from spectrod.fft.stage import Lines, TransformSpec
 from spectrod.fft.twiddles import real_twiddles
 from spectrod.lib.errors import ConfigError
 from spectrod.opencl.arguments import Arguments
@@ -164,6 +164,7 @@ class SimdFamily:
     """Vector kernels: lengths with no prime factor above 13 that a core's own cache can hold."""
 
     name = "simd"
+    params_type = SimdShape
 
     def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:
         """Whether the device is a CPU and the length fits; real transforms must be even."""
@@ -175,10 +176,6 @@ class SimdFamily:
         """Lanes as columns and as lines, with the best radices of the rows."""
         if self.supports(spec, device):
             yield from _shapes(spec, device.vector_bytes)
-
-    def load(self, values: Mapping[str, Any]) -> SimdShape:
-        """Parameters from a file, as ``load_params``."""
-        return load_params(SimdShape, values)
 
     def build(self, context: Context, spec: TransformSpec, params: SimdShape) -> SimdStage:
         """Compile the stage."""

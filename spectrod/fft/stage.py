@@ -201,16 +201,17 @@ class Family(Protocol[S_contra]):
 
     name: str
 
+    @property
+    def params_type(self) -> type[Params]:
+        """Class of its parameters, which ``load_params`` makes from a file's."""
+        ...
+
     def supports(self, spec: S_contra, device: DeviceInfo) -> bool:
         """Whether the family computes this on this device, within the device's limits."""
         ...
 
     def candidates(self, spec: S_contra, device: DeviceInfo) -> Iterable[Params]:
         """Parameters worth a tuner's time, the untuned choice first; all within the limits."""
-        ...
-
-    def load(self, values: Mapping[str, Any]) -> Params:
-        """Parameters from the names and values of a file; ConfigError if they break a rule."""
         ...
 
 

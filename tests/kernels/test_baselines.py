@@ -10,7 +10,7 @@ from spectrod.apps.bench.naive_transpose import NaiveTranspose
 from spectrod.apps.bench.radix2 import RADIX2, TWIDDLE_MODES, Radix2Params
 from spectrod.fft.choice import untuned
 from spectrod.fft.reference import error_limit, in_dtype, relative_l2, transform
-from spectrod.fft.stage import Lines, TransformSpec
+from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.lib.errors import ConfigError, DeviceError
 
 POWERS = [(2, ""), (4, "ID"), (8, ""), (64, "I"), (512, "ID"), (4096, ""), (1 << 15, "D")]
@@ -179,7 +179,7 @@ def test_candidates_are_legal_and_survive_a_file(context, family):
     for params in candidates:
         params.check(spec, context.device)
         values = {name: getattr(params, name) for name in params.__slots__}
-        assert family.load(values) == params
+        assert load_params(family.params_type, values) == params
 
 
 def test_candidates_fit_small_devices(context):
@@ -268,7 +268,7 @@ def test_groups_that_the_device_lacks(context, params):
 def test_files_with_other_names_are_refused(family):
     """Values of another family or version are refused with the right names."""
     with pytest.raises(ConfigError, match=r"\['speed'\]: must be \['group_items', "):
-        family.load({"speed": 1})
+        load_params(family.params_type, {"speed": 1})
 
 
 @pytest.mark.parametrize("largest", [2, 4, 8, 16])

@@ -4,7 +4,7 @@ Frames go through scratch memory in slices: as many at a time, of as many channe
 bound. What a slice does to an average it leaves in the average's state.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Protocol
@@ -23,7 +23,7 @@ from spectrod.analysis.stft.stft_stage import (
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.linekernels import LineKernel, aligned, rest_of
 from spectrod.fft.select import make_stage
-from spectrod.fft.stage import Lines, TransformSpec, load_params
+from spectrod.fft.stage import Lines, TransformSpec
 from spectrod.fft.transform import halved, steps
 from spectrod.lib.errors import ConfigError
 from spectrod.opencl.arguments import Arguments
@@ -331,6 +331,7 @@ class GeneralStft:
     """Any length, format and product, on every device that transforms."""
 
     name = "stft-general"
+    params_type = GeneralParams
 
     def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:  # noqa: ARG002 - all
         """Whether it computes this: it does."""
@@ -340,10 +341,6 @@ class GeneralStft:
         """Slices that stay in a cache, or are few."""
         sizes = _CPU_SLICE_BYTES, _SLICE_BYTES
         return map(GeneralParams, sizes if device.kind == "cpu" else reversed(sizes))
-
-    def load(self, values: Mapping[str, Any]) -> GeneralParams:
-        """Parameters from a file, as ``load_params``."""
-        return load_params(GeneralParams, values)
 
     def build(
         self, context: Context, spec: StftSpec, tables: StftTables, params: GeneralParams

@@ -1,6 +1,6 @@
 """Frames in the registers of a work-group's items, exchanged through local memory: for GPUs."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from spectrod.dsp.units import Float64Array
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.local import LOCAL as TRANSFORMS
 from spectrod.fft.local import LocalShape, can_mirror
-from spectrod.fft.stage import TransformSpec, load_params
+from spectrod.fft.stage import TransformSpec
 from spectrod.fft.twiddles import pass_twiddles, real_twiddles
 from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.arguments import Arguments
@@ -178,6 +178,7 @@ class StftLocalFamily:
     """Local-memory kernels: frames whose complex transform fits into a work-group."""
 
     name = "stft-local"
+    params_type = StftLocalShape
 
     def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:
         """Whether it fits; real frames must be of even length."""
@@ -192,10 +193,6 @@ class StftLocalFamily:
                 for params in dict.fromkeys((_preferred(spec, passes), *_forms(passes))):
                     if _fits(spec, params, device, _pieces_max(spec)):
                         yield params
-
-    def load(self, values: Mapping[str, Any]) -> StftLocalShape:
-        """Parameters from a file, as ``load_params``."""
-        return load_params(StftLocalShape, values)
 
     def build(
         self, context: Context, spec: StftSpec, tables: StftTables, params: StftLocalShape

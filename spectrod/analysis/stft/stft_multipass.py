@@ -4,7 +4,7 @@ The first pass reads and windows the samples, and the last one writes power, lev
 spectra. For bands and averages it writes spectra, of which the launches of ``general`` make rows.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -271,6 +271,7 @@ class StftMultipassFamily:
     """Frames whose transform takes two or three passes, on GPUs."""
 
     name = "stft-multipass"
+    params_type = MultipassParams
 
     def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:
         """Return True if the transform has passes there; bands and averages of real frames only."""
@@ -281,10 +282,6 @@ class StftMultipassFamily:
     def candidates(self, spec: StftSpec, device: DeviceInfo) -> Iterable[MultipassParams]:
         """Return those of the transform."""
         return MULTIPASS.candidates(_transform_spec(spec), device)
-
-    def load(self, values: Mapping[str, Any]) -> MultipassParams:
-        """Parameters from a file, as ``load_params``."""
-        return MULTIPASS.load(values)
 
     def build(
         self, context: Context, spec: StftSpec, tables: StftTables, params: MultipassParams

@@ -1,6 +1,6 @@
 """Spectra with vectors for registers: a work-item computes whole frames. The family for CPUs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,6 @@ from spectrod.analysis.stft.stft_stage import (
 )
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.simd_shape import ITEMS_PER_UNIT, SimdShape, needs_scratch
-from spectrod.fft.stage import load_params
 from spectrod.lib.errors import ConfigError
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
@@ -133,6 +132,7 @@ class SimdStft:
     """Vector kernels: transforms with no prime factor above 13, real ones of even length."""
 
     name = "stft-simd"
+    params_type = SimdShape
 
     def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:
         """Whether the device is a CPU and the length is one of those."""
@@ -142,10 +142,6 @@ class SimdStft:
         """Lanes as columns and as frames, of both widths, with the best radices of the rows."""
         if device.kind == "cpu":
             yield from shapes(spec, device.vector_bytes)
-
-    def load(self, values: Mapping[str, Any]) -> SimdShape:
-        """Parameters from a file, as ``load_params``."""
-        return load_params(SimdShape, values)
 
     def build(
         self, context: Context, spec: StftSpec, tables: StftTables, params: SimdShape

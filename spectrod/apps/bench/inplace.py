@@ -4,7 +4,7 @@ For use when memory is short. In place, the reversal moves values along the cycl
 permutation; out of place, the first stage reads in reversed order instead.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log2, prod
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.fft.stage import Lines, Params, Stage, TransformFamily, TransformSpec, load_params
+from spectrod.fft.stage import Lines, Params, Stage, TransformFamily, TransformSpec
 from spectrod.fft.twiddles import unit_roots
 from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.opencl.context import Context, Size
@@ -279,6 +279,7 @@ class _InplaceFamily:
     """Complex transforms of 2^a 3^b 5^c 7^d, without scratch memory."""
 
     name = "inplace"
+    params_type = InplaceParams
 
     def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:
         """See ``Family``: complex, no prime factor above 7, from 2 on."""
@@ -296,10 +297,6 @@ class _InplaceFamily:
                 if params not in seen:
                     seen.add(params)
                     yield params
-
-    def load(self, values: Mapping[str, Any]) -> InplaceParams:
-        """See ``Family``."""
-        return load_params(InplaceParams, values)
 
     def build(self, context: Context, spec: TransformSpec, params: Params) -> Stage:
         """See ``Family``."""

@@ -4,7 +4,7 @@ One launch per pass, log2(n) of them, each of which reads and writes all data. I
 modes and vectors are the alternatives of E. Bainville, "OpenCL fast Fourier transform", 2010.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -17,7 +17,6 @@ from spectrod.fft.stage import (
     Stage,
     TransformFamily,
     TransformSpec,
-    load_params,
 )
 from spectrod.fft.twiddles import unit_roots
 from spectrod.lib.errors import ConfigError, DeviceError
@@ -159,6 +158,7 @@ class _Radix2Family:
     """Complex transforms of powers of two, out of place internally."""
 
     name = "radix2"
+    params_type = Radix2Params
 
     def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:
         """See ``Family``: complex, a power of two from 2 on."""
@@ -176,10 +176,6 @@ class _Radix2Family:
                 fits = vector <= spec.n // 2 and group_items <= device.max_work_group_size
                 if fits and params != first:
                     yield params
-
-    def load(self, values: Mapping[str, Any]) -> Radix2Params:
-        """See ``Family``."""
-        return load_params(Radix2Params, values)
 
     def build(self, context: Context, spec: TransformSpec, params: Params) -> Stage:
         """See ``Family``."""

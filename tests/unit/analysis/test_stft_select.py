@@ -14,6 +14,7 @@ from spectrod.analysis.stft.stft_stage import StftSpec, StftTables
 from spectrod.fft import wisdom
 from spectrod.fft.local import LocalShape
 from spectrod.fft.simd_shape import SimdShape
+from spectrod.fft.stage import load_params
 from spectrod.lib.errors import ConfigError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -55,7 +56,9 @@ def test_every_family_has_its_own_name():
     for family in families.values():
         candidates = list(family.candidates(SPEC, cpu))
         assert len(set(candidates)) == len(candidates) > 0
-        assert [family.load(asdict(params)) for params in candidates] == candidates
+        assert [
+            load_params(family.params_type, asdict(params)) for params in candidates
+        ] == candidates
 
 
 def test_a_saved_result_is_taken(context, saved):
@@ -140,7 +143,7 @@ def test_the_package_has_results_for_frames_of_a_known_gpu():
     )
     for n in (256, 512, 1024, 2048, 4096, 8192):
         name, values = wisdom.lookup(device, StftSpec(n, n, "int16", decibels=True))
-        params = LOCAL.load(values)
+        params = load_params(LOCAL.params_type, values)
         assert (name, params.passes.length) == (LOCAL.name, n // 2)
         assert wisdom.lookup(device, StftSpec(n, n, iq=True)) is None
 

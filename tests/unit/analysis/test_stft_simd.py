@@ -11,6 +11,7 @@ from spectrod.analysis.stft.stft_stage import BandRows, StftSpec, StftTables
 from spectrod.dsp.spectrum_rules import NFFT_MAX
 from spectrod.fft.choice import untuned
 from spectrod.fft.simd_shape import SimdShape
+from spectrod.fft.stage import load_params
 from spectrod.lib.errors import ConfigError, DeviceError
 
 GOOD = SimdShape(8, (4, 8), columns=True)
@@ -51,7 +52,7 @@ def test_candidates_are_of_the_length(nfft, iq):
 
 def test_shapes_survive_a_file():
     """A shape survives a file, where a tuple becomes a list."""
-    assert SIMD.load({**asdict(GOOD), "radices": [4, 8]}) == GOOD
+    assert load_params(SIMD.params_type, {**asdict(GOOD), "radices": [4, 8]}) == GOOD
 
 
 @pytest.mark.parametrize("spec", [StftSpec(256, 255), StftSpec(256, 256, interleaved=True)])

@@ -13,7 +13,7 @@ from spectrod.fft.choice import untuned
 from spectrod.fft.local import LOCAL, LocalShape, best_pad, can_mirror, factorizations
 from spectrod.fft.multipass import MULTIPASS, MultipassParams
 from spectrod.fft.radices import RADICES, radix_lists, values_per_item
-from spectrod.fft.stage import TransformSpec
+from spectrod.fft.stage import TransformSpec, load_params
 from spectrod.fft.twiddles import pass_twiddles, twiddle_tables, unit_roots
 from spectrod.fft.wisdom import SHIPPED, kernel_version
 from spectrod.lib.errors import ConfigError, DeviceError
@@ -97,7 +97,7 @@ def test_all_candidates_fit_and_survive_a_file(n, kind, precision):
     for params in candidates:
         assert params.length == n
         assert params.fits(where, spec.real_bytes)
-        assert LOCAL.load(asdict(params)) == params
+        assert load_params(LOCAL.params_type, asdict(params)) == params
 
 
 @pytest.mark.parametrize("n", [4, 6000, 1 << 14, 44100, 1 << 20, 13**5, 1 << 24, 1 << 26])
@@ -109,7 +109,7 @@ def test_long_lengths_are_cut_into_passes_that_fit(n, precision):
     assert params.length == n
     assert all(one.fits(where, spec.real_bytes) for one in params.passes)
     assert all(one.lines * spec.in_value_bytes >= 64 for one in params.passes)
-    assert MULTIPASS.load(asdict(params)) == params
+    assert load_params(MULTIPASS.params_type, asdict(params)) == params
 
 
 def test_a_device_that_is_too_small_is_named():
@@ -124,14 +124,14 @@ def test_a_device_that_is_too_small_is_named():
 def test_files_with_other_names_are_refused():
     """A file with a missing or an extra parameter is refused with the names."""
     with pytest.raises(ConfigError, match=r"\['radices'\]: must be \['fused', 'items', 'lines'"):
-        LOCAL.load({"radices": (8, 8)})
+        load_params(LOCAL.params_type, {"radices": (8, 8)})
     with pytest.raises(ConfigError, match=r"\['passes'\]: must be \['passes', 'slice_bytes'\]"):
-        MULTIPASS.load({"passes": []})
+        load_params(MULTIPASS.params_type, {"passes": []})
     values = asdict(LocalShape((8, 8), 8)) | {"items": "8"}
     with pytest.raises(ConfigError, match=r"Expected `int`, got `str` - at `\$.items`"):
-        LOCAL.load(values)
+        load_params(LOCAL.params_type, values)
     with pytest.raises(ConfigError, match="items=65: must be 1 to the length 64"):
-        LOCAL.load(values | {"items": 65})
+        load_params(LOCAL.params_type, values | {"items": 65})
     with pytest.raises(ConfigError, match="1 passes: must be 2 or 3"):
         MultipassParams((LocalShape((8,), 1),))
 
@@ -193,7 +193,7 @@ def test_results_that_come_with_the_package_can_be_built(path):
         n, kind, name = result["n"], result["kind"], result["family"]
         of_frames = {STFT_LOCAL.name: STFT_LOCAL, MULTIPASS_STFT.name: MULTIPASS_STFT}
         families = of_frames if kind == "stft" else {f.name: f for f in (LOCAL, MULTIPASS)}
-        params = families[name].load(result["params"])
+        params = load_params(families[name].params_type, result["params"])
         kind = "r2c" if kind == "stft" else kind
         spec = TransformSpec(n, kind, kind == "c2r", result["precision"])
         if isinstance(params, MultipassParams):
@@ -228,4 +228,4 @@ def test_long_real_lines_have_passes_on_gpus_only(kind):
     assert not MULTIPASS.supports(spec, device("cpu"))
     params = untuned(MULTIPASS, spec, device("gpu"))
     assert (len(params.passes), params.length) == (2, 1 << 16)
-    assert MULTIPASS.load(asdict(params)) == params
+    assert load_params(MULTIPASS.params_type, asdict(params)) == params

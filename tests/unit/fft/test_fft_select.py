@@ -55,8 +55,8 @@ def test_a_saved_result_is_taken(context, saved):
 @pytest.mark.parametrize(
     ("name", "values", "reason"),
     [
-        ("bluestein", {"length": "long"}, "must be a length, an integer"),
-        ("bluestein", {"size": 45}, "must be a length, an integer"),
+        ("bluestein", {"length": "long"}, "Expected `int`, got `str` - at `$.length`"),
+        ("bluestein", {"size": 45}, "['size']: must be ['length']"),
         ("bluestein", {"length": 20}, "length=20: must be 2 n - 1=31 to"),
         ("local", asdict(LocalShape((8, 8), 8)), "radices=(8, 8): must multiply to 16"),
     ],

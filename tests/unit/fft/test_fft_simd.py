@@ -8,7 +8,7 @@ from spectrod.fft.choice import untuned
 from spectrod.fft.simd import SIMD, SimdStage, own_bytes
 from spectrod.fft.simd_shape import SimdShape
 from spectrod.fft.simd_tables import column_twiddles, mirror_twiddles, row_twiddles
-from spectrod.fft.stage import TransformSpec
+from spectrod.fft.stage import TransformSpec, load_params
 from spectrod.lib.errors import ConfigError, DeviceError
 
 GOOD = SimdShape(8, (4, 8), columns=True)
@@ -39,7 +39,7 @@ def test_a_broken_rule_is_named(change, message):
 
 def test_parameters_survive_a_file():
     """Parameters survive a file, where tuples become lists."""
-    assert SIMD.load({**asdict(GOOD), "radices": [4, 8]}) == GOOD
+    assert load_params(SIMD.params_type, {**asdict(GOOD), "radices": [4, 8]}) == GOOD
 
 
 def test_a_file_with_other_names_is_refused():
@@ -47,7 +47,7 @@ def test_a_file_with_other_names_is_refused():
     with pytest.raises(
         ConfigError, match=r"\['lanes'\]: must be \['columns', 'lanes', 'radices', 'staged'\]"
     ):
-        SIMD.load({"lanes": 8})
+        load_params(SIMD.params_type, {"lanes": 8})
 
 
 def test_parameters_of_another_length_are_refused():
