@@ -23,6 +23,7 @@ _EXPORT = "spectrod.formats.export"
 _ORIGIN = "spectrod.formats.origin"
 _SEGMENT = "spectrod.formats.segment"
 _SOUND = "spectrod.formats.sound"
+_VALUES = "spectrod.formats.values"
 _PICTURE = "spectrod.recording.output_plan:make_picture"
 
 
@@ -39,7 +40,7 @@ class OutputFormat:
     writer : str
         Entry point that starts a file: of pictures called with path and ``Plan``, of rows with
         path, ``Description`` and ``ExportOptions``, of samples with path, ``SpectrumSpec``, subtype
-        and ``SoundOptions``.
+        and ``SoundOptions``, of values with path and ``MeasurementDescription``.
     reader : str
         Entry point that opens a file of rows by its path as a ``RowReader``; empty if none does.
     aliases : tuple of str
@@ -156,19 +157,20 @@ VALUE_FORMATS: tuple[OutputFormat, ...] = (
     OutputFormat(
         ".csv",
         "values",
-        "spectrod.formats.values.recorded:ValueFileWriter",
-        recovery="spectrod.formats.values.recorded:recover",
+        f"{_VALUES}.value_csv:LevelCsvWriter",
+        recovery=f"{_VALUES}.recorded:recover",
         origin=f"{_ORIGIN}:of_values",
     ),
     OutputFormat(
         ".nc",
         "values",
-        "spectrod.formats.values.recorded:ValueFileWriter",
-        recovery="spectrod.formats.values.recorded:recover",
+        f"{_VALUES}.value_netcdf:LevelNetcdfWriter",
+        recovery=f"{_VALUES}.recorded:recover",
         origin=f"{_ORIGIN}:of_values",
     ),
+    OutputFormat(".h5", "values", f"{_VALUES}.value_netcdf:LevelNetcdfWriter"),
 )
-"""Formats of measurements that the daemon records; spectra may have one of the same suffix."""
+"""Formats of measurements; spectra may have one of the same suffix."""
 
 
 def load(entry_point: str) -> Any:

@@ -9,16 +9,12 @@ from pathlib import Path
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.whole_files import check_writable, whole_file
 from spectrod.lib.errors import ConfigError, InputError, StorageError
-from spectrod.lib.output_formats import load
+from spectrod.lib.output_formats import VALUE_FORMATS, load
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.measure.measurement import Measurement
 
-_WRITERS = {
-    ".csv": "spectrod.formats.values.value_csv:LevelCsvWriter",
-    ".nc": "spectrod.formats.values.value_netcdf:LevelNetcdfWriter",
-    ".h5": "spectrod.formats.values.value_netcdf:LevelNetcdfWriter",
-}
-SUFFIXES = tuple(_WRITERS)
+_FORMATS = {one.suffix: one for one in VALUE_FORMATS}
+SUFFIXES = tuple(_FORMATS)
 """Suffixes of files of measurements."""
 
 
@@ -110,13 +106,13 @@ class LevelWriter(ABC):
 def check_suffix(path: Path) -> None:
     """Check that levels can be written to a file of this name; raises ConfigError."""
     suffix = path.suffix.lower()
-    if suffix not in _WRITERS:
-        rule = f"suffix must be one of {', '.join(_WRITERS)}{did_you_mean(suffix, _WRITERS)}"
+    if suffix not in SUFFIXES:
+        rule = f"suffix must be one of {', '.join(SUFFIXES)}{did_you_mean(suffix, SUFFIXES)}"
         raise ConfigError(f"{path}: levels: {rule}")
 
 
 def open_writer(path: Path, description: MeasurementDescription) -> LevelWriter:
     """Start a file of levels by its suffix; see ``LevelWriter`` for errors."""
     check_suffix(path)
-    writer: LevelWriter = load(_WRITERS[path.suffix.lower()])(path, description)
+    writer: LevelWriter = load(_FORMATS[path.suffix.lower()].writer)(path, description)
     return writer
