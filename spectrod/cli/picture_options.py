@@ -40,9 +40,9 @@ def add_picture(parser: argparse.ArgumentParser) -> None:
         metavar="OLD",
         help="use the settings of that picture made by spectrod; other flags override them",
     )
-    types = {field.name: field.type for field in fields(PictureOptions)}
+    options = {field.name: field for field in fields(PictureOptions)}
     for name in _FLAGS:
-        add_flag(group, name, types[name], parsed=_PARSED)
+        add_flag(group, name, options[name].type, options[name].default, _PARSED)
 
 
 def picture_options(

@@ -90,10 +90,10 @@ class PictureOptions:
         If a rule is broken; the text gives name, value and rule.
     """
 
-    width: Annotated[int, flag("PX", "width of the plot (1000)")] = 1000
+    width: Annotated[int, flag("PX", "width of the plot (%(default)s)")] = 1000
     height: Annotated[int, flag("PX", "height of each channel's plot (512; 288)")] = 0
     f_scale: Annotated[
-        FrequencyScale, flag("", "frequency axis (linear)", choices=FREQUENCY_SCALES)
+        FrequencyScale, flag("", "frequency axis (%(default)s)", choices=FREQUENCY_SCALES)
     ] = "linear"
     f_min: Annotated[float | None, flag("HZ", "its lower end, as 100 or 1.5kHz")] = None
     f_max: Annotated[float | None, flag("HZ", "its upper end, as 4000, 4k or 0.5MHz")] = None
@@ -104,11 +104,13 @@ class PictureOptions:
     colormap: Annotated[str, flag("NAME", f"{', '.join(colormap_names())}; reversed: NAME_r")] = (
         "inferno"
     )
-    time_axis: Annotated[TimeScale, flag("", "time axis (elapsed)", choices=TIME_SCALES)] = (
+    time_axis: Annotated[TimeScale, flag("", "time axis (%(default)s)", choices=TIME_SCALES)] = (
         "elapsed"
     )
     title: Annotated[str, flag("", "first line (the source's name)")] = ""
-    theme: Annotated[str, flag("", "colours of the page (light)", choices=tuple(THEMES))] = "light"
+    theme: Annotated[str, flag("", "colours of the page (%(default)s)", choices=tuple(THEMES))] = (
+        "light"
+    )
     dynamic_range_db: Annotated[
         float | None,
         flag("DB", "range of the colour scale (30 to 90, automatic)", name="dynamic-range"),
@@ -129,7 +131,7 @@ class PictureOptions:
         flag("NAME,...", "names of the channels (numbers)", name="channel-names"),
     ] = ()
     channels_as: Annotated[
-        ChannelsAs, flag("", "all on one page, or one file each (rows)", choices=CHANNELS_AS)
+        ChannelsAs, flag("", "all on one page, or one file each (%(default)s)", choices=CHANNELS_AS)
     ] = "rows"
     raw: Annotated[
         bool,
