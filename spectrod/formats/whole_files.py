@@ -5,6 +5,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import ExitStack
 from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple
@@ -201,6 +202,40 @@ def whole_file(
         file.publish()
     else:
         within.files.append(file)
+
+
+class _NotPublishedError(Exception):
+    """Leaves the block of a new file without publishing the file."""
+
+
+class WholeFileWriter:
+    """Base class of writers of a file that gets its name when it is complete.
+
+    Attributes
+    ----------
+    path : Path
+        Path of the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._stack = ExitStack()
+
+    def abort(self) -> None:
+        """Leave no file. Idempotent; no effect after ``finish``."""
+        with contextlib.suppress(_NotPublishedError, StorageError), self._stack.pop_all():
+            raise _NotPublishedError
+
+    @contextlib.contextmanager
+    def _aborted_if_it_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.abort()
+            raise storage_error(self.path, error) from error
+        except BaseException:
+            self.abort()
+            raise
 
 
 def is_there(path: Path) -> bool:

@@ -1,9 +1,7 @@
 """Base class of exporters: checks, collects chunks, and writes files atomically."""
 
-import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from spectrod.dsp.spectrum_batch import SpectrumBatch
@@ -11,19 +9,15 @@ from spectrod.formats.description import Description
 from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.export_rows import Rows, join, rows_of, take
 from spectrod.formats.output import WholeFile
-from spectrod.formats.whole_files import check_writable, whole_file
-from spectrod.lib.errors import ConfigError, InputError, StorageError
+from spectrod.formats.whole_files import WholeFileWriter, check_writable, whole_file
+from spectrod.lib.errors import ConfigError, InputError
 
 CHUNK_BYTES = 1 << 20
 ENGINES_MAX = 1 << 15
 _COUNT_MAX = (1 << 63) - 1
 
 
-class _AbandonedError(Exception):
-    """Leaves the block of a new file without publishing the file."""
-
-
-class ExportWriter(WholeFile, ABC):
+class ExportWriter(WholeFileWriter, WholeFile, ABC):
     """Collects rows to chunks of about ``CHUNK_BYTES`` and writes them to a temporary file.
 
     It accepts every batch and drops none; memory is bounded for any length. ``finish`` synchronises
@@ -59,7 +53,7 @@ class ExportWriter(WholeFile, ABC):
             raise ConfigError(
                 f"signals={description.signals}: must be {description.spec.n_signals} names"
             )
-        self.path = path
+        super().__init__(path)
         self.description = description
         self.options = options
         self.engines: list[str] = []
@@ -68,9 +62,8 @@ class ExportWriter(WholeFile, ABC):
         self._parts: list[Rows] = []
         self._n_collected = 0
         self._chunk_rows = chunk_rows(description)
-        self._stack = ExitStack()
         self._check()
-        with self._abandoned_if_it_fails():
+        with self._aborted_if_it_fails():
             part = self._stack.enter_context(self._whole())
             self._open(part)
 
@@ -108,7 +101,7 @@ class ExportWriter(WholeFile, ABC):
         self._parts.append(rows)
         self._n_collected += len(rows)
         if self._n_collected >= self._chunk_rows:
-            with self._abandoned_if_it_fails():
+            with self._aborted_if_it_fails():
                 self._write_chunks()
 
     def finish(self) -> None:
@@ -132,10 +125,9 @@ class ExportWriter(WholeFile, ABC):
             self._close()
 
     def abort(self) -> None:
-        """Give up and leave no file. Idempotent; no effect after ``finish``."""
+        """Leave no file. Idempotent; no effect after ``finish``."""
         self._parts = []
-        with contextlib.suppress(_AbandonedError, StorageError), self._stack.pop_all():
-            raise _AbandonedError
+        super().abort()
 
     def _check(self) -> None:
         check_writable(self.path)
@@ -168,17 +160,6 @@ class ExportWriter(WholeFile, ABC):
             self._write(take(rows, first, first + self._chunk_rows))
         self._n_collected = len(rows) - past
         self._parts = [take(rows, past, len(rows))] if self._n_collected else []
-
-    @contextlib.contextmanager
-    def _abandoned_if_it_fails(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException as error:
-            self.abort()
-            if isinstance(error, OSError):
-                reason = error.strerror or error
-                raise StorageError(f"{self.path}: {reason}") from error
-            raise
 
 
 def chunk_rows(description: Description) -> int:

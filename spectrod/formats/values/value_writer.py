@@ -1,14 +1,11 @@
 """Base class of writers of levels, and the choice of one by suffix."""
 
-import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 from spectrod.formats.values.measurement_description import MeasurementDescription
-from spectrod.formats.whole_files import check_writable, whole_file
-from spectrod.lib.errors import ConfigError, InputError, StorageError
+from spectrod.formats.whole_files import WholeFileWriter, check_writable, whole_file
+from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.output_formats import VALUE_FORMATS, load
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.measure.measurement import Measurement
@@ -18,11 +15,7 @@ SUFFIXES = tuple(_FORMATS)
 """Suffixes of files of measurements."""
 
 
-class _LeftOutError(Exception):
-    """Leaves the block of a new file without publishing the file."""
-
-
-class LevelWriter(ABC):
+class LevelWriter(WholeFileWriter, ABC):
     """Writes rows of levels to a file that gets its name when it is complete.
 
     Parameters
@@ -45,18 +38,18 @@ class LevelWriter(ABC):
     def __init__(
         self, path: Path, description: MeasurementDescription, part: Path | None = None
     ) -> None:
-        self.path, self.description = path, description
+        super().__init__(path)
+        self.description = description
         self._n_rows = 0
-        self._stack = ExitStack()
         if part is None:
             check_writable(path)
-        with self._discarded_if_it_fails():
+        with self._aborted_if_it_fails():
             self._open(part or self._stack.enter_context(whole_file(path)))
 
     def write(self, row: Measurement) -> None:
         """Write a row; raises StorageError, and leaves no file then."""
         self._n_rows += 1
-        with self._discarded_if_it_fails():
+        with self._aborted_if_it_fails():
             self._write(row)
 
     def finish(self) -> None:
@@ -74,21 +67,6 @@ class LevelWriter(ABC):
             raise InputError(f"{self.path}: nothing to write: no samples")
         with self._stack.pop_all():
             self._close()
-
-    def abort(self) -> None:
-        """Leave no file. Idempotent; no effect after ``finish``."""
-        with contextlib.suppress(_LeftOutError, StorageError), self._stack.pop_all():
-            raise _LeftOutError
-
-    @contextlib.contextmanager
-    def _discarded_if_it_fails(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException as error:
-            self.abort()
-            if isinstance(error, OSError):
-                raise StorageError(f"{self.path}: {error.strerror or error}") from error
-            raise
 
     @abstractmethod
     def _open(self, part: Path) -> None:
