@@ -19,9 +19,10 @@ test("the span is that of all topics that are stored", () => {
   assert.deepEqual(storedSpan([topic(0, [5, 9]), {}, topic(1, [2, 7])]), { t0: 2, t1: 9 });
 });
 
-test("a view without a time ends with what is stored, and shows all of it the first time only", () => {
+test("a view without a time ends with what is stored, and shows all of it the first time only, more than a day as days", () => {
   const stored = { t0: 10 * DAY, t1: 40 * DAY };
-  assert.deepEqual(atStored({ t1: null, span: 30 }, stored, true), { t1: 40 * DAY, span: 30 * 86400 });
+  assert.deepEqual(atStored({ t1: null, span: 30 }, stored, true), { t1: 40 * DAY, span: 30 * 86400, days: true });
+  assert.equal(atStored({ t1: null, span: 30 }, { t0: 0, t1: DAY }, true).days, false);
   assert.deepEqual(atStored({ t1: null, span: 60 }, stored, false), { t1: 40 * DAY });
   assert.deepEqual(atStored({ t1: 5, span: 60 }, stored, true), {});
   assert.deepEqual(atStored({ t1: null, span: 60 }, null, true), {});

@@ -30,6 +30,8 @@ const FULL = {
   times: [null, 1792219000000],
   band: [100, 200],
   selection: { t0: 1792218990000, t1: 1792219000000, f0: 500, f1: 1500.5 },
+  days: true,
+  less: "spec/roof/0/dbfs/",
 };
 
 test("a view survives its own text", () => {

@@ -2,7 +2,7 @@
 
 import { Announcer } from "./side/announce.js";
 import { ControlPanel } from "./side/controlpanel.js";
-import { setAttribute, setText } from "./side/dom.js";
+import { setAttribute, setText, themeColours } from "./side/dom.js";
 import { Fields, TopicChoice } from "./side/fields.js";
 import { healthGroups, showHealth } from "./side/health.js";
 import { nameKeys, showHelp } from "./side/help.js";
@@ -12,6 +12,7 @@ import { Legend, toggleLegend } from "./panel/legend.js";
 import { pressKey } from "./panel/input.js";
 import { Meters } from "./side/meter.js";
 import { atStored } from "./rows/stored.js";
+import { Season } from "./season/season.js";
 import { readPrefs, writePrefs, makePrefs, zoneOf } from "./side/prefs.js";
 import { Panels } from "./panel/panels.js";
 import { applyTheme, watchTheme } from "./plot/theme.js";
@@ -75,6 +76,7 @@ const panels = new Panels(at("plots"), {
   resized: ask,
   forced: new URLSearchParams(location.search).get("renderer"),
 });
+const season = new Season(at("season"), { session, change, fetch: (...given) => fetch(...given), base, notice });
 const fields = new Fields(
   { display: at("display"), holds: at("hold-fields"), cursors: at("cursor-fields"), prefs: at("prefs") },
   { change, changeRange: (range) => change(panels.rangePart(view, range)), link, changePrefs, scene: () => panels.scene() },
@@ -126,8 +128,19 @@ function showView() {
   panels.arrange(view);
   for (const channel of session.channels) channel.keepHolds(view.holds);
   panels.touch();
+  showSeason();
   showControls();
   ask();
+}
+
+/** Show the days of an archive, in place of the plots. */
+function showSeason() {
+  const isShown = view.days && session.isArchive;
+  at("plots").hidden = isShown;
+  document.body.dataset.shows = isShown ? "days" : "plots";
+  setAttribute(at("days"), "aria-pressed", String(isShown));
+  const { theme } = document.documentElement.dataset;
+  season.show({ view: { ...view, days: isShown }, zone: zoneOf(prefs), colours: themeColours(), theme });
 }
 
 /** Ask the server for what is on the screen. */
@@ -185,6 +198,7 @@ function changed(what) {
     at("control").hidden = session.hello.can_control !== true;
     setText(document.querySelector("h1"), session.hello.program ?? "spectrod");
     at("pause").hidden = session.isArchive;
+    at("days").hidden = !session.isArchive;
     setText(at("live"), session.isArchive ? "Newest" : "Live");
   }
   if (what === "topics" || what === "channels" || what === "hello") {
@@ -279,6 +293,7 @@ function showSlowly() {
     if (channel.receivedAt !== null && now() - channel.receivedAt > rowsDueMs(channel.description)) channel.fallSilent();
   }
   showConnection();
+  if (view.days) showSeason();
   const groups = healthGroups(session, phase, now());
   showHealth(at("status"), groups);
   const clipped = meters.show(session.values, session.topics, { now: now(), nowMs: Date.now(), zone: zoneOf(prefs), colours: panels.colours });
@@ -303,6 +318,7 @@ function frame(time) {
   // Rows are taken even if they are not drawn yet: the server must not think that this page is slow.
   connection.drew();
   if (reducedMotion.matches && view === drawnView && time - drawnAt < REDUCED_MS) return;
+  if (view.days && session.isArchive) return;
   drawnAt = time;
   drawnView = view;
   panels.draw(view, now());
@@ -314,6 +330,7 @@ function listen() {
     button.addEventListener("click", () => act(button.dataset.action));
   }
   at("pause").addEventListener("click", () => act("pause"));
+  at("days").addEventListener("click", () => change({ days: !view.days }));
   at("layout").addEventListener("change", () => change({ layout: at("layout").value }));
   at("options").addEventListener("click", () => {
     at("side").hidden = !at("side").hidden;

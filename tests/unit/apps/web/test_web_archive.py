@@ -204,8 +204,9 @@ def arguments(*given):
         ([f"x{n}" for n in range(17)], "17 archives: must be at most 16"),
     ],
 )
-def test_what_does_not_go_with_archives_is_refused(given, text):
+def test_what_does_not_go_with_archives_is_refused(given, text, monkeypatch):
     """By options, and by number; the same path counts once."""
+    monkeypatch.setattr(command, "configure_logging", lambda _level: None)
     with pytest.raises((ConfigError, InputError), match=text):
         command.run(arguments(*given))
 

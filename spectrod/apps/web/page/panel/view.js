@@ -62,6 +62,8 @@ export const DEFAULTS = Object.freeze({
   times: Object.freeze([]),
   band: null,
   selection: null,
+  days: false,
+  less: "",
 });
 
 const clamp = (value, lowest, highest) => Math.min(highest, Math.max(lowest, value));
@@ -165,6 +167,8 @@ export function makeView(given = {}) {
     times: timesOf(wanted.times, cursors.length),
     band: band[0] === null ? null : Object.freeze(band),
     selection: wanted.selection ? selectionOf(wanted.selection) : null,
+    days: wanted.days === true,
+    less: texts([wanted.less], 1, BOUNDS.topicLength)[0] ?? "",
   });
 }
 
@@ -221,6 +225,8 @@ const reads = {
   ct: (text) => ({ times: list(text).map(toNumber) }),
   band: (text) => ({ band: pair(text) }),
   sel: (text) => ({ selection: box(text) }),
+  days: (text) => ({ days: text === "1" }),
+  less: (text) => ({ less: text }),
 };
 
 /**
@@ -258,6 +264,8 @@ const writes = {
   decay: (view) => short(view.decay),
   holdtime: (view) => short(view.holdTime),
   tau: (view) => short(view.timeConstant),
+  days: (view) => (view.days ? "1" : "0"),
+  less: (view) => view.less,
   peaks: (view) => (view.peaks ? "1" : "0"),
   c: (view) => view.cursors.map(short).join(","),
   ct: (view) => view.times.map((tMs) => (tMs === null ? "" : whole(tMs))).join(","),

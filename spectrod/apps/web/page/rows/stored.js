@@ -1,5 +1,8 @@
 /** What is stored of topics, where the server shows archives: their time axis ends with what is there, not now. */
 
+/** An archive of more days is shown as days at first. */
+const DAYS_LEAST = 1.5;
+
 /** Span of what is stored of some topics [ms], or null. */
 export function storedSpan(infos) {
   const spans = infos.map(({ stored }) => stored).filter(Boolean);
@@ -16,5 +19,7 @@ export function storedSpan(infos) {
  */
 export function atStored({ t1 }, stored, isFirst) {
   if (t1 !== null || stored === null) return {};
-  return isFirst ? { t1: stored.t1, span: Math.max(1, (stored.t1 - stored.t0) / 1000) } : { t1: stored.t1 };
+  if (!isFirst) return { t1: stored.t1 };
+  const seconds = (stored.t1 - stored.t0) / 1000;
+  return { t1: stored.t1, span: Math.max(1, seconds), days: seconds > DAYS_LEAST * 86400 };
 }
