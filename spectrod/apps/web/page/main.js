@@ -96,9 +96,10 @@ const timeBar = new TimeBar(at("timebar"), {
 });
 const writeFragment = fragmentWriter((text) => history.replaceState(null, "", `#${text}`));
 
-/** Make a part of the view another one, and show it. */
+/** Make a part of the view another one, and show it; a time is looked at in the plots. */
 function change(part) {
-  setView(makeView({ ...view, ...part }));
+  const days = part.days ?? (view.days && part.t1 === undefined);
+  setView(makeView({ ...view, ...part, days }));
   writeFragment(view);
   showView();
 }
