@@ -315,3 +315,37 @@ def test_the_lamp_of_a_source_that_clips_stays_lit_until_it_is_clicked(tab):
         arg=[lamp.element_handle(), first],
     )
     assert box_of(tab, "mic").locator(".clip-lamp").is_hidden()
+
+
+def test_a_spectrum_is_stored_subtracted_and_there_after_a_reload(tab, tmp_path):
+    """A steady tone less itself is 0 dB; limits of a file are drawn, bad ones named."""
+    tab.open(f"v=1&topic={MIC}&axis=linear&f=500:2000")
+    wait_for_rows(tab, 10)
+    tab.page.locator("#traces-box summary").click()
+    tab.page.locator("#store-spectrum").click()
+    tab.page.locator(".legend span", has_text="mic · 0 · dbfs 20").wait_for()
+    name = tab.page.get_by_label("Name of mic")
+    name.fill("quiet")
+    name.press("Enter")
+    tab.page.locator(".legend span", has_text="quiet").wait_for()
+    tab.page.get_by_role("button", name="Difference to quiet").click()
+    tab.page.locator(".legend span", has_text="difference to quiet").wait_for()
+    assert tab.page.locator(".unit").inner_text() == "Δ dB"
+    box = tab.page.locator(".surface").bounding_box()
+    tab.page.mouse.move(box["x"] + box["width"] / 3, box["y"] + 40)
+    tab.page.locator(".readout", has_text=re.compile(r" 0\.0 dB  20")).wait_for()
+    tab.page.reload()
+    tab.page.locator(".legend span", has_text="quiet").wait_for()
+    assert tab.page.locator(".unit").inner_text() == "dBFS"
+    tab.page.locator("#traces-box summary").click()
+    path = tmp_path / "NR 50.csv"
+    path.write_text("100;-20\nx;y\n")
+    tab.page.locator("#limits-file").set_input_files(path)
+    text = "NR 50.csv, line 2: x;y: must be a frequency above 0 Hz and a level of -1000 to 1000 dB"
+    tab.page.locator("#notice", has_text=text).wait_for()
+    path.write_text("hz,db\n100,-20\n10000,-60\n")
+    tab.page.locator("#limits-file").set_input_files(path)
+    tab.page.locator(".legend span", has_text="NR 50").wait_for()
+    tab.page.get_by_role("button", name="Remove quiet").click()
+    tab.page.locator(".legend span", has_text="quiet").wait_for(state="detached")
+    assert tab.page.locator(".stored li").count() == 1

@@ -21,9 +21,13 @@ import { Session } from "./link/session.js";
 import { headFact, rowsDueMs } from "./side/status.js";
 import { goTo, TimeBar } from "./side/timebar.js";
 import { Connection } from "./link/stream.js";
+import { formatTime } from "./plot/time.js";
+import { StoredTraces } from "./side/storedtraces.js";
+import { StoredTraceList } from "./side/storedtracelist.js";
+import { LIMITS_BYTES_MAX, readLimits } from "./rows/limits.js";
 import { Tables } from "./side/tables.js";
 import { askForToken, useLinkToken } from "./side/entry.js";
-import { spectraOf, topicText } from "./link/topics.js";
+import { spectraOf, topicText, topicTitle } from "./link/topics.js";
 import { DEFAULTS, atShownTime, fragmentWriter, makeView, parseFragment, shownMs } from "./panel/view.js";
 
 const SLOW_MS = 250;
@@ -64,6 +68,7 @@ past.onnotice = (text) => {
   saidOfPast.add(text);
   notice(text);
 };
+const traces = new StoredTraces(storage);
 const panels = new Panels(at("plots"), {
   session,
   past,
@@ -71,6 +76,7 @@ const panels = new Panels(at("plots"), {
   change,
   act,
   link,
+  traces,
   view: () => view,
   zone: () => zoneOf(prefs),
   resized: ask,
@@ -83,6 +89,7 @@ const fields = new Fields(
 );
 const choice = new TopicChoice(at("topics"), (topics) => change({ topics }));
 const control = new ControlPanel({ box: at("control"), form: at("control-form"), answer: at("control-answer") }, { base });
+const traceList = new StoredTraceList(at("traces"), traces, { store: storeSpectrum, limits: storeLimits, changed: () => panels.touch() });
 const legend = new Legend(at("legend"));
 const meters = new Meters(at("meters"));
 const tables = new Tables({ peaks: at("peaks"), cursors: at("cursors"), band: at("band"), events: at("events") });
@@ -102,6 +109,40 @@ function change(part) {
   setView(makeView({ ...view, ...part, days }));
   writeFragment(view);
   showView();
+}
+
+/** Store something, show it, and say so where it does not work, or does not last. */
+function store(add) {
+  try {
+    if (!add()) notice("stored for as long as this page is open: this browser keeps nothing more");
+  } catch (error) {
+    notice(error.message);
+  }
+  traceList.show();
+  panels.touch();
+}
+
+/** Store the spectrum of the active panel: the newest, or that of a cursor or of the past. */
+function storeSpectrum() {
+  const found = panels.activeMoment(view);
+  const row = found?.moment.row ?? null;
+  if (row === null) {
+    notice("Store spectrum: there is no data at this time");
+    return;
+  }
+  const name = `${topicTitle(found.channel.info)} ${formatTime(row.tMs, zoneOf(prefs)).slice(0, 19)}`;
+  store(() => traces.addRow(name, row));
+}
+
+/** Store limits over the levels of the active panel. */
+async function storeLimits(file) {
+  const found = panels.activeMoment(view);
+  if (found === null) notice(`${file.name}: there is no spectrum to show limits over`);
+  else if (file.size > LIMITS_BYTES_MAX) notice(`${file.name}: more than ${LIMITS_BYTES_MAX / 1024} KiB`);
+  else {
+    const text = await file.text();
+    store(() => traces.addLimits(file.name.replace(/\.[^.]*$/, ""), readLimits(text, file.name), found));
+  }
 }
 
 /** Link the level ranges of panels, or part them, now and where this browser opens the page without a link. */

@@ -2,6 +2,7 @@
 
 import { valuesOfPixel } from "../plot/axis.js";
 import { levelOfValues } from "../rows/bins.js";
+import { levelOf } from "../rows/levels.js";
 import { bannerText, legend, pointText } from "./captions.js";
 import { readCursor, readingText } from "./cursor.js";
 import { setText } from "../side/dom.js";
@@ -13,6 +14,7 @@ import { Overlay } from "./overlay.js";
 import { makeParts, showLegend } from "./panelparts.js";
 import { rangeKey, rangeOf } from "./ranges.js";
 import { axisOf, limitsOf } from "../rows/range.js";
+import { differenceOf } from "../rows/difference.js";
 import { levelOfPixel } from "../rows/rowat.js";
 import { hasNoBars, shownRow } from "../rows/spectrumsum.js";
 import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "../plot/ruler.js";
@@ -21,7 +23,19 @@ import { topicTitle } from "../link/topics.js";
 import { Trace } from "../plot/trace.js";
 import { atShownTime, shownMs } from "./view.js";
 
+/** Shapes of the lines of stored spectra, one after another; limits are wide and without gaps. */
+const STORED_LINES = Object.freeze([
+  { colour: "series6", width: 1, dash: [8, 3] },
+  { colour: "series2", width: 1, dash: [8, 2, 2, 2] },
+  { colour: "series3", width: 1, dash: [4, 4] },
+  { colour: "series5", width: 1, dash: [12, 4] },
+  { colour: "series7", width: 1, dash: [2, 2] },
+]);
+const storedEntry = ({ name }, k) => ({ text: name, colour: STORED_LINES[k % STORED_LINES.length].colour });
+
 const POINTER_MS = 100;
+/** Ends of the scale of differences, the least that has them all [dB]. */
+const DIFFERENCES_DB = Object.freeze([20, 40, 80, 160, 640]);
 
 /** One panel. Its elements are made once; `draw` brings them up to date. */
 export class Panel {
@@ -34,6 +48,9 @@ export class Panel {
   #pointer = null;
   #pointedAt = -Infinity;
   #session;
+  #traces;
+  #subtracted = null;
+  #differenceDb = DIFFERENCES_DB[0];
   #onResize;
   #observer;
   #cursorRows;
@@ -41,12 +58,13 @@ export class Panel {
   /**
    * @param {import("../rows/channel.js").Channel[]} channels
    * @param {{session: import("../link/session.js").Session, forced: string | null, onResize: () => void,
-   *   levels: (panel: Panel) => object, cursorRows: import("../rows/cursorrow.js").CursorRows}} given `levels`: what
-   *   its bar does, see `LevelBar`
+   *   levels: (panel: Panel) => object, cursorRows: import("../rows/cursorrow.js").CursorRows,
+   *   traces: import("../side/storedtraces.js").StoredTraces}} given `levels`: what its bar does, see `LevelBar`
    */
-  constructor(channels, { session, forced, onResize, levels, cursorRows }) {
+  constructor(channels, { session, forced, onResize, levels, cursorRows, traces }) {
     this.channels = channels;
     this.#session = session;
+    this.#traces = traces;
     this.#onResize = onResize;
     this.#cursorRows = cursorRows;
     Object.assign(this, makeParts(channels, { forced, levels: levels(this) }));
@@ -137,6 +155,7 @@ export class Panel {
   draw({ view, now, colours, zone, levels, hasOthers, past }) {
     if (this.#stale.layout) this.#resize(view);
     this.#setAxis(view);
+    this.#noteSubtracted();
     this.#setLevels(levels);
     this.#setLook(view, colours);
     this.#showBar(view, hasOthers, colours);
@@ -191,11 +210,31 @@ export class Panel {
     if (lo === this.#drawn.lo && hi === this.#drawn.hi) return;
     Object.assign(this.#drawn, { lo, hi });
     this.levels = { lo, hi };
-    this.trace.setLevels(lo, hi);
     for (const strip of this.strips) strip.setLevels(this.levels);
     const needing = this.channels.filter((channel) => channel.showDownTo(lo));
     if (needing.length > 0) this.#onResize();
     this.touch();
+  }
+
+  /** Levels of the line spectrum: those of the waterfalls, or of differences. */
+  get #traceLevels() {
+    return this.#subtracted === null ? this.levels : { lo: -this.#differenceDb, hi: this.#differenceDb };
+  }
+
+  /** Take the stored spectrum whose difference is shown, or none. */
+  #noteSubtracted() {
+    const found = this.#traces.subtractedFrom(this.levelsOf);
+    if (found === this.#subtracted) return;
+    this.#subtracted = found;
+    this.#differenceDb = DIFFERENCES_DB[0];
+    this.touch();
+  }
+
+  /** A row as its line shows it: smoothed, as bars, as a difference; null without one, or where there is none. */
+  #shaped(row, view) {
+    const shown = shownRow(row, view);
+    if (this.#subtracted === null || shown === null) return shown;
+    return differenceOf(shown, shownRow(this.#subtracted.row, view));
   }
 
   /** What its range of levels depends on, see `rangeKey`. */
@@ -215,13 +254,16 @@ export class Panel {
     if (newestMs === null) return [];
     const isLive = shownMs(view) === null;
     const seconds = this.#seconds(view);
+    const stored = this.#traces.shownOver(this.levelsOf);
+    const limits = stored.flatMap(({ points = [] }) => points).filter(([hz]) => hz >= this.axis.f0 && hz <= this.axis.f1);
+    const tops = limits.map(([, level]) => level);
     return this.channels.map((channel, k) => {
       const { rows } = this.strips.find((strip) => strip.channel === channel);
       const { row, holds } = this.momentOf(channel, view);
       const names = view.holds.filter((name) => !hasNoBars(name, channel.description, view));
-      const still = [...names.map((name) => holds[name]), channel.reference, seconds[k]?.row, isLive ? null : row];
+      const still = [...names.map((name) => holds[name]), channel.reference, seconds[k]?.row, isLive ? null : row, ...stored.map((one) => one.row)];
       const held = still.filter(Boolean).map((one) => shownRow(one, view));
-      const shown = { rows, line: isLive ? shownRow(row, view) : null, held };
+      const shown = { rows, line: isLive ? shownRow(row, view) : null, held, tops };
       return shownLevels(shown, this.axis, { newestMs, spanMs: 1000 * view.span });
     });
   }
@@ -244,11 +286,11 @@ export class Panel {
   #drawScales(colours) {
     if (!this.#stale.scales) return;
     this.#stale.scales = false;
-    drawGrid(this.grid, this.axis, this.levels, colours, this.#ratio);
+    drawGrid(this.grid, this.axis, this.#traceLevels, colours, this.#ratio);
     drawFrequencyRuler(this.frequencyRuler, this.axis, colours, this.#ratio);
-    drawLevelRuler(this.levelRuler, this.levels, colours, this.#ratio);
+    drawLevelRuler(this.levelRuler, this.#traceLevels, colours, this.#ratio);
     const units = new Set(this.channels.map((_, k) => this.unitOf(k)));
-    setText(this.unit, [...units].join(", "));
+    setText(this.unit, this.#subtracted === null ? [...units].join(", ") : "Δ dB");
   }
 
   /** What a view shows of one of the panel's channels. */
@@ -295,17 +337,46 @@ export class Panel {
     const layers = this.channels.flatMap((channel, k) => {
       const { row, holds } = moments[k];
       const lines = { trace: row, second: seconds[k]?.row ?? null, reference: channel.reference };
-      const shownOf = (given) => Object.fromEntries(Object.entries(given).map(([name, one]) => [name, shownRow(one, view)]));
+      const shownOf = (given) => Object.fromEntries(Object.entries(given).map(([name, one]) => [name, this.#shaped(one, view)]));
       const rows = { ...shownOf(lines), holds: shownOf(holds) };
       const colour = (name) => (isAlone ? colours[name] : colours[`series${k}`]);
       const isFilled = isAlone && Boolean(rows.trace?.description.edges_hz);
       const styleOf = (name) => ({ ...this.#lineStyle(name, colour(name)), isFilled: isFilled && name === "now" });
       return layersOf(rows, view.holds.filter((name) => !hasNoBars(name, channel.description, view)), styleOf);
     });
-    showLegend(this.legend, legend(this.channels, atShownTime(view), { moments, seconds, zone }), colours);
-    this.trace.setLayers(layers);
+    const stored = this.#subtracted === null ? this.#traces.shownOver(this.levelsOf) : [];
+    const usual = legend(this.channels, atShownTime(view), { moments, seconds, zone });
+    const hasDifference = layers.length > 0 || moments.every(({ row }) => row === null);
+    showLegend(this.legend, [...this.#differenceNote(hasDifference), ...usual.slice(0, -1), ...stored.map(storedEntry), ...usual.slice(-1)], colours);
+    this.#fitDifferences(layers);
+    const { lo, hi } = this.#traceLevels;
+    this.trace.setLevels(lo, hi);
+    this.trace.setLayers([...stored.map((one, k) => this.#storedLayer(one, k, view, colours)), ...layers]);
     this.trace.draw();
     this.#stale.overlay = true;
+  }
+
+  #differenceNote(hasDifference) {
+    if (this.#subtracted === null) return [];
+    const why = hasDifference ? "" : ": it has other bins, or another choice of bins in a pixel";
+    return [{ text: `${hasDifference ? "" : "no "}difference to ${this.#subtracted.name}${why}`, colour: null }];
+  }
+
+  /** Make the scale of differences long enough for most of what is drawn; it never gets shorter by itself. */
+  #fitDifferences(layers) {
+    if (this.#subtracted === null) return;
+    const sizes = layers.flatMap(({ values, description }) => Array.from(values, (value) => Math.abs(levelOf(description, value)))).filter((size) => !Number.isNaN(size));
+    const reach = sizes.sort((a, b) => a - b)[Math.floor(0.99 * sizes.length)] ?? 0;
+    const wanted = DIFFERENCES_DB.find((size) => size >= reach) ?? DIFFERENCES_DB.at(-1);
+    if (wanted <= this.#differenceDb) return;
+    this.#differenceDb = wanted;
+    this.#stale.scales = true;
+  }
+
+  #storedLayer({ row, points }, k, view, colours) {
+    const { colour, ...shape } = STORED_LINES[k % STORED_LINES.length];
+    const style = { colour: colours[colour], width: shape.width * this.#ratio, dash: shape.dash.map((px) => px * this.#ratio), isFilled: false };
+    return points === undefined ? { ...shownRow(row, view), style } : { points, style: { ...style, width: 2 * this.#ratio, dash: null } };
   }
 
   #lineStyle(name, colour) {
@@ -382,7 +453,8 @@ export class Panel {
     const line = found?.strip.lineAt(found.y * this.#ratio) ?? null;
     const { k, level, tMs } = line === null ? this.#lineNearest(px, y, view) : this.#waterfallAt(found.strip, line, px);
     const name = this.channels.length > 1 ? topicTitle(this.channels[k].info) : "";
-    return { name, hz, level, unit: this.unitOf(k), tMs };
+    const isDifference = line === null && this.#subtracted !== null;
+    return { name, hz, level, unit: isDifference ? "dB" : this.unitOf(k), tMs };
   }
 
   #waterfallAt(strip, { line, msPerPx }, px) {
@@ -392,11 +464,11 @@ export class Panel {
 
   /** The line spectrum that is nearest to the pointer, of equally near ones the one on top. */
   #lineNearest(px, y, view) {
-    const { lo, hi } = this.levels;
+    const { lo, hi } = this.#traceLevels;
     const box = this.traceBox.getBoundingClientRect();
     const pointed = hi - ((y + this.surface.getBoundingClientRect().top - box.top) / box.height) * (hi - lo);
     const lines = this.moments(view).map(({ row: measured, tMs }, k) => {
-      const row = shownRow(measured, view);
+      const row = this.#shaped(measured, view);
       const level = row === null ? NaN : levelOfValues(row.values, row.description, valuesOfPixel(this.axis, row.description, px));
       return { k, level, tMs, distance: Number.isNaN(level) ? Infinity : Math.abs(level - pointed) };
     });

@@ -20,7 +20,7 @@ export class Panels {
   /**
    * @param {HTMLElement} place
    * @param {object} given `session`, `change(part of a view)`, `act(name)`, `link(isLinked)`, `view()`, `zone()`,
-   *   `resized()`, `past` (a `History`), `cursorRows` (`CursorRows`), `forced` (renderer of the waterfalls, or null)
+   *   `resized()`, `past` (a `History`), `cursorRows` (`CursorRows`), `traces` (`StoredTraces`), `forced` (renderer of the waterfalls, or null)
    */
   constructor(place, given) {
     this.#place = place;
@@ -44,8 +44,8 @@ export class Panels {
   }
 
   #make(group) {
-    const { session, resized, forced, cursorRows } = this.#given;
-    const panel = new Panel(group, { session, forced, cursorRows, onResize: resized, levels: (own) => this.#levelActions(own) });
+    const { session, resized, forced, cursorRows, traces } = this.#given;
+    const panel = new Panel(group, { session, forced, cursorRows, traces, onResize: resized, levels: (own) => this.#levelActions(own) });
     new SurfaceInput(panel.surface, this.#gestures(panel));
     panel.surface.addEventListener("focus", () => (this.#active = panel));
     return panel;
@@ -87,6 +87,13 @@ export class Panels {
   /** Part of a view with another range of the active panel; nothing without panels. */
   rangePart(view, range) {
     return this.#active === null ? {} : this.#rangePart(view, range);
+  }
+
+  /** The active panel's first channel with what a view shows of it, and its unit and reference; null without panels. */
+  activeMoment(view) {
+    if (this.#active === null) return null;
+    const [channel] = this.#active.channels;
+    return { channel, moment: this.#active.momentOf(channel, view), ...this.#active.levelsOf };
   }
 
   /** Range that a view gives the active panel, or null: automatic. */

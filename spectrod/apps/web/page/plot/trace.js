@@ -4,13 +4,16 @@
 
 import { bandBars } from "./band.js";
 import { levelTable } from "../rows/levels.js";
+import { limitAt } from "../rows/limits.js";
 import { linePoints } from "./points.js";
 
 const FILL_ALPHA = 0.2;
+const LIMIT_STEP_PX = 3;
 const BEYOND_PX = 8; // how far a line is drawn outside of the canvas, which hides its joints
 
 /**
- * @typedef {object} Layer
+ * @typedef {object} Layer a row, or limits
+ * @property {Array<[number, number]>} [points] of limits: frequency [Hz] and level [dB], instead of `values` and `description`
  * @property {Uint8Array|Uint16Array} values of a row
  * @property {object} description text `stream` of the row
  * @property {{colour: string, width: number, dash: number[]|null, isFilled: boolean}} style CSS colour,
@@ -79,11 +82,15 @@ export class Trace {
     return true;
   }
 
-  #drawLayer({ values, description, style }) {
+  #drawLayer({ values, description, points, style }) {
     const context = this.#context;
     context.strokeStyle = style.colour;
     context.fillStyle = style.colour;
     context.setLineDash(style.dash ?? []);
+    if (points !== undefined) {
+      this.#stroke(this.#limits(points), lineOffsets(style.width));
+      return;
+    }
     const isBars = Boolean(description.edges_hz);
     const area = style.isFilled ? new Path2D() : null;
     const line = isBars ? this.#bars(values, description, area) : this.#line(values, description, area);
@@ -120,6 +127,24 @@ export class Trace {
     const { height } = this.canvas;
     const y = ((hi - level) / (hi - lo)) * height;
     return Math.min(Math.max(y, -BEYOND_PX), height + BEYOND_PX);
+  }
+
+  /** Return the line of limits: through their points, and as they are straight over the logarithm of frequency. */
+  #limits(points) {
+    const axis = this.#axis;
+    const line = new Path2D();
+    const between = Array.from({ length: Math.ceil(axis.width / LIMIT_STEP_PX) + 1 }, (_, k) => axis.toHertz(Math.min(axis.width, k * LIMIT_STEP_PX)));
+    const places = [...points.map(([hz]) => hz), ...between].filter((hz) => hz > 0 && hz >= axis.f0 && hz <= axis.f1);
+    let isBegun = false;
+    for (const hz of places.sort((a, b) => a - b)) {
+      const level = limitAt(points, hz);
+      if (Number.isNaN(level)) continue;
+      const [x, y] = [axis.toPixel(hz), this.#y(level)];
+      if (isBegun) line.lineTo(x, y);
+      else line.moveTo(x, y);
+      isBegun = true;
+    }
+    return line;
   }
 
   /** Return the line through the points; its area goes into `area`, if there is one. */

@@ -25,17 +25,18 @@ const LONG_SPEED = 10;
 /**
  * Levels of a channel on the screen, from rows spread evenly over its waterfall and from its line spectra.
  *
- * @param {{rows: object, line: object | null, held: object[]}} channel rows of its waterfall, live and past; the row
- *   of its line spectrum if that goes on; rows of lines that stay: holds, references, spectra of a time
+ * @param {{rows: object, line: object | null, held: object[], tops: number[] | undefined}} channel rows of its waterfall, live and past; the row
+ *   of its line spectrum if that goes on; rows of lines that stay: holds, references, spectra of a time; other levels
+ *   that are shown [dB]
  * @param {import("../plot/axis.js").Axis} axis
  * @param {{newestMs: number, spanMs: number}} time at the top of the waterfall, and its length
  * @returns {Shown}
  */
-export function shownLevels({ rows, line, held }, axis, { newestMs, spanMs }) {
+export function shownLevels({ rows, line, held, tops = [] }, axis, { newestMs, spanMs }) {
   const histogram = new LevelHistogram();
   for (const row of spread(rows, newestMs, spanMs)) histogram.add(row.values, row.description, axis.f0, axis.f1);
   const top = (row) => topOf(row, axis);
-  return { histogram, held: Math.max(-Infinity, ...held.map(top)), passing: line === null ? -Infinity : top(line) };
+  return { histogram, held: Math.max(-Infinity, ...held.map(top), ...tops), passing: line === null ? -Infinity : top(line) };
 }
 
 function topOf({ values, description }, axis) {

@@ -174,14 +174,20 @@ export function thirdOctaves(row, isWeighted) {
 
 const shown = new WeakMap();
 
+/** Whether a row has the greatest of its bins: sums of those would be too high. */
+function isOfGreatest({ statistic, slices }) {
+  return statistic === "max" && slices.some(({ per_value }) => per_value > 1);
+}
+
 /**
- * A row as a view shows its line: as it is, smoothed, or as bars. Made once for each row.
+ * A row as a view shows its line: as it is, smoothed, or as bars. Made once for each row. One that was made with
+ * the greatest of bins stays as it is.
  *
  * @param {{values: ArrayLike<number>, description: object}} row
  * @param {{smoothing: number, bars: string}} view
  */
 export function shownRow(row, { smoothing, bars }) {
-  if (row === null || (smoothing === 0 && bars === "none")) return row;
+  if (row === null || (smoothing === 0 && bars === "none") || isOfGreatest(row.description)) return row;
   const key = `${smoothing} ${bars}`;
   let found = shown.get(row);
   if (found?.key !== key) {
