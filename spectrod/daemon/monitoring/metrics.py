@@ -1,6 +1,7 @@
 """Metrics of a daemon: a snapshot as metric families. Pure; ``docs/monitoring.md`` lists them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, get_args
 
 from spectrod.daemon.monitoring.families import MetricFamily, MetricKind
@@ -16,103 +17,84 @@ RECORDING_STATES: Final = ("recording", "armed", "off", "waiting", "full", "fail
 _DELIVERING: Final[Sequence[State]] = ("running", "paused")
 _PPM: Final = 1e-6
 
-_SourceValue = Callable[[Stats], float | None]
-# Name, kind, help, value.
-_OF_SOURCE: Final[Sequence[tuple[str, MetricKind, str, _SourceValue]]] = (
+_SourceMetric = tuple[str, MetricKind, str, Callable[[Stats], float | None]]
+"""Name, kind, help, value."""
+
+
+def _counter(name: str, text: str, field: str = "") -> _SourceMetric:
+    return name, "counter", text, attrgetter(field or name)
+
+
+def _gauge(name: str, text: str, field: str = "") -> _SourceMetric:
+    return name, "gauge", text, attrgetter(field or name)
+
+
+def _time_gauge(name: str, text: str, field: str) -> _SourceMetric:
+    """Return the metric of a field in nanoseconds since 1970, which has no value where it is 0."""
+
+    def seconds(one: Stats) -> float | None:
+        return utc_ns / NS_PER_S if (utc_ns := getattr(one, field)) else None
+
+    return name, "gauge", f"{text}, in seconds since 1970.", seconds
+
+
+def _from_ppm(value: float | None) -> float | None:
+    return None if value is None else value * _PPM
+
+
+_OF_SOURCE: Final[Sequence[_SourceMetric]] = (
     ("up", "gauge", "1 while the source is running.", lambda one: int(one.state == "running")),
-    ("sample_rate_hertz", "gauge", "Nominal sample rate.", lambda one: one.fs),
-    ("channels", "gauge", "Analysed channels.", lambda one: one.channels),
-    (
-        "last_sample_timestamp_seconds",
-        "gauge",
-        "When the analysis last read samples, in seconds since 1970.",
-        lambda one: one.last_sample_utc_ns / NS_PER_S if one.last_sample_utc_ns else None,
+    _gauge("sample_rate_hertz", "Nominal sample rate.", "fs"),
+    _gauge("channels", "Analysed channels."),
+    _time_gauge(
+        "last_sample_timestamp_seconds", "When the analysis last read samples", "last_sample_utc_ns"
     ),
-    (
+    _time_gauge(
         "last_message_timestamp_seconds",
-        "gauge",
-        "When a message with values was last sent, in seconds since 1970.",
-        lambda one: one.last_message_utc_ns / NS_PER_S if one.last_message_utc_ns else None,
+        "When a message with values was last sent",
+        "last_message_utc_ns",
     ),
-    ("samples", "counter", "Samples per channel, including lost ones.", lambda one: one.samples),
-    (
+    _counter("samples", "Samples per channel, including lost ones."),
+    _counter(
         "analysed_samples",
-        "counter",
         "Samples per channel that the analysis has read, including lost ones.",
-        lambda one: one.analysed,
+        "analysed",
     ),
-    ("rows", "counter", "Spectra and averages computed, of all products.", lambda one: one.rows),
-    ("messages", "counter", "Messages with values handed to ZeroMQ.", lambda one: one.messages),
-    ("heartbeats", "counter", "Heartbeats handed to ZeroMQ.", lambda one: one.heartbeats),
-    (
-        "overflows",
-        "counter",
-        "Blocks with the overflow flag of the sound system.",
-        lambda one: one.overflows,
+    _counter("rows", "Spectra and averages computed, of all products."),
+    _counter("messages", "Messages with values handed to ZeroMQ."),
+    _counter("heartbeats", "Heartbeats handed to ZeroMQ."),
+    _counter("overflows", "Blocks with the overflow flag of the sound system."),
+    _counter("overruns", "Times that samples were overwritten before they were analysed."),
+    _counter("dropped_rows", "Rows dropped from a full queue.", "dropped"),
+    _counter("gaps", "Discontinuities that the analysis has seen."),
+    _counter("gap_samples", "Samples per channel missing in gaps."),
+    _counter(
+        "clipped_samples", "Samples at full scale in runs of three or more, over all channels."
     ),
-    (
-        "overruns",
-        "counter",
-        "Times that samples were overwritten before they were analysed.",
-        lambda one: one.overruns,
-    ),
-    ("dropped_rows", "counter", "Rows dropped from a full queue.", lambda one: one.dropped),
-    ("gaps", "counter", "Discontinuities that the analysis has seen.", lambda one: one.gaps),
-    ("gap_samples", "counter", "Samples per channel missing in gaps.", lambda one: one.gap_samples),
-    (
-        "clipped_samples",
-        "counter",
-        "Samples at full scale in runs of three or more, over all channels.",
-        lambda one: one.clipped_samples,
-    ),
-    (
-        "engine_failures",
-        "counter",
-        "Failures of the engine after which NumPy continued.",
-        lambda one: one.engine_failures,
-    ),
-    (
-        "self_checks",
-        "counter",
-        "Rows recomputed by NumPy in float64 for comparison.",
-        lambda one: one.self_checks,
-    ),
-    (
+    _counter("engine_failures", "Failures of the engine after which NumPy continued."),
+    _counter("self_checks", "Rows recomputed by NumPy in float64 for comparison."),
+    _gauge(
         "self_check_error_ratio",
-        "gauge",
         "Largest relative L2 error of the power of these rows.",
-        lambda one: one.self_check_error,
+        "self_check_error",
     ),
-    ("ring_peak_ratio", "gauge", "Highest fill of the sample ring.", lambda one: one.ring_peak),
-    (
-        "capture_restarts",
-        "counter",
-        "Restarts of the capture.",
-        lambda one: one.capture.restarts,
-    ),
-    (
-        "capture_attempts",
-        "counter",
-        "Attempts to start the capture.",
-        lambda one: one.capture.attempts,
-    ),
-    (
+    _gauge("ring_peak_ratio", "Highest fill of the sample ring.", "ring_peak"),
+    _counter("capture_restarts", "Restarts of the capture.", "capture.restarts"),
+    _counter("capture_attempts", "Attempts to start the capture.", "capture.attempts"),
+    _counter(
         "suspected_losses",
-        "counter",
         "Losses without a flag, found by counting samples against the clock.",
-        lambda one: one.capture.suspected,
+        "capture.suspected",
     ),
-    (
+    _counter(
         "suspected_samples",
-        "counter",
         "Samples per channel missing in suspected losses.",
-        lambda one: one.capture.suspected_samples,
+        "capture.suspected_samples",
     ),
-    (
+    _counter(
         "left_out_files",
-        "counter",
         "Files of the source that were skipped or read only in part.",
-        lambda one: one.capture.left_out_files,
+        "capture.left_out_files",
     ),
     (
         "clock_error_ratio",
@@ -126,11 +108,10 @@ _OF_SOURCE: Final[Sequence[tuple[str, MetricKind, str, _SourceValue]]] = (
         "Half width of the 95 % interval of the clock error.",
         lambda one: _from_ppm(one.capture.rate_uncertainty_ppm),
     ),
-    (
+    _gauge(
         "capture_jitter_seconds",
-        "gauge",
         "Median delay of deliveries behind the earliest ones.",
-        lambda one: one.capture.jitter_s,
+        "capture.jitter_s",
     ),
 )
 
@@ -281,10 +262,6 @@ def _of_sources(stats: Sequence[Stats]) -> Iterator[MetricFamily]:
         for one in stats:
             family.add(value_of(one), source=one.name)
         yield family
-
-
-def _from_ppm(value: float | None) -> float | None:
-    return None if value is None else value * _PPM
 
 
 def _of_latencies(one: Snapshot) -> Iterator[MetricFamily]:
