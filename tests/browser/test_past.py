@@ -3,9 +3,11 @@
 import contextlib
 import math
 import os
+import re
 import subprocess
 import sys
 import time
+import urllib.parse
 
 import numpy as np
 import pytest
@@ -158,3 +160,42 @@ def test_the_time_that_is_shown_is_saved(page, address):
             assert {row[place] for row in table[1:] if row[place]} == {"-20.00"}
         else:
             assert content.startswith(b"SPD\x01")
+
+
+def test_a_selection_is_measured_from_recorded_rows_zoomed_to_and_saved(page, address):
+    """Leq and peak of a tone on a bin are its level, at its frequency, of all rows of the box."""
+    t_ms = round(1000 * time.time()) - 300_000
+    page.goto(f"{address}#v=1&topic={NAME}&axis=linear&span=60&db=-120:0&t={t_ms}")
+    wait_for_tone(page, 0.5, 5000)
+    box = page.locator(".waterfall").bounding_box()
+    x0, x1 = (box["x"] + box["width"] * hertz / 24000 for hertz in (4000, 6000))
+    y0, y1 = (box["y"] + box["height"] * share for share in (0.25, 0.75))
+    page.locator("#selecting").click()
+    page.mouse.move(x0, y0)
+    page.mouse.down()
+    page.mouse.move((x0 + x1) / 2, (y0 + y1) / 2)
+    page.mouse.move(x1, y1)
+    page.mouse.up()
+    card = page.locator(".selection-card")
+    # Three bins of the Hann window have -20 dBFS together: 1 + 2 * 10^-0.6 over 1.5 bins.
+    said = "Leq of the band -20.0 dBFS; peak -20.0 dBFS at 5.000 kHz"
+    card.locator("li", has_text=said).wait_for()
+    rows = int(re.search(r"\((\d+) rows", card.inner_text())[1])
+    assert rows == pytest.approx(300, abs=600 * 4 / box["height"] + 3)
+    assert page.locator("#selecting").get_attribute("aria-pressed") == "false"
+    for button, ending in (("PNG", ".png"), ("CSV", ".csv")):
+        with page.expect_download() as found:
+            card.get_by_role("button", name=button).click()
+        assert found.value.suggested_filename.endswith(ending)
+        saved = found.value.path().read_bytes()
+        assert saved.startswith(b"\x89PNG" if ending == ".png" else b"# spec/mic/0/dbfs/, dBFS")
+    page.wait_for_function("() => location.hash.includes('&sel=')")
+    page.reload()
+    card.locator("li", has_text="Leq of the band -20.0 dBFS").wait_for()
+    card.get_by_role("button", name="Zoom to it").click()
+    card.wait_for(state="hidden")
+    page.wait_for_function("() => location.hash.includes('&f=')")
+    fields = dict(urllib.parse.parse_qsl(page.url.partition("#")[2]))
+    low, high = map(float, fields["f"].split(":"))
+    assert (low, high) == pytest.approx((4000, 6000), abs=2 * 24000 / box["width"])
+    assert float(fields["span"]) == pytest.approx(30, abs=240 / box["height"])

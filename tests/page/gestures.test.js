@@ -4,17 +4,17 @@ import { test } from "node:test";
 
 import { SurfaceInput } from "../../spectrod/apps/web/page/panel/input.js";
 
-function surface() {
+function surface({ isSelecting = false } = {}) {
   const listeners = new Map();
   const heard = [];
   const note = (name) => (...given) => heard.push([name, ...given]);
-  const names = ["zoom", "zoomTime", "drag", "tap", "doubleTap", "select", "point", "act"];
+  const names = ["zoom", "zoomTime", "drag", "tap", "doubleTap", "select", "selected", "point", "act"];
   const made = {
     addEventListener: (name, listener) => listeners.set(name, listener),
     getBoundingClientRect: () => ({ left: 100, top: 10 }),
     setPointerCapture: () => {},
   };
-  new SurfaceInput(made, Object.fromEntries(names.map((name) => [name, note(name)])));
+  new SurfaceInput(made, { ...Object.fromEntries(names.map((name) => [name, note(name)])), isSelecting: () => isSelecting });
   const send = (name, event) => listeners.get(name)({ button: 0, pointerId: 1, pointerType: "mouse", preventDefault: () => {}, ...event });
   const at = (x, y = 50, more = {}) => ({ clientX: 100 + x, clientY: 10 + y, timeStamp: 0, ...more });
   const told = (name) => heard.filter(([one]) => one === name).map(([, ...given]) => given);
@@ -55,7 +55,7 @@ test("the wheel zooms, sideways it pans, and with Shift it changes the time span
   assert.deepEqual(heard, [["zoom", factor, 40], ["drag", -30, 0, 0], ["zoomTime", factor, 50], ["zoomTime", factor, 50]]);
 });
 
-test("a drag begins after 6 px and leaves none of its way out; with Shift it selects a band", () => {
+test("a drag begins after 6 px and leaves none of its way out; with Shift, or where that is chosen, it selects", () => {
   const { send, at, told } = surface();
   send("pointerdown", at(50));
   for (const x of [54, 60, 75]) send("pointermove", at(x));
@@ -64,6 +64,12 @@ test("a drag begins after 6 px and leaves none of its way out; with Shift it sel
   send("pointerdown", at(50, 50, { shiftKey: true }));
   send("pointermove", at(90));
   send("pointerup", at(90));
-  assert.deepEqual(told("select"), [[50, 90]]);
+  assert.deepEqual(told("select"), [[{ x: 50, y: 50 }, { x: 90, y: 50 }]]);
+  assert.equal(told("selected").length, 1);
   assert.equal(told("tap").length, 0);
+  const chosen = surface({ isSelecting: true });
+  chosen.send("pointerdown", at(50));
+  chosen.send("pointermove", at(90, 80));
+  chosen.send("pointerup", at(90, 80));
+  assert.deepEqual(chosen.heard.map(([name]) => name), ["select", "point", "selected"]);
 });

@@ -158,6 +158,7 @@ class _Answering:
         damaged = index.damaged(topic.source)  # as long as they are there: answers are final
         header = _header(topic, grid, frequencies) | {
             "layers": list(request.layers),
+            "row_s": spec.row_s if (spec := _newest_spec(found)) else None,
             "sources": filling.sources,
             "left_out": [*damaged, *left_out],
         }

@@ -16,7 +16,8 @@ import { Season } from "./season/season.js";
 import { readPrefs, writePrefs, makePrefs, zoneOf } from "./side/prefs.js";
 import { Panels } from "./panel/panels.js";
 import { applyTheme, watchTheme } from "./plot/theme.js";
-import { saveCsv, savePast, savePicture } from "./side/saving.js";
+import { saveCsv, savePast, savePicture, saveSelection } from "./side/saving.js";
+import { SelectionCard } from "./panel/selectioncard.js";
 import { Session } from "./link/session.js";
 import { headFact, rowsDueMs } from "./side/status.js";
 import { goTo, TimeBar } from "./side/timebar.js";
@@ -80,6 +81,8 @@ const panels = new Panels(at("plots"), {
   view: () => view,
   zone: () => zoneOf(prefs),
   resized: ask,
+  isSelecting: () => isSelecting,
+  selected: () => setSelecting(false),
   forced: new URLSearchParams(location.search).get("renderer"),
 });
 const season = new Season(at("season"), { session, change, fetch: (...given) => fetch(...given), base, notice });
@@ -100,6 +103,15 @@ const timeBar = new TimeBar(at("timebar"), {
   zone: () => zoneOf(prefs),
   local: zoneOf({ zone: "local" }),
   notice,
+});
+let isSelecting = false;
+const card = new SelectionCard({
+  base,
+  fetch: (...given) => fetch(...given),
+  change,
+  save: (format) => saveSelection(format, base, { view, channels: session.channels, ...panels.scene() }),
+  link: () => `${location.href.split("#")[0]}#${formatFragment(view)}`,
+  say: (text) => announcer.say("selection", text),
 });
 const writeFragment = fragmentWriter((text) => history.replaceState(null, "", `#${text}`));
 
@@ -185,6 +197,12 @@ function showSeason() {
   season.show({ view: { ...view, days: isShown }, zone: zoneOf(prefs), colours: themeColours(), theme });
 }
 
+/** Let a drag in a waterfall select, once. */
+function setSelecting(isOn) {
+  isSelecting = isOn;
+  setAttribute(at("selecting"), "aria-pressed", String(isOn));
+}
+
 /** Ask the server for what is on the screen. */
 function ask() {
   const isVisible = document.visibilityState === "visible";
@@ -194,7 +212,13 @@ function ask() {
   leftBefore = left.length;
 }
 
+/** Show what is selected, if anything is. */
+function showCard() {
+  card.show({ selection: view.selection, zone: zoneOf(prefs), hasHistory: session.hello?.has_history === true, channels: session.channels });
+}
+
 function showControls() {
+  showCard();
   fields.show({ view, range: panels.rangeIn(view), prefs });
   for (const [action, name] of [["holdMax", "max"], ["holdMin", "min"], ["holdMean", "mean"]]) {
     for (const button of document.querySelectorAll(`[data-action="${action}"]`)) {
@@ -340,6 +364,7 @@ function showSlowly() {
   showHealth(at("status"), groups);
   const clipped = meters.show(session.values, session.topics, { now: now(), nowMs: Date.now(), zone: zoneOf(prefs), colours: panels.colours });
   if (clipped.length > 0) announcer.say("clipping", clipped.join(". "));
+  showCard();
   timeBar.show({ tMs: view.t1 ?? panels.newestMs(), zone: zoneOf(prefs), chosen: prefs.zone });
   tables.show({ moments: panels.moments(view), view: atShownTime(view), zone: zoneOf(prefs), ...panels.readings(view) });
   if (at("events-box").open) tables.showEvents(session.events.entries, zoneOf(prefs));
@@ -367,12 +392,14 @@ function frame(time) {
 }
 
 function listen() {
+  document.body.append(card.root);
   nameKeys(document.body);
   for (const button of document.querySelectorAll("[data-action]")) {
     button.addEventListener("click", () => act(button.dataset.action));
   }
   at("pause").addEventListener("click", () => act("pause"));
   at("days").addEventListener("click", () => change({ days: !view.days }));
+  at("selecting").addEventListener("click", () => setSelecting(!isSelecting));
   at("layout").addEventListener("change", () => change({ layout: at("layout").value }));
   at("options").addEventListener("click", () => {
     at("side").hidden = !at("side").hidden;

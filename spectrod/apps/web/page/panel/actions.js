@@ -2,6 +2,7 @@
 
 import { frequencyOfBin, binAt } from "../rows/bins.js";
 import { nearestPeak } from "./cursor.js";
+import { boxOf } from "./selectioncard.js";
 import { BOUNDS } from "./view.js";
 import { toggleHold } from "../rows/hold.js";
 import { axisLimits, rangeOfAxis } from "../rows/range.js";
@@ -173,6 +174,7 @@ export const ACTIONS = Object.freeze({
   cursorHigher: (scene) => stepCursor(scene, 1),
   cursorToPeak,
   band: bandOfCursors,
+  select: (scene) => ({ selection: scene.view.selection === null ? boxOf(scene) : null }),
   holdMax: ({ view }) => ({ holds: toggleHold(view.holds, "max") }),
   holdMin: ({ view }) => ({ holds: toggleHold(view.holds, "min") }),
   holdMean: ({ view }) => ({ holds: toggleHold(view.holds, "mean") }),

@@ -34,7 +34,9 @@ export function isTyping(target) {
  * @property {(dx: number, dy: number, y: number) => void} drag
  * @property {(x: number, y: number, isNew: boolean) => void} tap
  * @property {() => void} doubleTap
- * @property {(x0: number, x1: number) => void} select
+ * @property {(from: {x: number, y: number}, to: {x: number, y: number}) => void} select
+ * @property {() => void} selected
+ * @property {() => boolean} isSelecting whether a drag selects without Shift, too
  * @property {(at: {x: number, y: number} | null) => void} point
  * @property {(action: string) => void} act
  */
@@ -92,7 +94,7 @@ export class SurfaceInput {
       this.#pinch = this.#spread();
       return;
     }
-    this.#start = { ...at, last: at, isSelecting: event.shiftKey, isMoved: false, isNew: event.altKey || event.shiftKey };
+    this.#start = { ...at, last: at, isSelecting: event.shiftKey || this.#gestures.isSelecting(), isMoved: false, isNew: event.altKey || event.shiftKey };
     if (event.pointerType === "touch") this.#longPress = setTimeout(() => this.#press(), LONG_PRESS_MS);
   }
 
@@ -119,7 +121,7 @@ export class SurfaceInput {
     const start = this.#start;
     start.isMoved ||= Math.hypot(at.x - start.x, at.y - start.y) > TAP_PX;
     if (!start.isMoved) return;
-    if (start.isSelecting) this.#gestures.select(start.x, at.x);
+    if (start.isSelecting) this.#gestures.select({ x: start.x, y: start.y }, at);
     else this.#gestures.drag(at.x - start.last.x, at.y - start.last.y, start.y);
     start.last = at;
     this.#gestures.point(at);
@@ -141,6 +143,7 @@ export class SurfaceInput {
   #up(event) {
     const start = this.#start;
     this.#forget(event);
+    if (start?.isMoved && start.isSelecting) this.#gestures.selected();
     if (start === null || start.isMoved) return;
     const { x, y } = start;
     const last = this.#lastTap;

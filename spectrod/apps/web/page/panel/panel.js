@@ -413,6 +413,15 @@ export class Panel {
     return y < first ? 0 : 0.5;
   }
 
+  /** Time and frequency of a place of the surface [CSS px], within a waterfall's edges; null beside the waterfalls. */
+  placeAt({ x, y }, strip = this.#stripAt(y)?.strip ?? null) {
+    if (strip === null) return null;
+    const { top, height } = strip.box.getBoundingClientRect();
+    const within = Math.max(0, Math.min(height, y + this.surface.getBoundingClientRect().top - top));
+    const px = Math.max(0, Math.min(this.axis.width, x * this.#ratio));
+    return { strip, tMs: strip.timeOfHeight(within), hz: this.axis.toHertz(px) };
+  }
+
   /** Time that a height of the surface stands for [CSS px]; null beside the waterfalls. */
   timeAt(y) {
     const found = this.#stripAt(y);

@@ -9,6 +9,13 @@ import { linked, rangeOf, withRange } from "./ranges.js";
 import { LevelFollower } from "../rows/follow.js";
 import { formatHertz, formatLevel } from "../plot/time.js";
 
+/** Box between two places. */
+function boxBetween(one, other) {
+  const [t0, t1] = [one.tMs, other.tMs].sort((a, b) => a - b);
+  const [f0, f1] = [one.hz, other.hz].sort((a, b) => a - b);
+  return { t0, t1, f0, f1 };
+}
+
 export class Panels {
   #place;
   #given;
@@ -118,7 +125,9 @@ export class Panels {
     const { change, view } = this.#given;
     const scene = () => panel.scene(view());
     const hertz = (x) => panel.axis.toHertz(x * panel.ratio);
+    const active = () => (this.#active = panel);
     let before = {};
+    let corner = null;
     return {
       zoom: (factor, x) => change(zoomed(scene(), factor, x * panel.ratio)),
       zoomTime: (factor, y) => change(zoomedInTime(scene(), factor, panel.timeShare(y))),
@@ -134,7 +143,18 @@ export class Panels {
       },
       // Its first tap was taken for a cursor's.
       doubleTap: () => change({ f0: null, f1: null, ...before }),
-      select: (x0, x1) => change({ band: [hertz(Math.min(x0, x1)), hertz(Math.max(x0, x1))] }),
+      select: (from, to) => {
+        active();
+        // What was under the pointer at first stays a corner, while a live waterfall goes on.
+        if (corner === null || corner.x !== from.x || corner.y !== from.y) corner = { ...from, place: panel.placeAt(from) };
+        if (corner.place === null) change({ band: [hertz(Math.min(from.x, to.x)), hertz(Math.max(from.x, to.x))] });
+        else change({ selection: boxBetween(corner.place, panel.placeAt(to, corner.place.strip)) });
+      },
+      selected: () => {
+        corner = null;
+        this.#given.selected();
+      },
+      isSelecting: this.#given.isSelecting,
       point: (at) => panel.point(at, view(), this.#given.zone()),
       act: (name) => {
         this.#active = panel;

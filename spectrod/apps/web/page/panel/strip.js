@@ -183,6 +183,13 @@ export class Strip {
     return (Math.floor(newestMs / msPerPx) + 1 - tMs / msPerPx) / this.#ratio;
   }
 
+  /** The inverse of `heightOf`. */
+  timeOfHeight(y) {
+    if (this.#shown === null) return null;
+    const { newestMs, msPerPx } = this.#shown;
+    return (Math.floor(newestMs / msPerPx) + 1 - y * this.#ratio) * msPerPx;
+  }
+
   /** Show the times of cursors, and the box of a selection: see `TimeMarks`. */
   placeMarks(marks) {
     this.#marks.place(marks, (tMs) => this.heightOf(tMs), this.#heightPx / this.#ratio);

@@ -51,6 +51,12 @@ function hasSlices({ h, slices, first_hz, bin_hz, n_bins }) {
   return isBins && Array.isArray(slices) && slices.every(isSlice) && slices.reduce((sum, { values }) => sum + values, 0) === h;
 }
 
+/** Return the time of a row in an answer [ms]: that of the recording that it is from, else the topic's. */
+export function rowMsOf({ header: { row_s, sources = [] } }, topicMs) {
+  const isRecorded = sources.some((source) => RECORDED.includes(source));
+  return isRecorded && row_s > 0 ? 1000 * row_s : topicMs;
+}
+
 /** Return the description of an answer's columns, as one of a stream. */
 function describe({ kind, topic, unit, cell_ms, h, f0, f1, edges_hz, slices, first_hz, bin_hz, n_bins }) {
   const equal = (f1 - f0) / h;

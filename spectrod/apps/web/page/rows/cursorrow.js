@@ -6,7 +6,7 @@
  */
 
 import { columnFor, historyAddress, LADDER_MS } from "./history.js";
-import { decodeHistory, rowsOf } from "./answer.js";
+import { decodeHistory, rowMsOf, rowsOf } from "./answer.js";
 
 const KEPT = 64;
 const STEP_DB = "0.01";
@@ -75,7 +75,7 @@ export class CursorRows {
     if (!response.ok) return null;
     const answer = decodeHistory(await response.arrayBuffer());
     const [row] = rowsOf(answer);
-    return row === undefined ? null : { ...row, count: Math.max(1, Math.round((1000 * answer.effort[0]) / rowMs)) };
+    return row === undefined ? null : { ...row, count: Math.max(1, Math.round((1000 * answer.effort[0]) / rowMsOf(answer, rowMs))) };
   }
 
   #keep(key, row) {

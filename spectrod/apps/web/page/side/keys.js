@@ -27,6 +27,7 @@ export const KEYS = Object.freeze(
     { keys: ["."], action: "cursorHigher", text: "last cursor one bin up" },
     { keys: ["p", "P"], action: "cursorToPeak", text: "last cursor to the strongest peak" },
     { keys: ["b", "B"], action: "band", text: "band power between the cursors, on or off" },
+    { keys: ["s", "S"], action: "select", text: "select the box between the cursors' places, or clear it" },
     { keys: ["m", "M"], action: "holdMax", text: "max hold on or off" },
     { keys: ["n", "N"], action: "holdMin", text: "min hold on or off" },
     { keys: ["v", "V"], action: "holdMean", text: "average on or off" },

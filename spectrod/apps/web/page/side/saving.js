@@ -37,6 +37,33 @@ export function saveCsv(moments, zone) {
 }
 
 /**
+ * Save a selection of some channels: `csv`, its levels; `png`, a picture in the colours that are shown.
+ *
+ * @param {string} base address of the page
+ * @param {{view: object, channels: Array<import("../rows/channel.js").Channel>, levels: {lo: number, hi: number},
+ *   axis: import("../plot/axis.js").Axis}} shown
+ */
+export async function saveSelection(format, base, { view, channels, levels, axis }) {
+  const { t0, t1, f0, f1 } = view.selection;
+  const px = Math.min(PIXELS_MAX, axis.width);
+  for (const { info } of channels) {
+    const address = exportAddress(base, info, { t0, t1, f0, f1, axis: axis.kind, px, statistic: view.statistic }, format);
+    const { lo, hi } = levels;
+    for (const [name, value] of Object.entries({ lo, hi, colormap: view.map })) address.searchParams.set(name, value);
+    await saveAnswer(address, `${topicTitle(info)} ${new Date(t0).toISOString()} selection`, format);
+  }
+}
+
+async function saveAnswer(address, title, format) {
+  const response = await fetch(address);
+  if (!response.ok) {
+    const { error } = await response.json().catch(() => ({ error: `status ${response.status}` }));
+    throw new Error(error);
+  }
+  save(await response.blob(), fileName(title, format));
+}
+
+/**
  * Save the time that the waterfalls show, of each channel: `csv`, levels of what is on the screen; `spd`, the
  * recorded rows.
  *
@@ -48,12 +75,7 @@ export async function savePast(format, base, session, { view, axis, newestMs }) 
   const { f0, f1, kind, width } = axis;
   const shown = { t0: t1 - 1000 * view.span, t1, f0, f1, axis: kind, px: Math.min(PIXELS_MAX, width), statistic: view.statistic };
   for (const { info } of session.channels) {
-    const response = await fetch(exportAddress(base, info, shown, format));
-    if (!response.ok) {
-      const { error } = await response.json().catch(() => ({ error: `status ${response.status}` }));
-      throw new Error(error);
-    }
     const time = new Date(shown.t0).toISOString();
-    save(await response.blob(), fileName(`${topicTitle(info)} ${time}`, format));
+    await saveAnswer(exportAddress(base, info, shown, format), `${topicTitle(info)} ${time}`, format);
   }
 }
