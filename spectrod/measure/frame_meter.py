@@ -1,6 +1,6 @@
 """Frames of samples, collected in intervals."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
@@ -290,12 +290,3 @@ class _FrameSpan:
         flags = np.full(len(self.is_overloaded), common, np.uint8)
         flags[self.is_overloaded] |= np.uint8(IntervalFlag.OVERLOAD)
         return flags
-
-
-def signal_spec(spec: SpectrumSpec, signal: int) -> SpectrumSpec:
-    """Return the definition of the rows of one signal."""
-    return replace(
-        spec,
-        channels=2 if spec.iq else 1,
-        calibration=spec.calibration[signal : signal + 1],
-    )

@@ -1,7 +1,7 @@
 """Time weightings F, S and I of squared samples."""
 
 from math import expm1
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -9,7 +9,6 @@ from spectrod.dsp.units import Float64Array
 from spectrod.measure.levels.recursive import CHUNK_SAMPLES, RecursiveFilter, Section
 
 TimeWeighting = Literal["F", "S", "I"]
-TIME_WEIGHTINGS: tuple[TimeWeighting, ...] = get_args(TimeWeighting)
 
 TIME_CONSTANTS_S: dict[TimeWeighting, float] = {"F": 0.125, "S": 1.0, "I": 0.035}
 """Time constants of the averages of the square [s]: IEC 61672-1, 3.8 and 5.8; I of IEC 60651."""

@@ -63,27 +63,6 @@ NATIVE_FORMATS: dict[PcmFormat, SampleFormat] = {
 }
 """Formats that kernels read without conversion."""
 
-BYTES_PER_SAMPLE: dict[PcmFormat, int] = {name: one.n_bytes for name, one in CODINGS.items()}
-"""Bytes of one sample of one channel; I and Q are one channel each."""
-
-
-def decode_pcm(data: bytes, format_: PcmFormat) -> Float32Array:
-    """Convert raw samples to float32.
-
-    Parameters
-    ----------
-    data : bytes
-        Complete samples.
-    format_ : str
-        A key of ``CODINGS``.
-
-    Returns
-    -------
-    samples : (n,) float32
-        See ``decode``; of I/Q formats, I and Q alternate [FS].
-    """
-    return decode(data, CODINGS[format_])
-
 
 def decode(data: bytes, coding: Coding) -> Float32Array:
     """Convert numbers to float32.

@@ -51,7 +51,7 @@ class FifoSource(StreamSource):
     channels : int
         Interleaved channels.
     format_ : str
-        See ``decode_pcm``.
+        See ``codings``.
     hand_over_s : float
         Time from one writer to the next that is not reported as waiting [s].
 

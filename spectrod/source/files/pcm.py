@@ -173,7 +173,7 @@ class PcmSource(StreamSource):
     channels : int
         Interleaved channels.
     format_ : str or Coding
-        See ``decode_pcm``, and ``decode``.
+        See ``codings``.
     fd : int
         Descriptor to read; the default is standard input.
     head : bytes

@@ -23,7 +23,7 @@ class RawFileSource(PulledSource):
     path : str
         Path of the file; a start time in its name is used.
     raw_format : (float, int, str)
-        Sample rate [Hz], interleaved channels, and the format, see ``decode_pcm``.
+        Sample rate [Hz], interleaved channels, and the format, see ``codings``.
     pace : {"realtime", "full"}
         Pace of reading.
     loop : bool

@@ -8,7 +8,7 @@ import pytest
 from spectrod.analysis.samples import to_float32
 from spectrod.dsp.sample_layout import SampleLayout
 from spectrod.source.capture.ring_writer import RingWriter
-from spectrod.source.files.codings import BYTES_PER_SAMPLE, NATIVE_FORMATS, decode_pcm
+from spectrod.source.files.codings import CODINGS, NATIVE_FORMATS, decode
 from spectrod.source.ring import SampleRing
 from spectrod.source.shared_samples import SharedSamples
 from spectrod.source.soundcard.capture_index import CaptureIndex
@@ -94,7 +94,7 @@ def test_blocks_follow_on_each_other(card):
 def test_selected_channels_arrive_as_the_device_gave_them(format_, interleaved, selected):
     """Selected channels keep their order and the device's format in memory of any layout."""
     card = Card(3, selected, format_)
-    data = np.random.default_rng(1).integers(0, 100, 7 * 3 * BYTES_PER_SAMPLE[format_], np.uint8)
+    data = np.random.default_rng(1).integers(0, 100, 7 * 3 * CODINGS[format_].n_bytes, np.uint8)
     card.write(data.tobytes(), 7)
     record = block(0, n=7)
     card.index.start_stream([record])
@@ -103,7 +103,7 @@ def test_selected_channels_arrive_as_the_device_gave_them(format_, interleaved, 
     memory = layout.arranged(np.zeros(layout.step_bytes * 9, np.uint8), 9)
     read = card.ring.read(1 << 16, memory)
     assert np.may_share_memory(read.samples, memory)
-    expected = decode_pcm(data.tobytes(), format_).reshape(7, 3).T[list(selected)]
+    expected = decode(data.tobytes(), CODINGS[format_]).reshape(7, 3).T[list(selected)]
     np.testing.assert_array_equal(to_float32(read.samples, layout.sample_format), expected)
     card.close()
 

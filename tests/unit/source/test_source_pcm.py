@@ -20,7 +20,7 @@ from spectrod.config.config import SourceConfig
 from spectrod.lib.durations import parse_frequency
 from spectrod.lib.errors import ConfigError, InputError, UnavailableError
 from spectrod.lib.job_pool import JobPool
-from spectrod.source.files.codings import decode_pcm
+from spectrod.source.files.codings import CODINGS, decode
 from spectrod.source.files.fifo import FifoSource
 from spectrod.source.files.pcm import PcmDecoder, PcmSource, describe_raw
 from spectrod.source.open_source import open_source
@@ -54,7 +54,7 @@ def n_descriptors():
 )
 def test_raw_formats(format_, data, expected):
     """Each raw format decodes to fractions of full scale."""
-    decoded = decode_pcm(data, format_)
+    decoded = decode(data, CODINGS[format_])
     assert decoded.dtype == np.float32
     np.testing.assert_array_equal(decoded, np.float32(expected))
 
@@ -239,7 +239,7 @@ def test_raw_file_gives_its_exact_samples(tmp_path, collect, format_, dtype):
     source = open_source(SourceConfig(uri=uri, channels=3, format=format_, samplerate=8000), "full")
     assert (source.n_samples, source.name) == (10007, "20260501_043000Z")
     ((_, samples, _, utc_ns),) = collect(source)
-    np.testing.assert_array_equal(samples, decode_pcm(x.tobytes(), format_).reshape(-1, 3).T)
+    np.testing.assert_array_equal(samples, decode(x.tobytes(), CODINGS[format_]).reshape(-1, 3).T)
     assert utc_ns == 1777609800 * 10**9
 
 

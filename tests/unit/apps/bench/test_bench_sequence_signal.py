@@ -13,13 +13,13 @@ from spectrod.apps.bench.sequence_signal import (
     read_numbers,
 )
 from spectrod.apps.bench.verifying_ring import WatchedRing, rate_error_ppm
-from spectrod.source.files.codings import decode_pcm
+from spectrod.source.files.codings import CODINGS, decode
 
 FS = 48000
 
 
 def samples(first, n):
-    return decode_pcm(numbered_frames(first, n).tobytes(), "s16le").reshape(-1, 2).T
+    return decode(numbered_frames(first, n).tobytes(), CODINGS["s16le"]).reshape(-1, 2).T
 
 
 @pytest.mark.parametrize("first", [1, 65535, 2**31 - 3, FRAMES_MAX - 1000])
