@@ -16,7 +16,7 @@ from spectrod.formats.sound import SoundOptions, SoundWriter
 from spectrod.lib.errors import ConfigError, exists_error, storage_error
 from spectrod.lib.output_formats import format_named, format_of, suffixes
 from spectrod.recording.configured import recorded_of
-from spectrod.recording.one_shot import OneShot, OneShotConfig
+from spectrod.recording.one_shot import OneShot
 from spectrod.wire.requests import StartRecordingParams
 
 _FOLDER_MODE = 0o750
@@ -49,10 +49,14 @@ def make(
 
         memory_bytes = picture_bytes(spec)
     is_of_samples = content == "samples"
-    config = OneShotConfig(
-        path, runner.name, spec.product, is_of_samples, params.duration_s, memory_bytes
+    shot = OneShot[Any](
+        path,
+        lambda: _open(path, runner, spec),
+        who,
+        is_of_samples=is_of_samples,
+        duration_s=params.duration_s,
+        memory_bytes=memory_bytes,
     )
-    shot = OneShot[Any](config, lambda: _open(path, runner, spec), who)
     feed = RecordingFeed(
         runner, pipeline, spec.product, spec, rows=not is_of_samples, samples=is_of_samples
     )
@@ -63,6 +67,8 @@ def status_of(one: Recorder[OneShot[Any]]) -> dict[str, Any]:
     """Return the status of a recording in built-in types."""
     status = one.status()
     return status | {
+        "source": one.feed.runner.name,
+        "product": one.feed.product,
         "dropped": status["lost_rows"] + status["lost_samples"],
         # The name that ``rows`` and ``samples`` had; it stays for one release.
         "frames": status["rows"] + status["samples"],

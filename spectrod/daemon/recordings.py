@@ -294,12 +294,12 @@ class Recordings:
 
     def _check_room(self, new: Recorder[OneShot[Any]]) -> None:
         """Check that one more recording may run; the caller holds the lock."""
-        running = [one.recording.config for key, one in self._running.items() if not key[0]]
+        running = [one.recording for key, one in self._running.items() if not key[0]]
         if len(running) >= ONE_SHOTS_MAX:
             raise BusyError(f"recordings: {ONE_SHOTS_MAX} run already; stop one first")
         if ("", new.name) in self._running:
             raise exists_error(new.name)
-        needed_bytes = new.recording.config.memory_bytes
+        needed_bytes = new.recording.memory_bytes
         left_bytes = MEMORY_MAX_BYTES - sum(one.memory_bytes for one in running)
         if needed_bytes > left_bytes:
             raise BusyError(

@@ -4,7 +4,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
@@ -26,34 +25,6 @@ _NEVER_ON = FileSpan(-NEVER_NS, NEVER_NS, is_on=False)
 State = Literal["recording", "finished", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class OneShotConfig:
-    """Configuration of a one-shot recording.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    source : str
-        Name of the source.
-    product : str
-        Product of the source; for samples, the product that names them in the status.
-    is_of_samples : bool
-        Whether to record samples instead of the product's rows.
-    duration_s : float or None
-        Duration from the first row or sample on [s]; None to record until stopped.
-    memory_bytes : int
-        Memory that it takes at most [bytes].
-    """
-
-    path: Path
-    source: str
-    product: str
-    is_of_samples: bool
-    duration_s: float | None = None
-    memory_bytes: int = 0
-
-
 class OneShot(RotatingWriter[T]):
     """Writes one span of time to one file.
 
@@ -62,17 +33,34 @@ class OneShot(RotatingWriter[T]):
 
     Parameters
     ----------
-    config : OneShotConfig
-        What to record.
+    path : Path
+        The file.
     open_file : callable
         Makes the file.
     who : str
         Name of the client that asked for it; later of the one that stopped it.
+    is_of_samples : bool
+        Whether samples come, not rows.
+    duration_s : float or None
+        Duration from the first row or sample on [s]; None to record until stopped.
+    memory_bytes : int
+        Memory that it takes at most [bytes].
     """
 
-    def __init__(self, config: OneShotConfig, open_file: Callable[[], Output[T]], who: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        open_file: Callable[[], Output[T]],
+        who: str,
+        *,
+        is_of_samples: bool,
+        duration_s: float | None = None,
+        memory_bytes: int = 0,
+    ) -> None:
         super().__init__()
-        self.config, self._open_file, self.who = config, open_file, who
+        self._path, self._open_file, self.who = path, open_file, who
+        self._is_of_samples, self._duration_s = is_of_samples, duration_s
+        self.memory_bytes = memory_bytes
         self._file: Output[T] | None = None
         self._duration_ns: int | None = None
         self._deadline_s = float("inf")
@@ -84,7 +72,7 @@ class OneShot(RotatingWriter[T]):
     @property
     def path(self) -> Path:
         """Path of the file; at the end it may get a numbered name if its own is taken."""
-        return self._file.path if self._file else self.config.path
+        return self._file.path if self._file else self._path
 
     @property
     def is_over(self) -> bool:
@@ -93,12 +81,11 @@ class OneShot(RotatingWriter[T]):
 
     def start(self) -> None:
         """Open the file; raises a SpectrodError."""
-        duration_s = self.config.duration_s
-        if duration_s is not None:
-            self._duration_ns = round(duration_s * NS_PER_S)
+        if self._duration_s is not None:
+            self._duration_ns = round(self._duration_s * NS_PER_S)
         self._file = self._open_file()
-        if duration_s is not None:
-            self._deadline_s = time.monotonic() + duration_s + _GRACE_S
+        if self._duration_s is not None:
+            self._deadline_s = time.monotonic() + self._duration_s + _GRACE_S
 
     def tick(self) -> None:
         """Do nothing: the file ends with its data, or after its duration."""
@@ -124,12 +111,10 @@ class OneShot(RotatingWriter[T]):
         state: State = "recording"
         if self._has_ended:
             state = "finished" if self._error is None or self._has_changed else "failed"
-        n_samples = self.written if self.config.is_of_samples else 0
+        n_samples = self.written if self._is_of_samples else 0
         return {
             "name": path.name,
             "path": os.fspath(path),
-            "source": self.config.source,
-            "product": self.config.product,
             "state": state,
             "begun_utc_ns": self._begin_utc_ns,
             "error": str(self._error or ""),

@@ -19,7 +19,7 @@ from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.values.measurement_chunk import MeasurementChunk
 from spectrod.lib.errors import StorageError
 from spectrod.measure.levels import LevelRow
-from spectrod.recording.one_shot import OneShot, OneShotConfig
+from spectrod.recording.one_shot import OneShot
 from spectrod.recording.recorder_clock import Clock
 from spectrod.recording.retrying_writer import RetryingWriter
 
@@ -163,8 +163,7 @@ class Requested(Policy):
     n_spans = 1
 
     def make_writer(self):
-        config = OneShotConfig(Path("x"), "pond", "dbfs", is_of_samples=False, duration_s=1.0)
-        shot = OneShot(config, self.make, "ann")
+        shot = OneShot(Path("x"), self.make, "ann", is_of_samples=False, duration_s=1.0)
         shot.start()
         return shot
 

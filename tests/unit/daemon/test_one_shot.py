@@ -14,7 +14,7 @@ from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, StorageError
-from spectrod.recording.one_shot import OneShot, OneShotConfig
+from spectrod.recording.one_shot import OneShot
 
 FS = 1000.0
 SPEC = SpectrumSpec(FS, nfft=64, win_length=64, hop=10, scaling="spectrum")
@@ -36,7 +36,7 @@ def block(first, n):
 class Source:
     """A feed that gives the test's data."""
 
-    runner = SimpleNamespace(name="pond")
+    runner, product = SimpleNamespace(name="pond"), "spectrum"
 
     def attach(self, recorder, _finder):
         self.taker, attached = recorder, ExitStack()
@@ -81,8 +81,10 @@ def begin():
     def begin(*, is_of_samples=False, duration_s=None, fails=""):
         file, source = File(), Source()
         file.fails = fails
-        config = OneShotConfig(file.path, "pond", "spectrum", is_of_samples, duration_s)
-        one = Recorder(file.path.name, OneShot(config, lambda: file, "ann"), source)
+        shot = OneShot(
+            file.path, lambda: file, "ann", is_of_samples=is_of_samples, duration_s=duration_s
+        )
+        one = Recorder(file.path.name, shot, source)
         one.start()
         one.attach()
         one.file, one.source = file, source
@@ -172,8 +174,8 @@ def test_a_file_that_cannot_be_made_ends_it():
     def refuse():
         raise ConfigError("no")
 
-    config, ended = OneShotConfig(Path("x.spd"), "pond", "spectrum", is_of_samples=False), []
-    one = Recorder("x.spd", OneShot(config, refuse, "ann"), Source(), on_end=ended.append)
+    shot, ended = OneShot(Path("x.spd"), refuse, "ann", is_of_samples=False), []
+    one = Recorder("x.spd", shot, Source(), on_end=ended.append)
     one.start()
     assert one.has_started.wait(30.0)
     assert ended == [one]
@@ -182,8 +184,7 @@ def test_a_file_that_cannot_be_made_ends_it():
 
 def test_data_that_come_after_its_end_are_not_taken(begin):
     """A recorder that has ended by itself before it is attached lets go of its source."""
-    config = OneShotConfig(Path("x.spd"), "pond", "spectrum", is_of_samples=False)
-    one = Recorder("x.spd", OneShot(config, File, "ann"), Source())
+    one = Recorder("x.spd", OneShot(Path("x.spd"), File, "ann", is_of_samples=False), Source())
     one.start()
     end(one)
     one.attach()
@@ -200,13 +201,9 @@ def test_the_first_data_may_end_it():
             assert recorder.wait(30.0)
             return attached
 
-    found, config = [], OneShotConfig(Path("x.spd"), "pond", "spectrum", False, 0.05)  # noqa: FBT003
-    one = Recorder(
-        "x.spd",
-        OneShot(config, File, "ann"),
-        Sudden(),
-        on_end=lambda one: found.append((one.was_attached, one.status()["rows"])),
-    )
+    shot, found = OneShot(Path("x.spd"), File, "ann", is_of_samples=False, duration_s=0.05), []
+    note = lambda one: found.append((one.was_attached, one.status()["rows"]))  # noqa: E731
+    one = Recorder("x.spd", shot, Sudden(), on_end=note)
     one.start()
     one.attach()
     assert found == [(True, 5)]
