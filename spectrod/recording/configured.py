@@ -1,6 +1,5 @@
 """One recording of one source, without a thread: writes its spectra and samples."""
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,6 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
-from spectrod.formats.directory import Directory
 from spectrod.formats.sound import SoundOptions, SoundWriter
 from spectrod.formats.values.measurement_chunk import MeasurementChunk
 from spectrod.formats.values.measurement_description import MeasurementDescription
@@ -23,18 +21,17 @@ from spectrod.formats.values.recorded import RecordedBy, ValueFileWriter
 from spectrod.lib.errors import SpectrodError, StorageError
 from spectrod.lib.events import EventLog
 from spectrod.lib.names import name_channels
-from spectrod.lib.output_formats import PART_SUFFIX, load, recorded_format
+from spectrod.lib.output_formats import PART_SUFFIX
 from spectrod.recording.expected_size import space_text
 from spectrod.recording.outputs import PyramidOutputs, SegmentOutputs
 from spectrod.recording.ownership import Owner
 from spectrod.recording.preroll_buffer import PrerollBuffer
 from spectrod.recording.recorder_clock import Clock
 from spectrod.recording.recording_folder import RecordingFolder
+from spectrod.recording.recovery import Recovery, first_of
 from spectrod.recording.reporter import Reporter
 from spectrod.recording.retrying_writer import OpenOutput, RetryingWriter
 from spectrod.recording.triggers import Triggers
-
-_log = logging.getLogger(__name__)
 
 HELD_MAX_BYTES: Final = 64 << 20
 """Largest size of a pre-roll, for spectra and for samples each."""
@@ -154,6 +151,7 @@ class ConfiguredRecording:
         self.triggers = Triggers(config.pre_roll_s, config.post_roll_s, latency_s)
         owner = Owner(config.name, recorded.source, config.file_stem)
         self._folder = RecordingFolder(folder, config, owner, self._clock, base)
+        self._recovery = Recovery(config.name, self._folder, self._reporter)
         self._rows = self._writer(self._open_rows()) if config.spectra else None
         self._samples = self._writer(self._open_sound()) if config.samples else None
         self._pyramids: PyramidOutputs | None = None
@@ -167,7 +165,6 @@ class ConfiguredRecording:
         self._has_failed = self._is_short = False
         self._tidy_error = ""
         self._tidied_s = self._looked_s = -1.0
-        self._others: set[str] = set()
         self._has_reported_foreign = False
 
     def _writer(self, open_output: OpenOutput[Any]) -> RetryingWriter[Any]:
@@ -221,38 +218,8 @@ class ConfiguredRecording:
         except SpectrodError:  # reported by the write that fails next
             self._has_failed = True
             return
-        writing = {f"{writer.path}{PART_SUFFIX}" for writer in self._writers}
-        try:
-            parts, others = self._folder.unfinished()
-        except SpectrodError as error:
-            self._reporter.warn("record.failed", str(error))
-            return
-        for part in parts:
-            if str(part) not in writing:
-                self._recover(part)
-        names = {Path(path).name for path in writing}
-        self._report_others([name for name in others if name not in names])
-
-    def _report_others(self, names: list[str]) -> None:
-        """Report files once that look unfinished but were not written by this recording."""
-        new = [name for name in names if name not in self._others]
-        self._others = set(names)
-        if new:
-            rule = "is left unchanged: this recording did not write it"
-            self._reporter.warn("record.unrecovered", f"{_first_of(new)}: {rule}")
-
-    def _recover(self, part: Path) -> None:
-        try:
-            text = _recover(part, self._folder.claimed)
-        except SpectrodError as error:
-            self._reporter.warn("record.unrecovered", f"{part.name}: is left unchanged: {error}")
-        except Exception as error:  # noqa: BLE001
-            # Last line of defence: recording must start, whatever a file contains.
-            _log.exception("recording %s: cannot recover %s", self.config.name, part)
-            text = f"is left unchanged: {error!r}; please report this"
-            self._reporter.warn("record.unrecovered", f"{part.name}: {text}")
-        else:
-            self._reporter.warn("record.recovered", f"{part.name}: was not finished; {text}")
+        paths = [writer.path for writer in self._writers]
+        self._recovery.run([f"{path.name}{PART_SUFFIX}" for path in paths if path])
 
     def write(self, chunk: SpectrumBatch | MeasurementChunk | Block) -> None:
         """Write the next chunk to the files of its kind."""
@@ -317,40 +284,34 @@ class ConfiguredRecording:
         self._folder.release()
 
     def _summary(self) -> str:
-        parts = []
-        if self._rows:
-            parts.append(f"{self._rows.written} rows")
-        if self._samples:
-            parts.append(f"{self._samples.written} samples")
+        several = ((self._rows, "rows"), (self._samples, "samples"))
+        parts = [f"{writer.written} {unit}" for writer, unit in several if writer]
         return f"{', '.join(parts) or 'nothing'} written"
 
     # ---- room on the disk
 
     def _look_for_room(self) -> None:
-        had_room = self._has_room
-        self._free_bytes = self._folder.free_bytes()
-        if self._folder.has_room(had_room=had_room):
-            self._has_room = True
-        else:
-            if self.config.when_full == "delete":
-                self._tidy()
-            self._has_room = self._folder.has_room(had_room=had_room)
-        if self._has_room == had_room:
+        folder, had_room = self._folder, self._has_room
+        self._free_bytes = folder.free_bytes()
+        has_room = folder.has_room(had_room=had_room)
+        if not has_room and self.config.when_full == "delete":
+            self._tidy()
+            has_room = folder.has_room(had_room=had_room)
+        if has_room == had_room:
             return
-        if not self._has_room:
-            for writer in self._writers:
+        self._has_room = has_room
+        for writer in self._writers:
+            writer.has_room = has_room
+            if not has_room:
                 writer.close()
+        if has_room:
+            text = "has space again; recording continues"
+            self._reporter.warn("record.room", f"{folder.path}: {text}")
+        else:
             free_mb = (self._free_bytes or 0) / 1e6
             rule = f"less than min_free_mb={self.config.min_free_mb:g} is free ({free_mb:.1f} MB)"
-            self._reporter.warn(
-                "record.full", f"{self._folder.path}: {rule}: recording stops until there is more"
-            )
-        else:
-            self._reporter.warn(
-                "record.room", f"{self._folder.path}: has space again; recording continues"
-            )
-        for writer in self._writers:
-            writer.has_room = self._has_room
+            text = f"{rule}: recording stops until there is more"
+            self._reporter.warn("record.full", f"{folder.path}: {text}")
 
     def _look_for_growth(self) -> None:
         if self._written_bytes != self._seen_bytes:
@@ -398,7 +359,7 @@ class ConfiguredRecording:
             return
         self._has_reported_foreign = True
         rule = "neither counted nor deleted: this recording did not write it"
-        self._reporter.warn("record.foreign", f"{_first_of(folder.foreign)}: {rule}")
+        self._reporter.warn("record.foreign", f"{first_of(folder.foreign)}: {rule}")
 
     # ---- status
 
@@ -441,13 +402,3 @@ class ConfiguredRecording:
             return "armed"
         now_ns = self._clock.utc_ns()
         return "waiting" if self.config.hours.covers(now_ns) else "off"
-
-
-def _first_of(names: list[str]) -> str:
-    """Return the first of several names, and how many more there are."""
-    return min(names) if len(names) == 1 else f"{min(names)} and {len(names) - 1} more"
-
-
-def _recover(part: Path, folder: Directory | None) -> str:
-    """Recover an unfinished file; return a text on what was kept and cut."""
-    return str(load(recorded_format(part.with_suffix("").suffix).recovery)(part, folder).summary)
