@@ -176,6 +176,31 @@ def test_between_the_ends_both_are_dragged_the_wheel_zooms_and_a_double_click_is
     wait_for_address(tab, r"db=(-[\d.]+):(-[\d.]+)$")
 
 
+def test_the_level_axis_of_the_line_spectrum_is_dragged_and_zoomed(tab):
+    """What is under the mouse stays there; a double click is automatic."""
+    tab.open(f"v=1&topic={MIC}&db=-100:0")
+    wait_for_rows(tab, 10)
+    box = tab.page.locator(".level-ruler").bounding_box()
+    x, y = box["x"] + 20, box["y"] + box["height"] / 2
+    tab.page.mouse.move(x, y)
+    tab.page.mouse.down()
+    tab.page.mouse.move(x, y + box["height"] / 5, steps=3)
+    tab.page.mouse.up()
+    tab.page.wait_for_function("() => !location.hash.includes('db=-100:0')")
+    lo, hi = released(tab)
+    assert hi == pytest.approx(20, abs=1)
+    assert hi - lo == 100
+    tab.page.mouse.wheel(0, -200)
+    tab.page.wait_for_function(
+        "hi => Number(document.querySelector('[data-end=hi]').ariaValueNow) < hi - 5", arg=hi
+    )
+    near = released(tab)
+    # 70 % down the axis.
+    assert near[0] + 0.3 * (near[1] - near[0]) == pytest.approx(lo + 30, abs=1.5)
+    tab.page.mouse.dblclick(x, y)
+    tab.page.wait_for_function("() => !location.hash.includes('db=')")
+
+
 def test_an_end_is_dragged_by_a_finger_and_the_page_stays(tab):
     """A finger on a grip moves the end; the page does not scroll."""
     tab.page.set_viewport_size({"width": 360, "height": 640})

@@ -3,7 +3,7 @@
  *
  * Pointer: an end is dragged by its grip, both by what is between, the wheel zooms about the level under the pointer, a
  * double click makes the range automatic. Keys on an end: arrows 1 dB, page keys 10 dB, with Shift both ends, Delete
- * automatic; each other key does what it does in a plot.
+ * automatic; each other key does what it does in a plot. The level axis of the line spectrum can be dragged, too.
  */
 
 import { pressKey, wheelFactor } from "./input.js";
@@ -105,6 +105,37 @@ export class LevelBar {
     event.preventDefault();
     if (this.#scale === null || this.#held !== null) return;
     this.#given.setRange(zoomedRange(this.#range, wheelFactor(event), this.#levelAt(event)));
+  }
+
+  /**
+   * Let the level axis of the line spectrum, which has the same range, be taken hold of as what is between the ends is.
+   *
+   * @param {HTMLElement} axis upright, from the range's lower end to its upper one
+   */
+  holdAxis(axis) {
+    const levelAt = ({ lo, hi }, { clientY }) => {
+      const { top, height } = axis.getBoundingClientRect();
+      return levelAtShare({ lo, hi }, 1 - (clientY - top) / height);
+    };
+    let held = null;
+    axis.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0 || held !== null) return;
+      axis.setPointerCapture(event.pointerId);
+      held = { range: this.#range, level: levelAt(this.#range, event), pointer: event.pointerId };
+      event.preventDefault();
+    });
+    axis.addEventListener("pointermove", (event) => {
+      // What is under the pointer stays there: levels go down as it goes up.
+      const by = held?.pointer === event.pointerId ? held.level - levelAt(held.range, event) : 0;
+      if (by !== 0) this.#given.setRange(moved(held.range, by));
+    });
+    for (const name of ["pointerup", "pointercancel", "lostpointercapture"]) axis.addEventListener(name, () => (held = null));
+    axis.addEventListener("dblclick", () => this.#given.setRange(null));
+    const zoom = (event) => {
+      event.preventDefault();
+      this.#given.setRange(zoomedRange(this.#range, wheelFactor(event), levelAt(this.#range, event)));
+    };
+    axis.addEventListener("wheel", zoom, { passive: false });
   }
 
   #key(event) {

@@ -5,7 +5,7 @@ import { levelOfValues } from "../rows/bins.js";
 import { levelOf } from "../rows/levels.js";
 import { bannerText, legend, pointText } from "./captions.js";
 import { readCursor, readingText } from "./cursor.js";
-import { setText } from "../side/dom.js";
+import { setAttribute, setText } from "../side/dom.js";
 import { shownLevels } from "../rows/follow.js";
 import { layersOf } from "../rows/hold.js";
 import { LINE_KINDS } from "../plot/linekinds.js";
@@ -289,6 +289,8 @@ export class Panel {
     drawGrid(this.grid, this.axis, this.#traceLevels, colours, this.#ratio);
     drawFrequencyRuler(this.frequencyRuler, this.axis, colours, this.#ratio);
     drawLevelRuler(this.levelRuler, this.#traceLevels, colours, this.#ratio);
+    // A scale of differences is not that of the waterfalls, and is not taken hold of.
+    setAttribute(this.levelRuler, "data-other", this.#subtracted !== null);
     const units = new Set(this.channels.map((_, k) => this.unitOf(k)));
     setText(this.unit, this.#subtracted === null ? [...units].join(", ") : "Δ dB");
   }

@@ -27,6 +27,7 @@ export function makeParts(channels, { forced, levels }) {
     "aria-label": `Plots of ${titles}. Keys work here; question mark lists them.`,
   });
   const bar = new LevelBar(titles, levels);
+  bar.holdAxis(levelRuler);
   const unit = element("span", { class: "unit" });
   const corner = element("div", { class: "corner" }, unit);
   const readout = element("span", { class: "readout" });
