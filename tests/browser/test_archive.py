@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,12 +57,13 @@ def serving(*paths):
         process.communicate()
 
 
-@pytest.fixture
-def season(tmp_path):
-    written(tmp_path / "season", "north", NORTH_DB)
-    written(tmp_path / "season", "south", SOUTH_DB)
-    with serving(tmp_path / "season") as address:
-        yield address, tmp_path / "season"
+@pytest.fixture(scope="module")
+def season(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("archive") / "season"
+    written(folder, "north", NORTH_DB)
+    written(folder, "south", SOUTH_DB)
+    with serving(folder) as address:
+        yield address, folder
 
 
 def opened(open_context, address, fragment="", **options):
@@ -97,7 +99,7 @@ def test_days_are_the_first_view_of_an_archive(season, open_context):
     when(page, DRAWN)
     assert labels(page) == [
         "2026-03-28: data in 100 % of the day",
-        "2026-03-29, 23 hours: data in 100 % of the day",
+        "2026-03-29 23 h: data in 100 % of the day",
         "2026-03-30: data in 4 % of the day",
         "2026-03-31: data in 96 % of the day",
     ]
@@ -180,3 +182,50 @@ def test_days_fit_the_screen(season, open_context, size):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     box = page.locator(".day").first.bounding_box()
     assert min(box["width"], box["height"]) >= 24
+
+
+@pytest.fixture(scope="module")
+def axe():
+    path = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
+    if not path.exists():
+        pytest.fail(f"{path} is missing: make test-needs installs it")
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("width", "look"), [(1366, "light"), (360, "dark"), (320, "light"), (1366, "forced dark")]
+)
+def test_days_shut_nobody_out(season, open_context, axe, width, look):
+    """axe-core finds nothing at any size and theme, and a day is opened by keys alone."""
+    address, _ = season
+    options = {
+        "viewport": {"width": width, "height": 768},
+        "color_scheme": "dark" if "dark" in look else "light",
+        "forced_colors": "active" if "forced" in look else "none",
+    }
+    fragment = "#v=1&topic=spec/north/0/density/&topic=spec/south/0/density/&days=1"
+    page = opened(open_context, address, fragment, **options)
+    when(page, DRAWN)
+    found = page.evaluate(f"() => {{ {axe}; return axe.run(); }}")
+    assert [
+        (one["id"], [node["target"] for node in one["nodes"]]) for one in found["violations"]
+    ] == []
+    assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    page.locator(".day").first.focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    when(page, "() => season.hidden")
+    page.wait_for_url(lambda url: "t=1774821600000&span=82800" in url)
+    assert page.errors == []
+
+
+def test_a_day_of_a_difference_opens_both_channels(season, open_context):
+    """Beside each other, so that one sees what differs."""
+    address, _ = season
+    fragment = "#v=1&topic=spec/north/0/density/&less=spec/south/0/density/&days=1"
+    page = opened(open_context, address, fragment)
+    when(page, DRAWN)
+    page.locator(".day").first.click()
+    when(page, '() => document.querySelectorAll(".waterfall:not([data-empty])").length === 2')
+    titles = page.locator(".panel h2").all_text_contents()
+    assert [title.split(" ")[0] for title in titles] == ["north", "south"]

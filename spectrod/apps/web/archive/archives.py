@@ -38,6 +38,11 @@ class Archive:
     why: str = ""
     """Why nothing of it can be read now; empty if that is not so."""
 
+    @property
+    def unnamed(self) -> list[str]:
+        """What is left out, as no topic can have its name."""
+        return self._finder.unnamed
+
     def __post_init__(self) -> None:
         self._finder = StoredTopics(self.index)
 
@@ -48,6 +53,8 @@ class Archive:
         if why and not self.why:
             _log.warning("%s: %s", printable(self.path), why)
         self.why, self.topics = why, {} if why else self._finder.find()
+        for text in self._finder.unnamed:
+            self.index.log_once(text)
 
 
 class Archives:
@@ -189,6 +196,8 @@ def _nothing(archive: Archive) -> str:
     if damaged:
         files = "1 file" if damaged == 1 else f"{damaged} files"
         return f"{name}: {files} cannot be read: damaged, or of another kind"
+    if archive.unnamed:
+        return f"{name}: {archive.unnamed[0]}"
     if (path / PLAN).is_file() and not (path / HISTORY).exists():
         return (
             f'{name}: has results but no pyramids: add merged = ["pyramid"] to [job], and run '

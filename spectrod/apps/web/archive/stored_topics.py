@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from spectrod.formats.pyramid import PyramidReader
 from spectrod.formats.pyramid.ladder import file_cells
 from spectrod.lib.errors import SpectrodError
 from spectrod.lib.names import is_name
+from spectrod.lib.text import printable
 from spectrod.wire.headers import BandsHeader, SpectrumHeader, ValuesHeader
 
+_NAME_MAX: Final = 160
 Span = tuple[int, int]
 """Begin and end of what is stored [ns since 1970]."""
 
@@ -109,11 +111,17 @@ class StoredTopics:
     ----------
     index : ArchiveIndex
         Where they are.
+
+    Attributes
+    ----------
+    unnamed : list of str
+        What ``find`` left out, as no topic can have its name.
     """
 
     def __init__(self, index: ArchiveIndex) -> None:
         self._index = index
         self._begins_ns: dict[Place, tuple[Pyramid, int]] = {}
+        self.unnamed: list[str] = []
 
     def find(self) -> dict[str, StoredTopic]:
         """Return the topics by name; of several analyses of one the newest counts.
@@ -121,6 +129,7 @@ class StoredTopics:
         Channels and products whose names no topic can have are left out.
         """
         found: dict[str, StoredTopic] = {}
+        self.unnamed = []
         sources = self._index.sources()
         for one in (topic for source in sources for topic in self._of_folder(source)):
             before = found.get(one.topic)
@@ -132,12 +141,23 @@ class StoredTopics:
             about, begin_ns = file.description, file.begin_utc_ns
             span = begin_ns, max(begin_ns + 1, file.end_utc_ns or begin_ns)
             if about.spec.output != "complex":
-                yield from _of_signals(source.name, about.signals, about.spec, span)
+                yield from self._of_signals(source.name, about.signals, about.spec, span)
         pyramid = source.pyramid
         found = None if pyramid is None else self._span(pyramid)
         if pyramid is not None and found is not None:
-            for one in _of_signals(source.name, pyramid.about.signals, pyramid.spec, found):
+            signals = pyramid.about.signals
+            for one in self._of_signals(source.name, signals, pyramid.spec, found):
                 yield replace(one, has_pyramid=True)
+
+    def _of_signals(
+        self, source: str, signals: tuple[str, ...], spec: SpectrumSpec, span: Span
+    ) -> Iterator[StoredTopic]:
+        for k, channel in enumerate(signals):
+            if is_name(channel) and is_name(spec.product):
+                yield StoredTopic(source, channel, spec, k, spec.scale.cal_ids[k], span)
+            else:
+                name = printable(f"{channel}/{spec.product}", _NAME_MAX)
+                self.unnamed.append(f"{source}: {name}: no topic can have this name")
 
     def _span(self, pyramid: Pyramid) -> Span | None:
         """Return the span of the cells of a pyramid; None if it has none, or cannot be read."""
@@ -163,14 +183,6 @@ def _joined(one: StoredTopic, other: StoredTopic) -> StoredTopic:
     newer = max(one, other, key=lambda topic: topic.span_ns[1])
     span = min(one.span_ns[0], other.span_ns[0]), max(one.span_ns[1], other.span_ns[1])
     return replace(newer, span_ns=span, has_pyramid=one.has_pyramid or other.has_pyramid)
-
-
-def _of_signals(
-    source: str, signals: tuple[str, ...], spec: SpectrumSpec, span: Span
-) -> Iterator[StoredTopic]:
-    for k, channel in enumerate(signals):
-        if is_name(channel) and is_name(spec.product):
-            yield StoredTopic(source, channel, spec, k, spec.scale.cal_ids[k], span)
 
 
 def _levels(reader: PyramidReader) -> range:

@@ -363,8 +363,9 @@ class _Filling:
                     add_pyramid(self.picture, one, least_empty_ns)
             except SpentError as error:
                 self.left_out.append(f"{name}: was not read to its end: {error}")
-            except (OSError, SpectrodError):
+            except (OSError, SpectrodError) as error:
                 self.left_out.append(f"{name}: cannot be read, or is damaged")
+                self.picture.index.log_once(f"{name}: {printable(str(error))}")
 
     def _remembered(self, topic_id: int, ring: Ring) -> None:
         grid = self.picture.columns.grid

@@ -35,6 +35,8 @@ SCAN_S: Final = 0.5
 """Time that one scan may take; the rest follows in the next one [s]."""
 SOURCES_MAX: Final = 1024
 """Folders of a source that are looked at, over all recordings."""
+TOLD_MAX: Final = 256
+"""Texts of requests that are remembered so that they are logged once."""
 NAMES_MAX: Final = 4096
 """Names that are looked at in one folder above those of sources."""
 
@@ -84,6 +86,7 @@ class RecordingIndex:
         self._troubles: list[str] = []
         self._n_denied = 0
         self._logged: set[str] = set()
+        self._told: set[str] = set()
 
     def of(self, _endpoint: str) -> "RecordingIndex":
         """Return the index of the recordings of an endpoint's topics: this one for all daemons."""
@@ -103,6 +106,16 @@ class RecordingIndex:
                 if trouble not in self._logged:
                     _log.warning("%s", trouble)
             self._logged = set(self._troubles)
+
+    def log_once(self, text: str) -> None:
+        """Log what a request could not read; the same again only after many others."""
+        with self._lock:
+            if text in self._told:
+                return
+            if len(self._told) >= TOLD_MAX:
+                self._told.clear()
+            self._told.add(text)
+        _log.warning("%s", text)
 
     def left_out(self, source: str) -> list[str]:
         """Return what is not known of a source's recordings yet, for a person."""

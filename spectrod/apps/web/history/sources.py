@@ -148,6 +148,8 @@ def add_segments(picture: HistoryPicture, files: Sequence[StoredFile]) -> list[s
             break
         except (OSError, SpectrodError) as error:
             left_out.append(f"{printable(file.name)}: {_why(error)}")
+            place = "/".join(file.place[1:])
+            picture.index.log_once(printable(f"{place}/{file.name}: {error}"))
     columns.end_source(until_ns)
     return left_out
 

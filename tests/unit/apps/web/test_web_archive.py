@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import logging
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -363,3 +364,45 @@ def test_the_log_of_the_index_is_not_of_archives_alone(tmp_path, caplog):
     assert [record.message for record in caplog.records] == [
         f"{tmp_path}/all/pond: 1 file of recordings cannot be read: damaged, or of another kind"
     ]
+
+
+def test_names_that_no_topic_can_have_are_left_out_and_logged_once(tmp_path, caplog):
+    """A stranger's channel cannot make other parts of a topic; alone it is a clear error."""
+    place = tmp_path / "pond"
+    place.mkdir()
+    writer = SegmentWriter(place / "one.spd", Description(SPEC, "pond", ("a/b\n",), "test"))
+    writer.write(batch_of(SPEC, 10))
+    writer.finish()
+    text = r"pond: a/b\n/density: no topic can have this name"
+    with pytest.raises(InputError, match=re.escape(f"{tmp_path}: {text}")):
+        opened(tmp_path)
+    caplog.clear()
+    segment(tmp_path / "roof" / "one.spd")
+    found = opened(tmp_path)
+    again(found)
+    assert [one["source"] for one in found.listed()] == ["roof"]
+    assert [record.message for record in caplog.records] == [text]
+
+
+def test_what_is_torn_while_it_is_shown_is_said_and_logged_once(tmp_path, caplog):
+    """The answer names it; the next request says it again, and the log does not."""
+    pyramid(tmp_path / "pond")
+    found = opened(tmp_path)
+    for path in (tmp_path / "pond" / "pyramid").glob("*/*.cells"):
+        path.write_bytes(b"x" * path.stat().st_size)
+    asked = HistoryRequest(0, *seconds(0, 60), 0, 500, 6, 64, ("max",))
+    for _ in range(2):
+        got = answer(asked, found.topics, found, Ring(), Budget(), now_ns=BEGIN_NS)
+        name = f"{tmp_path.name}/pond/pyramid"
+        assert got.header["left_out"] == [f"{name}: cannot be read, or is damaged"]
+    (line,) = [record.message for record in caplog.records]
+    assert line.startswith(f"{name}: ")
+
+
+def test_what_is_logged_once_is_bounded(tmp_path, monkeypatch, caplog):
+    """After many other texts one may be logged again, so that they take no memory."""
+    monkeypatch.setattr(recording_index, "TOLD_MAX", 3)
+    index = recording_index.RecordingIndex([tmp_path])
+    for text in ("a", "b", "a", "c", "d", "a"):
+        index.log_once(text)
+    assert [record.message for record in caplog.records] == ["a", "b", "c", "d", "a"]

@@ -44,6 +44,7 @@ export class Season {
   #drawn = "";
   #months = [];
   #seen = new Set();
+  #both = {};
   #observer;
 
   /**
@@ -90,6 +91,8 @@ export class Season {
       this.#tiles.want([]);
       return;
     }
+    const names = [...new Set([...channels.map(({ info }) => info), ...(less === null ? [] : [less])])].map((info) => session.nameOf(info));
+    this.#both = less === null ? {} : { topics: names };
     this.#make(channels, span, scene.zone);
     const about = { ...scene, channels, span, less, axis: axisOfDays(channels, scene.view) };
     const asked = this.#asked(about);
@@ -152,8 +155,9 @@ export class Season {
     return { day, canvas, button };
   }
 
+  /** Open a day in the plots; of a difference with both channels beside each other. */
   #open({ begin, end }) {
-    this.#given.change({ days: false, t1: end, span: (end - begin) / 1000, times: [] });
+    this.#given.change({ days: false, t1: end, span: (end - begin) / 1000, times: [], ...this.#both });
   }
 
   /** What to ask the server for: the trend of each channel, and the days of each month. */
@@ -289,7 +293,7 @@ function paint({ day, canvas, button }, tiles, axis, colourOf) {
   const isHere = own.length > 0;
   setAttribute(button, "data-state", isHere ? (used > 0 ? "data" : "empty") : "waiting");
   const text = isHere ? (used > 0 ? `data in ${Math.round((100 * used) / columns)} % of the day` : "no data") : "not loaded yet";
-  setAttribute(button, "aria-label", `${day.date}${day.hours === 24 ? "" : `, ${day.hours} hours`}: ${text}`);
+  setAttribute(button, "aria-label", `${day.date}${day.hours === 24 ? "" : ` ${day.hours} h`}: ${text}`);
   setAttribute(button, "title", `${day.date}: ${text}`);
 }
 
