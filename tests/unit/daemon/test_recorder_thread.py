@@ -14,7 +14,7 @@ import soundfile
 from spectrod.config.settings import RecordingConfig, SourceTable
 from spectrod.daemon import recorder as recorder_module
 from spectrod.daemon import recordings as recordings_module
-from spectrod.daemon.recorder import Recorder
+from spectrod.daemon.recorder import Recorder, RecordingFeed
 from spectrod.daemon.recordings import Recordings
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum import SpectrumSpec
@@ -222,6 +222,72 @@ def test_the_pre_roll_counts_from_the_start_of_a_level(begin, tmp_path):
     assert recorder.wait(10.0)
     (file,) = (tmp_path / "night").glob("*.wav")
     np.testing.assert_array_equal(soundfile.read(file)[0], loud[1500:2500])
+
+
+class Calls:
+    """A pipeline, a measurement or the triggers of a source: notes who is attached, in order."""
+
+    finished, fails = False, ""
+
+    def __init__(self, notes):
+        self._notes = notes
+
+    def __getattr__(self, name):
+        def call(sink, *_):
+            if name == self.fails:
+                raise ConfigError("product='x': is gone")
+            self._notes.append((name, type(sink).__name__))
+
+        return call
+
+
+def feed_of(notes, **wants):
+    pipeline, values = Calls(notes), Calls(notes)
+    runner = SimpleNamespace(name="pond", triggers=Calls(notes), meters=(values,))
+    values = values if wants.pop("of_values", False) else None
+    return RecordingFeed(runner, pipeline, "x", SPEC, values, **wants)
+
+
+LEVEL = {"triggers": ("level", "storm"), "samples": "wav"}
+
+
+@pytest.mark.parametrize("of_values", [False, True])
+def test_a_recorder_is_attached_to_what_it_needs_and_detached_once(of_values):
+    """Events are found before their samples are recorded; the end detaches all, once."""
+    notes = []
+    feed = feed_of(notes, of_values=of_values, rows=True, samples=True)
+    finder = EventFinder(RecordingConfig("night", **LEVEL), FS, lambda: ((), 0), notes.append)
+    recorder = Recorder("night", None, feed, finder=finder)
+    recorder.attach()
+    sinks = ["Recorder", "EventFinder", "Recorder", "EventFinder"]
+    assert notes == [*zip(["attach", "tap", "tap", "attach"], sinks, strict=True)]
+    notes.clear()
+    recorder.end()
+    recorder.end()
+    assert notes == [*zip(["detach", "untap", "untap", "detach"], sinks[::-1], strict=True)]
+
+
+def test_measurements_that_have_ended_give_their_last_row():
+    """A measurement whose source has ended passes on the row of its unfinished interval."""
+    notes = []
+    feed = feed_of(notes, of_values=True, rows=True)
+    feed.pipeline.finished = True
+    recorder = Recorder("night", None, feed)
+    recorder.attach()
+    recorder.end()
+    assert notes == [("attach", "Recorder"), ("end", "Recorder")]
+
+
+def test_a_recorder_that_cannot_be_attached_is_attached_to_nothing():
+    """If the second of two cannot be attached, the first is detached, and no data came."""
+    notes = []
+    feed = feed_of(notes, rows=True, samples=True)
+    feed.pipeline.fails = "tap"
+    recorder = Recorder("night", None, feed)
+    with pytest.raises(ConfigError, match="product='x': is gone"):
+        recorder.attach()
+    assert notes == [("attach", "Recorder"), ("detach", "Recorder")]
+    assert not recorder.was_attached
 
 
 # ---- all recordings of a daemon
