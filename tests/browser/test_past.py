@@ -199,3 +199,54 @@ def test_a_selection_is_measured_from_recorded_rows_zoomed_to_and_saved(page, ad
     low, high = map(float, fields["f"].split(":"))
     assert (low, high) == pytest.approx((4000, 6000), abs=2 * 24000 / box["width"])
     assert float(fields["span"]) == pytest.approx(30, abs=240 / box["height"])
+
+
+def test_the_strip_of_all_that_is_stored_jumps_moves_and_resizes(page, address):
+    """A click goes to that time, a drag of the window or of its end changes what is shown."""
+    page.goto(f"{address}#v=1&topic={NAME}&axis=linear&span=60&db=-120:0")
+    wait_for_tone(page, 0.001, 1000)
+    strip, window = page.locator("#overview"), page.locator(".overview-window")
+    window.wait_for()
+    wait_for_stored(page)
+    box = strip.bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 0.4, box["y"] + 8)
+    wait_for_tone(page, 0.5, 5000)
+    first_ms, whole_ms = shown_ms(page), (MINUTES + 1) * 60_000
+    assert abs(time.time() * 1000 - 0.6 * whole_ms - first_ms) < 0.15 * whole_ms
+    grip = window.bounding_box()
+    y = grip["y"] + grip["height"] / 2
+    page.mouse.move(grip["x"] + grip["width"] / 2, y)
+    page.mouse.down()
+    page.mouse.move(grip["x"] + grip["width"] / 2 + 40, y)
+    page.mouse.up()
+    page.wait_for_function(
+        "t => Number(new URLSearchParams(location.hash).get('t')) > t", arg=first_ms
+    )
+    moved_ms = shown_ms(page) - first_ms
+    assert moved_ms == pytest.approx(40 / box["width"] * whole_ms, rel=0.25)
+    window.focus()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function(
+        "t => Number(new URLSearchParams(location.hash).get('t')) === t",
+        arg=round(first_ms + moved_ms) - 30_000,
+    )
+    assert window.get_attribute("aria-valuetext").endswith(" UTC")
+    page.keyboard.press("End")
+    page.wait_for_function("() => !location.hash.includes('&t=')")
+
+
+def shown_ms(page):
+    """Return the time at the top of the waterfall."""
+    page.wait_for_function("() => location.hash.includes('&t=')")
+    return float(dict(urllib.parse.parse_qsl(page.url.partition("#")[2]))["t"])
+
+
+def wait_for_stored(page):
+    """Wait until the strip covers the recording: it may not be indexed at first."""
+    page.wait_for_function(
+        """least => {
+          const { ariaValueMin, ariaValueMax } = document.querySelector(".overview-window");
+          return ariaValueMax - ariaValueMin > least;
+        }""",
+        arg=MINUTES * 60,
+    )

@@ -8,11 +8,11 @@ import numpy as np
 
 from spectrod.apps.web.archive.archive_index import ArchiveIndex
 from spectrod.apps.web.history.source_folder import Place, Pyramid, SourceFolder
+from spectrod.apps.web.history.stored_spans import first_cell_ns
 from spectrod.apps.web.page_topics import RowFacts, TopicInfo, level_unit, middle_ms
 from spectrod.apps.web.slicing import TopicAxis
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.pyramid import PyramidReader
-from spectrod.formats.pyramid.ladder import file_cells
 from spectrod.lib.errors import SpectrodError
 from spectrod.lib.names import is_name
 from spectrod.lib.text import printable
@@ -169,7 +169,7 @@ class StoredTopics:
             spans = [span for n in _levels(reader) if (span := reader.span_utc_ns(n))]
             known, begin_ns = self._begins_ns.get(pyramid.place, (None, 0))
             if known is not pyramid and spans:
-                begin_ns = _begin_ns(reader)
+                begin_ns = first_cell_ns(reader)
                 self._begins_ns[pyramid.place] = pyramid, begin_ns
         except (OSError, SpectrodError):
             return None
@@ -187,22 +187,3 @@ def _joined(one: StoredTopic, other: StoredTopic) -> StoredTopic:
 
 def _levels(reader: PyramidReader) -> range:
     return range(len(reader.about.cells_ns))
-
-
-def _begin_ns(reader: PyramidReader) -> int:
-    """Return the begin of the first cell, of the finest level that reaches back as far [ns]."""
-    firsts = [t_ns for n in _levels(reader) if (t_ns := _first_ns(reader, n)) is not None]
-    # A coarse cell begins before its first row, by less than its length.
-    latest_ns = min(firsts, default=0) + max(reader.about.cells_ns)
-    return next((t_ns for t_ns in firsts if t_ns < latest_ns), 0)
-
-
-def _first_ns(reader: PyramidReader, level: int) -> int | None:
-    """Return the begin of the first cell in the oldest file of a level [ns]; None without one."""
-    span = reader.span_utc_ns(level)
-    if span is None:
-        return None
-    cell_ns = reader.about.cells_ns[level]
-    stop_ns = min(span[1], span[0] + file_cells(cell_ns) * cell_ns)
-    found = (cells.begin_utc_ns for cells in reader.cells(level, span[0], stop_ns))
-    return next((int(begins[0]) for begins in found if len(begins)), None)

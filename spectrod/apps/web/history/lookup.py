@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from spectrod.apps.web.history.recording_index import RecordingIndex
-from spectrod.apps.web.history.request import HistoryRequest
+from spectrod.apps.web.history.request import HistoryRequest, TopicRequest
 from spectrod.apps.web.history.source_folder import Place, Pyramid, StoredFile
 from spectrod.lib.errors import NotFoundError
 from spectrod.wire.endpoint import parse_remote
@@ -55,7 +55,7 @@ class Found:
     files: dict[Place, list[StoredFile]] = field(default_factory=dict)
 
 
-def find_topic(request: HistoryRequest, topics: Mapping[int, Topic]) -> Topic:
+def find_topic(request: HistoryRequest | TopicRequest, topics: Mapping[int, Topic]) -> Topic:
     """Return the topic of a request; raises NotFoundError, see ``answer``."""
     topic = topics.get(request.topic)
     if topic is None:

@@ -31,6 +31,14 @@ _AXES: Final[tuple[AxisKind, ...]] = get_args(AxisKind)
 
 
 @dataclass(frozen=True, slots=True)
+class TopicRequest:
+    """A topic: its number in this server, and its name as the asker knows it, or empty."""
+
+    topic: int
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryRequest:
     """A piece of the past. Hashable: equal requests have equal answers.
 
@@ -113,6 +121,17 @@ def parse_request(query: Mapping[str, str]) -> HistoryRequest:
         raise ConfigError(f"step={_cut(step)}: must be one of {', '.join(STEPS_DB)}")
     found = HistoryRequest(topic, t0_ms, t1_ms, f0_hz, f1_hz, width, height, layers, name)
     return replace(found, axis=axis, step_codes=STEPS_DB[step], less=less, less_name=less_name)
+
+
+def parse_topic(query: Mapping[str, str]) -> TopicRequest:
+    """Read which topic a query is about, ``topic`` and ``name``.
+
+    Raises
+    ------
+    ConfigError
+        If the number is missing, or one breaks a rule.
+    """
+    return TopicRequest(_whole(query, "topic", 0, _TOPIC_MAX), _name(query, "name"))
 
 
 def parse_levels(query: Mapping[str, str]) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The routes of history: ``api/history`` and ``api/export``."""
+"""The routes of history: ``api/history``, ``api/export`` and ``api/stored``."""
 
 import asyncio
 import logging
@@ -17,8 +17,14 @@ from spectrod.apps.web.history.budget import Budget
 from spectrod.apps.web.history.export import to_csv, to_png, to_segment
 from spectrod.apps.web.history.lookup import Topic
 from spectrod.apps.web.history.recording_index import StoredRecordings
-from spectrod.apps.web.history.request import HistoryRequest, parse_levels, parse_request
+from spectrod.apps.web.history.request import (
+    HistoryRequest,
+    parse_levels,
+    parse_request,
+    parse_topic,
+)
 from spectrod.apps.web.history.row_ring import Ring
+from spectrod.apps.web.history.stored_spans import StoredSpans
 from spectrod.apps.web.page_origin import network_of
 from spectrod.apps.web.sending import LongResponse, Sending
 from spectrod.lib.errors import BusyError, ConfigError, NotFoundError, StorageError
@@ -110,7 +116,26 @@ def history_routes(
 
         return Route(path, answered, methods=["GET"])
 
-    return [route("/api/history", history), route("/api/export", export)]
+    return [
+        route("/api/history", history),
+        route("/api/export", export),
+        route("/api/stored", _stored(recordings, ring, topics)),
+    ]
+
+
+def _stored(
+    recordings: StoredRecordings, ring: Ring, topics: Callable[[], Mapping[int, Topic]]
+) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    """Return what answers which times are stored of a topic, one request after the other."""
+    spans, finding = StoredSpans(recordings, ring), asyncio.Lock()
+
+    async def stored(request: Request) -> Response:
+        asked = parse_topic(request.query_params)
+        async with finding:
+            found = await asyncio.to_thread(spans.find, asked, topics(), time.time_ns())
+        return JSONResponse(found.fields(), headers=_UNCACHED)
+
+    return stored
 
 
 async def _or_refusal(work: Coroutine[Any, Any, Response]) -> Response:

@@ -138,6 +138,16 @@ class _Store:
             if found is not None:
                 yield found
 
+    def span_ns(self, stream: Stream) -> tuple[int, int] | None:
+        """Return the begin of a stream's oldest row and the end of its newest [ns]."""
+        with self._lock:
+            blocks = [block for block in self._blocks if block.stream == stream and block.count]
+        if not blocks:
+            return None
+        oldest, newest = blocks[0], blocks[-1]
+        begin_ns = int(oldest.middle_ns[0]) - oldest.length_ns // 2
+        return begin_ns, int(newest.middle_ns[newest.count - 1]) + newest.length_ns // 2
+
     def forget(self, stream: Stream) -> None:
         """Drop the blocks of a stream."""
         with self._lock:
@@ -235,6 +245,15 @@ class Ring:
         """Return the axis of the newest row of a topic; None if there was none."""
         topic = self._topics.get((topic_id, False))
         return topic.axis if topic else None
+
+    def span_ns(self, topic_id: int) -> tuple[int, int] | None:
+        """Return the span of the rows and cells of a topic [ns]; None if there are none."""
+        streams = (topic_id, True), (topic_id, False)
+        stores = self._cells, self._rows
+        spans = [span for one in stores for stream in streams if (span := one.span_ns(stream))]
+        if not spans:
+            return None
+        return min(begin for begin, _ in spans), max(end for _, end in spans)
 
     def rows(
         self, topic_id: int, t0_ns: int, t1_ns: int, *, is_replayed: bool = False

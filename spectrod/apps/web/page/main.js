@@ -7,7 +7,10 @@ import { Fields, TopicChoice } from "./side/fields.js";
 import { healthGroups, showHealth } from "./side/health.js";
 import { nameKeys, showHelp } from "./side/help.js";
 import { CursorRows } from "./rows/cursorrow.js";
+import { extentOf } from "./rows/bins.js";
 import { History } from "./rows/history.js";
+import { Overview } from "./rows/overview.js";
+import { OverviewStrip } from "./side/overviewstrip.js";
 import { Legend, toggleLegend } from "./panel/legend.js";
 import { pressKey } from "./panel/input.js";
 import { Meters } from "./side/meter.js";
@@ -113,6 +116,8 @@ const card = new SelectionCard({
   link: () => `${location.href.split("#")[0]}#${formatFragment(view)}`,
   say: (text) => announcer.say("selection", text),
 });
+const overview = new Overview({ fetch: (...given) => fetch(...given), base });
+const overviewStrip = new OverviewStrip(at("overview"), { overview, change, view: () => view });
 const writeFragment = fragmentWriter((text) => history.replaceState(null, "", `#${text}`));
 
 /** Make a part of the view another one, and show it; a time is looked at in the plots. */
@@ -210,6 +215,14 @@ function ask() {
   connection.setView(text);
   if (left.length > leftBefore) notice(`${left.length} traces are not shown: the server sends a page at most ${session.limits.streams} streams`);
   leftBefore = left.length;
+}
+
+/** Show what is stored of the first channel. */
+function showOverview() {
+  const [channel] = session.channels;
+  const isAsked = session.hello?.has_history === true && document.visibilityState === "visible";
+  if (isAsked && channel?.description) overview.ask(channel.info, extentOf(channel.description));
+  overviewStrip.show({ newestMs: panels.newestMs(), zone: zoneOf(prefs), colours: panels.colours, events: session.events });
 }
 
 /** Show what is selected, if anything is. */
@@ -365,6 +378,7 @@ function showSlowly() {
   const clipped = meters.show(session.values, session.topics, { now: now(), nowMs: Date.now(), zone: zoneOf(prefs), colours: panels.colours });
   if (clipped.length > 0) announcer.say("clipping", clipped.join(". "));
   showCard();
+  showOverview();
   timeBar.show({ tMs: view.t1 ?? panels.newestMs(), zone: zoneOf(prefs), chosen: prefs.zone });
   tables.show({ moments: panels.moments(view), view: atShownTime(view), zone: zoneOf(prefs), ...panels.readings(view) });
   if (at("events-box").open) tables.showEvents(session.events.entries, zoneOf(prefs));
