@@ -133,7 +133,7 @@ def test_zooming_and_panning_by_wheel_drag_and_keys(tab):
     box = tab.page.locator(".surface").bounding_box()
     place = box["width"] / 4
     tab.page.mouse.move(box["x"] + place, box["y"] + 40)
-    before = tab.page.locator(".readout").inner_text().split("  ")[0]
+    before = tab.page.locator(".panel .readout").inner_text().split("  ")[0]
     tab.page.mouse.wheel(0, -300)
     tab.page.wait_for_function("() => location.hash.includes('&f=')")
     f0, f1 = (float(part) for part in tab.fragment().split("&f=")[1].split("&")[0].split(":"))
