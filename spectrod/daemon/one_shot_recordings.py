@@ -13,7 +13,7 @@ from spectrod.formats.output import Output
 from spectrod.formats.part import PartFile
 from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.formats.sound import SoundOptions, SoundWriter
-from spectrod.lib.errors import ConfigError, exists_error, storage_error
+from spectrod.lib.errors import ConfigError, exists_error, storage_errors
 from spectrod.lib.output_formats import format_named, format_of, suffixes
 from spectrod.recording.configured import recorded_of
 from spectrod.recording.one_shot import OneShot
@@ -94,14 +94,12 @@ def _default_name(source: str, product: str) -> str:
 
 def _open(path: Path, runner: SourceRunner, spec: SpectrumSpec) -> Output[Any]:
     """Create the file; raises a SpectrodError."""
-    try:
+    with storage_errors(path):
         path.parent.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
         with Directory.open(path.parent) as directory:
             if directory.find(path.name) is not None:
                 raise exists_error(path.name)
             return _open_in(directory, path, runner, spec)
-    except OSError as error:
-        raise storage_error(path, error) from error
 
 
 def _open_in(

@@ -3,7 +3,7 @@
 import os
 
 from spectrod.formats.part import PartFile
-from spectrod.lib.errors import StorageError, storage_error
+from spectrod.lib.errors import StorageError, storage_error, storage_errors
 
 _REMEDY = "spectrod convert makes it whole, or remove it"
 
@@ -13,10 +13,8 @@ def check_new(part: PartFile, remedy: str = _REMEDY) -> None:
 
     Also if that cannot be found out.
     """
-    try:
+    with storage_errors(part.path):
         is_taken = part.is_taken()
-    except OSError as error:
-        raise storage_error(part.path, error) from error
     if is_taken:
         raise _is_left(part, remedy)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from spectrod.formats.directory import Directory
 from spectrod.formats.path_links import written_path
 from spectrod.formats.whole_files import check_replaceable
-from spectrod.lib.errors import storage_error
+from spectrod.lib.errors import storage_errors
 from spectrod.lib.output_formats import PART_SUFFIX
 
 
@@ -44,14 +44,12 @@ class PartFile:
         target = path if directory else written_path(path)
         self._name = target.name
         self._identity: tuple[int, int] | None = None
-        try:
+        with storage_errors(path):
             if directory is None:
                 check_replaceable(path)
             self._replaces = directory is None and os.path.lexists(target)
             self._directory = directory.duplicate() if directory else Directory.open(target.parent)
             self._check_creatable_or_close()
-        except OSError as error:
-            raise storage_error(path, error) from error
 
     @classmethod
     def of(cls, path: "str | os.PathLike[str] | PartFile") -> "PartFile":

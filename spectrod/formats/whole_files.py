@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from spectrod.formats.directory import Directory
 from spectrod.formats.path_links import written_path
-from spectrod.lib.errors import StorageError, storage_error
+from spectrod.lib.errors import StorageError, storage_error, storage_errors
 
 
 class WrittenFile(NamedTuple):
@@ -138,13 +138,11 @@ def check_writable(path: Path) -> None:
     """
     probe, within = _temporary(written_path(path)), _UNPUBLISHED.get()
     folders = set() if within is None else within.folders
-    try:
+    with storage_errors(path):
         check_replaceable(path)
         if probe.parent not in folders:
             _make_and_remove(probe)
             folders.add(probe.parent)
-    except OSError as error:
-        raise storage_error(path, error) from error
 
 
 def _make_and_remove(probe: Path) -> None:

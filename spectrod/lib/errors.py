@@ -1,7 +1,8 @@
 """All errors that spectrod raises on purpose, each with the exit code of a command."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import Any, Self
 
@@ -130,6 +131,15 @@ def exists_error(name: str) -> StorageError:
 def storage_error(path: str | PathLike[str], error: OSError) -> StorageError:
     """Return the error of a file, with its name and the system's reason."""
     return StorageError(f"{fspath(path)}: {error.strerror or error}")
+
+
+@contextmanager
+def storage_errors(path: str | PathLike[str]) -> Iterator[None]:
+    """Raise StorageError, see ``storage_error``, for any OSError of the block."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(path, error) from error
 
 
 class BusyError(SpectrodError):

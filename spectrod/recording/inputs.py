@@ -8,7 +8,7 @@ from spectrod.formats.description import RowReader
 from spectrod.formats.segment.header import row_samples
 from spectrod.formats.segment.segment_reader import SegmentReader
 from spectrod.formats.segment.segment_series import is_segment_name
-from spectrod.lib.errors import InputError, storage_error
+from spectrod.lib.errors import InputError, storage_errors
 from spectrod.lib.output_formats import OutputFormat, format_named, load, readable_suffixes
 from spectrod.lib.regular_files import open_regular
 
@@ -38,11 +38,9 @@ def open_recording(path: Path) -> RowReader:
     found = _readable(path)
     if found is None:
         return SegmentReader(path)
-    try:
+    with storage_errors(path):
         if not path.is_dir():  # shorter than the errors of the libraries, which wait for FIFOs
             open_regular(path).close()
-    except OSError as error:
-        raise storage_error(path, error) from error
     reader: RowReader = load(found.reader)(path)
     return reader
 

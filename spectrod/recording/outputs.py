@@ -9,7 +9,7 @@ from spectrod.formats.directory import Directory
 from spectrod.formats.output import Output
 from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
 from spectrod.formats.segment.segment_writer import SegmentWriter
-from spectrod.lib.errors import ConfigError, storage_error
+from spectrod.lib.errors import ConfigError, storage_errors
 from spectrod.recording.recording_folder import RecordingFolder
 
 _PYRAMIDS_MAX = 100
@@ -95,7 +95,5 @@ class PyramidOutputs:
 
 
 def _made(folder: Directory, name: str) -> Directory:
-    try:
+    with storage_errors(folder.path / name):
         return folder.make_child(name)
-    except OSError as error:
-        raise storage_error(folder.path / name, error) from error

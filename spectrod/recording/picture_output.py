@@ -9,7 +9,7 @@ from spectrod.formats.directory import Directory
 from spectrod.formats.picture.painter import host_transpose
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.sink import PictureSink
-from spectrod.lib.errors import ConfigError, storage_error
+from spectrod.lib.errors import ConfigError, storage_errors
 from spectrod.recording.one_shot import MEMORY_MAX_BYTES
 
 _WIDTH_PX = 1000
@@ -61,10 +61,8 @@ class PictureOutput(PictureSink):
         self._directory.close()
 
     def _write_file(self, path: Path, content: bytes) -> None:
-        try:
+        with storage_errors(path):
             self.path = path.with_name(self._directory.write_new(path.name, content))
-        except OSError as error:
-            raise storage_error(path, error) from error
 
 
 def picture_bytes(spec: SpectrumSpec) -> int:

@@ -16,7 +16,7 @@ from spectrod.formats.directory import Directory
 from spectrod.formats.part import PartFile
 from spectrod.formats.segment.appending import lock
 from spectrod.lib.confinement import read_only_hint
-from spectrod.lib.errors import BusyError, StorageError, storage_error
+from spectrod.lib.errors import BusyError, StorageError, storage_errors
 from spectrod.lib.output_formats import PART_SUFFIX, continuous
 from spectrod.recording.ownership import Owner
 from spectrod.recording.recorder_clock import Clock
@@ -234,11 +234,9 @@ class RecordingFolder:
         Returns its length [bytes].
         """
         assert self.claimed is not None
-        try:
+        with storage_errors(self.path / name):
             self.claimed.set_times(name, self._clock.utc_ns())
             found = self.claimed.find(name)
-        except OSError as error:
-            raise storage_error(self.path / name, error) from error
         if found is None:
             raise StorageError(f"{self.path / name}: was removed when it was finished")
         file = _file(name, found)
@@ -381,13 +379,11 @@ class RecordingFolder:
         return is_old or is_much or is_full
 
     def _delete(self, directory: Directory, file: _FinishedFile) -> None:
-        try:
+        with storage_errors(self.path / file.name):
             found = directory.find(file.name)
             # A file that has replaced it since the survey stays.
             if found is not None and _file(file.name, found) == file:
                 directory.remove(file.name)
-        except OSError as error:
-            raise storage_error(self.path / file.name, error) from error
 
 
 def _file(name: str, found: os.stat_result) -> _FinishedFile:

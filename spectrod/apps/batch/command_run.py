@@ -19,7 +19,7 @@ from spectrod.apps.batch.run import run_units, status_of
 from spectrod.apps.batch.unit import compute_unit
 from spectrod.cli.progress import UnitProgress
 from spectrod.cli.record_many import default_jobs
-from spectrod.lib.errors import ConfigError, DeviceError, UnavailableError, storage_error
+from spectrod.lib.errors import ConfigError, DeviceError, UnavailableError, storage_errors
 from spectrod.lib.text import printable
 
 GPU_JOBS, GPU_PROCESSORS = 4, 4
@@ -195,7 +195,5 @@ def run_job(
 
 def _forget(job: Job, unit: Unit) -> None:
     path = record_path(Path(job.output), unit)
-    try:
+    with storage_errors(path):
         path.unlink(missing_ok=True)
-    except OSError as error:
-        raise storage_error(path, error) from error

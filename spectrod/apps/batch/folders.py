@@ -5,7 +5,7 @@ from pathlib import Path
 
 from spectrod.formats.directory import Directory
 from spectrod.formats.path_links import written_path
-from spectrod.lib.errors import StorageError, storage_error
+from spectrod.lib.errors import StorageError, storage_error, storage_errors
 
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -48,7 +48,5 @@ def open_lock(folder: Path, name: str) -> int:
     StorageError
         If it is a link, or cannot be opened.
     """
-    try:
+    with storage_errors(folder / name):
         return os.open(folder / name, _LOCK_FLAGS, 0o666)
-    except OSError as error:
-        raise storage_error(folder / name, error) from error

@@ -11,7 +11,7 @@ from pathlib import Path
 from spectrod.apps.batch.folders import make_folder, open_lock
 from spectrod.apps.batch.results import STATE_FOLDER
 from spectrod.formats.whole_files import sync
-from spectrod.lib.errors import BusyError, storage_error
+from spectrod.lib.errors import BusyError, storage_error, storage_errors
 
 _STAGING = (STATE_FOLDER, "merge")
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EMLINK, errno.EXDEV)
@@ -37,10 +37,8 @@ def merging(results: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BusyError(f"{results}: another process merges") from error
-        try:
+        with storage_errors(results):
             _restore(results)
-        except OSError as error:
-            raise storage_error(results, error) from error
         yield
     finally:
         os.close(lock)

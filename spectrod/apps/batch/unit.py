@@ -31,7 +31,7 @@ from spectrod.apps.batch.results import (
 )
 from spectrod.apps.batch.unit_samples import UnitSamples
 from spectrod.formats.whole_files import sync
-from spectrod.lib.errors import BusyError, SpectrodError, storage_error
+from spectrod.lib.errors import BusyError, SpectrodError, storage_errors
 from spectrod.lib.regular_files import open_regular
 from spectrod.lib.text import printable
 
@@ -232,11 +232,9 @@ def _claimed(folder: Path, unit: Unit) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BusyError("another process computes it") from error
-        try:
+        with storage_errors(parts):
             shutil.rmtree(parts, ignore_errors=True)
             parts.mkdir()
-        except OSError as error:
-            raise storage_error(parts, error) from error
         try:
             yield parts
         finally:
@@ -280,7 +278,7 @@ def _publish(
             relative = f"{unit.deployment}/{name}"
             moves.append((path, name))
             outputs.append(_output_file(product, path, relative))
-    try:
+    with storage_errors(target):
         if before is None or before.is_computed:  # that of a failure counts the attempts
             record_path(folder, unit).unlink(missing_ok=True)
         with open_folder(folder, unit.deployment) as directory:
@@ -291,8 +289,6 @@ def _publish(
         for old in before.outputs if before is not None else ():
             if old.path not in kept:
                 (folder / old.path).unlink(missing_ok=True)
-    except OSError as error:
-        raise storage_error(target, error) from error
     return tuple(outputs)
 
 
@@ -303,9 +299,6 @@ def _output_file(product: ProductName, path: Path, relative: str) -> OutputFile:
 
 def file_digest(path: Path) -> tuple[int, str]:
     """Return a file's size [bytes] and SHA-256; raises StorageError."""
-    try:
-        with open_regular(path) as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-            return os.fstat(file.fileno()).st_size, found
-    except OSError as error:
-        raise storage_error(path, error) from error
+    with storage_errors(path), open_regular(path) as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        return os.fstat(file.fileno()).st_size, found

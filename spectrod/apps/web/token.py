@@ -7,7 +7,7 @@ import stat
 from hmac import compare_digest
 from pathlib import Path
 
-from spectrod.lib.errors import ConfigError, storage_error
+from spectrod.lib.errors import ConfigError, storage_errors
 from spectrod.lib.regular_files import open_regular
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{22,128}")
@@ -79,9 +79,9 @@ def _read(path: Path) -> Token:
 
 def _make(path: Path) -> Token:
     token = new_token()
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(f"{token.reveal()}\n")
-    except OSError as error:
-        raise storage_error(path, error) from error
+    with (
+        storage_errors(path),
+        os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file,
+    ):
+        file.write(f"{token.reveal()}\n")
     return token

@@ -24,6 +24,7 @@ from spectrod.lib.errors import (
     UnavailableError,
     exists_error,
     storage_error,
+    storage_errors,
 )
 from spectrod.lib.worker import Worker
 from spectrod.measure.triggers.mask import FILE_MAX_BYTES, mask_path, mask_toml
@@ -235,15 +236,13 @@ class Masks:
 
     def _try_folder(self) -> None:
         """Find out now, not after minutes, whether the folder can be written."""
-        try:
+        with storage_errors(self._folder / MASKS_FOLDER):
             self._folder.mkdir(_MODE, parents=True, exist_ok=True)
             with (
                 Directory.open(self._folder) as state,
                 state.make_child(MASKS_FOLDER, _MODE) as masks,
             ):
                 masks.remove(masks.write_new(".trial.part", b"#" * 4096))
-        except OSError as error:
-            raise storage_error(self._folder / MASKS_FOLDER, error) from error
 
     def abort(self, name: str, who: str) -> dict[str, Any]:
         """Stop learning a mask, by default the only one; return its snapshot.

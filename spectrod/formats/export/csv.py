@@ -30,7 +30,7 @@ from spectrod.formats.export.layout import (
     plain,
     row_effort_s,
 )
-from spectrod.lib.errors import StorageError, storage_error
+from spectrod.lib.errors import StorageError, storage_errors
 from spectrod.lib.text import reason_of
 
 _NUMBERS = (
@@ -122,10 +122,8 @@ class CsvReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
+        with storage_errors(path):
             self._file = path.open(encoding="utf-8-sig")
-        except OSError as error:
-            raise storage_error(path, error) from error
         try:
             self._description = decode_description(self._header())
         except (OSError, ValueError) as error:

@@ -18,7 +18,7 @@ from spectrod.formats.export.layout import Variable
 from spectrod.formats.export.optional_packages import need
 from spectrod.formats.path_links import written_path
 from spectrod.formats.whole_files import sync
-from spectrod.lib.errors import StorageError, storage_error
+from spectrod.lib.errors import StorageError, storage_error, storage_errors
 
 _ROOT = "zarr.json"
 
@@ -185,11 +185,9 @@ def _check_folder(path: Path) -> None:
     if path.exists() and not (path / _ROOT).is_file():
         raise StorageError(f"{path}: exists, and is no Zarr store that can be replaced")
     probe = written_path(path).with_name(f".spectrod-{secrets.token_hex(6)}.part")
-    try:
+    with storage_errors(path):
         probe.mkdir()
         probe.rmdir()
-    except OSError as error:
-        raise storage_error(path, error) from error
 
 
 def _sync_all(folder: Path) -> None:

@@ -33,7 +33,7 @@ from spectrod.formats.picture.surface import (
     stretched,
 )
 from spectrod.formats.picture.theme import HATCH_PERIOD, Rgb, Theme
-from spectrod.lib.errors import StorageError, storage_error
+from spectrod.lib.errors import StorageError, storage_errors
 
 if TYPE_CHECKING:
     from spectrod.formats.picture.encode import PictureMetadata
@@ -140,10 +140,8 @@ class PdfSheet:
         path, name = _path_of(font), f"font{len(self._families)}"
         if not path:
             path = str(Path(self._folder.name) / f"{name}.ttf")
-            try:
+            with storage_errors(path):
                 Path(path).write_bytes(font.font_bytes)
-            except OSError as error:
-                raise storage_error(path, error) from error
         try:
             with _quiet():
                 self._pdf.add_font(name, fname=path, collection_font_number=index)

@@ -12,7 +12,7 @@ from spectrod.formats.description import Description, spec_fields, stored_spec, 
 from spectrod.formats.directory import Directory
 from spectrod.formats.pyramid.cell import FLOOR_DB, STEP_DB
 from spectrod.formats.pyramid.ladder import CELLS_NS, levels
-from spectrod.lib.errors import ConfigError, StorageError, storage_error
+from spectrod.lib.errors import ConfigError, StorageError, storage_error, storage_errors
 from spectrod.lib.json_text import decode_json
 
 NAME = "pyramid.json"
@@ -153,10 +153,8 @@ def _check(about: PyramidMetadata) -> None:
 def save(folder: Directory, about: PyramidMetadata) -> None:
     """Write the metadata into a folder that has none; raises StorageError."""
     content = msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n"
-    try:
+    with storage_errors(folder.path / NAME):
         folder.write_new(NAME, content)
-    except OSError as error:
-        raise storage_error(folder.path / NAME, error) from error
 
 
 def is_same(one: PyramidMetadata, other: PyramidMetadata) -> bool:

@@ -24,7 +24,7 @@ from spectrod.formats.directory import Directory
 from spectrod.formats.pyramid.cell import Cell, encode, is_whole, slot_dtype, to_power
 from spectrod.formats.pyramid.ladder import file_cells, name_of
 from spectrod.formats.pyramid.metadata import PyramidMetadata
-from spectrod.lib.errors import StorageError, storage_error
+from spectrod.lib.errors import StorageError, storage_error, storage_errors
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class CellStore:
     def put_encoded(self, level: int, index: int, cells: bytes | memoryview) -> None:
         """Write encoded cells that follow each other, all in one file; replace existing ones."""
         number, place = divmod(index, file_cells(self.about.cells_ns[level]))
-        with self._naming(level, number):
+        with storage_errors(self._path(level, number)):
             fd = self._file(level, number)
             assert fd is not None
             data, offset = memoryview(cells), self._offset(place)
@@ -95,7 +95,7 @@ class CellStore:
         while start < stop:
             number, place = divmod(start, n_file)
             n = min(stop - start, n_file - place, _CELLS_AT_ONCE)
-            with self._naming(level, number):
+            with storage_errors(self._path(level, number)):
                 fd = self._file(level, number)
                 data = b"" if fd is None else self._read(fd, place, n)
             if data:
@@ -109,7 +109,7 @@ class CellStore:
         n_file = file_cells(self.about.cells_ns[level])
         for name in reversed(self._files(level)):
             number = self._number(level, name)
-            with self._naming(level, number):
+            with storage_errors(self._path(level, number)):
                 n_there = (self._stat(level, name).st_size - _HEAD_BYTES) // self.dtype.itemsize
             for end in range(min(n_there, n_file), 0, -_CELLS_AT_ONCE):
                 first = number * n_file + max(0, end - _CELLS_AT_ONCE)
@@ -154,7 +154,7 @@ class CellStore:
         n_file = file_cells(self.about.cells_ns[level])
         for name in reversed(self._files(level)):
             number = self._number(level, name)
-            with self._naming(level, number):
+            with storage_errors(self._path(level, number)):
                 n_there = (self._stat(level, name).st_size - _HEAD_BYTES) // self.dtype.itemsize
             if n_there > 0:
                 return (number * n_file + min(n_there, n_file)) * self.about.cells_ns[level]
@@ -180,7 +180,7 @@ class CellStore:
                 break
             if level in self._open and self._open[level][0] == number:
                 self._close(level)
-            with self._naming(level, number), self._level(level) as folder:
+            with storage_errors(self._path(level, number)), self._level(level) as folder:
                 freed += self._remove(folder, name, self._head(level, number))
         return freed
 
@@ -198,7 +198,7 @@ class CellStore:
     def sync(self) -> None:
         """Synchronise written cells to the disk."""
         for level, (number, fd) in self._open.items():
-            with self._naming(level, number):
+            with storage_errors(self._path(level, number)):
                 os.fdatasync(fd)
 
     def close(self) -> None:
@@ -208,14 +208,6 @@ class CellStore:
         self.folder.close()
 
     # ---- files
-
-    @contextlib.contextmanager
-    def _naming(self, level: int, number: int) -> Iterator[None]:
-        """Convert OSErrors to StorageErrors with the name of the file."""
-        try:
-            yield
-        except OSError as error:
-            raise storage_error(self._path(level, number), error) from error
 
     def _slots(self, data: bytes) -> NDArray[Any]:
         size = self.dtype.itemsize

@@ -28,7 +28,7 @@ from spectrod.formats.pyramid.metadata import (
 from spectrod.formats.pyramid.pyramid_store import CellStore
 from spectrod.formats.segment.appending import lock
 from spectrod.lib.earlier_name import earlier_name
-from spectrod.lib.errors import BusyError, ConfigError, StorageError, storage_error
+from spectrod.lib.errors import BusyError, ConfigError, StorageError, storage_errors
 
 _log = logging.getLogger(__name__)
 
@@ -331,19 +331,15 @@ class PyramidWriter:
 
 def _made(path: Path) -> Directory:
     """Create the folder if it is missing, and open it."""
-    try:
+    with storage_errors(path):
         path.mkdir(exist_ok=True)
         return Directory.open(path)
-    except OSError as error:
-        raise storage_error(path, error) from error
 
 
 def _lock(folder: Directory) -> None:
     """Lock the folder for this program until it is closed."""
-    try:
+    with storage_errors(folder.path):
         is_free = lock(folder.fileno())
-    except OSError as error:
-        raise storage_error(folder.path, error) from error
     if not is_free:
         raise BusyError(f"{folder.path}: another program is writing it")
 
@@ -362,8 +358,6 @@ def _claim(folder: Directory, about: PyramidMetadata) -> None:
 
 
 def _set_aside_metadata(folder: Directory, error: DamagedError) -> None:
-    try:
+    with storage_errors(folder.path / NAME):
         name = folder.set_aside(NAME)
-    except OSError as failure:
-        raise storage_error(folder.path / NAME, failure) from failure
     _log.warning("%s; renamed to %s, made again from the rows that come", error, name)

@@ -14,7 +14,7 @@ from spectrod.formats.segment.header import Header, decode_header
 from spectrod.formats.segment.index import StoredIndex, index_length
 from spectrod.formats.segment.segment_rows import RowDecoder
 from spectrod.formats.segment.walk import Damage, Walk
-from spectrod.lib.errors import InputError, StorageError, storage_error
+from spectrod.lib.errors import InputError, StorageError, storage_errors
 from spectrod.lib.output_formats import PART_SUFFIX
 from spectrod.lib.regular_files import open_regular
 
@@ -87,15 +87,13 @@ class Segment:
         path = self.path
         if self.is_part and self._descriptor is None and not path.exists():
             path = path.with_suffix("")
-        try:
+        with storage_errors(self.path):
             if self._descriptor is None:
                 opened: BinaryIO = open_regular(path, buffer_bytes=_BUFFER_BYTES)
             else:
                 opened = os.fdopen(os.dup(self._descriptor), "rb", _BUFFER_BYTES)
             with opened as file:
                 yield file
-        except OSError as error:
-            raise storage_error(self.path, error) from error
 
     def _read_header(self, file: BinaryIO) -> tuple[Header, int]:
         for record in Walk(file, stop=_HEADERS_BYTES_MAX):

@@ -19,7 +19,7 @@ from spectrod.formats.segment.header import HEADERS_BYTES_MIN, Header, row_bytes
 from spectrod.formats.segment.index import IndexEntry, SparseIndex
 from spectrod.formats.segment.segment import Segment
 from spectrod.formats.segment.walk import Record, Walk
-from spectrod.lib.errors import BusyError, InputError, StorageError, storage_error
+from spectrod.lib.errors import BusyError, InputError, StorageError, storage_errors
 from spectrod.lib.output_formats import PART_SUFFIX
 
 _log = logging.getLogger(__name__)
@@ -84,11 +84,11 @@ def recover(path: str | os.PathLike[str], directory: Directory | None = None) ->
     part = Path(path)
     if part.suffix != PART_SUFFIX:
         raise InputError(f"{part}: must end in {PART_SUFFIX}")
-    try:
-        with directory.duplicate() if directory else Directory.open(part.parent) as folder:
-            return _recover_in(folder, part)
-    except OSError as error:
-        raise storage_error(part, error) from error
+    with (
+        storage_errors(part),
+        directory.duplicate() if directory else Directory.open(part.parent) as folder,
+    ):
+        return _recover_in(folder, part)
 
 
 def _recover_in(folder: Directory, part: Path) -> RecoveredSegment:

@@ -32,7 +32,7 @@ from spectrod.formats.segment.header import (
     value_dtype,
 )
 from spectrod.formats.segment.index import IndexEntry, SparseIndex
-from spectrod.lib.errors import ConfigError, InputError, storage_error
+from spectrod.lib.errors import ConfigError, InputError, storage_error, storage_errors
 
 _log = logging.getLogger(__name__)
 
@@ -231,10 +231,8 @@ class SegmentWriter:
         StorageError
             If that fails; rows written since the last synchronisation may be lost.
         """
-        try:
+        with storage_errors(self.path):
             self._file.synchronise()
-        except OSError as error:
-            raise storage_error(self.path, error) from error
         self._synced_s = time.monotonic()
 
     def finish(self) -> None:

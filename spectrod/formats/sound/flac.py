@@ -13,7 +13,13 @@ from spectrod.formats.sound.flac_stream import TOTAL_MAX, complete, complete_sam
 from spectrod.formats.sound.notes import Gaps, Notes
 from spectrod.formats.sound.pcm_samples import SAMPLE_BYTES, to_integers
 from spectrod.formats.sound.sound_options import Subtype
-from spectrod.lib.errors import ConfigError, InputError, StorageError, storage_error
+from spectrod.lib.errors import (
+    ConfigError,
+    InputError,
+    StorageError,
+    storage_error,
+    storage_errors,
+)
 
 _COMMENT_BYTES = 1024
 """The comment is padded with spaces, which some programs display."""
@@ -150,14 +156,12 @@ class FlacFile:
 
         Raises StorageError if no block is complete.
         """
-        try:
+        with storage_errors(self._path):
             n_complete = self._n_complete()
             self.cut_samples = self._n_samples - n_complete
             if not n_complete:
                 raise self._reason("")
             complete(self._fd, self._path)
-        except OSError as error:
-            raise storage_error(self._path, error) from error
 
     def _n_complete(self) -> int:
         try:
@@ -166,10 +170,8 @@ class FlacFile:
             return 0
 
     def _states_its_length(self) -> bool:
-        try:
+        with storage_errors(self._path):
             return stated_samples(self._fd) == self._n_samples or self._n_samples > TOTAL_MAX
-        except OSError as error:
-            raise storage_error(self._path, error) from error
 
     def _close_file(self) -> None:
         with contextlib.suppress(soundfile.LibsndfileError):
@@ -198,20 +200,16 @@ class FlacFile:
         return text.decode(errors="ignore").encode().ljust(_COMMENT_BYTES, b" ")
 
     def _write_comment(self) -> None:
-        try:
+        with storage_errors(self._path):
             if not self._comment_at:
                 start = os.pread(self._fd, _LOOK_BYTES, 0)
                 self._comment_at = start.find(b"Recorded at ")
             if self._comment_at > 0:
                 write_at(self._fd, self._comment(), self._comment_at)
-        except OSError as error:
-            raise storage_error(self._path, error) from error
 
     def _synchronise(self) -> None:
-        try:
+        with storage_errors(self._path):
             os.fdatasync(self._fd)
-        except OSError as error:
-            raise storage_error(self._path, error) from error
 
     def _reason(self, text: str) -> StorageError:
         """Return the system's error, which libsndfile does not report."""

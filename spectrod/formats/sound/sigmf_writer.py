@@ -23,7 +23,13 @@ from spectrod.formats.path_links import written_path
 from spectrod.formats.sound.pcm_samples import SAMPLE_BYTES, to_bytes
 from spectrod.formats.sound.sound_options import SoundOptions, Subtype, checked_subtype
 from spectrod.lib.durations import format_frequency
-from spectrod.lib.errors import ConfigError, InputError, StorageError, storage_error
+from spectrod.lib.errors import (
+    ConfigError,
+    InputError,
+    StorageError,
+    storage_error,
+    storage_errors,
+)
 from spectrod.lib.text import printable
 
 VERSION: Final = "1.2.0"
@@ -172,12 +178,10 @@ class SigmfWriter(WholeFile):
             if not self._n_stored:
                 self._remove()
                 raise InputError(f"{self.path}: no samples to write")
-            try:
+            with storage_errors(self.path):
                 os.ftruncate(self._data_fd, self._n_stored * self._frame_bytes)
                 self._sync()
                 self._publish()
-            except OSError as error:
-                raise storage_error(self.path, error) from error
         except StorageError:
             if self._options.is_copy:
                 self._remove()
@@ -247,27 +251,21 @@ class SigmfWriter(WholeFile):
 
     def _write_meta(self, text: bytes) -> None:
         """Append to the metadata, in one write with the end of the document."""
-        try:
+        with storage_errors(self._meta.path):
             write_at(self._meta_fd, text + _TAIL, self._meta_bytes)
-        except OSError as error:
-            raise storage_error(self._meta.path, error) from error
         self._meta_bytes += len(text)
 
     def _drop_capture(self, meta_bytes: int, n_captures: int) -> None:
         """Cut the metadata back to an earlier length; this needs no more space on the disk."""
         self._meta_bytes, self._n_captures = meta_bytes, n_captures
-        try:
+        with storage_errors(self._meta.path):
             write_at(self._meta_fd, _TAIL, meta_bytes)
             os.ftruncate(self._meta_fd, meta_bytes + len(_TAIL))
-        except OSError as error:
-            raise storage_error(self._meta.path, error) from error
 
     def _sync(self) -> None:
-        try:
+        with storage_errors(self._data.path):
             for fd in (self._data_fd, self._meta_fd):
                 os.fsync(fd)
-        except OSError as error:
-            raise storage_error(self._data.path, error) from error
         self._synced_s = self._clock()
 
     def _publish(self) -> None:

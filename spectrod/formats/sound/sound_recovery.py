@@ -6,7 +6,12 @@ from pathlib import Path
 
 from spectrod.formats.directory import Directory
 from spectrod.formats.sound.sound_options import is_sound_file
-from spectrod.lib.errors import EmptyRecordingError, InputError, StorageError, storage_error
+from spectrod.lib.errors import (
+    EmptyRecordingError,
+    InputError,
+    StorageError,
+    storage_errors,
+)
 from spectrod.lib.output_formats import PART_SUFFIX, format_of, load
 
 
@@ -90,11 +95,11 @@ def _recover(
     part = Path(part)
     if not is_unfinished(part):
         raise InputError(f"{part}: must be a sound file's {PART_SUFFIX}")
-    try:
-        with directory.duplicate() if directory else Directory.open(part.parent) as folder:
-            return _recover_in(folder, part, removes_empty=removes_empty)
-    except OSError as error:
-        raise storage_error(part, error) from error
+    with (
+        storage_errors(part),
+        directory.duplicate() if directory else Directory.open(part.parent) as folder,
+    ):
+        return _recover_in(folder, part, removes_empty=removes_empty)
 
 
 def _recover_in(folder: Directory, part: Path, *, removes_empty: bool) -> RecoveredSound:

@@ -13,7 +13,7 @@ from spectrod.formats.fileio import check_new
 from spectrod.formats.part import PartFile
 from spectrod.formats.sound.notes import Gaps, Notes, boot_id
 from spectrod.formats.sound.sound_options import SoundOptions, Subtype, checked_subtype
-from spectrod.lib.errors import ConfigError, InputError, SpectrodError, storage_error
+from spectrod.lib.errors import ConfigError, InputError, SpectrodError, storage_errors
 from spectrod.lib.output_formats import format_of, load
 from spectrod.lib.text import printable
 
@@ -245,10 +245,8 @@ class SoundWriter:
             self._part.close()
 
     def _publish(self) -> None:
-        try:
+        with storage_errors(self.path):
             self._part.publish()
-        except OSError as error:
-            raise storage_error(self.path, error) from error
 
     def abort(self) -> None:
         """Give up. Idempotent; does nothing after ``finish``.

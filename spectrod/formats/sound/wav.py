@@ -25,6 +25,7 @@ from spectrod.lib.errors import (
     InputError,
     StorageError,
     storage_error,
+    storage_errors,
 )
 
 _FS_MAX, _CHANNELS_MAX = 0xFFFFFFFF, 0xFFFF
@@ -104,10 +105,8 @@ class WavFile:
         """
         self._refuse_if_failed()
         data, n_clipped = to_bytes(samples, self._form.subtype)
-        try:
+        with storage_errors(self._path):
             write_at(self._fd, data, self._end)
-        except OSError as error:
-            raise storage_error(self._path, error) from error
         self._n_samples += len(samples)
         return n_clipped
 
@@ -115,11 +114,9 @@ class WavFile:
         """Append n samples of silence; they take no space on file systems with holes."""
         self._refuse_if_failed()
         # Data after the end may be the rest of a failed write.
-        try:
+        with storage_errors(self._path):
             os.ftruncate(self._fd, self._end)
             os.ftruncate(self._fd, self._end + n * self._form.frame_bytes)
-        except OSError as error:
-            raise storage_error(self._path, error) from error
         self._n_samples += n
 
     def sync(self) -> None:
@@ -161,12 +158,10 @@ class WavFile:
                 self._refuse_if_failed()
             n_cut = self._n_samples - self._n_confirmed
             self._n_samples = self._n_confirmed
-        try:
+        with storage_errors(self._path):
             # Data after the end are the rest of a failed write.
             os.ftruncate(self._fd, self._end + self._end % 2)
             os.fdatasync(self._fd)
-        except OSError as error:
-            raise storage_error(self._path, error) from error
         self._write_header(self._n_samples)
         self._synchronise()
         self.cut_samples = n_cut
@@ -197,16 +192,12 @@ class WavFile:
             raise StorageError(f"{self._path}: the disk has lost written data")
 
     def _write_header(self, n_samples: int) -> None:
-        try:
+        with storage_errors(self._path):
             write_at(self._fd, header(self._form, self._notes, self.gaps, n_samples), 0)
-        except OSError as error:
-            raise storage_error(self._path, error) from error
 
     def _synchronise(self) -> None:
-        try:
+        with storage_errors(self._path):
             os.fdatasync(self._fd)
-        except OSError as error:
-            raise storage_error(self._path, error) from error
 
 
 def _complete(fd: int, part: Path) -> int:

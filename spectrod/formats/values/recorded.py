@@ -18,7 +18,7 @@ from spectrod.formats.values.measurement_chunk import MeasurementChunk
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.values.row_log import DESCRIPTION, encode_description
 from spectrod.formats.values.value_csv import header_text, row_text
-from spectrod.lib.errors import InputError, StorageError, storage_error
+from spectrod.lib.errors import InputError, StorageError, storage_error, storage_errors
 from spectrod.lib.output_formats import PART_SUFFIX
 
 HDF5: Final = b"\x89HDF\r\n\x1a\n"
@@ -121,18 +121,14 @@ class ValueFileWriter:
 
     def write(self, chunk: MeasurementChunk) -> None:
         """Append a row; raises StorageError, and the file has nothing of the row then."""
-        try:
+        with storage_errors(self.path):
             self._file.append(row_text(self._about, chunk.row).encode())
-        except OSError as error:
-            raise storage_error(self.path, error) from error
         self._n_rows += 1
 
     def flush(self) -> None:
         """Synchronise all rows, so that they survive a power failure; raises StorageError."""
-        try:
+        with storage_errors(self.path):
             self._file.synchronise()
-        except OSError as error:
-            raise storage_error(self.path, error) from error
 
     def finish(self) -> None:
         """Close the file and give it its final name; after a StorageError the rows stay."""
@@ -203,11 +199,11 @@ def recover(part: Path, directory: Directory | None = None) -> RecoveredValues:
     StorageError
         If it cannot be read or changed, or a file of its final name exists.
     """
-    try:
-        with directory.duplicate() if directory else Directory.open(part.parent) as folder:
-            return _recover_in(folder, part)
-    except OSError as error:
-        raise storage_error(part, error) from error
+    with (
+        storage_errors(part),
+        directory.duplicate() if directory else Directory.open(part.parent) as folder,
+    ):
+        return _recover_in(folder, part)
 
 
 def _recover_in(folder: Directory, part: Path) -> RecoveredValues:

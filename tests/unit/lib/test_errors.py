@@ -1,10 +1,20 @@
 """Errors for users: their texts, and the settings that they are about."""
 
+import errno
+import os
 import pickle
+from pathlib import Path
 
 import pytest
 
-from spectrod.lib.errors import ConfigError, EmptyRecordingError, NoProductError, SettingsError
+from spectrod.lib.errors import (
+    ConfigError,
+    EmptyRecordingError,
+    NoProductError,
+    SettingsError,
+    StorageError,
+    storage_errors,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,3 +62,15 @@ def test_each_line_of_several_mistakes_is_reworded():
     assert other.lines == tuple(f"a.toml: {line}" for line in lines)
     assert str(other).startswith("a.toml: key0: unknown; a.toml: key1")
     assert str(other).endswith("; and 2 more")
+
+
+def test_an_error_of_the_system_names_the_file():
+    """An OSError of a block becomes a StorageError of the file; any other exception passes."""
+    with (
+        pytest.raises(StorageError, match=r"^a/b: No space left on device$") as caught,
+        storage_errors(Path("a/b")),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert isinstance(caught.value.__cause__, OSError)
+    with pytest.raises(KeyError), storage_errors("a"):
+        raise KeyError
