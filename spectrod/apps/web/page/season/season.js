@@ -180,33 +180,41 @@ export class Season {
     const { view, less, theme, axis } = about;
     const tiles = asked.days.map((one) => ({ ...one, tile: this.#tiles.get(one) })).filter(({ tile }) => tile !== null);
     const isByHand = view.lo !== null && less === null;
-    const scale = isByHand ? { lo: view.lo, hi: view.hi } : scaleOf(tiles.map(({ tile }) => tile.sample), less !== null);
+    const samplesOf = (unit) => tiles.filter(({ tile }) => tile.unit === unit).map(({ tile }) => tile.sample);
+    const units = [...new Set(tiles.map(({ tile }) => tile.unit).filter(Boolean))];
+    const scales = units
+      .map((unit) => ({ unit, scale: isByHand ? { lo: view.lo, hi: view.hi } : scaleOf(samplesOf(unit), less !== null) }))
+      .filter(({ scale }) => scale !== null);
     const colours = less === null ? coloursOf(view.map) : divergingColours(theme);
     const why = [...new Set(tiles.map(({ tile }) => tile.why).filter(Boolean))];
     setText(this.#parts.why, why.join("; "));
-    this.#drawScale(scale, colours, about, tiles.find(({ tile }) => tile.unit !== "")?.tile.unit ?? "");
-    const colourOf = scale === null ? null : colourer(scale, colours);
+    this.#drawScales(scales, colours, about);
+    const colourersOf = new Map(scales.map(({ unit, scale }) => [unit, colourer(scale, colours)]));
     const heightAxis = makeAxis({ kind: axis.kind, f0: axis.f0, f1: axis.f1, width: HEIGHT });
     for (const month of this.#months) {
       month.grids.forEach((buttons, channel) => {
         const own = tiles.filter((one) => one.month === month.name && one.channel === channel);
+        const colourOf = colourersOf.get(own.find(({ tile }) => tile.unit !== "")?.tile.unit) ?? null;
         for (const one of buttons) paint(one, own, heightAxis, colourOf);
       });
     }
     this.#drawTrend(about, asked.trend);
   }
 
-  #drawScale(scale, colours, { channels, less, view, span }, unit) {
+  /** Show the scale; of channels of several units each unit has one. */
+  #drawScales(scales, colours, { channels, less, view, span }) {
     const columnMs = columnOf((span.t1 - span.t0) / 86_400_000);
     const { bar, lo, hi, caption } = this.#parts;
-    setAttribute(bar.parentElement, "hidden", scale === null);
-    if (scale !== null) {
+    setAttribute(bar.parentElement, "hidden", scales.length === 0);
+    if (scales.length > 0) {
+      const [{ scale, unit }, ...others] = scales;
       bar.style.background = `linear-gradient(to right, ${colours.map((rgb) => `rgb(${rgb.join(" ")})`).join(", ")})`;
       setText(lo, formatLevel(scale.lo, "", 0).trim());
-      setText(hi, formatLevel(scale.hi, unit, 0));
+      const more = others.map((one) => `; ${formatLevel(one.scale.lo, "", 0).trim()} to ${formatLevel(one.scale.hi, one.unit, 0)}`);
+      setText(hi, `${formatLevel(scale.hi, unit, 0)}${more.join("")}`);
     }
     const what = `${view.statistic === "max" ? "greatest level" : "mean power"} of each ${durationOf(columnMs)}, from 0 to 24 h`;
-    const of = channels.length > 1 ? `${channels.length} channels on one scale` : topicTitle(channels[0].info);
+    const of = channels.length > 1 ? `${channels.length} channels${scales.length > 1 ? "" : " on one scale"}` : topicTitle(channels[0].info);
     setText(caption, less === null ? `${of}; ${what}` : `${of} less ${topicTitle(less)}; ${what}`);
   }
 
