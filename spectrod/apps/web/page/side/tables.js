@@ -166,7 +166,7 @@ export class Tables {
     this.#band = new Table(band, {
       caption: "Band power",
       columns: ["channel", "band", "level"],
-      empty: "none; Shift and drag in a plot, or press B",
+      empty: "none; Shift and drag in a spectrum, or press B",
     });
     this.#events = new Table(events, {
       caption: "Events",
