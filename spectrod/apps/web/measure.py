@@ -1,7 +1,7 @@
 """What pages measure of a row: levels at cursors, power of bands, and peaks; of unpooled values."""
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from spectrod.apps.web.slicing import TopicAxis
 from spectrod.apps.web.streams import RowStream
 from spectrod.dsp.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array
 
-_DENSITY = "/Hz"
+DENSITY: Final = "/Hz"
+"""End of the units of densities."""
 
 
 def measured_fields(stream: RowStream) -> dict[str, Any] | None:
@@ -90,7 +91,7 @@ def band_fields(levels: Float32Array, facts: RowFacts, f0: float, f1: float) -> 
     .. [1] G. Heinzel et al., "Spectrum and spectral density estimation by the DFT", 2002, sec. 9.
     """
     unit = facts.header.unit
-    is_density = unit.endswith(_DENSITY)
+    is_density = unit.endswith(DENSITY)
     axis = facts.axis
     if axis.edges_hz is not None:
         per_bin = 1.0
@@ -124,7 +125,7 @@ def _shares(axis: TopicAxis, f0: float, f1: float) -> tuple[int, Float64Array]:
 
 def power_unit(unit: str, *, is_band: bool = False) -> tuple[str, float]:
     """Return the unit of the level of a sum, and the power of its 0 dB."""
-    power = unit if is_band else unit.removesuffix(_DENSITY)
+    power = unit if is_band else unit.removesuffix(DENSITY)
     if power == "FS^2":
         return "dBFS", FULL_SCALE_SINE_FS2
     return (power if power.startswith("dB") else f"dB re {power}"), 1.0

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from spectrod.apps.web.history.axis import NOTHING, HistoryAxis, Int16Array
-from spectrod.apps.web.history.band_level import BandLevel
+from spectrod.apps.web.history.band_level import BandLevel, PowerScale
 from spectrod.apps.web.history.budget import Budget, SpentError
 from spectrod.apps.web.history.columns import (
     ColumnSums,
@@ -140,7 +140,9 @@ class _Answering:
         index = self.recordings.of(topic.endpoint)
         index.refresh()
         found = find_recordings(topic, self.topics, index)
-        level = _band_level(request, found) if request.layers == (LEVEL,) else None
+        is_level = request.layers == (LEVEL,)
+        scale = _power_scale(topic.id, found, self.ring) if is_level else None
+        level = _band_level(request, found, scale) if scale else None
         if level is None:
             axis, frequencies = _axis(request, topic, found, self.ring)
             shown = axis
@@ -219,21 +221,28 @@ def _layers(
     """Return the codes of each layer."""
     if request.layers == (LEVEL,):
         width = columns.grid.width
-        if level is None:  # nothing is recorded
+        if level is None:  # nothing is known
             return [np.full((width, 1), NOTHING, np.int16)]
         return [codes_of_levels(level.levels(columns.mean_power())[:, np.newaxis])]
     layers = {"max": columns.greatest, "mean": columns.mean}
     return [layers[name]() for name in request.layers]
 
 
-def _band_level(request: HistoryRequest, found: Found) -> BandLevel | None:
-    """Return what sums up the values between the frequencies; None if nothing is recorded."""
+def _band_level(request: HistoryRequest, found: Found, scale: PowerScale) -> BandLevel:
+    """Return what sums up the values between the frequencies."""
     spec = _newest_spec(found)
-    if spec is None:
-        return None
     group = max((one.about.group for one in found.pyramids if one.spec == spec), default=1)
-    first, stop = HistoryAxis.of_spec(spec).inside(request.f0_hz, request.f1_hz)
-    return BandLevel(spec, first // group * group, stop, group)
+    first, stop = scale.axis.inside(request.f0_hz, request.f1_hz)
+    return BandLevel(scale, first // group * group, stop, group)
+
+
+def _power_scale(topic_id: int, found: Found, ring: Ring) -> PowerScale | None:
+    """Return what values of the newest recording are, else of live rows; None without any."""
+    spec = _newest_spec(found)
+    if spec is not None:
+        return PowerScale.of_spec(spec)
+    axis, about = ring.axis(topic_id), ring.unit_and_enbw_hz(topic_id)
+    return None if axis is None or about is None else PowerScale(axis, *about)
 
 
 def _newest_spec(found: Found) -> SpectrumSpec | None:

@@ -1,11 +1,46 @@
 """The level of the power of all frequencies of a picture, from the mean powers of its values."""
 
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 
 from spectrod.apps.web.history.axis import HistoryAxis
-from spectrod.apps.web.measure import power_unit
+from spectrod.apps.web.measure import DENSITY, power_unit
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array, power_to_level
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PowerScale:
+    """What values of rows count as powers.
+
+    Attributes
+    ----------
+    axis : HistoryAxis
+        Their bins or bands.
+    unit : str
+        Their unit.
+    enbw_hz : float
+        Noise bandwidth of the window [Hz]; of bands it does not count.
+    """
+
+    axis: HistoryAxis
+    unit: str
+    enbw_hz: float
+
+    @classmethod
+    def of_spec(cls, spec: SpectrumSpec) -> Self:
+        """Return the scale of recorded rows."""
+        return cls(HistoryAxis.of_spec(spec), spec.scale.unit, spec.enbw_hz)
+
+    def weights(self, axis: HistoryAxis) -> Float64Array:
+        """Return what the power of each bin or band of a part of the axis counts."""
+        if self.unit.endswith(DENSITY):
+            return axis.upper - axis.lower
+        if axis.is_bands:
+            return np.ones(len(axis))
+        return (axis.upper - axis.lower) / self.enbw_hz
 
 
 class BandLevel:
@@ -13,8 +48,8 @@ class BandLevel:
 
     Parameters
     ----------
-    spec : SpectrumSpec
-        Analysis of the rows.
+    scale : PowerScale
+        Bins or bands of the rows, and what their values are.
     first, stop : int
         Bins or bands that count; first is a multiple of group.
     group : int
@@ -40,13 +75,13 @@ class BandLevel:
     .. [1] G. Heinzel et al., "Spectrum and spectral density estimation by the DFT", 2002, sec. 9.
     """
 
-    def __init__(self, spec: SpectrumSpec, first: int, stop: int, group: int) -> None:
-        whole = HistoryAxis.of_spec(spec)
+    def __init__(self, scale: PowerScale, first: int, stop: int, group: int) -> None:
+        whole = scale.axis
         cut = HistoryAxis(whole.lower[first:stop], whole.upper[first:stop], whole.is_bands)
         self.axis, self.whole = cut.grouped(group), cut.grouped(len(cut))
         firsts = np.arange(0, stop - first, group)
-        self._weights = np.add.reduceat(_weights(spec, cut), firsts)
-        self.unit, self._reference = power_unit(spec.scale.unit)
+        self._weights = np.add.reduceat(scale.weights(cut), firsts)
+        self.unit, self._reference = power_unit(scale.unit)
 
     def levels(self, powers: Float64Array) -> Float64Array:
         """Return levels [``unit``] of mean powers, (columns, values); NaN without any."""
@@ -55,11 +90,3 @@ class BandLevel:
         levels = np.asarray(power_to_level(total / self._reference), np.float64)
         levels[~is_known.any(axis=1)] = np.nan
         return levels
-
-
-def _weights(spec: SpectrumSpec, axis: HistoryAxis) -> Float64Array:
-    """Return what the power of each bin or band counts."""
-    if spec.scaling == "density":
-        return axis.upper - axis.lower
-    per_bin = 1.0 if axis.is_bands else spec.delta_f / spec.enbw_hz
-    return np.full(len(axis), per_bin)

@@ -169,6 +169,8 @@ class _Topic:
     analysis: tuple[object, ...]
     length_ns: int
     span_ns: int
+    unit: str
+    enbw_hz: float
     cell: int = -1
     n_rows: int = 0
     greatest: Int16Array = field(default_factory=lambda: np.empty(0, np.int16))
@@ -246,6 +248,11 @@ class Ring:
         topic = self._topics.get((topic_id, False))
         return topic.axis if topic else None
 
+    def unit_and_enbw_hz(self, topic_id: int) -> tuple[str, float] | None:
+        """Return the unit of the newest row of a topic and its window's noise bandwidth [Hz]."""
+        topic = self._topics.get((topic_id, False))
+        return (topic.unit, topic.enbw_hz) if topic else None
+
     def span_ns(self, topic_id: int) -> tuple[int, int] | None:
         """Return the span of the rows and cells of a topic [ns]; None if there are none."""
         streams = (topic_id, True), (topic_id, False)
@@ -275,7 +282,9 @@ class Ring:
         topic = self._topics.get(stream)
         if topic is None or topic.analysis != analysis:
             axis = HistoryAxis.of_header(header, edges_hz)
-            topic = self._topics[stream] = _Topic(axis, analysis, _row_ns(header), _span_ns(header))
+            topic = self._topics[stream] = _Topic(
+                axis, analysis, _row_ns(header), _span_ns(header), header.unit, header.enbw_hz
+            )
         return topic
 
     def _add_to_cell(self, stream: Stream, topic: _Topic, cell: int, codes: Int16Array) -> None:

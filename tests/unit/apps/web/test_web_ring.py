@@ -4,8 +4,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from spectrod.apps.web.history.answer import answer
+from spectrod.apps.web.history.budget import Budget
 from spectrod.apps.web.history.columns import NOTHING, from_wire, to_wire
+from spectrod.apps.web.history.recording_index import RecordingIndex
+from spectrod.apps.web.history.request import parse_request
 from spectrod.apps.web.history.row_ring import CELL_NS, Ring
+from spectrod.apps.web.page_topics import TopicInfo
 from spectrod.dsp.units import power_to_level
 from spectrod.lib.errors import ConfigError
 from spectrod.wire.headers import BandsHeader, SpectrumHeader
@@ -169,3 +174,44 @@ def test_edges_that_do_not_ascend_are_refused(edges):
     lower, upper = map(np.array, edges)
     with pytest.raises(ConfigError, match=r"^edges of bands third-octave: must ascend$"):
         Ring().push(1, BANDS, np.zeros(3, np.uint16), (lower, upper))
+
+
+@pytest.mark.parametrize("unit", ["dBFS", "FS^2", "FS^2/Hz", "Pa^2/Hz"])
+@pytest.mark.parametrize("is_bands", [False, True])
+def test_levels_of_live_rows_are_those_of_their_power(tmp_path, unit, is_bands):
+    """Without a recording, too: the sum of all bins by noise bandwidth, density or band."""
+    ring, rng = Ring(), np.random.default_rng(5)
+    n_values = 3 if is_bands else 9
+    codes = rng.integers(-9000, -2000, (20, n_values)).astype(np.int16)
+    for n, row in enumerate(codes):
+        t_ns = BEGIN_NS + n * S // 10
+        if is_bands:
+            about = msgspec.structs.replace(BANDS, t_utc_ns=t_ns, hop=100, unit=unit)
+            ring.push(3, about, to_wire(row), EDGES)
+        else:
+            ring.push(3, header(t_ns, unit=unit), to_wire(row))
+    kind = "bands" if is_bands else "spec"
+    topic = TopicInfo(3, f"{kind}/mic/0/x/", kind, "ipc://a", "mic", "0", "x", unit, 1000.0)
+    query = {"topic": 3, "t0": BEGIN_NS / 1e6, "t1": BEGIN_NS / 1e6 + 3000, "f0": 0, "f1": 500}
+    query |= {"w": 1, "h": 1, "layers": "level"}
+    request = parse_request({name: str(value) for name, value in query.items()})
+    recordings = RecordingIndex([tmp_path])
+    got = answer(request, {3: topic}, recordings, ring, Budget(), now_ns=BEGIN_NS + 10 * S)
+    power = 10.0 ** (codes / 1000.0)
+    bins_hz = EDGES[1] - EDGES[0] if is_bands else 62.5
+    per_bin = bins_hz if unit.endswith("/Hz") else 1.0 if is_bands else 62.5 / 1.5
+    total = (power.mean(axis=0) * per_bin).sum() / (0.5 if unit.startswith("FS^2") else 1.0)
+    (code,) = from_wire(got.layers[0]).ravel()
+    assert code / 100 == pytest.approx(power_to_level(total), abs=0.0051)
+    assert got.header["unit"] == ("dB re Pa^2" if unit.startswith("Pa") else "dBFS")
+    assert got.header["row_s"] is None
+
+
+def test_levels_of_a_topic_of_which_nothing_is_known_are_no_data(tmp_path):
+    """Neither recordings nor rows: one column without a level, and without sound."""
+    topic = TopicInfo(3, "spec/mic/0/x/", "spec", "ipc://a", "mic", "0", "x", "dBFS", 1000.0)
+    query = {"topic": 3, "t0": 0, "t1": 1000, "f0": 0, "f1": 500, "w": 1, "h": 1, "layers": "level"}
+    request = parse_request({name: str(value) for name, value in query.items()})
+    got = answer(request, {3: topic}, RecordingIndex([tmp_path]), Ring(), Budget(), now_ns=S)
+    assert from_wire(got.layers[0]).ravel().tolist() == [NOTHING]
+    assert got.effort_s.sum() == 0.0
