@@ -23,7 +23,7 @@ PYRAMIDS_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredTimes:
     """What is stored of a topic.
 
     Attributes
@@ -60,7 +60,7 @@ class StoredSpans:
         self._recordings, self._ring = recordings, ring
         self._begins_ns: dict[Place, tuple[Pyramid, int]] = {}
 
-    def find(self, request: TopicRequest, topics: Mapping[int, Topic], now_ns: int) -> Stored:
+    def find(self, request: TopicRequest, topics: Mapping[int, Topic], now_ns: int) -> StoredTimes:
         """Return what is stored of a topic.
 
         Parameters
@@ -86,7 +86,7 @@ class StoredSpans:
         cells = [span for one in found.pyramids if (span := self._of_pyramid(index, one))]
         remembered = self._ring.span_ns(topic.id)
         live = [remembered] if remembered else []
-        return Stored(joined([*spans, *cells, *live]), has_pyramid=bool(cells))
+        return StoredTimes(joined([*spans, *cells, *live]), has_pyramid=bool(cells))
 
     def _of_pyramid(self, index: RecordingIndex, pyramid: Pyramid) -> Span | None:
         """Return the span of a pyramid's cells; None without, or if it cannot be read."""
