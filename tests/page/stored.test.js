@@ -6,7 +6,7 @@ import test from "node:test";
 import { atStored, storedSpan } from "../../spectrod/apps/web/page/rows/stored.js";
 import { Session } from "../../spectrod/apps/web/page/link/session.js";
 import { bannerText } from "../../spectrod/apps/web/page/panel/captions.js";
-import { channelFacts, headFact } from "../../spectrod/apps/web/page/side/status.js";
+import { channelFacts, endpointFact, headFact } from "../../spectrod/apps/web/page/side/status.js";
 
 const DAY = 86_400_000;
 const topic = (id, stored) => ({
@@ -49,6 +49,12 @@ test("nothing is said to be missing, late or waited for", () => {
   assert.deepEqual(channelFacts(channel, 1e9), [{ name: "stored", text: "1970-01-01 00:00:00 UTC to 1970-01-10 00:00:00 UTC", grade: "good" }]);
   const open = { phase: "open", wait_ms: 0, why: "" };
   assert.deepEqual(headFact(open, [{ endpoint: "results", connected: true, silence_s: 0, missed: 0 }], true), { name: "page", text: "results", grade: "good" });
+});
+
+test("an archive that is there is open, and not connected to anything", () => {
+  assert.deepEqual(endpointFact({ endpoint: "results", is_archive: true, connected: true, silence_s: 0 }), { name: "results", text: "open", grade: "good" });
+  const gone = { endpoint: "results", is_archive: true, connected: false, silence_s: 0, why: "is no longer there" };
+  assert.deepEqual(endpointFact(gone), { name: "results", text: "is no longer there", grade: "bad" });
 });
 
 test("an archive that has gone says so, in the head and on its panel", () => {

@@ -102,6 +102,7 @@ class ArchivePages:
         endpoints = [
             {
                 "endpoint": one.name,
+                "is_archive": True,
                 "connected": not one.why,
                 "silence_s": 0.0,
                 "missed": 0,

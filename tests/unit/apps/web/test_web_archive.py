@@ -343,7 +343,8 @@ def test_a_page_is_told_topics_and_their_axes(tmp_path):
 
     texts = asyncio.run(told())
     assert texts["hello", None]["is_archive"]
-    assert [one["connected"] for one in texts["state", None]["endpoints"]] == [True]
+    (endpoint,) = texts["state", None]["endpoints"]
+    assert (endpoint["connected"], endpoint["is_archive"]) == (True, True)
     assert [one["source"] for one in texts["topics", None]["topics"]] == ["pond", "roof"]
     pond, roof = texts["stream", 0], texts["stream", 8]
     assert {name: pond[name] for name in ("n_bins", "bin_hz", "first_hz", "unit", "enbw_hz")} == {

@@ -46,7 +46,8 @@ export function headFact(phase, endpoints, isArchive = false) {
 }
 
 /** A daemon, of a `state` text's `endpoints`. */
-export function endpointFact({ endpoint, connected, silence_s, missed, broken = 0, why }) {
+export function endpointFact({ endpoint, is_archive: isArchive = false, connected, silence_s, missed, broken = 0, why }) {
+  if (isArchive && connected) return fact(endpoint, "open");
   if (connected === false) return fact(endpoint, why || "no connection to the daemon", "bad");
   if (silence_s > SILENCE_S) {
     return fact(endpoint, `no heartbeat for ${durationText(silence_s)}: the daemon has stopped or hangs`, "bad");
