@@ -84,7 +84,8 @@ def band_fields(levels: Float32Array, facts: RowFacts, f0: float, f1: float) -> 
     -----
     A bin k counts with the share w_k of its width within the range. A window spreads a component
     over as many bins as its noise bandwidth has, so the power is the sum of w_k P_k bin_hz /
-    enbw_hz; of densities that of w_k S_k bin_hz; of bands that of w_k P_k [1]_.
+    enbw_hz; of bands that of w_k P_k; of densities, also of bands, that of w_k S_k times the width
+    [1]_.
 
     References
     ----------
@@ -93,15 +94,17 @@ def band_fields(levels: Float32Array, facts: RowFacts, f0: float, f1: float) -> 
     unit = facts.header.unit
     is_density = unit.endswith(DENSITY)
     axis = facts.axis
+    first, shares = _shares(axis, f0, f1)
+    counted = slice(first, first + len(shares))
+    per_bin: float | Float64Array
     if axis.edges_hz is not None:
-        per_bin = 1.0
+        per_bin = np.diff(axis.edges_hz[:, counted], axis=0)[0] if is_density else 1.0
     else:
         per_bin = axis.bin_hz if is_density else axis.bin_hz / facts.header.enbw_hz
-    first, shares = _shares(axis, f0, f1)
-    power = to_power(levels[first : first + len(shares)])
+    power = to_power(levels[counted])
     with np.errstate(invalid="ignore", over="ignore"):  # no share of an infinite power is NaN
-        total = float(np.nansum(power * shares)) * per_bin
-    name, reference = power_unit(unit, is_band=axis.edges_hz is not None)
+        total = float(np.nansum(power * shares * per_bin))
+    name, reference = power_unit(unit)
     level = 10.0 * math.log10(total / reference) if total > 0.0 else -math.inf
     return {"f0": f0, "f1": f1, "level": level, "unit": name}
 
@@ -123,9 +126,9 @@ def _shares(axis: TopicAxis, f0: float, f1: float) -> tuple[int, Float64Array]:
     return first, np.clip(np.nan_to_num(shares), 0.0, 1.0)
 
 
-def power_unit(unit: str, *, is_band: bool = False) -> tuple[str, float]:
+def power_unit(unit: str) -> tuple[str, float]:
     """Return the unit of the level of a sum, and the power of its 0 dB."""
-    power = unit if is_band else unit.removesuffix(DENSITY)
+    power = unit.removesuffix(DENSITY)
     if power == "FS^2":
         return "dBFS", FULL_SCALE_SINE_FS2
     return (power if power.startswith("dB") else f"dB re {power}"), 1.0

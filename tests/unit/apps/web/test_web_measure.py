@@ -82,6 +82,19 @@ def test_bands_of_a_topic_are_added_by_their_width_in_the_range():
     assert band["level"] == pytest.approx(-10.0 + 10.0 * np.log10(1.5), abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("unit", "level_unit", "zero_db"),
+    [("dB re (1 uPa)^2/Hz", "dB re (1 uPa)^2", 1.0), ("FS^2/Hz", "dBFS", 0.5)],
+)
+def test_densities_of_bands_are_added_by_their_widths(unit, level_unit, zero_db):
+    """Bands of 10, 20 and half of 40 Hz of equal density have the power of 50 Hz."""
+    values = [-10.0] * 3 if unit.startswith("dB") else [0.1] * 3
+    row = RowMaker(TOPIC).make(band_frame(values, unit=unit), EDGES)
+    band = band_fields(row.levels, row.facts, 10.0, 60.0)
+    assert band["unit"] == level_unit
+    assert band["level"] == pytest.approx(10.0 * np.log10(0.1 * 50.0 / zero_db), abs=1e-5)
+
+
 def test_a_band_beside_the_spectrum_has_no_power():
     """Its level is minus infinity, which a text says as null."""
     (row,) = make_rows(frame(np.full(33, -40.0), 0))
