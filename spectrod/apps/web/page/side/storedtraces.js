@@ -10,7 +10,7 @@ export const STORED_MAX = 8;
 export const NAME_MAX = 60;
 const VALUES_MAX = 16384;
 const SLICES_MAX = 64;
-const TEXT_MAX = 4_000_000;
+const TEXT_MAX = 4 * 1024 * 1024;
 const BINS_MAX = 2 ** 24;
 const NO_DATA = 65535;
 
