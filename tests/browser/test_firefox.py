@@ -17,6 +17,10 @@ NAME = "spec/mic/0/dbfs/"
 TONE = """(() => {
   const canvas = document.querySelector(".waterfall canvas");
   if (canvas === null || canvas.width === 0) return null;
+  // Until the foot has its lines a scroll bar may come, and the plots get another width.
+  const isLaidOut = document.getElementById("status").textContent.includes("engine")
+    && canvas.width === document.querySelector(".surface").clientWidth;
+  if (!isLaidOut) return null;
   const copy = new OffscreenCanvas(canvas.width, 1);
   const context = copy.getContext("2d", { willReadFrequently: true });
   context.drawImage(canvas, 0, -10);
@@ -67,3 +71,31 @@ def test_a_tone_is_in_its_column_and_reads_its_level(tab, address, kind):
     cursors = "document.getElementById('cursors').textContent"
     text = tab.evaluate(until(f"{cursors}.includes('-20.0 dBFS') && {cursors}"))
     assert "1.000 kHz" in text
+
+
+PRESS = """(() => {
+  const grip = document.querySelector("[data-end=lo]");
+  const event = { key: "ArrowDown", bubbles: true, cancelable: true };
+  grip.dispatchEvent(new KeyboardEvent("keydown", event));
+})()"""
+LEVEL = "document.querySelector('[data-end=lo]').ariaValueNow"
+HEIGHTS = """(() => {
+  const grip = document.querySelector("[data-end=lo]").getBoundingClientRect();
+  const panel = document.querySelector(".panel").getBoundingClientRect();
+  const { scrollHeight, clientHeight } = document.querySelector("main");
+  return [grip.bottom - panel.bottom, scrollHeight, clientHeight].join(" ");
+})()"""
+"""How far the lower grip reaches over its panel's edge, and the heights of the plots' room."""
+
+
+def test_a_grip_at_the_end_of_its_bar_makes_nothing_scroll(tab, address):
+    """Where scroll bars take room they would come and go with the range, and with them widths."""
+    tab.open("about:blank")
+    tab.open(f"{address}#v=1&topic={NAME}&db=-100:-60")
+    tab.evaluate(until(TONE))
+    for level in (-101, -102, -103):
+        tab.evaluate(PRESS)
+        tab.evaluate(until(f"Number({LEVEL}) === {level} && 'there'"))
+    over, content, room = (float(text) for text in tab.evaluate(HEIGHTS).split())
+    assert over > 0
+    assert content <= room
