@@ -73,8 +73,13 @@ export class OverviewStrip {
    */
   show({ newestMs, zone, colours, events }) {
     const { stored, version } = this.#given.overview;
-    this.#place.hidden = stored === null || colours === null;
-    if (this.#place.hidden) return;
+    const isEmpty = stored === null || colours === null;
+    // It keeps its place: what comes later moves no plots.
+    setAttribute(this.#place, "data-empty", isEmpty);
+    if (isEmpty) {
+      this.#shown = null;
+      return;
+    }
     const whole = { t0: stored.t0, t1: Math.max(stored.t1, newestMs ?? 0) };
     this.#shown = { whole, newestMs, zone, stored };
     this.#draw({ version, events, colours });
