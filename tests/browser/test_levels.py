@@ -80,6 +80,12 @@ def tab(open_context, address):
     assert tab.problems == []
 
 
+def wait_for_layout(tab):
+    """Wait for rows, and for the foot's lines, which come with them and make the plots lower."""
+    wait_for_rows(tab, 10)
+    tab.page.locator("#status dt", has_text="engine").wait_for()
+
+
 def end(tab, name, panel=0):
     """Return the grip of an end of a panel's range."""
     return tab.page.locator(".panel").nth(panel).locator(f"[data-end={name}]")
@@ -118,7 +124,7 @@ def wait_for_address(tab, pattern):
 def test_an_end_is_dragged_to_a_level_and_colours_and_axis_follow(tab):
     """The grip stays under the mouse, the other end where it is; the bar has the palette."""
     tab.open(f"v=1&topic={MIC}&db=-120:0&span=4")
-    wait_for_rows(tab, 10)
+    wait_for_layout(tab)
     grip = end(tab, "hi")
     x, y = middle_of(grip)
     height = tab.page.locator(".level-bar").bounding_box()["height"]
@@ -150,7 +156,7 @@ def test_an_end_is_dragged_to_a_level_and_colours_and_axis_follow(tab):
 def test_between_the_ends_both_are_dragged_the_wheel_zooms_and_a_double_click_is_automatic(tab):
     """The wheel keeps the level under it; the range after a double click is that of the signal."""
     tab.open(f"v=1&topic={LEFT}&db=-100:-20")
-    wait_for_rows(tab, 10)
+    wait_for_layout(tab)
     tab.page.mouse.move(*middle_of(tab.page.locator(".level-middle")))
     tab.page.mouse.wheel(0, -200)
     tab.page.wait_for_function("() => !location.hash.includes('db=-100:-20')")
@@ -179,7 +185,7 @@ def test_between_the_ends_both_are_dragged_the_wheel_zooms_and_a_double_click_is
 def test_the_level_axis_of_the_line_spectrum_is_dragged_and_zoomed(tab):
     """What is under the mouse stays there; a double click is automatic."""
     tab.open(f"v=1&topic={MIC}&db=-100:0")
-    wait_for_rows(tab, 10)
+    wait_for_layout(tab)
     box = tab.page.locator(".level-ruler").bounding_box()
     x, y = box["x"] + 20, box["y"] + box["height"] / 2
     tab.page.mouse.move(x, y)
@@ -190,12 +196,15 @@ def test_the_level_axis_of_the_line_spectrum_is_dragged_and_zoomed(tab):
     lo, hi = released(tab)
     assert hi == pytest.approx(20, abs=1)
     assert hi - lo == 100
+    box = tab.page.locator(".level-ruler").bounding_box()
+    y = box["y"] + 0.7 * box["height"]
+    tab.page.mouse.move(x, y)
     tab.page.mouse.wheel(0, -200)
     tab.page.wait_for_function(
         "hi => Number(document.querySelector('[data-end=hi]').ariaValueNow) < hi - 5", arg=hi
     )
     near = released(tab)
-    # 70 % down the axis.
+    # The mouse is 70 % down the axis.
     assert near[0] + 0.3 * (near[1] - near[0]) == pytest.approx(lo + 30, abs=1.5)
     tab.page.mouse.dblclick(x, y)
     tab.page.wait_for_function("() => !location.hash.includes('db=')")
@@ -207,7 +216,7 @@ def test_an_end_is_dragged_by_a_finger_and_the_page_stays(tab):
     tab.open(f"v=1&topic={MIC}&db=-100:0")
     box = tab.page.locator(".level-bar").bounding_box()
     assert box["width"] > 3 * box["height"], "on a narrow screen the bar lies above the plots"
-    wait_for_rows(tab, 10)
+    wait_for_layout(tab)
     x, y = middle_of(end(tab, "lo"))
     devtools = tab.page.context.new_cdp_session(tab.page)
     now_s = time.time()
@@ -345,7 +354,7 @@ def test_the_lamp_of_a_source_that_clips_stays_lit_until_it_is_clicked(tab):
 def test_a_spectrum_is_stored_subtracted_and_there_after_a_reload(tab, tmp_path):
     """A steady tone less itself is 0 dB; limits of a file are drawn, bad ones named."""
     tab.open(f"v=1&topic={MIC}&axis=linear&f=500:2000")
-    wait_for_rows(tab, 10)
+    wait_for_layout(tab)
     tab.page.locator("#traces-box summary").click()
     tab.page.locator("#store-spectrum").click()
     tab.page.locator(".legend span", has_text="mic · 0 · dbfs 20").wait_for()
