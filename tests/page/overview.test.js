@@ -71,6 +71,25 @@ test("what is stored is asked for once a minute and topic, levels of long times 
   assert.equal(overview.stored.t1, T0 + 1000, "a refusal leaves what was known");
 });
 
+test("of a short time it is asked again before the news take a twentieth of the strip, but no more often than each 5 s", async () => {
+  const told = { t0: T0, t1: T0 + 400_000, spans: [[T0, T0 + 400_000]], has_pyramid: false };
+  const { overview, asked, state } = asking(told);
+  const questions = async (now) => {
+    state.now = now;
+    overview.ask(TOPIC, { f0: 0, f1: 1 });
+    await settle();
+    await settle();
+    return asked.filter(({ path }) => path.endsWith("stored")).length;
+  };
+  const counts = [];
+  for (const now of [0, 4999, 5000, 10_000, 15_000, 34_999, 35_000]) counts.push(await questions(now));
+  assert.deepEqual(counts, [1, 1, 2, 3, 4, 4, 5]);
+  state.told = { ...told, t1: T0 + 20_000 };
+  assert.equal(await questions(55_000), 6);
+  assert.equal(await questions(59_999), 6);
+  assert.equal(await questions(60_000), 7);
+});
+
 test("where nothing is stored, or an answer is none, there is nothing to show", async () => {
   for (const told of [{ t0: null, t1: null, spans: [], has_pyramid: false }, { t0: 5, t1: 4, spans: [] }, { t0: 1, t1: 2, spans: "x" }, {}]) {
     const { overview } = asking(told);
@@ -146,4 +165,8 @@ test("what is stored is drawn over hatching, and events and dates are where they
   assert.deepEqual(bars, [...Array(100).keys(), ...Array.from({ length: 200 }, (_, k) => 200 + k)]);
   assert.deepEqual(drawn.filter(({ colour }) => colour === "m").map(({ x }) => x), [199]);
   assert.ok(drawn.some(({ text }) => text === "2026-10-21"));
+  drawn.length = 0;
+  drawOverview(canvas, { stored: { ...stored, t1: T0 + 3 * DAY, spans: [[T0, T0 + 2 * DAY]] }, span, zone: "UTC", entries: [] }, { plot: "p", now: "n" }, 1);
+  const plain = drawn.filter(({ colour, x, width }) => colour === "p" && width === 1 && x >= 200).map(({ x }) => x);
+  assert.deepEqual(plain, Array.from({ length: 100 }, (_, k) => 300 + k), "hatched to the end of the answer, not beyond");
 });

@@ -46,10 +46,13 @@ export function drawOverview(canvas, { stored, span, zone, entries }, colours, r
   const range = levelsRange(stored);
   const msPerPx = (span.t1 - span.t0) / width;
   for (let x = 0; x < width; x += 1) {
-    const { isStored, level } = storedIn(stored, span.t0 + x * msPerPx, span.t0 + (x + 1) * msPerPx);
-    if (!isStored) continue;
+    const t0 = span.t0 + x * msPerPx;
+    const { isStored, level } = storedIn(stored, t0, t0 + msPerPx);
+    // What came since the answer is not known to be missing.
+    if (!isStored && t0 < stored.t1) continue;
     context.fillStyle = colours.plot;
     context.fillRect(x, 0, 1, height);
+    if (!isStored) continue;
     // Where no level is known what is stored is a low bar.
     const share = range === null || Number.isNaN(level) ? 0.12 : Math.max(0.04, Math.min(1, (level - range.lo) / (range.hi - range.lo)));
     context.fillStyle = colours.now;

@@ -5,6 +5,8 @@ import { levelOf } from "./levels.js";
 
 const COLUMNS = 1024;
 const REFRESH_MS = 60_000;
+/** What came since the last answer takes at most this share of the strip, unless a minute is more. */
+const NEW_SHARE = 0.05;
 /** At first the server may not have looked at all files yet: so often it is asked again soon. */
 const SOON_MS = 5000;
 const SOON_COUNT = 3;
@@ -21,7 +23,7 @@ const CODES = Object.freeze({ bits: 16, lo: -327.67, step: 0.01 });
  *   levels of all power in equal times, NaN where nothing is known; null where they were not asked for
  */
 
-/** Asks the server for what is stored of one topic: when it is shown, soon after, and once a minute. */
+/** Asks the server for what is stored of one topic: when it is shown, soon after, and once a minute, of short times more often. */
 export class Overview {
   #fetch;
   #base;
@@ -42,11 +44,11 @@ export class Overview {
     this.#now = now;
   }
 
-  /** Ask about a topic, if it is another one or a minute has passed; its frequencies are `f0` to `f1` [Hz]. */
+  /** Ask about a topic, if it is another one or it is time to ask again; its frequencies are `f0` to `f1` [Hz]. */
   ask(topic, { f0, f1 }) {
     const key = `${topic.endpoint} ${topic.topic} ${topic.id}`;
     const isOther = key !== this.#key;
-    if (!isOther && this.#now() - this.#askedMs < (this.#count <= SOON_COUNT ? SOON_MS : REFRESH_MS)) return;
+    if (!isOther && this.#now() - this.#askedMs < this.#restMs) return;
     if (isOther) this.#take(null);
     this.#count = isOther ? 1 : this.#count + 1;
     this.#key = key;
@@ -54,6 +56,13 @@ export class Overview {
     this.#load(topic, { f0, f1 })
       .catch(() => this.stored) // the next minute may bring it
       .then((stored) => key === this.#key && this.#take(stored));
+  }
+
+  /** Time from one question about a topic to the next [ms]. */
+  get #restMs() {
+    if (this.#count <= SOON_COUNT) return SOON_MS;
+    const lengthMs = this.stored === null ? Infinity : this.stored.t1 - this.stored.t0;
+    return Math.max(SOON_MS, Math.min(REFRESH_MS, NEW_SHARE * lengthMs));
   }
 
   #take(stored) {

@@ -173,7 +173,8 @@ export class OverviewStrip {
     const [t0, t1] = [this.#timeAt(x), this.#timeAt(x + 1)];
     const { isStored, level } = storedIn(stored, t0, t1);
     const known = Number.isNaN(level) ? "stored" : `Leq ${formatLevel(level, stored.columns.unit)}`;
-    this.#place.title = `${formatTime(t0, zone)}: ${isStored ? known : "nothing is stored"}`;
+    const missing = t0 < stored.t1 ? "nothing is stored" : "shown here soon";
+    this.#place.title = `${formatTime(t0, zone)}: ${isStored ? known : missing}`;
   }
 
   #key(event) {
