@@ -76,7 +76,7 @@ function whyNoHold({ unsent, description }, { holds }, view, name) {
 /** Why a panel stands still, or nothing: a plot that stands still looks like a steady sound. */
 export function bannerText(channels, now, { t1, zone }) {
   if (channels.every(({ info }) => info?.stored !== undefined)) return channels.map(({ gone }) => gone).filter(Boolean).join(". ");
-  if (t1 !== null) return `${channels.some((channel) => channel.isKeptAt(t1)) ? "paused" : "the past"}, ${formatTime(t1, zone, 1)}`;
+  if (t1 !== null) return `${channels.some((channel) => channel.isPausedAt(t1)) ? "paused" : "the past"}, ${formatTime(t1, zone, 1)}`;
   const gone = channels.map((channel) => channel.gone).filter(Boolean);
   if (gone.length > 0) return gone.join(". ");
   if (channels.every(({ receivedAt }) => receivedAt === null)) return "waiting for data";

@@ -165,6 +165,8 @@ export class SurfaceInput {
 /** What a click on it does, the space bar and Enter do as well; what scrolls or slides needs the arrows. */
 const PRESSED = "button, summary, a[href], [role='button']";
 const MOVED = "[role='slider'], [role='separator'], [tabindex]:not(.surface, .plots)";
+/** A page that is so many screens long is read by scrolling it. */
+const LONG_PAGE = 1.5;
 const KEYS_OF_PRESSED = Object.freeze([" ", "Enter"]);
 const KEYS_OF_MOVED = Object.freeze([" ", "Home", "End", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"]);
 
@@ -177,7 +179,7 @@ function isOwnKey({ key, target }) {
   if (target.closest(".surface") !== null) return false;
   if (target.closest(MOVED) !== null && KEYS_OF_MOVED.includes(key)) return true;
   const { scrollHeight, clientHeight } = document.scrollingElement;
-  return scrollHeight > clientHeight && KEYS_OF_MOVED.includes(key);
+  return scrollHeight > LONG_PAGE * clientHeight && KEYS_OF_MOVED.includes(key);
 }
 
 /** Do what a key means, and keep the browser from doing its own; keys without a meaning are left alone. */

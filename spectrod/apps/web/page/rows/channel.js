@@ -10,6 +10,9 @@ import { RowRing } from "./rows.js";
 /** Values of a row that the ring has room for at first: a transform of 4096 samples. */
 const VALUES_LEAST = 2049;
 
+/** The newest rows of two streams are not further apart [ms]. */
+const PAUSED_MS = 2000;
+
 /** Longest time from a list of topics to the rows that were sent before it [ms]. */
 const LAST_ROW_MS = 5000;
 
@@ -196,6 +199,11 @@ export class Channel {
   /** Whether what is kept is of a time. */
   isKeptAt(tMs) {
     return this.kept !== null && isNear(this.kept.newest, tMs);
+  }
+
+  /** Whether a time is that of a pause: rows of streams are not equally new when the view leaves them. */
+  isPausedAt(tMs) {
+    return this.kept !== null && (this.isKeptAt(tMs) || Math.abs(this.kept.newest.tMs - tMs) <= PAUSED_MS);
   }
 
   /** Note which roles the server does not send; their old rows are no longer of now. */
