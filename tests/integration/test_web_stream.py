@@ -267,7 +267,7 @@ def test_a_page_that_breaks_the_rules_is_closed(daemon, acknowledges, n_texts, c
 
 
 def test_an_endpoint_where_nothing_is_is_shown(daemon):
-    """The page is told of both endpoints, and shows the one that is there."""
+    """The page knows both endpoints, and shows the one that is there."""
     hub = make_hub(daemon.publisher.endpoints[0], "tcp://127.0.0.1:9")
 
     async def use():

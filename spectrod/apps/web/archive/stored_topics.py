@@ -57,7 +57,7 @@ class StoredTopic:
         return f"{kind}/{self.source}/{self.channel}/{self.spec.product}/"
 
     def info(self, number: int, endpoint: str) -> TopicInfo:
-        """Return what pages are told of it."""
+        """Return what pages know of it."""
         spec = self.spec
         return TopicInfo(
             id=number,

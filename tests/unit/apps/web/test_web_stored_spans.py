@@ -124,7 +124,7 @@ def test_memory_counts_as_stored(tmp_path):
 
 
 def test_a_damaged_pyramid_is_left_out(tmp_path):
-    """Its segments are told of all the same."""
+    """Its segments are reported all the same."""
     write(tmp_path, "a", BEGIN_NS, 10)
     write(tmp_path, "", BEGIN_NS, 30, is_pyramid=True)
     for path in (tmp_path / "all" / "mic" / "pyramid").rglob("*"):
@@ -136,7 +136,7 @@ def test_a_damaged_pyramid_is_left_out(tmp_path):
 
 @pytest.mark.parametrize("n", [1, 2, SPANS_MAX - 1, SPANS_MAX, SPANS_MAX + 1, 3000])
 def test_many_spans_are_joined_over_their_shortest_gaps(n):
-    """At most the bound is told of, nothing that is stored is left out, and long gaps stay."""
+    """At most the bound is reported, nothing that is stored is left out, and long gaps stay."""
     rng = np.random.default_rng(n)
     gaps = rng.permutation(n) + 1
     begins = np.cumsum(gaps * 100 + 10)
