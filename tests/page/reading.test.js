@@ -156,6 +156,17 @@ test("values without data, and those beyond the axis, do not move the range", ()
   assert.equal(rangeOf([histogram]), null);
 });
 
+test("infinite and absurd values, the end of a scale of 16 bits, move no range", () => {
+  const fine = { ...BINS, bits: 16, lo: -327.67, step: 0.01 };
+  const codes = (level) => new Uint16Array(2049).fill(Math.round((level - fine.lo) / fine.step) + 1);
+  const histogram = new LevelHistogram();
+  histogram.add(codes(-80), fine);
+  const expected = rangeOf([histogram]);
+  assert.ok(Math.abs(expected.hi - (-80 + 3)) < 1);
+  for (let n = 0; n < 10; n += 1) histogram.add(codes(327), fine);
+  assert.deepEqual(rangeOf([histogram]), expected);
+});
+
 test("the range is there at once; ends rest within 6 dB, then move by 3 dB/s until they are there", () => {
   const easy = new EasyRange();
   assert.deepEqual(easy.follow({ lo: -100, hi: -20 }, 1), { lo: -100, hi: -20 });

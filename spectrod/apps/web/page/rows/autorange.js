@@ -15,15 +15,17 @@ const DEAD_BAND_DB = 2;
 const REST_DB = 6;
 const BIN_DB = 0.5;
 const LOWEST_DB = -400;
+/** No sound has more: infinite and absurd values, which a message has as the end of its scale, move no range [dB]. */
+const HIGHEST_DB = 300;
 const BINS = 1600;
 
 const binTables = new WeakMap();
 
-/** Return the bin of each value of a stream in a histogram, `BINS` for no data; made once a description. */
+/** Return the bin of each value of a stream in a histogram, `BINS` for none; made once a description. */
 function binTable(description) {
   let table = binTables.get(description);
   if (table === undefined) {
-    const binOf = (level) => (Number.isNaN(level) ? BINS : Math.max(0, Math.min(BINS - 1, Math.floor((level - LOWEST_DB) / BIN_DB))));
+    const binOf = (level) => (Number.isNaN(level) || level > HIGHEST_DB ? BINS : Math.max(0, Math.min(BINS - 1, Math.floor((level - LOWEST_DB) / BIN_DB))));
     table = Uint16Array.from(levelTable(description), binOf);
     binTables.set(description, table);
   }
@@ -45,7 +47,7 @@ export class LevelHistogram {
   #counts = new Uint32Array(BINS + 1); // the last one: no data
   #total = 0;
 
-  /** Count the values of a row from `f0` to `f1`; those without data are left out. */
+  /** Count the values of a row from `f0` to `f1`; those without data, or above 300 dB, are left out. */
   add(values, description, f0 = -Infinity, f1 = Infinity) {
     const bins = binTable(description);
     const { first, end } = valuesBetween(description, f0, f1);
