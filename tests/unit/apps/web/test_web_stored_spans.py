@@ -108,7 +108,7 @@ def test_spans_are_those_of_files_and_of_a_pyramid(tmp_path):
 
 
 def test_of_nothing_there_are_no_spans_and_no_ends(tmp_path):
-    """A folder that is missing is as good as empty."""
+    """A folder that is missing counts as an empty one."""
     assert found(tmp_path / "missing").fields() == {
         "t0": None, "t1": None, "spans": [], "has_pyramid": False,
     }  # fmt: skip
