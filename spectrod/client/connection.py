@@ -138,6 +138,7 @@ class Connection:
         self._silence_s = _SILENCE_LATER_S if kind == zmq.SUB else math.inf
         self._reconnect_at_s = self._ask_at_s = math.inf
         self._was_connected, self._may_renew_s = False, 0.0
+        self._was_silent = False
         self._is_mismatched = False
         self.hint = ""
         self._connect()
@@ -258,7 +259,7 @@ class Connection:
         self._ask_at_s = time.monotonic() + _SILENCE_S
 
     def _note_connected(self) -> None:
-        self._was_connected, self.hint = True, ""
+        self._was_connected, self._was_silent, self.hint = True, False, ""
         self._ask_at_s = time.monotonic() + self._silence_s
 
     def _check_monitor(self) -> None:
@@ -308,11 +309,18 @@ class Connection:
         """
         now_s = time.monotonic()
         is_publisher = self._silence_s != math.inf
-        if is_publisher and self._was_connected and now_s >= self._may_renew_s:
-            self._may_renew_s = now_s + _RENEWED_S
-            self._was_connected = False
-            self.socket.disconnect(self.endpoint.text)
-            self._connect()
+        if not (is_publisher and self._was_connected and now_s >= self._may_renew_s):
+            return
+        if not self._was_silent:
+            # Wait once more: if this process or its machine was paused, the first silence was not
+            # the publisher's, and a reconnect would lose the messages that are on their way.
+            self._was_silent = True
+            self._ask_at_s = now_s + self._silence_s
+            return
+        self._may_renew_s = now_s + _RENEWED_S
+        self._was_connected = self._was_silent = False
+        self.socket.disconnect(self.endpoint.text)
+        self._connect()
 
     def _reason(self, code: int) -> str:
         if code != _MECHANISM_MISMATCH:

@@ -3,7 +3,9 @@ import math
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -401,3 +403,18 @@ def test_a_larger_part_takes_no_memory_and_does_not_end_the_subscription(daemon,
         received = subscription.receive(TIMEOUT_S)
         again.join()
     assert (received.header.seq, received.missed) == (2, 1)
+
+
+def test_a_pause_of_the_process_loses_nothing(daemon, monkeypatch):
+    """After a pause that looks like silence, messages on their way still come."""
+    paused_s = 0.0
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + paused_s)
+    monkeypatch.setattr("spectrod.client.connection.time", clock)
+    with daemon.subscribe() as subscription:
+        daemon.send(frame(0))
+        assert next(subscription).header.seq == 0
+        paused_s = 60.0
+        assert subscription.silence_hint() == ""
+        daemon.send(frame(1))
+        received = subscription.receive(paused_s + TIMEOUT_S)
+    assert (received.header.seq, received.missed) == (1, 0)
