@@ -335,6 +335,7 @@ def test_a_second_capture_waits_for_an_exclusive_device(jack_server):
 # ---- losses without a flag, and silences without a loss
 
 
+@pytest.mark.alone
 def test_loss_that_nobody_flags(playing):
     """PulseAudio silently drops data beyond 0.7 s of 32 channels, and the clock finds the loss."""
     before = children()
