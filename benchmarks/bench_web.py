@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     report = new_report("web")
-    with Rows(args.channels, args.bins, args.rows) as rows, _served(rows.endpoint) as (pid, port):
+    with Rows(args.channels, args.bins, args.rows) as rows, served(rows.endpoint) as (pid, port):
         report["results"] = [asyncio.run(_measure(args, pid, port))]
     for result in report["results"]:
         print(", ".join(f"{key}: {value}" for key, value in result.items()))
@@ -155,7 +155,7 @@ def _view(topics: list[dict[str, Any]], args: argparse.Namespace) -> dict[str, A
 
 
 @contextlib.contextmanager
-def _served(endpoint: str) -> Iterator[tuple[int, int]]:
+def served(endpoint: str) -> Iterator[tuple[int, int]]:
     """Run the server; yield its process and its port."""
     command = [sys.executable, "-m", "spectrod", "web", endpoint, "--listen", "127.0.0.1:0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -173,10 +173,10 @@ async def _measure(args: argparse.Namespace, pid: int, port: int) -> dict[str, A
     async with asyncio.timeout(_START_S):
         await asyncio.gather(*(one.has_rows.wait() for one in clients))
     await asyncio.sleep(_WARM_UP_S)
-    before, cpu_s, start_s = _counts(clients), _cpu_s(pid), time.monotonic()
+    before, begin_s, start_s = _counts(clients), cpu_s(pid), time.monotonic()
     await asyncio.sleep(args.seconds)
     seconds = time.monotonic() - start_s
-    used_s, after, memory = _cpu_s(pid) - cpu_s, _counts(clients), _memory_mb(pid)
+    used_s, after, memory = cpu_s(pid) - begin_s, _counts(clients), memory_mb(pid)
     for task in tasks:
         task.cancel()
     ends = await asyncio.gather(*tasks, return_exceptions=True)
@@ -201,13 +201,13 @@ def _counts(clients: list[Client]) -> Any:
     return np.sum(counts, axis=0)
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
     """Return the processor time of a process so far [s]."""
     fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_S
 
 
-def _memory_mb(pid: int) -> float:
+def memory_mb(pid: int) -> float:
     """Return the resident memory of a process [MB]."""
     pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
     return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)

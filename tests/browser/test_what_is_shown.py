@@ -175,7 +175,8 @@ def view(*topics, **fields):
 
 def opened(open_context, link, fragment):
     tab = Tab(open_context(viewport={"width": 1280, "height": 900}), link.partition("#")[0])
-    tab.page.goto(f"{link.partition('#')[0]}#{fragment}")
+    # Modules one by one: those that this imports are then those of the page.
+    tab.page.goto(f"{link.partition('#')[0]}?modules#{fragment}")
     tab.page.evaluate(WATCH)
     return tab
 

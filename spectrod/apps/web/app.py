@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket
 import spectrod
 from spectrod.apps.web.gate import Gate, Visitor
 from spectrod.apps.web.guard import Guard, GuardLimits
-from spectrod.apps.web.page_files import FIRST_FILE, PageFile, file_response
+from spectrod.apps.web.page_files import FIRST_FILE, MODULES_FILE, PageFile, file_response
 
 PROTOCOL_VERSION: Final = 1
 TOKEN_MAX_BYTES: Final = 256
@@ -90,7 +90,8 @@ class _Routes:
         return routes
 
     async def _index(self, request: Request) -> Response:
-        return self._find(request, FIRST_FILE)
+        has_modules = "modules" in request.query_params
+        return self._find(request, MODULES_FILE if has_modules else FIRST_FILE)
 
     async def _file(self, request: Request) -> Response:
         return self._find(request, request.path_params["name"])

@@ -1,8 +1,12 @@
-"""Files of the page, read once: a path from outside is only looked up, never opened."""
+"""Files of the page, read once: a path from outside is only looked up, never opened.
+
+Beside the files themselves there are two of which the first file is made to load: all modules as
+one, and the style, with names that change with their content, so that a browser keeps them.
+"""
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -10,9 +14,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from spectrod.apps.web.compressed import accepts_gzip, compressed
+from spectrod.apps.web.page_bundle import bundle
 
 PAGE_FOLDER: Final = Path(__file__).parent / "page"
 FIRST_FILE: Final = "index.html"
+MODULES_FILE: Final = "modules.html"
+"""The first file as it lies in the folder: it loads the modules one by one, with their comments."""
+_MAIN: Final = "main.js"
+_STYLE: Final = "style.css"
 _LEVEL: Final = 9
 _TYPES: Final[Mapping[str, str]] = {
     # Not from the system's table, which on some machines has text/plain for .js: with nosniff a
@@ -32,40 +41,62 @@ _TYPES: Final[Mapping[str, str]] = {
 class PageFile:
     """A file of the page: its content, media type, and a tag that changes with the content.
 
-    ``compressed`` is the content in gzip; empty where that is no smaller.
+    ``compressed`` is the content in gzip; empty where that is no smaller. A file that
+    ``is_named_by_content`` never changes.
     """
 
     content: bytes
     media_type: str
     etag: str
     compressed: bytes = b""
+    is_named_by_content: bool = False
 
 
 def read_page(folder: Path = PAGE_FOLDER) -> Mapping[str, PageFile]:
-    """Return the files below a folder by path; those of unknown types are no part of the page."""
-    return {
-        path.relative_to(folder).as_posix(): _page_file(path)
+    """Return the files below a folder by path; those of unknown types are no part of the page.
+
+    Raises
+    ------
+    ValueError
+        If the modules cannot be joined, see ``spectrod.apps.web.page_bundle.bundle``.
+    """
+    contents = {
+        path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
         if path.suffix in _TYPES and path.is_file()
     }
+    files = {name: _page_file(name, content) for name, content in contents.items()}
+    if FIRST_FILE not in files:
+        return files
+    modules = {name: text.decode() for name, text in contents.items() if name.endswith(".js")}
+    joined = {_MAIN: bundle(modules, _MAIN).encode(), _STYLE: contents[_STYLE]}
+    first = contents[FIRST_FILE]
+    for name, content in joined.items():
+        kept = f"{_tag(content)}-{name}"
+        files[kept] = replace(_page_file(name, content), is_named_by_content=True)
+        first = first.replace(f'"page/{name}"'.encode(), f'"page/{kept}"'.encode())
+    return files | {MODULES_FILE: files[FIRST_FILE], FIRST_FILE: _page_file(FIRST_FILE, first)}
 
 
-def _page_file(path: Path) -> PageFile:
-    content = path.read_bytes()
-    tag = hashlib.sha256(content).hexdigest()[:32]
+def _tag(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _page_file(name: str, content: bytes) -> PageFile:
     smaller = compressed(content, _LEVEL)
     # Weak: the tag is of the content, in whichever coding it is sent.
     return PageFile(
         content,
-        _TYPES[path.suffix],
-        f'W/"{tag}"',
+        _TYPES[Path(name).suffix],
+        f'W/"{_tag(content)}"',
         smaller if len(smaller) < len(content) else b"",
     )
 
 
 def file_response(request: Request, file: PageFile) -> Response:
-    """Return a file, or 304 if the browser has this version; it asks each time."""
-    headers = {"etag": file.etag, "cache-control": "no-cache", "vary": "Accept-Encoding"}
+    """Return a file, or 304 if the browser has this version; of most files it asks each time."""
+    lasts = "max-age=31536000, immutable" if file.is_named_by_content else "no-cache"
+    headers = {"etag": file.etag, "cache-control": lasts, "vary": "Accept-Encoding"}
     known = [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]
     if file.etag in known:
         return Response(status_code=304, headers=headers)

@@ -1,0 +1,124 @@
+"""The page's modules as one: what it does is what they do one by one."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from spectrod.apps.web.page_bundle import bundle
+from spectrod.apps.web.page_files import PAGE_FOLDER, read_page
+
+MODULES = {
+    path.relative_to(PAGE_FOLDER).as_posix(): path.read_text("utf-8")
+    for path in sorted(PAGE_FOLDER.rglob("*.js"))
+}
+# Runs each text as a module and says which names the last constant of it has, and of which types.
+NAMES = """
+import { readFileSync } from "node:fs";
+const found = {};
+for (const [path, text] of Object.entries(JSON.parse(readFileSync(0, "utf8")))) {
+  const made = await import("data:text/javascript," + encodeURIComponent(text));
+  const all = Object.entries(made.all ?? made);
+  found[path] = all.map(([name, value]) => [name, typeof value]).sort();
+}
+console.log(JSON.stringify(found));
+"""
+
+
+def names_of(texts):
+    """Return the names and types that modules export, as Node finds them."""
+    node = shutil.which("node")
+    assert node is not None, "the page's tests need node"
+    command = [node, "--input-type=module", "--eval", NAMES]
+    done = subprocess.run(
+        command, input=json.dumps(texts), capture_output=True, text=True, timeout=100, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def ran(modules, first="main.js"):
+    """Return what modules that are joined write to the list ``said``."""
+    text = f"const said = [];\n{bundle(modules, first)}export const all = {{ said }};\n"
+    text = text.replace("{ said }", "Object.fromEntries(said.map((one) => [one, one]))")
+    return [name for name, _ in names_of({"all": text})["all"]]
+
+
+def test_modules_run_once_each_and_see_what_they_import():
+    """Also under another name, from a folder above, and from several lines."""
+    modules = {
+        "main.js": 'import {\n  Two,\n  twice as double,\n} from "./a/two.js";\n'
+        'import { ONE } from "./one.js";\nsaid.push(`${double(ONE)} ${typeof Two}`);\n',
+        "a/two.js": 'import { ONE } from "../one.js";\nexport class Two {}\n'
+        "export function twice(n) {\n  return 2 * n * ONE;\n}\n",
+        "one.js": "export const ONE = 1;\nsaid.push(`once`);\n",
+    }
+    assert ran(modules) == ["2 function", "once"]
+
+
+def test_comments_are_left_out_and_texts_are_not():
+    """Lines of a text that begin as comments do belong to it."""
+    text = "/**\n * Says `this`.\n */\n// And `that.\nsaid.push(`a\n// b\n/** c */\n`); // d\n"
+    assert ran({"main.js": text}) == ["a\n// b\n/** c */\n"]
+    assert "Says" not in bundle({"main.js": text}, "main.js")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('import { a } from "./away.js";\n', "away.js: no such module, imported by main.js"),
+        ('import { a } from "./main.js";\n', "main.js: imports itself by way of main.js"),
+        ('import a from "./one.js";\n', "main.js: 'import a from \"./one.js\";': no form"),
+        ('import "./one.js";\n', "main.js: 'import \"./one.js\";': no form"),
+        ("export default 1;\n", "main.js: 'export default 1;': no form"),
+        ("export let a = 1;\n", "main.js: 'export let a = 1;': no form"),
+        ('const a = await import("./one.js");\n', "main.js: 'import(\"./one.js\");': no form"),
+        ("const a = import.meta.url;\n", "main.js: 'import.meta.url;': no form"),
+    ],
+)
+def test_what_cannot_be_joined_is_named(text, why):
+    """A form that would mean something else when joined is refused, with its module."""
+    with pytest.raises(ValueError, match=re.escape(why)):
+        bundle({"main.js": text, "one.js": ""}, "main.js")
+
+
+def test_each_module_of_the_page_exports_the_same_when_joined():
+    """All names and their types; the page's main module, which needs a document, has none."""
+    others = [path for path in MODULES if path != "main.js"]
+    constant = re.compile(r"^const (module_\w+) = ", re.MULTILINE)
+    joined = {}
+    for path in others:
+        text = bundle(MODULES, path)
+        joined[path] = f"{text}export const all = {constant.findall(text)[-1]};\n"
+    address = (PAGE_FOLDER.as_uri() + "/").__add__
+    apart = {path: f'export * from "{address(path)}";\n' for path in others}
+    assert names_of(joined) == names_of(apart)
+    assert re.search(r"^export\b", bundle(MODULES, "main.js"), re.MULTILINE) is None
+
+
+def test_all_modules_of_the_page_are_in_it():
+    """Each once, after those that it imports."""
+    order = re.findall(r"^// (\S+\.js)$", bundle(MODULES, "main.js"), re.MULTILINE)
+    assert sorted(order) == sorted(MODULES)
+    for path in order:
+        for there in re.findall(r'^(?:import|\}) .*"(\.\S+)";$', MODULES[path], re.MULTILINE):
+            imported = (PAGE_FOLDER / path).parent / there
+            place = order.index(imported.resolve().relative_to(PAGE_FOLDER).as_posix())
+            assert place < order.index(path), (path, there)
+
+
+def test_the_first_file_loads_files_that_a_browser_may_keep():
+    """Their names change with their content; the modules one by one remain, for who looks."""
+    files = read_page()
+    first = files["index.html"].content.decode()
+    names = re.findall(r'"page/([0-9a-f]{32}-(?:main\.js|style\.css))"', first)
+    assert [name[33:] for name in names] == ["style.css", "main.js"]
+    assert {files[name].is_named_by_content for name in names} == {True}
+    assert not files["main.js"].is_named_by_content
+    assert files["modules.html"].content == (PAGE_FOLDER / "index.html").read_bytes()
+    assert Path(PAGE_FOLDER / "style.css").read_bytes() == files[names[0]].content
+    sent = len(files["index.html"].compressed) + sum(len(files[name].compressed) for name in names)
+    assert sent < 160_000
