@@ -85,11 +85,21 @@ class StepFinder:
         self._spreads.append(abs(levels[0] - levels[1]))
         return _step(levels, self.limit_ns) or _step(levels, max(_SHIFT_NS, self._noise_ns()))
 
-    def restart(self, shift: int) -> None:
-        """Drop the buckets before the present level; raise its indices by ``shift``."""
-        recent = list(self._buckets)[-2 * self._half :]
+    def restart(self, shift: int, period_ns: float) -> None:
+        """Raise the indices of the present level by ``shift`` and move earlier buckets to it.
+
+        The earlier buckets remain as the level before the next step, which may follow at once and
+        need a longer window. None stays above the level: the newest may be of the level above.
+        """
+        buckets = list(self._buckets)
+        present = len(buckets) - 2 * self._half
+        recent = [bucket._replace(sample=bucket.sample + shift) for bucket in buckets[present:]]
+        level = min(recent, key=lambda bucket: bucket.t_ns - bucket.sample * period_ns)
         self._buckets.clear()
-        self._buckets.extend(bucket._replace(sample=bucket.sample + shift) for bucket in recent)
+        for bucket in buckets[:present]:
+            at_level = round(level.t_ns + (bucket.sample - level.sample) * period_ns)
+            self._buckets.append(bucket._replace(t_ns=at_level))
+        self._buckets.extend(recent)
         self._unsettled = len(recent)
 
     def clear(self) -> None:

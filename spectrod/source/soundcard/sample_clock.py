@@ -174,11 +174,11 @@ class SampleClock:
 
     def _take_step(self, step_ns: float) -> int:
         if abs(step_ns) <= self._steps.limit_ns:
-            self._steps.restart(0)
+            self._steps.restart(0, self._line.period_ns)
             self._fit.shift()
             return 0
         lost = max(0, round(step_ns / self._line.period_ns))
-        self._steps.restart(lost)
+        self._steps.restart(lost, self._line.period_ns)
         self._fit.break_run()
         return lost
 

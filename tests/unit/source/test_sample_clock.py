@@ -109,6 +109,19 @@ def test_loss_behind_a_stall_is_found():
     assert [lost for _, lost in found] == [pytest.approx(40 * BLOCK, abs=BLOCK)]
 
 
+@pytest.mark.parametrize("block", [480, 2048])
+@pytest.mark.parametrize("loss_at", [5.05, 5.3, 5.55, 5.8])
+def test_loss_right_after_a_shift_is_found(block, loss_at):
+    """A loss behind a pause of 2 s is found, though the arrivals have just moved in their block."""
+    index, due = due_times(20.0, block=block)
+    moved = np.where(due > 4.0, due + 0.4 * block / FS, due)
+    t = stalled(moved, [(loss_at, loss_at + 2.0)])
+    kept = lose(due, loss_at + 0.6, 130)
+    found, _ = drive(SampleClock(FS, block), index[: kept.sum()], t[kept])
+    lost = (~kept).sum() * block
+    assert [samples for _, samples in found] == [pytest.approx(lost, abs=block)]
+
+
 def test_loss_in_bursts_is_found():
     """A loss among deliveries every 2 s is found after a few of them."""
     index, due = due_times(60.0)
