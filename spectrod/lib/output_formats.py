@@ -157,18 +157,18 @@ VALUE_FORMATS: tuple[OutputFormat, ...] = (
     OutputFormat(
         ".csv",
         "values",
-        f"{_VALUES}.value_csv:LevelCsvWriter",
+        f"{_VALUES}.value_csv:ValueCsvWriter",
         recovery=f"{_VALUES}.recorded:recover",
         origin=f"{_ORIGIN}:of_values",
     ),
     OutputFormat(
         ".nc",
         "values",
-        f"{_VALUES}.value_netcdf:LevelNetcdfWriter",
+        f"{_VALUES}.value_netcdf:ValueNetcdfWriter",
         recovery=f"{_VALUES}.recorded:recover",
         origin=f"{_ORIGIN}:of_values",
     ),
-    OutputFormat(".h5", "values", f"{_VALUES}.value_netcdf:LevelNetcdfWriter"),
+    OutputFormat(".h5", "values", f"{_VALUES}.value_netcdf:ValueNetcdfWriter"),
 )
 """Formats of measurements; spectra may have one of the same suffix."""
 

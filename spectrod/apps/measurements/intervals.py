@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from spectrod.apps.measurements.level_table import LevelTable
 from spectrod.apps.measurements.measured_source import MeasuredSource, add_source, open_measured
+from spectrod.apps.measurements.measurement_table import MeasurementTable
 from spectrod.apps.measurements.sample_blocks import blocks_of, report_left_out
 from spectrod.apps.measurements.setting_flags import add_settings, given_settings
 from spectrod.cli import options
@@ -20,7 +20,7 @@ from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.times import wait_for_start
 from spectrod.formats.values.measurement_description import MeasurementDescription, describe
-from spectrod.formats.values.value_writer import SUFFIXES, LevelWriter, check_suffix, open_writer
+from spectrod.formats.values.value_writer import SUFFIXES, ValueWriter, check_suffix, open_writer
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.text import printable
 from spectrod.measure.kinds import KINDS
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> 
     about = describe(bound.signals, bound.facts, meter)
     for note in about.notes:
         _log.warning("%s", note)
-    table = LevelTable(about, is_live=source.is_live or args.pace == "realtime")
+    table = MeasurementTable(about, is_live=source.is_live or args.pace == "realtime")
     exit_code = _measure(args, measured, meter, about, paths, table)
     if isinstance(meter, LevelMeter):
         table.show_total(meter.summary())
@@ -89,13 +89,13 @@ def _measure(
     meter: IntervalMeter,
     about: MeasurementDescription,
     paths: list[Path],
-    table: LevelTable,
+    table: MeasurementTable,
 ) -> int:
     """Read the source to its end, and write the rows, or print them; return the exit code.
 
     Of each file it prints how many intervals it has.
     """
-    writers: list[LevelWriter] = []
+    writers: list[ValueWriter] = []
     source = measured.source
     try:
         for path in paths:

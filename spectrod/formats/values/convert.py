@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spectrod.formats.directory import Directory
 from spectrod.formats.values.row_log import RowLog
-from spectrod.formats.values.value_netcdf import LevelNetcdfWriter
+from spectrod.formats.values.value_netcdf import ValueNetcdfWriter
 
 _NEW_SUFFIX = ".new"
 
@@ -58,7 +58,7 @@ def convert(directory: Directory, log_name: str, path: Path) -> str:
 
 
 def _write(log: RowLog, path: Path, new: Path) -> None:
-    writer = LevelNetcdfWriter(path, log.about, new)
+    writer = ValueNetcdfWriter(path, log.about, new)
     try:
         for row in log.rows():
             writer.write(row)

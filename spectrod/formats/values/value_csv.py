@@ -1,4 +1,4 @@
-"""Levels as CSV: header lines that begin with #, then one line for each interval."""
+"""Measurements as CSV: header lines that begin with #, then one line for each interval."""
 
 import json
 from contextlib import closing
@@ -7,14 +7,14 @@ from pathlib import Path
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.export.attributes import elapsed_time, iso_time
 from spectrod.formats.values.measurement_description import MeasurementDescription, flag_names
-from spectrod.formats.values.value_writer import LevelWriter
+from spectrod.formats.values.value_writer import ValueWriter
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.levels import LevelRow
 from spectrod.measure.measurement import Measurement
 
 
-class LevelCsvWriter(LevelWriter):
-    """Writes levels to a CSV file; see ``LevelWriter`` for parameters and errors.
+class ValueCsvWriter(ValueWriter):
+    """Writes measurements to a CSV file; see ``ValueWriter`` for parameters and errors.
 
     Each line goes to the file at once. Values have the digits that read back exactly.
     """

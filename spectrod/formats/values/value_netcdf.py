@@ -1,4 +1,4 @@
-"""Levels as NetCDF4, by CF 1.11; .h5 files have the same content."""
+"""Measurements as NetCDF4, by CF 1.11; .h5 files have the same content."""
 
 import re
 from contextlib import closing
@@ -12,7 +12,7 @@ from spectrod.formats.export.disk import Disk
 from spectrod.formats.export.layout import EPOCH, Variable, plain
 from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
 from spectrod.formats.values.measurement_description import FLAGS, MeasurementDescription
-from spectrod.formats.values.value_writer import LevelWriter
+from spectrod.formats.values.value_writer import ValueWriter
 from spectrod.measure.levels import LevelRow
 from spectrod.measure.measurement import Measurement, Quantity
 
@@ -26,8 +26,8 @@ _CF_UNITS = {"deg": "degree"}
 """Units of values of bins that UDUNITS knows, all others are 1: ``spectrod_unit`` has them."""
 
 
-class LevelNetcdfWriter(LevelWriter):
-    """Writes levels to a NetCDF4 file; see ``LevelWriter`` for parameters and errors."""
+class ValueNetcdfWriter(ValueWriter):
+    """Writes measurements to a NetCDF4 file; see ``ValueWriter`` for parameters and errors."""
 
     def _open(self, part: Path) -> None:
         need_netcdf()

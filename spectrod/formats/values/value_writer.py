@@ -1,4 +1,4 @@
-"""Base class of writers of levels, and the choice of one by suffix."""
+"""Base class of writers of measurements, and the choice of one by suffix."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -15,8 +15,8 @@ SUFFIXES = tuple(_FORMATS)
 """Suffixes of files of measurements."""
 
 
-class LevelWriter(WholeFileWriter, ABC):
-    """Writes rows of levels to a file that gets its name when it is complete.
+class ValueWriter(WholeFileWriter, ABC):
+    """Writes measurements to a file that gets its name when it is complete.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ def check_suffix(path: Path) -> None:
         raise ConfigError(f"{path}: levels: {rule}")
 
 
-def open_writer(path: Path, description: MeasurementDescription) -> LevelWriter:
-    """Start a file of levels by its suffix; see ``LevelWriter`` for errors."""
+def open_writer(path: Path, description: MeasurementDescription) -> ValueWriter:
+    """Start a file of measurements by its suffix; see ``ValueWriter`` for errors."""
     check_suffix(path)
-    writer: LevelWriter = load(_FORMATS[path.suffix.lower()].writer)(path, description)
+    writer: ValueWriter = load(_FORMATS[path.suffix.lower()].writer)(path, description)
     return writer

@@ -1,44 +1,22 @@
 """Parts of a recording: its queue, its events, its reports."""
 
-from contextlib import closing
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from spectrod.config.settings import RecordingConfig
-from spectrod.dsp.blocks import Block
-from spectrod.dsp.spectrum import SpectrumSpec
-from spectrod.dsp.spectrum_batch import SpectrumBatch
-from spectrod.formats.segment.segment_reader import SegmentReader
 from spectrod.lib.events import EventLog
 from spectrod.recording.chunk_queue import ChunkQueue
 from spectrod.recording.preroll_buffer import PrerollBuffer
 from spectrod.recording.reporter import Reporter
 from spectrod.recording.triggers import EventFinder, LevelTrigger, Triggers
 
-NS = 1_000_000_000
-FS = 1000.0
-SPEC = SpectrumSpec(FS, win_length=64, hop=100, nfft=64, scaling="spectrum")
+sys.path.insert(0, str(Path(__file__).parents[2] / "segments"))
 
-
-def batch(first, n_rows=1, gap_samples=0):
-    rows = first + np.arange(n_rows)
-    values = np.ones((n_rows, 1, SPEC.n_values), np.float32)
-    t_ns = rows * (NS // 10)
-    return SpectrumBatch(values, rows * 100, t_ns, t_ns, SPEC, "numpy", gap_samples)
-
-
-def n_rows_of(file):
-    with closing(SegmentReader(file)) as reader:
-        return sum(batch.n_frames for batch in reader.batches())
-
-
-def block(first, samples, lost_samples=0):
-    samples = np.atleast_2d(np.asarray(samples, np.float32))
-    t_ns = first * NS // 1000
-    return Block(samples, first, t_ns, t_ns, bool(lost_samples), lost_samples, FS)
-
+from recorder_chunks import FS, NS, batch, block
 
 # ---- queue
 

@@ -12,7 +12,7 @@ _TIME_WIDTH = 23
 _DIGITS = {"FS": 6, "s": 6, "1": 4}
 
 
-class LevelTable:
+class MeasurementTable:
     """Prints measurements: a line for each interval and channel.
 
     Parameters
