@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tabs import MIC, READ_KINDS, Tab, wait_for_rows
+from tabs import MIC, READ_KINDS, Tab, wait_for_rows, wait_until
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 
@@ -296,6 +296,57 @@ def test_what_is_saved(tab, tmp_path):
         tab.page.locator("#save-picture").click()
     found.value.save_as(tmp_path / "plots.png")
     assert (tmp_path / "plots.png").read_bytes().startswith(b"\x89PNG\r\n")
+    names = []
+    tab.page.on("download", lambda one: names.append(one.suggested_filename))
+    tab.page.locator("#save-three").click()
+    wait_until(tab.page, lambda: len(names) == 3)
+    assert {name.rpartition(".")[2] for name in names} == {"png", "svg", "csv"}
+    # PNG and SVG are of one time, and the CSV's row of that, in milliseconds.
+    picture, drawing = (name for name in names if not name.endswith("csv"))
+    assert picture[:-4] == drawing[:-4]
+
+
+def test_figures_of_a_size_that_is_none_are_refused(tab):
+    """A width beyond its bounds, and a picture that no browser draws, have one line each."""
+    tab.open(f"v=1&topic={LEFT}&topic={RIGHT}&topic={MIC}")
+    tab.page.locator("summary", has_text="Save").click()
+    tab.page.get_by_label("Width of a figure").fill("5")
+    tab.page.locator("#save-picture").click()
+    said = "Width of a figure, mm: 5: must be a whole number, 60 to 420"
+    tab.page.locator("#notice", has_text=said).wait_for()
+    for label, value in (("Width of a figure", 420), ("Height of its plots", 420), ("dpi", 600)):
+        tab.page.get_by_label(label).fill(str(value))
+    tab.page.locator("#save-picture").click()
+    said = "must have 16384 a side and 64 million at most"
+    tab.page.locator("#notice", has_text=said).wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_on_paper(open_context, address, scheme):
+    """On paper there is a figure of each panel, dark on white, and no control."""
+    context = open_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
+    tab = Tab(context, address)
+    tab.open(f"v=1&topic={LEFT}&topic={MIC}")
+    wait_for_rows(tab, 10)
+    tab.page.emulate_media(media="print")
+    tab.page.evaluate("() => { window.dispatchEvent(new Event('beforeprint')); }")
+    figures = tab.page.locator("#print > canvas")
+    assert figures.count() == 2
+    assert figures.nth(1).get_attribute("aria-label").startswith("mic · 0 · dbfs, 20")
+    shown = tab.page.locator("button, input, select, summary, .panel, #status").all()
+    assert not [one for one in shown if one.is_visible()]
+    corner, darkest = figures.nth(0).evaluate(
+        """canvas => {
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, 100);
+          const darkest = data.reduce((least, value) => Math.min(least, value));
+          return [[...data.slice(0, 3)], darkest];
+        }"""
+    )
+    assert corner == [255, 255, 255]
+    assert darkest == 0  # the title
+    tab.page.evaluate("() => { window.dispatchEvent(new Event('afterprint')); }")
+    assert figures.count() == 0
+    assert tab.problems == []
 
 
 def test_a_daemon_that_dies_is_told_and_its_return_is_drawn(open_context, tmp_path_factory):

@@ -2,6 +2,7 @@
 
 import io
 import re
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -26,6 +27,9 @@ COLUMNS_MS = (10.0, 20.0, 30.0, 40.0, 50.0, 100.0, 150.0)
 """Columns of the past: some cells, the longest that are not longer than a line."""
 LIVE_DB, PAST_DB = 0.25 + 0.06, 0.05 + 0.06
 """Half a step of live rows, and of the past; and half the last digit of a text."""
+
+SVG = "{http://www.w3.org/2000/svg}"
+FIGURE_DPI = 300
 
 # Notes the waterfalls as they are drawn, with the time at their top.
 WATCH = """async () => {
@@ -92,13 +96,16 @@ class Rows:
         return max(float(self.values[n][bins].max()) for n in numbers)
 
 
-def bins_of_pixel(px, width):
-    """Return the bins that a pixel of a logarithmic axis shows: those of all its values."""
+def bins_of_pixel(px, width, served=None):
+    """Return the bins that a pixel of a logarithmic axis shows: those of all its values.
+
+    ``served`` is the width that the values were made for, if not this one.
+    """
     left, right = (F0 * (F1 / F0) ** ((px + k) / width) for k in (0, 1))
     slack = 1e-6 * (right - left)
     found = []
     for first, per_value, values in slices_of(
-        TopicAxis(SPEC.n_values, 0.0, BIN_HZ), F0, F1, width, "log"
+        TopicAxis(SPEC.n_values, 0.0, BIN_HZ), F0, F1, served or width, "log"
     ):
         starts = first + per_value * np.arange(values)
         stops = np.minimum(starts + per_value, SPEC.n_values)
@@ -211,40 +218,69 @@ def check_csv(content, rows):
     return time
 
 
-def check_picture(content, tab, rows):
-    """Compare colours of a saved picture's waterfall with the levels of the rows."""
-    place = tab.page.evaluate(
-        """() => {
+def check_picture(content, drawing, tab, rows):
+    """Compare colours of a saved figure's waterfall with the levels of the rows."""
+    image = ET.fromstring(drawing).find(f".//{SVG}image")  # noqa: S314 - our own
+    x0, y0, width, height = (
+        round(float(image.get(name)) * FIGURE_DPI / 96) for name in ("x", "y", "width", "height")
+    )
+    shown = tab.page.evaluate(
+        """([height, span]) => {
           const [{ strip, newestMs }] = globalThis.strips.values();
-          const { left, top } = strip.canvas.getBoundingClientRect();
-          const plots = document.getElementById("plots").getBoundingClientRect();
-          const { width, height } = strip.canvas;
+          const msPerPx = span / height;
           const rows = Array.from({ length: height }, (_, y) => {
-            const { line, msPerPx } = strip.lineAt(y);
+            const line = Math.floor(newestMs / msPerPx) - y;
             return globalThis.rowsOfLine(strip.rows, line, msPerPx)
               .map(({ seq, merged }) => [seq, merged]);
           });
-          const place = { left: left - plots.left, top: top - plots.top + 24 };
-          return { ...place, width, height, newestMs, rows };
-        }"""
+          return { newestMs, rows, served: strip.canvas.width };
+        }""",
+        [height, 1000 * SPAN_S],
     )
-    picture = np.asarray(Image.open(io.BytesIO(content)).convert("RGB")).astype(int)
+    with Image.open(io.BytesIO(content)) as opened_picture:
+        assert opened_picture.info["dpi"] == pytest.approx((FIGURE_DPI, FIGURE_DPI), abs=0.01)
+        picture = np.asarray(opened_picture.convert("RGB")).astype(int)
     shades = colormap("viridis", 256).astype(int)
-    random, line_ms = np.random.default_rng(7), 1000.0 * SPAN_S / place["height"]
+    random, line_ms = np.random.default_rng(7), 1000.0 * SPAN_S / height
     n_levels = 0
     for _ in range(PLACES):
-        x, y = int(random.integers(place["width"])), int(random.integers(place["height"]))
-        line = int(np.floor(place["newestMs"] / line_ms)) - y
-        pixel = picture[int(place["top"] + 0.5) + y, int(place["left"] + 0.5) + x]
-        is_shade = np.abs(shades - pixel).sum(axis=1) == 0
+        # The frame of the plot covers half a line of its edge.
+        x, y = int(random.integers(2, width - 2)), int(random.integers(2, height - 2))
+        line = int(np.floor(shown["newestMs"] / line_ms)) - y
+        is_shade = np.abs(shades - picture[y0 + y, x0 + x]).sum(axis=1) == 0
         if not is_shade.any():
             continue  # the time before the first row
-        numbers = rows_that_came(rows, {"rows": place["rows"][y]}, line, line_ms)
-        level = rows.level(numbers, bins_of_pixel(x, place["width"]))
+        numbers = rows_that_came(rows, {"rows": shown["rows"][y]}, line, line_ms)
+        level = rows.level(numbers, bins_of_pixel(x, width, shown["served"]))
         shade = int(np.flatnonzero(is_shade)[0])
         assert abs(shade - (level - LO) / (HI - LO) * 256) <= 1.0 + LIVE_DB / (HI - LO) * 256
         n_levels += 1
     assert n_levels > PLACES / 2
+
+
+def check_drawing(content, csv, rows):
+    """Compare the line of a saved drawing with the row of the CSV beside it."""
+    root = ET.fromstring(content)  # noqa: S314 - our own
+    (path,) = [one for one in root.iter(f"{SVG}path") if one.get("class") == "line now"]
+    plot = root.find(f"{SVG}clipPath/{SVG}rect")
+    left, top, width, height = (float(plot.get(key)) for key in ("x", "y", "width", "height"))
+    (line,) = path.get("d").split("M")[1:]
+    points = np.array([point.split() for point in line.split("L")], float)
+    hertz = F0 * (F1 / F0) ** ((points[:, 0] - left) / width)
+    levels = HI - (points[:, 1] - top) / height * (HI - LO)
+    lines = csv.decode().splitlines()
+    number = rows.at(ms_of(lines[1].removeprefix("# ").removesuffix(" UTC")))
+    written = np.array([line.split(",") for line in lines[4:]], float)
+    # The CSV gives the first bin of each value; a line has its middle.
+    middles = written[:, 0] + (written[:, 1] - 1) / 2 * BIN_HZ
+    nearest = np.abs(middles[:, None] - hertz).argmin(axis=0)
+    np.testing.assert_allclose(middles[nearest], hertz, rtol=1e-4)
+    np.testing.assert_allclose(levels, written[nearest, 2], atol=0.6e-3 * (HI - LO) / height)
+    assert len(points) > 500
+    for k in nearest:
+        first = round(written[k, 0] / BIN_HZ)
+        expected = rows.level([number], slice(first, first + int(written[k, 1])))
+        assert written[k, 2] == pytest.approx(expected, abs=LIVE_DB)
 
 
 @pytest.fixture
@@ -271,14 +307,17 @@ def test_live_paused_and_past(open_context, source, tmp_path):
         assert check(paused, sources, LIVE_DB) > 0.8 * PLACES
         assert len({one["newestMs"] for one in paused}) == 1
         tab.page.locator("summary", has_text="Save").click()
-        name, content = saved(tab, "#save-csv")
-        time = check_csv(content, source)
+        name, csv = saved(tab, "#save-csv")
+        time = check_csv(csv, source)
         stopped = tab.page.locator(".banner").inner_text().removeprefix("paused, ")
         assert abs(ms_of(time) - paused[0]["newestMs"]) <= 2.5 * ROW_MS
         assert re.sub(r"\D", "", time)[:14] in re.sub(r"\D", "", name)
         name, content = saved(tab, "#save-picture")
         assert re.sub(r"\D", "", stopped)[:15] in re.sub(r"\D", "", name)
-        check_picture(content, tab, source)
+        drawn, drawing = saved(tab, "#save-drawing")
+        assert drawn.removesuffix("svg") == name.removesuffix("png")
+        check_picture(content, drawing, tab, source)
+        check_drawing(drawing, csv, source)
         for hertz in np.random.default_rng(3).integers(1, 2400, 20) * BIN_HZ:
             tab.page.evaluate(
                 "text => { location.hash = text; }",

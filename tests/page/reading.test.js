@@ -307,7 +307,7 @@ test("the newest row is drawn on top, a hold only if it is on, and the reference
 test("CSV has a line for each value with its frequency, bins and level, and no formula", () => {
   const row = { values: Uint8Array.of(201, 0), description: { ...BINS, unit: "dBFS", n_bins: 5, slices: [{ first: 0, per_value: 4, values: 2 }] } };
   const lines = traceCsv({ title: "a", time: "t", row }).split("\n");
-  assert.deepEqual(lines.slice(3), ["frequency_hz,bins,level", "0,4,-20", "46.875,1,", ""]);
+  assert.deepEqual(lines.slice(3), ["frequency_hz,bins,level (dBFS)", "0,4,-20", "46.875,1,", ""]);
   assert.equal(csvField("=1+1"), "'=1+1");
   assert.equal(csvField('a,"b"'), '"a,""b"""');
 });

@@ -213,8 +213,10 @@ test("channels that are not measured are named with the reason, and none is said
   assert.equal(noPeakText([unsent], makeView({ t1: 1000 })), "not measured at this time");
 });
 
+const FIGURE = { widthMm: 160, plotsMm: 100, dpi: 300 };
+
 test("preferences of nonsense, of a full or of a forbidden storage are the defaults", () => {
-  const usual = { theme: "auto", zone: "local", keysEverywhere: true, isLinked: true };
+  const usual = { theme: "auto", zone: "local", keysEverywhere: true, isLinked: true, figure: FIGURE };
   for (const stored of [null, "{", "[]", "3", '{"theme":"pink","zone":1,"keysEverywhere":"yes","isLinked":0}']) {
     assert.deepEqual({ ...readPrefs(() => ({ getItem: () => stored })) }, usual);
   }
@@ -229,8 +231,9 @@ test("preferences of nonsense, of a full or of a forbidden storage are the defau
 test("preferences that are written are read again", () => {
   let kept = null;
   const storage = () => ({ getItem: () => kept, setItem: (_, text) => (kept = text) });
-  writePrefs(storage, makePrefs({ theme: "dark", zone: "UTC", keysEverywhere: false, isLinked: false }));
-  assert.deepEqual({ ...readPrefs(storage) }, { theme: "dark", zone: "UTC", keysEverywhere: false, isLinked: false });
+  const chosen = { theme: "dark", zone: "UTC", keysEverywhere: false, isLinked: false, figure: { ...FIGURE, dpi: 600 } };
+  writePrefs(storage, makePrefs(chosen));
+  assert.deepEqual({ ...readPrefs(storage) }, chosen);
 });
 
 test("the token is taken out of the fragment, and the rest stays", () => {

@@ -4,6 +4,7 @@ import { Announcer } from "./side/announce.js";
 import { ControlPanel } from "./side/controlpanel.js";
 import { setAttribute, setText, themeColours } from "./side/dom.js";
 import { Fields, TopicChoice } from "./side/fields.js";
+import { FigureForm, paperColours, printFigures } from "./side/figureform.js";
 import { healthGroups, showHealth } from "./side/health.js";
 import { nameKeys, showHelp } from "./side/help.js";
 import { CursorRows } from "./rows/cursorrow.js";
@@ -19,7 +20,7 @@ import { Season } from "./season/season.js";
 import { readPrefs, writePrefs, makePrefs, zoneOf } from "./side/prefs.js";
 import { Panels } from "./panel/panels.js";
 import { applyTheme, watchTheme } from "./plot/theme.js";
-import { saveCsv, savePast, savePicture, saveSelection } from "./side/saving.js";
+import { savePast, saveSelection, saveShown } from "./side/saving.js";
 import { SelectionCard } from "./panel/selectioncard.js";
 import { Session } from "./link/session.js";
 import { headFact, rowsDueMs } from "./side/status.js";
@@ -96,6 +97,7 @@ const fields = new Fields(
 const choice = new TopicChoice(at("topics"), (topics) => change({ topics }));
 const control = new ControlPanel({ box: at("control"), form: at("control-form"), answer: at("control-answer") }, { base });
 const traceList = new StoredTraceList(at("traces"), traces, { store: storeSpectrum, limits: storeLimits, changed: () => panels.touch() });
+const figureForm = new FigureForm(at("figure-form"), { size: prefs.figure, change: (figure) => changePrefs({ figure }) });
 const legend = new Legend(at("legend"));
 const meters = new Meters(at("meters"));
 const tables = new Tables({ peaks: at("peaks"), cursors: at("cursors"), band: at("band"), events: at("events") });
@@ -419,17 +421,14 @@ function listen() {
     at("side").hidden = !at("side").hidden;
     setAttribute(at("options"), "aria-expanded", String(!at("side").hidden));
   });
-  at("save-picture").addEventListener("click", () => savePicture(panels, view, zoneOf(prefs)).catch((error) => notice(error.message)));
+  for (const button of document.querySelectorAll("[data-save]")) {
+    const kinds = button.dataset.save.split(" ");
+    button.addEventListener("click", () => saveShown(kinds, panels, { view, zone: zoneOf(prefs), form: figureForm }).catch((error) => notice(error.message)));
+  }
+  printFigures(at("print"), () => panels.figures(view, paperColours()));
   for (const [button, format] of [["save-shown", "csv"], ["save-rows", "spd"]]) {
     at(button).addEventListener("click", () => savePast(format, base, session, panels.scene()).catch((error) => notice(error.message)));
   }
-  at("save-csv").addEventListener("click", () => {
-    try {
-      saveCsv(panels.moments(view), zoneOf(prefs));
-    } catch (error) {
-      notice(error.message);
-    }
-  });
   document.addEventListener("keydown", (event) => {
     if (prefs.keysEverywhere || event.key === "?") pressKey(event, act);
   });

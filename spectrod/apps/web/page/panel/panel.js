@@ -5,6 +5,7 @@ import { levelOfValues } from "../rows/bins.js";
 import { levelOf } from "../rows/levels.js";
 import { bannerText, legend, pointText } from "./captions.js";
 import { readCursor, readingText } from "./cursor.js";
+import { figureOf } from "./figureof.js";
 import { setAttribute, setText } from "../side/dom.js";
 import { shownLevels } from "../rows/follow.js";
 import { layersOf } from "../rows/hold.js";
@@ -31,11 +32,25 @@ const STORED_LINES = Object.freeze([
   { colour: "series5", width: 1, dash: [12, 4] },
   { colour: "series7", width: 1, dash: [2, 2] },
 ]);
-const storedEntry = ({ name }, k) => ({ text: name, colour: STORED_LINES[k % STORED_LINES.length].colour });
+const storedEntry = ({ name, points }, k) => {
+  const { colour, dash } = STORED_LINES[k % STORED_LINES.length];
+  return { text: name, colour, dash: points === undefined ? dash : null };
+};
 
 const POINTER_MS = 100;
 /** Ends of the scale of differences, the least that has them all [dB]. */
 const DIFFERENCES_DB = Object.freeze([20, 40, 80, 160, 640]);
+
+function lineStyle(name, colour, ratio) {
+  const { width, dash } = LINE_KINDS[name];
+  return { name, colour, width: width * ratio, dash: dash && dash.map((px) => px * ratio) };
+}
+
+function storedLayer({ name, row, points }, k, { view, colours, ratio }) {
+  const { colour, ...shape } = STORED_LINES[k % STORED_LINES.length];
+  const style = { name, colour: colours[colour], width: shape.width * ratio, dash: shape.dash.map((px) => px * ratio), isFilled: false };
+  return points === undefined ? { ...shownRow(row, view), style } : { points, style: { ...style, width: 2 * ratio, dash: null } };
+}
 
 /** One panel. Its elements are made once; `draw` brings them up to date. */
 export class Panel {
@@ -333,29 +348,54 @@ export class Panel {
   #drawTrace(view, colours, zone) {
     if (!this.#stale.trace) return;
     this.#stale.trace = false;
+    const { own, layers, entries } = this.#spectrum(view, colours, zone, this.#ratio);
+    showLegend(this.legend, entries, colours);
+    this.#fitDifferences(own);
+    const { lo, hi } = this.#traceLevels;
+    this.trace.setLevels(lo, hi);
+    this.trace.setLayers(layers);
+    this.trace.draw();
+    this.#stale.overlay = true;
+  }
+
+  /**
+   * The line spectra of a view: `own` of the channels, `layers` with stored ones below them, `entries` of the legend.
+   * Lines have colours of the style sheet, and `ratio` pixels of a CSS pixel.
+   */
+  #spectrum(view, colours, zone, ratio) {
     const isAlone = this.channels.length === 1;
     const moments = this.moments(view);
     const seconds = this.#seconds(view);
-    const layers = this.channels.flatMap((channel, k) => {
+    const own = this.channels.flatMap((channel, k) => {
       const { row, holds } = moments[k];
       const lines = { trace: row, second: seconds[k]?.row ?? null, reference: channel.reference };
       const shownOf = (given) => Object.fromEntries(Object.entries(given).map(([name, one]) => [name, this.#shaped(one, view)]));
       const rows = { ...shownOf(lines), holds: shownOf(holds) };
       const colour = (name) => (isAlone ? colours[name] : colours[`series${k}`]);
       const isFilled = isAlone && Boolean(rows.trace?.description.edges_hz);
-      const styleOf = (name) => ({ ...this.#lineStyle(name, colour(name)), isFilled: isFilled && name === "now" });
+      const styleOf = (name) => ({ ...lineStyle(name, colour(name), ratio), isFilled: isFilled && name === "now" });
       return layersOf(rows, view.holds.filter((name) => !hasNoBars(name, channel.description, view)), styleOf);
     });
     const stored = this.#subtracted === null ? this.#traces.shownOver(this.levelsOf) : [];
     const usual = legend(this.channels, atShownTime(view), { moments, seconds, zone });
-    const hasDifference = layers.length > 0 || moments.every(({ row }) => row === null);
-    showLegend(this.legend, [...this.#differenceNote(hasDifference), ...usual.slice(0, -1), ...stored.map(storedEntry), ...usual.slice(-1)], colours);
-    this.#fitDifferences(layers);
-    const { lo, hi } = this.#traceLevels;
-    this.trace.setLevels(lo, hi);
-    this.trace.setLayers([...stored.map((one, k) => this.#storedLayer(one, k, view, colours)), ...layers]);
-    this.trace.draw();
-    this.#stale.overlay = true;
+    const hasDifference = own.length > 0 || moments.every(({ row }) => row === null);
+    const entries = [...this.#differenceNote(hasDifference), ...usual.slice(0, -1), ...stored.map(storedEntry), ...usual.slice(-1)];
+    return { own, layers: [...stored.map((one, k) => storedLayer(one, k, { view, colours, ratio })), ...own], entries };
+  }
+
+  /**
+   * What the panel shows, for a figure of it (plot/figure.js).
+   *
+   * @param {object} view
+   * @param {{zone: string, colours: Record<string, string>}} given colours of the style sheet
+   * @returns {import("../plot/figure.js").Figure}
+   */
+  figure(view, { zone, colours }) {
+    const { layers, entries } = this.#spectrum(view, colours, zone, 1);
+    const shown = { zone, axis: this.axis, layers, levels: this.#traceLevels, levelsText: this.unit.textContent, units: this.channels.map((_, k) => this.unitOf(k)) };
+    const legendOf = ({ text, colour, dash }) => ({ text, stroke: colour === null ? null : colours[colour], dash: dash ?? LINE_KINDS[colour]?.dash ?? null });
+    const strips = this.strips.map((strip) => strip.figure(this.#session.events)).filter((one) => one !== null);
+    return figureOf(this, view, { ...shown, legend: entries.map(legendOf), strips, bars: this.levels });
   }
 
   #differenceNote(hasDifference) {
@@ -373,18 +413,6 @@ export class Panel {
     if (wanted <= this.#differenceDb) return;
     this.#differenceDb = wanted;
     this.#stale.scales = true;
-  }
-
-  #storedLayer({ row, points }, k, view, colours) {
-    const { colour, ...shape } = STORED_LINES[k % STORED_LINES.length];
-    const style = { colour: colours[colour], width: shape.width * this.#ratio, dash: shape.dash.map((px) => px * this.#ratio), isFilled: false };
-    return points === undefined ? { ...shownRow(row, view), style } : { points, style: { ...style, width: 2 * this.#ratio, dash: null } };
-  }
-
-  #lineStyle(name, colour) {
-    const { width, dash } = LINE_KINDS[name];
-    const ratio = this.#ratio;
-    return { colour, width: width * ratio, dash: dash && dash.map((px) => px * ratio) };
   }
 
   /** Cursor readings of a channel, each of its own time; `tMs` null: that of the line spectrum. */

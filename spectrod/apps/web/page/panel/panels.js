@@ -236,9 +236,16 @@ export class Panels {
     return times.length > 0 ? Math.max(...times) : null;
   }
 
-  /** What a view shows of each channel, in the session's order: a list of `{channel, moment}`. */
-  moments(view) {
-    return this.#given.session.channels.map((channel) => ({ channel, moment: this.#panelOf(channel).momentOf(channel, view) }));
+  /** What a view shows of each channel, or of those of the active panel, in the session's order: a list of `{channel, moment}`. */
+  moments(view, isActiveOnly = false) {
+    const channels = this.#given.session.channels.filter((channel) => !isActiveOnly || this.#panelOf(channel) === this.#active);
+    return channels.map((channel) => ({ channel, moment: this.#panelOf(channel).momentOf(channel, view) }));
+  }
+
+  /** Figures of all panels, or of the active one, in some colours. */
+  figures(view, colours, isActiveOnly = false) {
+    const panels = this.#panels.filter((panel) => !isActiveOnly || panel === this.#active);
+    return panels.map((panel) => panel.figure(view, { zone: this.#given.zone(), colours }));
   }
 
   /** Readings of the cursors in the active panel, for the tables. */
@@ -254,11 +261,6 @@ export class Panels {
   describe() {
     const view = this.#given.view();
     for (const panel of this.#panels) panel.describe(describeScene(panel, panel.moments(view)[0]));
-  }
-
-  /** Element with all panels, for a picture. */
-  get root() {
-    return this.#place;
   }
 }
 

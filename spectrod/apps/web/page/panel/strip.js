@@ -195,6 +195,15 @@ export class Strip {
     this.#marks.place(marks, (tMs) => this.heightOf(tMs), this.#heightPx / this.#ratio);
   }
 
+  /** What the waterfall shows, for a figure of it; null before it is drawn. */
+  figure(events) {
+    if (this.#shown === null) return null;
+    const { newestMs, msPerPx } = this.#shown;
+    const spanMs = msPerPx * this.#heightPx;
+    const entries = events.between(newestMs - spanMs, newestMs).filter(({ source }) => this.#concerns(source));
+    return { title: topicTitle(this.channel.info), rows: this.#rows, newestMs, spanMs, entries };
+  }
+
   #drawTimes({ newestMs, spanMs, zone, events, colours, ratio }) {
     const key = [newestMs, spanMs, zone, events.version, colours.text, ratio].join();
     if (key === this.#drawnTimes) return;

@@ -39,7 +39,7 @@ export function linePoints(axis, description) {
 }
 
 /** Return whether a value is on the axis, or next to one that is. */
-function isNear(axis, lower, upper, j) {
+export function isNear(axis, lower, upper, j) {
   const below = j + 1 < upper.length ? upper[j + 1] : upper[j];
   const above = j > 0 ? lower[j - 1] : lower[j];
   const isDrawable = axis.kind === "linear" || axis.kind === "mel" || upper[j] > 0;
@@ -47,7 +47,7 @@ function isNear(axis, lower, upper, j) {
 }
 
 /** Return the middle of a value on the axis, as on a linear scale, and its width [px]. */
-function placeOf(axis, lowerHz, upperHz) {
+export function placeOf(axis, lowerHz, upperHz) {
   const x1 = axis.toPixel(upperHz);
   const x0 = axis.toPixel(lowerHz);
   const middle = axis.toPixel((lowerHz + upperHz) / 2);

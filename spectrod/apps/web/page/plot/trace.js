@@ -129,19 +129,13 @@ export class Trace {
     return Math.min(Math.max(y, -BEYOND_PX), height + BEYOND_PX);
   }
 
-  /** Return the line of limits: through their points, and as they are straight over the logarithm of frequency. */
   #limits(points) {
-    const axis = this.#axis;
     const line = new Path2D();
-    const between = Array.from({ length: Math.ceil(axis.width / LIMIT_STEP_PX) + 1 }, (_, k) => axis.toHertz(Math.min(axis.width, k * LIMIT_STEP_PX)));
-    const places = [...points.map(([hz]) => hz), ...between].filter((hz) => hz > 0 && hz >= axis.f0 && hz <= axis.f1);
     let isBegun = false;
-    for (const hz of places.sort((a, b) => a - b)) {
-      const level = limitAt(points, hz);
+    for (const { x, level } of limitLine(this.#axis, points)) {
       if (Number.isNaN(level)) continue;
-      const [x, y] = [axis.toPixel(hz), this.#y(level)];
-      if (isBegun) line.lineTo(x, y);
-      else line.moveTo(x, y);
+      if (isBegun) line.lineTo(x, this.#y(level));
+      else line.moveTo(x, this.#y(level));
       isBegun = true;
     }
     return line;
@@ -195,6 +189,19 @@ export class Trace {
     context.fill(area);
     context.globalAlpha = 1;
   }
+}
+
+/**
+ * Return the line of limits: through their points, and as they are straight over the logarithm of frequency.
+ *
+ * @param {import("./axis.js").Axis} axis
+ * @param {Array<[number, number]>} points frequency [Hz] and level [dB]
+ * @returns {Array<{x: number, level: number}>} from left to right; NaN beyond the limits
+ */
+export function limitLine(axis, points) {
+  const between = Array.from({ length: Math.ceil(axis.width / LIMIT_STEP_PX) + 1 }, (_, k) => axis.toHertz(Math.min(axis.width, k * LIMIT_STEP_PX)));
+  const places = [...points.map(([hz]) => hz), ...between].filter((hz) => hz > 0 && hz >= axis.f0 && hz <= axis.f1);
+  return places.sort((a, b) => a - b).map((hz) => ({ x: axis.toPixel(hz), level: limitAt(points, hz) }));
 }
 
 /** Places of lines of one pixel that make a wide one: on a circle, so that no slope is thinner than another. */

@@ -1,20 +1,31 @@
-/** What this browser remembers of its user, which a link must not carry: colours, clock, keys, linked levels. */
+/** What this browser remembers of its user, which a link must not carry: colours, clock, keys, linked levels, size of figures. */
+
+import { FIGURE_BOUNDS } from "../plot/figurefiles.js";
 
 const KEY = "spectrod";
 
 export const THEMES = Object.freeze(["auto", "light", "dark"]);
 export const ZONES = Object.freeze(["local", "UTC"]);
 
-export const DEFAULTS = Object.freeze({ theme: "auto", zone: "local", keysEverywhere: true, isLinked: true });
+const FIGURE = Object.freeze({ widthMm: 160, plotsMm: 100, dpi: 300 });
+
+export const DEFAULTS = Object.freeze({ theme: "auto", zone: "local", keysEverywhere: true, isLinked: true, figure: FIGURE });
+
+/** A size of figures of anything: whole numbers within their bounds. */
+function figureSize(given) {
+  const isWithin = (value, [least, most]) => Number.isInteger(value) && value >= least && value <= most;
+  return Object.freeze(Object.fromEntries(Object.entries(FIGURE).map(([name, usual]) => [name, isWithin(given?.[name], FIGURE_BOUNDS[name]) ? given[name] : usual])));
+}
 
 /** Make preferences of anything. */
 export function makePrefs(given) {
-  const { theme, zone, keysEverywhere, isLinked } = given !== null && typeof given === "object" ? given : {};
+  const { theme, zone, keysEverywhere, isLinked, figure } = given !== null && typeof given === "object" ? given : {};
   return Object.freeze({
     theme: THEMES.includes(theme) ? theme : DEFAULTS.theme,
     zone: ZONES.includes(zone) ? zone : DEFAULTS.zone,
     keysEverywhere: keysEverywhere !== false,
     isLinked: isLinked !== false,
+    figure: figureSize(figure),
   });
 }
 

@@ -1,32 +1,53 @@
 /** The buttons that save: names, titles and times around `export.js`. */
 
 import { PIXELS_MAX } from "../link/demand.js";
-import { themeColours } from "./dom.js";
-import { fileName, picture, save, traceCsv } from "./export.js";
+import { fileName, save, traceCsv } from "./export.js";
+import { paperColours } from "./figureform.js";
+import { figurePng, figureSvg } from "../plot/figurefiles.js";
 import { exportAddress } from "../rows/history.js";
 import { formatTime } from "../plot/time.js";
 import { topicTitle } from "../link/topics.js";
 
-/** Save what the plots show as PNG, with the time that is at their top. */
-export async function savePicture(panels, view, zone) {
-  const moments = panels.moments(view);
+/** Kinds of files of what the plots show. */
+const KINDS = Object.freeze({
+  png: (figures, size) => figurePng(figures, size),
+  svg: (figures, size) => figureSvg(figures, size),
+});
+
+/**
+ * Save what the plots show, all kinds of one moment: `png` and `svg` figures, `csv` line spectra.
+ *
+ * @param {readonly string[]} kinds
+ * @param {import("../panel/panels.js").Panels} panels
+ * @param {{view: object, zone: string, form: import("./figureform.js").FigureForm}} shown
+ * @throws {Error} if there is nothing to save
+ */
+export async function saveShown(kinds, panels, { view, zone, form }) {
+  const pictures = kinds.filter((kind) => KINDS[kind] !== undefined);
+  const hasCsv = kinds.includes("csv");
+  const moments = panels.moments(view, form.hasActiveOnly);
+  if (hasCsv && moments.every(({ moment }) => moment.row === null)) throw new Error("Spectrum (CSV): there is no data at this time");
+  const size = pictures.length > 0 ? form.size : null;
+  const figures = size === null ? [] : panels.figures(view, paperColours(), form.hasActiveOnly);
+  if (size !== null && figures.length === 0) throw new Error("Picture: no channel is shown");
+  if (hasCsv) saveCsv(moments, zone);
+  const title = titleOf(moments, view, zone);
+  for (const kind of pictures) save(await KINDS[kind](figures, size), fileName(title, kind));
+}
+
+/** Channels, and the time at the top of the waterfalls. */
+function titleOf(moments, view, zone) {
   const times = moments.map(({ moment }) => moment.tMs).filter((tMs) => tMs !== null);
   const topMs = view.t1 ?? (times.length > 0 ? Math.max(...times) : null);
-  const time = topMs === null ? "" : formatTime(topMs, zone, 1);
-  const title = [...moments.map(({ channel }) => topicTitle(channel.info)), time].join("   ");
-  const { plot, text } = themeColours();
-  const blob = await picture(panels.root, { background: plot, text, title, ratio: devicePixelRatio });
-  save(blob, fileName(title, "png"));
+  return [...moments.map(({ channel }) => topicTitle(channel.info)), topMs === null ? "" : formatTime(topMs, zone, 1)].join("   ");
 }
 
 /**
  * Save the line spectrum of each channel that the view shows as CSV.
  *
  * @param {Array<{channel: import("../rows/channel.js").Channel, moment: import("../rows/moment.js").Moment}>} moments
- * @throws {Error} if there is none
  */
-export function saveCsv(moments, zone) {
-  if (moments.every(({ moment }) => moment.row === null)) throw new Error("Spectrum (CSV): there is no data at this time");
+function saveCsv(moments, zone) {
   for (const { channel, moment } of moments) {
     const { row } = moment;
     if (row === null) continue;

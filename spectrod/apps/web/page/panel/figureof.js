@@ -1,0 +1,73 @@
+/** What a panel shows as a figure: its words, and what lies over its plots. */
+
+import { bandRows, cursorRows } from "../side/tables.js";
+import { decimalsOf, formatTime } from "../plot/time.js";
+import { topicTitle } from "../link/topics.js";
+import { atShownTime } from "./view.js";
+
+const CURSORS = ["A", "B"];
+
+/**
+ * A figure of a panel.
+ *
+ * @param {import("./panel.js").Panel} panel
+ * @param {object} view
+ * @param {object} shown `zone`, `axis`, `layers`, `legend`, `strips`, `levels` and `levelsText` (unit) of the line
+ *   spectrum, `bars` (levels) and `units` of the waterfalls
+ * @returns {import("../plot/figure.js").Figure}
+ */
+export function figureOf(panel, view, { zone, axis, layers, legend, strips, levels, levelsText, bars, units }) {
+  const isAlone = panel.channels.length === 1;
+  const times = view.times.map((tMs, k) => ({ name: CURSORS[k], tMs })).filter(({ tMs }) => tMs !== null);
+  return {
+    title: panel.channels.map(({ info }) => topicTitle(info)).join(" + "),
+    time: timeText(panel, view, strips, zone),
+    zone,
+    axis,
+    split: view.split,
+    levels: { ...levels, text: `Level, ${levelsText}` },
+    colour: { map: view.map, lo: bars.lo, hi: bars.hi, text: `Level, ${[...new Set(units)].join(", ")}` },
+    layers,
+    legend,
+    readings: [...cursorTexts(panel, view, zone), ...bandTexts(panel, view)],
+    cursors: view.cursors.map((hz, k) => ({ name: CURSORS[k], hz })),
+    band: view.band,
+    strips: strips.map((strip) => ({ ...strip, title: isAlone ? "" : strip.title, times, box: view.selection })),
+  };
+}
+
+/** Of which time a figure is: that at the top of the waterfalls, which reach so far back. */
+function timeText({ channels }, { t1, span }, [strip], zone) {
+  const newestMs = t1 ?? strip?.newestMs ?? null;
+  if (newestMs === null) return "no data";
+  const texts = [newestMs - 1000 * span, newestMs].map((tMs) => formatTime(tMs, zone, decimalsOf(span) === 0 ? 0 : 1));
+  const [from, to] = spanText(...texts);
+  const isPaused = t1 !== null && channels.some((channel) => channel.isPausedAt(t1));
+  return `${from} to ${to}${isPaused ? ", paused" : ""}`;
+}
+
+/** Two times without what both have: the date, and the zone. */
+function spanText(from, to) {
+  const [[dayFrom, ...timeFrom], [dayTo, ...timeTo]] = [from.split(" "), to.split(" ")];
+  const isZoneSame = timeFrom.at(-1) === timeTo.at(-1);
+  const begin = isZoneSame ? from.slice(0, from.lastIndexOf(" ")) : from;
+  return [begin, dayFrom === dayTo ? timeTo.join(" ") : to];
+}
+
+/** What the cursors read, as in the table of cursors, for each channel. */
+function cursorTexts(panel, view, zone) {
+  if (view.cursors.length === 0) return [];
+  return panel.channels.map((channel, k) => {
+    const readings = panel.readings(channel, view);
+    const rows = cursorRows(readings, panel.unitOf(k), channel.description?.bin_hz ?? 0, { span: view.span, zone });
+    const name = panel.channels.length > 1 ? `${topicTitle(channel.info)}:  ` : "";
+    return name + rows.map((texts) => texts.filter(Boolean).join(" ")).join(";  ");
+  });
+}
+
+function bandTexts(panel, view) {
+  const shown = atShownTime(view);
+  const moments = panel.moments(view).map((moment, k) => ({ channel: panel.channels[k], moment }));
+  const isAlone = moments.length === 1;
+  return bandRows(moments, shown).map(([title, band, level]) => `${isAlone ? "" : `${title}:  `}Band power ${band}: ${level}`);
+}

@@ -1,0 +1,320 @@
+/**
+ * A figure of a panel for a report: title, time, readings, legend, line spectrum, waterfalls, scales with their units, and
+ * the colours of levels, black on white. It is drawn by a pen (figurepens.js), so that picture and drawing are alike.
+ *
+ * @typedef {object} Figure
+ * @property {string} title
+ * @property {string} time
+ * @property {string} zone
+ * @property {import("./axis.js").Axis} axis as the screen shows it
+ * @property {number} split share of the line spectrum in the height [%]
+ * @property {{lo: number, hi: number, text: string}} levels of the line spectrum, and the name of its scale
+ * @property {{map: string, lo: number, hi: number, text: string}} colour of the waterfalls, and the name of their scale
+ * @property {import("./trace.js").Layer[]} layers the undermost first; widths and dashes [CSS px]
+ * @property {Array<{text: string, stroke: string | null, dash: number[] | null}>} legend
+ * @property {string[]} readings lines of text: cursors and band
+ * @property {Array<{name: string, hz: number}>} cursors
+ * @property {readonly [number, number] | null} band [Hz]
+ * @property {Array<{title: string, rows: object, newestMs: number, spanMs: number, times: Array<{name: string, tMs: number}>,
+ *   box: {t0: number, t1: number, f0: number, f1: number} | null, entries: Array<{tMs: number}>}>} strips waterfalls
+ */
+
+import { makeAxis } from "./axis.js";
+import { canvasOf, shadesCanvas, waterfallPixels } from "./figureimage.js";
+import { layerLines } from "./figurelines.js";
+import { placeLabels } from "./ruler.js";
+import { frequencyTicks, levelTicks } from "./ticks.js";
+import { isoOfLocal, timeTicks, zoneName } from "./time.js";
+
+/** Sizes [CSS px]: texts have 8 points, titles 9. */
+const TEXT = Object.freeze({ size: 10.67 });
+const TITLE = Object.freeze({ size: 12, isBold: true });
+const LINE_PX = 14;
+const MARGIN_PX = 8;
+const LEFT_PX = 84;
+const RIGHT_PX = 64;
+const RULER_PX = 36;
+const GAP_PX = 8;
+const FOOT_PX = 6;
+const TICK_PX = 4;
+const SIGN_PX = 20;
+const BAR_PX = 12;
+/** A line spectrum and a waterfall have this height at least. */
+const PLOT_PX_MIN = 40;
+/** Of lines of text of a head at most; more are counted. */
+const HEAD_LINES_MAX = 24;
+
+const BLACK = "#000000";
+const GREY = "#555555";
+const GRID = "#d9d9d9";
+const ACCENT = "#0b57a4";
+
+/**
+ * Lines of words that are no wider than a figure; a word that is wider is cut into several lines, never left out.
+ *
+ * @param {string} text
+ * @param {number} width
+ * @param {(text: string) => number} measure
+ */
+export function wrapped(text, width, measure) {
+  const lines = [""];
+  for (const word of text.split(/\s+/).filter(Boolean)) {
+    const joined = lines.at(-1) === "" ? word : `${lines.at(-1)} ${word}`;
+    if (measure(joined) <= width) lines[lines.length - 1] = joined;
+    else lines.push(...pieces(word, width, measure));
+  }
+  return lines.filter(Boolean);
+}
+
+function pieces(word, width, measure) {
+  const found = [""];
+  for (const sign of word) {
+    if (found.at(-1) !== "" && measure(found.at(-1) + sign) > width) found.push("");
+    found[found.length - 1] += sign;
+  }
+  return found;
+}
+
+/** Rows of a legend: entries beside each other as far as they fit, each with the place of its sign. */
+function legendRows(entries, width, measure) {
+  const rows = [];
+  let x = Infinity;
+  for (const { text, stroke, dash } of entries) {
+    const indent = stroke === null ? 0 : SIGN_PX + 4;
+    const [first, ...more] = wrapped(text, width - indent, measure);
+    if (first === undefined) continue;
+    const length = indent + measure(first);
+    if (x + length > width) {
+      rows.push([]);
+      x = 0;
+    }
+    rows.at(-1).push({ x, text: first, stroke, dash, indent });
+    x += length + 14;
+    for (const line of more) rows.push([{ x: indent, text: line, stroke: null, dash: null, indent: 0 }]);
+    if (more.length > 0) x = Infinity;
+  }
+  return rows;
+}
+
+/** The lines of text above the plots. */
+function headOf({ title, time, readings, legend }, width, pen) {
+  const measure = (text) => pen.measure(text, TEXT);
+  const plain = (text, look) => [{ x: 0, text, stroke: null, dash: null, indent: 0, look }];
+  const rows = [
+    ...wrapped(title, width, (text) => pen.measure(text, TITLE)).map((text) => plain(text, TITLE)),
+    ...[time, ...readings].flatMap((text) => wrapped(text, width, measure)).map((text) => plain(text)),
+    ...legendRows(legend, width, measure),
+  ];
+  const more = rows.length - HEAD_LINES_MAX;
+  return more <= 0 ? rows : [...rows.slice(0, HEAD_LINES_MAX - 1), plain(`and ${more + 1} more lines`)];
+}
+
+/** Where the parts of a figure are [CSS px]. */
+function layoutOf(figure, { width, plotsHeight }, pen) {
+  const head = headOf(figure, width - 2 * MARGIN_PX, pen);
+  const count = figure.strips.length;
+  // The letters of cursors stand above the line spectrum.
+  const top = MARGIN_PX + head.length * LINE_PX + (figure.cursors.length > 0 ? LINE_PX : GAP_PX);
+  const traceHeight = Math.max(PLOT_PX_MIN, Math.round((plotsHeight * figure.split) / 100));
+  const each = (plotsHeight - traceHeight - (count - 1) * GAP_PX) / Math.max(1, count);
+  const stripHeight = Math.max(PLOT_PX_MIN, Math.floor(each));
+  const stripTop = top + traceHeight + RULER_PX;
+  const strips = figure.strips.map((_, k) => ({ top: stripTop + k * (stripHeight + GAP_PX), height: stripHeight }));
+  const height = Math.ceil(stripTop + count * (stripHeight + GAP_PX) - GAP_PX + FOOT_PX + MARGIN_PX);
+  return { head, left: LEFT_PX, plotWidth: Math.max(PLOT_PX_MIN, Math.round(width - LEFT_PX - RIGHT_PX)), top, traceHeight, strips, height };
+}
+
+/** Height that a figure takes [CSS px]: that of its plots, and of the words above and beside them. */
+export function figureHeight(figure, size, pen) {
+  return layoutOf(figure, size, pen).height;
+}
+
+/**
+ * Draw a figure.
+ *
+ * @param {object} pen see figurepens.js
+ * @param {Figure} figure
+ * @param {{width: number, plotsHeight: number, scale: number}} size of the figure and of its plots [CSS px]; `scale`:
+ *   pixels of a waterfall's picture for each CSS px
+ * @param {number} y0 where it begins [CSS px]
+ * @returns {number} where it ends
+ */
+export function drawFigure(pen, figure, size, y0 = 0) {
+  const layout = layoutOf(figure, size, pen);
+  const { left, plotWidth } = layout;
+  const { kind, f0, f1 } = figure.axis;
+  const place = { left, top: y0 + layout.top, width: plotWidth, height: layout.traceHeight };
+  const axis = makeAxis({ kind, f0, f1, width: plotWidth });
+  drawHead(pen, layout.head, y0 + MARGIN_PX);
+  drawSpectrum(pen, figure, axis, place);
+  drawFrequencies(pen, axis, { ...place, top: place.top + place.height });
+  layout.strips.forEach(({ top, height }, k) => drawStrip(pen, figure, k, axis, { ...place, top: y0 + top, height }, size.scale));
+  if (layout.strips.length > 0) {
+    const [first, last] = [layout.strips[0], layout.strips.at(-1)];
+    drawColours(pen, figure.colour, { left: left + plotWidth + GAP_PX, top: y0 + first.top, height: last.top + last.height - first.top });
+  }
+  return y0 + layout.height;
+}
+
+function drawHead(pen, rows, top) {
+  rows.forEach((row, k) => {
+    const y = top + (k + 0.8) * LINE_PX;
+    for (const { x, text, stroke, dash, indent, look = TEXT } of row) {
+      const at = MARGIN_PX + x;
+      if (stroke !== null) pen.lines([[[at, y - 3.5], [at + SIGN_PX, y - 3.5]]], { stroke, width: 2, dash });
+      pen.text(at + indent, y, text, { ...look, fill: BLACK });
+    }
+  });
+}
+
+function frame(pen, { left, top, width, height }) {
+  pen.rect(left, top, width, height, { fill: "none", stroke: BLACK, width: 0.75 });
+}
+
+function drawSpectrum(pen, figure, axis, place) {
+  const { left, top, width, height } = place;
+  const { lo, hi, text } = figure.levels;
+  const toY = (level) => top + ((hi - level) / (hi - lo)) * height;
+  const ticks = levelTicks(lo, hi, height);
+  pen.lines(ticks.map(({ px }) => [[left, top + px], [left + width, top + px]]), { stroke: GRID, width: 0.5 });
+  const columns = frequencyTicks(axis, (label) => pen.measure(label, TEXT)).filter(({ label }) => label !== "");
+  pen.lines(columns.map(({ px }) => [[left + px, top], [left + px, top + height]]), { stroke: GRID, width: 0.5 });
+  pen.clip(left, top, width, height, () => {
+    drawBand(pen, figure.band, axis, place);
+    for (const layer of figure.layers) {
+      const { colour, width: thick, dash } = layer.style;
+      const lines = layerLines(layer, axis, toY).map((points) => points.map(([x, y]) => [left + x, y]));
+      pen.lines(lines, { name: `line ${layer.style.name ?? ""}`.trim(), stroke: colour, width: 0.75 * thick, dash });
+    }
+  });
+  drawCursors(pen, figure.cursors, axis, place, true);
+  drawLevels(pen, ticks, place, text);
+  frame(pen, place);
+}
+
+function drawLevels(pen, ticks, { left, top, height }, text) {
+  drawGutter(pen, ticks, { left, top, height });
+  pen.text(left - 52, top + height / 2, text, { ...TEXT, fill: BLACK, anchor: "middle", isUpright: true });
+}
+
+/** Ticks and labels at the left of a plot; a label that would touch the one above it, or a reserved end, is left out. */
+function drawGutter(pen, ticks, { left, top, height }, reserved = -Infinity) {
+  pen.lines(ticks.map(({ px }) => [[left - TICK_PX, top + px], [left, top + px]]), { stroke: BLACK, width: 0.75 });
+  let free = reserved;
+  for (const { px, label } of ticks) {
+    const y = Math.max(TEXT.size / 2, Math.min(height - TEXT.size / 2, px));
+    if (label === "" || y - TEXT.size / 2 < free) continue;
+    pen.text(left - TICK_PX - 3, top + y + 0.36 * TEXT.size, label, { ...TEXT, fill: BLACK, anchor: "end" });
+    free = y + TEXT.size / 2 + 2;
+  }
+}
+
+function drawFrequencies(pen, axis, { left, top, width }) {
+  const measure = (label) => pen.measure(label, TEXT);
+  const ticks = frequencyTicks(axis, measure);
+  pen.lines(ticks.map(({ px, label }) => [[left + px, top], [left + px, top + (label === "" ? 0.6 : 1) * TICK_PX]]), { stroke: BLACK, width: 0.75 });
+  // A label at an end is centred at its tick: there is room beside the plot.
+  for (const { label, x } of placeLabels(ticks.map((tick) => ({ ...tick, px: tick.px + LEFT_PX })), measure, width + LEFT_PX + RIGHT_PX, 4)) {
+    pen.text(left - LEFT_PX + x, top + TICK_PX + 11, label, { ...TEXT, fill: BLACK });
+  }
+  pen.text(left + width / 2, top + TICK_PX + 24, "Frequency, Hz", { ...TEXT, fill: BLACK, anchor: "middle" });
+}
+
+function drawBand(pen, band, axis, { left, top, width, height }) {
+  const [x0, x1] = (band ?? [NaN, NaN]).map((hz) => Math.max(0, Math.min(width, axis.toPixel(hz))));
+  if (!(x1 > x0)) return;
+  pen.rect(left + x0, top, x1 - x0, height, { fill: ACCENT, opacity: 0.15 });
+  pen.lines([x0, x1].map((x) => [[left + x, top], [left + x, top + height]]), { stroke: ACCENT, width: 0.75 });
+}
+
+const DASHES = Object.freeze({ A: null, B: [4, 3] });
+
+/** Lines of cursors over a plot, with their letters above it; a white edge keeps them in sight over any colour. */
+function drawCursors(pen, cursors, axis, { left, top, width, height }, hasNames) {
+  for (const { name, hz } of cursors) {
+    const x = axis.toPixel(hz);
+    if (!(x >= 0 && x <= width)) continue;
+    const line = [[[left + x, top], [left + x, top + height]]];
+    if (!hasNames) pen.lines(line, { stroke: "#ffffff", width: 2 });
+    pen.lines(line, { name: `cursor ${name}`, stroke: ACCENT, width: 1, dash: DASHES[name] });
+    if (hasNames) pen.text(left + x, top - 2, name, { ...TEXT, fill: ACCENT, anchor: "middle", isBold: true });
+  }
+}
+
+function drawStrip(pen, figure, k, axis, place, scale) {
+  const strip = figure.strips[k];
+  const { left, top, width, height } = place;
+  drawWaterfall(pen, strip, figure.colour, axis, place, scale);
+  const toY = (tMs) => top + ((strip.newestMs - tMs) / strip.spanMs) * height;
+  pen.clip(left, top, width, height, () => {
+    drawBand(pen, figure.band, axis, place);
+    drawBox(pen, strip.box, axis, place, toY);
+  });
+  drawCursors(pen, figure.cursors, axis, place, false);
+  drawTimes(pen, strip.times, place, toY);
+  drawTimeScale(pen, strip, figure.zone, place, toY);
+  if (strip.title !== "") drawCaption(pen, strip.title, place);
+  frame(pen, place);
+}
+
+/** The picture of a waterfall, from pixel to pixel of a figure of this resolution: between two it would be blurred. */
+function drawWaterfall(pen, strip, colour, { kind, f0, f1 }, { left, top, width, height }, scale) {
+  const [x0, y0, x1, y1] = [left, top, left + width, top + height].map((at) => Math.round(at * scale));
+  const [widthPx, heightPx] = [x1 - x0, y1 - y0];
+  const pixels = waterfallPixels(strip, makeAxis({ kind, f0, f1, width: widthPx }), heightPx, colour);
+  pen.image(x0 / scale, y0 / scale, widthPx / scale, heightPx / scale, canvasOf(pixels, widthPx, heightPx));
+}
+
+function drawBox(pen, box, axis, { left }, toY) {
+  if (box === null) return;
+  const [x0, x1] = [box.f0, box.f1].map((hz) => left + (Number.isFinite(axis.toPixel(hz)) ? axis.toPixel(hz) : -2));
+  const sides = [x0, toY(box.t1), x1 - x0, toY(box.t0) - toY(box.t1)];
+  pen.rect(...sides, { fill: "none", stroke: "#ffffff", width: 3 });
+  pen.rect(...sides, { fill: "none", stroke: ACCENT, width: 1.5 });
+}
+
+/** Lines of the cursors' times, with their letters at the right. */
+function drawTimes(pen, times, { left, top, width, height }, toY) {
+  for (const { name, tMs } of times) {
+    const y = toY(tMs);
+    if (!(y >= top && y <= top + height)) continue;
+    const line = [[[left, y], [left + width, y]]];
+    pen.lines(line, { stroke: "#ffffff", width: 2 });
+    pen.lines(line, { stroke: ACCENT, width: 1, dash: DASHES[name] });
+    pen.text(left + width + 1, y - 2, name, { ...TEXT, size: 9, fill: ACCENT, isBold: true });
+  }
+}
+
+function drawTimeScale(pen, { newestMs, spanMs, entries }, zone, { left, top, height }, toY) {
+  const hasDate = spanMs < 3 * 86_400_000;
+  if (hasDate) pen.text(left - TICK_PX - 3, top + 9, isoOfLocal(newestMs, zone).slice(0, 10), { ...TEXT, size: 9.5, fill: GREY, anchor: "end" });
+  drawGutter(pen, timeTicks(newestMs - spanMs, newestMs, height, zone), { left, top, height }, hasDate ? 12 : -Infinity);
+  pen.text(left - 66, top + height / 2, `Time, ${zoneName(newestMs, zone)}`, { ...TEXT, fill: BLACK, anchor: "middle", isUpright: true });
+  for (const { tMs } of entries) {
+    const y = toY(tMs);
+    pen.lines([[[left, y], [left - 6, y - 3.5], [left - 6, y + 3.5], [left, y]]], { name: "event", fill: "#b3261e" });
+  }
+}
+
+function drawCaption(pen, text, { left, top, width }) {
+  const [first = ""] = wrapped(text, width - 12, (part) => pen.measure(part, TEXT));
+  pen.rect(left + 3, top + 3, pen.measure(first, TEXT) + 6, LINE_PX, { fill: "#ffffff", opacity: 0.85 });
+  pen.text(left + 6, top + 3 + 0.78 * LINE_PX, first, { ...TEXT, fill: BLACK });
+}
+
+/** The scale of the waterfalls' colours. */
+function drawColours(pen, { map, lo, hi, text }, { left, top, height }) {
+  const length = Math.min(height, 240);
+  pen.image(left + 2, top, BAR_PX, length, shadesCanvas(map));
+  pen.rect(left + 2, top, BAR_PX, length, { fill: "none", stroke: BLACK, width: 0.75 });
+  const edge = left + 2 + BAR_PX;
+  let free = -Infinity;
+  for (const { px, label } of levelTicks(lo, hi, length)) {
+    pen.lines([[[edge, top + px], [edge + 3, top + px]]], { stroke: BLACK, width: 0.75 });
+    const y = Math.max(TEXT.size / 2, Math.min(length - TEXT.size / 2, px));
+    if (y - TEXT.size / 2 < free) continue;
+    pen.text(edge + 5, top + y + 0.36 * TEXT.size, label, { ...TEXT, size: 9.5, fill: BLACK });
+    free = y + TEXT.size / 2;
+  }
+  pen.text(edge + 40, top + length / 2, text, { ...TEXT, size: 9.5, fill: BLACK, anchor: "middle", isUpright: true });
+}

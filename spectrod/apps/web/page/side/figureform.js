@@ -1,0 +1,72 @@
+/** The size of figures, and the page on paper. */
+
+import { element, themeColours } from "./dom.js";
+import { FIGURE_BOUNDS, figureCanvas } from "../plot/figurefiles.js";
+
+const FIELDS = Object.freeze([
+  ["widthMm", "Width of a figure, mm"],
+  ["plotsMm", "Height of its plots, mm"],
+  ["dpi", "Resolution, dpi"],
+]);
+/** What fits on a page of A4 and of US Letter. */
+const PRINTED = Object.freeze({ widthMm: 180, plotsMm: 150, dpi: 300 });
+
+/** Fields for the size of a figure, and whether all panels are in it. */
+export class FigureForm {
+  #inputs;
+  #panels = element("select", {}, element("option", { value: "all" }, "all"), element("option", { value: "active" }, "that of the keys"));
+
+  /**
+   * @param {HTMLFormElement} form
+   * @param {{size: object, change: (size: {widthMm: number, plotsMm: number, dpi: number}) => void}} given the size at first
+   */
+  constructor(form, { size, change }) {
+    this.#inputs = FIELDS.map(([name, label]) => {
+      const [min, max] = FIGURE_BOUNDS[name];
+      const input = element("input", { type: "number", min, max, step: 1, required: true });
+      input.valueAsNumber = size[name];
+      input.addEventListener("change", () => input.validity.valid && change(this.size));
+      return { name, label, input };
+    });
+    form.append(element("label", {}, "Panels in a figure", this.#panels), ...this.#inputs.map(({ label, input }) => element("label", {}, label, input)));
+    form.addEventListener("submit", (event) => event.preventDefault());
+  }
+
+  /**
+   * The size that is asked for.
+   *
+   * @throws {Error} if a field has no number that is possible
+   */
+  get size() {
+    for (const { name, label, input } of this.#inputs) {
+      const [min, max] = FIGURE_BOUNDS[name];
+      if (!input.validity.valid) throw new Error(`${label}: ${input.value || "empty"}: must be a whole number, ${min} to ${max}`);
+    }
+    return Object.fromEntries(this.#inputs.map(({ name, input }) => [name, input.valueAsNumber]));
+  }
+
+  get hasActiveOnly() {
+    return this.#panels.value === "active";
+  }
+}
+
+/** Colours of figures: those of the light theme, whatever the page has. */
+export const paperColours = () => themeColours(document.getElementById("print"));
+
+/**
+ * Put figures on paper in place of the page.
+ *
+ * @param {HTMLElement} place what is printed
+ * @param {() => import("../plot/figure.js").Figure[]} figures
+ */
+export function printFigures(place, figures) {
+  window.addEventListener("beforeprint", () => {
+    place.replaceChildren(...figures().map((figure) => {
+      const canvas = figureCanvas([figure], PRINTED);
+      canvas.setAttribute("role", "img");
+      canvas.setAttribute("aria-label", `${figure.title}, ${figure.time}`);
+      return canvas;
+    }));
+  });
+  window.addEventListener("afterprint", () => place.replaceChildren());
+}

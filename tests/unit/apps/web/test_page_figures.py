@@ -1,0 +1,214 @@
+"""Figures of the page as SVG, without a browser: XML, and the values of its lines and pixels."""
+
+import base64
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from spectrod.formats.picture.colormaps import colormap
+
+ROOT = Path(__file__).parents[4]
+PAGE = ROOT / "spectrod" / "apps" / "web" / "page"
+SVG = "{http://www.w3.org/2000/svg}"
+HREF = "{http://www.w3.org/1999/xlink}href"
+WIDTH, PLOTS, SCALE = 600, 380, 2.0
+LO, HI = -120.0, 0.0
+BIN_HZ, N_BINS = 10.0, 101
+ROW_MS, N_ROWS = 100.0, 20
+HOSTILE = "</text><script>alert(1)</script> & \"' \x00\x1b\ud800\ufffe ]]> <!-- ]>\U0001f600"
+PLAIN = "</text><script>alert(1)</script> & \"' \ufffd\ufffd\ufffd\ufffd ]]> <!-- ]>\U0001f600"
+
+# Canvases of Node are their raw pixels: what a browser compresses as PNG is compared as it is.
+RUN = """
+import { readFileSync } from "node:fs";
+const [page] = process.argv.slice(1);
+globalThis.ImageData = class { constructor(data, width) { Object.assign(this, { data, width }); } };
+globalThis.document = { createElement: () => ({
+  getContext() { return { putImageData: ({ data }) => { this.data = data; } }; },
+  toDataURL() { return `data:image/png;base64,${Buffer.from(this.data).toString("base64")}`; },
+}) };
+const { makeAxis } = await import(`${page}/plot/axis.js`);
+const { drawFigure, figureHeight } = await import(`${page}/plot/figure.js`);
+const { SvgPen } = await import(`${page}/plot/figurepens.js`);
+const given = JSON.parse(readFileSync(0, "utf8"));
+const { figure, size, rows } = given;
+figure.axis = makeAxis({ ...figure.axis, width: 321 });
+const ring = {
+  length: rows.length,
+  total: rows.length,
+  at: (i) => ({ seq: 1, merged: 1, flags: 0, gapSamples: 0, missed: 0, ...rows[i] }),
+  timeAt: (i) => rows[i].tMs,
+};
+for (const strip of figure.strips) strip.rows = ring;
+const pen = new SvgPen((text, { size: px }) => 0.6 * px * [...text].length);
+const end = drawFigure(pen, figure, size);
+const height = figureHeight(figure, size, pen);
+const svg = pen.document({ width: size.width, height, title: figure.title });
+console.log(JSON.stringify({ svg, end, height }));
+"""
+
+
+def described(n_bins=N_BINS, bits=16):
+    slices = [{"first": 0, "per_value": 1, "values": n_bins}]
+    fields = {"id": 1, "first_hz": 0.0, "bin_hz": BIN_HZ, "n_bins": n_bins, "edges_hz": None}
+    more = {"bits": bits, "lo": -327.67, "step": 0.01, "row_s": ROW_MS / 1e3, "fs": 2000.0}
+    return fields | more | {"slices": slices, "unit": "dBFS", "statistic": "max"}
+
+
+def rows_of(seed):
+    """Return rows of random levels, the newest first, and their codes (N_ROWS, N_BINS)."""
+    codes = np.random.default_rng(seed).integers(21000, 32000, (N_ROWS, N_BINS))
+    about = described()
+    times = [1e12 - ROW_MS / 2 - k * ROW_MS for k in range(N_ROWS)]
+    rows = [
+        {"tMs": t_ms, "values": row.tolist(), "description": about}
+        for t_ms, row in zip(times, codes, strict=True)
+    ]
+    return rows, codes
+
+
+def figure_of(values, *, kind="linear", f0=100.0, f1=900.0, **fields):
+    """Return a figure of one line, with one waterfall of the last 2 s."""
+    style = {"name": "now", "colour": "#0b57a4", "width": 1.5, "dash": None}
+    strip = {"title": "", "newestMs": 1e12, "spanMs": N_ROWS * ROW_MS, "times": [], "entries": []}
+    usual = {
+        "title": "mic",
+        "time": "2026-11-27 15:00:00.0 to 15:00:02.0 UTC",
+        "zone": "UTC",
+        "axis": {"kind": kind, "f0": f0, "f1": f1},
+        "split": 40,
+        "levels": {"lo": LO, "hi": HI, "text": "Level, dBFS"},
+        "colour": {"map": "viridis", "lo": LO, "hi": HI, "text": "Level, dBFS"},
+        "layers": [{"values": values, "description": described(), "style": style}],
+        "legend": [{"text": "live", "stroke": "#0b57a4", "dash": None}],
+        "readings": [],
+        "cursors": [],
+        "band": None,
+        "strips": [strip | {"box": None}],
+    }
+    return usual | fields
+
+
+def drawn(figure, rows=(), **size):
+    """Return the root of a figure's SVG, and its height."""
+    command = [shutil.which("node"), "--input-type=module", "--eval", RUN, "--", str(PAGE)]
+    given = {"width": WIDTH, "plotsHeight": PLOTS, "scale": SCALE} | size
+    done = subprocess.run(
+        command,
+        input=json.dumps({"figure": figure, "size": given, "rows": list(rows)}),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    made = json.loads(done.stdout)
+    assert made["end"] == made["height"]
+    root = ET.fromstring(made["svg"])  # noqa: S314 - our own
+    return root, made["height"]
+
+
+def parts_of(path):
+    """Return the parts of a path of lines, each an array of points (n, 2)."""
+    parts = path.get("d").split("M")[1:]
+    return [np.array([point.split() for point in part.split("L")], float) for part in parts]
+
+
+def plot_of(root):
+    """Return the frame of the line spectrum: left, top, width, height."""
+    clip = root.find(f"{SVG}clipPath/{SVG}rect")
+    return [float(clip.get(name)) for name in ("x", "y", "width", "height")]
+
+
+@pytest.mark.parametrize(("kind", "warp"), [("linear", np.array), ("log", np.log)])
+def test_lines_have_the_values_of_their_row(kind, warp):
+    """Each point of a figure's line is a value at its frequency and level; no data parts it."""
+    codes = np.random.default_rng(5).integers(21000, 32000, N_BINS)
+    codes[40] = 65535
+    root, _ = drawn(figure_of(codes.tolist(), kind=kind))
+    left, top, width, height = plot_of(root)
+    (path,) = [one for one in root.iter(f"{SVG}path") if one.get("class") == "line now"]
+    before, after = parts_of(path)
+    bins = np.array([*range(9, 40), *range(41, 92)])
+    points = np.concatenate([before, after])
+    assert len(before) == 31
+    place = (warp(bins * BIN_HZ) - warp(100.0)) / (warp(900.0) - warp(100.0))
+    np.testing.assert_allclose(points[:, 0], left + place * width, atol=0.6e-3)
+    levels = HI - (points[:, 1] - top) / height * (HI - LO)
+    # Half of the last of three decimals, in decibels.
+    np.testing.assert_allclose(levels, -327.67 + 0.01 * codes[bins], atol=0.6e-3 * 120 / height)
+
+
+def test_the_waterfall_has_the_colours_of_its_rows():
+    """Each pixel of a figure's waterfall has the shade of the level of its row and bin."""
+    rows, codes = rows_of(6)
+    root, _ = drawn(figure_of(codes[0].tolist()), rows)
+    image = root.findall(f".//{SVG}image")[0]
+    width, height = (round(float(image.get(name)) * SCALE) for name in ("width", "height"))
+    content = base64.b64decode(image.get(HREF).partition("base64,")[2])
+    pixels = np.frombuffer(content, np.uint8).reshape(height, width, 4)[..., :3].astype(int)
+    shades = colormap("viridis", 256).astype(int)
+    random = np.random.default_rng(8)
+    for k in range(N_ROWS):
+        y = int((k + 0.5) * height / N_ROWS)
+        x = int(random.integers(width))
+        edges = 100.0 + np.array([x, x + 1]) * 800.0 / width
+        first, last = np.floor(edges / BIN_HZ + 0.5).astype(int)
+        level = -327.67 + 0.01 * codes[k, first : last + 1].max()
+        shade = int((level - LO) / (HI - LO) * 256)
+        assert np.abs(shades[shade - 1 : shade + 2] - pixels[y, x]).sum(axis=1).min() == 0
+
+
+def test_hostile_names_are_texts():
+    """Names with markup, and signs that no XML has, are text; nothing else is in the drawing."""
+    about = figure_of([30000] * N_BINS, title=HOSTILE)
+    about["readings"] = [HOSTILE]
+    about["legend"] = [{"text": HOSTILE, "stroke": '"/><script/>', "dash": [1, 2]}]
+    about["layers"][0]["style"] |= {"name": HOSTILE, "colour": '"onload="alert(1)'}
+    about["levels"]["text"] = about["colour"]["text"] = HOSTILE
+    about["strips"][0] |= {"title": HOSTILE}
+    root, _ = drawn(about)
+    assert root.find(f"{SVG}title").text == PLAIN
+    texts = " ".join(one.text for one in root.iter(f"{SVG}text"))
+    assert texts.count("<script>alert(1)</script>") >= 3
+    names = {one.tag.removeprefix(SVG) for one in root.iter()}
+    assert names == {"svg", "title", "rect", "path", "text", "image", "clipPath", "g"}
+    for one in root.iter():
+        assert not [name for name in one.attrib if name.startswith("on")]
+        assert one.get(HREF, "data:image/png;base64,").startswith("data:image/png;base64,")
+
+
+def test_a_long_legend_and_title_are_whole():
+    """Words that do not fit beside each other take more lines; none is left out or wider."""
+    title = " ".join(f"channel-{k}" for k in range(40))
+    legend = [{"text": f"stored {k} {'x' * 150}", "stroke": "#000", "dash": None} for k in range(3)]
+    root, height = drawn(figure_of([30000] * N_BINS, title=title, legend=legend))
+    texts = [one for one in root.iter(f"{SVG}text") if one.get("transform") is None]
+    joined = " ".join(one.text for one in texts)
+    assert all(f"channel-{k}" in joined for k in range(40))
+    assert joined.count("x") >= 3 * 150
+    for one in texts:
+        if one.get("text-anchor") is None:
+            wide = 0.6 * float(one.get("font-size")) * len(one.text)
+            assert float(one.get("x")) + wide <= WIDTH
+    assert height > drawn(figure_of([30000] * N_BINS))[1]
+
+
+def test_scales_name_their_units():
+    """Axes, colours and time have names with units, and cursors their letters and lines."""
+    rows, codes = rows_of(7)
+    about = figure_of(codes[0].tolist(), cursors=[{"name": "A", "hz": 500.0}], band=[200, 300])
+    about["strips"][0] |= {"times": [{"name": "A", "tMs": 1e12 - 1000}]}
+    root, _ = drawn(about, rows)
+    texts = [one.text for one in root.iter(f"{SVG}text")]
+    for name in ("Frequency, Hz", "Level, dBFS", "Time, UTC", "2001-09-09", "A"):
+        assert name in texts
+    assert texts.count("Level, dBFS") == 2
+    left, _, width, _ = plot_of(root)
+    cursor = next(one for one in root.iter(f"{SVG}path") if one.get("class") == "cursor A")
+    assert parts_of(cursor)[0][:, 0] == pytest.approx(left + width / 2, abs=1e-3)
