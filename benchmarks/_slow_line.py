@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 
 PIECE_BYTES = 1460
+BURST_S = 0.1
+"""What a line may catch up that this process was late for [s]."""
 
 
 class SlowLine:
@@ -95,8 +97,8 @@ class SlowLine:
         with contextlib.suppress(OSError):
             while piece := await reader.read(PIECE_BYTES):
                 if bytes_s is not None:
-                    self._free_s = max(self._free_s, loop.time()) + len(piece) / bytes_s
-                    await asyncio.sleep(self._free_s - loop.time())
+                    self._free_s = max(self._free_s, loop.time() - BURST_S) + len(piece) / bytes_s
+                    await asyncio.sleep(max(0.0, self._free_s - loop.time()))
                 await on_way.put((loop.time() + self._way_s, piece))
         await on_way.put((0.0, b""))
         await arriving

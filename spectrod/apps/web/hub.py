@@ -162,7 +162,7 @@ class Hub:
 
     def _on_text(self, client: PageClient, text: PageText) -> None:
         if isinstance(text, Acknowledgement):
-            if not client.credits.acknowledge(text.message):
+            if not client.credits.acknowledge(text.message, time.monotonic()):
                 client.refuse("ack", f"message={text.message}: must be one that was sent")
         elif isinstance(text, HoldReset):
             client.reset_holds(text.topic_id)

@@ -1,5 +1,6 @@
 """What a slow client may cost: messages on their way, and rows that wait. Pure; knows no socket."""
 
+import math
 from collections import deque
 
 from spectrod.apps.web.limits import Limits
@@ -19,14 +20,17 @@ _WINDOW_GROWTH = 1.25
 _STEP_DOWN_S = 0.5  # time for a slower rate to show before it is halved again
 _STEP_UP_S = 5.0
 _WAIT_S = 0.5
+_DRAINING = 0.95
+"""Of the bytes that waited half a second before: with fewer the present rate is slow enough."""
 
 
 class Credits:
     """Counts messages that were sent and not acknowledged, and their bytes.
 
-    The bytes on their way are bounded by a window. It halves when a message is late, so that on a
-    slow line no message waits long behind others; it grows by a quarter when a window's worth was
-    acknowledged in time. A message takes half of it, and 64 KiB at most.
+    The bytes on their way are bounded by a window. It halves when a message is late, by more than
+    the shortest time that one has taken, so that on a slow line no message waits long behind
+    others; it grows by a quarter when a window's worth was acknowledged in time. A message takes
+    half of it, and 64 KiB at most.
 
     Parameters
     ----------
@@ -44,6 +48,7 @@ class Credits:
         self._sent: deque[tuple[int, float, int]] = deque()
         self._unacked_bytes = self._acked_bytes = 0
         self._narrowed = 0
+        self._least_s = math.inf
         self.window_bytes = _WINDOW_BYTES
         self.newest = 0
 
@@ -57,7 +62,7 @@ class Credits:
         if not self._sent:
             return True
         number, sent_s, _ = self._sent[0]
-        if now_s - sent_s >= self._limits.unacked_s:
+        if now_s - sent_s >= self._unacked_max_s:
             self._narrow(number)
             return False
         has_room = self._unacked_bytes < self.window_bytes
@@ -70,14 +75,21 @@ class Credits:
         self._unacked_bytes += n_bytes
         return self.newest
 
-    def acknowledge(self, number: int) -> bool:
+    @property
+    def _unacked_max_s(self) -> float:
+        """Time after which a message is late: a long line's delay is not the window's fault [s]."""
+        bound_s = self._limits.unacked_s
+        return bound_s + (min(self._least_s, bound_s) if self._least_s < math.inf else 0.0)
+
+    def acknowledge(self, number: int, now_s: float) -> bool:
         """Note that a message and all before it were drawn; False if it was never sent."""
         if not 0 <= number <= self.newest:
             return False
         while self._sent and self._sent[0][0] <= number:
-            _, _, n_bytes = self._sent.popleft()
+            _, sent_s, n_bytes = self._sent.popleft()
             self._unacked_bytes -= n_bytes
             self._acked_bytes += n_bytes
+            self._least_s = min(self._least_s, now_s - sent_s)
         if self._acked_bytes >= self.window_bytes:
             self._acked_bytes = 0
             wider = int(self.window_bytes * _WINDOW_GROWTH)
@@ -100,7 +112,8 @@ class RowQueue:
     """Rows that wait for a client: bounded, the oldest dropped first and counted.
 
     While more than half the bound waits, or some row has waited for half a second, ``slowdown``
-    doubles every half second, so that fewer come; after each 5 s without it halves.
+    doubles every half second in which what waits has not become less, so that fewer come; after
+    each 5 s without it halves.
 
     Parameters
     ----------
@@ -119,8 +132,10 @@ class RowQueue:
         self._limits = limits
         self._rows: deque[DescribedRow] = deque()
         self._size_bytes = 0
-        self._halved_s = self._backlog_s = 0.0
-        self._oldest_s: float | None = None
+        self._looked_s = self._backlog_s = 0.0
+        self._looked_bytes = 0
+        self._put_s: deque[float] = deque()  # when each row was put, to a look's accuracy
+        self._now_s = math.inf  # rows before the first look have not waited
         self.dropped = 0
         self.slowdown = 1
 
@@ -130,13 +145,13 @@ class RowQueue:
     def put(self, row: DescribedRow) -> list[DescribedRow]:
         """Add a row; return those that were dropped for it."""
         self._rows.append(row)
+        self._put_s.append(self._now_s)
         self._size_bytes += row.size_bytes
         lost = []
         while len(self._rows) > self._limits.queue_rows or (
             self._size_bytes > self._limits.queue_bytes and len(self._rows) > 1
         ):
-            lost.append(self._rows.popleft())
-            self._size_bytes -= lost[-1].size_bytes
+            lost.append(self._next())
         self.dropped += len(lost)
         return lost
 
@@ -145,27 +160,30 @@ class RowQueue:
         rows: list[DescribedRow] = []
         taken_bytes = 0
         while self._rows and (not rows or taken_bytes + self._rows[0].size_bytes <= bytes_max):
-            rows.append(self._rows.popleft())
+            rows.append(self._next())
             taken_bytes += rows[-1].size_bytes
-        self._size_bytes -= taken_bytes
-        if not self._rows:
-            self._oldest_s = None
         return rows
+
+    def _next(self) -> DescribedRow:
+        row = self._rows.popleft()
+        self._put_s.popleft()
+        self._size_bytes -= row.size_bytes
+        return row
 
     def adapt(self, now_s: float) -> None:
         """Change ``slowdown`` by what waits at a monotonic time."""
-        if self._rows and self._oldest_s is None:
-            self._oldest_s = now_s
+        self._now_s = now_s
         is_backlog = (
             len(self._rows) > self._limits.queue_rows // 2
             or self._size_bytes > self._limits.queue_bytes // 2
-            or (self._oldest_s is not None and now_s - self._oldest_s >= _WAIT_S)
+            or (len(self._rows) > 0 and now_s - self._put_s[0] >= _WAIT_S)
         )
         if is_backlog:
             self._backlog_s = now_s
-            if now_s - self._halved_s >= _STEP_DOWN_S:
-                self.slowdown = min(self.slowdown * 2, SLOWDOWN_MAX)
-                self._halved_s = now_s
+            if now_s - self._looked_s >= _STEP_DOWN_S:
+                if self._size_bytes > _DRAINING * self._looked_bytes:
+                    self.slowdown = min(self.slowdown * 2, SLOWDOWN_MAX)
+                self._looked_s, self._looked_bytes = now_s, self._size_bytes
         elif self.slowdown > 1 and now_s - self._backlog_s >= _STEP_UP_S:
             self.slowdown //= 2
-            self._backlog_s = now_s
+            self._backlog_s, self._looked_bytes = now_s, 0

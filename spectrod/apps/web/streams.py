@@ -21,6 +21,9 @@ HIDDEN_ROWS_S = 1.0
 """Rows a second of a page that nobody sees, and the least of one that is slow [1/s]."""
 SLOW_WATERFALL_ROWS_S = 2.0
 """The least of a slow page's waterfalls, whose rows of 8 bits are short: they show it goes on."""
+SLOW_LINES_FIRST = 4
+"""Factor by which line spectra are slower than waterfalls of a slow page: theirs are rows of 16
+bits, 20 a second, of which all but the last are seen no more; those of waterfalls stay."""
 
 
 @dataclass(slots=True, eq=False)
@@ -157,7 +160,8 @@ class RowStream:
         assert self._facts is not None
         is_waterfall = self.hold is None and self.wish.bits == 8
         least = SLOW_WATERFALL_ROWS_S if is_waterfall else HIDDEN_ROWS_S
-        rows_s = max(self.wish.rows_s / self.slowdown, min(self.wish.rows_s, least))
+        slowdown = max(1.0, self.slowdown / SLOW_LINES_FIRST) if is_waterfall else self.slowdown
+        rows_s = max(self.wish.rows_s / slowdown, min(self.wish.rows_s, least))
         if self.is_hidden:
             rows_s = min(self.wish.rows_s, HIDDEN_ROWS_S)
         messages = 1.0 / (self._facts.row_s * rows_s)

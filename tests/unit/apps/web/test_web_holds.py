@@ -78,7 +78,7 @@ def newest(client, *frames):
     """Push messages; return the levels of the last row that comes."""
     for row in make_rows(*frames):
         client.push(TOPIC.id, row)
-    client.credits.acknowledge(client.credits.newest)
+    client.credits.acknowledge(client.credits.newest, 0.0)
     values = decode(client.take_rows(0.0)[1])[1][-1]["values"]
     return values * 0.01 - 327.67
 

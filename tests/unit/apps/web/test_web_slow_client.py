@@ -36,6 +36,13 @@ def client_with(**fields):
     return client
 
 
+def client_row():
+    """Return a row as it waits for a page."""
+    client = client_with(px=64)
+    client.push(TOPIC.id, rows_of(1)[0])
+    return client.queue.take()[0]
+
+
 def rows_of(n):
     return make_rows(*[frame(VALUES, k) for k in range(n)])
 
@@ -47,7 +54,7 @@ def test_at_most_eight_messages_are_sent_ahead():
         assert credits_.may_send(0.0)
         credits_.note_sent(0.0)
     assert not credits_.may_send(0.1)
-    assert credits_.acknowledge(3)
+    assert credits_.acknowledge(3, 0.1)
     assert credits_.may_send(0.1)
 
 
@@ -57,19 +64,30 @@ def test_nothing_is_sent_400_ms_after_the_oldest():
     credits_.note_sent(1.0)
     assert credits_.may_send(1.39)
     assert not credits_.may_send(1.41)
-    credits_.acknowledge(1)
+    credits_.acknowledge(1, 9.0)
     assert credits_.may_send(9.0)
     assert credits_.silent_s(9.0) == 0.0
+
+
+def test_the_delay_of_a_line_is_not_late():
+    """What the fastest message took is added to the 400 ms, up to as much again."""
+    for took_s, most_s in [(0.3, 0.7), (5.0, 0.8)]:
+        credits_ = Credits(LIMITS)
+        credits_.note_sent(0.0)
+        credits_.acknowledge(1, took_s)
+        credits_.note_sent(10.0)
+        assert credits_.may_send(10.0 + most_s - 0.01)
+        assert not credits_.may_send(10.0 + most_s + 0.01)
 
 
 def test_a_message_that_was_not_sent_is_not_acknowledged():
     """A page cannot earn credit for messages that are still to come."""
     credits_ = Credits(LIMITS)
     credits_.note_sent(0.0)
-    assert not credits_.acknowledge(2)
+    assert not credits_.acknowledge(2, 0.0)
     assert credits_.silent_s(5.0) == 5.0
-    assert credits_.acknowledge(1)
-    assert credits_.acknowledge(1)
+    assert credits_.acknowledge(1, 5.0)
+    assert credits_.acknowledge(1, 5.0)
 
 
 @settings(max_examples=30, deadline=None)
@@ -84,7 +102,7 @@ def test_no_order_of_events_exceeds_the_bounds(events, burst):
                 client.push(TOPIC.id, row)
                 n_pushed += 1
         elif event == "ack":
-            client.credits.acknowledge(client.credits.newest)
+            client.credits.acknowledge(client.credits.newest, now_s)
         elif event == "wait":
             now_s += 0.2
         elif (found := client.take_rows(now_s)) is not None:
@@ -106,7 +124,7 @@ def run_slow(client, seconds, *, acks_every_s=None):
         if found is not None:
             got += decode(found[1])[1]
         if acks_every_s and k % round(acks_every_s / PERIOD_S) == 0:
-            client.credits.acknowledge(client.credits.newest)
+            client.credits.acknowledge(client.credits.newest, now_s)
     return got
 
 
@@ -121,11 +139,12 @@ def test_a_page_that_draws_nothing_gets_fewer_and_fewer_rows():
 
 
 def run_line(client, seconds, bytes_s, rows, latency_s=0.05):
-    """Let rows pass a line of so many bytes a second; return when each came, and sizes of messages.
+    """Let rows pass a line of so many bytes a second.
 
-    Whatever the line has delivered is acknowledged.
+    Whatever the line has delivered is acknowledged. Returns when messages came, their sizes, and
+    when rows of each stream came.
     """
-    came, sizes, free_s, on_line = [], [], 0.0, []
+    came, sizes, free_s, on_line, of_stream = [], [], 0.0, [], {}
     for k in range(round(seconds / PERIOD_S)):
         now_s = k * PERIOD_S
         for row in rows:
@@ -136,12 +155,14 @@ def run_line(client, seconds, bytes_s, rows, latency_s=0.05):
             sizes.append(len(found[1]))
             free_s = max(free_s, now_s) + len(found[1]) / bytes_s
             number, got = decode(found[1])
-            on_line.append((free_s + latency_s, number, len(got)))
+            on_line.append((free_s + latency_s, number, [row["stream"] for row in got]))
         while on_line and on_line[0][0] <= now_s:
-            came_s, number, _ = on_line.pop(0)
+            came_s, number, streams = on_line.pop(0)
             came.append(came_s)
-            client.credits.acknowledge(number)
-    return came, sizes
+            client.credits.acknowledge(number, now_s)
+            for stream in streams:
+                of_stream.setdefault(stream, []).append(came_s)
+    return came, sizes, of_stream
 
 
 @pytest.mark.parametrize("bytes_s", [20_000.0, 50_000.0, 200_000.0])
@@ -152,12 +173,62 @@ def test_on_a_slow_line_rows_keep_coming(bytes_s):
     )
     client = PageClient(LIMITS)
     client.set_view(View(generation=1, streams=streams), {TOPIC.id: TOPIC})
-    came, sizes = run_line(client, 60.0, bytes_s, rows_of(1))
+    came, sizes, _ = run_line(client, 60.0, bytes_s, rows_of(1))
     assert max(sizes) <= MESSAGE_MAX_BYTES + 200  # and the heads of the message and its blocks
     gaps = np.diff([0.0, *came])
     assert gaps.max() <= 2.0
     assert gaps[len(gaps) // 2 :].max() <= 1.1
     assert client.queue.dropped == 0
+
+
+@pytest.mark.parametrize("rows_s", [5.5, 50.0])
+def test_a_slow_line_is_used_and_waterfalls_come_first(rows_s):
+    """Four charts as a page shows them over 50 kB/s: no row is lost, and no waterfall stands."""
+    about = {"topic_id": 3, "f0": 0.0, "f1": 24e3, "px": 640}
+    waterfalls = [StreamWish(id=8 * n, bits=8, rows_s=rows_s, **about) for n in range(4)]
+    lines = [StreamWish(id=8 * n + 1, bits=16, rows_s=20.0, **about) for n in range(4)]
+    client = PageClient(LIMITS)
+    client.set_view(View(generation=1, streams=(*waterfalls, *lines)), {TOPIC.id: TOPIC})
+    _, sizes, came = run_line(client, 60.0, 50e3, rows_of(1), latency_s=0.1)
+    assert sum(sizes) > 0.6 * 50e3 * 60.0
+    assert client.queue.dropped == 0
+    for n in range(4):
+        assert len(came[8 * n]) > len(came[8 * n + 1]) * 0.9
+        assert len(came[8 * n]) > 60.0 * 2.5
+        assert np.diff([0.0, *came[8 * n]]).max() <= 1.0
+
+
+def test_rows_that_go_on_in_time_are_no_backlog():
+    """A queue that is never empty does not slow a page until a row has waited for half a second."""
+    queue, row = RowQueue(LIMITS), client_row()
+    for k in range(100):
+        queue.adapt(0.125 * k)
+        queue.put(row)
+        if k >= 3:  # each row waits for 0.375 s
+            queue.take(1)
+    assert (queue.slowdown, len(queue)) == (1, 3)
+    oldest_s = 97 * 0.125
+    queue.adapt(oldest_s + 0.49)
+    assert queue.slowdown == 1
+    queue.adapt(oldest_s + 0.5)
+    assert queue.slowdown == 2
+
+
+def test_a_rate_that_drains_what_waits_is_slow_enough():
+    """As long as fewer bytes wait each half second the rate is not halved again."""
+    queue, row = RowQueue(LIMITS), client_row()
+    queue.adapt(0.0)
+    for _ in range(100):
+        queue.put(row)
+    slowdowns = []
+    for k in range(20):
+        queue.adapt(0.5 * k)
+        slowdowns.append(queue.slowdown)
+        if 2 <= k < 10:
+            queue.take(10 * row.size_bytes)
+    assert slowdowns[:4] == [1, 2, 4, 4]
+    assert set(slowdowns[3:11]) == {4}
+    assert slowdowns[11:14] == [8, 16, 32]
 
 
 def test_on_a_fast_line_nothing_waits():
@@ -178,15 +249,15 @@ def test_the_window_halves_once_for_what_was_sent_before_it_showed():
     at_first = credits_.window_bytes
     for _ in range(3):
         credits_.note_sent(0.0, 2_000)
-    for now_s in (0.5, 0.6, 0.9):
+    for now_s in (0.85, 0.9, 0.95):
         assert not credits_.may_send(now_s)
-        credits_.acknowledge(credits_.newest - 1)
+        credits_.acknowledge(credits_.newest - 1, now_s)
     assert credits_.window_bytes == at_first // 2
-    credits_.acknowledge(credits_.newest)
+    credits_.acknowledge(credits_.newest, 1.0)
     for n in range(20):
         credits_.note_sent(10.0 * n, 2_000)
         assert not credits_.may_send(10.0 * n + 5.0)
-        credits_.acknowledge(credits_.newest)
+        credits_.acknowledge(credits_.newest, 10.0 * n + 5.0)
     assert credits_.window_bytes == WINDOW_MIN_BYTES
 
 
