@@ -31,9 +31,11 @@ import { StoredTraces } from "./side/storedtraces.js";
 import { StoredTraceList } from "./side/storedtracelist.js";
 import { LIMITS_BYTES_MAX, readLimits } from "./rows/limits.js";
 import { Tables } from "./side/tables.js";
+import { takeDropped, ViewList } from "./side/viewlist.js";
+import { Views, zoneOfLink } from "./side/views.js";
 import { askForToken, useLinkToken } from "./side/entry.js";
 import { spectraOf, topicText, topicTitle } from "./link/topics.js";
-import { DEFAULTS, atShownTime, fragmentWriter, makeView, parseFragment, shownMs } from "./panel/view.js";
+import { DEFAULTS, atShownTime, formatFragment, fragmentWriter, makeView, parseFragment, shownMs } from "./panel/view.js";
 
 const SLOW_MS = 250;
 const SPOKEN_MS = 1000;
@@ -98,6 +100,12 @@ const choice = new TopicChoice(at("topics"), (topics) => change({ topics }));
 const control = new ControlPanel({ box: at("control"), form: at("control-form"), answer: at("control-answer") }, { base });
 const traceList = new StoredTraceList(at("traces"), traces, { store: storeSpectrum, limits: storeLimits, changed: () => panels.touch() });
 const figureForm = new FigureForm(at("figure-form"), { size: prefs.figure, change: (figure) => changePrefs({ figure }) });
+const viewList = new ViewList(at("views"), new Views(storage), {
+  state: (name) => ({ name, view, zone: prefs.zone, ...traces.state }),
+  open: openView,
+  link: linkOfView,
+  usualName: () => [session.channels.map(({ info }) => topicTitle(info))[0] ?? "view", formatTime(shownMs(view) ?? Date.now(), zoneOf(prefs)).slice(0, 19)].join(" "),
+});
 const legend = new Legend(at("legend"));
 const meters = new Meters(at("meters"));
 const tables = new Tables({ peaks: at("peaks"), cursors: at("cursors"), band: at("band"), events: at("events") });
@@ -115,7 +123,7 @@ const card = new SelectionCard({
   fetch: (...given) => fetch(...given),
   change,
   save: (format) => saveSelection(format, base, { view, channels: session.channels, ...panels.scene() }),
-  link: () => `${location.href.split("#")[0]}#${formatFragment(view)}`,
+  link: linkOfView,
   say: (text) => announcer.say("selection", text),
 });
 const overview = new Overview({ fetch: (...given) => fetch(...given), base });
@@ -168,6 +176,28 @@ async function storeLimits(file) {
 function link(isLinked) {
   changePrefs({ isLinked });
   change(panels.linkPart(view, isLinked));
+}
+
+/** Address of what is shown, for others: who reads UTC shows UTC. */
+function linkOfView() {
+  return `${location.href.split("#")[0]}#${formatFragment(view)}${prefs.zone === "UTC" ? "&zone=UTC" : ""}`;
+}
+
+/** Show a view with a name; return what of it cannot be shown. */
+function openView({ view: next, zone, ...state }) {
+  const left = traces.showState(state);
+  traceList.show();
+  useZone(zone);
+  change(next);
+  return left.length === 0 ? "" : `no room for the stored ${left.join(", ")}: remove others first`;
+}
+
+/** Show times in a zone for now, and remember the user's own. */
+function useZone(zone) {
+  if (zone === null || zone === prefs.zone) return;
+  prefs = makePrefs({ ...prefs, zone });
+  panels.touch();
+  showControls();
 }
 
 /** The view of the page's address; without one it is as this browser remembers. */
@@ -438,7 +468,9 @@ function listen() {
   window.addEventListener("pagehide", () => connection.stop());
   window.addEventListener("pageshow", (event) => event.persisted && connection.start());
   window.addEventListener("online", () => connection.start());
+  takeDropped((file) => viewList.openFile(file).then(notice));
   window.addEventListener("hashchange", () => {
+    useZone(zoneOfLink(location.hash));
     setView(viewOfAddress());
     showView();
   });
@@ -452,6 +484,7 @@ async function start() {
   if (failed !== "") notice(failed);
   view = viewOfAddress();
   listen();
+  useZone(zoneOfLink(location.hash));
   showView();
   connection.start();
   setInterval(showSlowly, SLOW_MS);

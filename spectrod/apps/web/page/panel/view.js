@@ -89,7 +89,7 @@ function range(low, high, limit, least) {
 /** Ranges of levels by what they are of, each once. */
 function namedRanges(values) {
   const found = new Map();
-  for (const { of, lo, hi } of Array.from(values ?? [])) {
+  for (const { of, lo, hi } of Array.from(values ?? [], (one) => one ?? {})) {
     const [a, b] = range(lo, hi, BOUNDS.level, BOUNDS.levelSpan);
     const isGood = typeof of === "string" && of !== "" && of.length <= BOUNDS.topicLength && a !== null;
     if (isGood && !found.has(of) && found.size < BOUNDS.ranges) found.set(of, Object.freeze({ of, lo: a, hi: b }));

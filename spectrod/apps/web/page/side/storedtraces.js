@@ -18,7 +18,7 @@ const isFinite = (value) => typeof value === "number" && Number.isFinite(value);
 const isCount = (value, most) => Number.isInteger(value) && value >= 0 && value <= most;
 const isText = (value, most) => typeof value === "string" && value.length <= most;
 
-function isDescription({ first_hz, bin_hz, n_bins, edges_hz, slices, statistic, unit }) {
+function isDescription({ first_hz, bin_hz, n_bins, edges_hz, slices, statistic, unit, enbw_hz, weighting }) {
   const isEdges = (ends) => Array.isArray(ends) && ends.length === n_bins && ends.every((hz, k) => isFinite(hz) && (k === 0 || hz >= ends[k - 1]));
   const isSlice = (one) => isCount(one?.first, BINS_MAX) && isCount(one.per_value, BINS_MAX) && one.per_value > 0 && isCount(one.values, VALUES_MAX);
   const isInBins = (one) => one.first + (one.values - 1) * one.per_value < n_bins;
@@ -26,12 +26,13 @@ function isDescription({ first_hz, bin_hz, n_bins, edges_hz, slices, statistic, 
     [first_hz, bin_hz].every(isFinite) && isCount(n_bins, BINS_MAX) && isText(unit, 80) && (statistic === "max" || statistic === "mean") &&
     (edges_hz === null || (Array.isArray(edges_hz) && edges_hz.length === 2 && n_bins <= VALUES_MAX && edges_hz.every(isEdges))) &&
     (edges_hz !== null || bin_hz > 0) &&
+    (enbw_hz === null || (isFinite(enbw_hz) && enbw_hz > 0)) && (weighting === null || isText(weighting, 80)) &&
     Array.isArray(slices) && slices.length <= SLICES_MAX && slices.every((one, k) => isSlice(one) && isInBins(one) && (k === 0 || one.first >= slices[k - 1].first + slices[k - 1].per_value * slices[k - 1].values))
   );
 }
 
 /** Make an entry of anything, or null. */
-function makeEntry(given) {
+export function makeEntry(given) {
   const { name, unit, ref, isShown, values, description, points } = given !== null && typeof given === "object" ? given : {};
   if (!(isText(name, NAME_MAX) && name !== "" && isText(unit, 80) && isText(ref, 200))) return null;
   const head = { name, unit, ref, isShown: isShown === true };
@@ -39,14 +40,15 @@ function makeEntry(given) {
     const isPoint = (one, k) => Array.isArray(one) && one.length === 2 && one.every(isFinite) && one[0] > 0 && (k === 0 || one[0] > points[k - 1][0]);
     return points.length >= 2 && points.length <= POINTS_MAX && points.every(isPoint) ? Object.freeze({ ...head, points }) : null;
   }
-  if (description === null || typeof description !== "object" || !isDescription(description) || !Array.isArray(values)) return null;
-  if (values.length !== rowLength(description) || values.length === 0 || !values.every((value) => isCount(value, NO_DATA))) return null;
-  const row = { values: Uint16Array.from(values), description: Object.freeze({ ...description, bits: 16, lo: -327.67, step: 0.01 }) };
+  if (description === null || typeof description !== "object" || !Array.isArray(values)) return null;
+  const about = kept(description);
+  if (!isDescription(about) || values.length !== rowLength(about) || values.length === 0 || !values.every((value) => isCount(value, NO_DATA))) return null;
+  const row = { values: Uint16Array.from(values), description: Object.freeze({ ...about, bits: 16, lo: -327.67, step: 0.01 }) };
   return Object.freeze({ ...head, row });
 }
 
 /** What is written of an entry. */
-function plain({ row, ...head }) {
+export function plain({ row, ...head }) {
   return row === undefined ? head : { ...head, values: [...row.values], description: row.description };
 }
 
@@ -160,6 +162,42 @@ export class StoredTraces {
     if (this.#difference === name) this.#difference = next.name;
     this.#entries[k] = next;
     this.#write();
+  }
+
+  /** What is stored and shown, for a view with a name; a difference is of what is there. */
+  get state() {
+    return { traces: this.#entries.map(plain), difference: this.#difference };
+  }
+
+  /**
+   * Show what a view has: what is not there yet is stored, what the view does not have is hidden.
+   *
+   * @param {{traces: object[], difference: string | null}} state as `state`
+   * @returns {string[]} names of those for which there is no room
+   */
+  showState({ traces, difference }) {
+    const wanted = traces.map(makeEntry);
+    const nameOf = new Map();
+    const without = ({ name, isShown, ...rest }) => JSON.stringify(plain(rest));
+    const kept = this.#entries.map((entry) => {
+      const found = wanted.find((one) => !nameOf.has(one.name) && without(one) === without(entry));
+      if (found !== undefined) nameOf.set(found.name, entry.name);
+      return Object.freeze({ ...entry, isShown: found?.isShown ?? false });
+    });
+    this.#entries = kept;
+    const left = [];
+    for (const one of wanted.filter(({ name }) => !nameOf.has(name))) {
+      if (this.#entries.length >= STORED_MAX) {
+        left.push(one.name);
+        continue;
+      }
+      const name = this.#freeName(one.name);
+      nameOf.set(one.name, name);
+      this.#entries.push(Object.freeze({ ...one, name }));
+    }
+    this.#write();
+    this.subtract(nameOf.get(difference) ?? null);
+    return left;
   }
 
   remove(name) {
