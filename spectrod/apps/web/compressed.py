@@ -26,3 +26,8 @@ def _is_zero(parameter: str) -> bool:
 def compressed(body: bytes, level: int = LEVEL) -> bytes:
     """Return a body in gzip; the same body always has the same bytes."""
     return gzip.compress(body, level, mtime=0)
+
+
+def decompressed(body: bytes) -> bytes:
+    """Return what ``compressed`` made a body in gzip of; not for bodies of others."""
+    return gzip.decompress(body)

@@ -11,6 +11,7 @@ from functools import partial
 from sys import getsizeof
 from typing import Final
 
+from spectrod.apps.web.compressed import compressed
 from spectrod.apps.web.history.answer import HistoryAnswer
 from spectrod.apps.web.history.budget import Budget
 from spectrod.apps.web.history.request import HistoryRequest
@@ -19,7 +20,7 @@ from spectrod.lib.errors import BusyError
 THREADS: Final = 2
 WAITING_MAX: Final = 64
 """Different requests that may wait for a thread."""
-CACHE_BYTES_MAX: Final = 64 << 20
+CACHE_BYTES_MAX: Final = 8 << 20
 """Memory of kept answers [bytes]."""
 _ENTRY_BYTES: Final = 800
 """Memory of a kept answer beside its body and the request's name: their objects, which are 700
@@ -30,14 +31,14 @@ FRESH_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """The body of an answer.
+    """The body of an answer, as browsers take it.
 
     Attributes
     ----------
     body : bytes
-        The body.
+        The body in gzip.
     etag : str
-        Quoted hash of the body.
+        Quoted hash of the body before that.
     is_final : bool
         Whether the same request always has this answer.
     """
@@ -213,7 +214,7 @@ class Answers:
         answer = self._compute(running.request, running.budget)
         body = answer.encode()
         digest = hashlib.blake2b(body, digest_size=16).hexdigest()
-        return Encoded(body, f'"{digest}"', answer.is_final)
+        return Encoded(compressed(body), f'"{digest}"', answer.is_final)
 
     def _finish(self, running: _Computation, task: "asyncio.Future[Encoded]") -> None:
         """Give all who wait the result; whoever asks from now on does not get an error of it."""

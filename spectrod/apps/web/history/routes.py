@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from spectrod.apps.web.compressed import accepts_gzip, compressed
+from spectrod.apps.web.compressed import accepts_gzip, decompressed
 from spectrod.apps.web.history.answer import HistoryAnswer, answer
 from spectrod.apps.web.history.answer_cache import Answers, Encoded
 from spectrod.apps.web.history.budget import Budget
@@ -39,8 +39,8 @@ _MEDIA_TYPES: Final = {
 }
 EXPORTS_MAX: Final = 2
 """Files that are made at once."""
-COMPRESSING_MAX: Final = 2
-"""Answers that are compressed at once."""
+DECOMPRESSING_MAX: Final = 2
+"""Answers that are decompressed at once, for clients that accept no gzip."""
 
 _log = logging.getLogger(__name__)
 
@@ -78,13 +78,13 @@ def history_routes(
         return answer(request, topics(), recordings, ring, budget, now_ns=time.time_ns())
 
     answers, sending = Answers(compute), Sending()
-    compressing = asyncio.Semaphore(COMPRESSING_MAX)
+    decompressing = asyncio.Semaphore(DECOMPRESSING_MAX)
 
     async def history(request: Request) -> Response:
         asked = parse_request(request.query_params)
         await settled(asked.topic)
         encoded = await _while_connected(request, answers, asked)
-        return await _response(request, encoded, sending, compressing)
+        return await _response(request, encoded, sending, decompressing)
 
     def make_file(request: HistoryRequest, query: Mapping[str, str], budget: Budget) -> bytes:
         budget.start()
@@ -166,29 +166,22 @@ def _refusal(status: int, error: Exception) -> Response:
 
 
 async def _response(
-    request: Request, encoded: Encoded | None, sending: Sending, compressing: asyncio.Semaphore
+    request: Request, encoded: Encoded | None, sending: Sending, decompressing: asyncio.Semaphore
 ) -> Response:
     if encoded is None:  # the client has gone
         return Response(status_code=499)
     # Weak: the tag is of the content, in whichever coding it is sent.
     tag = f"W/{encoded.etag}"
-    headers = {"ETag": tag, "Cache-Control": _FOREVER if encoded.is_final else _NEVER}
+    lasts = _FOREVER if encoded.is_final else _NEVER
+    headers = {"ETag": tag, "Cache-Control": lasts, "Vary": "Accept-Encoding"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    body, headers = await _coded(request, encoded.body, headers, compressing)
+    if accepts_gzip(request):
+        body, headers = encoded.body, headers | {"Content-Encoding": "gzip"}
+    else:
+        async with decompressing:
+            body = await asyncio.to_thread(decompressed, encoded.body)
     return LongResponse(body, sending, headers, "application/octet-stream")
-
-
-async def _coded(
-    request: Request, body: bytes, headers: dict[str, str], compressing: asyncio.Semaphore
-) -> tuple[bytes, dict[str, str]]:
-    """Return a body and its headers, in gzip if the client accepts that."""
-    headers = headers | {"Vary": "Accept-Encoding"}
-    if not accepts_gzip(request):
-        return body, headers
-    async with compressing:
-        body = await asyncio.to_thread(compressed, body)
-    return body, headers | {"Content-Encoding": "gzip"}
 
 
 async def _while_connected(

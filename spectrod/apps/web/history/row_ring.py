@@ -2,7 +2,7 @@
 
 Live rows, and those of a daemon's replay, which are older than live ones but come after them.
 
-Bounded: 64 MiB of rows and 32 MiB of cells of all topics together; the oldest go first.
+Bounded: 24 MiB of rows and 16 MiB of cells of all topics together; the oldest go first.
 """
 
 import threading
@@ -19,9 +19,9 @@ from spectrod.apps.web.history.columns import codes_of, from_wire, powers_of
 from spectrod.dsp.units import NS_PER_S, Float64Array, Int64Array
 from spectrod.wire.headers import BandsHeader, SpectrumHeader
 
-ROWS_BYTES_MAX: Final = 64 << 20
+ROWS_BYTES_MAX: Final = 24 << 20
 """Memory of all rows [bytes]."""
-CELLS_BYTES_MAX: Final = 32 << 20
+CELLS_BYTES_MAX: Final = 16 << 20
 """Memory of all cells [bytes]."""
 CELL_NS: Final = NS_PER_S
 """Length of a cell [ns]."""

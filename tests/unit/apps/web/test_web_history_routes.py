@@ -199,10 +199,13 @@ def test_kept_answers_take_bounded_memory():
 
     def compute(request, _budget):
         calls.append(request.topic)
-        return made(request, size=500)  # 4 kB, and 1 kB beside it
+        return made(request, size=500)
 
     async def ask():
-        answers = Answers(compute, cache_bytes=22_000)
+        first = await Answers(compute).get(asked(1))
+        calls.clear()
+        four_bytes = 4.5 * answer_cache._n_bytes(asked(1), first)
+        answers = Answers(compute, cache_bytes=round(four_bytes))
         for topic in (1, 2, 3, 4, 1, 5, 1, 2):
             await answers.get(asked(topic))
 
