@@ -160,7 +160,7 @@ test("what is stored is drawn over hatching, and events and dates are where they
   const canvas = { width: 400, height: 45, getContext: () => context };
   const span = { t0: T0, t1: T0 + 4 * DAY };
   const stored = { ...span, spans: [[T0, T0 + DAY], [T0 + 2 * DAY, T0 + 4 * DAY]], columns: null };
-  drawOverview(canvas, { stored, span, zone: "UTC", entries: [{ tMs: T0 + 2 * DAY }] }, { plot: "p", now: "n", grid: "g", mark: "m", muted: "t" }, 1);
+  drawOverview(canvas, { stored, span, zone: "UTC", entries: [{ t0: T0 + 2 * DAY }] }, { plot: "p", now: "n", grid: "g", mark: "m", muted: "t" }, 1);
   const bars = drawn.filter(({ colour }) => colour === "n").map(({ x }) => x);
   assert.deepEqual(bars, [...Array(100).keys(), ...Array.from({ length: 200 }, (_, k) => 200 + k)]);
   assert.deepEqual(drawn.filter(({ colour }) => colour === "m").map(({ x }) => x), [199]);

@@ -332,9 +332,9 @@ test("events are in order of time, each once, and at most 500", () => {
   const log = new EventLog();
   const event = (number, t_ms) => ({ endpoint: "e", source: "s", t_ms, kind: "k", text: "", number });
   for (const number of [1, 3, 2, 3]) log.take(event(number, number * 1000));
-  assert.deepEqual(log.entries.map(({ tMs }) => tMs), [3000, 2000, 1000]);
-  assert.deepEqual(log.between(1500, 2500).map(({ tMs }) => tMs), [2000]);
+  assert.deepEqual(log.entries.map(({ t0 }) => t0), [3000, 2000, 1000]);
+  assert.deepEqual(log.between(1500, 2500).map(({ t0 }) => t0), [2000]);
   for (let number = 10; number < 2000; number++) log.take(event(number, number * 1000));
   assert.equal(log.entries.length, 500);
-  assert.equal(log.entries[0].tMs, 1999000);
+  assert.equal(log.entries[0].t0, 1999000);
 });

@@ -3,6 +3,7 @@
 import { Announcer } from "./side/announce.js";
 import { ControlPanel } from "./side/controlpanel.js";
 import { setAttribute, setText, themeColours } from "./side/dom.js";
+import { EventList, newsText } from "./side/eventlist.js";
 import { Fields, TopicChoice } from "./side/fields.js";
 import { FigureForm, paperColours, printFigures } from "./side/figureform.js";
 import { healthGroups, showHealth } from "./side/health.js";
@@ -21,6 +22,7 @@ import { readPrefs, writePrefs, makePrefs, zoneOf } from "./side/prefs.js";
 import { Panels } from "./panel/panels.js";
 import { applyTheme, watchTheme } from "./plot/theme.js";
 import { savePast, saveSelection, saveShown } from "./side/saving.js";
+import { MarkCard, viewOfMark } from "./panel/markcard.js";
 import { SelectionCard } from "./panel/selectioncard.js";
 import { Session } from "./link/session.js";
 import { headFact, rowsDueMs } from "./side/status.js";
@@ -34,6 +36,7 @@ import { Tables } from "./side/tables.js";
 import { takeDropped, ViewList } from "./side/viewlist.js";
 import { Views, zoneOfLink } from "./side/views.js";
 import { askForToken, useLinkToken } from "./side/entry.js";
+import { concerns } from "./link/events.js";
 import { spectraOf, topicText, topicTitle } from "./link/topics.js";
 import { DEFAULTS, atShownTime, formatFragment, fragmentWriter, makeView, parseFragment, shownMs } from "./panel/view.js";
 
@@ -108,7 +111,16 @@ const viewList = new ViewList(at("views"), new Views(storage), {
 });
 const legend = new Legend(at("legend"));
 const meters = new Meters(at("meters"));
-const tables = new Tables({ peaks: at("peaks"), cursors: at("cursors"), band: at("band"), events: at("events") });
+const tables = new Tables({ peaks: at("peaks"), cursors: at("cursors"), band: at("band") });
+const eventList = new EventList(at("events"), openMark);
+const markCard = new MarkCard({
+  change,
+  scene: () => panels.scene(),
+  select: selectMarks,
+  zone: () => zoneOf(prefs),
+  hasHistory: () => session.hello?.has_history === true,
+  save: (format, mark, selection) => saveSelection(format, base, { ...panels.scene(), view: { ...view, selection }, channels: session.channels.filter(({ info }) => concerns(mark, info)) }),
+});
 const timeBar = new TimeBar(at("timebar"), {
   go: (t1) => change(goTo(view, t1, panels.newestMs())),
   back: (ms) => panels.newestMs() !== null && change(goTo(view, (view.t1 ?? panels.newestMs()) - ms, panels.newestMs())),
@@ -136,6 +148,19 @@ function change(part) {
   setView(makeView({ ...view, ...part, days }));
   writeFragment(view);
   showView();
+}
+
+/** Select marks, whose card has what they say; none closes it. */
+function selectMarks(marks) {
+  session.events.select(marks);
+  markCard.show(marks);
+}
+
+/** Show a mark of the list in the plots. */
+function openMark(mark) {
+  selectMarks([mark]);
+  if (session.channels.length > 0) change(viewOfMark(mark, view, panels.newestMs()));
+  document.querySelector(".waterfall")?.scrollIntoView({ block: "nearest" });
 }
 
 /** Store something, show it, and say so where it does not work, or does not last. */
@@ -413,7 +438,10 @@ function showSlowly() {
   showOverview();
   timeBar.show({ tMs: view.t1 ?? panels.newestMs(), zone: zoneOf(prefs), chosen: prefs.zone });
   tables.show({ moments: panels.moments(view), view: atShownTime(view), zone: zoneOf(prefs), ...panels.readings(view) });
-  if (at("events-box").open) tables.showEvents(session.events.entries, zoneOf(prefs));
+  if (at("events-box").open) eventList.show(session.events, zoneOf(prefs));
+  markCard.show(session.events.selected);
+  const news = newsText(session.events.takeNews(), session.events.total, zoneOf(prefs));
+  if (news !== "") announcer.say("events", news);
   setText(at("events-count"), String(session.events.entries.length));
   for (const { title, facts } of groups) {
     const bad = facts.filter(({ grade }) => grade === "bad");
@@ -438,7 +466,8 @@ function frame(time) {
 }
 
 function listen() {
-  document.body.append(card.root);
+  document.body.append(card.root, markCard.root);
+  at("plots").addEventListener("marks", ({ detail }) => selectMarks(detail));
   nameKeys(document.body);
   for (const button of document.querySelectorAll("[data-action]")) {
     button.addEventListener("click", () => act(button.dataset.action));

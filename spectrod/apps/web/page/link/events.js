@@ -1,48 +1,123 @@
-/** What happened: events of the daemons, and breaks in the rows, on the time axis and in a list. */
+/** What happened: events of the daemons, and breaks in the rows, as marks in time and frequency, for plots and a list. */
 
 const KEPT = 500;
-/** The same break of several channels is one entry. */
+/** The same break of several channels is one mark. */
 const SAME_MS = 50;
+/** Heartbeats come once a second: clipping in two of them, so far apart at most, is one mark. */
+const CLIPPING_MS = 2500;
 
-/** @typedef {{tMs: number, kind: string, source: string, text: string}} Entry */
+/**
+ * A mark on the plots and in the list, whoever made it.
+ *
+ * @typedef {object} Mark
+ * @property {number} t0 begin [ms UTC]
+ * @property {number} t1 end, equal to `t0` of what has no length [ms UTC]
+ * @property {number | null} f0 lower end of its band [Hz]; null: of all frequencies
+ * @property {number | null} f1 upper end [Hz]
+ * @property {string} kind words with dots between
+ * @property {string} source that it is about; an endpoint: of its daemon
+ * @property {string} channel that it is about; empty: all of the source's
+ * @property {string} text
+ */
+
+/** Make a mark; what is left out has no length, no band and all channels. */
+export function makeMark({ t0, t1 = t0, f0 = null, f1 = null, kind, source, channel = "", text }) {
+  return Object.freeze({ t0, t1, f0, f1, kind, source, channel, text });
+}
+
+/** Fields of a mark that an event's trigger knows better: when the condition was met, and in which band. */
+function ofTrigger({ state, begin_utc_ns, end_utc_ns, f_min_hz, f_max_hz, channel }) {
+  if (![begin_utc_ns, end_utc_ns].every(Number.isFinite)) return {};
+  const [begin, end] = [begin_utc_ns / 1e6, end_utc_ns / 1e6];
+  const t1 = state === "ended" ? Math.max(begin, end) : begin;
+  const hasBand = Number.isFinite(f_min_hz) && Number.isFinite(f_max_hz);
+  return { t0: begin, t1, channel, ...(hasBand ? { f0: f_min_hz, f1: f_max_hz } : {}) };
+}
+
+/** Whether a mark is about a channel, or about all of its source or daemon. */
+export function concerns({ source, channel }, info) {
+  return source === info.endpoint || (source === info.source && (channel === "" || channel === info.channel));
+}
 
 export class EventLog {
   #entries = [];
   #seen = new Set();
-  /** Grows with each entry, for whoever draws them. */
+  #news = [];
+  /** Marks that somebody has selected. */
+  selected = [];
+  /** Grows with each change, for whoever draws them. */
   version = 0;
+  /** Number of marks that were added so far. */
+  total = 0;
 
-  /** Entries, the newest first. */
+  /** Marks, the newest first. */
   get entries() {
     return this.#entries;
   }
 
   /** Take an `event` text of the server; one that came already, as after a reconnection, is left out. */
-  take({ endpoint, source, t_ms, kind, text, number }) {
+  take({ endpoint, source, t_ms, kind, text, number, trigger }) {
     const id = `${endpoint} ${number} ${t_ms}`;
     if (this.#seen.has(id)) return;
     this.#seen.add(id);
     if (this.#seen.size > 2 * KEPT) this.#seen.delete(this.#seen.values().next().value);
-    this.#add({ tMs: t_ms, kind, source: source || endpoint, text });
+    this.#add(makeMark({ t0: t_ms, kind, source: source || endpoint, text, ...(trigger ? ofTrigger(trigger) : {}) }));
   }
 
   /** Note a break in the rows of a source. */
   note(kind, source, tMs, text) {
-    const isSame = (entry) =>
-      entry.kind === kind && entry.source === source && Math.abs(entry.tMs - tMs) <= SAME_MS;
-    if (!this.#entries.slice(0, 16).some(isSame)) this.#add({ tMs, kind, source, text });
+    const isSame = (mark) => mark.kind === kind && mark.source === source && Math.abs(mark.t0 - tMs) <= SAME_MS;
+    if (!this.#entries.slice(0, 16).some(isSame)) this.#add(makeMark({ t0: tMs, kind, source, text }));
   }
 
-  #add(entry) {
-    const at = this.#entries.findIndex(({ tMs }) => tMs <= entry.tMs);
-    this.#entries.splice(at < 0 ? this.#entries.length : at, 0, Object.freeze(entry));
-    this.#entries.length = Math.min(this.#entries.length, KEPT);
+  /**
+   * Note that samples of a source were at full scale; what goes on is one mark, which grows.
+   *
+   * @param {string} source
+   * @param {{t0: number, t1: number}} span of two heartbeats [ms UTC]
+   * @param {{count: number, total: number}} samples `count`: of this span; `total`: since the source was opened
+   */
+  noteClipping(source, { t0, t1 }, { count, total }) {
+    const before = this.#entries.find((mark) => mark.kind === "clipping" && mark.source === source);
+    const isLonger = before !== undefined && t0 - before.t1 <= CLIPPING_MS;
+    const text = `${count} samples at full scale, ${total} in all`;
+    const mark = makeMark({ t0: isLonger ? before.t0 : t0, t1, kind: "clipping", source, text });
+    if (isLonger) this.#replace(before, mark);
+    else this.#add(mark);
+  }
+
+  #replace(before, mark) {
+    this.#entries[this.#entries.indexOf(before)] = mark;
+    this.selected = this.selected.map((one) => (one === before ? mark : one));
     this.version += 1;
   }
 
-  /** Entries of a span of time, the newest first. */
+  #add(mark) {
+    const at = this.#entries.findIndex(({ t0 }) => t0 <= mark.t0);
+    this.#entries.splice(at < 0 ? this.#entries.length : at, 0, mark);
+    this.#entries.length = Math.min(this.#entries.length, KEPT);
+    this.#news.push(mark);
+    if (this.#news.length > KEPT) this.#news.shift();
+    this.total += 1;
+    this.version += 1;
+  }
+
+  /** Select marks, or none. */
+  select(marks) {
+    this.selected = [...marks];
+    this.version += 1;
+  }
+
+  /** Marks that were added since the last call, in the order in which they came. */
+  takeNews() {
+    const news = this.#news;
+    this.#news = [];
+    return news;
+  }
+
+  /** Marks of which something is within a span of time, the newest first. */
   between(t0Ms, t1Ms) {
-    return this.#entries.filter(({ tMs }) => tMs >= t0Ms && tMs <= t1Ms);
+    return this.#entries.filter(({ t0, t1 }) => t1 >= t0Ms && t0 <= t1Ms);
   }
 }
 
@@ -54,3 +129,13 @@ const BREAK_TEXTS = {
 
 /** Text of a break before a row. */
 export const breakText = (kind, row) => BREAK_TEXTS[kind](row);
+
+/** Which marks a filter lets through; empty fields let all. */
+export function filtered(entries, { kind = "", about = "", text = "" }) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const isFound = (mark) => words.every((word) => `${mark.kind} ${aboutText(mark)} ${mark.text}`.toLowerCase().includes(word));
+  return entries.filter((mark) => (kind === "" || mark.kind === kind) && (about === "" || aboutText(mark) === about) && isFound(mark));
+}
+
+/** What a mark is about, for a person. */
+export const aboutText = ({ source, channel }) => (channel === "" ? source : `${source} · ${channel}`);

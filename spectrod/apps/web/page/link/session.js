@@ -34,6 +34,7 @@ export class Session {
   newestValues = null;
   #descriptions = new Map();
   #names = [];
+  #stateMs = NaN;
   #ambiguous = new Set();
   #listeners;
   #now;
@@ -151,9 +152,20 @@ export class Session {
     this.#listeners.row(channel, role, row, description);
   }
 
-  #state({ endpoints, sources }) {
+  #state({ endpoints, sources, now_ms }) {
+    this.#noteClipping(sources ?? [], now_ms);
     this.endpoints = endpoints ?? [];
     this.sources = sources ?? [];
+    this.#stateMs = now_ms;
+  }
+
+  /** Note sources that have clipped more samples than in the state before. */
+  #noteClipping(sources, nowMs) {
+    for (const { endpoint, source, clipped_samples: total } of sources) {
+      const before = this.sources.find((one) => one.endpoint === endpoint && one.source === source);
+      const count = total - (before?.clipped_samples ?? total);
+      if (count > 0 && nowMs > this.#stateMs) this.events.noteClipping(source, { t0: this.#stateMs, t1: nowMs }, { count, total });
+    }
   }
 
   #value(message) {

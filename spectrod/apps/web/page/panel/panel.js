@@ -427,7 +427,10 @@ export class Panel {
     const cursors = times.map((tMs) => tMs && { tMs, text: formatTime(tMs, zone, decimalsOf(span)).slice(11) });
     const place = (hz) => this.#toCssPx(hz);
     const box = selection && { ...selection, left: place(selection.f0), right: place(selection.f1) };
-    for (const strip of this.strips) strip.placeMarks({ cursors, box });
+    for (const strip of this.strips) {
+      strip.placeMarks({ cursors, box });
+      strip.placeEvents(this.#session.events, place);
+    }
   }
 
   /** Place of a frequency [CSS px]; outside of the plot where the axis has none. */

@@ -1,6 +1,7 @@
 /** One topic's waterfall and its time scale. */
 
 import { extentOf } from "../rows/bins.js";
+import { concerns } from "../link/events.js";
 import { element, setAttribute, setText } from "../side/dom.js";
 import { PIXELS_MAX, pixelsWanted } from "../link/demand.js";
 import { columnFor } from "../rows/history.js";
@@ -8,6 +9,7 @@ import { JoinedRows, seamOf } from "../rows/past.js";
 import { MARKS } from "../plot/palette.js";
 import { chooseRenderer } from "../plot/renderer.js";
 import { drawTimeRuler } from "../plot/ruler.js";
+import { EventMarks } from "./eventmarks.js";
 import { TimeMarks } from "./timemarks.js";
 import { stepInTime, timeOfLine } from "../rows/rowat.js";
 import { topicTitle } from "../link/topics.js";
@@ -34,6 +36,7 @@ export class Strip {
   #waterfall;
   #heightPx = 1;
   #marks;
+  #eventMarks;
 
   /**
    * @param {import("../rows/channel.js").Channel} channel
@@ -46,8 +49,9 @@ export class Strip {
     if (hasCaption) this.#canvasHome.append(this.#caption);
     setText(this.#caption, topicTitle(channel.info));
     this.#waterfall = chooseRenderer(canvas, forced);
+    this.#eventMarks = new EventMarks(this.#canvasHome);
     this.#marks = new TimeMarks(this.#canvasHome);
-    this.elements = [this.#times, this.#canvasHome];
+    this.elements = [this.#times, this.#eventMarks.targets, this.#canvasHome];
   }
 
   /** Element that the waterfall fills. */
@@ -195,12 +199,34 @@ export class Strip {
     this.#marks.place(marks, (tMs) => this.heightOf(tMs), this.#heightPx / this.#ratio);
   }
 
+  /**
+   * Show the events that concern the channel, at their times and bands.
+   *
+   * @param {import("../link/events.js").EventLog} events
+   * @param {(hz: number) => number} toX place of a frequency [CSS px]
+   */
+  placeEvents(events, toX) {
+    if (this.#shown === null || this.#axis === null) return;
+    const [height, width] = [this.#heightPx / this.#ratio, this.#axis.width / this.#ratio];
+    const [t0, t1] = [this.timeOfHeight(height), this.timeOfHeight(0)];
+    const { kind, f0, f1 } = this.#axis;
+    const key = [t0, t1, kind, f0, f1].join();
+    this.#eventMarks.place(
+      { marks: this.#eventsBetween(events, t0, t1), selected: events.selected, version: events.version },
+      { toY: (tMs) => this.heightOf(tMs), toX, height, width, key },
+    );
+  }
+
+  #eventsBetween(events, t0, t1) {
+    return events.between(t0, t1).filter((mark) => concerns(mark, this.channel.info));
+  }
+
   /** What the waterfall shows, for a figure of it; null before it is drawn. */
   figure(events) {
     if (this.#shown === null) return null;
     const { newestMs, msPerPx } = this.#shown;
     const spanMs = msPerPx * this.#heightPx;
-    const entries = events.between(newestMs - spanMs, newestMs).filter(({ source }) => this.#concerns(source));
+    const entries = this.#eventsBetween(events, newestMs - spanMs, newestMs).filter(({ t0 }) => t0 >= newestMs - spanMs);
     return { title: topicTitle(this.channel.info), rows: this.#rows, newestMs, spanMs, entries };
   }
 
@@ -209,12 +235,8 @@ export class Strip {
     if (key === this.#drawnTimes) return;
     this.#drawnTimes = key;
     const t0Ms = newestMs - spanMs;
-    const entries = events.between(t0Ms, newestMs).filter(({ source }) => this.#concerns(source));
+    const entries = this.#eventsBetween(events, t0Ms, newestMs);
     drawTimeRuler(this.#times, { t0Ms, t1Ms: newestMs, zone, entries }, colours, ratio);
-  }
-
-  #concerns(source) {
-    return source === this.channel.info.source || source === this.channel.info.endpoint;
   }
 
   destroy() {

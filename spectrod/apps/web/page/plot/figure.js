@@ -16,7 +16,7 @@
  * @property {Array<{name: string, hz: number}>} cursors
  * @property {readonly [number, number] | null} band [Hz]
  * @property {Array<{title: string, rows: object, newestMs: number, spanMs: number, times: Array<{name: string, tMs: number}>,
- *   box: {t0: number, t1: number, f0: number, f1: number} | null, entries: Array<{tMs: number}>}>} strips waterfalls
+ *   box: {t0: number, t1: number, f0: number, f1: number} | null, entries: Array<{t0: number}>}>} strips waterfalls
  */
 
 import { makeAxis } from "./axis.js";
@@ -290,8 +290,8 @@ function drawTimeScale(pen, { newestMs, spanMs, entries }, zone, { left, top, he
   if (hasDate) pen.text(left - TICK_PX - 3, top + 9, isoOfLocal(newestMs, zone).slice(0, 10), { ...TEXT, size: 9.5, fill: GREY, anchor: "end" });
   drawGutter(pen, timeTicks(newestMs - spanMs, newestMs, height, zone), { left, top, height }, hasDate ? 12 : -Infinity);
   pen.text(left - 66, top + height / 2, `Time, ${zoneName(newestMs, zone)}`, { ...TEXT, fill: BLACK, anchor: "middle", isUpright: true });
-  for (const { tMs } of entries) {
-    const y = toY(tMs);
+  for (const { t0 } of entries) {
+    const y = toY(t0);
     pen.lines([[[left, y], [left - 6, y - 3.5], [left - 6, y + 3.5], [left, y]]], { name: "event", fill: "#b3261e" });
   }
 }

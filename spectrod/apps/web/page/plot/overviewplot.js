@@ -31,7 +31,7 @@ export function tickSpan(span, width, zone, px) {
  *
  * @param {HTMLCanvasElement} canvas
  * @param {{stored: import("../rows/overview.js").Stored, span: {t0: number, t1: number}, zone: string,
- *   entries: Array<{tMs: number}>}} shown `span`: what the strip covers
+ *   entries: Array<{t0: number}>}} shown `span`: what the strip covers
  * @param {Record<string, string>} colours of the style sheet
  * @param {number} ratio device pixels of a CSS pixel
  */
@@ -62,7 +62,7 @@ export function drawOverview(canvas, { stored, span, zone, entries }, colours, r
   }
   drawDates(context, canvas, overviewTicks(span, width / ratio, zone), colours, ratio);
   context.fillStyle = colours.mark;
-  for (const { tMs } of entries) context.fillRect(Math.round((tMs - span.t0) / msPerPx) - ratio, 0, 2 * ratio, 5 * ratio);
+  for (const { t0 } of entries) context.fillRect(Math.round((t0 - span.t0) / msPerPx) - ratio, 0, 2 * ratio, 5 * ratio);
 }
 
 function hatch(context, width, height, colour, ratio) {

@@ -109,7 +109,7 @@ export function drawLevelRuler(canvas, levels, colours, ratio) {
 /**
  * Time scale, the newest at the top, with its date, and with the zone at the foot; a mark for each event.
  *
- * @param {{t0Ms: number, t1Ms: number, zone: string, entries: Array<{tMs: number}>}} times
+ * @param {{t0Ms: number, t1Ms: number, zone: string, entries: Array<{t0: number}>}} times
  */
 export function drawTimeRuler(canvas, { t0Ms, t1Ms, zone, entries }, colours, ratio) {
   const context = begin(canvas, colours, ratio);
@@ -124,7 +124,7 @@ export function drawTimeRuler(canvas, { t0Ms, t1Ms, zone, entries }, colours, ra
   context.fillStyle = colours.text;
   drawGutter(context, canvas, ticks, ratio, { top: hasDate ? line : -Infinity, bottom: hasZone ? canvas.height - line : Infinity });
   context.fillStyle = colours.mark;
-  for (const { tMs } of entries) drawMark(context, canvas, ((t1Ms - tMs) / (t1Ms - t0Ms)) * canvas.height, ratio);
+  for (const { t0 } of entries) drawMark(context, canvas, ((t1Ms - t0) / (t1Ms - t0Ms)) * canvas.height, ratio);
 }
 
 /** A text at an end of a gutter, whole in any width. */

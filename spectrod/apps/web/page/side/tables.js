@@ -1,4 +1,4 @@
-/** What the plots say, as tables: peaks, cursors, band, events. Everything that a canvas shows is here as text. */
+/** What the plots say, as tables: peaks, cursors, band. Everything that a canvas shows is here as text. */
 
 import { difference, readingText } from "../panel/cursor.js";
 import { element, fillTable, setText } from "./dom.js";
@@ -8,7 +8,6 @@ import { decimalsOf, formatHertz, formatLevel, formatTime, noteName } from "../p
 import { topicTitle } from "../link/topics.js";
 
 const PEAKS_SHOWN = 10;
-const EVENTS_SHOWN = 50;
 
 /** A table with a caption, in a place of the page. */
 class Table {
@@ -135,22 +134,14 @@ export function measuredTimeText(moments, { t1 }, zone) {
   return `, at ${formatTime(times.length > 0 ? Math.max(...times) : t1, zone, 1)}`;
 }
 
-/** Rows of the table of events. */
-export function eventRows(entries, zone) {
-  return entries
-    .slice(0, EVENTS_SHOWN)
-    .map(({ tMs, kind, source, text }) => [formatTime(tMs, zone, 1), source, kind, text]);
-}
-
 /** All tables. */
 export class Tables {
   #peaks;
   #cursors;
   #band;
-  #events;
 
-  /** @param {{peaks: HTMLElement, cursors: HTMLElement, band: HTMLElement, events: HTMLElement}} places */
-  constructor({ peaks, cursors, band, events }) {
+  /** @param {{peaks: HTMLElement, cursors: HTMLElement, band: HTMLElement}} places */
+  constructor({ peaks, cursors, band }) {
     this.#peaks = new Table(peaks, {
       caption: "Peaks",
       note: ", between the bins",
@@ -168,11 +159,6 @@ export class Tables {
       columns: ["channel", "band", "level"],
       empty: "none; Shift and drag in a spectrum, or press B",
     });
-    this.#events = new Table(events, {
-      caption: "Events",
-      columns: ["time", "source", "kind", "event"],
-      empty: "none",
-    });
   }
 
   /** Show measurements of the channels, and the active panel's cursors. */
@@ -181,9 +167,5 @@ export class Tables {
     this.#peaks.show(view.peaks ? peakRows(moments, view) : [], { time, empty: noPeakText(moments, view) });
     this.#cursors.show(cursorRows(readings, unit, binHz, { span: view.span, zone }), { time });
     this.#band.show(bandRows(moments, view), { time });
-  }
-
-  showEvents(entries, zone) {
-    this.#events.show(eventRows(entries, zone));
   }
 }
