@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from tabs import MIC, READ_KINDS, Tab, wait_for_rows, wait_until
@@ -304,6 +305,33 @@ def test_what_is_saved(tab, tmp_path):
     # PNG and SVG are of one time, and the CSV's row of that, in milliseconds.
     picture, drawing = (name for name in names if not name.endswith("csv"))
     assert picture[:-4] == drawing[:-4]
+
+
+def test_a_figure_has_the_words_of_the_page(tab, tmp_path):
+    """A figure of a pause has its time, the legend and the readings of the tables, as they are."""
+    tab.open(f"v=1&topic={MIC}&c=1000,2000&band=500:1500&hold=max,mean&span=20")
+    wait_for_rows(tab, 10)
+    tab.row_of("band", "-20")
+    tab.page.locator("summary", has_text="Save").click()
+    tab.page.locator("#pause").click()
+    banner = tab.page.locator(".banner", has_text="paused").inner_text()
+    with tab.page.expect_download() as found:
+        tab.page.locator("#save-drawing").click()
+    found.value.save_as(tmp_path / "a.svg")
+    root = ET.parse(tmp_path / "a.svg").getroot()  # noqa: S314 - our own
+    texts = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    words = " ".join(texts)
+    assert banner.removeprefix("paused, ").split(" ", 1)[1] + ", paused" in words
+    rows = tab.page.locator("#cursors tbody tr").all()
+    assert len(rows) == 3
+    for row in rows:
+        name, *read = row.locator("td").all_inner_texts()
+        assert f"{name}: {', '.join(filter(None, read))}" in words
+    _, band, level = tab.row_of("band", "-20")
+    assert f"Band power {band}: {level}" in words
+    for entry in tab.page.locator(".legend > span").all_inner_texts():
+        assert entry in words
+    assert texts[0] == "mic · 0 · dbfs"
 
 
 def test_figures_of_a_size_that_is_none_are_refused(tab):

@@ -144,6 +144,30 @@ def test_lines_have_the_values_of_their_row(kind, warp):
     np.testing.assert_allclose(levels, -327.67 + 0.01 * codes[bins], atol=0.6e-3 * 120 / height)
 
 
+def test_bands_are_bars_from_edge_to_edge():
+    """A band's bar has its edges, its level and a tinted area below; one without data has none."""
+    edges = 100.0 * 2.0 ** (np.arange(4) / 3)
+    lower, upper = edges[:-1].tolist(), edges[1:].tolist()
+    about = figure_of([30000, 65535, 25000], kind="log", f0=100.0, f1=200.0)
+    bands = described(3) | {"edges_hz": [lower, upper], "kind": "bands"}
+    about["layers"][0] |= {"description": bands}
+    about["layers"][0]["style"] |= {"isFilled": True}
+    root, _ = drawn(about)
+    left, top, width, height = plot_of(root)
+    (path,) = [one for one in root.iter(f"{SVG}path") if one.get("class") == "line now"]
+    bars = parts_of(path)
+    areas = [one for one in root.iter(f"{SVG}rect") if one.get("fill-opacity") == "0.2"]
+    assert len(bars) == len(areas) == 2
+    for bar, area, k, code in zip(bars, areas, (0, 2), (30000, 25000), strict=True):
+        y = top + (HI - (-327.67 + 0.01 * code)) / (HI - LO) * height
+        # Wide bars keep a pixel between them.
+        x0, x1 = left + k / 3 * width, left + (k + 1) / 3 * width
+        assert bar[0, 0] == pytest.approx(x0, abs=1e-3)
+        assert x1 - 1.001 <= bar[1, 0] <= x1 + 1e-3
+        assert bar[:, 1] == pytest.approx(y, abs=1e-3)
+        assert float(area.get("y")) + float(area.get("height")) == pytest.approx(top + height)
+
+
 def test_the_waterfall_has_the_colours_of_its_rows():
     """Each pixel of a figure's waterfall has the shade of the level of its row and bin."""
     rows, codes = rows_of(6)

@@ -1,5 +1,6 @@
 /** What a panel shows as a figure: its words, and what lies over its plots. */
 
+import { boxText } from "./selectioncard.js";
 import { bandRows, cursorRows } from "../side/tables.js";
 import { decimalsOf, formatTime } from "../plot/time.js";
 import { topicTitle } from "../link/topics.js";
@@ -29,7 +30,7 @@ export function figureOf(panel, view, { zone, axis, layers, legend, strips, leve
     colour: { map: view.map, lo: bars.lo, hi: bars.hi, text: `Level, ${[...new Set(units)].join(", ")}` },
     layers,
     legend,
-    readings: [...cursorTexts(panel, view, zone), ...bandTexts(panel, view)],
+    readings: [...cursorTexts(panel, view, zone), ...bandTexts(panel, view), ...(view.selection === null ? [] : [`Selection ${boxText(view.selection, zone)}`])],
     cursors: view.cursors.map((hz, k) => ({ name: CURSORS[k], hz })),
     band: view.band,
     strips: strips.map((strip) => ({ ...strip, title: isAlone ? "" : strip.title, times, box: view.selection })),
@@ -54,14 +55,15 @@ function spanText(from, to) {
   return [begin, dayFrom === dayTo ? timeTo.join(" ") : to];
 }
 
-/** What the cursors read, as in the table of cursors, for each channel. */
+/** What the cursors read, as in the table of cursors: a line each, or of several channels a line for each channel. */
 function cursorTexts(panel, view, zone) {
   if (view.cursors.length === 0) return [];
-  return panel.channels.map((channel, k) => {
+  const isAlone = panel.channels.length === 1;
+  return panel.channels.flatMap((channel, k) => {
     const readings = panel.readings(channel, view);
     const rows = cursorRows(readings, panel.unitOf(k), channel.description?.bin_hz ?? 0, { span: view.span, zone });
-    const name = panel.channels.length > 1 ? `${topicTitle(channel.info)}:  ` : "";
-    return name + rows.map((texts) => texts.filter(Boolean).join(" ")).join(";  ");
+    const texts = rows.map(([name, ...read]) => `${name}: ${read.filter(Boolean).join(", ")}`);
+    return isAlone ? texts : `${topicTitle(channel.info)}:  ${texts.join(";  ")}`;
   });
 }
 

@@ -25,7 +25,7 @@ export function layerLines({ values, description, points }, axis, toY) {
   return partsOf(found);
 }
 
-/** Tops of bars, and their sides down to the next one's. */
+/** Tops of bars. */
 function barLines(values, description, axis, toY) {
   const bars = bandBars(axis, description).map(({ index, x0, x1 }) => ({ x0, x1, y: toY(levelOf(description, values[index])) }));
   return bars.filter(({ y }) => !Number.isNaN(y)).map(({ x0, x1, y }) => [[x0, y], [x1, y]]);
