@@ -107,3 +107,39 @@ def test_a_grip_at_the_end_of_its_bar_makes_nothing_scroll(tab, address):
     over, content, room = (float(text) for text in tab.evaluate(HEIGHTS).split())
     assert over > 0
     assert content <= room
+
+
+SAVE = """(() => {
+  globalThis.blobs = [];
+  const make = URL.createObjectURL;
+  URL.createObjectURL = (blob) => {
+    globalThis.blobs.push(blob);
+    return make.call(URL, blob);
+  };
+  HTMLAnchorElement.prototype.click = () => {};
+  document.getElementById("save-picture").click();
+  document.getElementById("save-drawing").click();
+})()"""
+SAVED = """(async () => {
+  const [png, svg] = ["image/png", "image/svg+xml"].map((type) =>
+    globalThis.blobs.find((blob) => blob.type === type));
+  const { width, height } = await createImageBitmap(png);
+  const root = new DOMParser().parseFromString(await svg.text(), "image/svg+xml").documentElement;
+  const [wide, high] = ["width", "height"].map((name) => parseFloat(root.getAttribute(name)));
+  const about = [root.localName, root.querySelectorAll("image").length];
+  return [...about, width, width / height - wide / high].join(" ");
+})()"""
+"""The SVG's root, its pictures, the PNG's width, and how much their shapes differ."""
+
+
+def test_figures_are_drawn(tab, address):
+    """Firefox makes the PNG of 160 mm with 300 dpi, and the SVG of the same shape."""
+    tab.open("about:blank")
+    tab.open(f"{address}#v=1&topic={NAME}")
+    tab.evaluate(until(TONE))
+    tab.evaluate(SAVE)
+    tab.evaluate(until("globalThis.blobs.length === 2 && 'there'"))
+    root, images, width, difference = tab.evaluate(SAVED).split()
+    assert (root, images) == ("svg", "2")
+    assert int(width) == pytest.approx(160 / 25.4 * 300, abs=2)
+    assert abs(float(difference)) < 0.005

@@ -21,8 +21,9 @@ DROP = """([name, text]) => {
   const about = { dataTransfer: transfer, bubbles: true, cancelable: true };
   const place = document.querySelector(".surface");
   const wasTaken = !place.dispatchEvent(new DragEvent("dragover", about));
+  const wasMarked = "dropping" in document.body.dataset;
   place.dispatchEvent(new DragEvent("drop", about));
-  return wasTaken;
+  return wasTaken && wasMarked && !("dropping" in document.body.dataset);
 }"""
 
 

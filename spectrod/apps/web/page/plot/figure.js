@@ -228,6 +228,9 @@ function drawBand(pen, band, axis, { left, top, width, height }) {
   pen.lines([x0, x1].map((x) => [[left + x, top], [left + x, top + height]]), { stroke: ACCENT, width: 0.75 });
 }
 
+/** Lines over a waterfall are thin: a tone below one must not be hidden. */
+const THIN_PX = 0.5;
+const EDGE = Object.freeze({ stroke: "#ffffff", width: 1.25 });
 const DASHES = Object.freeze({ A: null, B: [4, 3] });
 
 /** Lines of cursors over a plot, with their letters above it; a white edge keeps them in sight over any colour. */
@@ -236,8 +239,8 @@ function drawCursors(pen, cursors, axis, { left, top, width, height }, hasNames)
     const x = axis.toPixel(hz);
     if (!(x >= 0 && x <= width)) continue;
     const line = [[[left + x, top], [left + x, top + height]]];
-    if (!hasNames) pen.lines(line, { stroke: "#ffffff", width: 2 });
-    pen.lines(line, { name: `cursor ${name}`, stroke: ACCENT, width: 1, dash: DASHES[name] });
+    if (!hasNames) pen.lines(line, EDGE);
+    pen.lines(line, { name: `cursor ${name}`, stroke: ACCENT, width: hasNames ? 1 : THIN_PX, dash: DASHES[name] });
     if (hasNames) pen.text(left + x, top - 2, name, { ...TEXT, fill: ACCENT, anchor: "middle", isBold: true });
   }
 }
@@ -280,8 +283,8 @@ function drawTimes(pen, times, { left, top, width, height }, toY) {
     const y = toY(tMs);
     if (!(y >= top && y <= top + height)) continue;
     const line = [[[left, y], [left + width, y]]];
-    pen.lines(line, { stroke: "#ffffff", width: 2 });
-    pen.lines(line, { stroke: ACCENT, width: 1, dash: DASHES[name] });
+    pen.lines(line, EDGE);
+    pen.lines(line, { stroke: ACCENT, width: THIN_PX, dash: DASHES[name] });
     pen.text(left + width + 1, y - 2, name, { ...TEXT, size: 9, fill: ACCENT, isBold: true });
   }
 }

@@ -55,7 +55,10 @@ export class SvgPen {
   }
 
   image(x, y, width, height, canvas) {
-    this.#add("image", { x, y, width, height, preserveAspectRatio: "none", "xlink:href": canvas.toDataURL("image/png") });
+    const address = canvas.toDataURL("image/png");
+    // A canvas that is too large for a browser has an empty address.
+    if (!address.startsWith("data:image/png")) throw new Error(`figure: this browser makes no picture of ${canvas.width} x ${canvas.height} pixels`);
+    this.#add("image", { x, y, width, height, preserveAspectRatio: "none", "xlink:href": address });
   }
 
   clip(x, y, width, height, draw) {

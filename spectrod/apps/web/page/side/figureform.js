@@ -8,8 +8,8 @@ const FIELDS = Object.freeze([
   ["plotsMm", "Height of its plots, mm"],
   ["dpi", "Resolution, dpi"],
 ]);
-/** What fits on a page of A4 and of US Letter. */
-const PRINTED = Object.freeze({ widthMm: 180, plotsMm: 150, dpi: 300 });
+/** What fits on a page of A4 and of US Letter: one figure, or two of several. */
+const printedSize = (count) => ({ widthMm: 180, plotsMm: count > 1 ? 80 : 150, dpi: 300 });
 
 /** Fields for the size of a figure, and whether all panels are in it. */
 export class FigureForm {
@@ -61,8 +61,9 @@ export const paperColours = () => themeColours(document.getElementById("print"))
  */
 export function printFigures(place, figures) {
   window.addEventListener("beforeprint", () => {
-    place.replaceChildren(...figures().map((figure) => {
-      const canvas = figureCanvas([figure], PRINTED);
+    const shown = figures();
+    place.replaceChildren(...shown.map((figure) => {
+      const canvas = figureCanvas([figure], printedSize(shown.length));
       canvas.setAttribute("role", "img");
       canvas.setAttribute("aria-label", `${figure.title}, ${figure.time}`);
       return canvas;

@@ -2,6 +2,8 @@
 
 import { element, setAttribute, setText } from "./dom.js";
 import { fileName, save } from "./export.js";
+import { formatTime } from "../plot/time.js";
+import { zoneOf } from "./prefs.js";
 import { readView, VIEW_CHARS_MAX, VIEW_NAME_MAX, viewText } from "./views.js";
 
 /** The list in a place of the page. */
@@ -53,11 +55,13 @@ export class ViewList {
   show() {
     const { entries } = this.#views;
     this.#empty.hidden = entries.length > 0;
-    this.#list.replaceChildren(...entries.map(({ name }) => this.#item(name)));
+    this.#list.replaceChildren(...entries.map((entry) => this.#item(entry)));
   }
 
-  #item(name) {
-    const title = element("input", { type: "text", maxlength: VIEW_NAME_MAX, "aria-label": `Name of view ${name}` });
+  #item({ name, view, zone }) {
+    const time = view.t1 === null ? "live" : formatTime(view.t1, zoneOf({ zone }));
+    const channels = view.topics.length > 0 ? view.topics.join(", ") : "channels that are there";
+    const title = element("input", { type: "text", maxlength: VIEW_NAME_MAX, "aria-label": `Name of view ${name}`, title: `${channels}; ${time}` });
     title.value = name;
     title.addEventListener("change", () => this.#do(() => this.#views.rename(name, title.value.trim())));
     const found = () => this.#views.find(name);
@@ -139,12 +143,17 @@ export class ViewList {
  */
 export function takeDropped(take) {
   const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+  const mark = (isOver) => setAttribute(document.body, "data-dropping", isOver);
   document.addEventListener("dragover", (event) => {
-    if (hasFiles(event)) event.preventDefault();
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    mark(true);
   });
+  document.addEventListener("dragleave", (event) => event.relatedTarget === null && mark(false));
   document.addEventListener("drop", (event) => {
     if (!hasFiles(event)) return;
     event.preventDefault();
+    mark(false);
     if (event.dataTransfer.files.length > 0) take(event.dataTransfer.files[0]);
   });
 }
