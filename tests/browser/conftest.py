@@ -15,11 +15,19 @@ PICTURES = os.environ.get("SPECTROD_TEST_PICTURES", "")
 """Folder for pictures, else they are in pytest's temporary one; tests run without SPECTROD_*."""
 # Names of no site: the tests' strangers, and names that the server has or has not been given.
 RESOLVER = "--host-resolver-rules=MAP *.test 127.0.0.1"
+# What stays open for somebody who has opened all panes of the page.
+OPEN_PANES = """if (location.protocol !== "about:" && localStorage.getItem("spectrod") === null) {
+  const panes = ["state", "time", "measure", "options"];
+  localStorage.setItem("spectrod", JSON.stringify({ panes }));
+}"""
 
 
 @pytest.fixture(scope="module")
 def chromium():
     """Yield a browser; without a sandbox, which root in a container does not get.
+
+    Contexts of its ``new_context`` have the page with all panes open; with ``is_calm``, as a
+    browser shows it that has never seen it.
 
     Playwright keeps an event loop running in the main thread: beyond the module, ``asyncio.run`` of
     other tests would fail.
@@ -27,6 +35,15 @@ def chromium():
     with sync_playwright() as playwright:
         options = ["--no-sandbox", RESOLVER]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        new_context = browser.new_context
+
+        def with_open_panes(*, is_calm=False, **given):
+            context = new_context(**given)
+            if not is_calm:
+                context.add_init_script(OPEN_PANES)
+            return context
+
+        browser.new_context = with_open_panes
         yield browser
         browser.close()
 

@@ -162,7 +162,7 @@ def test_pause_stops_the_picture_and_live_goes_on(tab):
     tab.focus_plot()
     tab.page.keyboard.press("Space")
     tab.page.locator(".banner", has_text="paused").wait_for()
-    assert tab.page.locator("#pause").get_attribute("aria-pressed") == "true"
+    assert tab.page.locator("#pause").inner_text() == "Live"
     picture = "document.querySelector('.times').toDataURL()"
     stopped = tab.page.evaluate(picture)
     number = "performance.getEntriesByType('mark').length"
@@ -238,7 +238,7 @@ def test_the_address_brings_the_same_view_back(tab):
 def test_a_bad_address_does_not_break_the_page(tab, fragment):
     """The page connects and lists its channels whatever its fragment says."""
     tab.open(fragment, waits=False)
-    tab.page.locator("#connection", has_text="connected").wait_for()
+    tab.page.locator("#connection[data-grade=good]").wait_for()
     tab.page.locator("#topics label", has_text="mic · 0 · dbfs").wait_for()
 
 
@@ -446,16 +446,22 @@ def test_nobody_is_shut_out(open_context, address, axe, width, look):
     )
     tab = Tab(context, address)
     tab.open(f"v=1&topic={MIC}&topic={LEFT}&hold=max&c=1000,2000&band=900:1100")
-    tab.page.locator("#cursors td", has_text=" oct").wait_for()
+    tab.page.wait_for_function("() => cursors.textContent.includes(' oct')")
     tab.page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    found = tab.page.evaluate(f"() => {{ {axe}; return axe.run(); }}")
-    serious = [
-        (one["id"], [node["target"] for node in one["nodes"]])
-        for one in found["violations"]
-        if one["impact"] in {"serious", "critical"}
-    ]
-    assert serious == []
-    assert not tab.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    # On a narrow screen panes lie over the plots, one at a time.
+    for button in ("none", "connection", "time", "measure", "options"):
+        if width < 960 and button != "none":
+            tab.page.locator(f"#{button}").click()
+        found = tab.page.evaluate(f"() => {{ {axe}; return axe.run(); }}")
+        serious = [
+            (button, one["id"], [node["target"] for node in one["nodes"]])
+            for one in found["violations"]
+            if one["impact"] in {"serious", "critical"}
+        ]
+        assert serious == []
+        assert not tab.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        if width >= 960:
+            break
     surface = tab.page.locator(".surface").first
     plot = surface.bounding_box()
     for label in surface.locator(".cursor-label").all():
@@ -499,24 +505,6 @@ def test_a_key_opens_the_legend(tab):
     assert all("repeating-linear-gradient" in colour for colour in colours)
     tab.page.keyboard.press("l")
     tab.page.locator("#legend li", has_text="no data").wait_for(state="hidden")
-
-
-def test_on_a_phone_what_is_read_comes_before_the_options(open_context, address):
-    """Plots, peaks and cursors, levels, options, in the order of the tab key, too."""
-    tab = Tab(open_context(viewport={"width": 390, "height": 844}), address)
-    tab.open()
-    tab.page.locator("#meters dd").first.wait_for()
-    places = ("main", "#peaks", "#cursors", "#meters", "#topics", "#display", "#status")
-    tops = [tab.page.locator(one).bounding_box()["y"] for one in places]
-    assert tops == sorted(tops)
-    order = tab.page.evaluate(
-        """places => places.map((one) => document.querySelector(one)).every(
-          (one, k, all) => k === 0 ||
-            all[k - 1].compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING)""",
-        places,
-    )
-    assert order
-    assert tab.problems == []
 
 
 def test_words_of_the_page_are_explained(tab):

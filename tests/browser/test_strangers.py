@@ -67,7 +67,7 @@ def test_a_token_is_typed(open_context, guarded):
     assert field.input_value() == "not-the-token-at-all-22"
     field.fill(f" {token} ")
     field.press("Enter")
-    page.locator("#connection", has_text="connected").wait_for()
+    page.locator("#connection[data-grade=good]").wait_for()
     wait_for_rows(tab, 10)
     assert not page.locator("#token").is_visible()
     assert token not in page.content()
@@ -174,7 +174,7 @@ def test_a_page_of_another_site_gets_nothing(open_context, request, host, kind):
         address, token = request.getfixturevalue(kind)
         known = context.new_page()
         known.goto(f"{address}#k={token}")
-        known.locator("#connection", has_text="connected").wait_for()
+        known.locator("#connection[data-grade=good]").wait_for()
         known.close()
         assert context.cookies()
     else:

@@ -118,7 +118,7 @@ test("a cursor's label is on the side with more room, and whole within the plot"
   assert.equal(labelOffset(20, 100, 130), -20);
 });
 
-test("the foot names daemons, then sources and channels that are shown, and no others", () => {
+test("the state names daemons, then sources and channels that are shown, and no others", () => {
   const channel = channelOf(-100, -20);
   const sources = [{ endpoint: "ipc://a", source: "mic", state: "running" }, { endpoint: "ipc://a", source: "pond", state: "running" }];
   const session = { channels: [channel], sources, endpoints: [{ endpoint: "ipc://a", connected: false, why: "keys refused" }], sourceOf: () => sources[0] };

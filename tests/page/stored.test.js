@@ -6,7 +6,9 @@ import test from "node:test";
 import { atStored, storedSpan } from "../../spectrod/apps/web/page/rows/stored.js";
 import { Session } from "../../spectrod/apps/web/page/link/session.js";
 import { bannerText } from "../../spectrod/apps/web/page/panel/captions.js";
-import { channelFacts, endpointFact, headFact } from "../../spectrod/apps/web/page/side/status.js";
+import { healthGroups } from "../../spectrod/apps/web/page/side/health.js";
+import { LossWatch, stateLine } from "../../spectrod/apps/web/page/side/stateline.js";
+import { channelFacts, endpointFact } from "../../spectrod/apps/web/page/side/status.js";
 
 const DAY = 86_400_000;
 const topic = (id, stored) => ({
@@ -47,8 +49,6 @@ test("nothing is said to be missing, late or waited for", () => {
   assert.equal(bannerText(session.channels, 1e9, { t1: 9, zone: "UTC" }), "");
   assert.equal(bannerText(session.channels, 1e9, { t1: null, zone: "UTC" }), "");
   assert.deepEqual(channelFacts(channel, 1e9), [{ name: "stored", text: "1970-01-01 00:00:00 UTC to 1970-01-10 00:00:00 UTC", grade: "good" }]);
-  const open = { phase: "open", wait_ms: 0, why: "" };
-  assert.deepEqual(headFact(open, [{ endpoint: "results", connected: true, silence_s: 0, missed: 0 }], true), { name: "page", text: "results", grade: "good" });
 });
 
 test("an archive that is there is open, and not connected to anything", () => {
@@ -60,7 +60,8 @@ test("an archive that is there is open, and not connected to anything", () => {
 test("an archive that has gone says so, in the head and on its panel", () => {
   const session = sessionOf([topic(0, [5, 9])]);
   session.text({ op: "topics", topics: [] });
-  const gone = { endpoint: "results", connected: false, silence_s: 0, missed: 0, why: "is no longer there" };
-  assert.equal(headFact({ phase: "open", wait_ms: 0, why: "" }, [gone], true).text, "results: is no longer there");
+  session.text({ op: "state", endpoints: [{ endpoint: "results", connected: false, silence_s: 0, missed: 0, why: "is no longer there" }], sources: [] });
+  const { text, grade } = stateLine(healthGroups(session, { phase: "open" }, 0), "results", new LossWatch(), 0);
+  assert.deepEqual([text, grade], ["results: is no longer there", "bad"]);
   assert.match(bannerText(session.channels, 0, { t1: 9, zone: "UTC" }), /^s0 · 0 · p: there is no such channel now/);
 });

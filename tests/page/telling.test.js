@@ -56,7 +56,7 @@ test("checks say the channel and the level; one that is not known is shown as it
   assert.match(texts(status.sourceFacts(source({ checks: ["wobbling"] }))), /wobbling/);
 });
 
-test("every loss that the foot of the page names is explained", () => {
+test("every loss that the page names is explained", () => {
   const facts = [
     ...status.sourceFacts(source({ overflows: 2, suspected: 1, dropped: 4, clipped_samples: 9, rate_error_ppm: 1, clock_offset_s: 2.5 })),
     ...status.channelFacts({ description: { fs: 48000, engine: "numpy", epoch: 1 }, counts: { missed: 1, gaps: 1, gapSamples: 3, clientDropped: 1 }, receivedAt: 0 }, 0),
@@ -90,13 +90,10 @@ test("a panel's legend names its lines with their ballistics, and says what a pi
   assert.equal(texts({ holds: ["max"] }, [{ reference: null, unsent }])[1], "no max hold: the server sends a page at most 8 streams");
 });
 
-test("the head says that a daemon is away, and no source of it is said to run", () => {
+test("no source of a daemon that is away is said to run", () => {
   const open = { phase: "open", wait_ms: 0, why: "" };
   const alive = { endpoint: "ipc://a", connected: true, silence_s: 0.5, missed: 0, why: "" };
   const dead = { endpoint: "ipc://b", connected: false, silence_s: 9, missed: 0, why: "" };
-  assert.deepEqual(status.headFact(open, [alive]), { name: "page", text: "connected", grade: "good" });
-  assert.deepEqual(status.headFact(open, [alive, dead]), { name: "page", text: "ipc://b: no connection to the daemon", grade: "bad" });
-  assert.match(status.headFact({ phase: "waiting", wait_ms: 500, why: "lost" }, [dead]).text, /^lost/);
   const source = { endpoint: "ipc://b", source: "mic", state: "running" };
   const session = { endpoints: [alive, dead], channels: [{ info: source, counts: {}, receivedAt: null, description: null }], sources: [source], sourceOf: () => source };
   const [, facts] = healthGroups(session, open, 0).map((group) => group.facts);
@@ -216,7 +213,7 @@ test("channels that are not measured are named with the reason, and none is said
 const FIGURE = { widthMm: 160, plotsMm: 100, dpi: 300 };
 
 test("preferences of nonsense, of a full or of a forbidden storage are the defaults", () => {
-  const usual = { theme: "auto", zone: "local", keysEverywhere: true, isLinked: true, figure: FIGURE };
+  const usual = { theme: "auto", zone: "local", keysEverywhere: true, isLinked: true, panes: [], figure: FIGURE };
   for (const stored of [null, "{", "[]", "3", '{"theme":"pink","zone":1,"keysEverywhere":"yes","isLinked":0}']) {
     assert.deepEqual({ ...readPrefs(() => ({ getItem: () => stored })) }, usual);
   }
@@ -231,7 +228,7 @@ test("preferences of nonsense, of a full or of a forbidden storage are the defau
 test("preferences that are written are read again", () => {
   let kept = null;
   const storage = () => ({ getItem: () => kept, setItem: (_, text) => (kept = text) });
-  const chosen = { theme: "dark", zone: "UTC", keysEverywhere: false, isLinked: false, figure: { ...FIGURE, dpi: 600 } };
+  const chosen = { theme: "dark", zone: "UTC", keysEverywhere: false, isLinked: false, panes: ["options"], figure: { ...FIGURE, dpi: 600 } };
   writePrefs(storage, makePrefs(chosen));
   assert.deepEqual({ ...readPrefs(storage) }, chosen);
 });

@@ -3,10 +3,11 @@
 import { Announcer } from "./side/announce.js";
 import { ControlPanel } from "./side/controlpanel.js";
 import { setAttribute, setText, themeColours } from "./side/dom.js";
+import { ChannelList } from "./side/channellist.js";
 import { EventList, newsText } from "./side/eventlist.js";
-import { Fields, TopicChoice } from "./side/fields.js";
+import { Fields } from "./side/fields.js";
 import { FigureForm, paperColours, printFigures } from "./side/figureform.js";
-import { healthGroups, showHealth } from "./side/health.js";
+import { healthGroups, joinedGroups, showHealth } from "./side/health.js";
 import { nameKeys, showHelp } from "./side/help.js";
 import { CursorRows } from "./rows/cursorrow.js";
 import { extentOf } from "./rows/bins.js";
@@ -25,7 +26,9 @@ import { savePast, saveSelection, saveShown } from "./side/saving.js";
 import { MarkCard, viewOfMark } from "./panel/markcard.js";
 import { SelectionCard } from "./panel/selectioncard.js";
 import { Session } from "./link/session.js";
-import { headFact, rowsDueMs } from "./side/status.js";
+import { Panes } from "./side/panes.js";
+import { LossWatch, stateLine } from "./side/stateline.js";
+import { rowsDueMs } from "./side/status.js";
 import { goTo, TimeBar } from "./side/timebar.js";
 import { Connection } from "./link/stream.js";
 import { formatTime } from "./plot/time.js";
@@ -37,7 +40,7 @@ import { takeDropped, ViewList } from "./side/viewlist.js";
 import { Views, zoneOfLink } from "./side/views.js";
 import { askForToken, useLinkToken } from "./side/entry.js";
 import { concerns } from "./link/events.js";
-import { spectraOf, topicText, topicTitle } from "./link/topics.js";
+import { spectraOf, topicTitle } from "./link/topics.js";
 import { DEFAULTS, atShownTime, formatFragment, fragmentWriter, makeView, parseFragment, shownMs } from "./panel/view.js";
 
 const SLOW_MS = 250;
@@ -59,6 +62,7 @@ let phase = { phase: "connecting", wait_ms: 0, why: "", needsToken: false };
 let noticeTimer = null;
 let noticed = [];
 let leftBefore = 0;
+let stateSaid = "";
 
 const now = () => performance.now();
 const announcer = new Announcer((text) => setText(at("live-region"), text), {
@@ -99,7 +103,7 @@ const fields = new Fields(
   { display: at("display"), holds: at("hold-fields"), cursors: at("cursor-fields"), prefs: at("prefs") },
   { change, changeRange: (range) => change(panels.rangePart(view, range)), link, changePrefs, scene: () => panels.scene() },
 );
-const choice = new TopicChoice(at("topics"), (topics) => change({ topics }));
+const choice = new ChannelList(at("topics"), (topics) => change({ topics }));
 const control = new ControlPanel({ box: at("control"), form: at("control-form"), answer: at("control-answer") }, { base });
 const traceList = new StoredTraceList(at("traces"), traces, { store: storeSpectrum, limits: storeLimits, changed: () => panels.touch() });
 const figureForm = new FigureForm(at("figure-form"), { size: prefs.figure, change: (figure) => changePrefs({ figure }) });
@@ -140,6 +144,17 @@ const card = new SelectionCard({
 });
 const overview = new Overview({ fetch: (...given) => fetch(...given), base });
 const overviewStrip = new OverviewStrip(at("overview"), { overview, change, view: () => view });
+const narrow = matchMedia("(max-width: 60rem)");
+const panes = new Panes(
+  {
+    state: { button: at("connection"), root: at("status") },
+    time: { button: at("time"), root: at("timebar") },
+    measure: { button: at("measure"), root: at("tables") },
+    options: { button: at("options"), root: at("side") },
+  },
+  { narrow, open: prefs.panes, remember: (open) => keepPrefs({ panes: open }) },
+);
+const losses = new LossWatch();
 const writeFragment = fragmentWriter((text) => history.replaceState(null, "", `#${text}`));
 
 /** Make a part of the view another one, and show it; a time is looked at in the plots. */
@@ -297,7 +312,7 @@ function showControls() {
   }
   const hasReference = session.channels.some(({ reference }) => reference !== null);
   setAttribute(document.querySelector('[data-action="reference"]'), "aria-pressed", String(hasReference));
-  setAttribute(at("pause"), "aria-pressed", String(view.t1 !== null));
+  setText(at("pause"), view.t1 === null ? "Pause" : "Live");
   at("live").disabled = shownMs(view) === (session.stored?.t1 ?? null);
   at("layout").value = view.layout;
 }
@@ -305,13 +320,7 @@ function showControls() {
 function showTopics() {
   const spectra = spectraOf(session.topics);
   const shown = new Set(session.channels.map(({ info }) => info));
-  choice.show(
-    spectra.map((info) => ({
-      name: session.nameOf(info),
-      title: topicText(info),
-      isShown: shown.has(info),
-    })),
-  );
+  choice.show(spectra.map((info) => ({ name: session.nameOf(info), info, isShown: shown.has(info) })));
   const said = spectra.length > 0 ? session.missing().join(". ") : nothingText();
   control.showTopics(spectra, session.channels[0]?.info ?? null);
   at("nothing").hidden = said === "";
@@ -362,17 +371,32 @@ function rowCame(channel, role, row, description) {
 
 function phaseChanged(next) {
   phase = next;
-  showConnection();
+  showState();
   askForToken(phase.needsToken);
   showTopics();
 }
 
-/** Show whether the page has its server, and the server its daemons. */
-function showConnection() {
-  const fact = headFact(phase, session.endpoints, session.isArchive);
-  setText(at("connection"), fact.text);
-  setAttribute(at("connection"), "data-grade", fact.grade);
-  announcer.say("connection", fact.text);
+/** Show the one line of state, and what there is to say of each part where its details are open. */
+function showState() {
+  const groups = healthGroups(session, phase, now());
+  const line = stateLine(groups, shownText(), losses, now());
+  setText(at("connection"), line.text);
+  setAttribute(at("connection"), "title", line.text);
+  setAttribute(at("connection"), "data-grade", line.grade);
+  // Not each second of a silence, and each message of a loss.
+  if (line.about !== stateSaid) announcer.say("state", line.text);
+  stateSaid = line.about;
+  showHealth(at("status"), joinedGroups(groups));
+}
+
+/** What of the time the page shows. */
+function shownText() {
+  if (session.isArchive) return session.endpoints.map(({ endpoint }) => endpoint).join(", ");
+  if (session.channels.length === 0) return "connected";
+  const tMs = shownMs(view);
+  if (tMs === null) return "live";
+  const isPaused = view.t1 !== null && session.channels.some((channel) => channel.isPausedAt(view.t1));
+  return `${isPaused ? "paused" : "the past"}, ${formatTime(tMs, zoneOf(prefs))}`;
 }
 
 /** Show a text for a while, beside others that are still shown. */
@@ -387,7 +411,7 @@ function notice(text) {
 
 const own = {
   help: showHelp,
-  legend: () => announcer.say("legend", toggleLegend() ? "Legend open, under Options" : "Legend closed"),
+  legend: () => announcer.say("legend", toggleLegend(() => panes.open("options")) ? "Legend open, under Options" : "Legend closed"),
   resetHolds: () => {
     for (const channel of session.channels) {
       connection.reset(channel.info.id);
@@ -409,9 +433,13 @@ function act(name) {
   else change(panels.act(name, view));
 }
 
-function changePrefs(part) {
+function keepPrefs(part) {
   prefs = makePrefs({ ...prefs, ...part });
   writePrefs(storage, prefs);
+}
+
+function changePrefs(part) {
+  keepPrefs(part);
   applyTheme(prefs.theme);
   restyle();
   showControls();
@@ -428,10 +456,8 @@ function showSlowly() {
   for (const channel of session.channels) {
     if (channel.receivedAt !== null && now() - channel.receivedAt > rowsDueMs(channel.description)) channel.fallSilent();
   }
-  showConnection();
+  showState();
   if (view.days) showSeason();
-  const groups = healthGroups(session, phase, now());
-  showHealth(at("status"), groups);
   const clipped = meters.show(session.values, session.topics, { now: now(), nowMs: Date.now(), zone: zoneOf(prefs), colours: panels.colours });
   if (clipped.length > 0) announcer.say("clipping", clipped.join(". "));
   showCard();
@@ -443,10 +469,6 @@ function showSlowly() {
   const news = newsText(session.events.takeNews(), session.events.total, zoneOf(prefs));
   if (news !== "") announcer.say("events", news);
   setText(at("events-count"), String(session.events.entries.length));
-  for (const { title, facts } of groups) {
-    const bad = facts.filter(({ grade }) => grade === "bad");
-    if (title !== "") announcer.say(title, bad.length > 0 ? `${title}: ${bad.map(({ name, text }) => `${name} ${text}`).join(", ")}` : `${title}: OK`);
-  }
 }
 
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
@@ -474,12 +496,11 @@ function listen() {
   }
   at("pause").addEventListener("click", () => act("pause"));
   at("days").addEventListener("click", () => change({ days: !view.days }));
-  at("selecting").addEventListener("click", () => setSelecting(!isSelecting));
-  at("layout").addEventListener("change", () => change({ layout: at("layout").value }));
-  at("options").addEventListener("click", () => {
-    at("side").hidden = !at("side").hidden;
-    setAttribute(at("options"), "aria-expanded", String(!at("side").hidden));
+  at("selecting").addEventListener("click", () => {
+    setSelecting(!isSelecting);
+    if (isSelecting) panes.closeSheet();
   });
+  at("layout").addEventListener("change", () => change({ layout: at("layout").value }));
   for (const button of document.querySelectorAll("[data-save]")) {
     const kinds = button.dataset.save.split(" ");
     button.addEventListener("click", () => saveShown(kinds, panels, { view, zone: zoneOf(prefs), form: figureForm }).catch((error) => notice(error.message)));
@@ -489,6 +510,7 @@ function listen() {
     at(button).addEventListener("click", () => savePast(format, base, session, panels.scene()).catch((error) => notice(error.message)));
   }
   document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && event.target.closest("dialog") === null && panes.closeSheet()) return;
     if (prefs.keysEverywhere || event.key === "?") pressKey(event, act);
   });
   document.addEventListener("visibilitychange", ask);

@@ -9,6 +9,9 @@ import { decodeMessage } from "../rows/decode.js";
 
 export const VERSION = 1;
 
+/** Why there is no connection where nothing answers. */
+export const NO_ANSWER = "the server does not answer";
+
 const VIEW_INTERVAL_MS = 100;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15000;
@@ -216,7 +219,7 @@ export class Connection {
 
   /** A refused WebSocket says nothing to a page (1006): ask over HTTP. */
   async #askWhy() {
-    let why = "the server does not answer";
+    let why = NO_ANSWER;
     try {
       const answer = await this.#fetch(new URL("api/hello", this.#base).href, { cache: "no-store" });
       const hello = answer.ok ? await answer.json() : {};

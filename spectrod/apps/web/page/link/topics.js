@@ -91,6 +91,19 @@ export function topicTitle({ source, channel, product }) {
   return `${source} · ${channel} · ${product}`;
 }
 
+/** Channels that a title of several names. */
+const TITLED_MAX = 4;
+
+/** Title of several topics, which says once what they share. */
+export function titleOfAll(topics) {
+  const shared = (name) => topics.every((info) => info[name] === topics[0][name]);
+  const isOneSource = shared("source") && shared("endpoint");
+  const own = ({ source, channel, product }) => [isOneSource ? "" : source, channel, shared("product") ? "" : product].filter(Boolean).join(" · ");
+  const named = topics.slice(0, TITLED_MAX).map(own).join(", ");
+  const more = topics.length > TITLED_MAX ? ` and ${topics.length - TITLED_MAX} more` : "";
+  return [isOneSource ? topics[0].source : "", `${named}${more}`, shared("product") ? topics[0].product : ""].filter(Boolean).join(" · ");
+}
+
 /** Topics to show: those that the view names and that there are; else the first source's first channels. */
 export function chosenTopics(names, topics) {
   const spectra = spectraOf(topics);

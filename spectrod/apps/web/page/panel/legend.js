@@ -62,12 +62,11 @@ function listOf(title, items) {
 }
 
 /** Open the legend, also where the options are hidden, or close it; the focus stays where keys work. Returns whether it is open. */
-export function toggleLegend() {
+export function toggleLegend(openOptions) {
   const box = document.getElementById("legend");
   box.open = !box.open;
   if (box.open) {
-    document.getElementById("side").hidden = false;
-    document.getElementById("options").setAttribute("aria-expanded", "true");
+    openOptions();
     box.scrollIntoView({ block: "nearest" });
   }
   return box.open;

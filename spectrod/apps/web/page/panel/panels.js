@@ -5,6 +5,7 @@ import { placeCursor, snapToBin } from "./cursor.js";
 import { themeColours } from "../side/dom.js";
 import { SurfaceInput } from "./input.js";
 import { Panel } from "./panel.js";
+import { columnsOf } from "./columns.js";
 import { linked, rangeOf, withRange } from "./ranges.js";
 import { LevelFollower } from "../rows/follow.js";
 import { formatHertz, formatLevel } from "../plot/time.js";
@@ -32,6 +33,13 @@ export class Panels {
   constructor(place, given) {
     this.#place = place;
     this.#given = given;
+    new ResizeObserver(() => this.#fit()).observe(place.parentElement);
+  }
+
+  /** Put the panels into as many columns as leaves them the most room. */
+  #fit() {
+    const { clientWidth: width, clientHeight: height } = this.#place.parentElement;
+    this.#place.style.setProperty("--columns", String(columnsOf(this.#panels.length, { width, height })));
   }
 
   /** Make the panels that the view and the session's channels ask for; those that fit are kept. */
@@ -45,7 +53,7 @@ export class Panels {
     for (const panel of gone) panel.destroy();
     const roots = this.#panels.map(({ root }) => root);
     if (roots.some((root, k) => this.#place.children[k] !== root)) this.#place.replaceChildren(...roots);
-    this.#place.dataset.count = String(roots.length);
+    this.#fit();
     if (!this.#panels.includes(this.#active)) this.#active = this.#panels[0] ?? null;
     for (const panel of this.#panels) panel.split(view.split);
   }

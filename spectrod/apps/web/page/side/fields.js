@@ -1,6 +1,6 @@
 /** The forms of the side: each field shows a part of the view and changes it. */
 
-import { element, setText } from "./dom.js";
+import { element } from "./dom.js";
 import { palettes } from "../plot/palette.js";
 import { THEMES, ZONES } from "./prefs.js";
 import { BOUNDS } from "../panel/view.js";
@@ -171,46 +171,5 @@ export class Fields {
   /** @param {{view: object, range: object | null, prefs: object}} state `range` of levels, null: automatic */
   show(state) {
     for (const { show } of this.#fields) show(state);
-  }
-}
-
-/** The list of channels: a box each. */
-export class TopicChoice {
-  #place;
-  #boxes = [];
-  #change;
-
-  /**
-   * @param {HTMLElement} place
-   * @param {(names: string[]) => void} change
-   */
-  constructor(place, change) {
-    this.#place = place;
-    this.#change = change;
-  }
-
-  /** @param {Array<{name: string, title: string, isShown: boolean}>} topics */
-  show(topics) {
-    const isSame = this.#boxes.length === topics.length && topics.every(({ name }, k) => this.#boxes[k].name === name);
-    if (!isSame) this.#make(topics);
-    topics.forEach(({ title, isShown }, k) => {
-      setText(this.#boxes[k].text, title);
-      this.#boxes[k].input.checked = isShown;
-    });
-  }
-
-  #make(topics) {
-    this.#boxes = topics.map(({ name }) => {
-      const input = element("input", { type: "checkbox" });
-      const text = element("span");
-      input.addEventListener("change", () => this.#tell());
-      return { name, input, text, root: element("label", {}, input, text) };
-    });
-    this.#place.querySelectorAll("label").forEach((label) => label.remove());
-    this.#place.append(...this.#boxes.map(({ root }) => root));
-  }
-
-  #tell() {
-    this.#change(this.#boxes.filter(({ input }) => input.checked).map(({ name }) => name));
   }
 }

@@ -1,9 +1,9 @@
-/** The line at the foot of the page: the state of daemons, sources and channels. */
+/** The details of the state: daemons, sources and channels. */
 
 import { element, setAttribute, setText } from "./dom.js";
 import { channelFacts, connectionFact, endpointFact, sourceFacts } from "./status.js";
 import { TERMS } from "./terms.js";
-import { topicTitle } from "../link/topics.js";
+import { titleOfAll, topicTitle } from "../link/topics.js";
 
 /**
  * What there is to say, in groups.
@@ -11,15 +11,29 @@ import { topicTitle } from "../link/topics.js";
  * @param {import("../link/session.js").Session} session
  * @param {object} phase of the connection
  * @param {number} now [ms]
- * @returns {Array<{title: string, facts: object[]}>}
+ * @returns {Array<{title: string, endpoint?: string, info?: object, facts: object[]}>} `endpoint`: of whose daemon;
+ *   `info`: the topic of a channel
  */
 export function healthGroups(session, phase, now) {
   const groups = [{ title: "", facts: [connectionFact(phase), ...session.endpoints.map(endpointFact)] }];
   const sources = session.sources.filter((one) => session.channels.some((channel) => session.sourceOf(channel) === one));
   const isAway = ({ endpoint }) => session.endpoints.some((one) => one.endpoint === endpoint && endpointFact(one).grade === "bad");
-  for (const source of sources) groups.push({ title: source.source, facts: sourceFacts(source, isAway(source)) });
-  for (const channel of session.channels) groups.push({ title: topicTitle(channel.info), facts: channelFacts(channel, now) });
+  for (const source of sources) groups.push({ title: source.source, endpoint: source.endpoint, facts: sourceFacts(source, isAway(source)) });
+  for (const channel of session.channels) {
+    const { info } = channel;
+    groups.push({ title: topicTitle(info), endpoint: info.endpoint, info, facts: channelFacts(channel, now) });
+  }
   return groups;
+}
+
+/** Groups in which channels of which all the same is to be said are one. */
+export function joinedGroups(groups) {
+  const alike = new Map();
+  for (const group of groups) {
+    const key = JSON.stringify(group.info === undefined ? group.title : group.facts);
+    alike.set(key, [...(alike.get(key) ?? []), group]);
+  }
+  return [...alike.values()].map((same) => (same.length === 1 ? same[0] : { ...same[0], title: titleOfAll(same.map(({ info }) => info)) }));
 }
 
 /** Show groups in a place; elements that are there are used again. */

@@ -32,7 +32,7 @@ export class LevelMeter {
   #peak = element("span", { class: "meter-peak", hidden: true });
   #bar = element("div", { class: "meter", role: "meter" }, this.#zonesBehind, this.#fill, this.#lines, this.#peak);
   #ticks = element("div", { class: "meter-ticks", "aria-hidden": "true" });
-  #plot = element("canvas", { class: "meter-trend", role: "img" });
+  #plot = element("canvas", { class: "meter-trend", role: "img", "aria-label": "no trend yet" });
   #drawn = "";
 
   constructor(name, unit) {

@@ -5,6 +5,7 @@
  * and look like three.
  */
 
+import { NO_ANSWER } from "../link/stream.js";
 import { formatTime } from "../plot/time.js";
 
 /** Without a sign of life for longer than this, a daemon counts as gone: it sends a heartbeat each second. */
@@ -12,9 +13,19 @@ export const SILENCE_S = 3;
 
 const OFFSET_S = 1;
 
-/** @typedef {{name: string, text: string, grade: "good" | "notice" | "bad"}} Fact */
+const START_DAEMON = "start it, and the page goes on";
 
-const fact = (name, text, grade = "good") => ({ name, text, grade });
+/**
+ * @typedef {object} Fact
+ * @property {string} name
+ * @property {string} text
+ * @property {"good" | "notice" | "bad"} grade
+ * @property {number} [lost] how many of something were lost
+ * @property {string} [phrase] what the state's line says of it, in place of name and text
+ * @property {string} [advice] what to do
+ */
+
+const fact = (name, text, grade = "good", more = {}) => ({ name, text, grade, ...more });
 
 /** A duration for reading: 0.5 s, 12 s, 3 min, 2 h. */
 export function durationText(seconds) {
@@ -33,34 +44,27 @@ export function connectionFact({ phase, wait_ms, why }) {
   if (phase === "open") return fact("page", "connected");
   if (phase === "connecting") return fact("page", "connecting", "notice");
   if (phase === "stopped") return fact("page", "not connected", "notice");
-  return fact("page", `${why}; next attempt in ${durationText(wait_ms / 1000)}`, "bad");
-}
-
-/** What the head of the page says: its own connection, and daemons that are away; of archives what they are called. */
-export function headFact(phase, endpoints, isArchive = false) {
-  const own = connectionFact(phase);
-  if (phase.phase !== "open") return own;
-  const away = endpoints.map(endpointFact).filter(({ grade }) => grade === "bad");
-  if (away.length === 0) return isArchive ? fact("page", endpoints.map(({ endpoint }) => endpoint).join(", ")) : own;
-  return fact("page", away.map(({ name, text }) => `${name}: ${text}`).join("; "), "bad");
+  const advice = why === NO_ANSWER ? { advice: "start spectrod web again" } : {};
+  return fact("page", `${why}; next attempt in ${durationText(wait_ms / 1000)}`, "bad", advice);
 }
 
 /** A daemon, of a `state` text's `endpoints`. */
 export function endpointFact({ endpoint, is_archive: isArchive = false, connected, silence_s, missed, broken = 0, why }) {
   if (isArchive && connected) return fact(endpoint, "open");
-  if (connected === false) return fact(endpoint, why || "no connection to the daemon", "bad");
+  if (connected === false) return fact(endpoint, why || "no connection to the daemon", "bad", why ? {} : { advice: START_DAEMON });
   if (silence_s > SILENCE_S) {
-    return fact(endpoint, `no heartbeat for ${durationText(silence_s)}: the daemon has stopped or hangs`, "bad");
+    return fact(endpoint, `no heartbeat for ${durationText(silence_s)}: the daemon has stopped or hangs`, "bad", { advice: "restart it" });
   }
   const losses = [[missed, "messages missed"], [broken, "messages left out: they break the protocol"]];
-  const texts = losses.filter(([count]) => count > 0).map(([count, text]) => `, ${count} ${text}`);
-  return fact(endpoint, `connected${texts.join("")}`, texts.length > 0 ? "notice" : "good");
+  const texts = losses.filter(([count]) => count > 0).map(([count, text]) => `${count} ${text}`);
+  if (texts.length === 0) return fact(endpoint, "connected");
+  return fact(endpoint, ["connected", ...texts].join(", "), "notice", { lost: missed + broken, phrase: texts.join(", ") });
 }
 
 /** What a source is doing; what it did when its daemon was last heard of is no state. */
 function sourceState({ state, waiting_for, restarts }, isAway) {
   if (isAway) return fact("state", "unknown: no connection to the daemon", "bad");
-  if (waiting_for) return fact("state", `waiting for ${waiting_for}`, "bad");
+  if (waiting_for) return fact("state", `waiting for ${waiting_for}`, "bad", { advice: "it goes on when that is there" });
   const known = state || "unknown";
   const isRunning = known === "running";
   const again = restarts > 0 ? `, restarted ${restarts} times` : "";
@@ -87,7 +91,12 @@ function checkFacts(checks) {
 }
 
 function counted(name, count, unit = "") {
-  return count > 0 ? [fact(name, `${count}${unit}`, "notice")] : [];
+  return count > 0 ? [fact(name, `${count}${unit}`, "notice", { lost: count, phrase: `${count}${unit.startsWith(",") ? "" : unit} ${name}` })] : [];
+}
+
+/** Samples that were too loud are there, and were not lost. */
+function clippedFacts({ clipped_samples: count }) {
+  return count > 0 ? [fact("clipped", `${count} samples`, "notice")] : [];
 }
 
 function clockFacts({ rate_error_ppm, rate_uncertainty_ppm, clock_offset_s }) {
@@ -110,7 +119,7 @@ export function sourceFacts(source, isAway = false) {
     ...counted("overflows", source.overflows),
     ...counted("suspected losses", source.suspected),
     ...counted("dropped by the daemon", source.dropped),
-    ...counted("clipped", source.clipped_samples, " samples"),
+    ...clippedFacts(source),
     ...clockFacts(source),
   ];
 }
@@ -136,9 +145,10 @@ export function channelFacts(channel, now_ms) {
   const { description, counts, receivedAt, info = {} } = channel;
   const facts = [];
   if (info.stored) facts.push(fact("stored", info.stored.map((tMs) => formatTime(tMs)).join(" to ")));
-  else if (receivedAt === null) facts.push(fact("rows", "none yet", "notice"));
+  else if (receivedAt === null) facts.push(fact("rows", "none yet", "notice", { phrase: "waiting for data" }));
   else if (now_ms - receivedAt > rowsDueMs(description)) {
-    facts.push(fact("rows", `none for ${durationText((now_ms - receivedAt) / 1000)}`, "bad"));
+    const since = durationText((now_ms - receivedAt) / 1000);
+    facts.push(fact("rows", `none for ${since}`, "bad", { phrase: `no data for ${since}` }));
   }
   facts.push(...counted("missed", counts.missed, " messages"));
   facts.push(...counted("gaps", counts.gaps, `, ${Math.round(counts.gapSamples)} samples`));

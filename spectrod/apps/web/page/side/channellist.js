@@ -1,0 +1,115 @@
+/** The list of channels: groups by source in the order of the configuration, a box each, and a search field where there are many. */
+
+import { topicText } from "../link/topics.js";
+import { BOUNDS } from "../panel/view.js";
+import { element, setText } from "./dom.js";
+
+/** From so many channels on there is a field to search them. */
+const SEARCHED_FROM = 8;
+
+/**
+ * Channels by source; what all channels of a source share is said once.
+ *
+ * @param {Array<{name: string, info: object, isShown: boolean}>} topics in their order
+ * @returns {Array<{title: string, items: Array<{name: string, text: string, before: string, label: string, after: string,
+ *   isShown: boolean}>}>} `text`: all of a channel's name; `label`: what tells it from others of its group, between what it shares with them
+ */
+export function channelGroups(topics) {
+  const hasOneDaemon = new Set(topics.map(({ info }) => info.endpoint)).size <= 1;
+  const groups = new Map();
+  for (const topic of topics) {
+    const key = JSON.stringify([topic.info.endpoint, topic.info.source]);
+    groups.set(key, [...(groups.get(key) ?? []), topic]);
+  }
+  return [...groups.values()].map((own) => {
+    const { source, endpoint } = own[0].info;
+    const isAlike = (name) => own.every(({ info }) => info[name] === own[0].info[name]);
+    const after = isAlike("product") ? ` · ${own[0].info.product}` : "";
+    const items = own.map(({ name, info, isShown }) => ({ name, isShown, text: topicText(info), before: `${source} · `, label: labelOf(info, isAlike), after }));
+    return { title: hasOneDaemon ? source : `${source} (${endpoint})`, items };
+  });
+}
+
+function labelOf(info, isAlike) {
+  const product = isAlike("product") ? "" : ` · ${info.product}`;
+  const kind = !isAlike("kind") && info.kind === "bands" ? " (bands)" : "";
+  return `${info.channel}${product}${kind}`;
+}
+
+/** Whether a name has all the words of a search, in any case. */
+export function isFound(text, search) {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  return words.every((word) => text.toLowerCase().includes(word));
+}
+
+/** The list in the page. */
+export class ChannelList {
+  #place;
+  #change;
+  #search = element("input", { type: "search", placeholder: "Find a channel", "aria-label": "Find a channel", maxlength: 200 });
+  #note = element("p", { class: "empty", role: "status" });
+  #groups = [];
+  #key = "";
+
+  /**
+   * @param {HTMLElement} place
+   * @param {(names: string[]) => void} change
+   */
+  constructor(place, change) {
+    this.#place = place;
+    this.#change = change;
+    this.#search.addEventListener("input", () => this.#filter());
+  }
+
+  /** @param {Array<{name: string, info: object, isShown: boolean}>} topics in their order */
+  show(topics) {
+    const groups = channelGroups(topics);
+    const key = JSON.stringify(groups.map(({ title, items }) => [title, items.map(({ name, label }) => [name, label])]));
+    if (key !== this.#key) this.#make(groups);
+    this.#key = key;
+    const shown = topics.filter(({ isShown }) => isShown).length;
+    const isFull = shown >= BOUNDS.topics;
+    groups.flatMap(({ items }) => items).forEach(({ isShown }, k) => {
+      const { input } = this.#boxes[k];
+      input.checked = isShown;
+      input.disabled = isFull && !isShown;
+    });
+    setText(this.#note, `${shown} of ${topics.length} shown${isFull ? `, the most at once` : ""}`);
+    this.#note.hidden = topics.length < SEARCHED_FROM;
+    this.#search.hidden = topics.length < SEARCHED_FROM;
+  }
+
+  get #boxes() {
+    return this.#groups.flatMap(({ boxes }) => boxes);
+  }
+
+  #make(groups) {
+    this.#groups = groups.map(({ title, items }) => {
+      const boxes = items.map((item) => this.#makeBox(item));
+      const root = element("fieldset", {}, element("legend", {}, title), ...boxes.map(({ root: box }) => box));
+      return { root, boxes };
+    });
+    this.#place.replaceChildren(this.#search, this.#note, element("div", { class: "channel-groups" }, ...this.#groups.map(({ root }) => root)));
+    this.#filter();
+  }
+
+  #makeBox({ name, text, before, label, after }) {
+    const input = element("input", { type: "checkbox" });
+    input.addEventListener("change", () => this.#tell());
+    // Who sees the list sees its group; who hears it, or searches it, has the whole name.
+    const hidden = (part) => element("span", { class: "hidden" }, part);
+    const root = element("label", { title: text }, input, element("span", {}, hidden(before), label, hidden(after)));
+    return { name, text, input, root };
+  }
+
+  #filter() {
+    for (const { root, boxes } of this.#groups) {
+      for (const box of boxes) box.root.hidden = !isFound(box.text, this.#search.value);
+      root.hidden = boxes.every((box) => box.root.hidden);
+    }
+  }
+
+  #tell() {
+    this.#change(this.#boxes.filter(({ input }) => input.checked).map(({ name }) => name));
+  }
+}
