@@ -34,7 +34,8 @@ CONTROLS = """() => [...document.querySelectorAll("button, input, select, summar
 OVERFLOW = """() => {
   const { scrollWidth, scrollHeight } = document.scrollingElement;
   const main = document.querySelector("main");
-  return [scrollWidth - innerWidth, scrollHeight - innerHeight, main.scrollHeight - main.clientHeight];
+  const hidden = main.scrollHeight - main.clientHeight;
+  return [scrollWidth - innerWidth, scrollHeight - innerHeight, hidden];
 }"""
 SIZES = [(360, 640), (640, 360), (1366, 768), (1920, 1080), (3840, 2160)]
 
