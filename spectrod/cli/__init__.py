@@ -14,10 +14,11 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, NoReturn
 
 import spectrod
-from spectrod.lib.errors import ConfigError, SpectrodError, StorageError, bug_error
+from spectrod.lib.errors import ConfigError, InputError, SpectrodError, StorageError, bug_error
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.lib.text import printable
 
@@ -25,6 +26,7 @@ from spectrod.lib.text import printable
 _COMMANDS = {
     "run": "the daemon, in the foreground: analyse a source and publish its spectra",
     "record": "turn sound or stored spectra into pictures, data files and sound files",
+    "info": "say what a file is, what times it has, and what is odd about it",
     "levels": "measure sound levels, loudness and peaks of intervals",
     "features": "measure spectral features and acoustic indices of intervals",
     "batch": "compute an archive of many recordings, in units of a day or an hour",
@@ -52,7 +54,7 @@ _MODULES = {
     "run": "cli.run",
     "selftest": "apps.doctor.selftest_command",
     **dict.fromkeys(("levels", "features"), "apps.measurements.intervals"),
-    **{name: f"apps.measurements.{name}" for name in ("calibrate", "tones", "transfer")},
+    **{name: f"apps.measurements.{name}" for name in ("calibrate", "info", "tones", "transfer")},
     **{name: f"apps.setup.{name}" for name in ("completion", "config", "devices", "keys")},
 }
 """Modules of commands; those of the others are ``apps/NAME/command.py``."""
@@ -64,6 +66,7 @@ _LONG_GARBAGE_THRESHOLD = 20_000
 """The same of the commands that run for months, which free what they do not use any more."""
 _LONG_COMMANDS = {"run", "view", "web", "mqtt"}
 
+_IN_OUT = "spectrod IN OUT"
 _NEGATIVE_VALUE = re.compile(r"-\.?\d")
 _INTERRUPTED = 130
 
@@ -112,7 +115,8 @@ def _parser(*commands: str | None) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="spectrod",
         description="Streaming audio spectrum analyzer: sound in, spectra out over ZeroMQ.",
-        epilog="spectrod COMMAND --help describes a command.",
+        epilog=f"{_IN_OUT} makes a picture, data or sound of a recording, as OUT's suffix says; "
+        "spectrod FILE says what it is. spectrod COMMAND --help describes a command.",
     )
     parser.add_argument("--version", action="version", version=f"spectrod {spectrod.__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -180,6 +184,7 @@ def _run(arguments: list[str]) -> int:
     # PoCL would compile each kernel twice: for the size of its work-groups at the first launch, and
     # for any size when the binary is stored. Kernels for any size are as fast.
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
+    arguments = _with_command(arguments)
     command = _command_in(arguments)
     try:
         # A parser with --help ends with SystemExit, and its output must be flushed as well.
@@ -194,6 +199,34 @@ def _run(arguments: list[str]) -> int:
             raise
         _discard_output()
         raise StorageError(f"{error.filename or 'standard output'}: {error.strerror}") from error
+
+
+def _with_command(arguments: list[str]) -> list[str]:
+    """Add the command that ``spectrod IN OUT`` and ``spectrod IN`` mean.
+
+    Raises
+    ------
+    ConfigError
+        If OUT exists: ``spectrod *.wav`` must not replace the second recording.
+    """
+    given = [one for one in arguments[:2] if not one.startswith("-")]
+    if not given or given[0] != arguments[0] or given[0] in _COMMANDS:
+        return arguments
+    source = Path(given[0])
+    if not os.path.exists(source):  # noqa: PTH110 - "\0" is none
+        if source.suffix:
+            raise InputError(f"{source}: no file or folder of this name, and no command")
+        return arguments
+    if len(given) == 1:
+        return ["info", *arguments]
+    output, options = given[1], arguments[2:]
+    if os.path.lexists(output):
+        raise ConfigError(f"{output}: exists: {_IN_OUT} makes a new file; record -o replaces one")
+    from spectrod.recording.inputs import is_recording  # noqa: PLC0415 - loads NumPy
+
+    if is_recording(source):
+        return ["convert", given[0], output, *options]
+    return ["record", given[0], "-o", output, *options]
 
 
 def _command_in(arguments: Sequence[str]) -> str | None:

@@ -24,7 +24,13 @@ from spectrod.formats.picture.picture_settings import PictureOptions, check_widt
 from spectrod.formats.picture.plan import PicturePlan
 from spectrod.lib.errors import ConfigError, SpectrodError
 from spectrod.lib.output_formats import Content, format_of, listed
-from spectrod.recording.output_plan import Plan, check_outputs, make_rows, make_samples
+from spectrod.recording.output_plan import (
+    Plan,
+    check_outputs,
+    make_folders,
+    make_rows,
+    make_samples,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -176,6 +182,7 @@ def _check_names(found: Asked, source: Path | None) -> None:
                 f"{path}: names must differ for different times with --every, as with "
                 "'%Y%m%dT%H%M%SZ.png'"
             )
+    make_folders(found.paths)
 
 
 def name_at(pattern: str, period_ns: int, begin_utc_ns: int) -> Path:

@@ -1,12 +1,13 @@
 """Writers of outputs: the options of all, and what starts a file of each content."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectrod.formats.description import Description, RowWriter, SampleWriter
 from spectrod.formats.export.export_options import ExportOptions
-from spectrod.lib.errors import ConfigError
+from spectrod.lib.errors import ConfigError, StorageError, storage_errors
 from spectrod.lib.output_formats import format_named, format_of, load, suffixes
 
 if TYPE_CHECKING:
@@ -28,6 +29,16 @@ def check_outputs(paths: list[str], source: Path | None = None) -> None:
         if target.suffix.lower() == ".spd" and given == target.parent:
             raise ConfigError(f"{path}: must not lie in the folder that is read")
         seen.add(target)
+
+
+def make_folders(paths: Iterable[str]) -> None:
+    """Make the folders of outputs that a person has named; raises StorageError."""
+    for path in paths:
+        folder = Path(path).parent
+        if folder.is_file():
+            raise StorageError(f"{folder}: must be a folder, it is a file")
+        with storage_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
 
 
 def _as_one(path: Path) -> Path:

@@ -97,7 +97,7 @@ BAD_SETTINGS = [
     (["--rate", "8000"], 2, "source.samplerate=8000: t.wav has 48000, and a file's own is used"),
     (["--config", "absent.toml"], 2, "absent.toml: No such file or directory"),
     (["-o", "out.bmp"], 2, "out.bmp: suffix must be one of .png"),
-    (["-o", "nowhere/out.png"], 74, "nowhere/out.png"),
+    (["-o", "t.wav/out.png"], 74, "t.wav: must be a folder, it is a file"),
     (["-o", "/proc/out.png"], 74, "/proc/out.png"),
 ]
 

@@ -30,7 +30,7 @@ from spectrod.lib.output_formats import (
     readable_suffixes,
 )
 from spectrod.recording.inputs import batches_between, left_out_samples, open_recording
-from spectrod.recording.output_plan import Plan, check_outputs, make_rows
+from spectrod.recording.output_plan import Plan, check_outputs, make_folders, make_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +71,7 @@ def _run(args: argparse.Namespace) -> int:
     if is_unfinished(source):
         return _make_whole(source, outputs)
     _check(source, outputs)
+    make_folders(map(str, outputs))
     with closing(open_recording(source)) as reader, ExitStack() as undo:
         start_utc_ns, stop_utc_ns, duration_ns = section_utc_ns(args, reader)
         plan = _plan(args, reader.description, outputs)

@@ -27,7 +27,7 @@ from spectrod.measure.kinds import KINDS
 from spectrod.measure.levels import LevelMeter
 from spectrod.measure.measurement import Measurement
 from spectrod.measure.measurement_config import IntervalMeter, MeasurementConfig
-from spectrod.recording.output_plan import check_outputs
+from spectrod.recording.output_plan import check_outputs, make_folders
 from spectrod.source.kinds import forms
 from spectrod.source.open_source import Source
 
@@ -64,6 +64,7 @@ def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> 
     for path in paths:
         check_suffix(path)
     check_outputs(args.output, Path(args.source) if Path(args.source).is_file() else None)
+    make_folders(args.output)
     given = given_settings(args, type(defaults))
     measured = open_measured(args)
     source = measured.source

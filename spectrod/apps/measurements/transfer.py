@@ -37,7 +37,7 @@ from spectrod.measure.transfer.delay import SAMPLES_MAX, Delay, measure_delay
 from spectrod.measure.transfer.transfer_config import TransferConfig
 from spectrod.measure.transfer.transfer_function import TransferFunction
 from spectrod.measure.transfer.transfer_quantities import spectrum_of
-from spectrod.recording.output_plan import check_outputs
+from spectrod.recording.output_plan import check_outputs, make_folders
 from spectrod.source.kinds import forms
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def _check_output(args: argparse.Namespace) -> None:
         if Path(path).suffix.lower() != ".csv":
             raise ConfigError(f"{path}: must end in .csv, or --interval must be given")
     check_outputs(args.output, Path(args.source) if Path(args.source).is_file() else None)
+    make_folders(args.output)
 
 
 def _measure(

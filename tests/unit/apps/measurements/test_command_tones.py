@@ -367,14 +367,14 @@ def test_bad_arguments_of_transfer(arguments, text, capsys, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["b.wav"]
 
 
-def test_transfer_of_iq_and_to_a_missing_folder(capsys):
-    """Pairs of I and Q have no transfer function, and a folder that is missing is an error."""
+def test_transfer_of_iq_and_to_a_new_folder(capsys):
+    """Pairs of I and Q have no transfer function, and a folder that is missing is made."""
     Path("b.cs8").write_bytes(bytes(1000))
     assert main(["transfer", "pcm:b.cs8", "--rate", "8000"]) == 2
     assert "I/Q samples have no transfer functions" in capsys.readouterr().err
     write("b.wav", noise(5000), noise(5000))
-    assert main(["transfer", "b.wav", "-o", "missing/t.csv"]) == 74
-    assert "missing/t.csv: No such file or directory" in capsys.readouterr().err
+    assert main(["transfer", "b.wav", "-o", "missing/t.csv"]) == 0
+    assert Path("missing/t.csv").read_text()
 
 
 def test_transfer_of_intervals(capsys):
