@@ -106,6 +106,34 @@ def test_a_pinch_zooms_about_its_middle(tab):
     assert numbers(tab, "c") == []
 
 
+def test_two_fingers_on_a_waterfall_keep_what_is_under_them(tab):
+    """Frequencies and times: dragged apart in both directions a quarter of each is shown."""
+    top_ms = round(time.time() * 1000) - 600_000
+    tab.open(f"v=1&topic={MIC}&axis=linear&span=40&t={top_ms}", waits=False)
+    tab.page.locator(".banner", has_text="the past").wait_for()
+    fingers = Fingers(tab)
+    waterfall = tab.page.locator(".waterfall").bounding_box()
+    width, height = waterfall["width"], waterfall["height"]
+    first = waterfall["y"] - fingers.box["y"]
+
+    def at(x, y):
+        return x * width, first + y * height
+
+    fingers.send("Start", at(0.4, 0.4))
+    fingers.send("Start", at(0.4, 0.4), at(0.6, 0.6))
+    for step in range(1, 11):
+        fingers.send("Move", at(0.4 - 0.02 * step, 0.4), at(0.6, 0.6 + 0.02 * step))
+    fingers.send("End", at(0.2, 0.4))
+    fingers.send("End")
+    tab.page.wait_for_function(f"() => Math.abs(({NUMBERS})('span')[0] - 20) < 0.5")
+    low, high = wait_for_numbers(tab, "f", 2)
+    assert high - low == pytest.approx(12000, rel=0.02)
+    # 9600 Hz stay under the first finger; the times that were under both do as well.
+    assert low + 0.2 * (high - low) == pytest.approx(9600, abs=200)
+    (found_ms,) = numbers(tab, "t")
+    assert found_ms - 0.4 * 20_000 == pytest.approx(top_ms - 0.4 * 40_000, abs=500)
+
+
 def test_a_tap_sets_a_cursor_a_long_press_another_and_a_double_tap_shows_all(tab):
     """Two quick taps at different places are two taps; a double tap leaves the cursors alone."""
     tab.open(f"v=1&topic={MIC}&axis=linear&f=0:12000")

@@ -26,11 +26,44 @@ test("a pinch zooms about where its middle was, then moves with it", () => {
   send("pointerdown", at(100));
   send("pointerdown", at(200, 50, { pointerId: 2 }));
   send("pointermove", at(300, 50, { pointerId: 2 }));
-  assert.deepEqual(heard, [["zoom", 2, 150], ["drag", 50, 0, 0]]);
+  assert.deepEqual(heard, [["zoom", 2, 150], ["drag", 50, 0, 50]]);
   send("pointerup", at(300, 50, { pointerId: 2 }));
   send("pointermove", at(180));
   send("pointerup", at(180));
   assert.deepEqual([told("zoom").length, told("tap").length, told("drag").length], [1, 0, 1]);
+});
+
+test("what is under two fingers stays there, of frequencies and of times", () => {
+  const { send, at, heard } = surface();
+  send("pointerdown", at(100, 50));
+  send("pointerdown", at(200, 130, { pointerId: 2 }));
+  heard.length = 0;
+  send("pointermove", at(250, 210, { pointerId: 2 }));
+  send("pointermove", at(90, 50));
+  // The places of what was under the fingers at first, as zooms and drags have moved them.
+  const places = { x: [100, 200], y: [50, 130] };
+  const about = (name, factor, middle) => (places[name] = places[name].map((place) => middle + factor * (place - middle)));
+  for (const [name, ...given] of heard) {
+    if (name === "zoom") about("x", ...given);
+    if (name === "zoomTime") about("y", ...given);
+    if (name !== "drag") continue;
+    places.x = places.x.map((place) => place + given[0]);
+    places.y = places.y.map((place) => place + given[1]);
+  }
+  const near = (found, wanted) => found.forEach((one, k) => assert.ok(Math.abs(one - wanted[k]) < 1e-9, `${found} not ${wanted}`));
+  near(places.x, [90, 250]);
+  near(places.y, [50, 210]);
+});
+
+test("fingers beside each other move the other direction and do not zoom it; fingers that meet zoom by no more than 20 px", () => {
+  const { send, at, heard } = surface();
+  send("pointerdown", at(100, 50));
+  send("pointerdown", at(110, 150, { pointerId: 2 }));
+  send("pointermove", at(140, 150, { pointerId: 2 }));
+  assert.deepEqual(heard, [["zoomTime", 1, 100], ["drag", 15, 0, 100]]);
+  heard.length = 0;
+  send("pointermove", at(140, 51, { pointerId: 2 }));
+  assert.deepEqual(heard[0], ["zoomTime", 0.2, 100]);
 });
 
 test("two taps near each other within 350 ms are one double tap, a third is a tap", () => {

@@ -10,6 +10,10 @@ import { actionOf } from "../side/keys.js";
 const WHEEL_LINE_PX = 16;
 const ZOOM_PER_PX = 1.0025;
 const PINCH_ZOOM_PER_PX = 1.01;
+/** Fingers that are nearer to each other in one direction do not zoom it, but move it. */
+const PINCH_PX = 40;
+/** Fingers that meet zoom as if they were so far apart. */
+const PINCH_PX_MIN = 20;
 const TAP_PX = 6;
 const DOUBLE_TAP_MS = 350;
 const DOUBLE_TAP_PX = 24;
@@ -21,6 +25,8 @@ export function wheelFactor({ deltaY, deltaMode, ctrlKey }) {
   const base = ctrlKey ? PINCH_ZOOM_PER_PX : ZOOM_PER_PX;
   return base ** -Math.max(-300, Math.min(300, px));
 }
+
+const ratioOf = (now, before) => Math.max(PINCH_PX_MIN, now) / Math.max(PINCH_PX_MIN, before);
 
 /** Whether keys belong to a form's field, which needs them itself. */
 export function isTyping(target) {
@@ -91,7 +97,8 @@ export class SurfaceInput {
     clearTimeout(this.#longPress);
     if (this.#pointers.size === 2) {
       this.#start = null;
-      this.#pinch = this.#spread();
+      const apart = this.#spread();
+      this.#pinch = { ...apart, isWide: apart.across >= PINCH_PX, isHigh: apart.along >= PINCH_PX };
       return;
     }
     this.#start = { ...at, last: at, isSelecting: event.shiftKey || this.#gestures.isSelecting(), isMoved: false, isNew: event.altKey || event.shiftKey };
@@ -127,17 +134,20 @@ export class SurfaceInput {
     this.#gestures.point(at);
   }
 
+  /** Middle of two fingers, and how far they are apart in each direction. */
   #spread() {
     const [a, b] = [...this.#pointers.values()];
-    return { x: (a.x + b.x) / 2, distance: Math.max(20, Math.hypot(a.x - b.x, a.y - b.y)) };
+    return { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2, across: Math.abs(a.x - b.x), along: Math.abs(a.y - b.y) };
   }
 
+  /** As on a map, what is under two fingers stays there, of frequencies and of times. */
   #movePinch() {
-    const now = this.#spread();
-    // In this order the frequency stays between the fingers, also at the full span, which cannot be moved.
-    this.#gestures.zoom(now.distance / this.#pinch.distance, this.#pinch.x);
-    this.#gestures.drag(now.x - this.#pinch.x, 0, 0);
-    this.#pinch = now;
+    const [before, now] = [this.#pinch, this.#spread()];
+    // In this order what is between the fingers stays there, also at the full span, which cannot be moved.
+    if (before.isWide) this.#gestures.zoom(ratioOf(now.across, before.across), before.x);
+    if (before.isHigh) this.#gestures.zoomTime(ratioOf(now.along, before.along), before.y);
+    this.#gestures.drag(now.x - before.x, now.y - before.y, before.y);
+    this.#pinch = { ...before, ...now };
   }
 
   #up(event) {
