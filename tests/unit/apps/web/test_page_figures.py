@@ -87,6 +87,7 @@ def figure_of(values, *, kind="linear", f0=100.0, f1=900.0, **fields):
         "layers": [{"values": values, "description": described(), "style": style}],
         "legend": [{"text": "live", "stroke": "#0b57a4", "dash": None}],
         "readings": [],
+        "events": [],
         "cursors": [],
         "band": None,
         "strips": [strip | {"box": None}],
@@ -221,6 +222,29 @@ def test_a_long_legend_and_title_are_whole():
             wide = 0.6 * float(one.get("font-size")) * len(one.text)
             assert float(one.get("x")) + wide <= WIDTH
     assert height > drawn(figure_of([30000] * N_BINS))[1]
+
+
+def test_events_are_at_their_times_and_bands():
+    """An event with a length and a band is a box of both, one without a line; texts come last."""
+    rows, codes = rows_of(9)
+    about = figure_of(codes[0].tolist(), events=["Event 15:00:01.0, mic, gap: lost"])
+    end = about["strips"][0]["newestMs"]
+    box = {"t0": end - 1500, "t1": end - 500, "f0": 300, "f1": 500}
+    line = {"t0": end - 1000, "t1": end - 1000, "f0": None, "f1": None}
+    about["strips"][0] |= {"entries": [box, line]}
+    root, _ = drawn(about, rows)
+    image = root.find(f".//{SVG}image")
+    left, top, width, height = (float(image.get(k)) for k in ("x", "y", "width", "height"))
+    (drawn_box,) = [one for one in root.iter(f"{SVG}rect") if one.get("stroke") == "#b3261e"]
+    found = [float(drawn_box.get(k)) for k in ("x", "y", "width", "height")]
+    expected = [left + width / 4, top + height / 4, width / 4, height / 2]
+    assert found == pytest.approx(expected, abs=0.6)  # the picture is on whole pixels of the figure
+    marks = [one for one in root.iter(f"{SVG}path") if one.get("class") == "event"]
+    (across,) = [one for one in marks if one.get("stroke") is not None]
+    assert parts_of(across)[0][:, 1] == pytest.approx(top + height / 2, abs=0.6)
+    assert len(marks) == 3
+    texts = [one.text for one in root.iter(f"{SVG}text")]
+    assert texts.index("Event 15:00:01.0, mic, gap: lost") == texts.index("live") + 1
 
 
 def test_scales_name_their_units():

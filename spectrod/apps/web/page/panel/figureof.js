@@ -7,6 +7,8 @@ import { topicTitle } from "../link/topics.js";
 import { atShownTime } from "./view.js";
 
 const CURSORS = ["A", "B"];
+/** Events whose texts a figure has. */
+const EVENTS_MAX = 6;
 
 /**
  * A figure of a panel.
@@ -31,6 +33,7 @@ export function figureOf(panel, view, { zone, axis, layers, legend, strips, leve
     layers,
     legend,
     readings: [...cursorTexts(panel, view, zone), ...bandTexts(panel, view), ...(view.selection === null ? [] : [`Selection ${boxText(view.selection, zone)}`])],
+    events: eventTexts(strips, zone),
     cursors: view.cursors.map((hz, k) => ({ name: CURSORS[k], hz })),
     band: view.band,
     strips: strips.map((strip) => ({ ...strip, title: isAlone ? "" : strip.title, times, box: view.selection })),
@@ -65,6 +68,14 @@ function cursorTexts(panel, view, zone) {
     const texts = rows.map(([name, ...read]) => `${name}: ${read.filter(Boolean).join(", ")}`);
     return isAlone ? texts : `${topicTitle(channel.info)}:  ${texts.join(";  ")}`;
   });
+}
+
+/** The newest events of the time that is shown, each once, in the order in which they happened. */
+function eventTexts(strips, zone) {
+  const marks = [...new Set(strips.flatMap(({ entries }) => entries))].sort((a, b) => b.t0 - a.t0);
+  const texts = marks.slice(0, EVENTS_MAX).map(({ t0, source, channel, kind, text }) => `Event ${formatTime(t0, zone, 1).split(" ")[1]}, ${[source, channel].filter(Boolean).join(" ")}, ${kind}: ${text}`);
+  const more = marks.length - texts.length;
+  return [...(more > 0 ? [`${more} events before these`] : []), ...texts.reverse()];
 }
 
 function bandTexts(panel, view) {

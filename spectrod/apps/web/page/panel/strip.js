@@ -226,7 +226,7 @@ export class Strip {
     if (this.#shown === null) return null;
     const { newestMs, msPerPx } = this.#shown;
     const spanMs = msPerPx * this.#heightPx;
-    const entries = this.#eventsBetween(events, newestMs - spanMs, newestMs).filter(({ t0 }) => t0 >= newestMs - spanMs);
+    const entries = this.#eventsBetween(events, newestMs - spanMs, newestMs);
     return { title: topicTitle(this.channel.info), rows: this.#rows, newestMs, spanMs, entries };
   }
 

@@ -13,10 +13,11 @@
  * @property {import("./trace.js").Layer[]} layers the undermost first; widths and dashes [CSS px]
  * @property {Array<{text: string, stroke: string | null, dash: number[] | null}>} legend
  * @property {string[]} readings lines of text: cursors and band
+ * @property {string[]} events lines of text below the legend
  * @property {Array<{name: string, hz: number}>} cursors
  * @property {readonly [number, number] | null} band [Hz]
  * @property {Array<{title: string, rows: object, newestMs: number, spanMs: number, times: Array<{name: string, tMs: number}>,
- *   box: {t0: number, t1: number, f0: number, f1: number} | null, entries: Array<{t0: number}>}>} strips waterfalls
+ *   box: {t0: number, t1: number, f0: number, f1: number} | null, entries: import("../link/events.js").Mark[]}>} strips waterfalls
  */
 
 import { makeAxis } from "./axis.js";
@@ -48,6 +49,9 @@ const BLACK = "#000000";
 const GREY = "#555555";
 const GRID = "#d9d9d9";
 const ACCENT = "#0b57a4";
+const EVENT = "#b3261e";
+/** More events than that are a texture: the newest are drawn. */
+const MARKS_MAX = 100;
 
 /**
  * Lines of words that are no wider than a figure; a word that is wider is cut into several lines, never left out.
@@ -97,13 +101,14 @@ function legendRows(entries, width, measure) {
 }
 
 /** The lines of text above the plots. */
-function headOf({ title, time, readings, legend }, width, pen) {
+function headOf({ title, time, readings, legend, events }, width, pen) {
   const measure = (text) => pen.measure(text, TEXT);
   const plain = (text, look) => [{ x: 0, text, stroke: null, dash: null, indent: 0, look }];
   const rows = [
     ...wrapped(title, width, (text) => pen.measure(text, TITLE)).map((text) => plain(text, TITLE)),
     ...[time, ...readings].flatMap((text) => wrapped(text, width, measure)).map((text) => plain(text)),
     ...legendRows(legend, width, measure),
+    ...events.flatMap((text) => wrapped(text, width, measure)).map((text) => plain(text)),
   ];
   const more = rows.length - HEAD_LINES_MAX;
   return more <= 0 ? rows : [...rows.slice(0, HEAD_LINES_MAX - 1), plain(`and ${more + 1} more lines`)];
@@ -252,6 +257,7 @@ function drawStrip(pen, figure, k, axis, place, scale) {
   const toY = (tMs) => top + ((strip.newestMs - tMs) / strip.spanMs) * height;
   pen.clip(left, top, width, height, () => {
     drawBand(pen, figure.band, axis, place);
+    for (const mark of strip.entries.slice(0, MARKS_MAX)) drawMark(pen, mark, axis, place, toY);
     drawBox(pen, strip.box, axis, place, toY);
   });
   drawCursors(pen, figure.cursors, axis, place, false);
@@ -267,6 +273,14 @@ function drawWaterfall(pen, strip, colour, { kind, f0, f1 }, { left, top, width,
   const [widthPx, heightPx] = [x1 - x0, y1 - y0];
   const pixels = waterfallPixels(strip, makeAxis({ kind, f0, f1, width: widthPx }), heightPx, colour);
   pen.image(x0 / scale, y0 / scale, widthPx / scale, heightPx / scale, canvasOf(pixels, widthPx, heightPx));
+}
+
+/** An event at its time and band: a line, or a box of one that has a length. */
+function drawMark(pen, { t0, t1, f0, f1 }, axis, { left, width }, toY) {
+  const [x0, x1] = f0 === null ? [-2, width + 2] : [f0, f1].map((hz) => (Number.isFinite(axis.toPixel(hz)) ? axis.toPixel(hz) : -2));
+  const [top, bottom] = [toY(t1), toY(t0)];
+  if (bottom - top < 1) pen.lines([[[left + x0, bottom], [left + x1, bottom]]], { name: "event", stroke: EVENT, width: THIN_PX });
+  else pen.rect(left + x0, top, x1 - x0, bottom - top, { fill: EVENT, opacity: 0.1, stroke: EVENT, width: THIN_PX });
 }
 
 function drawBox(pen, box, axis, { left }, toY) {
@@ -294,9 +308,8 @@ function drawTimeScale(pen, { newestMs, spanMs, entries }, zone, { left, top, he
   if (hasDate) pen.text(left - TICK_PX - 3, top + 9, isoOfLocal(newestMs, zone).slice(0, 10), { ...TEXT, size: 9.5, fill: GREY, anchor: "end" });
   drawGutter(pen, timeTicks(newestMs - spanMs, newestMs, height, zone), { left, top, height }, hasDate ? 12 : -Infinity);
   pen.text(left - 66, top + height / 2, `Time, ${zoneName(newestMs, zone)}`, { ...TEXT, fill: BLACK, anchor: "middle", isUpright: true });
-  for (const { t0 } of entries) {
-    const y = toY(t0);
-    pen.lines([[[left, y], [left - 6, y - 3.5], [left - 6, y + 3.5], [left, y]]], { name: "event", fill: "#b3261e" });
+  for (const y of entries.slice(0, MARKS_MAX).map(({ t0 }) => toY(t0))) {
+    if (y <= top + height) pen.lines([[[left, y], [left - 6, y - 3.5], [left - 6, y + 3.5], [left, y]]], { name: "event", fill: EVENT });
   }
 }
 
