@@ -1,16 +1,20 @@
 """What pages cost: processor share and bytes of ``spectrod web`` with many clients.
 
     python benchmarks/bench_web.py [--clients 20] [--channels 4] [--bins 4096] [--rows 50]
-        [--seconds 20] [--px 1200] [--json FILE]
+        [--seconds 20] [--px 1200] [--past] [--json FILE]
 
 A publisher sends made-up rows of all channels; each client shows all of them as bytes on a log axis
 and acknowledges what it gets. The server is a process of its own, whose processor time is read; the
-publisher and the clients are others. Correctness is asserted: no client may lose a row.
+publisher and the clients are others. Correctness is asserted: no client may lose a row. With
+``--past`` somebody also asks for the past of all channels, always another minute of it, so that all
+that the server keeps is used.
 """
 
 import argparse
 import asyncio
 import contextlib
+import http.client
+import itertools
 import json
 import os
 import struct
@@ -18,6 +22,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -32,6 +37,7 @@ from spectrod.wire.schema import Frame, Meta, MetaHeader, SpectrumHeader, encode
 _TICKS_S = os.sysconf("SC_CLK_TCK")
 _START_S = 60.0
 _WARM_UP_S = 3.0
+_PAST_S = 0.3
 _ORIGIN = "http://127.0.0.1:{port}"
 
 
@@ -44,6 +50,7 @@ def main() -> None:
     parser.add_argument("--rows", type=float, default=50.0, help="of each channel a second")
     parser.add_argument("--px", type=int, default=1200, help="width of each view")
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--past", action="store_true", help="ask for the past meanwhile")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     report = new_report("web")
@@ -154,6 +161,25 @@ def _view(topics: list[dict[str, Any]], args: argparse.Namespace) -> dict[str, A
     return {"op": "view", "generation": 1, "streams": streams}
 
 
+async def _ask_for_the_past(port: int, args: argparse.Namespace) -> None:
+    """Ask for a minute of each channel, another one each time, until cancelled."""
+    for n in itertools.count():
+        t1 = round(time.time() * 1e3) - 2000 - 100 * n
+        for topic in range(args.channels):
+            asked = {"topic": topic, "t0": t1 - 60_000, "t1": t1, "f0": 20, "f1": 24000}
+            asked |= {"w": 256, "h": args.px, "axis": "log", "step": 0.1, "layers": "max"}
+            await asyncio.to_thread(_fetch, port, f"/api/history?{urllib.parse.urlencode(asked)}")
+        await asyncio.sleep(_PAST_S)
+
+
+def _fetch(port: int, path: str) -> bytes:
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+        connection.request("GET", path, headers={"Accept-Encoding": "gzip"})
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.status
+        return answer.read()
+
+
 @contextlib.contextmanager
 def served(endpoint: str) -> Iterator[tuple[int, int]]:
     """Run the server; yield its process and its port."""
@@ -172,6 +198,8 @@ async def _measure(args: argparse.Namespace, pid: int, port: int) -> dict[str, A
     tasks = [asyncio.create_task(one.run(port, args)) for one in clients]
     async with asyncio.timeout(_START_S):
         await asyncio.gather(*(one.has_rows.wait() for one in clients))
+    if args.past:
+        tasks.append(asyncio.create_task(_ask_for_the_past(port, args)))
     await asyncio.sleep(_WARM_UP_S)
     before, begin_s, start_s = _counts(clients), cpu_s(pid), time.monotonic()
     await asyncio.sleep(args.seconds)
@@ -186,7 +214,9 @@ async def _measure(args: argparse.Namespace, pid: int, port: int) -> dict[str, A
     n_bytes, n_messages, n_rows = np.subtract(after, before) / seconds / args.clients
     expected = args.channels * args.rows
     assert abs(n_rows / expected - 1.0) < 0.02, f"{n_rows:.1f} of {expected:g} rows a second"
-    asked = {name: getattr(args, name) for name in ("clients", "channels", "bins", "rows", "px")}
+    asked = {
+        name: getattr(args, name) for name in ("clients", "channels", "bins", "rows", "px", "past")
+    }
     return asked | {
         "processor_share": round(used_s / seconds, 3),
         "client_bytes_s": round(n_bytes),
