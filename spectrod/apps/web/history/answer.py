@@ -43,6 +43,8 @@ PYRAMID_BYTES_MAX: Final = 256 << 20
 """Bytes of cells that one request reads at most; a picture has fewer columns otherwise."""
 LEVEL_VALUES_MAX: Final = 1 << 20
 """Values of all columns whose power one request sums up to levels; fewer columns otherwise."""
+LEVEL_PIECE_VALUES: Final = 1 << 16
+"""Values whose power is summed up at a time: the arrays in between stay small."""
 _CELLS_A_COLUMN: Final = 6
 """Cells that a column has at most: lengths of a pyramid's levels grow by three to six."""
 _LEFT_OUT_MAX: Final = 20
@@ -223,7 +225,10 @@ def _layers(
         width = columns.grid.width
         if level is None:  # nothing is known
             return [np.full((width, 1), NOTHING, np.int16)]
-        return [codes_of_levels(level.levels(columns.mean_power())[:, np.newaxis])]
+        step = max(1, LEVEL_PIECE_VALUES // len(level.axis))
+        pieces = (slice(first, first + step) for first in range(0, width, step))
+        levels = [level.levels(columns.mean_power(piece)) for piece in pieces]
+        return [codes_of_levels(np.concatenate(levels)[:, np.newaxis])]
     layers = {"max": columns.greatest, "mean": columns.mean}
     return [layers[name]() for name in request.layers]
 

@@ -113,6 +113,15 @@ def test_columns_without_sound_have_no_level(tmp_path):
     np.testing.assert_array_equal(np.isnan(levels_of(got)[:, 0]), [True, False, True, True])
 
 
+@pytest.mark.parametrize("piece", [1, 3 * 501, 1 << 16])
+def test_levels_are_summed_up_in_pieces_of_columns(tmp_path, monkeypatch, piece):
+    """Their number, also one that columns are no multiple of, changes no level."""
+    monkeypatch.setattr(answers, "LEVEL_PIECE_VALUES", piece)
+    values = stored(tmp_path, "one", DBFS)
+    got = levels_of(asked(tmp_path, layers="level"))
+    np.testing.assert_allclose(got[:, 0], expected_level(DBFS, values), atol=ROUNDING_DB)
+
+
 def test_levels_of_many_values_have_fewer_columns(tmp_path, monkeypatch):
     """The memory of all columns is bounded, whatever the number of bins."""
     monkeypatch.setattr(answers, "LEVEL_VALUES_MAX", 501 * 2)
