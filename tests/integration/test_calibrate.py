@@ -96,3 +96,20 @@ def test_a_change_needs_force(tmp_path, capsys):
     assert main([*command, "signal:sine,1000,-10.2"]) == 0
     assert "sensitivity changed by -0.20 dB since 20" in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["mic.toml"]
+
+
+def test_handling_noise_before_the_tone_does_no_harm(capsys):
+    """The steadiest stretch of a recording is measured; --start measures where it says."""
+    tone = 0.1 * np.sin(2 * np.pi * 1000.0 / FS * np.arange(8 * FS))
+    knocks = np.where(np.arange(3 * FS) % 5000 < 50, 1.0, 0.0)
+    soundfile.write("mic.wav", np.concatenate((knocks, tone)), FS)
+    assert main(["calibrate", "mic.wav", "--level", "94", "-o", "mic.toml"]) == 0
+    assert capsys.readouterr().out.startswith("measured: 5 s from 3.000 s on\n")
+    for start, text in (("0", "clipped: the peak is 1 FS"), ("9", "2 s: must be at least 3 s")):
+        assert (
+            main(["calibrate", "mic.wav", "--level", "94", "--start", start, "-o", "x.toml"]) == 2
+        )
+        assert text in capsys.readouterr().err
+    source = "signal:sine,1000,-20"
+    assert main(["calibrate", source, "--level", "94", "--start", "1", "-o", "x.toml"]) == 2
+    assert f"--start 1: {source} is no recording: it starts now" in capsys.readouterr().err

@@ -4,6 +4,7 @@ import argparse
 import datetime as dt
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -13,9 +14,11 @@ from spectrod.analysis.samples import to_float32
 from spectrod.apps.measurements.text_file import write_text
 from spectrod.cli import options
 from spectrod.cli.numbers import frequency, seconds
+from spectrod.cli.sample_range import sample_range
 from spectrod.config import config
 from spectrod.dsp.calibration import parse_reference
 from spectrod.dsp.calibration.calibrator import DURATION_MAX_S, DURATION_MIN_S, Tone, measure_tone
+from spectrod.dsp.calibration.steady import find_steady
 from spectrod.dsp.calibration.update import Calibrated, Update, updated
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import (
@@ -23,6 +26,7 @@ from spectrod.lib.errors import (
     InputError,
     UnavailableError,
 )
+from spectrod.source.base import SelectableSource
 from spectrod.source.open_source import Source, open_source
 
 _WAIT_S = 10.0
@@ -30,6 +34,8 @@ _WAIT_S = 10.0
 _READ_SAMPLES = 1 << 15
 _SAMPLES_MAX = 1 << 27
 """Samples of a measurement: 60 s at 2 MHz are fewer."""
+SEARCHED_MAX = 1 << 31
+"""Samples of a recording that is searched for the steadiest tone: half a day at 48 kHz."""
 _LEVEL_MIN_DB, _LEVEL_MAX_DB = -200.0, 300.0
 _UNCERTAINTY_MAX_DB = 20.0
 
@@ -56,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=seconds, default=5.0, metavar="S", help="duration, 3 to 60 s (5)"
     )
+    parser.add_argument(
+        "--start",
+        metavar="WHEN",
+        help=f"measure from there on: {options.WHEN} (of a recording, where the tone is steadiest)",
+    )
+    parser.set_defaults(duration=None, start_time=None)
     parser.add_argument("--serial", default="", metavar="TEXT", help="serial number to store")
     parser.add_argument(
         "--channel", default="", metavar="NAME", help="write the table [channels.NAME] of the file"
@@ -77,7 +89,16 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     settings = config.load(args.config, options.flags(args)).source
     settings = msgspec.structs.replace(settings, loop=bool(args.loop), calibration="")
-    source = open_source(settings, settings.pace if args.pace else "full")
+    pace = settings.pace if args.pace else "full"
+    source = open_source(settings, pace)
+    if source.channels != 1 or source.is_iq:
+        raise ConfigError(
+            f"{source.description}: {source.channels} channels: must be one; "
+            "select it by --select N"
+        )
+    first = _first_sample(args, source, lambda: open_source(settings, pace))
+    if isinstance(source, SelectableSource):
+        source.start_at(first)
     samples = _record(source, args.seconds)
     try:
         tone = measure_tone(samples, source.fs, args.frequency)
@@ -94,8 +115,27 @@ def run(args: argparse.Namespace) -> int:
     )
     update = updated(args.output, result, args.channel, force=args.force)
     write_text(args.output, update.text)
+    where = f" from {first / source.fs:.3f} s on" if first else ""
+    sys.stdout.write(f"measured: {len(samples) / source.fs:g} s{where}\n")
     sys.stdout.write(_report(args, tone, result, update))
     return 0
+
+
+def _first_sample(
+    args: argparse.Namespace, source: Source, open_again: Callable[[], Source]
+) -> int:
+    """Return the index of the first sample to measure."""
+    if args.start is not None:
+        if source.n_samples is None or not isinstance(source, SelectableSource):
+            raise ConfigError(f"--start {args.start}: {args.source} is no recording: it starts now")
+        return sample_range(args, source).first
+    if not (source.is_stored and source.n_samples and isinstance(source, SelectableSource)):
+        return 0
+    n = round(args.seconds * source.fs)
+    if not n < source.n_samples <= SEARCHED_MAX:
+        return 0
+    # Another source of the same file: a source is read once.
+    return find_steady(_parts(open_again()), source.fs, args.frequency, n) or 0
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -127,19 +167,24 @@ def _record(source: Source, duration_s: float) -> Float64Array:
     Raises
     ------
     ConfigError, InputError, UnavailableError
-        If the source has several channels, loses samples, or delivers none.
+        If the source loses samples, or delivers none.
     """
-    if source.channels != 1 or source.is_iq:
-        raise ConfigError(
-            f"{source.description}: {source.channels} channels: must be one; "
-            "select it by --select N"
-        )
     n = round(duration_s * source.fs)
     if n > _SAMPLES_MAX:
         raise ConfigError(f"--seconds {duration_s:g}: {n} samples: must be at most {_SAMPLES_MAX}")
+    parts = list(_parts(source, n))
+    samples: Float64Array = np.concatenate(parts) if parts else np.empty(0)
+    if source.failure and len(samples) < n:
+        raise source.failure
+    if not np.isfinite(samples).all():
+        raise InputError(f"{source.description}: samples must be finite")
+    return samples
+
+
+def _parts(source: Source, n_left: int = SEARCHED_MAX) -> Iterator[Float64Array]:
+    """Yield up to so many samples of a source's only channel, (n,) [FS]; raises like _record."""
     reader = source.open_reader()
-    parts: list[Float64Array] = []
-    n_left = n
+    is_first = True
     try:
         source.start(reader)
         deadline_s = time.monotonic() + _WAIT_S
@@ -154,19 +199,14 @@ def _record(source: Source, duration_s: float) -> Float64Array:
                 reader.wait(1.0)
                 continue
             deadline_s = time.monotonic() + _WAIT_S
-            if parts and (block.lost_samples or block.discontinuity):
+            if not is_first and (block.lost_samples or block.discontinuity):
                 raise InputError(f"{source.description}: samples were lost; try again")
-            parts.append(to_float32(block.samples, source.layout.sample_format)[0].astype(float))
+            is_first = False
+            yield to_float32(block.samples, source.layout.sample_format)[0].astype(float)
             n_left -= block.n_samples
     finally:
         source.stop()
         reader.release()
-    if source.failure and n_left:
-        raise source.failure
-    samples: Float64Array = np.concatenate(parts) if parts else np.empty(0)
-    if not np.isfinite(samples).all():
-        raise InputError(f"{source.description}: samples must be finite")
-    return samples
 
 
 def _report(args: argparse.Namespace, tone: Tone, result: Calibrated, update: Update) -> str:

@@ -131,13 +131,14 @@ def _check(tone: Tone, frequency_hz: float) -> None:
         )
 
 
-def _segment_samples(fs: float, frequency_hz: float) -> int:
+def segment_samples(fs: float, frequency_hz: float) -> int:
+    """Return the samples of a segment: 0.25 s, or 20 periods of a low tone."""
     return round(max(_SEGMENT_S, _SEGMENT_PERIODS / frequency_hz) * fs)
 
 
 def _segment_power(samples: Float64Array, fs: float, frequency_hz: float) -> Float64Array:
     """Return ``|X|^2`` of Hann-windowed segments, (segments, bins), scaled to the square of S1."""
-    n = _segment_samples(fs, frequency_hz)
+    n = segment_samples(fs, frequency_hz)
     n_segments = len(samples) // n
     window = 0.5 - 0.5 * np.cos(2.0 * pi * np.arange(n) / n)
     segments = samples[: n_segments * n].reshape(n_segments, n) * window
@@ -145,7 +146,7 @@ def _segment_power(samples: Float64Array, fs: float, frequency_hz: float) -> Flo
 
 
 def _tone(samples: Float64Array, fs: float, frequency_hz: float, power: Float64Array) -> Tone:
-    delta_f = fs / _segment_samples(fs, frequency_hz)
+    delta_f = fs / segment_samples(fs, frequency_hz)
     mean = power.mean(axis=0)
     k = _LOBE_BINS + int(np.argmax(mean[_LOBE_BINS:-1]))
     interpolated = [_interpolated(row, k) for row in power]

@@ -9,6 +9,7 @@ import pytest
 
 from spectrod.dsp.calibration import load_calibration
 from spectrod.dsp.calibration.calibrator import measure_tone
+from spectrod.dsp.calibration.steady import find_steady
 from spectrod.dsp.calibration.update import Calibrated, to_toml, updated
 from spectrod.lib.errors import ConfigError, InputError
 
@@ -157,3 +158,42 @@ def test_texts_of_files_are_escaped():
     assert tomllib.loads(to_toml(tables)) == tables
     empty = {"channels": {"left": {}, "right": {"response": {}}}}
     assert tomllib.loads(to_toml(empty)) == empty
+
+
+# ---- the steadiest stretch
+
+
+def parts(samples, n):
+    return [samples[k : k + n] for k in range(0, len(samples), n)]
+
+
+@pytest.mark.parametrize("n_part", [1000, 12_001, 1 << 20])
+def test_the_steadiest_stretch_is_found(n_part):
+    """It is after the noise, the clipping and the tone that wavers, however the blocks are cut."""
+    wavering = sine(seconds=4.0) * (1 + 0.02 * np.sin(np.arange(4 * FS) / FS * 9))
+    signal = np.concatenate(
+        (noise(0.3, 3.0), wavering, sine(seconds=5.0), np.full(FS, 1.0), sine(seconds=2.0))
+    )
+    first = find_steady(parts(signal, n_part), FS, 1010.0, 3 * FS)
+    assert 7 * FS <= first <= 9 * FS
+    assert first % (FS // 4) == 0
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        noise(0.1, 9.0),
+        sine(1100.0, seconds=9.0),
+        sine(level_dbfs=0.0, seconds=9.0),
+        np.zeros(9 * FS),
+    ],
+    ids=["noise", "another tone", "clipped", "silence"],
+)
+def test_without_the_tone_nothing_is_steady(signal):
+    """Noise, another frequency, clipped samples and silence have no such stretch."""
+    assert find_steady(parts(signal, 5000), FS, 1000.0, 3 * FS) is None
+
+
+def test_a_stretch_longer_than_the_recording_is_none():
+    """A recording that is too short has no stretch."""
+    assert find_steady([sine(seconds=2.9)], FS, 1000.0, 3 * FS) is None
