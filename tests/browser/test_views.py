@@ -98,6 +98,10 @@ def test_a_view_is_there_after_a_reload(open_context, address):
     tab.page.get_by_label("Replace view other").click()
     tab.page.locator("#views [role=status]", has_text="other is what is shown now").wait_for()
     tab.page.get_by_label("Remove view other").click()
+    tab.page.locator("#views").get_by_role("button", name="Undo").click()
+    tab.page.get_by_label("Name of view other").wait_for()
+    assert not tab.page.locator("#views").get_by_role("button", name="Undo").is_visible()
+    tab.page.get_by_label("Remove view other").click()
     tab.page.locator("#views .empty", has_text="None yet").wait_for()
     assert tab.problems == []
 

@@ -14,6 +14,8 @@ export class ViewList {
   #empty = element("p", { class: "empty" }, "None yet. They stay in this browser; a file is for a colleague.");
   #name = element("input", { type: "text", maxlength: VIEW_NAME_MAX, placeholder: "name", "aria-label": "Name of a new view" });
   #note = element("p", { class: "empty", role: "status" });
+  #undo = this.#button("Undo", () => this.#do(() => `${this.#views.add(this.#removed)} is back, as the last`));
+  #removed = null;
   #link = element("input", { type: "text", readonly: true, hidden: true, "aria-label": "Link to this view" });
 
   /**
@@ -41,7 +43,7 @@ export class ViewList {
       });
     });
     const buttons = element("div", { class: "fields" }, this.#button("Copy link", () => this.#copyLink()), this.#button("Save as file", () => this.#saveFile(given.state(this.#name.value.trim() || given.usualName()))));
-    place.append(adding, buttons, element("label", { class: "limits" }, "Open a view's file, or drop it on the page", file), this.#link, this.#note, this.#empty, this.#list);
+    place.append(adding, buttons, element("label", { class: "limits" }, "Open a view's file, or drop it on the page", file), this.#link, this.#note, this.#undo, this.#empty, this.#list);
     this.show();
   }
 
@@ -55,6 +57,7 @@ export class ViewList {
   show() {
     const { entries } = this.#views;
     this.#empty.hidden = entries.length > 0;
+    this.#undo.hidden = this.#removed === null;
     this.#list.replaceChildren(...entries.map((entry) => this.#item(entry)));
   }
 
@@ -72,13 +75,20 @@ export class ViewList {
       this.#button("Open", () => this.#do(() => this.#open(found(), name)), `Open view ${name}`),
       this.#button("Replace", () => this.#do(() => this.#replace(name)), `Replace view ${name} by what is shown`),
       this.#button("File", () => this.#saveFile(found()), `Save view ${name} as a file`),
-      this.#button("×", () => this.#do(() => this.#views.remove(name)), `Remove view ${name}`),
+      this.#button("×", () => this.#do(() => this.#remove(found())), `Remove view ${name}`),
     );
   }
 
   #replace(name) {
     this.#views.replace(name, this.#given.state(name));
     return `${name} is what is shown now`;
+  }
+
+  #remove(state) {
+    if (state === null) return "";
+    this.#views.remove(state.name);
+    this.#removed = state;
+    return `${state.name} is removed`;
   }
 
   #open(state, name) {
@@ -93,12 +103,16 @@ export class ViewList {
   /** Do something that may fail, say what came of it, and keep the focus at its place in the new list. */
   #do(act) {
     const item = document.activeElement?.closest(".views > li");
+    const before = this.#removed;
     const places = item ? [[...this.#list.children].indexOf(item), [...item.children].indexOf(document.activeElement)] : null;
-    this.#say(act);
+    const isDone = this.#say(act);
+    // What was removed may be taken back until something else is done.
+    if (isDone && this.#removed === before) this.#removed = null;
     this.show();
     if (places !== null) this.#list.children[Math.min(places[0], this.#list.children.length - 1)]?.children[places[1]]?.focus();
   }
 
+  /** Say what came of something; return whether it did not fail. */
   #say(act) {
     let grade = null;
     try {
@@ -108,6 +122,7 @@ export class ViewList {
       grade = "bad";
     }
     setAttribute(this.#note, "data-grade", grade);
+    return grade === null;
   }
 
   /** Show the view of a file; what is wrong with it is said, and nothing changes. */
