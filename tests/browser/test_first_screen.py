@@ -171,3 +171,20 @@ def test_the_line_of_state_says_at_once_that_the_daemon_is_gone(open_context, tm
         assert tab.page.locator(".plot").bounding_box() == before
         assert tab.page.evaluate(OVERFLOW) == [0, 0, 0]
         assert tab.problems == []
+
+
+def test_on_a_wall_the_plots_are_alone_until_something_is_dead(open_context, tmp_path_factory):
+    """No control, and the line of state as soon as the daemon has gone; W ends it."""
+    daemon = MadeUpDaemon(tmp_path_factory.mktemp("wall"))
+    daemon.live = lambda: tone(-20.0)
+    with running_web(daemon.endpoint) as (link, _):
+        with daemon.running():
+            tab = opened(open_context, link.partition("#")[0], (1366, 768), f"v=1&topic={MIC}")
+            tab.page.keyboard.press("w")
+            tab.page.locator("#connection").wait_for(state="hidden")
+            assert tab.page.evaluate(CONTROLS) == []
+            assert tab.page.evaluate(OVERFLOW) == [0, 0, 0]
+        tab.page.locator("#connection[data-grade=bad]", has_text="start it").wait_for()
+        tab.page.keyboard.press("w")
+        tab.page.locator("#options").wait_for()
+        assert tab.problems == []

@@ -9,6 +9,7 @@ import { columnsOf } from "../../spectrod/apps/web/page/panel/columns.js";
 import { channelGroups, isFound } from "../../spectrod/apps/web/page/side/channellist.js";
 import { healthGroups, joinedGroups } from "../../spectrod/apps/web/page/side/health.js";
 import { makePrefs } from "../../spectrod/apps/web/page/side/prefs.js";
+import { Wall } from "../../spectrod/apps/web/page/side/wall.js";
 import { LossWatch, stateLine } from "../../spectrod/apps/web/page/side/stateline.js";
 
 const OPEN = Object.freeze({ phase: "open", wait_ms: 0, why: "" });
@@ -134,4 +135,53 @@ test("who hears the list has the whole name of each channel, and whoever searche
   for (const { before, label, after, text } of items) assert.equal(before + label + after, text);
   const found = (search) => items.filter(({ text }) => isFound(text, search)).map(({ label }) => label);
   assert.deepEqual([found(""), found("MIC  ri"), found("dbfs left"), found("mic none")], [["left", "right"], ["right"], ["left"], []]);
+});
+
+function screen({ canFill = true, isAllowed = true } = {}) {
+  const listeners = [];
+  const locks = [];
+  const made = { body: { dataset: {} }, fullscreenElement: null, visibilityState: "visible", addEventListener: (name, listener) => listeners.push([name, listener]) };
+  const fire = (name) => listeners.filter(([one]) => one === name).forEach(([, listener]) => listener());
+  const fill = (element) => {
+    made.fullscreenElement = element;
+    fire("fullscreenchange");
+  };
+  made.documentElement = canFill ? { requestFullscreen: async () => fill(made.documentElement) } : {};
+  made.exitFullscreen = async () => fill(null);
+  const request = async () => {
+    if (!isAllowed) throw new Error("battery low");
+    locks.push({ isHeld: true, release: async () => (locks[locks.length - 1].isHeld = false) });
+    return locks.at(-1);
+  };
+  const wall = new Wall(made, { wakeLock: { request } });
+  const see = async (visibilityState) => {
+    made.visibilityState = visibilityState;
+    fire("visibilitychange");
+    await settled();
+  };
+  return { wall, made, see, isLit: () => locks.some(({ isHeld }) => isHeld), isOn: () => "wall" in made.body.dataset };
+}
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+test("on a wall the screen stays lit while the page is seen, and no longer", async () => {
+  const { wall, see, isLit, isOn, made } = screen();
+  await wall.toggle();
+  await settled();
+  assert.deepEqual([isOn(), isLit()], [true, true]);
+  await see("hidden");
+  assert.equal(isLit(), false);
+  await see("visible");
+  assert.equal(isLit(), true);
+  await made.exitFullscreen(); // as Escape does
+  await settled();
+  assert.deepEqual([isOn(), isLit()], [false, false]);
+});
+
+test("without full screens or the right to keep it lit the plots are shown alone all the same", async () => {
+  const { wall, isOn } = screen({ canFill: false, isAllowed: false });
+  await wall.toggle();
+  assert.equal(isOn(), true);
+  assert.equal(wall.leave(), true);
+  assert.equal(isOn(), false);
+  assert.equal(wall.leave(), false);
 });

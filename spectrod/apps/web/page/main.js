@@ -24,6 +24,7 @@ import { Panels } from "./panel/panels.js";
 import { applyTheme, watchTheme } from "./plot/theme.js";
 import { savePast, saveSelection, saveShown } from "./side/saving.js";
 import { MarkCard, viewOfMark } from "./panel/markcard.js";
+import { Wall } from "./side/wall.js";
 import { SelectionCard } from "./panel/selectioncard.js";
 import { Session } from "./link/session.js";
 import { Panes } from "./side/panes.js";
@@ -155,6 +156,7 @@ const panes = new Panes(
   { narrow, open: prefs.panes, remember: (open) => keepPrefs({ panes: open }) },
 );
 const losses = new LossWatch();
+const wall = new Wall(document, navigator);
 const writeFragment = fragmentWriter((text) => history.replaceState(null, "", `#${text}`));
 
 /** Make a part of the view another one, and show it; a time is looked at in the plots. */
@@ -411,6 +413,7 @@ function notice(text) {
 
 const own = {
   help: showHelp,
+  wall: () => wall.toggle().catch((error) => notice(`Full screen: ${error.message}`)),
   legend: () => announcer.say("legend", toggleLegend(() => panes.open("options")) ? "Legend open, under Options" : "Legend closed"),
   resetHolds: () => {
     for (const channel of session.channels) {
@@ -510,10 +513,14 @@ function listen() {
     at(button).addEventListener("click", () => savePast(format, base, session, panels.scene()).catch((error) => notice(error.message)));
   }
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && event.target.closest("dialog") === null && panes.closeSheet()) return;
+    if (event.key === "Escape" && event.target.closest("dialog") === null && (wall.leave() || panes.closeSheet())) return;
     if (prefs.keysEverywhere || event.key === "?") pressKey(event, act);
   });
-  document.addEventListener("visibilitychange", ask);
+  document.addEventListener("visibilitychange", () => {
+    ask();
+    // Who looks again does not wait for the next attempt.
+    if (document.visibilityState === "visible" && phase.phase === "waiting") connection.start();
+  });
   document.addEventListener("freeze", () => connection.stop());
   document.addEventListener("resume", () => connection.start());
   window.addEventListener("pagehide", () => connection.stop());

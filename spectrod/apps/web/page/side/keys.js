@@ -34,6 +34,7 @@ export const KEYS = Object.freeze(
     { keys: ["r", "R"], action: "resetHolds", text: "reset holds and average" },
     { keys: ["f", "F"], action: "reference", text: "store the spectrum as reference, or clear it" },
     { keys: ["l", "L"], action: "legend", text: "legend: lines, hatching, marks" },
+    { keys: ["w", "W"], action: "wall", text: "the plots alone on the whole screen, on or off" },
     { keys: ["?"], action: "help", text: "keys and gestures" },
   ].map(Object.freeze),
 );
