@@ -328,6 +328,20 @@ test("texts that this page does not know are left alone; a refusal is shown", ()
   assert.deepEqual(heard.refused, ["view: 9 streams: must be at most 8"]);
 });
 
+test("an interval that comes before the list with its topic is kept for it, and not for the topics of another connection", () => {
+  const { session } = setUp([MIC0]);
+  const values = (t_ms, level) => session.text({ op: "values", topic_id: METER.id, t_ms, interval_s: 1, names: ["LAeq"], units: ["dBFS"], values: [level] });
+  const at = (tMs) => session.levels.column(`${METER.product}/LAeq`, METER, session.topics)?.at(tMs) ?? null;
+  values(1000, -20);
+  session.text({ op: "topics", topics: [MIC0, METER] });
+  assert.equal(at(1500), -20);
+  session.text({ op: "topics", topics: [MIC0] });
+  values(2000, -30);
+  session.text({ op: "hello", version: 1, limits: LIMITS });
+  session.text({ op: "topics", topics: [MIC0, METER] });
+  assert.equal(at(2500), null);
+});
+
 test("events are in order of time, each once, and at most 500", () => {
   const log = new EventLog();
   const event = (number, t_ms) => ({ endpoint: "e", source: "s", t_ms, kind: "k", text: "", number });

@@ -32,6 +32,7 @@ const FULL = {
   selection: { t0: 1792218990000, t1: 1792219000000, f0: 500, f1: 1500.5 },
   days: true,
   less: "spec/roof/0/dbfs/",
+  lines: ["meter/LAeq", "per second/L90, fast"],
 };
 
 test("a view survives its own text", () => {

@@ -16,7 +16,8 @@ import { Overview } from "./rows/overview.js";
 import { OverviewStrip } from "./side/overviewstrip.js";
 import { Legend, toggleLegend } from "./panel/legend.js";
 import { pressKey } from "./panel/input.js";
-import { Meters } from "./side/meter.js";
+import { LineChoice } from "./side/linechoice.js";
+import { Meters, nameText } from "./side/meter.js";
 import { atStored } from "./rows/stored.js";
 import { Season } from "./season/season.js";
 import { readPrefs, writePrefs, makePrefs, zoneOf } from "./side/prefs.js";
@@ -105,6 +106,10 @@ const fields = new Fields(
   { change, changeRange: (range) => change(panels.rangePart(view, range)), link, changePrefs, scene: () => panels.scene() },
 );
 const choice = new ChannelList(at("topics"), (topics) => change({ topics }));
+const lineChoice = new LineChoice(at("lines"), (lines) => {
+  changePrefs({ lines });
+  change({ lines });
+});
 const control = new ControlPanel({ box: at("control"), form: at("control-form"), answer: at("control-answer") }, { base });
 const traceList = new StoredTraceList(at("traces"), traces, { store: storeSpectrum, limits: storeLimits, changed: () => panels.touch() });
 const figureForm = new FigureForm(at("figure-form"), { size: prefs.figure, change: (figure) => changePrefs({ figure }) });
@@ -245,7 +250,7 @@ function useZone(zone) {
 /** The view of the page's address; without one it is as this browser remembers. */
 function viewOfAddress() {
   const isGiven = location.hash.length > 1;
-  return isGiven ? parseFragment(location.hash) : makeView({ isLinked: prefs.isLinked });
+  return isGiven ? parseFragment(location.hash) : makeView({ isLinked: prefs.isLinked, lines: prefs.lines });
 }
 
 /** Take a view; what was measured when it left the live rows is kept for it. */
@@ -378,6 +383,14 @@ function phaseChanged(next) {
   showTopics();
 }
 
+/** Offer the measurements that there are of the channels on the screen, and those of the link. */
+function showLineChoice() {
+  const columns = session.levels.columns(session.topics, session.channels.map(({ info }) => info));
+  const names = [...new Set([...columns, ...view.lines])];
+  lineChoice.show(names.map((name) => ({ name, title: nameText(name), isShown: view.lines.includes(name) })));
+  at("no-lines").hidden = names.length > 0;
+}
+
 /** Show the one line of state, and what there is to say of each part where its details are open. */
 function showState() {
   const groups = healthGroups(session, phase, now());
@@ -469,6 +482,7 @@ function showSlowly() {
   tables.show({ moments: panels.moments(view), view: atShownTime(view), zone: zoneOf(prefs), ...panels.readings(view) });
   if (at("events-box").open) eventList.show(session.events, zoneOf(prefs));
   markCard.show(session.events.selected);
+  showLineChoice();
   const news = newsText(session.events.takeNews(), session.events.total, zoneOf(prefs));
   if (news !== "") announcer.say("events", news);
   setText(at("events-count"), String(session.events.entries.length));

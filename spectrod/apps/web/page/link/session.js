@@ -6,6 +6,7 @@
 import { Channel } from "../rows/channel.js";
 import { streamRole, streamsWanted } from "./demand.js";
 import { breakText, EventLog } from "./events.js";
+import { LevelSeries } from "../rows/levelseries.js";
 import { storedSpan } from "../rows/stored.js";
 import { ambiguousNames, chosenTopics, findTopic, inOrder, missingText, spectraOf, topicName } from "./topics.js";
 
@@ -28,6 +29,8 @@ export class Session {
   /** Topics on the screen, by place. */
   channels = [];
   events = new EventLog();
+  /** Measurements over time. */
+  levels = new LevelSeries();
   /** Newest `values` text of each topic, by its number. */
   values = new Map();
   /** The newest of them, of whichever topic; null before the first. */
@@ -35,6 +38,7 @@ export class Session {
   #descriptions = new Map();
   #names = [];
   #stateMs = NaN;
+  #early = []; // intervals of topics that are not listed yet
   #ambiguous = new Set();
   #listeners;
   #now;
@@ -102,6 +106,7 @@ export class Session {
     this.hello = hello;
     // Numbers of streams begin again with each connection; rows that were drawn keep their own descriptions.
     this.#descriptions.clear();
+    this.#early = [];
   }
 
   /** Topics keep their names when the server starts again and gives them other numbers. */
@@ -110,6 +115,7 @@ export class Session {
     const added = spectraOf(topics).filter(({ endpoint, topic }) => !before.has(`${endpoint} ${topic}`));
     this.topics = inOrder(topics);
     this.#ambiguous = ambiguousNames(topics);
+    for (const message of this.#early.splice(0)) this.#takeLevels(message);
     for (const channel of this.channels) {
       const { topic, endpoint } = channel.info;
       const found = topics.find((one) => one.topic === topic && one.endpoint === endpoint);
@@ -172,7 +178,15 @@ export class Session {
     this.values.delete(message.topic_id);
     this.values.set(message.topic_id, message);
     this.newestValues = message;
+    this.#takeLevels(message);
     if (this.values.size > VALUES_KEPT) this.values.delete(this.values.keys().next().value);
+  }
+
+  /** Take an interval of a topic; the first of one may come before the list that has it. */
+  #takeLevels(message) {
+    const info = this.topics.find(({ id }) => id === message.topic_id);
+    if (info === undefined) this.#early = [...this.#early, message].slice(-VALUES_KEPT);
+    else this.levels.take(info, message);
   }
 
   #measure(measured) {

@@ -61,7 +61,9 @@ export class EventMarks {
     this.#key = all;
     const drawn = marks.slice(0, DRAWN_MAX);
     fit(this.#over, drawn.length, () => element("div", {}, element("span")));
-    drawn.forEach((mark, k) => placeMark(this.#over.children[k], mark, { isSelected: selected.includes(mark), toY, toX, height, width }));
+    // Names of marks that are selected together would lie on each other.
+    const named = drawn.find((mark) => selected.includes(mark));
+    drawn.forEach((mark, k) => placeMark(this.#over.children[k], mark, { isSelected: selected.includes(mark), hasName: mark === named, toY, toX, height, width }));
     const within = drawn.map((mark) => ({ mark, y: Math.max(0, Math.min(height, toY((mark.t0 + mark.t1) / 2))) }));
     this.#groups = grouped(within);
     // The list of events has them for keys: hundreds of stops of Tab here would be in the way.
@@ -81,7 +83,7 @@ function fit(place, count, make) {
   while (place.children.length < count) place.append(make());
 }
 
-function placeMark(box, { t0, t1, f0, f1, kind }, { isSelected, toY, toX, height, width }) {
+function placeMark(box, { t0, t1, f0, f1, kind }, { isSelected, hasName, toY, toX, height, width }) {
   const [top, bottom] = [toY(t1), toY(t0)].map((y) => Math.max(-4, Math.min(height + 4, y)));
   const [left, right] = f0 === null ? [0, width] : [toX(f0), toX(f1)].map((x) => Math.max(-4, Math.min(width + 4, x)));
   const [hasBand, hasLength] = [f0 !== null, bottom - top >= 3];
@@ -91,6 +93,6 @@ function placeMark(box, { t0, t1, f0, f1, kind }, { isSelected, toY, toX, height
   setAttribute(box, "data-band", hasBand);
   setAttribute(box, "data-length", hasLength);
   setAttribute(box, "data-selected", isSelected);
-  setText(box.firstElementChild, isSelected ? kind : "");
+  setText(box.firstElementChild, hasName ? kind : "");
   setAttribute(box, "data-below", top < TARGET_PX);
 }

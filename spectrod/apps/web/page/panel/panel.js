@@ -186,6 +186,7 @@ export class Panel {
       if (strip.draw(scene) && shownMs(view) !== null) this.#stale.trace = true;
     }
     this.#placeMarks(view, zone);
+    this.#drawLines(view, { colours, zone, ratio: this.#ratio });
     this.#drawOverlay(view);
     this.#drawBanner(now, view, zone);
     if (this.#pointer !== null && now - this.#pointedAt >= POINTER_MS) this.point(this.#pointer, view, zone);
@@ -203,9 +204,18 @@ export class Panel {
     Object.assign(this.levelRuler, { width: gutter, height });
     Object.assign(this.frequencyRuler, { width, height: scaleHeight });
     for (const strip of this.strips) strip.resize(width, size(strip.box)[1], gutter);
+    this.lines.resize(ratio);
     this.#drawn = {};
     this.touch();
     this.#setAxis(view);
+  }
+
+  /** Draw levels over time; the plots make room for them where some are chosen. */
+  #drawLines(view, look) {
+    setAttribute(this.plot, "data-lines", view.lines.length > 0);
+    const { levels: series, topics } = this.#session;
+    const pointedMs = this.#pointer === null ? null : this.timeAt(this.#pointer.y);
+    this.lines.draw({ chosen: view.lines, series, topics, times: view.times, shownMs: shownMs(view), pointedMs }, this.strips, look);
   }
 
   #setAxis(view) {

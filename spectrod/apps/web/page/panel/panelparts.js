@@ -2,6 +2,7 @@
 
 import { element, setText } from "../side/dom.js";
 import { LevelBar } from "./levelbar.js";
+import { LevelLines } from "./levellines.js";
 import { Strip } from "./strip.js";
 import { topicTitle } from "../link/topics.js";
 
@@ -20,6 +21,7 @@ export function makeParts(channels, { forced, levels }) {
   const traceBox = element("div", { class: "trace" }, grid, traceCanvas);
   const [levelRuler, frequencyRuler] = [canvasOf("level-ruler"), canvasOf("frequency-ruler")];
   const strips = channels.map((channel) => new Strip(channel, { hasCaption: channels.length > 1, forced }));
+  const lines = new LevelLines(channels);
   const surface = element("div", {
     class: "surface",
     tabindex: 0,
@@ -44,13 +46,14 @@ export function makeParts(channels, { forced, levels }) {
     surface,
     bar.buttons,
     bar.box,
+    ...lines.elements,
     banner,
   );
   // Above them are the bar where it lies, the line spectrum and its scale.
   strips.forEach((strip, k) => strip.elements.forEach((part) => (part.style.gridRow = String(4 + k))));
   const head = element("header", {}, element("h2", {}, titles), readout, legend);
   const root = element("section", { class: "panel", "aria-label": titles }, head, plot);
-  return { root, plot, grid, traceCanvas, traceBox, levelRuler, frequencyRuler, corner, strips, surface, bar, unit, readout, legend, banner };
+  return { root, plot, grid, traceCanvas, traceBox, levelRuler, frequencyRuler, corner, strips, surface, lines, bar, unit, readout, legend, banner };
 }
 
 /**

@@ -7,6 +7,7 @@
  * their own in `ranges` (ranges.js), `isLinked` whether panels of one unit share one. `times` are those of the cursors of
  * the same places, null of one that is at no time; `selection` is a box, `{t0, t1, f0, f1}`. `decay` [dB/s] 0 holds until
  * a reset, after `holdTime` [s];
+ * `lines` are columns of measurements that are drawn over time, as `PRODUCT/NAME`;
  * `smoothing` 3: line spectra are smoothed by a third of an octave; 0: not. `timeConstant` [s] 0 is the mean since the reset.
  */
 
@@ -31,6 +32,7 @@ export const BOUNDS = Object.freeze({
   ranges: 8,
   fragment: 8192,
   cursors: 2,
+  lines: 8,
   decay: [0, 1000],
   ballisticsSeconds: [0, 3600],
   timeMs: 8.64e15,
@@ -64,6 +66,7 @@ export const DEFAULTS = Object.freeze({
   selection: null,
   days: false,
   less: "",
+  lines: Object.freeze([]),
 });
 
 const clamp = (value, lowest, highest) => Math.min(highest, Math.max(lowest, value));
@@ -169,6 +172,7 @@ export function makeView(given = {}) {
     selection: wanted.selection ? selectionOf(wanted.selection) : null,
     days: wanted.days === true,
     less: texts([wanted.less], 1, BOUNDS.topicLength)[0] ?? "",
+    lines: texts(wanted.lines, BOUNDS.lines, BOUNDS.topicLength),
   });
 }
 
@@ -227,6 +231,7 @@ const reads = {
   sel: (text) => ({ selection: box(text) }),
   days: (text) => ({ days: text === "1" }),
   less: (text) => ({ less: text }),
+  line: (text, all) => ({ lines: all }),
 };
 
 /**
@@ -277,7 +282,7 @@ const writes = {
 export function formatFragment(view) {
   const usual = makeView();
   const ranges = view.ranges.map(({ of, lo, hi }) => ["range", `${short(lo)}:${short(hi)}:${of}`]);
-  const fields = [["v", "1"], ...view.topics.map((topic) => ["topic", topic]), ...ranges];
+  const fields = [["v", "1"], ...view.topics.map((topic) => ["topic", topic]), ...ranges, ...view.lines.map((line) => ["line", line])];
   for (const [name, write] of Object.entries(writes)) {
     const text = write(view);
     if (text !== null && text !== write(usual)) fields.push([name, text]);

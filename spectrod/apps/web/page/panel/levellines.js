@@ -1,0 +1,195 @@
+/** Levels over time beside a panel's waterfalls, on their time axis: lines, a scale with its unit, and names with values. */
+
+import { element, setAttribute, setText } from "../side/dom.js";
+import { nameText, valueText } from "../side/meter.js";
+import { placeLabels } from "../plot/ruler.js";
+import { levelTicks } from "../plot/ticks.js";
+import { formatTime } from "../plot/time.js";
+import { topicTitle } from "../link/topics.js";
+
+const FONT_PX = 11;
+const TICK_PX = 5;
+/** The scale covers at least so much, and its ends are multiples of a quarter of that. */
+const SPAN_LEAST = 20;
+const LINE_PX = 2;
+/** Lines of the same place differ in their dashes as well as in colour [px]. */
+const DASHES = Object.freeze([[], [6, 3], [2, 2], [8, 2, 2, 2], [12, 4], [4, 4], [10, 2, 4, 2], [3, 5]]);
+
+/**
+ * Range of a scale that has all values.
+ *
+ * @param {number[]} values
+ * @returns {{lo: number, hi: number} | null} null without values
+ */
+export function scaleOf(values) {
+  if (values.length === 0) return null;
+  const [least, most] = values.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, -Infinity]);
+  // Of numbers that are no decibels a step is a power of ten: 3 kHz are not shown to 1 Hz.
+  const size = Math.max(Math.abs(least), Math.abs(most), most - least);
+  const step = (SPAN_LEAST / 4) * (size > 400 ? 10 ** Math.floor(Math.log10(size / 40)) : size < 2 ? 10 ** Math.floor(Math.log10(Math.max(size, 1e-9) / 2) - 1) : 1);
+  const [lo, hi] = [Math.floor(least / step) * step, Math.ceil(most / step) * step];
+  const missing = Math.max(0, Math.ceil((4 * step - (hi - lo)) / step));
+  return { lo: lo - Math.ceil(missing / 2) * step, hi: hi + Math.floor(missing / 2) * step };
+}
+
+/** A canvas in a box that fills a place of the plot's grid. */
+function canvasBox(name, row) {
+  const canvas = element("canvas", { "aria-hidden": "true" });
+  const box = element("div", { class: name }, canvas);
+  box.style.gridRow = String(row);
+  return { canvas, box };
+}
+
+/** The lines of one panel. */
+export class LevelLines {
+  #head = element("div", { class: "lines-head" });
+  #list = element("ul");
+  #note = element("p");
+  #scale = canvasBox("lines-scale", 3);
+  #boxes;
+  #channels;
+  #pointed = null;
+  #key = "";
+  #values = "";
+
+  /** @param {import("../rows/channel.js").Channel[]} channels of the waterfalls, from the top */
+  constructor(channels) {
+    this.#channels = channels;
+    this.#head.append(this.#list, this.#note);
+    this.#boxes = channels.map((_, k) => canvasBox("lines", 4 + k));
+    for (const [k, { box }] of this.#boxes.entries()) {
+      box.addEventListener("pointermove", ({ offsetY }) => (this.#pointed = { k, y: offsetY }));
+      box.addEventListener("pointerleave", () => (this.#pointed = null));
+    }
+  }
+
+  get elements() {
+    return [this.#head, this.#scale.box, ...this.#boxes.map(({ box }) => box)];
+  }
+
+  /** Fit the canvases to their places. */
+  resize(ratio) {
+    for (const { canvas, box } of [this.#scale, ...this.#boxes]) {
+      canvas.width = Math.max(1, Math.round(box.clientWidth * ratio));
+      canvas.height = Math.max(1, Math.round(box.clientHeight * ratio));
+    }
+    this.#key = "";
+  }
+
+  /**
+   * Draw the lines.
+   *
+   * @param {{chosen: readonly string[], series: import("../rows/levelseries.js").LevelSeries, topics: object[],
+   *   times: readonly (number | null)[], shownMs: number | null, pointedMs: number | null}} shown `chosen`: columns; `times`: of the cursors;
+   *   `shownMs`: time of the line spectrum, null: live; `pointedMs`: time under the pointer in a waterfall, or null
+   * @param {import("./strip.js").Strip[]} strips
+   * @param {{colours: object, zone: string, ratio: number}} look
+   */
+  draw({ chosen, series, topics, times, shownMs, pointedMs }, strips, { colours, zone, ratio }) {
+    if (chosen.length === 0) return;
+    const spans = strips.map((strip, k) => [strip.timeOfHeight(this.#boxes[k].canvas.height / ratio), strip.timeOfHeight(0)]);
+    const pointed = this.#pointed === null ? pointedMs : strips[this.#pointed.k].timeOfHeight(this.#pointed.y);
+    const key = [series.version, chosen, spans, times, colours.text, ratio, zone].join();
+    const columns = this.#channels.map(({ info }) => chosen.map((name) => series.column(name, info, topics)));
+    const unit = columns.flat().find(Boolean)?.unit ?? null;
+    this.#say(columns, { chosen, unit, atMs: pointed ?? shownMs, zone, colours });
+    // Before its first row a waterfall has no times.
+    if (key === this.#key || spans.flat().includes(null)) return;
+    this.#key = key;
+    const runs = columns.map((some, k) => {
+      const { canvas } = this.#boxes[k];
+      const [t0, t1] = spans[k];
+      return some.map((column) => (column === null || column.unit !== unit ? [] : column.runs(t0, t1, (t1 - t0) / canvas.height)));
+    });
+    const scale = scaleOf(runs.flat(2).flatMap((run) => run.flatMap(({ lo, hi }) => [lo, hi])));
+    drawScale(this.#scale.canvas, scale, colours, ratio);
+    strips.forEach((strip, k) => drawLines(this.#boxes[k].canvas, runs[k], { scale, times, toY: (tMs) => strip.heightOf(tMs) * ratio }, colours, ratio));
+  }
+
+  /** Names of the lines with their values at a time, or the newest. */
+  #say(columns, { chosen, unit, atMs, zone, colours }) {
+    const hasMany = columns.length > 1;
+    const items = columns.flatMap((some, k) => some.map((column, n) => ({ text: this.#lineText(column, chosen[n], { unit, atMs, channel: hasMany ? this.#channels[k] : null }), n })));
+    const since = columns.flat().filter(Boolean).map((column) => column.since).filter((tMs) => tMs !== null);
+    const begin = since.length > 0 ? `; seen since ${formatTime(Math.min(...since), zone).slice(11, 19)}, not stored` : "";
+    const note = `${unit ?? ""}${atMs === null ? ", newest" : `, ${formatTime(atMs, zone, 1).slice(11, 21)}`}${begin}`;
+    const all = JSON.stringify([items, note, colours.text]);
+    if (all === this.#values) return;
+    this.#values = all;
+    while (this.#list.children.length > items.length) this.#list.lastElementChild.remove();
+    items.forEach(({ text, n }, k) => {
+      const item = this.#list.children[k] ?? this.#list.appendChild(element("li"));
+      setText(item, text);
+      item.style.setProperty("--line", colours[`series${n % 8}`]);
+      setAttribute(item, "data-dash", DASHES[n % DASHES.length].length > 0);
+    });
+    setText(this.#note, note.replace(/^, /, ""));
+  }
+
+  #lineText(column, name, { unit, atMs, channel }) {
+    const title = `${channel === null ? "" : `${topicTitle(channel.info)} `}${nameText(name)}`;
+    if (column === null) return `${title}: no value yet`;
+    if (column.unit !== unit) return `${title}: ${valueText(column.newest, column.unit)}, another unit: not drawn`;
+    return `${title}: ${valueText(atMs === null ? column.newest : column.at(atMs), unit)}`;
+  }
+}
+
+const toX = ({ lo, hi }, width) => (value) => ((value - lo) / (hi - lo)) * width;
+
+function drawScale(canvas, scale, colours, ratio) {
+  const context = canvas.getContext("2d");
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  if (scale === null) return;
+  context.font = `${Math.round(FONT_PX * ratio)}px system-ui, sans-serif`;
+  context.fillStyle = colours.text;
+  context.textBaseline = "middle";
+  const ticks = ticksOf(scale, canvas.width);
+  for (const { px } of ticks) context.fillRect(Math.min(canvas.width - ratio, Math.round(px)), canvas.height - TICK_PX * ratio, Math.max(1, Math.round(ratio)), TICK_PX * ratio);
+  const measure = (text) => context.measureText(text).width;
+  for (const { label, x } of placeLabels(ticks, measure, canvas.width, 6 * ratio)) context.fillText(label, x, (canvas.height - TICK_PX * ratio) / 2);
+}
+
+/** Ticks from left to right. */
+const ticksOf = ({ lo, hi }, width) => levelTicks(lo, hi, width).map((tick) => ({ ...tick, px: width - tick.px })).reverse();
+
+function drawLines(canvas, lines, { scale, times, toY }, colours, ratio) {
+  const context = canvas.getContext("2d");
+  const { width, height } = canvas;
+  context.setLineDash([]);
+  context.fillStyle = colours.plot;
+  context.fillRect(0, 0, width, height);
+  if (scale !== null) {
+    context.fillStyle = colours.grid;
+    for (const { px } of ticksOf(scale, width)) context.fillRect(Math.round(px), 0, Math.max(1, Math.round(ratio)), height);
+    context.lineWidth = LINE_PX * ratio;
+    const x = toX(scale, width);
+    lines.forEach((runs, n) => {
+      context.strokeStyle = colours[`series${n % 8}`];
+      context.setLineDash(DASHES[n % DASHES.length].map((px) => px * ratio));
+      for (const run of runs) drawRun(context, run, x, toY);
+    });
+  }
+  context.strokeStyle = colours.text;
+  context.lineWidth = Math.max(1, Math.round(ratio));
+  times.forEach((tMs, k) => {
+    if (tMs === null) return;
+    context.setLineDash(k === 0 ? [] : [4 * ratio, 3 * ratio]);
+    context.beginPath();
+    context.moveTo(0, Math.round(toY(tMs)) + 0.5);
+    context.lineTo(width, Math.round(toY(tMs)) + 0.5);
+    context.stroke();
+  });
+}
+
+/** Draw a run as steps: a value holds for all of its interval. */
+function drawRun(context, run, x, toY) {
+  context.beginPath();
+  run.forEach(({ t0, t1, lo, hi, last }, k) => {
+    if (k === 0) context.moveTo(x(lo), toY(t0));
+    else context.lineTo(x(lo), toY(t0));
+    if (hi > lo) context.lineTo(x(hi), toY(t0));
+    context.lineTo(x(last), toY(t0));
+    context.lineTo(x(last), toY(t1));
+  });
+  context.stroke();
+}
