@@ -7,6 +7,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectrod.analysis import spectrogram_views as views
 from spectrod.analysis.buffer_pool import BufferPool, PooledBuffer
 from spectrod.analysis.calibrated_rows import CalibratedRows
 from spectrod.analysis.engine import Engine, fallback_for
@@ -52,7 +53,7 @@ _POOLED_BYTES_MAX = 1 << 26
 _RESULTS = BufferPool(lambda n_bytes: PooledBuffer(aligned_memory(n_bytes), None), spare_max=1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Spectrogram:
     """Spectra over time.
 
@@ -84,6 +85,52 @@ class Spectrogram:
     spec: SpectrumSpec
     engine: str
     broadband: NDArray[Any] | None = None
+
+    def __repr__(self) -> str:
+        """Return one line: sizes, ranges and unit."""
+        return views.summary(self)
+
+    def _repr_png_(self) -> bytes | None:
+        """Return a picture of the first signal for notebooks; None without matplotlib."""
+        return views.png(self)
+
+    def plot(self, ax: Any = None, signal: int = 0) -> Any:
+        """Draw the levels of one signal, down to 100 dB below the highest, with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default the axes of a new figure, ``.figure`` of the result, which
+            pyplot does not show.
+        signal : int
+            Which one, if there are several.
+
+        Returns
+        -------
+        ax : matplotlib.axes.Axes
+
+        Raises
+        ------
+        UnavailableError
+            If matplotlib is not installed: ``pip install 'spectrod[plot]'``.
+        """
+        return views.draw(self, ax, signal)
+
+    def to_xarray(self) -> Any:
+        """Return the values, which are not copied, as an ``xarray.DataArray``.
+
+        Returns
+        -------
+        array : xarray.DataArray
+            Dimensions (channel,) frequency, time, with coordinates in Hz and s; named as in files,
+            with unit and analysis as attributes.
+
+        Raises
+        ------
+        UnavailableError
+            If xarray is not installed: ``pip install 'spectrod[xarray]'``.
+        """
+        return views.data_array(self)
 
 
 @showing(SpectrumParameters)

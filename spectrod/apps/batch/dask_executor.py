@@ -19,8 +19,8 @@ from spectrod.apps.batch.job import Job
 from spectrod.apps.batch.plan import Unit
 from spectrod.apps.batch.results import UnitRecord
 from spectrod.apps.batch.unit import compute_unit, failed
-from spectrod.formats.export.optional_packages import need
 from spectrod.lib.errors import ConfigError, InternalError, UnavailableError, bug_error
+from spectrod.lib.optional_packages import need
 from spectrod.lib.text import printable
 
 CONNECT_S = 10.0

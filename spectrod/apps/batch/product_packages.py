@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 from spectrod.apps.batch.job import Job
-from spectrod.formats.export.optional_packages import missing_text
+from spectrod.lib.optional_packages import missing_text
 
 _NETCDF = ("h5py", "h5netcdf")
 

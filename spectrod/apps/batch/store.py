@@ -24,11 +24,11 @@ from spectrod.formats.export.attributes import CONVENTIONS, global_attributes, i
 from spectrod.formats.export.layout import Variable
 from spectrod.formats.export.millidecade import EFFORT, FREQUENCY, TIME, level_attributes
 from spectrod.formats.export.minutes import MINUTE_NS, MINUTE_S
-from spectrod.formats.export.optional_packages import need
 from spectrod.formats.export.zarr import codecs_of, consolidate, make_array
 from spectrod.formats.export.zarr_reader import METADATA, ZarrArrays
 from spectrod.lib.errors import StorageError, storage_error
 from spectrod.lib.json_text import decode_json
+from spectrod.lib.optional_packages import need
 from spectrod.lib.regular_files import read_regular
 
 _T = TypeVar("_T")

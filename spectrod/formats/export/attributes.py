@@ -8,11 +8,12 @@ import numpy as np
 
 from spectrod.dsp.spectrum import SPEC_FIELDS, SpectrumSpec, chosen
 from spectrod.dsp.units import NS_PER_S
+from spectrod.dsp.value_names import long_name
 from spectrod.formats.description import Description
 from spectrod.formats.export.export_description import encode_description
 from spectrod.formats.export.export_options import can_name
 from spectrod.formats.export.export_rows import Rows
-from spectrod.formats.export.layout import frames_of, long_name, plain, row_span_s
+from spectrod.formats.export.layout import frames_of, plain, row_span_s
 
 CONVENTIONS = "CF-1.11, ACDD-1.3"
 DESCRIPTION = "spectrod_description"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.dsp.value_names import values_name
 from spectrod.formats.description import Description
 from spectrod.formats.export.attributes import (
     DESCRIPTION,
@@ -26,7 +27,6 @@ from spectrod.formats.export.layout import (
     ENGINES,
     Variable,
     columns,
-    values_name,
     variables,
 )
 from spectrod.lib.errors import StorageError

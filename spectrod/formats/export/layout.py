@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spectrod.dsp.averaging import FLOOR, exceeded_percent
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S, REFERENCES, Float64Array, Int64Array, Scaling
+from spectrod.dsp.value_names import KINDS, values_name
 from spectrod.dsp.value_scale import ZERO_DB
 from spectrod.formats.description import Description
 from spectrod.formats.export.export_rows import COLUMNS, Rows
@@ -22,15 +23,6 @@ BROADBAND = "broadband"
 ENGINES = "spectrod_engines"
 EPOCH = "since 1970-01-01T00:00:00Z"
 
-_KINDS = {
-    # (output, scaling): name, long name, and UDUNITS unit; full scale counts as dimensionless.
-    ("power", "density"): ("psd", "power spectral density", "Hz-1"),
-    ("power", "spectrum"): ("power", "mean square", "1"),
-    ("power", "dbfs"): ("level", "level", "0.1 lg(re 0.5)"),
-    # UDUNITS has no roots of units.
-    ("complex", "density"): ("amplitude_density", "spectral density of amplitude", "FS/Hz^0.5"),
-    ("complex", "spectrum"): ("amplitude", "complex amplitude", "1"),
-}
 _AUXILIARY = {"coverage_content_type": "auxiliaryInformation"}
 _QUALITY = {"coverage_content_type": "qualityInformation"}
 _ELAPSED_TIME = {
@@ -73,11 +65,6 @@ class Variable:
     def grows(self) -> bool:
         """Whether rows are appended to it."""
         return self.data is None
-
-
-def values_name(spec: SpectrumSpec) -> str:
-    """Return the name of the variable that holds the values."""
-    return _KINDS[spec.output, spec.scaling][0]
 
 
 def variables(description: Description) -> list[Variable]:
@@ -148,11 +135,6 @@ def plain(text: str) -> str:
     These are NUL, and lone surrogates, which stand for non-UTF-8 bytes of file names.
     """
     return text.encode("utf-8", "replace").decode().replace("\0", "?")
-
-
-def long_name(spec: SpectrumSpec) -> str:
-    """Return the long name of the values."""
-    return _KINDS[spec.output, spec.scaling][1]
 
 
 def _axes(description: Description) -> list[Variable]:
@@ -247,7 +229,7 @@ def _units(spec: SpectrumSpec, scaling: Scaling) -> str:
     """Return the unit of power in the notation of UDUNITS."""
     if spec.scale.calibrated is None:
         is_iq_level = scaling == "dbfs" and spec.iq
-        return "0.1 lg(re 1)" if is_iq_level else _KINDS[spec.output, scaling][2]
+        return "0.1 lg(re 1)" if is_iq_level else KINDS[spec.output, scaling][2]
     if spec.output == "complex":
         return spec.scale.unit
     reference = spec.scale.calibrated.reference
@@ -258,7 +240,7 @@ def _units(spec: SpectrumSpec, scaling: Scaling) -> str:
 
 def _values(description: Description) -> Variable:
     spec = description.spec
-    name, kind, _ = _KINDS[spec.output, spec.scaling]
+    name, kind, _ = KINDS[spec.output, spec.scaling]
     units = _units(spec, spec.scaling)
     about: dict[str, Any] = {
         # Plots use the long name as axis label, and few readers know the spelling of UDUNITS.
@@ -278,7 +260,7 @@ def _values(description: Description) -> Variable:
 def _broadband(description: Description) -> Variable:
     spec = description.spec
     scaling: Scaling = "dbfs" if spec.scaling == "dbfs" else "spectrum"
-    kind, units = _KINDS[spec.output, scaling][1], _units(spec, scaling)
+    kind, units = KINDS[spec.output, scaling][1], _units(spec, scaling)
     if spec.scale.calibrated is not None:
         reference = f"{ZERO_DB} = {spec.scale.calibrated.reference.name}"
     else:

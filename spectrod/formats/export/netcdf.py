@@ -17,7 +17,7 @@ from spectrod.formats.export.confined.confined_process import FileProcess
 from spectrod.formats.export.disk import Disk
 from spectrod.formats.export.grid import Form, GridReader, GridWriter
 from spectrod.formats.export.layout import Variable
-from spectrod.formats.export.optional_packages import need, need_elsewhere
+from spectrod.lib.optional_packages import need, need_elsewhere
 from spectrod.lib.regular_files import open_regular
 
 _PARTS = "real_imaginary"

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from spectrod.formats.export.grid import GridWriter
 from spectrod.formats.export.layout import Variable
-from spectrod.formats.export.optional_packages import need
 from spectrod.formats.path_links import written_path
 from spectrod.formats.whole_files import sync
 from spectrod.lib.errors import StorageError, storage_error, storage_errors
+from spectrod.lib.optional_packages import need
 
 _ROOT = "zarr.json"
 

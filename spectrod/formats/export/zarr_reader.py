@@ -22,8 +22,8 @@ from spectrod.formats.directory import Directory
 from spectrod.formats.export.confined.confined_messages import RANK_MAX, Question
 from spectrod.formats.export.confined.confined_process import FileProcess
 from spectrod.formats.export.grid import PIECE_BYTES_MAX, Form, GridReader
-from spectrod.formats.export.optional_packages import need_elsewhere
 from spectrod.lib.json_text import decode_json
+from spectrod.lib.optional_packages import need_elsewhere
 
 METADATA = "zarr.json"
 METADATA_BYTES_MAX = 1 << 24

@@ -1,4 +1,4 @@
-"""Import of optional packages that a format needs."""
+"""Import of optional packages, which extras of spectrod install."""
 
 from importlib import import_module
 from importlib.util import find_spec

@@ -1,0 +1,110 @@
+"""What notebooks, xarray and matplotlib get of a spectrogram."""
+
+import io
+
+import numpy as np
+import pytest
+import xarray
+from PIL import Image
+
+from spectrod import spectrogram
+from spectrod.analysis import spectrogram_views
+from spectrod.dsp.units import power_to_level
+from spectrod.lib import optional_packages
+from spectrod.lib.errors import UnavailableError
+
+FS = 8000.0
+
+
+def found(n=4001, channels=None, **settings):
+    shape = n if channels is None else (channels, n)
+    x = 0.1 * np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    return spectrogram(x, FS, **{"win_length": 256, "hop": 100, "engine": "numpy"} | settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "dims"),
+    [
+        ({}, "psd", ("frequency", "time")),
+        ({"scaling": "dbfs", "channels": 2}, "level", ("channel", "frequency", "time")),
+        ({"output": "complex"}, "amplitude_density", ("frequency", "time")),
+        ({"bands": "third-octave", "scaling": "spectrum"}, "power", ("frequency", "time")),
+    ],
+)
+def test_xarray_has_values_axes_and_units(settings, name, dims):
+    """Values are not copied; axes are in Hz and s, and the unit is an attribute."""
+    spectra = found(**settings)
+    array = spectra.to_xarray()
+    assert isinstance(array, xarray.DataArray)
+    assert (array.name, array.dims) == (name, dims)
+    assert np.shares_memory(array.values, spectra.values)
+    np.testing.assert_array_equal(array.frequency, spectra.f)
+    np.testing.assert_array_equal(array.time, spectra.t)
+    assert (array.frequency.units, array.time.units) == ("Hz", "s")
+    assert (array.units, array.win_length, array.hop) == (spectra.unit, 256, 100)
+
+
+def test_repr_is_one_line():
+    """A spectrogram says its sizes, ranges, unit and analysis, and prints no arrays."""
+    assert repr(found(4001)) == (
+        "<Spectrogram: 129 values of 38 rows, 0 to 4000 Hz, 0.016 to 0.4785 s, power spectral "
+        "density in FS^2/Hz, hann window of 256, hop 100>"
+    )
+    assert repr(found(4001, channels=3)).startswith("<Spectrogram: 3 signals, 129 values")
+
+
+@pytest.mark.parametrize("settings", [{}, {"scaling": "dbfs"}, {"output": "complex"}])
+def test_plot_draws_levels(settings):
+    """The mesh has the level of each value, and the axes and the bar their units."""
+    spectra = found(**settings)
+    axes = spectra.plot()
+    (mesh,) = axes.collections
+    power = spectra.values if settings != {"output": "complex"} else np.abs(spectra.values) ** 2
+    level = power if settings == {"scaling": "dbfs"} else power_to_level(power)
+    np.testing.assert_allclose(mesh.get_array(), np.maximum(level, level.max() - 100), atol=1e-4)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time [s]", "frequency [Hz]")
+    unit = spectra.spec.scale.level_unit
+    assert axes.figure.axes[1].get_ylabel().endswith(f"[{unit}]")
+
+
+def test_plot_draws_into_given_axes():
+    """Axes that are given are drawn into, and a signal is chosen."""
+    spectra = found(channels=2)
+    axes = spectra.plot().figure.add_subplot()
+    assert spectra.plot(axes, signal=1) is axes
+
+
+def test_many_rows_are_averaged():
+    """More rows than pixels are drawn as means of their powers, odd rests too."""
+    spectra = found(n=256 + 4999, hop=1)
+    assert spectra.values.shape == (129, 5000)
+    (mesh,) = spectra.plot().collections
+    drawn = mesh.get_array()
+    assert drawn.shape == (129, 1667)
+    expected = power_to_level(spectra.values[:, :3].mean(axis=1))
+    np.testing.assert_allclose(drawn[:, 0], expected, atol=1e-4)
+    expected = power_to_level(spectra.values[:, 4998:].mean(axis=1))
+    np.testing.assert_allclose(drawn[:, -1], expected, atol=1e-4)
+
+
+def test_notebooks_get_a_picture():
+    """A notebook shows a PNG; silence has one as well."""
+    for spectra in (found(), spectrogram(np.zeros(4000), FS, win_length=256, engine="numpy")):
+        with Image.open(io.BytesIO(spectra._repr_png_())) as picture:
+            assert (picture.format, picture.size) == ("PNG", (800, 400))
+
+
+def test_missing_packages_are_named(monkeypatch):
+    """Without matplotlib there is no picture but text; plot and to_xarray name what to install."""
+
+    def missing(package):
+        raise ModuleNotFoundError(name=package)
+
+    monkeypatch.setattr(optional_packages, "import_module", missing)
+    spectra = found()
+    with pytest.raises(UnavailableError, match=r"xarray is not installed: .*spectrod\[xarray\]"):
+        spectra.to_xarray()
+    with pytest.raises(UnavailableError, match=r"matplotlib is not installed: .*spectrod\[plot\]"):
+        spectra.plot()
+    monkeypatch.setattr(spectrogram_views, "find_spec", lambda _: None)
+    assert spectra._repr_png_() is None
