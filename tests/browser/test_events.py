@@ -116,6 +116,17 @@ def test_the_list_wraps_filters_and_goes_to_what_is_chosen(tab, daemon):
     card.wait_for(state="hidden")
 
 
+def test_a_page_that_is_opened_later_has_the_events_before(tab, daemon):
+    """After a reload the list has an event that came before, once."""
+    daemon.send(*plain_event(1, "no such device"))
+    tab.page.locator("#events-box summary").click()
+    tab.row_of("events", "no such device")
+    tab.page.reload()
+    tab.page.locator("#events-box summary").click()
+    tab.row_of("events", "no such device")
+    assert tab.page.locator("#events tbody tr").count() == 1
+
+
 def test_a_screen_reader_hears_of_an_event(tab, daemon):
     """The live region has the kind and the text of an event."""
     daemon.send(*plain_event(1, "no such device"))

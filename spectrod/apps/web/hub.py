@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
@@ -39,6 +40,8 @@ _TICKS_OF_MEASURED = 2
 _TICKS_OF_STATE = 10
 _LIST_S = 0.5  # least time from one list of topics to the next
 _UNDESCRIBED_S = 35.0  # descriptions come every 10 s
+EVENTS_KEPT: Final = 200
+"""Newest events, which each page receives when it connects."""
 KEPT_S: Final = 600.0
 """Time for which rows of a topic that has gone are kept: daemons restart [s]."""
 _ENDED = "stopped"
@@ -90,6 +93,7 @@ class Hub:
         self._listeners: list[RowListener] = []
         self._forgetters: list[Callable[[int], object]] = []
         self._values = NewestValues()
+        self._events: deque[str] = deque(maxlen=EVENTS_KEPT)
         self._listed, self._listed_version = encode_text("topics", topics=[]), 0
         self._may_list_s = 0.0
         self._state: object = None
@@ -159,6 +163,8 @@ class Hub:
         client.outbox.add(encode_text("hello", **hello))
         client.outbox.set("topics", self._listed)
         client.outbox.set("state", self._state_text())
+        for text in self._events:
+            client.outbox.add(text)
 
     def _on_text(self, client: PageClient, text: PageText) -> None:
         if isinstance(text, Acknowledgement):
@@ -227,6 +233,7 @@ class Hub:
 
     def _on_event(self, feed: Feed, event: EventMessage) -> None:
         text = encode_text("event", **event_fields(feed.endpoint, event))
+        self._events.append(text)
         for client, session in self._sessions.items():
             client.outbox.add(text)
             session.wake()

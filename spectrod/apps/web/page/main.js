@@ -182,6 +182,7 @@ function selectMarks(marks) {
 function openMark(mark) {
   selectMarks([mark]);
   if (session.channels.length > 0) change(viewOfMark(mark, view, panels.newestMs()));
+  panes.closeSheet();
   document.querySelector(".waterfall")?.scrollIntoView({ block: "nearest" });
 }
 

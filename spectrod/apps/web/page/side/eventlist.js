@@ -52,7 +52,7 @@ export class EventList {
     const found = filtered(entries, filter);
     this.#fill(found, zone, selected);
     setText(this.#count, found.length === entries.length ? "" : `${found.length} of ${entries.length}`);
-    setText(this.#empty, entries.length === 0 ? "none since this page was opened" : "none of this kind");
+    setText(this.#empty, entries.length === 0 ? "none" : "none of this kind");
     this.#empty.hidden = found.length > 0;
   }
 
