@@ -202,13 +202,15 @@ def _run(arguments: list[str]) -> int:
 
 
 def _with_command(arguments: list[str]) -> list[str]:
-    """Add the command that ``spectrod IN OUT`` and ``spectrod IN`` mean.
+    """Add the command that ``spectrod IN OUT`` and ``spectrod IN`` mean, and --help to nothing.
 
     Raises
     ------
     ConfigError
         If OUT exists: ``spectrod *.wav`` must not replace the second recording.
     """
+    if not arguments or arguments[0] == "help":
+        return [*arguments[1:2], "--help"]
     given = [one for one in arguments[:2] if not one.startswith("-")]
     if not given or given[0] != arguments[0] or given[0] in _COMMANDS:
         return arguments

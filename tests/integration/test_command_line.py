@@ -426,7 +426,6 @@ def test_closed_standard_error(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "spectrod: the following arguments are required: COMMAND (see spectrod --help)"),
         (["reccord"], "spectrod: argument COMMAND: invalid choice: 'reccord'"),
         (["record"], "required: SRC, -o/--output (see spectrod record --help)"),
         (["record", "x.wav", "-o", "x.png", "--width", "9k"], "--width: invalid int value: '9k'"),

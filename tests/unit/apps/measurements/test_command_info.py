@@ -159,3 +159,18 @@ def test_text_is_for_persons(capsys):
     assert "\x1b" not in out
     assert "channels    1\n" in out
     assert "odd         nothing\n" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "usage"),
+    [
+        ([], "usage: spectrod [-h]"),
+        (["help"], "usage: spectrod [-h]"),
+        (["help", "info"], "usage: spectrod info"),
+    ],
+)
+def test_no_command_is_a_question_for_help(capsys, args, usage):
+    """``spectrod`` alone and ``spectrod help COMMAND`` print the help."""
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(args)
+    assert capsys.readouterr().out.startswith(usage)
