@@ -1,5 +1,6 @@
 """The page in Debian's Firefox: what it draws, reads, and does not complain about."""
 
+import json
 import shutil
 from urllib.parse import urlsplit
 
@@ -98,6 +99,10 @@ HEIGHTS = """(() => {
 
 def test_a_grip_at_the_end_of_its_bar_makes_nothing_scroll(tab, address):
     """Where scroll bars take room they would come and go with the range, and with them widths."""
+    # The lower the bar, the farther its end reaches over the edge.
+    tab.open(address)
+    panes = json.dumps({"panes": ["state", "time", "measure", "options"]})
+    tab.evaluate(f"localStorage.setItem('spectrod', {json.dumps(panes)})")
     tab.open("about:blank")
     tab.open(f"{address}#v=1&topic={NAME}&db=-100:-60")
     tab.evaluate(until(TONE))

@@ -81,9 +81,9 @@ def tab(open_context, address):
 
 
 def wait_for_layout(tab):
-    """Wait for rows, and for the foot's lines, which come with them and make the plots lower."""
+    """Wait for rows, and for the state's lines, which come with them and make the plots lower."""
     wait_for_rows(tab, 10)
-    tab.page.locator("#status dt", has_text="engine").wait_for()
+    tab.page.locator("#status dt", has_text="engine").wait_for(state="attached")
 
 
 def end(tab, name, panel=0):

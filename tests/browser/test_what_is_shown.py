@@ -55,7 +55,8 @@ READ = """([seed, count]) => {
     const panel = strip.box.closest(".panel");
     const own = panel.querySelector(".surface");
     const { left, top, width, height } = strip.box.getBoundingClientRect();
-    const [x, y] = [Math.floor(next() * width), Math.floor(next() * height)];
+    // Whole pixels: a box may end within one, whose middle lies beside it.
+    const [x, y] = [width, height].map((size) => Math.floor(next() * Math.floor(size)));
     const at = { clientX: left + x + 0.5, clientY: top + y + 0.5, bubbles: true };
     own.dispatchEvent(new PointerEvent("pointermove", at));
     const text = panel.querySelector(".readout").textContent;

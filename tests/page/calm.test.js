@@ -94,6 +94,15 @@ test("channels of which the same is to be said share a line, and others keep the
   assert.deepEqual(titles, ["", "mic · 0, 1, 2, 3 and 2 more · dbfs", "mic · 6 · dbfs"]);
 });
 
+test("sources of one name, of two daemons, have a line each", () => {
+  const channel = (endpoint) => ({ info: info("0", { endpoint }), description: null, counts: COUNTS, receivedAt: 0 });
+  const sources = [mic(), mic({ endpoint: "ipc://b" })];
+  const session = { endpoints: [daemon(), daemon({ endpoint: "ipc://b" })], sources, channels: [channel("ipc://a"), channel("ipc://b")] };
+  session.sourceOf = (one) => sources.find(({ endpoint }) => endpoint === one.info.endpoint);
+  const titles = joinedGroups(healthGroups(session, OPEN, 0)).map(({ title }) => title);
+  assert.deepEqual(titles, ["", "mic", "mic", "mic · 0, mic · 0 · dbfs"]);
+});
+
 test("a title of several topics says once what they share", () => {
   assert.equal(titleOfAll([info("0"), info("1")]), "mic · 0, 1 · dbfs");
   assert.equal(titleOfAll([info("0"), info("0", { source: "roof" })]), "mic · 0, roof · 0 · dbfs");

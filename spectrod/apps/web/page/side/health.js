@@ -29,8 +29,8 @@ export function healthGroups(session, phase, now) {
 /** Groups in which channels of which all the same is to be said are one. */
 export function joinedGroups(groups) {
   const alike = new Map();
-  for (const group of groups) {
-    const key = JSON.stringify(group.info === undefined ? group.title : group.facts);
+  for (const [k, group] of groups.entries()) {
+    const key = JSON.stringify(group.info === undefined ? k : group.facts);
     alike.set(key, [...(alike.get(key) ?? []), group]);
   }
   return [...alike.values()].map((same) => (same.length === 1 ? same[0] : { ...same[0], title: titleOfAll(same.map(({ info }) => info)) }));
