@@ -84,6 +84,11 @@ test("smoothing and bars are of mean power, whatever the link says of bins in a 
   assert.equal(views.parseFragment("stat=max&bars=third").statistic, "mean");
 });
 
+test("a colour map that there is not is the usual one: a plot could not be drawn in it", () => {
+  for (const map of ["gray", "viridis_r_r", "toString", "_r", ""]) assert.equal(views.makeView({ map }).map, "viridis");
+  for (const map of ["grey", "grey_r", "magma"]) assert.equal(views.parseFragment(`map=${map}`).map, map);
+});
+
 test("one bad field does not spoil the others", () => {
   const view = views.parseFragment("#v=1&f=x:y&axis=mel&db=-90:0");
   assert.equal(view.axis, "mel");

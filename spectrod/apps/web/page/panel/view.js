@@ -11,13 +11,13 @@
  * `smoothing` 3: line spectra are smoothed by a third of an octave; 0: not. `timeConstant` [s] 0 is the mean since the reset.
  */
 
+import { isPalette } from "../plot/palette.js";
 import { BARS, FRACTIONS } from "../rows/spectrumsum.js";
 
 export const AXES = Object.freeze(["log", "linear", "mel", "octave"]);
 export const LAYOUTS = Object.freeze(["side", "over"]);
 export const STATISTICS = Object.freeze(["max", "mean"]);
 export const HOLDS = Object.freeze(["max", "min", "mean"]);
-export const MAPS_MAX_LENGTH = 32;
 const SELECTION_MS_MIN = 1;
 
 /** Bounds of what a view may say; docs/web.md repeats the numbers. */
@@ -141,7 +141,6 @@ export function makeView(given = {}) {
   const band = Array.isArray(wanted.band)
     ? range(wanted.band[0], wanted.band[1], BOUNDS.hertz, 0)
     : [null, null];
-  const map = /^[a-z][a-z0-9_-]*$/.test(wanted.map) && wanted.map.length <= MAPS_MAX_LENGTH;
   const cursors = Array.from(wanted.cursors ?? []).filter(isNumber).slice(0, BOUNDS.cursors);
   return Object.freeze({
     topics: texts(wanted.topics, BOUNDS.topics, BOUNDS.topicLength),
@@ -154,7 +153,7 @@ export function makeView(given = {}) {
     hi,
     ranges: namedRanges(wanted.ranges),
     isLinked: wanted.isLinked !== false,
-    map: map ? wanted.map : DEFAULTS.map,
+    map: isPalette(wanted.map) ? wanted.map : DEFAULTS.map,
     // Smoothing and bars are sums of power: of the greatest bins they would be too high.
     statistic: smoothing === 0 && bars === "none" ? oneOf(wanted.statistic, STATISTICS, DEFAULTS.statistic) : "mean",
     smoothing,

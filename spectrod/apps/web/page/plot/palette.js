@@ -48,6 +48,9 @@ function pixel([red, green, blue]) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
+/** Whether a name is one of `palettes`, or one followed by `_r`. */
+export const isPalette = (name) => typeof name === "string" && Object.hasOwn(palettes, name.endsWith(REVERSED) ? name.slice(0, -REVERSED.length) : name);
+
 /**
  * Return the colours of a map.
  *
