@@ -130,6 +130,9 @@ def test_a_report_moves_no_plot(open_context, address):
     assert tab.page.locator(".plot").bounding_box() == before
     tab.page.locator("#pause").click()
     tab.page.locator("#connection", has_text="live").wait_for()
+    tab.page.evaluate("topic => { location.hash = `v=1&topic=${topic}&topic=spec/a/b/c/`; }", MIC)
+    tab.page.locator("#nothing", has_text="a · b · c: there is no such channel now").wait_for()
+    assert tab.page.locator(".plot").bounding_box() == before
     assert tab.problems == []
 
 

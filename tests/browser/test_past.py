@@ -176,7 +176,7 @@ def test_a_selection_is_measured_from_recorded_rows_zoomed_to_and_saved(page, ad
     page.mouse.move((x0 + x1) / 2, (y0 + y1) / 2)
     page.mouse.move(x1, y1)
     page.mouse.up()
-    card = page.locator(".selection-card")
+    card = page.locator(".selection-card[aria-label=Selection]")
     # Three bins of the Hann window have -20 dBFS together: 1 + 2 * 10^-0.6 over 1.5 bins.
     said = "Leq of the band -20.0 dBFS; peak -20.0 dBFS at 5.000 kHz"
     card.locator("li", has_text=said).wait_for()

@@ -546,6 +546,7 @@ function listen() {
     useZone(zoneOfLink(location.hash));
     setView(viewOfAddress());
     showView();
+    showTopics();
   });
 }
 
