@@ -25,7 +25,7 @@ ROWS_S = 40
 """Time that the waterfall needs to fill [s]."""
 START_S = 30
 VIEW = "#v=1&axis=linear&map=magma&hold=max&f=0:8000&c=4500"
-COLOURS = 96
+COLOURS = 48
 
 
 def free_port() -> int:
@@ -76,6 +76,7 @@ def main() -> None:
         start(stack, SPECTROD, "web", data, "--listen", f"127.0.0.1:{port}")
         wait_for(f"http://127.0.0.1:{port}/api/hello")
         page = open_page(stack, f"http://127.0.0.1:{port}/{VIEW}")
+        page.locator("#measure").click()
         page.wait_for_timeout(1000 * ROWS_S)
         page.screenshot(path=picture)
     # A palette makes the file small.
