@@ -5,7 +5,7 @@
 
 import { measurementsOf } from "../link/topics.js";
 
-/** Numbers that are kept of a topic, and columns that are. */
+/** Numbers that are kept of a topic, with two times of each interval, and columns that are. */
 const NUMBERS_MAX = 65_536;
 const COLUMNS_MAX = 64;
 const TOPICS_MAX = 64;
@@ -15,33 +15,71 @@ const TOUCH = 0.1;
 /** Name of a column in a view. */
 export const columnName = ({ product }, name) => `${product}/${name}`;
 
-/** Intervals of one topic. */
+/** Share of the intervals that go at once, when there is no room for another one. */
+const DROPPED = 0.2;
+
+/** Intervals of one topic by time, in memory that is there from the first one on: a page that stays open does not grow. */
 class Series {
   names;
   units;
-  /** Intervals by time: `{t0, t1, values}` [ms UTC], `values` of the columns, null where there is none. */
-  intervals = [];
-  #kept;
+  count = 0;
+  #width;
+  #numbers; // (intervals, 2 + columns): begin, end [ms UTC], values, NaN where there is none
 
   constructor(names, units) {
     this.names = names.slice(0, COLUMNS_MAX);
     this.units = units.slice(0, COLUMNS_MAX);
-    this.#kept = Math.floor(NUMBERS_MAX / Math.max(1, this.names.length));
+    this.#width = 2 + this.names.length;
+    this.#numbers = new Float64Array(Math.floor(NUMBERS_MAX / this.#width) * this.#width);
   }
 
   isOf(names, units) {
     return this.names.every((name, k) => name === names[k] && this.units[k] === units[k]) && this.names.length === Math.min(names.length, COLUMNS_MAX);
   }
 
+  t0(n) {
+    return this.#numbers[n * this.#width];
+  }
+
+  t1(n) {
+    return this.#numbers[n * this.#width + 1];
+  }
+
+  /** Value of a column in an interval, or null. */
+  value(n, k) {
+    const value = this.#numbers[n * this.#width + 2 + k];
+    return Number.isNaN(value) ? null : value;
+  }
+
   /** Take an interval that is later than all before it. */
   take(t0, t1, values) {
-    const last = this.intervals.at(-1);
-    if (last !== undefined && t0 <= last.t0) return;
+    const last = this.count - 1;
+    if (last >= 0 && t0 <= this.t0(last)) return;
     // The first of a measurement, and one that was cut, are shorter than their interval.
-    if (last !== undefined) last.t1 = Math.min(last.t1, t0);
-    this.intervals.push({ t0, t1, values: values.slice(0, COLUMNS_MAX) });
-    // In lots: taking away the first of a long list moves all others.
-    if (this.intervals.length > 1.25 * this.#kept) this.intervals.splice(0, this.intervals.length - this.#kept);
+    if (last >= 0) this.#numbers[last * this.#width + 1] = Math.min(this.t1(last), t0);
+    this.#makeRoom();
+    const row = [t0, t1, ...this.names.map((_, k) => values[k] ?? NaN)];
+    this.#numbers.set(row, this.count * this.#width);
+    this.count += 1;
+  }
+
+  #makeRoom() {
+    const most = this.#numbers.length / this.#width;
+    if (this.count < most) return;
+    const dropped = Math.ceil(DROPPED * most);
+    this.#numbers.copyWithin(0, dropped * this.#width);
+    this.count -= dropped;
+  }
+
+  /** Number of intervals that begin at a time or before it. */
+  countUntil(tMs) {
+    let [low, high] = [0, this.count];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.t0(middle) <= tMs) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 }
 
@@ -121,24 +159,19 @@ export class Column {
 
   /** When the first interval that is kept began [ms UTC]; null without any. */
   get since() {
-    return this.#series.intervals[0]?.t0 ?? null;
+    return this.#series.count > 0 ? this.#series.t0(0) : null;
   }
 
   /** Value of the interval that a time is in, or null. */
   at(tMs) {
-    const { intervals } = this.#series;
-    const found = intervals[firstAfter(intervals, tMs) - 1];
-    return found !== undefined && tMs < found.t1 ? this.#valueOf(found) : null;
+    const n = this.#series.countUntil(tMs) - 1;
+    return n >= 0 && tMs < this.#series.t1(n) ? this.#series.value(n, this.#k) : null;
   }
 
   /** Value of the newest interval, or null. */
   get newest() {
-    const { intervals } = this.#series;
-    return intervals.length > 0 ? this.#valueOf(intervals.at(-1)) : null;
-  }
-
-  #valueOf({ values }) {
-    return values[this.#k] ?? null;
+    const { count } = this.#series;
+    return count > 0 ? this.#series.value(count - 1, this.#k) : null;
   }
 
   /**
@@ -151,14 +184,14 @@ export class Column {
    * @returns {Array<Array<{t0: number, t1: number, lo: number, hi: number, last: number}>>} `last`: value of the last interval
    */
   runs(t0, t1, stepMs) {
-    const { intervals } = this.#series;
+    const series = this.#series;
     const runs = [];
     let run = null;
-    for (let n = Math.max(0, firstAfter(intervals, t0) - 1); n < intervals.length && intervals[n].t0 < t1; n += 1) {
-      const one = intervals[n];
-      const value = this.#valueOf(one);
+    for (let n = Math.max(0, series.countUntil(t0) - 1); n < series.count && series.t0(n) < t1; n += 1) {
+      const one = { t0: series.t0(n), t1: series.t1(n) };
       if (one.t1 <= t0) continue;
-      if (value === null || !Number.isFinite(value)) {
+      const value = series.value(n, this.#k);
+      if (value === null) {
         run = null;
         continue;
       }
@@ -172,17 +205,6 @@ export class Column {
     }
     return runs;
   }
-}
-
-/** Place of the first interval that begins after a time. */
-function firstAfter(intervals, tMs) {
-  let [low, high] = [0, intervals.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (intervals[middle].t0 <= tMs) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** Numbers of topics change when a server starts again. */
