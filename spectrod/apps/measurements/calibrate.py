@@ -11,15 +11,15 @@ import msgspec
 import numpy as np
 
 from spectrod.analysis.samples import to_float32
+from spectrod.apps.measurements.calibration_update import Calibrated, Update, updated
+from spectrod.apps.measurements.calibrator import DURATION_MAX_S, DURATION_MIN_S, Tone, measure_tone
+from spectrod.apps.measurements.steady_tone import find_steady
 from spectrod.apps.measurements.text_file import write_text
 from spectrod.cli import options
 from spectrod.cli.numbers import frequency, seconds
 from spectrod.cli.sample_range import sample_range
 from spectrod.config import config
 from spectrod.dsp.calibration import parse_reference
-from spectrod.dsp.calibration.calibrator import DURATION_MAX_S, DURATION_MIN_S, Tone, measure_tone
-from spectrod.dsp.calibration.steady import find_steady
-from spectrod.dsp.calibration.update import Calibrated, Update, updated
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import (
     ConfigError,

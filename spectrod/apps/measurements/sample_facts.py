@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.apps.measurements.calibrator import CLIPPED_FS
 from spectrod.dsp.blocks import Block
-from spectrod.dsp.calibration.calibrator import CLIPPED_FS
 
 SILENCE_S = 1.0
 """Shortest digital silence that is reported [s]."""

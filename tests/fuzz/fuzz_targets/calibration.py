@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from fuzzing import Scratch, Target, nested
 from mutation import havoc, mutate_text
 
+from spectrod.apps.measurements.calibration_update import to_toml
 from spectrod.dsp.calibration import load_calibration, parse_reference
 from spectrod.dsp.calibration.file import read_tables
 from spectrod.dsp.calibration.response_text import parse_response
-from spectrod.dsp.calibration.update import to_toml
 from spectrod.lib.errors import ConfigError
 
 _SCRATCH = Scratch()

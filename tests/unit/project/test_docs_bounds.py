@@ -19,7 +19,9 @@ PROGRAMS = f"{REFERENCE}test_loudness_programs.py"
 PERCENTILES = f"{UNIT}analysis/test_percentiles.py"
 
 MEASUREMENT = {
-    "not within 2 % of `--frequency`": f"{UNIT}dsp/test_calibrator.py::test_refused_tones",
+    "not within 2 % of `--frequency`": (
+        f"{UNIT}apps/measurements/test_calibrator.py::test_refused_tones"
+    ),
     "within 1 dB of the noise": f"{PEAKS}::test_floor_beside_a_tone_is_the_noise",
     "confirm them within 25 %": (
         f"{UNIT}measure/test_tone_meter.py::test_stated_deviations_are_those_of_repeated_measurements"

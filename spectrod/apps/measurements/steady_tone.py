@@ -5,7 +5,7 @@ from math import ceil
 
 import numpy as np
 
-from spectrod.dsp.calibration.calibrator import (
+from spectrod.apps.measurements.calibrator import (
     CLIPPED_FS,
     FREQUENCY_TOLERANCE,
     THD_N_MAX,

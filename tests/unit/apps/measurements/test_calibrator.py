@@ -7,10 +7,10 @@ import tomllib
 import numpy as np
 import pytest
 
+from spectrod.apps.measurements.calibration_update import Calibrated, to_toml, updated
+from spectrod.apps.measurements.calibrator import measure_tone
+from spectrod.apps.measurements.steady_tone import find_steady
 from spectrod.dsp.calibration import load_calibration
-from spectrod.dsp.calibration.calibrator import measure_tone
-from spectrod.dsp.calibration.steady import find_steady
-from spectrod.dsp.calibration.update import Calibrated, to_toml, updated
 from spectrod.lib.errors import ConfigError, InputError
 
 FS = 48_000

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from spectrod.dsp.calibration.calibrator import CHANGE_MAX_DB
+from spectrod.apps.measurements.calibrator import CHANGE_MAX_DB
 from spectrod.dsp.calibration.channel_calibration import ChannelCalibration
 from spectrod.dsp.calibration.file import (
     WAYS,
