@@ -10,6 +10,7 @@ import {
   codeTable,
   levelOf,
   levelOfCode,
+  onceAScale,
 } from "../../spectrod/apps/web/page/rows/levels.js";
 import {
   codeColors,
@@ -92,6 +93,33 @@ test("what cannot be drawn is refused by its name", () => {
   assert.throws(() => codeColors("grey", 0, 0), /levels from 0 to 0: must be finite and ascending/);
   assert.throws(() => codeColors("grey", NaN, 0), /levels from NaN to 0/);
   assert.throws(() => makeLookup("grey", -1, 0, description({ bits: 16 })), /stream of 16 bits: must be 8/);
+});
+
+test("a table is made once for all descriptions of a scale, and not for another one", () => {
+  let made = 0;
+  const tableOf = onceAScale(({ lo }) => [lo, (made += 1)]);
+  const one = description({ bits: 16, lo: -327.67, step: 0.01 });
+  assert.equal(tableOf(one), tableOf({ ...one, topic: "another" }));
+  assert.equal(made, 1);
+  for (const changes of [{ bits: 8 }, { lo: -300 }, { step: 0.1 }]) {
+    const other = { ...one, ...changes };
+    assert.notEqual(tableOf(other), tableOf(one));
+    assert.equal(tableOf(other)[0], other.lo);
+  }
+  assert.equal(made, 4);
+});
+
+test("of many scales the last are kept, and a description keeps its own", () => {
+  let made = 0;
+  const tableOf = onceAScale(({ lo }) => [lo, (made += 1)]);
+  const first = description({ lo: 0 });
+  const table = tableOf(first);
+  for (let lo = 1; lo <= 32; lo += 1) tableOf(description({ lo }));
+  assert.equal(made, 33);
+  tableOf(description({ lo: 32 }));
+  assert.equal(made, 33);
+  assert.equal(tableOf(first), table);
+  assert.notEqual(tableOf(description({ lo: 0 })), table);
 });
 
 for (const stream of [description(), description({ bits: 16, lo: -327.67, step: 0.01 })]) {

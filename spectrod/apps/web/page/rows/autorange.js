@@ -1,7 +1,7 @@
 /** The range of levels that follows what is visible: at once where something would be cut, else slowly enough to look at. */
 
 import { valueEdges } from "../plot/axis.js";
-import { levelTable } from "./levels.js";
+import { levelTable, onceAScale } from "./levels.js";
 
 const LOW_SHARE = 0.1;
 const HIGH_SHARE = 0.999;
@@ -19,18 +19,11 @@ const LOWEST_DB = -400;
 const HIGHEST_DB = 300;
 const BINS = 1600;
 
-const binTables = new WeakMap();
-
-/** Return the bin of each value of a stream in a histogram, `BINS` for none; made once a description. */
-function binTable(description) {
-  let table = binTables.get(description);
-  if (table === undefined) {
-    const binOf = (level) => (Number.isNaN(level) || level > HIGHEST_DB ? BINS : Math.max(0, Math.min(BINS - 1, Math.floor((level - LOWEST_DB) / BIN_DB))));
-    table = Uint16Array.from(levelTable(description), binOf);
-    binTables.set(description, table);
-  }
-  return table;
-}
+/** Return the bin of each value of a stream in a histogram, `BINS` for none. */
+const binTable = onceAScale((description) => {
+  const binOf = (level) => (Number.isNaN(level) || level > HIGHEST_DB ? BINS : Math.max(0, Math.min(BINS - 1, Math.floor((level - LOWEST_DB) / BIN_DB))));
+  return Uint16Array.from(levelTable(description), binOf);
+});
 
 /** Return the first value of a row that reaches above a frequency, and how many begin below another one. */
 function valuesBetween(description, f0, f1) {

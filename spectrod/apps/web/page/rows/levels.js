@@ -50,40 +50,48 @@ export function levelOfCode(code) {
   return CODE_LO + (code - CODE_LEVEL_MIN) * CODE_STEP;
 }
 
-const tables = new WeakMap();
+const TABLES_MAX = 32;
 
 /**
- * Return the codes of all values of a stream; made once a description.
+ * Return a function that makes a table of all values of a stream, once for all descriptions of one scale: each piece
+ * of the past has a description, and a table of 16 bits takes 128 KiB or more. The last 32 scales are kept.
  *
- * @param {{bits: number, lo: number, step: number}} description
- * @returns {Uint16Array} (256,) or (65536,)
+ * @template T
+ * @param {(description: {bits: number, lo: number, step: number}) => T} make
+ * @returns {(description: {bits: number, lo: number, step: number}) => T}
  */
-export function codeTable(description) {
-  let table = tables.get(description);
-  if (table === undefined) {
-    table = Uint16Array.from({ length: 2 ** description.bits }, (_, value) =>
-      codeOf(levelOf(description, value)),
-    );
-    tables.set(description, table);
-  }
-  return table;
+export function onceAScale(make) {
+  const ofDescription = new WeakMap();
+  const ofScale = new Map();
+  return (description) => {
+    let table = ofDescription.get(description);
+    if (table === undefined) {
+      const { bits, lo, step } = description;
+      const scale = `${bits} ${lo} ${step}`;
+      table = ofScale.get(scale) ?? make(description);
+      ofScale.delete(scale); // the last used is at the end
+      ofScale.set(scale, table);
+      if (ofScale.size > TABLES_MAX) ofScale.delete(ofScale.keys().next().value);
+      ofDescription.set(description, table);
+    }
+    return table;
+  };
 }
-
-const levelTables = new WeakMap();
 
 /**
- * Return the levels of all values of a stream; made once a description.
+ * Return the codes of all values of a stream, a Uint16Array of 256 or 65536.
  *
- * @param {{bits: number, lo: number, step: number}} description
- * @returns {Float32Array} (256,) or (65536,) [dB], NaN for no data
+ * @type {(description: {bits: number, lo: number, step: number}) => Uint16Array}
  */
-export function levelTable(description) {
-  let table = levelTables.get(description);
-  if (table === undefined) {
-    table = Float32Array.from({ length: 2 ** description.bits }, (_, value) =>
-      levelOf(description, value),
-    );
-    levelTables.set(description, table);
-  }
-  return table;
-}
+export const codeTable = onceAScale((description) =>
+  Uint16Array.from({ length: 2 ** description.bits }, (_, value) => codeOf(levelOf(description, value))),
+);
+
+/**
+ * Return the levels of all values of a stream [dB], a Float32Array of 256 or 65536; NaN for no data.
+ *
+ * @type {(description: {bits: number, lo: number, step: number}) => Float32Array}
+ */
+export const levelTable = onceAScale((description) =>
+  Float32Array.from({ length: 2 ** description.bits }, (_, value) => levelOf(description, value)),
+);
