@@ -39,6 +39,7 @@ NOT_RUN = {
     "apps/ctl/ctl_replay.py:_header_text": "a header that the client has decoded before",
     "apps/doctor/opencl_finding.py:_read": _CHILD,
     "cli/record_worker.py:work": _CHILD,
+    "apps/web/compressed.py:decompressed": _OWN,
     "apps/view/canvas.py:text": _OWN,
     "apps/view/graphics.py:window_cell_px": _KERNEL,
     "cli/times.py:parse_utc_ns": _USER,

@@ -148,7 +148,7 @@ def test_channels_get_other_names(command):
         (["a.wav", "b.spd"], "a.wav: must be a recording of spectra (.spd, "),
         (["none.spd", "b.spd"], "none.spd: No such file or directory"),
         (["none.nc", "b.spd"], "none.nc: No such file or directory"),
-        (["a.spd", "no/b.npz"], "no/b.npz: No such file or directory"),
+        (["a.spd", "a.spd/b.npz"], "a.spd: must be a folder, it is a file"),
         (["a.spd", "b.spd", "--start", "noon"], "--start noon: must be a position as 12.5, 1m"),
         (["a.spd", "b.spd", "--start", "9999-01-01"], "--start 9999-01-01: must be 1700 to 2200"),
         (["a.spd", "b.spd", "--start", "2030-01-01"], "--start 2030-01-01: is not within a.spd, "),

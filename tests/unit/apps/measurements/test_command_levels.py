@@ -284,7 +284,7 @@ def test_an_interrupt_finishes_the_file(capsys):
         (["a.wav", "--interval", "0"], "interval_s=0: must be 0.01 s to 366 days"),
         (["a.wav", "--interval", "1ms"], "interval_s=0.001: must be 0.01 s to 366 days"),
         (["a.wav", "-o", "a.png"], "a.png: levels: suffix must be one of .csv, .nc, .h5"),
-        (["a.wav", "-o", "no/a.csv"], "no/a.csv: No such file or directory"),
+        (["a.wav", "-o", "a.wav/a.csv"], "a.wav: must be a folder, it is a file"),
         (["a.wav", "-o", "a.csv", "-o", "a.csv"], "a.csv: must be named once"),
         (["a.wav", "--align", "utc"], "--align utc: a.wav has no start time; give --start-time"),
         (["a.wav", "--align", "noon"], "argument --align: invalid choice: 'noon'"),
