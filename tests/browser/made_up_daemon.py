@@ -53,6 +53,8 @@ class MadeUpDaemon:
         Fields of the headers of live rows and of heartbeats that differ from usual ones.
     n_rows : int
         Rows that were sent so far; the next one has this number.
+    subscriptions : set of bytes
+        Prefixes that somebody subscribes to: nobody receives anything else.
     """
 
     def __init__(self, folder, begin_ns=None):
@@ -63,6 +65,7 @@ class MadeUpDaemon:
         self.n_rows = 0
         self.epoch = 1
         self.sent = []
+        self.subscriptions = set()
         self._begin_ns = time.time_ns() if begin_ns is None else begin_ns
         self._waiting = queue.SimpleQueue()
         self._beats = 0
@@ -124,6 +127,7 @@ class MadeUpDaemon:
         return self.begins_ns(seq) / 1e6 + 50.0
 
     def _publish(self, socket):
+        self._note_subscriptions(socket)
         self._beat(socket)
         for _ in range(round(BEATS_S / LIVE_S)):
             if self.live is not None:
@@ -133,6 +137,11 @@ class MadeUpDaemon:
                 while True:
                     socket.send_multipart(make())
                     make = self._waiting.get_nowait()
+
+    def _note_subscriptions(self, socket):
+        while socket.poll(0, zmq.POLLIN):
+            kind, *prefix = socket.recv()
+            (self.subscriptions.add if kind else self.subscriptions.discard)(bytes(prefix))
 
     def _beat(self, socket):
         now = {"epoch": self.epoch, "seq": self._beats, "t_utc_ns": time.time_ns()}

@@ -11,12 +11,12 @@ pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 
 NAMES = ["west", "south", "east", "north", *(str(number) for number in range(12, 0, -1))]
 ARRAY = f"""
-[sources.zoo]
+[sources.mic10]
+uri = "signal:sine,1000,-20"
+[sources.mic2]
 uri = "signal:pink,-30"
 channels = {len(NAMES)}
 channel_names = {json.dumps(NAMES)}
-[sources.array]
-uri = "signal:sine,1000,-20"
 [analysis]
 win_length = 4800
 nfft = 4800
@@ -136,23 +136,23 @@ def test_a_report_moves_no_plot(open_context, address):
     assert tab.problems == []
 
 
-def test_channels_are_in_the_order_of_the_configuration_and_searched(open_context, array):
-    """By source; words find them; of eight that are shown none is cut, and no ninth is offered."""
+def test_channels_are_listed_by_source_in_their_order_and_searched(open_context, array):
+    """By name, channels as configured; words find them; of eight that are shown none is cut, and no ninth is offered."""
     tab = opened(open_context, array, (1366, 768))
     tab.page.locator("#options").click()
     groups = tab.page.locator("#topics fieldset")
-    assert groups.locator("legend").all_inner_texts() == ["zoo", "array"]
+    assert groups.locator("legend").all_inner_texts() == ["mic2", "mic10"]
     names = groups.first.locator("label").evaluate_all("all => all.map((one) => one.title)")
-    assert names == [f"zoo · {name} · dbfs" for name in NAMES]
-    tab.page.get_by_label("Find a channel").fill("ZOO est")
+    assert names == [f"mic2 · {name} · dbfs" for name in NAMES]
+    tab.page.get_by_label("Find a channel").fill("MIC2 est")
     found = tab.page.locator("#topics label:visible")
-    assert found.evaluate_all("all => all.map((one) => one.title)") == ["zoo · west · dbfs"]
+    assert found.evaluate_all("all => all.map((one) => one.title)") == ["mic2 · west · dbfs"]
     tab.page.get_by_label("Find a channel").fill("")
     for name in NAMES[2:8]:
-        tab.page.get_by_label(f"zoo · {name} · dbfs").check()
+        tab.page.get_by_label(f"mic2 · {name} · dbfs").check()
     tab.page.wait_for_function("() => document.querySelectorAll('.panel').length === 8")
     tab.page.locator("#topics p", has_text="8 of 17 shown, the most at once").wait_for()
-    assert tab.page.get_by_label("array · 0 · dbfs").is_disabled()
+    assert tab.page.get_by_label("mic10 · 0 · dbfs").is_disabled()
     tab.page.locator("#options").click()
     assert tab.page.evaluate(OVERFLOW) == [0, 0, 0]
     heights = [one.bounding_box()["height"] for one in tab.page.locator(".waterfall").all()]

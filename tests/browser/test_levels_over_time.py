@@ -73,6 +73,8 @@ def tab(open_context, daemon):
 
 def give(tab, daemon):
     """Send rows of ten seconds and the levels in them; return the first level's time [ms]."""
+    topic = TOPIC.encode()
+    wait_until(tab.page, lambda: any(map(topic.startswith, daemon.subscriptions.copy())))
     for _ in range(100):
         daemon.give(tone(-20.0))
     begin_ns = daemon.begins_ns(10)

@@ -133,7 +133,7 @@ def test_a_frozen_tab_closes_its_stream_and_catches_up(server, tmp_path):
         tab.evaluate(until("document.querySelectorAll('.panel').length === 4"))
         tab.evaluate(until(HAS_ROWS))
         server.observer.wait_for_clients(2)
-        usual = server.growth_bytes()
+        usual = max(0, server.growth_bytes())
         tab.call("Page.setWebLifecycleState", {"state": "frozen"})
         server.observer.wait_for_clients(1)
         assert server.growth_bytes() < usual + GROWTH_MAX_BYTES
@@ -141,14 +141,15 @@ def test_a_frozen_tab_closes_its_stream_and_catches_up(server, tmp_path):
         tab.call("Page.bringToFront", {})
         server.observer.wait_for_clients(2)
         tab.evaluate(until(HAS_ROWS))
-        assert "the server" not in tab.evaluate("document.getElementById('connection').textContent")
+        line = "document.querySelector('#status dl[aria-label=connections] dd').textContent"
+        assert tab.evaluate(line) == "connected"
         assert tab.problems == []
 
 
 def test_a_starved_tab_gets_fewer_rows(page, server):
     """A tab at a fiftieth of its speed does not make the server grow, and recovers."""
     # Fewer rows come, and are kept, while other programs keep the daemon from its work.
-    usual = max(server.growth_bytes(), server.growth_bytes())
+    usual = max(0, server.growth_bytes(), server.growth_bytes())
     devtools = page.context.new_cdp_session(page)
     devtools.send("Emulation.setCPUThrottlingRate", {"rate": 50})
     assert server.growth_bytes() < usual + GROWTH_MAX_BYTES
@@ -165,7 +166,7 @@ def renderers(browser):
 
 def test_a_stopped_renderer_is_bounded_and_told_what_it_missed(page, server, chromium):
     """A renderer that is stopped takes nothing more; continued, it says how many rows it missed."""
-    usual = server.growth_bytes()
+    usual = max(0, server.growth_bytes())  # what an earlier page had may be given back meanwhile
     before = dropped_rows(page)  # other programs may have kept the page from its work
     pids = renderers(chromium)
     # Whatever happens here, they go on: a browser with a stopped renderer does not end.

@@ -83,7 +83,7 @@ test("the same topic of two daemons has a name with its endpoint, which finds it
   assert.equal(findTopic(topicName(FAR, ambiguous), topics), FAR);
 });
 
-test("topics are in the order of their configuration, whatever they are called, spectra before bands", () => {
+test("sources go by name, channels in the order of the configuration, spectra before bands, whatever was heard first", () => {
   const named = (id, name, changes) => topic(id, name, changes);
   const west = named(5, "spec/yard/west/dbfs/");
   const east = named(6, "spec/yard/east/dbfs/");
@@ -91,7 +91,7 @@ test("topics are in the order of their configuration, whatever they are called, 
   const third = named(4, "bands/yard/west/third/");
   const ten = Array.from({ length: 12 }, (_, k) => named(20 + k, `spec/array/${k}/dbfs/`));
   const far = named(8, "spec/mic/0/dbfs/", { endpoint: "tcp://b:1" });
-  const expected = [slow, west, east, third, ...ten, far];
+  const expected = [...ten, slow, west, east, third, far];
   const byName = [...expected].sort((a, b) => (a.topic < b.topic ? -1 : 1));
   assert.deepEqual(inOrder(byName), expected);
   assert.deepEqual(inOrder([THIRD, MIC0, MIC1, METER]), [MIC0, MIC1, THIRD, METER]);

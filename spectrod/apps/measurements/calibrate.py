@@ -115,8 +115,9 @@ def run(args: argparse.Namespace) -> int:
     )
     update = updated(args.output, result, args.channel, force=args.force)
     write_text(args.output, update.text)
-    where = f" from {first / source.fs:.3f} s on" if first else ""
-    sys.stdout.write(f"measured: {len(samples) / source.fs:g} s{where}\n")
+    if first:
+        begin_s, length_s = first / source.fs, len(samples) / source.fs
+        sys.stdout.write(f"measured: {length_s:g} s from {begin_s:.3f} s on\n")
     sys.stdout.write(_report(args, tone, result, update))
     return 0
 

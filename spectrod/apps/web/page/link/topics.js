@@ -11,30 +11,18 @@ export const spectraOf = (topics) => topics.filter(({ kind }) => SPECTRA.include
 /** Topics of measurements, whose values stand beside the plots. */
 export const measurementsOf = (topics) => topics.filter(({ kind }) => !SPECTRA.includes(kind));
 
+/** Names as people sort them: mic2 before mic10. */
+const NAMES = new Intl.Collator("en", { numeric: true });
+
 /**
- * Topics by source, spectra before bands, then by product; channels in the order of the configuration: numbers grow as
- * daemons describe their topics, source by source and channel by channel.
+ * Topics by source, spectra before bands, then by product; channels in the order of the configuration: numbers grow as a
+ * daemon describes a source, channel by channel. Sources go by name: which of them is heard first differs from start to start.
  */
 export function inOrder(topics) {
-  const firsts = new Map();
-  for (const info of topics) for (const key of groupsOf(info)) firsts.set(key, Math.min(firsts.get(key) ?? Infinity, info.id));
-  const placeOf = (info) => {
-    const [endpoint, source] = groupsOf(info).map((key) => firsts.get(key));
-    return [endpoint, source, [...SPECTRA, info.kind].indexOf(info.kind), info.product, info.id];
-  };
-  const places = new Map(topics.map((info) => [info, placeOf(info)]));
-  return [...topics].sort((a, b) => compare(places.get(a), places.get(b)));
-}
-
-/** Groups that a topic is in: those of its daemon and its source. */
-function groupsOf({ endpoint, source }) {
-  return [[endpoint], [endpoint, source]].map((names) => JSON.stringify(names));
-}
-
-function compare(a, b) {
-  const k = a.findIndex((value, n) => value !== b[n]);
-  if (k < 0) return 0;
-  return a[k] < b[k] ? -1 : 1;
+  const place = ({ kind }) => [...SPECTRA, kind].indexOf(kind);
+  return [...topics].sort((a, b) =>
+    NAMES.compare(a.endpoint, b.endpoint) || NAMES.compare(a.source, b.source) || place(a) - place(b)
+    || NAMES.compare(a.product, b.product) || a.id - b.id);
 }
 
 /** Topics that more than one daemon has; looked up for each of thousands of topics, so made once. */

@@ -1,4 +1,4 @@
-/** The list of channels: groups by source in the order of the configuration, a box each, and a search field where there are many. */
+/** The list of channels: groups by source, a box for each channel, and a search field where there are many. */
 
 import { topicText } from "../link/topics.js";
 import { BOUNDS } from "../panel/view.js";
