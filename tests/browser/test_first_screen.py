@@ -137,7 +137,7 @@ def test_a_report_moves_no_plot(open_context, address):
 
 
 def test_channels_are_listed_by_source_in_their_order_and_searched(open_context, array):
-    """By name, channels as configured; words find them; of eight that are shown none is cut, and no ninth is offered."""
+    """By name, channels as configured; words find them; of eight none is cut, none is added."""
     tab = opened(open_context, array, (1366, 768))
     tab.page.locator("#options").click()
     groups = tab.page.locator("#topics fieldset")
