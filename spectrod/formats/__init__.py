@@ -1,4 +1,4 @@
-"""Files: pictures, segments, pyramids, exports, sound, values, and their common parts.
+"""Files: pictures, segments, pyramids, exports, sound, values, datasets, their common parts.
 
 It knows ``dsp`` and ``measure``; a writer is given rows or samples and opens no source.
 """

@@ -19,7 +19,7 @@ _BLOCK_BYTES = 4096
 HEADERS_BYTES_MIN = 2 * _BLOCK_BYTES
 """Length of the two headers before any row."""
 _ROW_MAX_S = 1e9
-_TIMES_BYTES = 3 * 8
+TIMES_BYTES = 3 * 8
 """Size of a row's sample index and two times."""
 
 
@@ -174,7 +174,7 @@ def row_samples(spec: SpectrumSpec) -> int:
 def row_bytes(spec: SpectrumSpec) -> int:
     """Return the size of a row in a record, including its index and times [bytes]."""
     n_values = spec.n_signals * spec.n_computed
-    return n_values * (8 if spec.output == "complex" else 4) + _TIMES_BYTES
+    return n_values * (8 if spec.output == "complex" else 4) + TIMES_BYTES
 
 
 def padded(payload: bytes) -> bytes:

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +21,8 @@ from spectrod.lib.regular_files import open_regular
 _log = logging.getLogger(__name__)
 
 _BUFFER_BYTES = 1 << 18
+_TIMES_BUFFER_BYTES = 1 << 12
+"""What is read at once where values are skipped."""
 _HEADERS_BYTES_MAX = PAYLOADS_BYTES_MAX[Kind.HEADER]
 """Limit of the search for headers: a large file of another kind is not read to its end."""
 _DAMAGE_LOGGED_MAX = 10
@@ -82,16 +84,16 @@ class Segment:
         self._rows = RowDecoder(path, self.header)
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[BinaryIO]:
+    def _open(self, buffer_bytes: int = _BUFFER_BYTES) -> Iterator[BinaryIO]:
         """Open the file; one that was finished meanwhile has lost its suffix."""
         path = self.path
         if self.is_part and self._descriptor is None and not path.exists():
             path = path.with_suffix("")
         with storage_errors(self.path):
             if self._descriptor is None:
-                opened: BinaryIO = open_regular(path, buffer_bytes=_BUFFER_BYTES)
+                opened: BinaryIO = open_regular(path, buffer_bytes=buffer_bytes)
             else:
-                opened = os.fdopen(os.dup(self._descriptor), "rb", _BUFFER_BYTES)
+                opened = os.fdopen(os.dup(self._descriptor), "rb", buffer_bytes)
             with opened as file:
                 yield file
 
@@ -150,6 +152,52 @@ class Segment:
             finally:
                 self._report(walk.damage)
 
+    def places(self, *, check: bool = False) -> Iterator[tuple[int, StoredBatch]]:
+        """Yield the offset of each record of rows with its times.
+
+        Values are zeros that take no memory; ``reading`` gives them by the offset.
+
+        Parameters
+        ----------
+        check : bool
+            Whether damaged records are left out, as ``batches`` does, and so all is read; otherwise
+            ``reading`` finds the damage.
+
+        Raises
+        ------
+        StorageError
+            If the file cannot be read, or has times of rows that cannot be.
+        """
+        unread = () if check else (Kind.ROWS,)
+        with self._open(_TIMES_BUFFER_BYTES) as file:
+            index = self._index(file)
+            engines = dict(enumerate(index.engines)) if index else {}
+            place = self.header.place
+            walk = Walk(file, self._begin, place.recording, heads_of=unread, kept=(Kind.ENGINE,))
+            for record in walk:
+                if record.head.kind == Kind.ENGINE:
+                    engines[record.head.engine] = record.payload.decode(errors="replace")
+                elif record.head.kind == Kind.ROWS:
+                    engine = engines.get(record.head.engine, _UNKNOWN_ENGINE)
+                    batch = self._rows.decode_times(record, file, engine)
+                    yield record.offset, StoredBatch(record.head, batch)
+        self._report(walk.damage)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Callable[[int], SpectrumBatch]]:
+        """Open the file; the function returns the rows of the record at an offset of ``places``.
+
+        It raises StorageError if the record cannot be read, or is damaged.
+        """
+        with self._open() as file:
+            yield lambda offset: self._at(file, offset)
+
+    def _at(self, file: BinaryIO, offset: int) -> SpectrumBatch:
+        record = next(iter(self._walk(file, offset)), None)
+        if record is None or record.offset != offset or record.head.kind != Kind.ROWS:
+            raise StorageError(f"{self.path}: record at {offset}: damaged")
+        return self._rows.decode(record, _UNKNOWN_ENGINE)
+
     def last_utc_ns(self) -> int | None:
         """Return the UTC of the last row [ns]; None if there is none."""
         with self._open() as file:
@@ -176,7 +224,7 @@ class Segment:
         return Walk(file, offset, self.header.place.recording)
 
     def _heads(self, file: BinaryIO, offset: int) -> Walk:
-        return Walk(file, offset, self.header.place.recording, heads_only=True)
+        return Walk(file, offset, self.header.place.recording, heads_of=PAYLOADS_BYTES_MAX)
 
     def _index(self, file: BinaryIO) -> StoredIndex | None:
         """Read the index at the end, if it exists: a segment is complete without it."""

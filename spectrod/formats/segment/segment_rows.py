@@ -2,13 +2,21 @@
 
 import math
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import Int64Array
-from spectrod.formats.segment.frame import NUMBER_MAX, Flag
-from spectrod.formats.segment.header import Header, row_bytes, row_samples, value_dtype
+from spectrod.formats.segment.frame import HEAD_BYTES, NUMBER_MAX, Flag
+from spectrod.formats.segment.header import (
+    TIMES_BYTES,
+    Header,
+    row_bytes,
+    row_samples,
+    value_dtype,
+)
 from spectrod.formats.segment.walk import Record
 from spectrod.lib.errors import StorageError
 
@@ -37,31 +45,60 @@ class RowDecoder:
         StorageError
             If its length, indices or times are not those of rows.
         """
-        head, payload, spec = record.head, record.payload, self._spec
-        n = head.rows
-        if not n or len(payload) != n * self._row_bytes:
-            raise StorageError(
-                f"{self._path}: record at {record.offset}: {len(payload)} bytes: must be {n} rows "
-                f"of {self._row_bytes}"
-            )
-        sample_index, t_mono_ns, t_utc_ns = np.frombuffer(payload, "<i8", 3 * n).reshape(3, n)
-        self._check_times(record, sample_index, t_utc_ns)
-        numbers = np.frombuffer(payload, self._dtype, offset=24 * n)
+        payload, spec, n = record.payload, self._spec, record.head.rows
+        self._check_length(record, len(payload))
+        numbers = np.frombuffer(payload, self._dtype, offset=TIMES_BYTES * n)
         n_values = n * spec.n_signals * spec.n_values
-        values, broadband = numbers[:n_values], numbers[n_values:]
+        values = numbers[:n_values].reshape(n, spec.n_signals, spec.n_values)
+        broadband = numbers[n_values:].reshape(n, -1)
+        return self._batch(record, payload[: TIMES_BYTES * n], engine, values, broadband)
+
+    def decode_times(self, record: Record, file: BinaryIO, engine: str) -> SpectrumBatch:
+        """Decode indices and times of a record in a file; its values are zeros without memory.
+
+        Raises as ``decode``; the checksum is not compared.
+        """
+        spec, n = self._spec, record.head.rows
+        self._check_length(record, record.n_bytes - HEAD_BYTES)
+        file.seek(record.offset + HEAD_BYTES)
+        times = file.read(TIMES_BYTES * n)
+        zero = np.zeros((), self._dtype)
+        values = np.broadcast_to(zero, (n, spec.n_signals, spec.n_values))
+        broadband = np.broadcast_to(zero, (n, spec.n_signals))
+        return self._batch(record, times, engine, values, broadband)
+
+    def _batch(
+        self,
+        record: Record,
+        times: bytes,
+        engine: str,
+        values: NDArray[Any],
+        broadband: NDArray[Any],
+    ) -> SpectrumBatch:
+        head = record.head
+        sample_index, t_mono_ns, t_utc_ns = np.frombuffer(times, "<i8").reshape(3, head.rows)
+        self._check_times(record, sample_index, t_utc_ns)
         return SpectrumBatch(
-            values.reshape(n, spec.n_signals, spec.n_values),
+            values,
             sample_index,
             t_mono_ns,
             t_utc_ns,
-            spec,
+            self._spec,
             engine,
             head.gap_samples,
             bool(head.flags & Flag.DISCONTINUITY),
             head.skipped_rows,
             head.cut_frames,
-            broadband.reshape(n, spec.n_signals) if spec.broadband else None,
+            broadband if self._spec.broadband else None,
         )
+
+    def _check_length(self, record: Record, payload_bytes: int) -> None:
+        n = record.head.rows
+        if not n or payload_bytes != n * self._row_bytes:
+            raise StorageError(
+                f"{self._path}: record at {record.offset}: {payload_bytes} bytes: must be {n} rows "
+                f"of {self._row_bytes}"
+            )
 
     def _check_times(self, record: Record, sample_index: Int64Array, t_utc_ns: Int64Array) -> None:
         """Raise StorageError if indices do not increase, or times do not fit 64 bits."""

@@ -84,8 +84,8 @@ class Walk:
         Start of the search: at a record, or anywhere before it.
     recording : int, optional
         Number of the recording; by default that of the first record.
-    heads_only : bool
-        Whether payloads are skipped without a check.
+    heads_of : container of int
+        Kinds of records whose payloads are skipped without a check.
     kept : container of int
         Kinds of records that get their payloads; payloads of others are only checked, in parts.
     stop : int, optional
@@ -105,13 +105,13 @@ class Walk:
         offset: int = 0,
         recording: int | None = None,
         *,
-        heads_only: bool = False,
+        heads_of: Container[int] = (),
         kept: Container[int] = PAYLOADS_BYTES_MAX,
         stop: int | None = None,
     ) -> None:
         self._file, self._offset = file, offset
         self._recording, self._kept = recording, kept
-        self._heads_only, self._stop = heads_only, stop
+        self._heads_of, self._stop = heads_of, stop
         self._seq = -1
         self.damage: list[Damage] = []
 
@@ -168,10 +168,12 @@ class Walk:
     def _payload(self, framed: Framed, begin: int, end: int) -> bytes | None:
         """Read the payload of a record as far as it is needed; None if it is damaged."""
         kind = framed.head.kind
-        if self._heads_only or kind not in PAYLOADS_BYTES_MAX:
+        if kind not in PAYLOADS_BYTES_MAX:
             return b""
         if framed.is_too_long:
             return None
+        if kind in self._heads_of:
+            return b""
         if kind in self._kept:
             payload = self._read(begin, end)
             return payload if framed.holds(payload) else None

@@ -117,7 +117,7 @@ def last_row_utc_ns(path: Path, file: BinaryIO, start: Beginning) -> int:
     recording = start.header.place.recording
     last = start.first.t_utc_ns if start.first else start.header.created_utc_ns
     offset = _offset_before(file, start, NUMBER_MAX)
-    for record in Walk(file, offset, recording, heads_only=True):
+    for record in Walk(file, offset, recording, heads_of=PAYLOADS_BYTES_MAX):
         offset = record.offset if record.head.kind == Kind.ROWS else offset
     for record in Walk(file, offset, recording):
         if record.head.kind == Kind.ROWS:
@@ -140,5 +140,5 @@ def _offset_before(file: BinaryIO, start: Beginning, t_utc_ns: int) -> int:
 
 def _first_rows(file: BinaryIO, offset: int, header: Header) -> Record | None:
     """Return the first record of rows from an offset on."""
-    walk = Walk(file, offset, header.place.recording, heads_only=True)
+    walk = Walk(file, offset, header.place.recording, heads_of=PAYLOADS_BYTES_MAX)
     return next((record for record in walk if record.head.kind == Kind.ROWS), None)

@@ -1,0 +1,1 @@
+"""Recordings as datasets of xarray, which read what is asked for."""
