@@ -762,7 +762,8 @@ def test_the_capture_process_works_under_the_confinement(service, machine, confi
         ]
         service("stop")
         assert machine.run("test", "-e", f"/proc/{child}", check=False).returncode == 1
-        assert _show(service, "Result") == {"Result": "success"}
+        journal = machine.run("journalctl", "--unit", UNIT, "--lines", "80", "--no-pager").stdout
+        assert _show(service, "Result") == {"Result": "success"}, journal
     finally:
         alsa.unlink()
 
