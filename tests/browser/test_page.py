@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -488,6 +489,26 @@ def test_the_plot_works_by_keys_alone(tab):
     tab.page.keyboard.press("c")
     tab.page.wait_for_function("() => location.hash.includes('&c=')")
     assert tab.page.evaluate("document.activeElement.className") == "surface"
+
+
+def test_harmonics_of_the_cursor_have_lines_numbers_and_levels(tab):
+    """H marks them, the table has their levels beside the cursor's, and the link keeps them."""
+    tab.open(f"v=1&topic={MIC}&axis=linear&f=0:4800&c=1000")
+    tab.focus_plot()
+    tab.page.keyboard.press("h")
+    lines = tab.page.locator(".harmonic:visible")
+    lines.nth(2).wait_for()
+    assert lines.all_inner_texts() == ["2", "3", "4"]
+    assert "harm=1" in tab.fragment()
+    surface = tab.page.locator(".surface").bounding_box()
+    places = [one.bounding_box()["x"] - surface["x"] for one in lines.all()]
+    expected = [surface["width"] * hertz / 4800 for hertz in (2000, 3000, 4000)]
+    assert places == pytest.approx(expected, abs=1.0)
+    second = tab.page.locator("#cursors tr", has_text="2 A").locator("td")
+    second.filter(has_text=re.compile(r"^-\d+\.\d dB re A$")).wait_for()
+    tab.page.keyboard.press("h")
+    lines.first.wait_for(state="hidden")
+    assert tab.problems == []
 
 
 def test_a_key_opens_the_legend(tab):

@@ -7,6 +7,7 @@ import { EasyRange, LevelHistogram, rangeOf } from "../../spectrod/apps/web/page
 import { binAt, extentOf, indexOfBin, levelAt } from "../../spectrod/apps/web/page/rows/bins.js";
 import { difference, nearestPeak, placeCursor, readCursor, snapToBin } from "../../spectrod/apps/web/page/panel/cursor.js";
 import { csvField, fileName, traceCsv } from "../../spectrod/apps/web/page/side/export.js";
+import { HARMONICS_MAX, harmonicsOf } from "../../spectrod/apps/web/page/panel/harmonics.js";
 import { layersOf } from "../../spectrod/apps/web/page/rows/hold.js";
 import { isTyping, wheelFactor } from "../../spectrod/apps/web/page/panel/input.js";
 import { actionOf, KEYS, keyText } from "../../spectrod/apps/web/page/side/keys.js";
@@ -91,6 +92,16 @@ test("a cursor reads the server's unpooled value, and the row on the screen unti
   const stale = { cursors: [{ hz: 500, bin_hz: 500, level: -1 }] };
   assert.equal(readCursor(hz, { measured: stale, row }).level, -20);
   assert.ok(Number.isNaN(readCursor(hz, { measured: { cursors: [{ hz, level: null }] }, row: null }).level));
+});
+
+test("harmonics are multiples of cursor A that show, from the second on, twenty at most", () => {
+  const numbers = (view, f0, f1) => harmonicsOf(makeView(view), { f0, f1 }).map(({ n }) => n);
+  assert.deepEqual(harmonicsOf(makeView({ cursors: [440], harmonics: true }), { f0: 20, f1: 1400 }), [{ n: 2, hz: 880 }, { n: 3, hz: 1320 }]);
+  assert.deepEqual(numbers({ cursors: [100, 7], harmonics: true }, 850, 1000), [9, 10]);
+  assert.deepEqual(numbers({ cursors: [1], harmonics: true }, 1000, 24000), Array.from({ length: HARMONICS_MAX }, (_, k) => 1000 + k));
+  assert.deepEqual(numbers({ cursors: [5000], harmonics: true }, 0, 9999), []);
+  for (const cursors of [[], [0], [-100]]) assert.deepEqual(numbers({ cursors, harmonics: true }, -5000, 5000), []);
+  assert.deepEqual(numbers({ cursors: [100] }, 0, 5000), []);
 });
 
 test("the difference of cursors is the second less the first; across 0 Hz it has no octaves", () => {

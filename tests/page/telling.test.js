@@ -179,6 +179,11 @@ test("the table of cursors has both and their difference; what is not exact says
   const nextDay = cursorRows([timed[0], { ...timed[1], tMs: timed[1].tMs + 86_400_000 }], "dBFS", 1, { span: 30 });
   assert.deepEqual(nextDay.map((cells) => cells.at(-1)), ["2023-11-14 22:13:20.250", "2023-11-15 22:13:21.750", "24 h 0 min 2 s"]);
   assert.equal(cursorRows([timed[0], readings[1]], "dBFS", 1).at(-1).at(-1), "");
+  const harmonics = [{ n: 2, hz: 880, level: -60, isExact: false }, { n: 3, hz: 1320, level: NaN, isExact: false }];
+  assert.deepEqual(cursorRows(readings, "dBFS", 1, { harmonics }).slice(3), [
+    ["2 A", "880.0 Hz", "≈ -60.0 dBFS", "-40.0 dB re A", ""],
+    ["3 A", "1.3200 kHz", "no data", "", ""],
+  ]);
 });
 
 test("a difference of times is read as seconds, and as hours and minutes where it is long", () => {

@@ -28,6 +28,7 @@ const FULL = {
   peaks: false,
   cursors: [440, 1000.25],
   times: [null, 1792219000000],
+  harmonics: true,
   band: [100, 200],
   selection: { t0: 1792218990000, t1: 1792219000000, f0: 500, f1: 1500.5 },
   days: true,
@@ -49,7 +50,7 @@ test("the text of the default view is its version alone, and the empty text is t
 test("people can read the text: no escaped slashes, colons or commas", () => {
   const text = views.formatFragment(views.makeView(FULL));
   assert.match(text, /topic=spec\/mic\/0\/dbfs\/&topic=bands\/mic\/1\/third\/@tcp:\/\/10\.0\.0\.1:5556&/);
-  assert.match(text, /&f=20:20000\.5&.*&c=440,1000\.25&ct=,1792219000000&band=100:200&sel=1792218990000:1792219000000:500:1500\.5$/);
+  assert.match(text, /&f=20:20000\.5&.*&c=440,1000\.25&ct=,1792219000000&harm=1&band=100:200&sel=1792218990000:1792219000000:500:1500\.5$/);
 });
 
 test("an escaped topic cannot add a field", () => {

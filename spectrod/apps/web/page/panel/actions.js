@@ -137,6 +137,12 @@ function cursorToPeak(scene) {
   return found === null || found === undefined ? {} : { cursors: [...view.cursors.slice(0, -1), found] };
 }
 
+/** Mark the harmonics of cursor A, which is made where there is none. */
+function harmonicsOfCursor(scene) {
+  const { view } = scene;
+  return view.cursors.length === 0 ? { cursors: [freshCursor(scene)], harmonics: true } : { harmonics: !view.harmonics };
+}
+
 function bandOfCursors({ view, axis }) {
   if (view.band !== null) return { band: null };
   const [a, b] = view.cursors;
@@ -173,6 +179,7 @@ export const ACTIONS = Object.freeze({
   cursorLower: (scene) => stepCursor(scene, -1),
   cursorHigher: (scene) => stepCursor(scene, 1),
   cursorToPeak,
+  harmonics: harmonicsOfCursor,
   band: bandOfCursors,
   select: (scene) => ({ selection: scene.view.selection === null ? boxOf(scene) : null }),
   holdMax: ({ view }) => ({ holds: toggleHold(view.holds, "max") }),

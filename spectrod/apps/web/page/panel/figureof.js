@@ -1,5 +1,6 @@
 /** What a panel shows as a figure: its words, and what lies over its plots. */
 
+import { harmonicsOf } from "./harmonics.js";
 import { boxText } from "./selectioncard.js";
 import { bandRows, cursorRows } from "../side/tables.js";
 import { decimalsOf, formatTime } from "../plot/time.js";
@@ -34,7 +35,7 @@ export function figureOf(panel, view, { zone, axis, layers, legend, strips, leve
     legend,
     readings: [...cursorTexts(panel, view, zone), ...bandTexts(panel, view), ...(view.selection === null ? [] : [`Selection ${boxText(view.selection, zone)}`])],
     events: eventTexts(strips, zone),
-    cursors: view.cursors.map((hz, k) => ({ name: CURSORS[k], hz })),
+    cursors: [...view.cursors.map((hz, k) => ({ name: CURSORS[k], hz })), ...harmonicsOf(view, axis).map(({ n, hz }) => ({ name: String(n), hz }))],
     band: view.band,
     strips: strips.map((strip) => ({ ...strip, title: isAlone ? "" : strip.title, times, box: view.selection })),
   };

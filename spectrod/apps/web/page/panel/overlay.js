@@ -1,4 +1,4 @@
-/** Cursors, band and pointer on top of a panel's plots: elements, so that moving one draws no canvas. */
+/** Cursors, harmonics, band and pointer on top of a panel's plots: elements, so that moving one draws no canvas. */
 
 import { element, setText } from "../side/dom.js";
 
@@ -19,10 +19,13 @@ export class Overlay {
   #cursors;
   #band = element("div", { class: "band", hidden: true });
   #pointer = element("div", { class: "pointer", hidden: true });
+  #harmonics = [];
+  #surface;
   #labelWidths = new Map(); // by number of characters: asking the browser lays the page out
 
   /** @param {HTMLElement} surface covers the plots of a panel */
   constructor(surface) {
+    this.#surface = surface;
     this.#cursors = CURSORS.map((name) => {
       const label = element("span", { class: "cursor-label" });
       const line = element("div", { class: "cursor", hidden: true, "data-cursor": name }, label);
@@ -38,8 +41,9 @@ export class Overlay {
    * @param {number} width [CSS px]
    * @param {Array<{hz: number, text: string}>} readings of the cursors
    * @param {readonly [number, number] | null} band [Hz]
+   * @param {Array<{n: number, hz: number}>} harmonics within the plot
    */
-  place(toCssPx, width, readings, band) {
+  place(toCssPx, width, readings, band, harmonics) {
     this.#cursors.forEach(({ name, line, label }, k) => {
       const reading = readings[k];
       const px = reading === undefined ? NaN : toCssPx(reading.hz);
@@ -52,6 +56,22 @@ export class Overlay {
       label.style.transform = `translateX(${labelOffset(px, width, this.#labelWidths.get(text.length))}px)`;
     });
     this.#placeBand(toCssPx, width, band);
+    this.#placeHarmonics(toCssPx, harmonics);
+  }
+
+  #placeHarmonics(toCssPx, harmonics) {
+    while (this.#harmonics.length < harmonics.length) {
+      const line = element("div", { class: "harmonic", "aria-hidden": "true" }, element("span"));
+      this.#harmonics.push(line);
+      this.#surface.append(line);
+    }
+    this.#harmonics.forEach((line, k) => {
+      line.hidden = k >= harmonics.length;
+      if (line.hidden) return;
+      const { n, hz } = harmonics[k];
+      line.style.transform = `translateX(${toCssPx(hz)}px)`;
+      setText(line.firstElementChild, String(n));
+    });
   }
 
   #placeBand(toCssPx, width, band) {

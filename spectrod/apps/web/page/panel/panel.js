@@ -5,6 +5,7 @@ import { levelOfValues } from "../rows/bins.js";
 import { levelOf } from "../rows/levels.js";
 import { bannerText, legend, pointText } from "./captions.js";
 import { readCursor, readingText } from "./cursor.js";
+import { harmonicReadings, harmonicsOf } from "./harmonics.js";
 import { figureOf } from "./figureof.js";
 import { setAttribute, setText } from "../side/dom.js";
 import { shownLevels } from "../rows/follow.js";
@@ -433,6 +434,11 @@ export class Panel {
     });
   }
 
+  /** Readings of the harmonics of cursor A that show, of the cursor's time. */
+  harmonics(channel, view) {
+    return harmonicReadings(harmonicsOf(view, this.axis), this.#momentAt(channel, view, view.times[0] ?? shownMs(view)));
+  }
+
   #placeMarks({ times, selection, span }, zone) {
     const cursors = times.map((tMs) => tMs && { tMs, text: formatTime(tMs, zone, decimalsOf(span)).slice(11) });
     const place = (hz) => this.#toCssPx(hz);
@@ -480,7 +486,7 @@ export class Panel {
       hz: view.cursors[k],
       text: `${formatHertz(hz)} ${readingText({ level, isExact }, unit)}`,
     }));
-    this.overlay.place((hz) => this.#toCssPx(hz), width, readings, view.band);
+    this.overlay.place((hz) => this.#toCssPx(hz), width, readings, view.band, harmonicsOf(view, this.axis));
   }
 
   #drawBanner(now, { t1 }, zone) {

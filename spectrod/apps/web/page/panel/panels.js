@@ -260,9 +260,9 @@ export class Panels {
   readings(view) {
     const panel = this.#active;
     const channel = panel?.channels[0];
-    if (channel === undefined) return { readings: [], unit: "dB", binHz: 0 };
+    if (channel === undefined) return { readings: [], harmonics: [], unit: "dB", binHz: 0 };
     const { unit = "dB", bin_hz: binHz = 0 } = channel.description ?? {};
-    return { readings: panel.readings(channel, view), unit, binHz };
+    return { readings: panel.readings(channel, view), harmonics: panel.harmonics(channel, view), unit, binHz };
   }
 
   /** Say in words what each panel shows. */

@@ -7,7 +7,7 @@
  * their own in `ranges` (ranges.js), `isLinked` whether panels of one unit share one. `times` are those of the cursors of
  * the same places, null of one that is at no time; `selection` is a box, `{t0, t1, f0, f1}`. `decay` [dB/s] 0 holds until
  * a reset, after `holdTime` [s];
- * `lines` are columns of measurements that are drawn over time, as `PRODUCT/NAME`;
+ * `harmonics`: multiples of the first cursor's frequency are marked; `lines` are columns of measurements that are drawn over time, as `PRODUCT/NAME`;
  * `smoothing` 3: line spectra are smoothed by a third of an octave; 0: not. `timeConstant` [s] 0 is the mean since the reset.
  */
 
@@ -62,6 +62,7 @@ export const DEFAULTS = Object.freeze({
   peaks: true,
   cursors: Object.freeze([]),
   times: Object.freeze([]),
+  harmonics: false,
   band: null,
   selection: null,
   days: false,
@@ -167,6 +168,7 @@ export function makeView(given = {}) {
     peaks: wanted.peaks !== false,
     cursors: Object.freeze(cursors.map((hz) => clamp(hz, -BOUNDS.hertz, BOUNDS.hertz))),
     times: timesOf(wanted.times, cursors.length),
+    harmonics: wanted.harmonics === true,
     band: band[0] === null ? null : Object.freeze(band),
     selection: wanted.selection ? selectionOf(wanted.selection) : null,
     days: wanted.days === true,
@@ -226,6 +228,7 @@ const reads = {
   peaks: (text) => ({ peaks: text !== "0" }),
   c: (text) => ({ cursors: list(text).map(toNumber) }),
   ct: (text) => ({ times: list(text).map(toNumber) }),
+  harm: (text) => ({ harmonics: text === "1" }),
   band: (text) => ({ band: pair(text) }),
   sel: (text) => ({ selection: box(text) }),
   days: (text) => ({ days: text === "1" }),
@@ -273,6 +276,7 @@ const writes = {
   peaks: (view) => (view.peaks ? "1" : "0"),
   c: (view) => view.cursors.map(short).join(","),
   ct: (view) => view.times.map((tMs) => (tMs === null ? "" : whole(tMs))).join(","),
+  harm: (view) => (view.harmonics ? "1" : "0"),
   band: (view) => (view.band === null ? null : view.band.map(short).join(":")),
   sel: ({ selection }) => selection && [whole(selection.t0), whole(selection.t1), short(selection.f0), short(selection.f1)].join(":"),
 };

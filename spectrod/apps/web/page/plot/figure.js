@@ -14,7 +14,7 @@
  * @property {Array<{text: string, stroke: string | null, dash: number[] | null}>} legend
  * @property {string[]} readings lines of text: cursors and band
  * @property {string[]} events lines of text below the legend
- * @property {Array<{name: string, hz: number}>} cursors
+ * @property {Array<{name: string, hz: number}>} cursors `A`, `B`, and harmonics of A by their numbers
  * @property {readonly [number, number] | null} band [Hz]
  * @property {Array<{title: string, rows: object, newestMs: number, spanMs: number, times: Array<{name: string, tMs: number}>,
  *   box: {t0: number, t1: number, f0: number, f1: number} | null, entries: import("../link/events.js").Mark[]}>} strips waterfalls
@@ -237,6 +237,7 @@ function drawBand(pen, band, axis, { left, top, width, height }) {
 const THIN_PX = 0.5;
 const EDGE = Object.freeze({ stroke: "#ffffff", width: 1.25 });
 const DASHES = Object.freeze({ A: null, B: [4, 3] });
+const HARMONIC_DASHES = Object.freeze([1, 3]);
 
 /** Lines of cursors over a plot, with their letters above it; a white edge keeps them in sight over any colour. */
 function drawCursors(pen, cursors, axis, { left, top, width, height }, hasNames) {
@@ -245,7 +246,7 @@ function drawCursors(pen, cursors, axis, { left, top, width, height }, hasNames)
     if (!(x >= 0 && x <= width)) continue;
     const line = [[[left + x, top], [left + x, top + height]]];
     if (!hasNames) pen.lines(line, EDGE);
-    pen.lines(line, { name: `cursor ${name}`, stroke: ACCENT, width: hasNames ? 1 : THIN_PX, dash: DASHES[name] });
+    pen.lines(line, { name: `cursor ${name}`, stroke: ACCENT, width: hasNames ? 1 : THIN_PX, dash: Object.hasOwn(DASHES, name) ? DASHES[name] : HARMONIC_DASHES });
     if (hasNames) pen.text(left + x, top - 2, name, { ...TEXT, fill: ACCENT, anchor: "middle", isBold: true });
   }
 }

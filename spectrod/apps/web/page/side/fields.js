@@ -119,6 +119,7 @@ function cursorFields({ change, scene }) {
   return [
     number("Cursor A, Hz", {}, ({ view }) => view.cursors[0], cursor(0)),
     number("Cursor B, Hz", {}, ({ view }) => view.cursors[1], cursor(1)),
+    checkbox("Harmonics of A", ({ view }) => view.harmonics, (harmonics) => change({ harmonics })),
     number("Band min, Hz", {}, ({ view }) => view.band?.[0], band(0)),
     number("Band max, Hz", {}, ({ view }) => view.band?.[1], band(1)),
   ];

@@ -78,8 +78,23 @@ export function noPeakText(moments, view) {
   return moments.length > 0 && missing.length === moments.length ? missing[0].why : "no steady peak";
 }
 
-/** Rows of the table of cursors: each cursor, then their difference. */
-export function cursorRows(readings, unit, binHz, { span = 0, zone = "UTC" } = {}) {
+/** Rows of the table of cursors: each cursor, their difference, then the harmonics of the first. */
+export function cursorRows(readings, unit, binHz, { span = 0, zone = "UTC", harmonics = [] } = {}) {
+  return [...placedRows(readings, unit, binHz, { span, zone }), ...harmonicRows(readings[0], harmonics, unit, binHz)];
+}
+
+/** Rows of harmonics, each with its level beside that of the first cursor. */
+function harmonicRows(first, harmonics, unit, binHz) {
+  return harmonics.map(({ n, hz, level, isExact }) => [
+    `${n} A`,
+    formatHertz(hz, binHz / 10),
+    readingText({ level, isExact }, unit),
+    Number.isNaN(level - first.level) ? "" : `${formatLevel(level - first.level, "dB")} re A`,
+    "",
+  ]);
+}
+
+function placedRows(readings, unit, binHz, { span, zone }) {
   const times = timeTexts(readings, span, zone);
   const rows = readings.map(({ hz, level, isExact }, k) => [
     "AB"[k],
@@ -162,10 +177,10 @@ export class Tables {
   }
 
   /** Show measurements of the channels, and the active panel's cursors. */
-  show({ moments, view, zone, readings, unit, binHz }) {
+  show({ moments, view, zone, readings, harmonics, unit, binHz }) {
     const time = measuredTimeText(moments, view, zone);
     this.#peaks.show(view.peaks ? peakRows(moments, view) : [], { time, empty: noPeakText(moments, view) });
-    this.#cursors.show(cursorRows(readings, unit, binHz, { span: view.span, zone }), { time });
+    this.#cursors.show(cursorRows(readings, unit, binHz, { span: view.span, zone, harmonics }), { time });
     this.#band.show(bandRows(moments, view), { time });
   }
 }
