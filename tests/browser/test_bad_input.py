@@ -86,6 +86,15 @@ def test_messages_of_a_hostile_daemon_are_texts_and_counts(open_context, daemon)
         assert tab.problems == []
 
 
+def test_a_link_that_is_too_long_says_so(open_context, daemon):
+    """The page opens as without one, and says why."""
+    with running_web(daemon.endpoint) as (link, _):
+        tab = opened(open_context, link, "v=1&topic=" + "x" * 9000, waits=False)
+        tab.page.locator("#notice", has_text="has 9010 characters, more than 8192").wait_for()
+        wait_for_rows(tab, 10)
+        assert tab.problems == []
+
+
 def record(folder, begin_ns):
     """Write ten seconds of a tone of -40 dBFS."""
     index = np.arange(100, dtype=np.int64) * SPEC.hop

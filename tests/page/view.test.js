@@ -103,6 +103,15 @@ test("at most eight topics and two cursors are taken, each topic once", () => {
   assert.deepEqual(view.cursors, [1, 2]);
 });
 
+test("a fragment that is too long, or of another version, is not read, and why is said", () => {
+  assert.equal(views.fragmentFault(""), "");
+  assert.equal(views.fragmentFault("#v=1&c=100"), "");
+  const long = `#v=1&c=100&topic=${"x".repeat(views.BOUNDS.fragment)}`;
+  assert.equal(views.fragmentFault(long), "The link is not read: it has 8208 characters, more than 8192");
+  assert.equal(views.fragmentFault(`#v=2${"\"".repeat(30)}&c=100`), `The link is not read: it is of version ${JSON.stringify(`2${"\"".repeat(19)}`)}, this page knows 1`);
+  for (const fragment of [long, "#v=2&c=100"]) assert.deepEqual(views.parseFragment(fragment), views.makeView());
+});
+
 test("10000 random fragments never throw and give a view that survives its own text", () => {
   let state = 1;
   const random = (n) => {

@@ -43,7 +43,7 @@ import { Views, zoneOfLink } from "./side/views.js";
 import { askForToken, useLinkToken } from "./side/entry.js";
 import { concerns } from "./link/events.js";
 import { spectraOf, topicTitle } from "./link/topics.js";
-import { DEFAULTS, atShownTime, formatFragment, fragmentWriter, makeView, parseFragment, shownMs } from "./panel/view.js";
+import { DEFAULTS, atShownTime, formatFragment, fragmentFault, fragmentWriter, makeView, parseFragment, shownMs } from "./panel/view.js";
 
 const SLOW_MS = 250;
 const SPOKEN_MS = 1000;
@@ -250,6 +250,8 @@ function useZone(zone) {
 
 /** The view of the page's address; without one it is as this browser remembers. */
 function viewOfAddress() {
+  const fault = fragmentFault(location.hash);
+  if (fault !== "") notice(fault);
   const isGiven = location.hash.length > 1;
   return isGiven ? parseFragment(location.hash) : makeView({ isLinked: prefs.isLinked, lines: prefs.lines });
 }

@@ -19,6 +19,8 @@ export const LAYOUTS = Object.freeze(["side", "over"]);
 export const STATISTICS = Object.freeze(["max", "mean"]);
 export const HOLDS = Object.freeze(["max", "min", "mean"]);
 const SELECTION_MS_MIN = 1;
+/** Characters of a stranger's text that a report repeats. */
+const SHOWN_MAX = 20;
 
 /** Bounds of what a view may say; docs/web.md repeats the numbers. */
 export const BOUNDS = Object.freeze({
@@ -236,6 +238,17 @@ const reads = {
   line: (text, all) => ({ lines: all }),
 };
 
+const fieldsOf = (fragment) => new URLSearchParams(fragment.replace(/^#/, ""));
+
+/** Why a fragment is not read at all, for a person; empty if it is. */
+export function fragmentFault(fragment) {
+  const { length } = fragment.replace(/^#/, "");
+  if (length > BOUNDS.fragment) return `The link is not read: it has ${length} characters, more than ${BOUNDS.fragment}`;
+  const fields = fieldsOf(fragment);
+  if (!fields.has("v") || fields.get("v") === "1") return "";
+  return `The link is not read: it is of version ${JSON.stringify(fields.get("v").slice(0, SHOWN_MAX))}, this page knows 1`;
+}
+
 /**
  * Read a view from a fragment, with or without its `#`.
  *
@@ -243,10 +256,8 @@ const reads = {
  * `BOUNDS.fragment`, is the default view.
  */
 export function parseFragment(fragment) {
-  const text = fragment.replace(/^#/, "");
-  if (text.length > BOUNDS.fragment) return makeView();
-  const fields = new URLSearchParams(text);
-  if (fields.has("v") && fields.get("v") !== "1") return makeView();
+  if (fragmentFault(fragment) !== "") return makeView();
+  const fields = fieldsOf(fragment);
   const given = {};
   for (const [name, read] of Object.entries(reads)) {
     if (fields.has(name)) Object.assign(given, read(fields.get(name), fields.getAll(name)));
