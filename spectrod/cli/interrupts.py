@@ -3,23 +3,27 @@
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-_AGAIN_S = 0.01
-
 
 @contextmanager
-def signals_as_interrupts() -> Iterator[None]:
+def signals_as_interrupts(again_s: float = 0.01) -> Iterator[None]:
     """Handle SIGTERM and SIGHUP like Ctrl-C; by default they would leave partial files.
 
     Python drops an interrupt that arrives in a finalizer, for example while modules are imported;
     it is sent again then.
+
+    Parameters
+    ----------
+    again_s : float
+        Time after which it is sent again [s].
     """
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     for number, handler in before.items():
@@ -29,12 +33,17 @@ def signals_as_interrupts() -> Iterator[None]:
 
     def interrupt_again(unraisable: "UnraisableHookArgs") -> None:
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            # Not at once: it would be raised within this function, and dropped as well.
-            again = threading.Timer(_AGAIN_S, signal.pthread_kill, (main, signal.SIGINT))
+            again = threading.Timer(again_s, interrupt_outside)
             again.daemon = True
             again.start()
         else:
             hook(unraisable)
+
+    def interrupt_outside() -> None:
+        # Within that function it would be dropped as well; a busy machine takes long to leave it.
+        while _runs(main, interrupt_again.__code__):
+            time.sleep(again_s)
+        signal.pthread_kill(main, signal.SIGINT)
 
     sys.unraisablehook = interrupt_again
     try:
@@ -43,6 +52,14 @@ def signals_as_interrupts() -> Iterator[None]:
         sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _runs(thread: int, code: CodeType) -> bool:
+    """Return whether a thread is in a function, or in what that calls."""
+    frame = sys._current_frames().get(thread)  # noqa: SLF001  # documented, for debuggers
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None
 
 
 @contextmanager
