@@ -69,6 +69,18 @@ _LONG_COMMANDS = {"run", "view", "web", "mqtt"}
 _IN_OUT = "spectrod IN OUT"
 _NEGATIVE_VALUE = re.compile(r"-\.?\d")
 _INTERRUPTED = 130
+_WORDS_OF_OTHERS = {
+    "--dpi": "--width",
+    "--end": "--stop",
+    "--fft-size": "--nfft",
+    "--log": "--f-scale",
+    "--n-fft": "--nfft",
+    "--noverlap": "--hop",
+    "--nperseg": "--win-length",
+    "--overlap": "--hop",
+    "--size": "--width",
+}
+"""Options that other programs have for the same, which are not similar to ours."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -88,10 +100,14 @@ class _Parser(argparse.ArgumentParser):
         if unknown:
             # The value of a flag follows it.
             flag = next((text for text in unknown if text.startswith("--")), None)
+            options = self._option_string_actions
             if flag is None:
-                self.error(f"unrecognized arguments: {' '.join(unknown)}")
+                hint = "; a source is given by --source" if "--source" in options else ""
+                self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
             name = flag.partition("=")[0]
-            self.error(f"{name}: no such option{did_you_mean(name, self._option_string_actions)}")
+            if (ours := _WORDS_OF_OTHERS.get(name)) in options:
+                self.error(f"{name}: no such option; did you mean {ours}?")
+            self.error(f"{name}: no such option{did_you_mean(name, options)}")
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

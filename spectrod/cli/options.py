@@ -53,10 +53,18 @@ def add_range(parser: argparse.ArgumentParser) -> None:
         help=f"start position in a recording: {WHEN}; of a live source, the UTC to wait "
         "for, as 04:30",
     )
+    add_stop(parser)
     parser.add_argument(
         "--start-time",
         metavar="ISO8601",
         help="UTC of the first sample, as 2026-05-01T04:30:00Z (from the file's header or name)",
+    )
+
+
+def add_stop(parser: argparse.ArgumentParser) -> None:
+    """Add --stop."""
+    parser.add_argument(
+        "--stop", metavar="WHEN", help="of a recording: only before this, given as --start is"
     )
 
 

@@ -22,7 +22,7 @@ from spectrod.cli.record_plan import (
     picture_plan,
     picture_width,
 )
-from spectrod.cli.times import parse_seconds, wait_for_start
+from spectrod.cli.times import parse_seconds, stop_of_live, wait_for_start
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
@@ -70,6 +70,8 @@ def _of_daemon(args: argparse.Namespace, found: Asked) -> int:
     from spectrod.client.subscription import subscribe  # noqa: PLC0415
     from spectrod.recording.remote import DaemonReader  # noqa: PLC0415
 
+    if args.stop is not None:
+        raise stop_of_live(args.stop, args.source)
     seconds = parse_seconds("--duration", args.duration) if args.duration else None
     if args.start is not None:
         wait_for_start(args.start, args.source)

@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import dataclass
 
-from spectrod.cli.times import Extent, parse_seconds
+from spectrod.cli.times import Extent, parse_seconds, stop_of_live
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.errors import ConfigError
 from spectrod.source.open_source import Source
@@ -29,16 +29,18 @@ class SampleRange:
 
 
 def sample_range(args: argparse.Namespace, source: Source) -> SampleRange:
-    """Return the range of the flags --start and --duration.
+    """Return the range of the flags --start, --stop and --duration.
 
     Raises
     ------
     ConfigError
-        If a value is wrong, or the source has no end and there is no --duration.
+        If a value is wrong, or the source has no end and there is neither --stop nor --duration.
     """
     first = _first_sample(args, source)
     max_samples = None
-    if args.duration is not None:
+    if args.stop is not None:
+        max_samples = _stop_sample(args, source, first) - first
+    elif args.duration is not None:
         max_samples = max(1, round(parse_seconds("--duration", args.duration) * source.fs))
     is_signal = args.source.startswith("signal:") or (args.source == "auto" and not source.is_live)
     if max_samples is None and (is_signal or args.loop) and source.n_samples is None:
@@ -52,10 +54,27 @@ def _first_sample(args: argparse.Namespace, source: Source) -> int:
     """Return the sample that --start selects, for sources that are not live."""
     if args.start is None or source.is_live:
         return 0
-    n_samples = source.n_samples
-    duration_ns = None if n_samples is None else round(n_samples * NS_PER_S / source.fs)
-    extent = Extent(args.source, source.start_utc_ns, duration_ns)
+    extent = _extent(args, source)
     offset_ns = extent.offset_ns("--start", args.start)
     extent.check_within("--start", args.start, offset_ns)
     first = round(offset_ns * source.fs / NS_PER_S)
-    return first if n_samples is None else min(first, n_samples - 1)
+    return first if source.n_samples is None else min(first, source.n_samples - 1)
+
+
+def _stop_sample(args: argparse.Namespace, source: Source, first: int) -> int:
+    """Return the sample before which --stop ends."""
+    if args.duration is not None:
+        raise ConfigError(f"--duration {args.duration}: must be without --stop {args.stop}")
+    if source.is_live:
+        raise stop_of_live(args.stop, args.source)
+    stop = round(_extent(args, source).offset_ns("--stop", args.stop) * source.fs / NS_PER_S)
+    if stop <= first:
+        start = f"--start {args.start}" if first else f"the beginning of {args.source}"
+        raise ConfigError(f"--stop {args.stop}: must be later than {start}")
+    return stop
+
+
+def _extent(args: argparse.Namespace, source: Source) -> Extent:
+    n_samples = source.n_samples
+    duration_ns = None if n_samples is None else round(n_samples * NS_PER_S / source.fs)
+    return Extent(args.source, source.start_utc_ns, duration_ns)

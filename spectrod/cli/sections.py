@@ -35,7 +35,7 @@ def section_utc_ns(
     ConfigError
         With the flag, its value and the rule, if a rule is violated.
     """
-    stop = getattr(args, "stop", None)
+    stop = args.stop
     if stop and args.duration:
         raise ConfigError(f"--duration {args.duration}: must be without --stop {stop}")
     begin_ns, end_ns = _span(reader, (args.start, stop))

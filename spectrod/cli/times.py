@@ -106,6 +106,11 @@ class Extent:
             raise ConfigError(f"{flag} {text}: is not within {self.name}{length}")
 
 
+def stop_of_live(text: str, name: str) -> ConfigError:
+    """Return the error of a --stop for a source without positions."""
+    return ConfigError(f"--stop {text}: {name} is live; give --duration")
+
+
 def parse_next_utc_ns(flag: str, text: str, after_utc_ns: int) -> int:
     """Parse a point in time, or a time of day: the first such time at or after another time.
 

@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WHEN",
         help=f"measure from there on: {options.WHEN} (of a recording, where the tone is steadiest)",
     )
-    parser.set_defaults(duration=None, start_time=None)
+    parser.set_defaults(duration=None, stop=None, start_time=None)
     parser.add_argument("--serial", default="", metavar="TEXT", help="serial number to store")
     parser.add_argument(
         "--channel", default="", metavar="NAME", help="write the table [channels.NAME] of the file"

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="machine-readable")
     add_source(parser)
-    parser.set_defaults(start=None, start_time=None, duration=None)
+    parser.set_defaults(start=None, stop=None, start_time=None, duration=None)
 
 
 @signals_as_interrupts()

@@ -43,6 +43,7 @@ def add_mean_range(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start", metavar="WHEN", help=f"start position in a recording: {options.WHEN}"
     )
+    options.add_stop(parser)
     parser.add_argument(
         "--start-time",
         metavar="ISO8601",
@@ -132,7 +133,7 @@ def open_measured(args: argparse.Namespace, *, is_mean: bool = False) -> Measure
         source.start_utc_ns = parse_utc_ns("--start-time", args.start_time)
     if is_mean and args.start is not None and source.is_live:
         raise ConfigError(f"--start {args.start}: {args.source} is live, it starts now")
-    if is_mean and args.duration is None and source.n_samples is None:
+    if is_mean and args.duration is None and args.stop is None and source.n_samples is None:
         args.duration = DURATION_DEFAULT
     span = sample_range(args, source)
     if isinstance(source, SelectableSource):

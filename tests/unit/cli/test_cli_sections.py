@@ -40,6 +40,11 @@ def times_of(path):
     [
         (["--start", "2", "--duration", "3"], 2.0, 5.0),
         (["--start", "2.5s"], 2.5, 10.0),
+        (["--start", "2", "--stop", "5"], 2.0, 5.0),
+        (["--stop", "0:00:04"], 0.0, 4.0),
+        (["--start", "-3", "--stop", "-1"], 7.0, 9.0),
+        (["--stop", "T04:30:05"], 0.0, 5.0),
+        (["--start", "9", "--stop", "11"], 9.0, 10.0),
         (["--start", "0:00:09", "--duration", "500ms"], 9.0, 9.5),
         (["--start", "00:04", "--duration", "00:00:01"], 4.0, 5.0),
         (["--start", "-3"], 7.0, 10.0),
@@ -115,6 +120,7 @@ def test_part_of_standard_input(monkeypatch, tmp_path, capsys):
         (["--start", "2", "--duration", "3"], 20, 50),
         (["--start", "0:08"], 80, 100),
         (["--start", "-2s", "--duration", "500ms"], 80, 85),
+        (["--start", "2", "--stop", "T04:30:05"], 20, 50),
         (["--start", "T04:30:09"], 90, 100),
         (["--duration", "1.5s"], 0, 15),
     ],
@@ -149,6 +155,10 @@ def test_stop_is_a_position_too():
         (["--start", "2026-05-01"], "a.wav has no start time; give --start-time, or a"),
         (["--duration", "1 week"], "--duration 1 week: must be a time: 90, 1.5h, 10min, 500ms,"),
         (["--duration", "-1"], "--duration -1: must be above 0 and below 1e+09 s"),
+        (["--stop", "1", "--duration", "1"], "--duration 1: must be without --stop 1"),
+        (["--stop", "2", "--start", "3"], "--stop 2: must be later than --start 3"),
+        (["--stop", "-10"], "--stop -10: must be later than the beginning of a.wav"),
+        (["--stop", "T04:31"], "--stop T04:31: a.wav has no start time; give --start-time, or a"),
         (["--f-max", "4 parsec"], "argument --f-max: '4 parsec': must be a frequency: 4000, 4k,"),
     ],
 )
@@ -168,6 +178,8 @@ def test_live_sources_have_no_positions(capsys):
         "--start 12.5: is a position in a recording, and ipc:///nowhere is live: must be UTC"
         in (capsys.readouterr().err)
     )
+    assert main(["record", "ipc:///nowhere", "-o", "out.png", "--stop", "5"]) == 2
+    assert "--stop 5: ipc:///nowhere is live; give --duration\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("suffix", "n_read_max"), [("flac", 3 * FS), ("aiff", 3 * FS)])
