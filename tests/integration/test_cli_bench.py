@@ -55,6 +55,7 @@ def test_spectrod_and_a_peer_are_measured(kind, tmp_path, capsys):
     ]
     for row in rows:
         assert 0.0 < row["relative_l2"] < 2e-7
+        assert row["cores_after"] > 0.99
         flops, n_bytes = WORK[kind](row["n"])
         assert row["batch"] == (1 << 13) // row["n"]
         scale = row["batch"] / row["seconds"] / 1e9

@@ -9,6 +9,7 @@ from typing import Protocol
 from spectrod.apps.bench import command_fft, command_live, command_stft
 from spectrod.apps.bench.report import describe_device, new_report
 from spectrod.apps.bench.transforms import Row
+from spectrod.apps.bench.waiting_threads import ask_threads_to_sleep
 from spectrod.cli.machine import working_devices
 from spectrod.formats.whole_files import check_writable, write_whole
 from spectrod.opencl.devices import DeviceInfo
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     Without any result, an existing report of that name is kept.
     """
     benchmark = _BENCHMARKS[args.what]
-    report = new_report(args.what)
+    report = {**new_report(args.what), "openmp": ask_threads_to_sleep()}
     if args.json:
         check_writable(args.json)
     devices, reasons = working_devices(args.device)

@@ -370,9 +370,6 @@ def prepare(name: str, work: Work, device: DeviceInfo) -> tuple[PreparedRun, flo
 @contextmanager
 def translated() -> Iterator[None]:
     """Convert a library's exceptions to an UnavailableError of one line."""
-    # By default Intel's OpenMP threads spin for 200 ms after a call, and take a core from the next
-    # one.
-    os.environ.setdefault("KMP_BLOCKTIME", "1")
     try:
         yield
     except _FAILURES as failure:

@@ -18,6 +18,7 @@ from spectrod.apps.bench import stft_peers
 from spectrod.apps.bench.peers import PreparedRun, run_on_host
 from spectrod.apps.bench.spectra import FS, Spectra, product_settings, require_right
 from spectrod.apps.bench.transforms import Row
+from spectrod.apps.bench.waiting_threads import cores_after
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.fft.timing import Timer, median_seconds, span_seconds
 from spectrod.lib.errors import UnavailableError
@@ -264,6 +265,7 @@ def _rows(
             "x_real_time": spectra.samples.shape[1] / FS / seconds,
             "copy_share": copy_seconds / seconds,
             "relative_l2": entry.error,
+            "cores_after": cores_after(entry.run.seconds),
         }
 
 

@@ -53,6 +53,7 @@ TRANSFORMS = (
     Column("copy_share", "of copy", 7, _percent),
     Column("relative_l2", "error", 8, error),
     Column("speed", "speed", 6, fixed(2)),
+    Column("cores_after", "after", 6, fixed(1)),
 )
 """Columns for ``transforms``; speed is relative to the transform's first row."""
 
@@ -106,6 +107,7 @@ SPECTRA = (
     Column("over_numpy", "x NumPy", 7, fixed(1)),
     Column("over_shorttimefft", "x STFFT", 7, fixed(1)),
     Column("over_torch", "x torch", 7, fixed(1)),
+    Column("cores_after", "after", 6, fixed(1)),
 )
 """Columns for ``spectrod.apps.bench.stft``."""
 

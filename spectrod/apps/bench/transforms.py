@@ -7,6 +7,7 @@ from spectrod.apps.bench import peers
 from spectrod.apps.bench.inplace import INPLACE
 from spectrod.apps.bench.peers import PreparedRun
 from spectrod.apps.bench.radix2 import RADIX2, TWIDDLE_MODES, Radix2Params
+from spectrod.apps.bench.waiting_threads import cores_after
 from spectrod.apps.bench.work import Work, require_right
 from spectrod.fft import reference
 from spectrod.fft.arena import Arena
@@ -128,7 +129,7 @@ def measure(
     timers = [arena.copy_seconds, *(run.seconds for run, _ in prepared.values())]
     copy_seconds, *times = median_seconds(timers, _ROUNDS, _ROUNDS_S)
     copy_rate = arena.copy_bytes / copy_seconds
-    for (name, (_, error)), seconds in zip(prepared.items(), times, strict=True):
+    for (name, (run, error)), seconds in zip(prepared.items(), times, strict=True):
         rate = work.n_bytes / seconds
         yield {
             **_place(work),
@@ -139,6 +140,7 @@ def measure(
             "copy_share": rate / copy_rate,
             "relative_l2": error,
             "speed": times[0] / seconds,
+            "cores_after": cores_after(run.seconds),
         }
 
 
