@@ -125,7 +125,7 @@ test-all: test test-rest
 
 # An environment of the oldest versions that pyproject.toml allows, and any of what the tests alone need.
 OLDEST = $(VENV)-oldest
-EXTRAS = cloud,dask,fast,mqtt,netcdf,pdf,web,zarr
+EXTRAS = cloud,dask,fast,mqtt,netcdf,parquet,pdf,web,zarr
 
 $(OLDEST)/.installed: pyproject.toml $(VENV)/.pip
 	$(PIP) install uv

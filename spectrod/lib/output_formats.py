@@ -169,6 +169,7 @@ VALUE_FORMATS: tuple[OutputFormat, ...] = (
         origin=f"{_ORIGIN}:of_values",
     ),
     OutputFormat(".h5", "values", f"{_VALUES}.value_netcdf:ValueNetcdfWriter"),
+    OutputFormat(".parquet", "values", f"{_VALUES}.value_parquet:ValueParquetWriter"),
 )
 """Formats of measurements; spectra may have one of the same suffix."""
 

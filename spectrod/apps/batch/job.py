@@ -15,7 +15,7 @@ UnitLength = Literal["day", "hour"]
 ProductName = Literal["millidecade", "spectra", "levels", "picture", "flags"]
 MergedName = Literal["zarr", "pyramid"]
 TimeOrigin = Literal["auto", "header", "name"]
-LevelsFormat = Literal["csv", "nc"]
+LevelsFormat = Literal["csv", "nc", "parquet"]
 
 UNIT_NS: dict[UnitLength, int] = {"day": 86400 * NS_PER_S, "hour": 3600 * NS_PER_S}
 """Length of a unit [ns]."""
@@ -114,7 +114,7 @@ class Job(Struct, frozen=True, kw_only=True):
         Of the product ``spectra``.
     levels : LevelsConfig
         Of the product ``levels``; its name and sources are not used.
-    levels_format : {"csv", "nc"}
+    levels_format : {"csv", "nc", "parquet"}
         Files of levels.
     picture : PictureTable
         Of the product ``picture``.

@@ -12,6 +12,7 @@ from spectrod.formats.export.disk import Disk
 from spectrod.formats.export.layout import EPOCH, Variable, plain
 from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
 from spectrod.formats.values.measurement_description import FLAGS, MeasurementDescription
+from spectrod.formats.values.measurement_table import begin_ns
 from spectrod.formats.values.value_writer import ValueWriter
 from spectrod.measure.levels import LevelRow
 from spectrod.measure.measurement import Measurement, Quantity
@@ -63,10 +64,7 @@ class ValueNetcdfWriter(ValueWriter):
 
     def _append(self) -> None:
         about, rows = self.description, self._rows
-        if about.has_utc:
-            times_ns = [row.begin_utc_ns or 0 for row in rows]
-        else:
-            times_ns = [round(row.first_sample * NS_PER_S / about.fs) for row in rows]
+        times_ns = [begin_ns(about, row) for row in rows]
         values = np.array([row.values for row in rows])
         parts = {
             "time": np.array(times_ns) / NS_PER_S,

@@ -38,7 +38,9 @@ class FeaturesConfig(FramesConfig, frozen=True):
     ] = FEATURES_DEFAULT
     spectra: Annotated[
         tuple[str, ...],
-        flag("NAME,...", f"values of each bin, in .nc and .h5: {', '.join(SPECTRA)} (none)"),
+        flag(
+            "NAME,...", f"values of each bin, in .nc, .h5 and .parquet: {', '.join(SPECTRA)} (none)"
+        ),
     ] = ()
 
     def check(

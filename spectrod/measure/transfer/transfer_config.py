@@ -74,7 +74,10 @@ class TransferConfig(FramesConfig, frozen=True):
     ] = TRANSFER_DEFAULT
     spectra: Annotated[
         tuple[str, ...],
-        flag("NAME,...", f"values of each bin, in .nc and .h5: {', '.join(SPECTRA_UNITS)} (none)"),
+        flag(
+            "NAME,...",
+            f"values of each bin, in .nc, .h5 and .parquet: {', '.join(SPECTRA_UNITS)} (none)",
+        ),
     ] = TRANSFER_SPECTRA_DEFAULT
     averaging: Annotated[
         Averaging,

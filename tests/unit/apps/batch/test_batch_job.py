@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from spectrod.apps.batch import product_packages
 from spectrod.apps.batch.job_file import read_job
 from spectrod.apps.batch.shard import Shard, parse_shard
 from spectrod.lib.errors import ConfigError
@@ -157,3 +158,14 @@ def test_other_shards_are_refused(text, rule):
     """The error names the value and the rule."""
     with pytest.raises(ConfigError, match=re.escape(rule)):
         parse_shard(text, {})
+
+
+def test_a_missing_library_of_parquet_is_named_before_the_run(tmp_path, monkeypatch):
+    """A job whose levels are Parquet names the library that is missing, and what installs it."""
+    monkeypatch.setattr(product_packages, "find_spec", lambda name: None if name == "arro3" else 1)
+    job = job_of(tmp_path, GOOD.replace('format = "nc"', 'format = "parquet"'))
+    assert job.levels_format == "parquet"
+    assert product_packages.missing_for_units(job) == [
+        "arro3 is not installed: needs: pip install 'spectrod[parquet]'"
+    ]
+    assert product_packages.missing_for_units(job_of(tmp_path, GOOD)) == []

@@ -77,7 +77,8 @@ def test_netcdf_has_the_kurtosis_of_each_bin(sound, tmp_path, capsys):
         for k, row in enumerate(rows):
             np.testing.assert_array_equal(data["kurtosis"][k], np.stack(row.tables)[:, 0])
     assert main(arguments(path, "--spectra", "kurtosis", "-o", table)) == 2
-    assert "kurtosis has a value for each bin: must be .nc or .h5" in capsys.readouterr().err
+    rule = "kurtosis has a value for each bin: must be .nc, .h5 or .parquet"
+    assert rule in capsys.readouterr().err
     assert [one.name for one in tmp_path.iterdir() if one.suffix != ".wav"] == ["a.nc"]
 
 
@@ -101,7 +102,7 @@ def test_the_table_has_a_line_for_each_interval_and_channel(sound, capsys):
         (["--quantity", "NDSI"], "band of 2000 to 8000 Hz: must be ascending and within"),
         (["--band", "100", "5k"], "high_hz=5000: must be at most 4000 Hz"),
         (["--align", "utc"], "--align utc: .* has no start time; give --start-time"),
-        (["-o", "a.png"], "suffix must be one of .csv, .nc, .h5"),
+        (["-o", "a.png"], "suffix must be one of .csv, .nc, .h5, .parquet"),
         (["--spectra", "SPD"], "spectra='SPD': must be one of kurtosis"),
         (["--window", "hat"], "window='hat': must be one of"),
     ],
