@@ -29,6 +29,7 @@ _COMMANDS = {
     "info": "say what a file is, what times it has, and what is odd about it",
     "levels": "measure sound levels, loudness and peaks of intervals",
     "features": "measure spectral features and acoustic indices of intervals",
+    "detect": "find events in recordings: tables, selections, labels and clips",
     "batch": "compute an archive of many recordings, in units of a day or an hour",
     "convert": "turn a recording of spectra into other formats and pictures",
     "view": "watch a running daemon's spectrum and waterfall in the terminal",

@@ -149,6 +149,16 @@ class Discontinuity(NamedTuple):
     keep following from the sample index."""
 
 
+class StreamFile(NamedTuple):
+    """A file of a source, and where its samples are in the stream."""
+
+    path: str
+    first: int
+    """Index in the stream of the file's sample 0, which may overlap the file before."""
+    n_samples: int
+    """Samples per channel of the file."""
+
+
 class SelectableSource:
     """Base of files and streams: the attributes of ``Source``, and a selection.
 
@@ -165,6 +175,8 @@ class SelectableSource:
     start_utc_ns: int | None = None
     is_live = False
     is_stored = True
+    files: tuple[StreamFile, ...] = ()
+    """Files of a folder, in the order of the stream; empty for all other sources."""
     _speakers_path = ""
     """File whose header tells the speakers of the channels."""
 

@@ -10,7 +10,8 @@ from spectrod.lib.errors import ConfigError
 
 KEPT_ROWS = 128
 """Rows of the window that are kept; of windows with more rows, one in each 128th."""
-_LEAST_ROWS = 16
+LEAST_ROWS = 16
+"""Least rows of the window, and rows from which a floor is learned."""
 _UPDATES = 8
 """Updates in the time of the window."""
 MEMORY_MAX_BYTES = 1 << 26
@@ -67,9 +68,9 @@ class NoiseFloor:
         bias_db: Float64Array | float,
     ) -> None:
         n_rows = round(floor_s / row_s)
-        if n_rows < _LEAST_ROWS:
+        if n_rows < LEAST_ROWS:
             raise ConfigError(
-                f"must be at least {_LEAST_ROWS} rows of the product, {_LEAST_ROWS * row_s:.3g} s",
+                f"must be at least {LEAST_ROWS} rows of the product, {LEAST_ROWS * row_s:.3g} s",
                 floor_s=floor_s,
             )
         n_kept = min(n_rows, KEPT_ROWS)
@@ -86,7 +87,21 @@ class NoiseFloor:
         self._update_every = max(1, n_kept // _UPDATES)
         self._bias_db = np.asarray(bias_db, np.float32)
         self._n_seen = self._n_kept = 0
+        self._n_first = len(self._kept) / 4
         self._floor: Float32Array | None = None
+
+    def learn(self, levels: Float32Array) -> None:
+        """Forget all rows, and take the floor of others, until a whole window has been added.
+
+        Parameters
+        ----------
+        levels : (rows, n_signals, n_values) float32
+            Rows that are still to be added, evenly in time [dB]. Fewer than 16 have no floor: then
+            it is unknown, and stays so until a whole window has been added.
+        """
+        self._n_seen = self._n_kept = 0
+        self._n_first = len(self._kept)
+        self._floor = self._of(levels) if len(levels) >= LEAST_ROWS else None
 
     def over(self, levels: Float32Array) -> Iterator[tuple[slice, Float32Array | None]]:
         """Add rows; yield runs of them, each with the floor before it.
@@ -108,16 +123,15 @@ class NoiseFloor:
             self._kept[self._n_kept % len(self._kept)] = levels[row]
             self._n_kept += 1
             is_due = self._n_kept % self._update_every == 0
-            if is_due and 4 * self._n_kept >= len(self._kept):
+            if is_due and self._n_kept >= self._n_first:
                 yield slice(first, row + 1), self._floor
                 first = row + 1
-                self._floor = self._computed()
+                self._floor = self._of(self._kept[: self._n_kept])
         self._n_seen += len(levels)
         if first < len(levels):
             yield slice(first, len(levels)), self._floor
 
-    def _computed(self) -> Float32Array:
-        kept = self._kept[: self._n_kept]
-        rank = max(1, int(np.ceil((100.0 - _PERCENT) / 100.0 * len(kept))))
-        found = np.partition(kept, rank - 1, axis=0)[rank - 1]
+    def _of(self, levels: Float32Array) -> Float32Array:
+        rank = max(1, int(np.ceil((100.0 - _PERCENT) / 100.0 * len(levels))))
+        found = np.partition(levels, rank - 1, axis=0)[rank - 1]
         return np.asarray(found - self._bias_db, np.float32)

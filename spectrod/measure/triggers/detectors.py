@@ -64,6 +64,13 @@ class Detector(Protocol):
     def range_hz(self) -> tuple[float, float]:
         """Frequencies that are examined [Hz]."""
 
+    @property
+    def floor(self) -> NoiseFloor | None:
+        """The adaptive floor; None without one."""
+
+    def levels(self, values: NDArray[Any]) -> Float32Array:
+        """Return what the adaptive floor is of, (rows, signals, n) float32 [dB]."""
+
     def read(self, values: NDArray[Any]) -> Readings:
         """Read (rows, signals, values) float32, in the spec's unit."""
 
@@ -200,12 +207,17 @@ class _BandDetector:
         self._spec, self._reference = spec, level_spec(spec).scale.reference_power
         n_frames = independent_frames(spec) if _is_mean(spec) else np.inf
         bias_db = quantile_over_mean_db(n_frames * max(1.0, (high - low) / spec.enbw_hz))
-        self._compare = _comparison(config, spec, 1, bias_db)
+        self.floor = _floor_of(config, spec, 1, bias_db)
+        self._compare = _comparison(config, self.floor)
+
+    def levels(self, values: NDArray[Any]) -> Float32Array:
+        """See ``Detector``."""
+        power = self._spec.scale.to_power(values[..., self._values]) @ self._weights
+        return power_to_level(power, self._reference, FLOOR_DBFS)[..., np.newaxis]
 
     def read(self, values: NDArray[Any]) -> Readings:
         """See ``Detector``."""
-        power = self._spec.scale.to_power(values[..., self._values]) @ self._weights
-        level = power_to_level(power, self._reference, FLOOR_DBFS)[..., np.newaxis]
+        level = self.levels(values)
         return _highest(level, *self._compare(level), np.array([np.nan]))
 
 
@@ -228,17 +240,31 @@ class _BinDetector:
         if bands is not None:
             n = np.maximum(1.0, bands.width[self._values] / spec.enbw_hz)
         n_frames = independent_frames(spec) if _is_mean(spec) else np.inf
-        self._compare = _comparison(
-            config, spec, len(self._f_hz), quantile_over_mean_db(n_frames * n)
-        )
+        bias_db = quantile_over_mean_db(n_frames * n)
+        self.floor = _floor_of(config, spec, len(self._f_hz), bias_db)
+        self._compare = _comparison(config, self.floor)
+
+    def levels(self, values: NDArray[Any]) -> Float32Array:
+        """See ``Detector``."""
+        return _to_levels(values[..., self._values], self._spec)
 
     def read(self, values: NDArray[Any]) -> Readings:
         """See ``Detector``."""
-        level = _to_levels(values[..., self._values], self._spec)
+        level = self.levels(values)
         return _highest(level, *self._compare(level), self._f_hz)
 
 
-class _MaskDetector:
+class _Floorless:
+    """Part of detectors whose thresholds need no floor of the rows before."""
+
+    floor: NoiseFloor | None = None
+
+    def levels(self, values: NDArray[Any]) -> Float32Array:
+        """Return nothing: there is no floor of it."""
+        return np.empty((len(values), 0, 0), np.float32)
+
+
+class _MaskDetector(_Floorless):
     """Any bin or band over a mask, or under it."""
 
     def __init__(self, config: TriggerConfig, spec: SpectrumSpec, mask: Mask | None) -> None:
@@ -278,7 +304,7 @@ class _MaskDetector:
         return _highest(level, self._mask, None, self._f_hz, is_below=self._is_below)
 
 
-class _ToneDetector:
+class _ToneDetector(_Floorless):
     """The most prominent peak in a range of frequencies, or that there is none.
 
     A peak is a local maximum. Its prominence is its interpolated level over the noise in a bin
@@ -353,18 +379,25 @@ def _is_mean(spec: SpectrumSpec) -> bool:
 _Compare = Callable[[Float32Array], tuple[Float32Array, Float32Array | None]]
 
 
-def _comparison(
+def _floor_of(
     config: TriggerConfig, spec: SpectrumSpec, n_values: int, bias_db: Float64Array
-) -> _Compare:
-    """Return a function from levels, (rows, signals, values), to their thresholds and floors."""
+) -> NoiseFloor | None:
+    """Return the adaptive floor of a trigger; None for one with a fixed threshold."""
     if config.over_floor_db is UNSET:
+        return None
+    if not _is_mean(spec):
+        bias_db = np.zeros(1)
+    return NoiseFloor(spec.n_signals, n_values, spec.row_s, config.floor_s, bias_db)
+
+
+def _comparison(config: TriggerConfig, floor: NoiseFloor | None) -> _Compare:
+    """Return a function from levels, (rows, signals, values), to their thresholds and floors."""
+    if floor is None:
         assert config.threshold is not UNSET
         threshold = np.float32(config.threshold) * np.ones(1, np.float32)
         return lambda _: (threshold, None)
+    assert config.over_floor_db is not UNSET
     over_db = np.float32(config.over_floor_db)
-    if not _is_mean(spec):
-        bias_db = np.zeros(1)
-    floor = NoiseFloor(spec.n_signals, n_values, spec.row_s, config.floor_s, bias_db)
 
     def compare(level: Float32Array) -> tuple[Float32Array, Float32Array | None]:
         found = np.full_like(level, np.inf)

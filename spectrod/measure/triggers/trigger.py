@@ -10,6 +10,7 @@ import numpy as np
 from spectrod.dsp.blocks import duration_ns
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.measure.triggers.adaptive_floor import KEPT_ROWS
 from spectrod.measure.triggers.detectors import Readings, check_unit, open_detector
 from spectrod.measure.triggers.hysteresis import Change, Hysteresis
 from spectrod.measure.triggers.mask import Mask
@@ -137,6 +138,39 @@ class Trigger:
         )
         self._peak: _Peak | None = None
         self._begin_utc_ns = 0
+
+    @property
+    def floor_rows(self) -> int:
+        """Rows in the window of the adaptive floor; 0 without one."""
+        if self._detector.floor is None:
+            return 0
+        return round(self.config.floor_s / self.spec.row_s)
+
+    def learn(self, batches: Sequence[SpectrumBatch]) -> None:
+        """Take the adaptive floor of rows that are still to be pushed, the next ones.
+
+        So it is known before the first event. It holds until a whole window of rows was pushed,
+        and is then that of the rows before, as always. Less than 16 rows have no floor, and none
+        of them begins an event.
+
+        Parameters
+        ----------
+        batches : sequence of SpectrumBatch
+            Of their rows at most those of a window count.
+        """
+        floor = self._detector.floor
+        if floor is None:
+            return
+        n_rows = min(self.floor_rows, sum(batch.n_frames for batch in batches))
+        every = max(1, round(n_rows / KEPT_ROWS))
+        kept, n_seen = [], 0
+        for batch in batches:
+            stop = min(batch.n_frames, n_rows - n_seen)
+            kept.append(self._detector.levels(batch.values[-n_seen % every : stop : every]))
+            n_seen += stop
+            if n_seen == n_rows:
+                break
+        floor.learn(np.concatenate(kept))
 
     @property
     def is_active(self) -> bool:

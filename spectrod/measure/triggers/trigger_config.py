@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Struct, UnsetType
 
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.flag import flag
 from spectrod.lib.names import check_name
 
 TriggerKind = Literal["band", "bin", "mask", "tone", "tone-missing"]
@@ -47,22 +48,50 @@ class TriggerConfig(Struct, frozen=True):
     """A trigger of spectra; ``default.toml`` describes each key."""
 
     name: str
-    kind: TriggerKind = "band"
+    kind: Annotated[
+        TriggerKind, flag("", "what is examined (%(default)s)", choices=get_args(TriggerKind))
+    ] = "band"
     sources: tuple[str, ...] = ()
     product: str = ""
-    f_min_hz: _Number = UNSET
-    f_max_hz: _Number = UNSET
-    threshold: _Number = UNSET
-    unit: str = ""
-    over_floor_db: _Number = UNSET
-    floor_s: float = 30.0
+    f_min_hz: (
+        Annotated[float, flag("HZ", "lowest frequency (lowest)", name="f-min")] | UnsetType
+    ) = UNSET
+    f_max_hz: (
+        Annotated[float, flag("HZ", "highest frequency (highest)", name="f-max")] | UnsetType
+    ) = UNSET
+    threshold: (
+        Annotated[float, flag("LEVEL", "fixed threshold, in the unit of --unit")] | UnsetType
+    ) = UNSET
+    unit: Annotated[str, flag("UNIT", "of a fixed threshold, as dBFS or 'dB SPL'")] = ""
+    over_floor_db: (
+        Annotated[
+            float, flag("DB", "threshold over the noise floor (%(default)s)", name="over-floor")
+        ]
+        | UnsetType
+    ) = UNSET
+    floor_s: Annotated[
+        float, flag("TIME", "length of the noise floor (%(default)s)", name="floor")
+    ] = 30.0
     points: tuple[tuple[float, float], ...] = ()
     mask: str = ""
-    side: MaskSide = "above"
-    prominence_db: _Number = UNSET
-    release_db: float = 3.0
-    for_s: float = 0.0
-    hold_off_s: float = 1.0
+    side: Annotated[MaskSide, flag("", "of a mask (%(default)s)", choices=get_args(MaskSide))] = (
+        "above"
+    )
+    prominence_db: (
+        Annotated[float, flag("DB", "of a tone, over the noise around it", name="prominence")]
+        | UnsetType
+    ) = UNSET
+    release_db: Annotated[
+        float,
+        flag("DB", "an event ends so far below its threshold (%(default)s)", name="release"),
+    ] = 3.0
+    for_s: Annotated[
+        float, flag("TIME", "least duration of an event (%(default)s)", name="for")
+    ] = 0.0
+    hold_off_s: Annotated[
+        float,
+        flag("TIME", "from an event to the begin of the next (%(default)s)", name="hold-off"),
+    ] = 1.0
 
     def check(self) -> None:
         """Check what can be checked without the source.

@@ -15,7 +15,7 @@ from spectrod.config.config import Pace
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.errors import InputError
 from spectrod.lib.text import printable
-from spectrod.source.base import SPAN_MAX_S, YEAR_S, Discontinuity, PulledSource
+from spectrod.source.base import SPAN_MAX_S, YEAR_S, Discontinuity, PulledSource, StreamFile
 from spectrod.source.files.filesamples import UNUSABLE, FileSamples, plain_format_of
 from spectrod.source.files.placing import TOLERANCE_S, Member, place
 from spectrod.source.files.recorded_at import recorded_at, why_undated
@@ -104,6 +104,9 @@ class FolderSource(PulledSource):
         self._warn_of_a_long_gap()
         if not loop:
             self.n_samples = last.end
+            self.files = tuple(
+                StreamFile(str(one.path), one.origin, one.n_samples) for one in self._members
+            )
             self.start_utc_ns = first.recorded.utc_ns if first.recorded else None
 
     def start_at(self, sample_index: int) -> None:

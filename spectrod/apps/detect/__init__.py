@@ -1,0 +1,1 @@
+"""``spectrod detect``: the triggers of the daemon on recordings."""

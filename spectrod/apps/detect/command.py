@@ -1,0 +1,256 @@
+"""``spectrod detect``: events in recordings, as tables, selections, labels and clips."""
+
+import argparse
+import copy
+import logging
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.stream import FrameStream
+from spectrod.apps.detect.clips import Clips, check_margin
+from spectrod.apps.detect.detection import Detection, FilePlaces, detections
+from spectrod.apps.detect.event_files import FORMATS, event_file, fields_of, format_of
+from spectrod.apps.detect.trigger_flags import add_trigger, trigger_of
+from spectrod.cli import options
+from spectrod.cli.interrupts import signals_as_interrupts
+from spectrod.cli.progress import ProgressBar
+from spectrod.cli.sample_range import SampleRange, sample_range
+from spectrod.cli.tables import Column, fixed, heading, line
+from spectrod.cli.times import parse_seconds, parse_utc_ns
+from spectrod.config import config
+from spectrod.daemon.service import configure_logging
+from spectrod.dsp.blocks import RangeTrimmer
+from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.names import name_channels
+from spectrod.lib.text import printable
+from spectrod.measure.triggers.look_ahead import LookAhead
+from spectrod.measure.triggers.mask import Mask
+from spectrod.measure.triggers.trigger import Trigger
+from spectrod.measure.triggers.trigger_config import TriggerConfig
+from spectrod.recording.output_plan import check_outputs, make_folders
+from spectrod.source.base import SelectableSource, StreamFile
+from spectrod.source.kinds import forms
+from spectrod.source.open_source import Source, open_source
+
+_log = logging.getLogger(__name__)
+
+_INCOMPLETE = 65
+_READ_SAMPLES = 1 << 16
+_POLL_S = 0.1
+_COLUMNS = (
+    Column("begin_utc", "UTC", 24, lambda text: f"{text[:23]}Z"),
+    Column("begin_s", "in file [s]", 12, fixed(3)),
+    Column("duration_s", "length [s]", 10, fixed(3)),
+    Column("channel", "channel", 7),
+    Column("frequency_hz", "Hz", 10, fixed(1)),
+    Column("level", "level", 8, fixed(1)),
+    Column("over_floor_db", "over floor", 10, fixed(1)),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("source", metavar="SRC", nargs="+", help=f"{forms()}; of several, each")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        action="append",
+        default=[],
+        help=f"write the events of all sources to a file, *{' *'.join(FORMATS)}, instead of a "
+        "table; repeatable",
+    )
+    parser.add_argument("--clips", metavar="DIR", help="write the sound of each event to DIR")
+    parser.add_argument(
+        "--margin", metavar="TIME", default="1", help="sound before and after, in clips (1s)"
+    )
+    add_trigger(parser)
+    options.add_range(parser)
+    options.add_source(parser, pace="full")
+    options.add_iq(parser)
+    options.add_analysis(parser)
+    options.add_config(parser)
+    parser.add_argument("--log-level", metavar="LEVEL", default="warning", help="(%(default)s)")
+
+
+@signals_as_interrupts()
+def run(args: argparse.Namespace) -> int:
+    """Find the events of all sources; exit code 65 if files or parts of them cannot be read."""
+    paths = [Path(one) for one in args.output]
+    for path in paths:
+        format_of(path)
+    for source in args.source:
+        check_outputs(args.output, Path(source) if Path(source).is_file() else None)
+    margin_s = check_margin(parse_seconds("--margin", args.margin))
+    first = _of_source(args, args.source[0])
+    settings = config.load(args.config, options.flags(first))
+    configure_logging(settings.log.level, settings.log.style)
+    trigger, mask = trigger_of(args, settings)
+    make_folders(args.output)
+    clips = Clips(Path(args.clips), margin_s) if args.clips else None
+    totals = _SearchTotals()
+    with ExitStack() as files:
+        writers = [files.enter_context(event_file(path)) for path in paths]
+        for source in args.source:
+            search = _EventSearch(_of_source(args, source), trigger, mask, totals)
+            shown = _EventTable(search.source.description) if not writers else None
+            for one in search.events():
+                totals.n_events += 1
+                for write in writers:
+                    write(one)
+                if shown:
+                    shown.add(one)
+                if clips:
+                    clips.write(one, search.reopen)
+            search.report()
+    for path in paths:
+        print(f"# {printable(path)}: {totals.n_events} event{'' if totals.n_events == 1 else 's'}")
+    return _INCOMPLETE if totals.n_left_out else 0
+
+
+@dataclass(slots=True)
+class _SearchTotals:
+    """What all sources so far have."""
+
+    n_events: int = 0
+    n_left_out: int = 0
+    files_s: float = 0.0
+
+
+def _of_source(args: argparse.Namespace, source: str) -> argparse.Namespace:
+    one = copy.copy(args)
+    one.source = source
+    return one
+
+
+class _EventSearch:
+    """The search for the events of one source."""
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        trigger: TriggerConfig,
+        mask: Mask | None,
+        totals: _SearchTotals,
+    ) -> None:
+        self._args, self._totals = args, totals
+        self._settings = config.load(args.config, options.flags(args))
+        self.source = source = self._open()
+        if source.is_live:
+            raise ConfigError(
+                f"{args.source}: must be stored or piped sound: [triggers.NAME] of a daemon "
+                "watches live sound"
+            )
+        if args.clips and not self._can_reopen:
+            raise ConfigError(f"--clips {args.clips}: {args.source} cannot be read twice")
+        self._has_utc = source.n_samples is None or source.start_utc_ns is not None
+        self._span = sample_range(args, source)
+        if isinstance(source, SelectableSource):
+            source.start_at(self._span.first)
+        n_signals = source.channels // 2 if source.is_iq else source.channels
+        self._channels = name_channels(self._settings.source.channel_names, n_signals)
+        self._spec = self._settings.analysis.spec(
+            source.fs,
+            source.channels,
+            iq=source.is_iq,
+            center_frequency_hz=source.center_frequency_hz,
+            calibration=self._settings.source.calibrations(n_signals),
+        )
+        self._finder = LookAhead(Trigger(trigger, self._spec, self._channels, mask))
+
+    @property
+    def _can_reopen(self) -> bool:
+        return Path(self._args.source).exists() and self.source.n_samples is not None
+
+    def _open(self) -> Source:
+        args = self._args
+        wanted = msgspec.structs.replace(self._settings.source, loop=bool(args.loop))
+        source = open_source(wanted, "full")
+        if args.start_time is not None and not source.is_live:
+            source.start_utc_ns = parse_utc_ns("--start-time", args.start_time)
+        return source
+
+    def reopen(self) -> Source:
+        """Return the source for another reading, which the search does not disturb."""
+        return self._open()
+
+    def events(self) -> Iterator[Detection]:
+        """Yield the events in order, each once it has ended."""
+        source = self.source
+        files = source.files if isinstance(source, SelectableSource) else ()
+        whole = StreamFile(self._args.source, 0, source.n_samples or 0)
+        places = FilePlaces(files or (whole,), source.fs, self._totals.files_s)
+        with closing(_batches(source, self._spec, self._span)) as batches:
+            yield from detections(
+                batches, self._finder, places, self._channels, has_utc=self._has_utc
+            )
+        self._totals.files_s = places.after_s
+
+    def report(self) -> None:
+        """Log what was left out, and rows that could not be examined."""
+        left_out = self.source.left_out
+        self._totals.n_left_out += left_out.n_files
+        for text in left_out.lines:
+            _log.warning("%s", text)
+        if n_rows := self._finder.unexamined_rows:
+            _log.warning(
+                "%s: %.3g s in stretches that are too short for a noise floor are not examined",
+                self.source.description,
+                n_rows * self._spec.row_s,
+            )
+
+
+def _batches(source: Source, spec: SpectrumSpec, span: SampleRange) -> Generator[SpectrumBatch]:
+    """Start a source, yield the rows of a range of its samples, and stop the source."""
+    reader = source.open_reader()
+    layout = reader.layout
+    stream = FrameStream(
+        spec,
+        NumpyEngine(),
+        "gap",
+        sample_format=layout.sample_format,
+        interleaved=layout.interleaved,
+    )
+    trimmer = RangeTrimmer(span.first, span.max_samples)
+    try:
+        source.start(reader)
+        with ProgressBar(source.fs, span.n_samples) as bar:
+            while not reader.exhausted and trimmer.left != 0:
+                read = reader.read(_READ_SAMPLES)
+                if read is None:
+                    reader.wait(timeout_s=_POLL_S)
+                elif (block := trimmer.trim(read)) is not None:
+                    bar.update(block.sample_index - span.first)
+                    yield from stream.push(block)
+        yield from stream.finish()
+    except InputError as error:
+        raise InputError(f"{source.description}: {error}") from error
+    finally:
+        source.stop()
+        reader.close()
+        reader.release()
+    if source.failure is not None:
+        raise source.failure
+
+
+class _EventTable:
+    """Prints events, a line each."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._has_heading = what, False
+        print(f"# {what}")
+
+    def add(self, one: Detection) -> None:
+        """Print an event; above the first one the names of the columns."""
+        columns = _COLUMNS if one.has_utc else _COLUMNS[1:]
+        if not self._has_heading:
+            print(heading(columns))
+            self._has_heading = True
+        print(line(columns, fields_of(one)), flush=True)

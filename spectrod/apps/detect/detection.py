@@ -1,0 +1,120 @@
+"""Events of a recording, with their places in its files."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.dsp.units import NS_PER_S
+from spectrod.measure.triggers.look_ahead import LookAhead
+from spectrod.measure.triggers.trigger import TriggerEvent
+from spectrod.source.base import StreamFile
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """An event of a recording.
+
+    Attributes
+    ----------
+    event : TriggerEvent
+        Its end, with the numbers of the value furthest over the threshold.
+    first, n_samples : int
+        Its first sample in the stream of the source, and its length.
+    file : str
+        The file in which it begins.
+    begin_s : float
+        From the begin of that file [s].
+    joined_s : float
+        From the begin of all files, one after the other without what is missing between them [s].
+    has_utc : bool
+        Whether the times of the event are UTC.
+    channel : int
+        Number of the channel, from 1 on.
+    """
+
+    event: TriggerEvent
+    first: int
+    n_samples: int
+    file: str
+    begin_s: float
+    joined_s: float
+    has_utc: bool
+    channel: int
+
+    @property
+    def duration_s(self) -> float:
+        """Length [s]."""
+        return self.event.duration_s
+
+    @property
+    def end_utc_ns(self) -> int:
+        """UTC after its last sample [ns since 1970]."""
+        return self.event.begin_utc_ns + round(self.duration_s * NS_PER_S)
+
+    @property
+    def over_floor_db(self) -> float | None:
+        """Level over the noise floor; None without one [dB]."""
+        return None if self.event.floor is None else self.event.level - self.event.floor
+
+
+class FilePlaces:
+    """Where samples of a stream are in its files, and in all files of several sources.
+
+    Parameters
+    ----------
+    files : sequence of StreamFile
+        At least one, in the order of the stream.
+    fs : float
+        Sample rate [Hz].
+    before_s : float
+        Length of the files of earlier sources [s].
+    """
+
+    def __init__(self, files: Sequence[StreamFile], fs: float, before_s: float) -> None:
+        self._files, self._fs, self._before_s = files, fs, before_s
+        self._firsts = [one.first for one in files]
+        self._joined = list(accumulate((one.n_samples for one in files), initial=0))
+
+    @property
+    def after_s(self) -> float:
+        """Length of all files so far [s]."""
+        return self._before_s + self._joined[-1] / self._fs
+
+    def at(self, index: int) -> tuple[str, float, float]:
+        """Return file, time in it, and time in all files of a sample of the stream [s]."""
+        k = max(0, bisect_right(self._firsts, index) - 1)
+        one = self._files[k]
+        in_file = index - one.first
+        joined_s = self._before_s + (self._joined[k] + in_file) / self._fs
+        return one.path, in_file / self._fs, joined_s
+
+
+def detections(
+    batches: Iterable[SpectrumBatch],
+    finder: LookAhead,
+    places: FilePlaces,
+    channels: Sequence[str],
+    *,
+    has_utc: bool,
+) -> Iterator[Detection]:
+    """Yield the events of the rows of a source, each once it has ended."""
+    anchor: tuple[int, int] | None = None
+
+    def detected(events: Iterable[TriggerEvent]) -> Iterator[Detection]:
+        for event in events:
+            if event.state != "ended":
+                continue
+            assert anchor is not None
+            fs = finder.fs
+            first = anchor[0] + round((event.begin_utc_ns - anchor[1]) * fs / NS_PER_S)
+            channel = channels.index(event.channel) + 1
+            n_samples = round(event.duration_s * fs)
+            yield Detection(event, first, n_samples, *places.at(first), has_utc, channel)
+
+    for batch in batches:
+        if anchor is None and batch.n_frames:
+            anchor = int(batch.sample_index[0]), int(batch.t_utc_ns[0])
+        yield from detected(finder.push(batch))
+    yield from detected(finder.finish())

@@ -1,0 +1,153 @@
+"""Files of events: CSV, JSON, selection tables of Raven, labels of Audacity."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spectrod.apps.detect.detection import Detection
+from spectrod.formats.export.attributes import iso_time
+from spectrod.formats.whole_files import check_writable, whole_file
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.text import printable
+
+_CSV = (
+    *("begin_utc", "end_utc", "file", "begin_s", "end_s", "duration_s", "channel"),
+    *("f_min_hz", "f_max_hz", "frequency_hz", "level", "unit", "threshold", "floor"),
+    "over_floor_db",
+)
+_RAVEN = (
+    *("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Low Freq (Hz)"),
+    *("High Freq (Hz)", "Begin File", "File Offset (s)", "Begin Path", "Peak Freq (Hz)", "Level"),
+)
+_LOST_MARKS = str.maketrans("\t\r\n\\", "    ")
+
+
+def fields_of(one: Detection) -> dict[str, Any]:
+    """Return the values of an event by the names of the columns; None for what is not known."""
+    event = one.event
+    return {
+        "begin_utc": iso_time(event.begin_utc_ns) if one.has_utc else None,
+        "end_utc": iso_time(one.end_utc_ns) if one.has_utc else None,
+        "file": printable(one.file),
+        "begin_s": round(one.begin_s, 6),
+        "end_s": round(one.begin_s + one.duration_s, 6),
+        "duration_s": round(one.duration_s, 6),
+        "channel": event.channel,
+        "f_min_hz": event.f_min_hz,
+        "f_max_hz": event.f_max_hz,
+        "frequency_hz": _rounded(event.frequency_hz),
+        "level": round(event.level, 2),
+        "unit": event.unit,
+        "threshold": round(event.threshold, 2),
+        "floor": _rounded(event.floor),
+        "over_floor_db": _rounded(one.over_floor_db),
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)
+
+
+def _csv_line(cells: Any) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()
+
+
+def _csv_text(_number: int, one: Detection) -> str:
+    return _csv_line("" if cell is None else cell for cell in fields_of(one).values())
+
+
+def _json_text(number: int, one: Detection) -> str:
+    return f"{'' if number == 1 else ','}\n{json.dumps(fields_of(one))}"
+
+
+def _raven_text(number: int, one: Detection) -> str:
+    event, path = one.event, Path(one.file)
+    cells = [
+        *(str(number), "Spectrogram 1", str(one.channel)),
+        *(f"{one.joined_s:.6f}", f"{one.joined_s + one.duration_s:.6f}"),
+        *(f"{event.f_min_hz:.3f}", f"{event.f_max_hz:.3f}", _cell(path.name)),
+        *(f"{one.begin_s:.6f}", _cell(str(path.absolute()))),
+        "" if event.frequency_hz is None else f"{event.frequency_hz:.3f}",
+        f"{event.level:.2f}",
+    ]
+    return "\t".join(cells) + "\n"
+
+
+def _audacity_text(_number: int, one: Detection) -> str:
+    event = one.event
+    label = f"{event.name} {event.level:.1f} {event.unit}".translate(_LOST_MARKS)
+    return (
+        f"{one.joined_s:.6f}\t{one.joined_s + one.duration_s:.6f}\t{label}\n"
+        f"\\\t{event.f_min_hz:.3f}\t{event.f_max_hz:.3f}\n"
+    )
+
+
+def _cell(name: str) -> str:
+    """Return a name that leaves the columns of a line as they are."""
+    return printable(name).translate(str.maketrans("\t\r\n", "   "))
+
+
+@dataclass(frozen=True, slots=True)
+class EventFormat:
+    """Text of a kind of files of events: before the first, of each with its number, at the end."""
+
+    begin: str
+    text: Callable[[int, Detection], str]
+    end: str = ""
+
+
+_RAVEN_FORMAT = EventFormat("\t".join(_RAVEN) + "\n", _raven_text)
+_AUDACITY_FORMAT = EventFormat("", _audacity_text)
+FORMATS = {
+    ".csv": EventFormat(_csv_line(_CSV), _csv_text),
+    ".json": EventFormat("[", _json_text, "\n]\n"),
+    "selections.txt": _RAVEN_FORMAT,
+    "raven.txt": _RAVEN_FORMAT,
+    "labels.txt": _AUDACITY_FORMAT,
+    "audacity.txt": _AUDACITY_FORMAT,
+}
+"""Formats by the end of a file's name."""
+
+
+def format_of(path: Path) -> EventFormat:
+    """Return the format of a file by the end of its name; raises ConfigError for another name."""
+    name = path.name.lower()
+    for end, found in FORMATS.items():
+        if name.endswith(end):
+            return found
+    raise ConfigError(f"{path}: events: the name must end with {', '.join(FORMATS)}")
+
+
+@contextmanager
+def event_file(path: Path) -> Iterator[Callable[[Detection], None]]:
+    """Write events to a file that gets its name at the end of the block, or none if that fails.
+
+    Yields
+    ------
+    write : callable
+        Adds an event.
+
+    Raises
+    ------
+    StorageError
+        If the file cannot be written; the block then leaves no file.
+    """
+    how, number = format_of(path), 0
+    check_writable(path)
+    with whole_file(path) as part, part.open("x", encoding="utf-8", newline="") as file:
+        file.write(how.begin)
+
+        def write(one: Detection) -> None:
+            nonlocal number
+            number += 1
+            file.write(how.text(number, one))
+
+        yield write
+        file.write(how.end)

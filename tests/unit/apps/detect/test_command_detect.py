@@ -1,0 +1,288 @@
+"""``spectrod detect``: planted calls are found, with their times in every format, and as clips."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod import Stft
+from spectrod.cli import main
+from spectrod.measure.triggers.look_ahead import LookAhead
+from spectrod.measure.triggers.trigger import Trigger
+from spectrod.measure.triggers.trigger_config import TriggerConfig
+
+FS = 16000
+WINDOW, HOP = 1024, 256
+FRAMES = ["--win-length", str(WINDOW), "--hop", str(HOP)]
+BAND = ["--band", "2k..4k", "--floor", "8s", *FRAMES]
+NOISE = 2e-3
+IN_BAND = NOISE**2 * 2000 / (FS / 2)
+"""Power of the noise in the band."""
+SPAN_S = WINDOW / FS
+"""Begin and end are known to a window."""
+
+
+def sound(calls, seconds, seed=1, over_db=10.0, n_extra=0):
+    """White noise with bursts of 3 kHz, whose level over the noise of the band is given."""
+    t = np.arange(round(seconds * FS) + n_extra) / FS
+    x = NOISE * np.random.default_rng(seed).standard_normal(len(t))
+    tone = np.sqrt(2 * IN_BAND * 10 ** (over_db / 10)) * np.sin(2 * np.pi * 3000 * t)
+    for begin_s, end_s in calls:
+        is_on = (t >= begin_s) & (t < end_s)
+        x[is_on] += tone[is_on]
+    return x
+
+
+def store(path, x, subtype="PCM_16"):
+    soundfile.write(path, x, FS, subtype=subtype)
+    return str(path)
+
+
+def found_in(path, delimiter=","):
+    return list(csv.DictReader(path.read_text().splitlines(), delimiter=delimiter))
+
+
+def detect(tmp_path, *arguments):
+    """Run the command; return the rows of its CSV file."""
+    out = tmp_path / "found.csv"
+    assert main(["detect", *map(str, arguments), "-o", str(out)]) == 0
+    return found_in(out)
+
+
+@pytest.mark.parametrize("n_extra", [0, 77])
+@pytest.mark.parametrize("over_db", [6.0, 10.0, 20.0])
+def test_each_call_is_an_event_from_the_first_second_to_the_end(over_db, n_extra, tmp_path):
+    """Calls over the threshold are found once each, in the first second and up to the end too."""
+    calls = [(0.3, 0.8), (5.0, 5.4), (9.1, 9.5), (19.6, 20.0)]
+    file = store(tmp_path / "a.wav", sound(calls, 20, over_db=over_db, n_extra=n_extra))
+    rows = detect(tmp_path, file, *BAND, "--over-floor", "4dB", "--hold-off", "0.5")
+    assert len(rows) == len(calls)
+    for row, (begin_s, end_s) in zip(rows, calls, strict=True):
+        assert float(row["begin_s"]) == pytest.approx(begin_s, abs=SPAN_S)
+        assert float(row["end_s"]) == pytest.approx(end_s, abs=SPAN_S)
+        # Level of tone and noise over that of the noise, whose rows spread by 0.5 dB here.
+        expected_db = 10 * np.log10(1 + 10 ** (over_db / 10))
+        assert float(row["over_floor_db"]) == pytest.approx(expected_db, abs=2.0)
+        assert (row["file"], row["begin_utc"], row["unit"]) == (file, "", "dBFS")
+
+
+@pytest.mark.parametrize("kind", ["band", "bin"])
+def test_noise_alone_has_no_event(kind, tmp_path):
+    """A minute of noise reaches neither default threshold."""
+    file = store(tmp_path / "a.wav", sound([], 60, seed=4))
+    assert detect(tmp_path, file, *BAND, "--kind", kind) == []
+
+
+def test_a_bin_is_named_by_its_frequency(tmp_path):
+    """The event of a bin has the frequency of its peak, to a bin."""
+    file = store(tmp_path / "a.wav", sound([(1.0, 2.0)], 12, over_db=20))
+    (row,) = detect(tmp_path, file, *BAND, "--kind", "bin", "--over-floor", "20 dB")
+    assert float(row["frequency_hz"]) == pytest.approx(3000.0, abs=FS / WINDOW)
+
+
+def rows_of(samples):
+    with Stft(FS, engine="numpy", win_length=WINDOW, hop=HOP, scaling="dbfs") as stft:
+        return [*stft.push(samples.astype(np.float32)[np.newaxis]), *stft.finish()]
+
+
+def trigger(batches, **keys):
+    over_db = 8.0 if keys.get("kind", "band") == "band" else 15.0
+    floor = {"over_floor_db": over_db, "floor_s": 8.0, "hold_off_s": 0.5}
+    band = {"f_min_hz": 2000.0, "f_max_hz": 4000.0}
+    return Trigger(TriggerConfig("t", **band, **floor, **keys), batches[0].spec, ("0",))
+
+
+@pytest.mark.parametrize("kind", ["band", "bin"])
+def test_after_a_window_of_the_floor_events_are_those_of_the_daemon(kind):
+    """Once a window of rows was read, a look ahead and a live trigger give the same events."""
+    calls = [(k + 0.5, k + 0.8) for k in range(0, 30, 2)]
+    batches = rows_of(sound(calls, 30, over_db=15))
+    live, stored = trigger(batches, kind=kind), LookAhead(trigger(batches, kind=kind))
+    of_live = [event for batch in batches for event in live.push(batch)] + live.end("stopped")
+    of_file = [event for batch in batches for event in stored.push(batch)] + stored.finish()
+    settled_ns = int(batches[0].t_utc_ns[0]) + 8_300_000_000
+    late = [one for one in of_live if one.begin_utc_ns > settled_ns]
+    assert len(late) >= 20
+    assert [one for one in of_file if one.begin_utc_ns > settled_ns] == late
+    assert len(of_file) > len(of_live)
+
+
+def test_after_a_long_gap_the_floor_is_learned_again():
+    """Louder noise after a gap longer than the floor is no event, and a call in it is one."""
+    quiet, loud = sound([], 10), 10 * sound([(0.2, 0.7)], 10, seed=2, over_db=15)
+    with Stft(FS, engine="numpy", win_length=WINDOW, hop=HOP, scaling="dbfs") as stft:
+        batches = stft.push(quiet.astype(np.float32)[np.newaxis])
+        batches += stft.finish()
+    later = [batch.after_gap(20 * FS) if k == 0 else batch for k, batch in enumerate(rows_of(loud))]
+    stored = LookAhead(trigger(batches))
+    events = [event for batch in [*batches, *later] for event in stored.push(batch)]
+    events += stored.finish()
+    (begun, ended) = events
+    assert begun.begin_utc_ns == ended.begin_utc_ns
+    assert ended.duration_s == pytest.approx(0.5, abs=2 * SPAN_S)
+
+
+def test_rows_wait_within_a_bound_of_memory(monkeypatch):
+    """If the rows of a window exceed the bound, the floor is that of those which are there."""
+    calls = [(0.3, 0.8)]
+    batches = [one for batch in rows_of(sound(calls, 10)) for one in _singles(batch)]
+    monkeypatch.setattr(
+        "spectrod.measure.triggers.look_ahead.WAITING_MAX_BYTES", 100 * batches[0].n_bytes
+    )
+    stored = LookAhead(trigger(batches))
+    found = [stored.push(batch) for batch in batches]
+    assert found[98] == []
+    assert [event.state for event in found[99]] == ["begun", "ended"]
+
+
+def _singles(batch):
+    return [batch.between(k, k + 1) for k in range(batch.n_frames)]
+
+
+def test_a_short_stretch_without_a_floor_is_named(tmp_path, capfd):
+    """Less than 16 rows have no floor: nothing is found, and a line says so."""
+    x = sound([(0.05, 0.1)], 0.2)
+    assert detect(tmp_path, store(tmp_path / "a.wav", x), *BAND) == []
+    assert "too short for a noise floor are not examined" in capfd.readouterr().err
+
+
+def test_folders_and_formats_agree(tmp_path):
+    """Raven's and Audacity's times are the CSV's, in each file and with all files joined."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    lengths = {"A_20260501_040000.wav": 10, "A_20260501_041000.wav": 12, "A_20260501_042000.wav": 9}
+    for k, (name, seconds) in enumerate(lengths.items()):
+        store(folder / name, sound([(0.2, 0.6), (5.0 + k, 5.4 + k)], seconds, seed=k))
+    names = [f"f.{end}" for end in ("csv", "json", "selections.txt", "labels.txt")]
+    outputs = [part for name in names for part in ("-o", str(tmp_path / name))]
+    assert main(["detect", str(folder), *BAND, "--over-floor", "6dB", *outputs]) == 0
+    of_csv = found_in(tmp_path / "f.csv")
+    assert len(of_csv) == 6
+    of_json = json.loads((tmp_path / "f.json").read_text())
+    raven = found_in(tmp_path / "f.selections.txt", "\t")
+    labels = (tmp_path / "f.labels.txt").read_text().splitlines()
+    starts = dict(zip(lengths, np.cumsum([0, *lengths.values()]), strict=False))
+    for k, row in enumerate(of_csv):
+        name = Path(row["file"]).name
+        begin_s, end_s = float(row["begin_s"]), float(row["end_s"])
+        assert of_json[k]["begin_s"] == begin_s
+        assert raven[k]["Begin File"] == name
+        assert float(raven[k]["File Offset (s)"]) == pytest.approx(begin_s, abs=1 / FS)
+        joined = starts[name] + np.array([begin_s, end_s])
+        times = float(raven[k]["Begin Time (s)"]), float(raven[k]["End Time (s)"])
+        assert times == pytest.approx(joined, abs=1 / FS)
+        assert [*map(float, labels[2 * k].split("\t")[:2])] == pytest.approx(joined, abs=1 / FS)
+        assert labels[2 * k + 1] == "\\\t2000.000\t4000.000"
+        utc = np.datetime64(row["begin_utc"].rstrip("Z"), "ns")
+        digits = name[2:17]
+        begin = np.datetime64(f"2026-05-01T{digits[9:11]}:{digits[11:13]}:{digits[13:15]}", "ns")
+        assert (utc - begin) / np.timedelta64(1, "s") == pytest.approx(begin_s, abs=1 / FS)
+    assert [Path(row["file"]).name for row in of_csv] == [name for name in lengths for _ in "ab"]
+
+
+def test_several_files_are_joined_in_their_order(tmp_path):
+    """Times of all files count on over the sources; each has a floor of its own."""
+    first = store(tmp_path / "a.wav", sound([(1.0, 1.5)], 10))
+    second = store(tmp_path / "b.wav", 8 * sound([(0.2, 0.7)], 10, seed=2))
+    raven = tmp_path / "raven.txt"
+    assert main(["detect", first, second, *BAND, "--over-floor", "6", "-o", str(raven)]) == 0
+    rows = found_in(raven, "\t")
+    assert [row["Begin File"] for row in rows] == ["a.wav", "b.wav"]
+    for row, begin_s in zip(rows, (1.0, 10.2), strict=True):
+        assert float(row["Begin Time (s)"]) == pytest.approx(begin_s, abs=SPAN_S)
+
+
+@pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "FLOAT"])
+def test_clips_have_the_samples_of_the_source(subtype, tmp_path):
+    """A clip is the event and a margin, bit for bit, in the format of the file."""
+    path = tmp_path / "A_20260501_040000.wav"
+    file = store(path, sound([(0.2, 0.6), (5.0, 5.5)], 10), subtype)
+    clips = tmp_path / "clips"
+    rows = detect(tmp_path, file, *BAND, "--over-floor", "6", "--clips", clips, "--margin", "500ms")
+    dtype = "float32" if subtype == "FLOAT" else "int32"
+    whole, _ = soundfile.read(path, dtype=dtype)
+    written = sorted(clips.iterdir())
+    assert len(written) == len(rows) == 2
+    for clip, row in zip(written, rows, strict=True):
+        first = max(0, round(float(row["begin_s"]) * FS) - FS // 2)
+        stop = round(float(row["end_s"]) * FS) + FS // 2
+        samples, _ = soundfile.read(clip, dtype=dtype)
+        assert np.array_equal(samples, whole[first:stop])
+        assert soundfile.info(clip).subtype == subtype
+        utc = row["begin_utc"].replace("-", "").replace(":", "")
+        assert clip.name == f"A_20260501_040000_{utc[:19]}Z.wav"
+
+
+def test_clips_of_a_folder_are_of_their_files(tmp_path):
+    """A clip of a folder's event has the samples of the file where it is."""
+    folder, clips = tmp_path / "in", tmp_path / "clips"
+    folder.mkdir()
+    paths = [folder / f"A_20260501_04{k}000.wav" for k in range(2)]
+    for k, path in enumerate(paths):
+        store(path, sound([(3.0, 3.5)], 10, seed=k))
+    detect(tmp_path, folder, *BAND, "--over-floor", "6", "--clips", clips, "--margin", "10ms")
+    written = sorted(clips.iterdir())
+    assert len(written) == 2
+    for clip, path in zip(written, paths, strict=True):
+        whole, _ = soundfile.read(path, dtype="int16")
+        samples, _ = soundfile.read(clip, dtype="int16")
+        at = np.flatnonzero(whole == samples[0])
+        assert any(np.array_equal(whole[k : k + len(samples)], samples) for k in at)
+
+
+def test_a_trigger_of_the_configuration_and_a_mask(tmp_path, capsys):
+    """--trigger takes a table of the configuration, and --mask a file of points."""
+    file = store(tmp_path / "a.wav", sound([(1.0, 2.0)], 10, over_db=20))
+    configuration = tmp_path / "c.toml"
+    configuration.write_text("[triggers.call]\nf_min_hz = 2000\nthreshold = -50\nunit = 'dBFS'\n")
+    mask = tmp_path / "m.toml"
+    mask.write_text("unit = 'dBFS'\npoints = [[2000, -50], [4000, -50]]\n")
+    given = [["--trigger", "call", "--config", str(configuration)], ["--mask", str(mask)]]
+    for arguments in (*given, ["--threshold", "-50", "--unit", "dBFS"], ["--prominence", "20dB"]):
+        (row,) = detect(tmp_path, file, *FRAMES, *arguments)
+        assert float(row["begin_s"]) == pytest.approx(1.0, abs=SPAN_S)
+    assert main(["detect", file, *FRAMES, "--trigger", "call", "--config", str(configuration)]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[-3].startswith("# ")
+    assert out[-2].split() == ["in", "file", "[s]", "length", "[s]", *out[-2].split()[5:]]
+
+
+ERRORS = [
+    (["-o", "x.txt"], "x.txt: events: the name must end with .csv, .json, selections.txt"),
+    (["--band", "2k"], "--band 2k: must be LO..HI, as 2k..6k"),
+    (["--band", "6k..2k"], "f_min_hz=6000: must be below f_max_hz=2000"),
+    (["--band", "2k..90k"], "f_max_hz=90000: must be 0 to 8000 Hz, the Nyquist frequency"),
+    (["--over-floor", "much"], "--over-floor='much': must be a number"),
+    (["--over-floor", "0"], "over_floor_db=0: must be 0.1 to 200"),
+    (["--floor", "0.2"], "floor_s=0.2: must be at least 16 rows of the product"),
+    (["--threshold", "-40"], "unit='': must name the unit of threshold"),
+    (["--threshold", "-40", "--unit", "dB SPL"], "unit='dB SPL': must be 'dBFS'"),
+    (["--kind", "tone"], "prominence_db: must be given for kind='tone'"),
+    (["--mask", "m.csv"], "--mask m.csv: suffix must be .toml"),
+    (["--mask", "none.toml"], "none.toml does not exist"),
+    (["--trigger", "call"], "--trigger call: must be a table [triggers.NAME]"),
+    (["--margin", "2h"], "--margin 7200: must be at most 3600 s"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), ERRORS, ids=lambda one: str(one)[:24])
+def test_bad_input_is_one_line_and_leaves_no_file(arguments, message, tmp_path, monkeypatch, capfd):
+    """Each error names the value and the rule; no output is left."""
+    monkeypatch.chdir(tmp_path)
+    store(tmp_path / "a.wav", sound([], 2))
+    assert main(["detect", "a.wav", "-o", "found.csv", *arguments]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert message in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.wav"]
+
+
+def test_sources_without_an_end_or_a_second_reading_are_refused(tmp_path, capfd):
+    """An endless signal needs a duration, and clips need a file."""
+    assert main(["detect", "signal:white,-20", "--band", "2k..4k"]) == 2
+    assert "has no end; give --duration" in capfd.readouterr().err
+    clips = ["--clips", str(tmp_path / "clips"), "--duration", "2"]
+    assert main(["detect", "signal:white,-20", "--band", "2k..4k", *clips]) == 2
+    assert "signal:white,-20 cannot be read twice" in capfd.readouterr().err
