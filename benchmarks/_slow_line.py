@@ -27,6 +27,7 @@ class SlowLine:
     def __init__(self, port: int, bytes_s: float | None, delay_s: float = 0.0) -> None:
         self._port, self._bytes_s, self._way_s = port, bytes_s, delay_s / 2.0
         self._free_s = 0.0
+        self._is_ending = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
 
@@ -42,8 +43,11 @@ class SlowLine:
             ready.set()
             async with server:
                 await ended.wait()
-                for writer in self._writers:
-                    writer.transport.abort()
+            self._is_ending = True
+            await asyncio.sleep(0)  # the last connections that came have tasks now
+            for writer in self._writers:
+                writer.transport.abort()
+            while self._tasks:
                 await asyncio.gather(*self._tasks)
 
         def run() -> None:
@@ -74,6 +78,9 @@ class SlowLine:
         far_reader, far_writer = await asyncio.open_connection(sock=sock, limit=4096)
         own = {near_writer, far_writer}
         self._writers |= own
+        if self._is_ending:
+            for writer in own:
+                writer.transport.abort()
         try:
             await asyncio.gather(
                 self._pass(near_reader, far_writer, None),
