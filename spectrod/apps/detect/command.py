@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         writers = [files.enter_context(event_file(path)) for path in paths]
         for source in args.source:
             search = _EventSearch(_of_source(args, source), trigger, mask, totals)
-            shown = _EventTable(search.source.description) if not writers else None
+            shown = _EventTable(search.source) if not writers else None
             for one in search.events():
                 totals.n_events += 1
                 for write in writers:
@@ -241,11 +241,12 @@ def _batches(source: Source, spec: SpectrumSpec, span: SampleRange) -> Generator
 
 
 class _EventTable:
-    """Prints events, a line each."""
+    """Prints events, a line each, below the name of their file where there are several."""
 
-    def __init__(self, what: str) -> None:
-        self._what, self._has_heading = what, False
-        print(f"# {what}")
+    def __init__(self, source: Source) -> None:
+        self._has_files = isinstance(source, SelectableSource) and len(source.files) > 1
+        self._file, self._has_heading = "", False
+        print(f"# {source.description}")
 
     def add(self, one: Detection) -> None:
         """Print an event; above the first one the names of the columns."""
@@ -253,4 +254,7 @@ class _EventTable:
         if not self._has_heading:
             print(heading(columns))
             self._has_heading = True
+        if self._has_files and one.file != self._file:
+            self._file = one.file
+            print(f"# {printable(one.file)}")
         print(line(columns, fields_of(one)), flush=True)

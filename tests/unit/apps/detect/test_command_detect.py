@@ -250,6 +250,22 @@ def test_a_trigger_of_the_configuration_and_a_mask(tmp_path, capsys):
     assert out[-2].split() == ["in", "file", "[s]", "length", "[s]", *out[-2].split()[5:]]
 
 
+def test_events_of_a_folder_stand_below_their_files(tmp_path, capsys):
+    """Without an output, times count from the begin of the file that is named above them."""
+    folder = tmp_path / "night"
+    folder.mkdir()
+    for k, name in enumerate(("20260501_043000.wav", "20260501_044000.wav")):
+        store(folder / name, sound([(3.0 + k, 3.5 + k)], 10, seed=k))
+    assert main(["detect", str(folder), *FRAMES, *BAND, "--over-floor", "6"]) == 0
+    _, _, *lines = capsys.readouterr().out.splitlines()
+    assert [line.split("/")[-1] for line in lines[::2]] == [
+        "20260501_043000.wav",
+        "20260501_044000.wav",
+    ]
+    begins_s = [float(line.split()[1]) for line in lines[1::2]]
+    assert begins_s == pytest.approx([3.0, 4.0], abs=SPAN_S)
+
+
 ERRORS = [
     (["-o", "x.txt"], "x.txt: events: the name must end with .csv, .json, selections.txt"),
     (["--band", "2k"], "--band 2k: must be LO..HI, as 2k..6k"),
