@@ -5,14 +5,17 @@ import struct
 import sys
 import tempfile
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 from fuzzing import Scratch, Target
 from mutation import ODD_INTEGERS, havoc, mutate_json
 
 from spectrod.formats.segment.segment_reader import SegmentReader
 from spectrod.formats.segment.segment_recovery import recover
+from spectrod.formats.segment.segment_table import SegmentTable
 from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.lib.errors import InputError, StorageError
 
@@ -31,12 +34,12 @@ _SCRATCH = Scratch()
 
 
 def check_read(data: bytes) -> None:
-    """Read all rows, those from a number on, and those of a time; no more than fit are read."""
+    """Read all rows, those from a number on, those of a time, and backwards; no more than fit."""
     path = _SCRATCH.put("input.spd", data)
-    try:
+    with suppress(InputError, StorageError):
         _read(SegmentReader(path), len(data))
-    except (InputError, StorageError):
-        return
+    with suppress(InputError, StorageError):
+        _read_backwards(SegmentTable(path), len(data))
 
 
 def _read(reader: SegmentReader, n_bytes: int) -> None:
@@ -53,6 +56,16 @@ def _read(reader: SegmentReader, n_bytes: int) -> None:
     assert n_some <= n_rows
     for _ in reader.batches(start_utc_ns=BEGIN_UTC_NS + 10**6):
         pass
+
+
+def _read_backwards(table: SegmentTable, n_bytes: int) -> None:
+    assert len(table) * _ROW_MIN_BYTES <= n_bytes
+    n_rows = 0
+    for places, batch, rows in table.read(np.arange(len(table))[::-1]):
+        n_rows += len(rows)
+        assert places.stop == n_rows
+        assert rows.max() < batch.n_frames
+    assert n_rows == len(table)
 
 
 def check_recovery(data: bytes) -> None:
