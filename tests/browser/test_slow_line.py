@@ -76,6 +76,7 @@ def slower():
     return max(1.0, SLOWER / max(1.0, os.getloadavg()[0] / os.cpu_count()))
 
 
+@pytest.mark.alone
 def test_four_charts_go_on_over_a_slow_line_on_a_slow_computer(chromium, tmp_path):
     """At 50 kB/s and a quarter of the processor no waterfall waits for rows for over 2 s."""
     with (
