@@ -46,6 +46,8 @@ export class SelectionCard {
   #text = element("p", {});
   #list = element("ul", {});
   #note = element("p", { class: "empty", role: "status" });
+  /** Apart from the note of the measurement, which may come later. */
+  #copied = element("p", { class: "empty", role: "status" });
   #link = element("input", { type: "text", readonly: true, hidden: true, "aria-label": "Link to this view" });
   #shown = "";
   #timer = null;
@@ -71,6 +73,7 @@ export class SelectionCard {
       this.#text,
       this.#list,
       this.#note,
+      this.#copied,
       element(
         "div",
         { class: "fields" },
@@ -112,6 +115,7 @@ export class SelectionCard {
     clearTimeout(this.#timer);
     this.#abort?.abort();
     this.#shown = "";
+    setText(this.#copied, "");
     this.#link.hidden = true;
   }
 
@@ -143,7 +147,7 @@ export class SelectionCard {
     const link = this.#given.link();
     try {
       await navigator.clipboard.writeText(link);
-      setText(this.#note, "the link is copied");
+      setText(this.#copied, "the link is copied");
     } catch {
       this.#link.hidden = false;
       this.#link.value = link;
