@@ -245,8 +245,7 @@ def problems_in(found: dict[str, Any], lines: list[LogLine]) -> list[str]:
     problems += [f"the subscriber: {text}" for text in found["subscriber"]["errors"]]
     problems += _growth_problems(found["resources"]) if found["seconds"] >= FLAT_S else []
     rate_ppm, half_ppm = found["card_rate"].values()
-    # Half of a 95 % interval: 1 right rate in 20 is outside of it, 1 in 10 000 of twice it.
-    if rate_ppm is not None and abs(rate_ppm) - 2.0 * half_ppm > RATE_PPM:
+    if rate_ppm is not None and abs(rate_ppm) - half_ppm > RATE_PPM:
         problems.append(f"the sound card's rate error is {rate_ppm:.1f} +- {half_ppm:.1f} ppm")
     for name, one in found["recordings"].items():
         problems += [f"recording {name}: {text}" for text in _recording_problems(one)]
