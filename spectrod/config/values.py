@@ -204,7 +204,8 @@ def _loose(text: str, type_: Any) -> Any:
 def from_text(name: str, key: str, type_: Any, text: str) -> Any:
     """Read a value as text outside a file has it.
 
-    Lists have commas, times and rates may have units, and whole numbers may be powers, ``2^12``.
+    Lists have commas, ranges are ``LO..HI``, times and rates may have units, and whole numbers may
+    be powers, ``2^12``.
 
     Parameters
     ----------
@@ -220,9 +221,11 @@ def from_text(name: str, key: str, type_: Any, text: str) -> Any:
     Raises
     ------
     ConfigError
-        If a time or a frequency is not written as one.
+        If a range, a time or a frequency is not written as one.
     """
     bare = _bare(type_)
+    if get_args(bare) == (float, float):
+        return _range_of(name, key, text)
     if get_origin(bare) is tuple:
         return [item for part in text.split(",") if (item := part.strip())]
     if bare not in (int, float):
@@ -238,6 +241,14 @@ def from_text(name: str, key: str, type_: Any, text: str) -> Any:
     if number is None:
         raise ConfigError(f"{name}={text!r}: {rule}")
     return int(number) if bare is int and number.is_integer() else number
+
+
+def _range_of(name: str, key: str, text: str) -> list[Any]:
+    """Read two numbers, ``LO..HI`` or ``LO,HI``; parameters and errors as of ``from_text``."""
+    parts = text.split(".." if ".." in text else ",")
+    if len(parts) != 2:
+        raise ConfigError(f"{name}={text!r}: must be LO..HI, as 0.3..0.7")
+    return [from_text(name, key, float, part) for part in parts]
 
 
 def setting_of(name: str, key: str, type_: Any, text: str) -> Any:

@@ -69,7 +69,7 @@ def _latency_s(config: RecordingConfig, runner: SourceRunner, pipeline: Pipeline
     backlog_s = 2.0 * pipeline.longest_block_s
     if pipeline.source.is_live or runner.table.pace == "realtime":
         backlog_s = min(backlog_s, LIVE_BACKLOG_S)
-    return backlog_s + rows_s + max(one.for_s for one in named)
+    return backlog_s + rows_s + max(one.known_after_s for one in named)
 
 
 def make(

@@ -410,6 +410,8 @@ class TriggerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """UTC of the first sample of the row with the value [ns since 1970]."""
     duration_s: Annotated[float, Rule(ge=0)]
     """Length of the condition so far [s]."""
+    pulses: _Positive | None = None
+    """Pulses so far, of a trigger with a pattern: the times are those of all of them; else null."""
 
 
 class EventHeader(msgspec.Struct, frozen=True, kw_only=True):

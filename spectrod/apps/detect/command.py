@@ -53,6 +53,7 @@ _COLUMNS = (
     Column("level", "level", 8, fixed(1)),
     Column("over_floor_db", "over floor", 10, fixed(1)),
 )
+_PULSES = Column("pulses", "pulses", 6)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -251,6 +252,8 @@ class _EventTable:
     def add(self, one: Detection) -> None:
         """Print an event; above the first one the names of the columns."""
         columns = _COLUMNS if one.has_utc else _COLUMNS[1:]
+        if one.event.pulses is not None:
+            columns = (*columns, _PULSES)
         if not self._has_heading:
             print(heading(columns))
             self._has_heading = True

@@ -18,11 +18,12 @@ from spectrod.lib.text import printable
 _CSV = (
     *("begin_utc", "end_utc", "file", "begin_s", "end_s", "duration_s", "channel"),
     *("f_min_hz", "f_max_hz", "frequency_hz", "level", "unit", "threshold", "floor"),
-    "over_floor_db",
+    *("over_floor_db", "pulses"),
 )
 _RAVEN = (
     *("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Low Freq (Hz)"),
     *("High Freq (Hz)", "Begin File", "File Offset (s)", "Begin Path", "Peak Freq (Hz)", "Level"),
+    "Pulses",
 )
 _LOST_MARKS = str.maketrans("\t\r\n\\", "    ")
 
@@ -46,6 +47,7 @@ def fields_of(one: Detection) -> dict[str, Any]:
         "threshold": round(event.threshold, 2),
         "floor": _rounded(event.floor),
         "over_floor_db": _rounded(one.over_floor_db),
+        "pulses": event.pulses,
     }
 
 
@@ -76,13 +78,15 @@ def _raven_text(number: int, one: Detection) -> str:
         *(f"{one.begin_s:.6f}", _cell(str(path.absolute()))),
         "" if event.frequency_hz is None else f"{event.frequency_hz:.3f}",
         f"{event.level:.2f}",
+        "" if event.pulses is None else str(event.pulses),
     ]
     return "\t".join(cells) + "\n"
 
 
 def _audacity_text(_number: int, one: Detection) -> str:
     event = one.event
-    label = f"{event.name} {event.level:.1f} {event.unit}".translate(_LOST_MARKS)
+    pulses = "" if event.pulses is None else f" {event.pulses} pulses"
+    label = f"{event.name} {event.level:.1f} {event.unit}{pulses}".translate(_LOST_MARKS)
     return (
         f"{one.joined_s:.6f}\t{one.joined_s + one.duration_s:.6f}\t{label}\n"
         f"\\\t{event.f_min_hz:.3f}\t{event.f_max_hz:.3f}\n"

@@ -22,6 +22,7 @@ from spectrod.measure.rows import level_spec, require_bins, to_spectrum, tone_le
 from spectrod.measure.tones.kernel import window_kernel
 from spectrod.measure.triggers.adaptive_floor import NoiseFloor, quantile_over_mean_db
 from spectrod.measure.triggers.mask import Mask
+from spectrod.measure.triggers.pulses import check_pulses
 from spectrod.measure.triggers.trigger_config import TriggerConfig
 
 _OVERLAP = 1e-6
@@ -99,6 +100,7 @@ def open_detector(config: TriggerConfig, spec: SpectrumSpec, mask: Mask | None) 
         raise ConfigError(
             f"calibration: triggers need one unit of all channels, not {spec.scale.unit}"
         )
+    check_pulses(config, spec)
     if config.kind == "band":
         return _BandDetector(config, spec)
     if config.kind == "bin":

@@ -30,7 +30,11 @@ class Hysteresis:
         Whether the condition holds, with or without an event.
     first, stop : int
         First sample of the condition, and the one after its last.
+    n_pulses : int
+        1: an event is one condition.
     """
+
+    n_pulses = 1
 
     def __init__(self, release_db: float, least_samples: int, hold_off_samples: int) -> None:
         self._release_db = release_db
@@ -38,6 +42,11 @@ class Hysteresis:
         self.is_active = self.is_held = False
         self.first = self.stop = 0
         self._free_from: int | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether rows below the threshold change nothing."""
+        return not self.is_held
 
     def push(self, first: int, stop: int, height_db: float) -> Change | None:
         """Take the next row; return what it changes.

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from spectrod.measure.triggers.adaptive_floor import KEPT_ROWS
 from spectrod.measure.triggers.detectors import Readings, check_unit, open_detector
 from spectrod.measure.triggers.hysteresis import Change, Hysteresis
 from spectrod.measure.triggers.mask import Mask
+from spectrod.measure.triggers.pulses import Pulses
 from spectrod.measure.triggers.trigger_config import TriggerConfig
 
 
@@ -47,6 +48,9 @@ class TriggerEvent:
         First sample of the value's row [ns since 1970].
     duration_s : float
         Length of the condition so far [s].
+    pulses : int or None
+        Number of pulses so far, from the first to the last of which the other times are; None
+        without a pattern.
     """
 
     name: str
@@ -66,6 +70,7 @@ class TriggerEvent:
     end_utc_ns: int
     peak_utc_ns: int
     duration_s: float
+    pulses: int | None = None
 
     @property
     def text(self) -> str:
@@ -78,6 +83,8 @@ class TriggerEvent:
             f"{self.kind} {where}, channel {self.channel}: {self.level:.1f} {self.unit}, "
             f"threshold {self.threshold:.1f}{floor}"
         )
+        if self.pulses is not None:
+            text += f", {self.pulses} pulse{'' if self.pulses == 1 else 's'}"
         if self.state == "begun":
             return text
         return f"{text}; {self.reason} after {self.duration_s:.3g} s"
@@ -85,8 +92,9 @@ class TriggerEvent:
 
 @dataclass(slots=True)
 class _Peak:
-    """The value furthest over its threshold in the present condition."""
+    """The value furthest over its threshold in a condition, and the condition's begin."""
 
+    begin_utc_ns: int
     height_db: float
     t_utc_ns: int
     signal: int
@@ -99,6 +107,7 @@ class _Peak:
 class Trigger:
     """Finds the events of one trigger in the rows of one product, live or of a file; one thread.
 
+    With a pattern, the conditions are pulses, and an event is a series of them; else it is one.
     A condition ends before a gap and before rows that were not computed. A value with its noise in
     several channels counts in the channel where it is furthest over its threshold.
 
@@ -131,13 +140,10 @@ class Trigger:
         self.config, self.spec = config, spec
         self._channels = channels
         self._detector = open_detector(config, spec, mask)
-        self._state = Hysteresis(
-            config.release_db,
-            math.ceil(config.for_s * spec.fs),
-            math.ceil(config.hold_off_s * spec.fs),
-        )
+        self._state = _state_of(config, spec.fs)
+        # Of the condition that lasts, and of the event: without a pattern they are the same.
+        self._present: _Peak | None = None
         self._peak: _Peak | None = None
-        self._begin_utc_ns = 0
 
     @property
     def floor_rows(self) -> int:
@@ -179,13 +185,11 @@ class Trigger:
 
     @property
     def span_utc_ns(self) -> tuple[int, int]:
-        """First and last sample of the condition so far [ns since 1970]."""
-        return self._begin_utc_ns, self._end_utc_ns
-
-    @property
-    def _end_utc_ns(self) -> int:
+        """First and last sample of the event so far [ns since 1970]."""
+        assert self._peak is not None
         n = self._state.stop - 1 - self._state.first
-        return self._begin_utc_ns + duration_ns(n, self.spec.fs)
+        begin_ns = self._peak.begin_utc_ns
+        return begin_ns, begin_ns + duration_ns(n, self.spec.fs)
 
     def push(self, batch: SpectrumBatch) -> list[TriggerEvent]:
         """Read the next rows; return the events that begin and end in them, in order."""
@@ -195,7 +199,7 @@ class Trigger:
         if not batch.n_frames:
             return found
         readings = self._detector.read(batch.values)
-        if not self._state.is_held and not np.any(readings.height_db >= 0.0):
+        if self._state.is_idle and not np.any(readings.height_db >= 0.0):
             return found
         span = self._row_span(batch)
         for row in range(batch.n_frames):
@@ -212,16 +216,33 @@ class Trigger:
     ) -> list[TriggerEvent]:
         state, first = self._state, int(batch.sample_index[row])
         height = float(readings.height_db[row])
-        was_held = state.is_held
+        was_held, stop = state.is_held, state.stop
         change = state.push(first, first + span, height)
-        if change == "ended":
-            return [self._event("ended", "released")]
         if state.is_held:
             if not was_held:
-                self._peak, self._begin_utc_ns = None, int(batch.t_utc_ns[row])
-            if self._peak is None or height > self._peak.height_db:
-                self._peak = _peak_of(readings, row, int(batch.t_utc_ns[row]))
-        return [self._event("begun", "")] if change == "begun" else []
+                self._present = None
+            self._see(readings, row, int(batch.t_utc_ns[row]))
+        if state.stop != stop:
+            self._keep()
+        if change is None:
+            return []
+        return [self._event(change, "released" if change == "ended" else "")]
+
+    def _see(self, readings: Readings, row: int, t_utc_ns: int) -> None:
+        """Take a row of the condition that lasts."""
+        seen = self._present
+        if seen is None or readings.height_db[row] > seen.height_db:
+            begin_utc_ns = t_utc_ns if seen is None else seen.begin_utc_ns
+            self._present = _peak_of(begin_utc_ns, readings, row, t_utc_ns)
+
+    def _keep(self) -> None:
+        """Add the present condition to the event, or begin one with it."""
+        before, present = self._peak, self._present
+        assert present is not None
+        if self._state.n_pulses > 1 and before is not None:
+            higher = max(before, present, key=lambda one: one.height_db)
+            present = replace(higher, begin_utc_ns=before.begin_utc_ns)
+        self._peak = present
 
     def end(self, reason: str) -> list[TriggerEvent]:
         """End the event with the last row; return it if there is one."""
@@ -231,6 +252,7 @@ class Trigger:
         peak, config = self._peak, self.config
         assert peak is not None
         low, high = self._detector.range_hz
+        begin_utc_ns, end_utc_ns = self.span_utc_ns
         return TriggerEvent(
             config.name,
             config.kind,
@@ -245,16 +267,25 @@ class Trigger:
             peak.threshold,
             None if math.isnan(peak.floor) else peak.floor,
             self._detector.unit,
-            self._begin_utc_ns,
-            self._end_utc_ns,
+            begin_utc_ns,
+            end_utc_ns,
             peak.t_utc_ns,
             (self._state.stop - self._state.first) / self.spec.fs,
+            None if config.pattern is None else self._state.n_pulses,
         )
 
 
-def _peak_of(readings: Readings, row: int, t_utc_ns: int) -> _Peak:
+def _state_of(config: TriggerConfig, fs: float) -> Hysteresis | Pulses:
+    hold_off_samples = math.ceil(config.hold_off_s * fs)
+    if config.pattern is not None:
+        return Pulses(config.pattern, fs, config.release_db, hold_off_samples)
+    return Hysteresis(config.release_db, math.ceil(config.for_s * fs), hold_off_samples)
+
+
+def _peak_of(begin_utc_ns: int, readings: Readings, row: int, t_utc_ns: int) -> _Peak:
     numbers: Any = (readings.f_hz, readings.level, readings.threshold, readings.floor)
     return _Peak(
+        begin_utc_ns,
         float(readings.height_db[row]),
         t_utc_ns,
         int(readings.signal[row]),

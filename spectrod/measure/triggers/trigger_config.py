@@ -26,8 +26,14 @@ MASKS_FOLDER = "masks"
 RECORDER_TRIGGERS = ("level", "clipping", "silent", "missing", "stuck", "dc", "control")
 """Triggers that a recording has without a table of their own."""
 
+PULSES_MIN = 3
+"""Least number of pulses of a pattern where none is given."""
+PULSES_MAX = 1000
+"""Largest least number of pulses of a pattern."""
+
 _DB_MAX = 200.0
 _TIME_MAX_S = 86400.0
+_PULSE_MAX_S = 3600.0
 HOLD_OFF_MIN_S = 0.1
 """Shortest time from the end of an event to the next of the same trigger [s]: it bounds the rate of
 events."""
@@ -42,6 +48,28 @@ _KEYS_OF: dict[TriggerKind, tuple[str, ...]] = {
     "tone-missing": ("prominence_db",),
 }
 """Keys that only some kinds have, for each kind."""
+
+
+class PulsePattern(Struct, frozen=True):
+    """Pulses that make an event.
+
+    Attributes
+    ----------
+    pulse_s, pause_s : (float, float)
+        Shortest and longest pulse, and pause between two [s].
+    pulses_min : int
+        Least number of pulses.
+    """
+
+    pulse_s: tuple[float, float]
+    pause_s: tuple[float, float]
+    pulses_min: int
+
+    @property
+    def known_after_s(self) -> float:
+        """Longest time from the begin of an event until it is known [s]."""
+        n = self.pulses_min
+        return n * self.pulse_s[1] + (n - 1) * self.pause_s[1]
 
 
 class TriggerConfig(Struct, frozen=True):
@@ -92,6 +120,36 @@ class TriggerConfig(Struct, frozen=True):
         float,
         flag("TIME", "from an event to the begin of the next (%(default)s)", name="hold-off"),
     ] = 1.0
+    pulse_s: (
+        Annotated[
+            tuple[float, float],
+            flag(
+                "LO..HI",
+                "length of a pulse, as 0.3..0.7: events are series of pulses",
+                name="pulse",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    pause_s: (
+        Annotated[tuple[float, float], flag("LO..HI", "from a pulse to the next", name="pause")]
+        | UnsetType
+    ) = UNSET
+    pulses_min: Annotated[int, flag("N", "least number of pulses (%(default)s)", name="pulses")] = (
+        PULSES_MIN
+    )
+
+    @property
+    def pattern(self) -> PulsePattern | None:
+        """The pattern of a checked trigger; None without one."""
+        if self.pulse_s is UNSET or self.pause_s is UNSET:
+            return None
+        return PulsePattern(self.pulse_s, self.pause_s, self.pulses_min)
+
+    @property
+    def known_after_s(self) -> float:
+        """Longest time from the begin of an event until it is known [s]."""
+        return self.for_s if self.pattern is None else self.pattern.known_after_s
 
     def check(self) -> None:
         """Check what can be checked without the source.
@@ -110,6 +168,7 @@ class TriggerConfig(Struct, frozen=True):
         _within("release_db", self.release_db, 0.0, _DB_MAX, "it lies below the threshold")
         _within("for_s", self.for_s, 0.0, _TIME_MAX_S)
         _within("hold_off_s", self.hold_off_s, HOLD_OFF_MIN_S, _TIME_MAX_S)
+        self._check_pulses()
         low_hz, high_hz = self.f_min_hz, self.f_max_hz
         if low_hz is not UNSET and high_hz is not UNSET and not low_hz < high_hz:
             raise ConfigError(f"must be below f_max_hz={high_hz:g}", "f_max_hz", f_min_hz=low_hz)
@@ -129,6 +188,27 @@ class TriggerConfig(Struct, frozen=True):
                     field,
                     "kind",
                 )
+
+    def _check_pulses(self) -> None:
+        """Check the pattern of pulses, if there is one."""
+        if self.pulse_s is UNSET and self.pause_s is UNSET:
+            if self.pulses_min != PULSES_MIN:
+                raise ConfigError("needs pulse_s and pause_s", pulses_min=self.pulses_min)
+            return
+        for key, other in (("pulse_s", "pause_s"), ("pause_s", "pulse_s")):
+            if getattr(self, key) is UNSET:
+                raise ConfigError(f"must be given with {other}", other, **{key: ...})
+            low, high = getattr(self, key)
+            if not 0.0 <= low < high <= _PULSE_MAX_S:
+                raise ConfigError(
+                    f"{key}=[{low:g}, {high:g}]: must be two times from 0 to {_PULSE_MAX_S:g} s, "
+                    "the shorter one first",
+                    key,
+                )
+        if not 1 <= self.pulses_min <= PULSES_MAX:
+            raise ConfigError(f"must be 1 to {PULSES_MAX}", pulses_min=self.pulses_min)
+        if self.for_s:
+            raise ConfigError("must be 0 with pulse_s, which has the length", for_s=self.for_s)
 
     def _check_reference(self) -> None:
         """Check what the levels are compared with."""

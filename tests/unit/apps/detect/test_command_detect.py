@@ -266,6 +266,30 @@ def test_events_of_a_folder_stand_below_their_files(tmp_path, capsys):
     assert begins_s == pytest.approx([3.0, 4.0], abs=SPAN_S)
 
 
+def test_a_pattern_finds_the_alarm_beside_a_kettle(tmp_path, capsys):
+    """Pulses of a smoke alarm are an event with their number in each format; a whistle is none."""
+    whistle, alarm = [(2.0, 6.0)], [(8.0, 8.5), (9.0, 9.5), (10.0, 10.5)]
+    file = store(tmp_path / "a.wav", sound(whistle + alarm, 13, over_db=20))
+    pattern = [*BAND, "--pulse", "300ms..0.7", "--pause", "0.3..0.7", "--pulses", "3"]
+    names = [f"f.{end}" for end in ("csv", "json", "selections.txt", "labels.txt")]
+    outputs = [part for name in names for part in ("-o", str(tmp_path / name))]
+    assert main(["detect", file, *pattern, *outputs]) == 0
+    (row,) = found_in(tmp_path / "f.csv")
+    assert float(row["begin_s"]) == pytest.approx(8.0, abs=SPAN_S)
+    assert float(row["end_s"]) == pytest.approx(10.5, abs=SPAN_S)
+    assert row["pulses"] == "3"
+    assert json.loads((tmp_path / "f.json").read_text())[0]["pulses"] == 3
+    assert found_in(tmp_path / "f.selections.txt", "\t")[0]["Pulses"] == "3"
+    assert (tmp_path / "f.labels.txt").read_text().splitlines()[0].endswith(" dBFS 3 pulses")
+    capsys.readouterr()
+    assert main(["detect", file, *pattern]) == 0
+    _, names, values = capsys.readouterr().out.splitlines()
+    assert (names.split()[-1], values.split()[-1]) == ("pulses", "3")
+    plain = detect(tmp_path, file, *BAND)
+    assert len(plain) == 3  # the hold-off joins no pulses: it leaves out the second one
+    assert {row["pulses"] for row in plain} == {""}
+
+
 ERRORS = [
     (["-o", "x.txt"], "x.txt: events: the name must end with .csv, .json, selections.txt"),
     (["--band", "2k"], "--band 2k: must be LO..HI, as 2k..6k"),
@@ -280,6 +304,9 @@ ERRORS = [
     (["--mask", "m.csv"], "--mask m.csv: suffix must be .toml"),
     (["--mask", "none.toml"], "none.toml does not exist"),
     (["--trigger", "call"], "--trigger call: must be a table [triggers.NAME]"),
+    (["--pulse", "0.5", "--pause", "1..2"], "--pulse='0.5': must be LO..HI, as 0.3..0.7"),
+    (["--pulse", "1..x", "--pause", "1..2"], "--pulse='x': must be a time: 90, 1.5h"),
+    (["--pulse", "0.3..0.7"], "pause_s: must be given with pulse_s"),
     (["--margin", "2h"], "--margin 7200: must be at most 3600 s"),
 ]
 
