@@ -29,6 +29,7 @@ def need_elsewhere(package: str, extra: str) -> None:
         raise UnavailableError(missing_text(package, extra))
 
 
-def missing_text(package: str, extra: str) -> str:
-    """Say that a package is missing, and what installs it."""
-    return f"{package} is not installed: needs: pip install 'spectrod[{extra}]'"
+def missing_text(packages: str, extras: str) -> str:
+    """Say that a package is missing, or several, parted by commas, and what installs them."""
+    verb = "are" if "," in packages else "is"
+    return f"{packages} {verb} not installed: needs: pip install 'spectrod[{extras}]'"

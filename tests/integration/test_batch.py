@@ -45,7 +45,6 @@ def archive(tmp_path_factory):
     for k in range(9):
         write(folder / "card", x[k * 150 * FS : (k + 1) * 150 * FS], 1200 * k)
     job_file(folder, "whole")
-    assert main(["batch", "plan", str(folder / "whole.toml")]) == 0
     assert main(["batch", "run", str(folder / "whole.toml"), "--jobs", "1"]) == 0
     return folder, contents(folder / "whole")
 
@@ -159,7 +158,7 @@ def test_the_exit_code_says_what_is_missing(archive, tmp_path, capsys):
     write(tmp_path / "card", sound(70 * FS))
     (tmp_path / "card" / "20260501_235900.wav").write_bytes(b"")
     job = str(job_file(tmp_path, "results"))
-    assert main(["batch", "run", job]) == 2
+    assert main(["batch", "status", job]) == 2
     assert "plan.jsonl: there is no plan; run spectrod batch plan" in capsys.readouterr().err
     assert main(["batch", "plan", job]) == 65
     assert "north: unreadable: " in capsys.readouterr().out

@@ -8,23 +8,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from spectrod.apps.batch.folders import make_folder
+from spectrod.apps.batch.command_text import LISTED_MAX, counted, hours, print_some
 from spectrod.apps.batch.job import Job
 from spectrod.apps.batch.job_file import read_job
 from spectrod.apps.batch.merge import collect, summarise, write_summary
-from spectrod.apps.batch.plan import PLAN_FILE, BatchPlan, read_plan, write_plan
-from spectrod.apps.batch.product_packages import missing_for_merge, missing_for_units
+from spectrod.apps.batch.plan import PLAN_FILE, BatchPlan, read_plan
+from spectrod.apps.batch.product_packages import missing_packages, need_packages
 from spectrod.apps.batch.run import UnitStatus, status_of
 from spectrod.apps.batch.shard import Shard, parse_shard
 from spectrod.apps.batch.unit import is_claimed
 from spectrod.dsp.units import NS_PER_S
-from spectrod.lib.errors import ConfigError
+from spectrod.lib.errors import BusyError, ConfigError
 from spectrod.lib.text import printable
 
-LISTED_MAX = 20
-"""Most findings and failed units that are printed without ``--all``."""
-
-_A_UNIT = {"day": "a day", "hour": "an hour"}
 _INCOMPLETE, _INTERRUPTED, _WAITING = 65, 130, 75
 _RECOMPUTED_MAX = 10_000
 _RECENT_NS = 3600 * NS_PER_S
@@ -36,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     plan = commands.add_parser(
         "plan", help="read the headers of all files, and write the plan of units"
     )
-    run = commands.add_parser("run", help="compute the units that have no result yet")
+    run = commands.add_parser(
+        "run", help="plan what is new, compute the units that have no result yet, and merge"
+    )
     status = commands.add_parser("status", help="count units by their state; name the failed ones")
     verify = commands.add_parser("verify", help="check results against their records and inputs")
     merge = commands.add_parser(
@@ -72,6 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what a worker of Dask must have free for a unit, as GPU=1",
     )  # fmt: skip
     run.add_argument("--retry", action="store_true", help="try units that are set aside again")
+    run.add_argument(
+        "--no-merge", action="store_true",
+        help="end with the units: no summary, no report, nothing of merged=",
+    )  # fmt: skip
     for one in (run, status):
         one.add_argument(
             "--shard", metavar="I/N", help="only each N-th unit; slurm, kubernetes/N: by variables"
@@ -95,54 +97,55 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace, job: Job) -> int:
-    from spectrod.apps.batch.planner import plan_job  # noqa: PLC0415
+    from spectrod.apps.batch import command_plan  # noqa: PLC0415
 
-    plan = plan_job(job)
-    path = make_folder(Path(job.output)) / PLAN_FILE
-    write_plan(path, plan)
-    lines = [f"{one.deployment}: {one.kind}: {one.text}" for one in plan.findings]
-    lines += [f"{unit.key}: refused: {unit.refused}" for unit in plan.units if unit.refused]
-    with_units = {unit.deployment for unit in plan.units}
-    lines += [
-        f"{one.name}: no units: none of its files has sound that counts, from begin to end"
-        for one in job.deployments
-        if one.name not in with_units
-    ]
-    _print_some(lines, args)
-    for line in (*missing_for_units(job), *missing_for_merge(job)):
-        print(line)
-    head = plan.head
-    print(
-        f"{printable(path)}: {head.n_units} units of {_A_UNIT[head.unit]}, {head.n_pieces} pieces, "
-        f"{_hours(head.sound_s)} of sound, about {_hours(head.cost_s)} of processor time"
-    )
+    plan = command_plan.make_and_write(job)
+    command_plan.print_findings(job, plan, is_all=args.all)
+    if missing := missing_packages(job):
+        print(missing)
+    command_plan.print_totals(job, plan)
     return _INCOMPLETE if plan.is_incomplete else 0
 
 
 def _run(args: argparse.Namespace, job: Job) -> int:
+    from spectrod.apps.batch.command_plan import up_to_date_plan  # noqa: PLC0415
     from spectrod.apps.batch.command_run import make_executor, run_job  # noqa: PLC0415
 
     shard = parse_shard(args.shard) if args.shard else Shard()
-    plan = read_plan(_plan_path(job), job)
+    merges = not (args.shard or args.no_merge)
+    needs_packages = not args.scheduler
     stop = Stop()
     with _interrupts(stop):
         executor = make_executor(args, job, stop)
-        run_job(
+        if merges and missing_packages(job, for_units=False):
+            need_packages(job, for_units=needs_packages)  # all that is missing at once
+        # Shards are parts of one plan: none of them makes another.
+        plan = (
+            read_plan(_plan_path(job), job)
+            if args.shard
+            else up_to_date_plan(job, needs_packages=needs_packages)
+        )
+        n_done = run_job(
             job,
             shard.units(plan.units),
             executor,
             stop,
             retry=args.retry,
-            needs_packages=not args.scheduler,
+            needs_packages=needs_packages,
         )
     statuses = _statuses(job, shard.units(plan.units))
     _print_failed(statuses, args)
-    print(_counted(statuses))
+    print(f"{counted(statuses)}; computed now: {n_done}")
     if n_kept := sum(one.is_set_aside and not one.may_pass for one in statuses):
         print(f"set aside: {n_kept}; run --retry tries them again")
-    if not (args.shard or stop.is_asked):
-        _write_report(job, plan, statuses)
-    return _INTERRUPTED if stop.is_asked else _exit_code(plan, statuses)
+    if stop.is_asked:
+        return _INTERRUPTED
+    if merges:
+        try:
+            _write_season(job, plan, statuses)
+        except BusyError as error:  # another run of this job has come to its end
+            print(printable(str(error)))
+    return _exit_code(plan, statuses)
 
 
 def _status(args: argparse.Namespace, job: Job) -> int:
@@ -150,7 +153,7 @@ def _status(args: argparse.Namespace, job: Job) -> int:
     plan = read_plan(_plan_path(job), job)
     statuses = _statuses(job, shard.units(plan.units))
     _print_failed(statuses, args)
-    print(f"{_counted(statuses)}{_pace(job, statuses, time.time_ns())}")
+    print(f"{counted(statuses)}{_pace(job, statuses, time.time_ns())}")
     return _exit_code(plan, statuses)
 
 
@@ -171,7 +174,7 @@ def _pace(job: Job, statuses: Sequence[UnitStatus], now_ns: int) -> str:
     sound_s = sum(one.read_samples / one.fs for one in recent if one.is_computed)
     speed = sound_s / max(1.0, (now_ns - first_ns) / NS_PER_S)
     left_s = sum(unit.sound_s for unit in waiting) / speed if speed else 0.0
-    return f"{text}, {speed:.0f} x real time, {_hours(left_s)} left"
+    return f"{text}, {speed:.0f} x real time, {hours(left_s)} left"
 
 
 def _verify(args: argparse.Namespace, job: Job) -> int:
@@ -198,19 +201,25 @@ def _verify(args: argparse.Namespace, job: Job) -> int:
     for line in dict.fromkeys(problems):
         print(printable(line))
     again = f", {len(chosen)} computed again" if chosen else ""
-    print(f"{_counted(statuses)}{again}; problems: {len(dict.fromkeys(problems))}")
+    print(f"{counted(statuses)}{again}; problems: {len(dict.fromkeys(problems))}")
     return max(74 if problems else 0, _exit_code(plan, statuses))
 
 
 def _merge(args: argparse.Namespace, job: Job) -> int:
+    need_packages(job, for_units=False)
     plan = read_plan(_plan_path(job), job)
     n_copied = collect(job, plan, args.folders)
     statuses = _statuses(job, plan.units)
-    path = write_summary(job, summarise(job, plan, statuses))
-    print(f"{printable(path)}: {_counted(statuses)}, {n_copied} copied from other folders")
+    print(f"{counted(statuses)}, {n_copied} copied from other folders")
+    _write_season(job, plan, statuses)
+    return _exit_code(plan, statuses)
+
+
+def _write_season(job: Job, plan: BatchPlan, statuses: Sequence[UnitStatus]) -> None:
+    """Write what is made of all units together: the summary, the report, and ``job.merged``."""
+    print(printable(write_summary(job, summarise(job, plan, statuses))))
     _write_report(job, plan, statuses)
     _write_merged(job, statuses)
-    return _exit_code(plan, statuses)
 
 
 def _write_merged(job: Job, statuses: Sequence[UnitStatus]) -> None:
@@ -269,23 +278,6 @@ def _exit_code(plan: BatchPlan, statuses: Sequence[UnitStatus]) -> int:
     return max(codes, default=0)
 
 
-def _counted(statuses: Sequence[UnitStatus]) -> str:
-    counts = {
-        state: sum(one.state == state for one in statuses)
-        for state in ("done", "partial", "failed", "waiting")
-    }
-    text = ", ".join(f"{n} {state}" for state, n in counts.items() if n) or "none"
-    records = [one.record for one in statuses if one.record is not None and one.record.is_computed]
-    processor_s = sum(one.costs.processor_s for one in records)
-    sound_s = sum(one.read_samples / one.fs for one in records)
-    speed = f", {sound_s / processor_s:.0f} x real time of a core" if processor_s else ""
-    return f"units: {text} of {len(statuses)}; {_hours(sound_s)} of sound{speed}"
-
-
-def _hours(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds:.0f} s"
-
-
 def _print_failed(statuses: Sequence[UnitStatus], args: argparse.Namespace) -> None:
     hint = "; the next run tries it again"
     lines = [
@@ -293,16 +285,7 @@ def _print_failed(statuses: Sequence[UnitStatus], args: argparse.Namespace) -> N
         for one in statuses
         if one.reason
     ]
-    _print_some(lines, args)
-
-
-def _print_some(lines: Sequence[str], args: argparse.Namespace) -> None:
-    shown = lines if getattr(args, "all", False) else lines[:LISTED_MAX]
-    for line in shown:
-        print(printable(line))
-    if len(lines) > len(shown):
-        command = "plan" if args.what == "plan" else "status"
-        print(f"and {len(lines) - len(shown)} more ({command} --all lists them)")
+    print_some(lines, is_all=getattr(args, "all", False), command="status")
 
 
 class Stop:

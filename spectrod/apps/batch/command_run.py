@@ -13,13 +13,13 @@ from spectrod.apps.batch.executor import Executor
 from spectrod.apps.batch.job import Job
 from spectrod.apps.batch.local_executor import PROCESSES_MAX, LocalExecutor
 from spectrod.apps.batch.plan import Unit
-from spectrod.apps.batch.product_packages import missing_for_units
+from spectrod.apps.batch.product_packages import need_packages
 from spectrod.apps.batch.results import record_path
 from spectrod.apps.batch.run import run_units, status_of
 from spectrod.apps.batch.unit import compute_unit
 from spectrod.cli.progress import UnitProgress
 from spectrod.cli.record_many import default_jobs
-from spectrod.lib.errors import ConfigError, DeviceError, UnavailableError, storage_errors
+from spectrod.lib.errors import ConfigError, DeviceError, storage_errors
 from spectrod.lib.text import printable
 
 GPU_JOBS, GPU_PROCESSORS = 4, 4
@@ -139,7 +139,7 @@ def run_job(
     *,
     retry: bool,
     needs_packages: bool = True,
-) -> None:
+) -> int:
     """Compute the units that wait, with a line of progress.
 
     Units that were set aside for a reason that may have passed are tried again.
@@ -158,6 +158,11 @@ def run_job(
     needs_packages : bool
         Whether units are computed with the packages of this process.
 
+    Returns
+    -------
+    n_done : int
+        Number of units that were computed.
+
     Raises
     ------
     UnavailableError
@@ -166,8 +171,8 @@ def run_job(
     statuses = [status_of(job, unit) for unit in units]
     again = [one.unit for one in statuses if one.may_pass or (retry and one.is_set_aside)]
     due = [one.unit for one in statuses if one.state == "waiting" or one.unit in again]
-    if due and needs_packages and (missing := missing_for_units(job)):
-        raise UnavailableError(missing[0])
+    if due and needs_packages:
+        need_packages(job, for_merge=False)
     for unit in again:
         _forget(job, unit)
     of_key = {unit.key: unit for unit in due}
@@ -191,6 +196,7 @@ def run_job(
                 failed.add(record.key)
                 progress.print(f"spectrod: {record.key}: {printable(record.reason)}\n")
             progress.update(n_done, done_s, len(failed))
+    return n_done
 
 
 def _forget(job: Job, unit: Unit) -> None:

@@ -192,7 +192,11 @@ class InputFinding(Struct, frozen=True, tag_field="record", tag="finding", kw_on
 
 
 class PlanHead(Struct, frozen=True, tag_field="record", tag="plan", kw_only=True):
-    """The first line of a plan."""
+    """The first line of a plan.
+
+    ``inputs_digest`` is that of ``spectrod.apps.batch.planner``; empty in plans of versions that
+    had none.
+    """
 
     v: int
     software: str
@@ -204,6 +208,7 @@ class PlanHead(Struct, frozen=True, tag_field="record", tag="plan", kw_only=True
     n_findings: int
     sound_s: float
     cost_s: float
+    inputs_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +246,11 @@ def unit_name(begin_utc_ns: int, unit: UnitLength) -> str:
 
 
 def make_plan(
-    job: Job, software: str, units: Sequence[Unit], findings: Sequence[InputFinding]
+    job: Job,
+    software: str,
+    units: Sequence[Unit],
+    findings: Sequence[InputFinding],
+    inputs_digest: str = "",
 ) -> BatchPlan:
     """Return the plan of units and findings, with their totals.
 
@@ -264,6 +273,7 @@ def make_plan(
         n_findings=len(findings),
         sound_s=round(sum(unit.sound_s for unit in units), 3),
         cost_s=round(sum(unit.cost_s for unit in units), 3),
+        inputs_digest=inputs_digest,
     )
     return BatchPlan(head, tuple(units), tuple(findings))
 
@@ -304,24 +314,44 @@ def read_plan(path: Path, job: Job) -> BatchPlan:
         If it cannot be read, is no plan, is cut off, or has pieces that overlap.
     """
     again = "run spectrod batch plan"
-    try:
-        plan = _read(path)
-    except FileNotFoundError as error:
-        raise ConfigError(f"{path}: there is no plan; {again}") from error
-    except OSError as error:
-        raise storage_error(path, error) from error
+    plan = stored_plan(path)
+    if plan is None:
+        raise ConfigError(f"{path}: there is no plan; {again}")
     if plan.head.job_digest != job.plan_digest:
         raise ConfigError(
             f"{path}: the inputs, times or the unit of the job have changed since; {again}"
         )
-    _check_units(path, plan.units, {one.name for one in job.deployments})
+    check_plan(path, plan, job)
     return plan
 
 
-def _check_units(path: Path, units: Sequence[Unit], deployments: set[str]) -> None:
-    """Check that each unit is of the job and comes once, and that its pieces do not overlap."""
+def stored_plan(path: Path) -> BatchPlan | None:
+    """Read a plan, whatever job it is of; None if there is none.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be read, is no plan, or is cut off.
+    """
+    try:
+        return _read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+def check_plan(path: Path, plan: BatchPlan, job: Job) -> None:
+    """Check that each unit is of the job and comes once, and that its pieces do not overlap.
+
+    Raises
+    ------
+    StorageError
+        If not; names the unit.
+    """
+    deployments = {one.name for one in job.deployments}
     keys = set()
-    for unit in units:
+    for unit in plan.units:
         if unit.deployment not in deployments or unit.key in keys:
             raise StorageError(f"{path}: {unit.key}: must be of a deployment of the job, and once")
         keys.add(unit.key)

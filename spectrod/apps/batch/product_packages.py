@@ -3,27 +3,59 @@
 from importlib.util import find_spec
 
 from spectrod.apps.batch.job import Job
+from spectrod.lib.errors import UnavailableError
 from spectrod.lib.optional_packages import missing_text
 
-_NETCDF = ("h5py", "h5netcdf")
-_PARQUET = ("arro3",)
+_PACKAGES = {
+    "netcdf": ("h5py", "h5netcdf"),
+    "parquet": ("arro3",),
+    "zarr": ("zarr",),
+}
+"""What is imported of each extra of spectrod."""
 
 
-def missing_for_units(job: Job) -> list[str]:
-    """Return a line for each package that units need and that is not installed here."""
-    is_netcdf = bool({"millidecade", "spectra"} & set(job.products))
-    is_netcdf |= "levels" in job.products and job.levels_format == "nc"
-    is_parquet = "levels" in job.products and job.levels_format == "parquet"
-    missing = [missing_text(name, "netcdf") for name in _missing(_NETCDF if is_netcdf else ())]
-    of_parquet = _missing(_PARQUET if is_parquet else ())
-    return missing + [missing_text(name, "parquet") for name in of_parquet]
+def missing_packages(job: Job, *, for_units: bool = True, for_merge: bool = True) -> str:
+    """Return a line about all packages that a job needs and that are not installed here.
+
+    Parameters
+    ----------
+    job : Job
+    for_units : bool
+        Count what computing units needs.
+    for_merge : bool
+        Count what ``merge`` needs.
+
+    Returns
+    -------
+    text : str
+        Names each package, and one command that installs all; empty if none is missing.
+    """
+    extras = set[str]()
+    if for_units:
+        extras |= _of_units(job)
+    if for_merge and job.merged:
+        extras |= {"netcdf"} | ({"zarr"} & set(job.merged))
+    missing = {
+        name: extra
+        for extra, names in _PACKAGES.items()
+        for name in names
+        if extra in extras and find_spec(name) is None
+    }
+    return (
+        missing_text(", ".join(missing), ",".join(dict.fromkeys(missing.values())))
+        if missing
+        else ""
+    )
 
 
-def missing_for_merge(job: Job) -> list[str]:
-    """Return a line for each package that ``merge`` needs and that is not installed here."""
-    needed = ("zarr",) if "zarr" in job.merged else ()
-    return [missing_text(name, "zarr") for name in _missing(needed)]
+def need_packages(job: Job, *, for_units: bool = True, for_merge: bool = True) -> None:
+    """Raise UnavailableError with the line of ``missing_packages``, if there is one."""
+    if text := missing_packages(job, for_units=for_units, for_merge=for_merge):
+        raise UnavailableError(text)
 
 
-def _missing(packages: tuple[str, ...]) -> list[str]:
-    return [name for name in packages if find_spec(name) is None]
+def _of_units(job: Job) -> set[str]:
+    """Return the extras that the files of units need."""
+    of_levels = {"csv": set[str](), "nc": {"netcdf"}, "parquet": {"parquet"}}
+    found = {"netcdf"} if {"millidecade", "spectra"} & set(job.products) else set()
+    return found | (of_levels[job.levels_format] if "levels" in job.products else set())

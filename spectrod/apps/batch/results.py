@@ -194,7 +194,7 @@ def read_record(folder: Path, unit: Unit) -> UnitRecord | None:
 _FILES = {
     "millidecade": r"(_[A-Za-z0-9.-]+)?_UNIT\.nc",
     "spectra": r"_UNIT_spectra\.nc",
-    "levels": r"_UNIT_levels\.(csv|nc)",
+    "levels": r"_UNIT_levels\.(csv|nc|parquet)",
     "picture": r"_UNIT_ltsa\.png",
     "flags": r"_UNIT_flags\.csv",
 }

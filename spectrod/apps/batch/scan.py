@@ -119,27 +119,52 @@ def finding(
     )
 
 
-def scan(deployment: Deployment) -> tuple[list[ScannedFile], list[InputFinding]]:
-    """Find the files of a deployment, and read their headers, several at a time.
+@dataclass(frozen=True, slots=True)
+class InputListing:
+    """The sound files of a deployment, of which none was opened.
+
+    Attributes
+    ----------
+    paths : list of str
+        Sorted; a file that several inputs name comes once.
+    findings : list of InputFinding
+        Folders that could not be searched.
+    """
+
+    paths: list[str]
+    findings: list[InputFinding]
+
+
+def scan(
+    deployment: Deployment, listing: InputListing | None = None
+) -> tuple[list[ScannedFile], list[InputFinding]]:
+    """Read the headers of the files of a deployment, several at a time.
+
+    Parameters
+    ----------
+    deployment : Deployment
+    listing : InputListing, optional
+        Its files, if they have been listed.
 
     Returns
     -------
     files : list of ScannedFile
-        Those with a start time, sorted by it; a file that several inputs name counts once.
+        Those with a start time, sorted by it.
     findings : list of InputFinding
         Those about single files.
 
     Raises
     ------
     InputError
-        If an input does not exist, has no sound files, or there are more than ``FILES_MAX``.
+        See ``list_inputs``.
     UnavailableError
         If a store does not answer.
     """
-    paths, findings = _listed(deployment)
+    listing = listing or list_inputs(deployment)
+    findings = list(listing.findings)
     files: list[ScannedFile] = []
     with ThreadPoolExecutor(THREADS, "spectrod-scan") as pool:
-        rest = iter(paths)
+        rest = iter(listing.paths)
         while some := list(islice(rest, _AT_A_TIME)):
             for found, about in pool.map(partial(_described, deployment), some):
                 files += [found] if found is not None else []
@@ -177,8 +202,16 @@ def _of_skipped(deployment: Deployment, files: list[ScannedFile]) -> Iterator[In
 # ---- lists
 
 
-def _listed(deployment: Deployment) -> tuple[list[str], list[InputFinding]]:
-    """Return the paths of all files, sorted, each once, and folders that could not be read."""
+def list_inputs(deployment: Deployment) -> InputListing:
+    """List the files of a deployment.
+
+    Raises
+    ------
+    InputError
+        If an input does not exist, has no sound files, or there are more than ``FILES_MAX``.
+    UnavailableError
+        If a store does not answer.
+    """
     found: dict[str, str] = {}
     findings: list[InputFinding] = []
     for text in deployment.inputs:
@@ -192,7 +225,7 @@ def _listed(deployment: Deployment) -> tuple[list[str], list[InputFinding]]:
                 )
         if not has_files:
             raise InputError(f"deployments.{deployment.name}: {text}: has no sound files")
-    return sorted(found.values()), findings
+    return InputListing(sorted(found.values()), findings)
 
 
 def _of_input(deployment: Deployment, text: str, findings: list[InputFinding]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import pytest
 from spectrod.apps.batch import product_packages
 from spectrod.apps.batch.job_file import read_job
 from spectrod.apps.batch.shard import Shard, parse_shard
-from spectrod.lib.errors import ConfigError
+from spectrod.lib.errors import ConfigError, UnavailableError
 
 GOOD = """
 [job]
@@ -160,12 +160,33 @@ def test_other_shards_are_refused(text, rule):
         parse_shard(text, {})
 
 
-def test_a_missing_library_of_parquet_is_named_before_the_run(tmp_path, monkeypatch):
-    """A job whose levels are Parquet names the library that is missing, and what installs it."""
-    monkeypatch.setattr(product_packages, "find_spec", lambda name: None if name == "arro3" else 1)
-    job = job_of(tmp_path, GOOD.replace('format = "nc"', 'format = "parquet"'))
-    assert job.levels_format == "parquet"
-    assert product_packages.missing_for_units(job) == [
-        "arro3 is not installed: needs: pip install 'spectrod[parquet]'"
-    ]
-    assert product_packages.missing_for_units(job_of(tmp_path, GOOD)) == []
+@pytest.mark.parametrize(
+    ("missing", "merged", "text"),
+    [
+        (("arro3",), "", "arro3 is not installed: needs: pip install 'spectrod[parquet]'"),
+        (
+            ("zarr", "h5py", "h5netcdf", "arro3"), 'merged = ["zarr"]',
+            (
+                "h5py, h5netcdf, arro3, zarr are not installed: needs: pip install "
+                "'spectrod[netcdf,parquet,zarr]'"
+            ),
+        ),
+        (
+            ("zarr", "h5py"), 'merged = ["pyramid"]',
+            "h5py is not installed: needs: pip install 'spectrod[netcdf]'",
+        ),
+        (("zarr", "xarray"), "", ""),
+    ],
+)  # fmt: skip
+def test_missing_packages_are_named_once(tmp_path, monkeypatch, missing, merged, text):
+    """One line has all packages that a job lacks, and one command that installs them."""
+    monkeypatch.setattr(product_packages, "find_spec", lambda name: None if name in missing else 1)
+    products = 'products = ["millidecade", "levels"]'
+    good = GOOD.replace('format = "nc"', 'format = "parquet"')
+    line = next(one for one in good.splitlines() if one.startswith("products"))
+    job = job_of(tmp_path, good.replace(line, f"{products}\n{merged}"))
+    assert product_packages.missing_packages(job) == text
+    if text:
+        with pytest.raises(UnavailableError, match=re.escape(text)):
+            product_packages.need_packages(job)
+    product_packages.need_packages(job, for_units=False, for_merge=False)
