@@ -1,9 +1,8 @@
 """``spectrod transfer``: transfer function, coherence and delay between two channels."""
 
 import argparse
-import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,12 @@ import msgspec
 import numpy as np
 
 from spectrod.apps.measurements import intervals
+from spectrod.apps.measurements.delay_removal import (
+    CLEAR_PEAK,
+    MEASURED,
+    DelayRemoval,
+    delay_removal,
+)
 from spectrod.apps.measurements.measured_source import (
     MeasuredSource,
     add_mean_range,
@@ -25,15 +30,16 @@ from spectrod.apps.measurements.setting_flags import (
     has_interval,
     mean_settings,
 )
-from spectrod.apps.measurements.text_file import write_text
+from spectrod.apps.measurements.text_file import columns_text, write_text
+from spectrod.apps.measurements.transfer_sweep import add_sweep, refuse_without_sweep, run_sweep
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.sample_range import SampleRange
+from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.lib.durations import TIME_FORMS
 from spectrod.lib.errors import ConfigError, InputError
-from spectrod.lib.text import printable
 from spectrod.measure.transfer.calibrated import common_unit, power_factors
 from spectrod.measure.transfer.cross_spectra import TransferMeter
-from spectrod.measure.transfer.delay import SAMPLES_MAX, Delay, measure_delay
+from spectrod.measure.transfer.delay import SAMPLES_MAX
 from spectrod.measure.transfer.transfer_config import TransferConfig
 from spectrod.measure.transfer.transfer_function import TransferFunction
 from spectrod.measure.transfer.transfer_quantities import spectrum_of
@@ -49,10 +55,15 @@ _HELPS = {
     "interval_s": f"a measurement for each interval, instead of each frequency: {TIME_FORMS}",
     "win_length": f"samples (up to {_SETTINGS.win_length})",
 }
-_COLUMNS = (
-    "frequency_hz,h1_db,h1_phase_deg,h2_db,h2_phase_deg,coherence,relative_sd,"
-    "reference_density,response_density"
-)
+_SPECTRA = {
+    "h1_db": "h1",
+    "h1_phase_deg": "h1_phase",
+    "h2_db": "h2",
+    "h2_phase_deg": "h2_phase",
+    "coherence": "coherence",
+    "relative_sd": "relative_sd",
+}
+"""Columns, and the spectra that they have."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,13 +71,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SRC", help=forms())
     parser.add_argument(
         "--delay",
-        action="store_true",
-        help="measure the delay of the response, and remove it before the transfer function",
+        metavar="TIME",
+        nargs="?",
+        const=MEASURED,
+        help="delay of the response that is removed first, as 5ms; 0: none; without a time: the "
+        f"measured one in any case (the measured one if its peak is {CLEAR_PEAK:g} or more)",
     )
     intervals.add_output(
         parser,
         f"write a .csv, or of intervals {intervals.FILES}, instead of standard output; repeatable",
     )
+    add_sweep(parser)
     add_settings(parser, _SETTINGS, _HELPS, _OF_MEAN)
     add_mean_range(parser)
     add_source(parser)
@@ -74,36 +89,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, and write one row for each frequency, or for each interval."""
+    if args.sweep is None:
+        refuse_without_sweep(args)
     if has_interval(args):
-        if args.delay:
-            raise ConfigError("--delay: must be without --interval, which measures that of each")
+        _check_flags_of_intervals(args)
         return intervals.run(args, _SETTINGS)
     with signals_as_interrupts():
         _check_output(args)
         given = mean_settings(args, TransferConfig, _OF_MEAN)
         settings = msgspec.structs.replace(_SETTINGS, **given)
         measured = open_measured(args, is_mean=True)
-        source, names, calibrations = measured.source, measured.names, measured.calibrations
+        source = measured.source
+        if args.sweep is not None and source.channels == 1:
+            return run_sweep(args, measured, given, [0])
         settings.check(channels=source.channels, iq=source.is_iq)
-        chosen, span, band_hz = settings.pairs(source.channels), measured.span, band_of(given)
+        chosen = settings.pairs(source.channels)
         if len(chosen) > 2:
             raise ConfigError(f"{len(chosen) - 1} channels: must be with --interval", responses=...)
-        unit = common_unit([calibrations[n] for n in chosen])
-        # Two frames, half overlapping, fit into short recordings too.
-        n = None if span.n_samples is None else 2 * span.n_samples // 3
-        fitting = SampleRange(span.first, n, span.max_samples)
-        length = frame_length(given.get("win_length"), fitting, _SETTINGS.win_length)
+        if args.sweep is not None:
+            return run_sweep(args, measured, given, chosen)
+        return _run_mean(args, measured, given, chosen)
 
-        def make_meter(delay_samples: int) -> TransferMeter:
-            return TransferMeter(
-                source.fs,
-                window=settings.window,
-                win_length=length,
-                delay_samples=delay_samples,
-            )
 
-        found, delay = _measure(measured, chosen, make_meter, band_hz, has_delay=args.delay)
-        found = found.scaled(*(power_factors(calibrations[n], found.frequencies) for n in chosen))
+def _run_mean(
+    args: argparse.Namespace, measured: MeasuredSource, given: dict[str, Any], chosen: Sequence[int]
+) -> int:
+    """Measure the mean of all frames, and write one row for each frequency."""
+    source, names, span, band_hz = measured.source, measured.names, measured.span, band_of(given)
+    known = [measured.calibrations[n] for n in chosen]
+    unit = common_unit(known)
+    # Two frames, half overlapping, fit into short recordings too.
+    n = None if span.n_samples is None else 2 * span.n_samples // 3
+    fitting = SampleRange(span.first, n, span.max_samples)
+    length = frame_length(given.get("win_length"), fitting, _SETTINGS.win_length)
+
+    def make_meter(delay_samples: int) -> TransferMeter:
+        return TransferMeter(
+            source.fs,
+            window=given.get("window", _SETTINGS.window),
+            win_length=length,
+            delay_samples=delay_samples,
+        )
+
+    removal = delay_removal(args.delay, source.fs, length, band_hz)
+    found = _measure(measured, chosen, make_meter, removal)
+    found = found.scaled(*(power_factors(one, found.frequencies) for one in known))
     about = {
         "source": source.description,
         "reference": names[chosen[0]],
@@ -114,53 +144,66 @@ def run(args: argparse.Namespace) -> int:
         "independent_averages": f"{found.n_averages:.2f}",
         "significant_coherence": f"{found.significant_coherence:.4f}",
         "level_difference_db": f"{found.level_difference_db(band_hz):.4f}",
+        **_calibrated_ranges(known),
+        **removal.about(),
     }
-    for name, n in zip(("reference", "response"), chosen, strict=True):
-        known = calibrations[n]
-        if known is not None and known.response_hz is not None:
-            low, high = known.response_hz
-            about[f"{name}_calibrated_hz"] = f"{low:g} to {high:g}"
-    if delay is not None:
-        about |= {"delay_s": f"{delay.seconds:.9g}", "delay_samples": f"{delay.samples:.4f}",
-                  "removed_delay_samples": round(delay.samples)}  # fmt: skip
-    text = "".join(f"{line}\n" for line in _lines(about, found))
+    text = _text(about, found)
     for path in args.output:
         write_text(Path(path), text)
     if not args.output:
         sys.stdout.write(text)
+    removal.report()
     return report_left_out(source)
+
+
+def _calibrated_ranges(known: Sequence[ChannelCalibration | None]) -> dict[str, str]:
+    found = {}
+    for name, one in zip(("reference", "response"), known, strict=True):
+        if one is not None and one.response_hz is not None:
+            low, high = one.response_hz
+            found[f"{name}_calibrated_hz"] = f"{low:g} to {high:g}"
+    return found
+
+
+def _check_flags_of_intervals(args: argparse.Namespace) -> None:
+    if args.delay is not None:
+        text = "" if args.delay == MEASURED else f" {args.delay}"
+        raise ConfigError(f"--delay{text}: must be without --interval; see --delay-samples")
+    if args.sweep is not None:
+        raise ConfigError(f"--sweep {args.sweep}: must be without --interval")
 
 
 def _check_output(args: argparse.Namespace) -> None:
     for path in args.output:
         if Path(path).suffix.lower() != ".csv":
             raise ConfigError(f"{path}: must end in .csv, or --interval must be given")
-    check_outputs(args.output, Path(args.source) if Path(args.source).is_file() else None)
-    make_folders(args.output)
+    outputs = [*args.output]
+    if args.impulse_response is not None:
+        if Path(args.impulse_response).suffix.lower() != ".wav":
+            raise ConfigError(f"--impulse-response {args.impulse_response}: must end in .wav")
+        outputs.append(args.impulse_response)
+    check_outputs(outputs, Path(args.source) if Path(args.source).is_file() else None)
+    make_folders(outputs)
 
 
 def _measure(
     measured: MeasuredSource,
     chosen: Sequence[int],
     make_meter: Callable[[int], TransferMeter],
-    band_hz: tuple[float, float] | None,
-    *,
-    has_delay: bool,
-) -> tuple[TransferFunction, Delay | None]:
-    """Read the source; the delay is that of its first samples up to a gap."""
+    removal: DelayRemoval,
+) -> TransferFunction:
+    """Read the source; a delay that is measured is that of its first samples up to a gap."""
     source = measured.source
     kept: list[Float64Array] = []
-    meter, delay = None if has_delay else make_meter(0), None
+    meter = None if removal.samples is None else make_meter(removal.samples)
     n_kept = 0
 
-    def aligned() -> tuple[TransferMeter, Delay]:
+    def aligned() -> TransferMeter:
         """Measure the delay of the samples so far, and pass them to a meter that removes it."""
         samples = np.concatenate(kept, axis=1) if kept else np.empty((2, 0))
-        reference, response = samples[:, :SAMPLES_MAX]
-        found = measure_delay(reference, response, source.fs, band_hz=band_hz)
-        aligned_meter = make_meter(round(found.samples))
+        aligned_meter = make_meter(removal.measure(*samples[:, :SAMPLES_MAX]))
         aligned_meter.push(*samples)
-        return aligned_meter, found
+        return aligned_meter
 
     try:
         for block in read_blocks(source, measured.span):
@@ -168,32 +211,28 @@ def _measure(
             has_gap = bool(block.lost_samples or block.discontinuity)
             if meter is None:
                 if has_gap and kept:
-                    meter, delay = aligned()
+                    meter = aligned()
                 else:
                     kept.append(pair)
                     n_kept += pair.shape[1]
                     if n_kept >= SAMPLES_MAX:
-                        meter, delay = aligned()
+                        meter = aligned()
                     continue
             if has_gap:
                 meter.restart()
             meter.push(*pair)
         if meter is None:
-            meter, delay = aligned()
-        return meter.result(), delay
+            meter = aligned()
+        return meter.result()
     except InputError as error:
         raise InputError(f"{source.description}: {error}") from error
 
 
-def _lines(about: dict[str, Any], found: TransferFunction) -> Iterator[str]:
-    yield from (f"# {key}: {printable(str(value))}" for key, value in about.items())
-    yield _COLUMNS
-    names = ("h1", "h1_phase", "h2", "h2_phase", "coherence", "relative_sd")
-    columns = (
-        found.frequencies,
-        *(spectrum_of(found, name) for name in names),
-        found.gxx,
-        found.gyy,
-    )
-    for row in zip(*(column.tolist() for column in columns), strict=True):
-        yield ",".join(f"{one:.9g}" if math.isfinite(one) else "" for one in row)
+def _text(about: Mapping[str, Any], found: TransferFunction) -> str:
+    columns = {
+        "frequency_hz": found.frequencies,
+        **{column: spectrum_of(found, name) for column, name in _SPECTRA.items()},
+        "reference_density": found.gxx,
+        "response_density": found.gyy,
+    }
+    return columns_text(about, list(columns), list(columns.values()))

@@ -24,6 +24,9 @@ _RISE_OCTAVES = (-1.0, -0.25)
 has enough power there, as it starts at once; a rise in the band would ring in it."""
 _FALL_OCTAVES = (-1.0 / 6.0, 0.0)
 """Where it falls from 1 to 0, re the sweep's last frequency."""
+_PEAK_MIN = 20.0
+"""Least peak of a response over the root mean square of all. Noise of 2^24 samples reaches 6, a
+sweep of another length 10 to 20, a room whose reverberation is 24 dB above its direct sound 50."""
 _REGULARISATION = 1e-6
 """Power that is added to that of the sweep, over that of an endless one: it keeps the inverse
 filter finite where the sweep has none."""
@@ -130,6 +133,11 @@ class Sweep:
         grown = np.expm1(np.arange(self.n_samples) / self.fs * rate / self.duration_s)
         return np.asarray(np.sin(2.0 * np.pi * self.low_hz * self.duration_s / rate * grown))
 
+    @property
+    def band_hz(self) -> tuple[float, float]:
+        """Lowest and highest frequency of which results hold [Hz]."""
+        return self.low_hz, self.high_hz / _SIXTH_OCTAVE
+
     def lead_s(self, order: int) -> float:
         """Return the time by which the response of a harmonic precedes the linear one [s]."""
         return float(self.duration_s / np.log(self.high_hz / self.low_hz) * np.log(order))
@@ -187,6 +195,36 @@ class Sweep:
             self._response(k + 1, whole[begin:end], starts[k] - begin)
             for k, (begin, end) in enumerate(zip(begins, ends, strict=False))
         )
+
+    def begin_in(self, recording: ArrayLike) -> int:
+        """Find the sweep in a recording: the peak of its linear response is time 0.
+
+        Parameters
+        ----------
+        recording : (n,) array-like
+            At most ``SAMPLES_MAX`` samples, of which a part is the output of a system [FS].
+
+        Returns
+        -------
+        begin : int
+            Index of the sweep's first sample, below 0 if the recording lacks it [samples].
+
+        Raises
+        ------
+        InputError
+            If the recording breaks a rule, or no sweep stands out of it.
+        """
+        y = as_samples("recording", recording)
+        if not 1 <= len(y) <= SAMPLES_MAX:
+            raise InputError(f"recording of {len(y)} samples: must have 1 to {SAMPLES_MAX}")
+        size = np.abs(self._deconvolve(y))
+        peak = int(np.argmax(size))
+        if not size[peak] > _PEAK_MIN * np.sqrt(np.mean(np.square(size))):
+            raise InputError(
+                f"recording: no sweep from {self.low_hz:g} to {self.high_hz:g} Hz in "
+                f"{self.duration_s:g} s stands out of it"
+            )
+        return peak - (self.n_samples - 1)
 
     def _response(self, order: int, samples: Float64Array, lead_samples: float) -> ImpulseResponse:
         """Fade in what precedes time 0: a cut would be a ripple of the gain."""
