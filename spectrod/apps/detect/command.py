@@ -6,15 +6,16 @@ import logging
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.apps.detect.clips import Clips, check_margin
 from spectrod.apps.detect.detection import Detection, FilePlaces, detections
 from spectrod.apps.detect.event_files import FORMATS, event_file, fields_of, format_of
+from spectrod.apps.detect.event_outputs import EventOutputs, SourceOutputs, folder_of
 from spectrod.apps.detect.trigger_flags import add_trigger, trigger_of
 from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
@@ -70,7 +71,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--clips", metavar="DIR", help="write the sound of each event to DIR")
     parser.add_argument(
-        "--margin", metavar="TIME", default="1", help="sound before and after, in clips (1s)"
+        "--pictures", metavar="DIR", help="write a spectrogram of each event to DIR, framed"
+    )
+    parser.add_argument(
+        "--margin",
+        metavar="TIME",
+        default="1",
+        help="sound before and after, in clips and pictures (1s)",
     )
     add_trigger(parser)
     options.add_range(parser)
@@ -89,18 +96,23 @@ def run(args: argparse.Namespace) -> int:
         format_of(path)
     for source in args.source:
         check_outputs(args.output, Path(source) if Path(source).is_file() else None)
-    margin_s = check_margin(parse_seconds("--margin", args.margin))
+    margin_s = parse_seconds("--margin", args.margin)
+    outputs = EventOutputs(folder_of(args.clips), folder_of(args.pictures), margin_s)
     first = _of_source(args, args.source[0])
     settings = config.load(args.config, options.flags(first))
     configure_logging(settings.log.level, settings.log.style)
     trigger, mask = trigger_of(args, settings)
-    make_folders(args.output)
-    clips = Clips(Path(args.clips), margin_s) if args.clips else None
     totals = _SearchTotals()
+
+    def search_of(source: str) -> _EventSearch:
+        return _EventSearch(_of_source(args, source), trigger, mask, totals, outputs)
+
+    # Nothing is made before the first source was accepted.
+    searches = chain([search_of(args.source[0])], map(search_of, args.source[1:]))
+    make_folders(args.output)
     with ExitStack() as files:
         writers = [files.enter_context(event_file(path)) for path in paths]
-        for source in args.source:
-            search = _EventSearch(_of_source(args, source), trigger, mask, totals)
+        for search in searches:
             shown = _EventTable(search.source) if not writers else None
             for one in search.events():
                 totals.n_events += 1
@@ -108,9 +120,9 @@ def run(args: argparse.Namespace) -> int:
                     write(one)
                 if shown:
                     shown.add(one)
-                if clips:
-                    clips.write(one, search.reopen)
+                search.outputs.write(one)
             search.report()
+        outputs.make_folders()
     for path in paths:
         print(f"# {printable(path)}: {totals.n_events} event{'' if totals.n_events == 1 else 's'}")
     return _INCOMPLETE if totals.n_left_out else 0
@@ -140,6 +152,7 @@ class _EventSearch:
         trigger: TriggerConfig,
         mask: Mask | None,
         totals: _SearchTotals,
+        outputs: EventOutputs,
     ) -> None:
         self._args, self._totals = args, totals
         self._settings = config.load(args.config, options.flags(args))
@@ -149,8 +162,9 @@ class _EventSearch:
                 f"{args.source}: must be stored or piped sound: [triggers.NAME] of a daemon "
                 "watches live sound"
             )
-        if args.clips and not self._can_reopen:
-            raise ConfigError(f"--clips {args.clips}: {args.source} cannot be read twice")
+        for flag, folder in (("--clips", args.clips), ("--pictures", args.pictures)):
+            if folder and not self._can_reopen:
+                raise ConfigError(f"{flag} {folder}: {args.source} cannot be read twice")
         self._has_utc = source.n_samples is None or source.start_utc_ns is not None
         self._span = sample_range(args, source)
         if isinstance(source, SelectableSource):
@@ -165,6 +179,7 @@ class _EventSearch:
             calibration=self._settings.source.calibrations(n_signals),
         )
         self._finder = LookAhead(Trigger(trigger, self._spec, self._channels, mask))
+        self.outputs = SourceOutputs(outputs, self.reopen, self._spec, self._channels)
 
     @property
     def _can_reopen(self) -> bool:

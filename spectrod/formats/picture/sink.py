@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.writer import Sink
 from spectrod.formats.output import WholeFile
 from spectrod.formats.picture.encode import check_format, encode
+from spectrod.formats.picture.marks import Mark, with_marks
 from spectrod.formats.picture.page import Plots, compose
 from spectrod.formats.picture.painter import NumpyPainter, Painter, Transpose
 from spectrod.formats.picture.picture_settings import width_min
@@ -86,6 +87,8 @@ class PictureSink(WholeFile):
     ----------
     origin_sample : int or None
         Sample at which elapsed time is 0; None for the first one that is drawn.
+    marks : sequence of Mark
+        Framed ranges of times and frequencies.
 
     Raises
     ------
@@ -111,6 +114,7 @@ class PictureSink(WholeFile):
         self._spec = spec
         self.scale = scale
         self.origin_sample: int | None = None if scale is None else scale.first_sample
+        self.marks: Sequence[Mark] = ()
         self.rename(path)
         self._linear = replace(spec, scaling="spectrum") if spec.scaling == "dbfs" else spec
         self._samples = SampleStrips(
@@ -215,6 +219,7 @@ class PictureSink(WholeFile):
         strips = self._rows if self._samples.is_empty else self._samples
         drawn_strips = strips if options.strips else None
         plots = render(pool, about, options, self._painter, drawn_strips, span=(begin, n_samples))
+        plots = with_marks(plots, self.marks, options.frequency_axis(self._linear), begin)
         # Free the pool's memory before drawing.
         del pool
         self._pool = self._new_pool()

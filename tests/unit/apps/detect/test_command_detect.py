@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from PIL import Image
 
 from spectrod import Stft
 from spectrod.cli import main
+from spectrod.formats.picture.pixelmap import read_pixel_map
+from spectrod.formats.picture.theme import GAP
 from spectrod.measure.triggers.look_ahead import LookAhead
 from spectrod.measure.triggers.trigger import Trigger
 from spectrod.measure.triggers.trigger_config import TriggerConfig
@@ -233,6 +236,65 @@ def test_clips_of_a_folder_are_of_their_files(tmp_path):
         assert any(np.array_equal(whole[k : k + len(samples)], samples) for k in at)
 
 
+@pytest.mark.parametrize("is_dated", [False, True])
+def test_pictures_frame_their_events(is_dated, tmp_path):
+    """A picture has the clip's name, its times, and a frame around the event in its channel."""
+    name = "A_20260501_040000" if is_dated else "a"
+    x = np.column_stack([sound([], 10, seed=2), sound([(5.0, 5.5)], 10, over_db=20)])
+    file = store(tmp_path / f"{name}.wav", x)
+    clips, pictures = tmp_path / "clips", tmp_path / "new" / "pictures"
+    both = ["--clips", clips, "--pictures", pictures, "--margin", "1s"]
+    (row,) = detect(tmp_path, file, *BAND, *both)
+    assert row["channel"] == "1"
+    (picture,) = pictures.iterdir()
+    assert [path.stem for path in clips.iterdir()] == [picture.stem]
+    about = read_pixel_map(picture)
+    begin_s, length_s = float(row["begin_s"]), float(row["duration_s"])
+    assert about.duration_s == pytest.approx(length_s + 2.0, abs=SPAN_S)
+    assert about.options["time_axis"] == "utc" if is_dated else "time_axis" not in about.options
+    if is_dated:
+        begin_ns = np.datetime64(row["begin_utc"].rstrip("Z"), "ns").astype(np.int64) - 10**9
+        assert about.begin_utc_ns == pytest.approx(begin_ns, abs=10**9 / FS)
+    with Image.open(picture) as image:
+        pixels = np.asarray(image)
+    plots = [pixels[top : top + n, left : left + m] for left, top, m, n in about.plots]
+    assert not np.any(plots[0] == GAP - 1)
+    rows, columns = np.nonzero(plots[1] == GAP - 1)
+    n_rows, n_columns = plots[1].shape
+    times_s = (
+        begin_s - 1.0 + np.array([columns.min(), columns.max()]) / n_columns * about.duration_s
+    )
+    pixel_s = about.duration_s / n_columns
+    assert times_s == pytest.approx([begin_s, begin_s + length_s], abs=2 * pixel_s)
+    ends_hz = FS / 2 * (1 - np.array([rows.max(), rows.min()]) / n_rows)
+    assert ends_hz == pytest.approx([2000.0, 4000.0], abs=2 * FS / 2 / n_rows)
+
+
+@pytest.mark.parametrize("bands", ["third-octave", "mel:40"])
+def test_pictures_show_bands(bands, tmp_path):
+    """Bands and averages are drawn as well, the averages as single frames."""
+    file = store(tmp_path / "a.wav", sound([(5.0, 5.5)], 10, over_db=20))
+    given = ["--kind", "bin", "--bands", bands, "--averaging", "mean", "--rate-hz", "20"]
+    detect(tmp_path, file, *BAND[:2], *FRAMES, *given, "--pictures", tmp_path / "p")
+    (picture,) = (tmp_path / "p").iterdir()
+    assert read_pixel_map(picture).bands == bands
+
+
+def test_folders_are_made_once_nothing_is_refused(tmp_path, capfd):
+    """A refused run makes no folder; one without events makes them; a file is no folder."""
+    quiet = store(tmp_path / "quiet.wav", sound([], 2))
+    folders = [tmp_path / "clips", tmp_path / "pictures"]
+    both = ["--clips", str(folders[0]), "--pictures", str(folders[1])]
+    for arguments in (["none.wav"], [quiet, "none.wav"], [quiet, "--band", "2k..9k"]):
+        assert main(["detect", *arguments, *FRAMES, *both]) == 2
+        assert not any(folder.exists() for folder in folders)
+    capfd.readouterr()
+    assert main(["detect", quiet, *BAND[:2], *FRAMES, *both]) == 0
+    assert all(folder.is_dir() for folder in folders)
+    assert main(["detect", quiet, "--pictures", quiet]) == 74
+    assert capfd.readouterr().err == f"spectrod: {quiet}: must be a folder, it is a file\n"
+
+
 def test_a_trigger_of_the_configuration_and_a_mask(tmp_path, capsys):
     """--trigger takes a table of the configuration, and --mask a file of points."""
     file = store(tmp_path / "a.wav", sound([(1.0, 2.0)], 10, over_db=20))
@@ -326,6 +388,8 @@ def test_sources_without_an_end_or_a_second_reading_are_refused(tmp_path, capfd)
     """An endless signal needs a duration, and clips need a file."""
     assert main(["detect", "signal:white,-20", "--band", "2k..4k"]) == 2
     assert "has no end; give --duration" in capfd.readouterr().err
-    clips = ["--clips", str(tmp_path / "clips"), "--duration", "2"]
-    assert main(["detect", "signal:white,-20", "--band", "2k..4k", *clips]) == 2
-    assert "signal:white,-20 cannot be read twice" in capfd.readouterr().err
+    for flag in ("--clips", "--pictures"):
+        given = [flag, str(tmp_path / "files"), "--duration", "2"]
+        assert main(["detect", "signal:white,-20", "--band", "2k..4k", *given]) == 2
+        assert "files: signal:white,-20 cannot be read twice" in capfd.readouterr().err
+        assert list(tmp_path.iterdir()) == []
