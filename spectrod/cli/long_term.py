@@ -28,9 +28,16 @@ def add_view(group: argparse._ActionsContainer) -> None:
 
 
 def check_time_axis(args: argparse.Namespace, *, has_utc: bool) -> None:
-    """Refuse an axis of UTC if UTC is unknown; raises ConfigError."""
-    if args.time_axis == "utc" and not has_utc:
-        raise ConfigError(f"--time-axis utc: {args.source} has no start time")
+    """Refuse an axis of the wall clock if UTC is unknown; raises ConfigError."""
+    if not has_utc and (flag := clock_flag(args)):
+        raise ConfigError(f"{flag}: {args.source} has no start time")
+
+
+def clock_flag(args: argparse.Namespace) -> str:
+    """Return the flag that asks for a time axis of the wall clock; empty without one."""
+    if args.time_zone:
+        return f"--time-zone {args.time_zone}"
+    return "--time-axis utc" if args.time_axis == "utc" else ""
 
 
 def apply_view(args: argparse.Namespace, *, has_utc: bool, is_iq: bool) -> None:

@@ -17,15 +17,21 @@ from spectrod.formats.description import Description
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pixelmap import options_of, read_pixel_map
 from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.time_zones import zone_name
 
-_ALTERNATIVES = (("levels", "dynamic_range_db", "percentiles"), ("raw", "strips"))
+_ALTERNATIVES = (
+    ("levels", "dynamic_range_db", "percentiles"),
+    ("raw", "strips"),
+    ("time_axis", "time_zone"),
+)
 """Groups of flags: a given one overrides what an old picture set for the others."""
 
 _PAIRS = {"levels": "dB, as in --levels -100,-20", "percentiles": "percent, as in 5,99.9"}
 _LISTS = ("strips", "signals")
 _FLAGS = (
     *("width", "height", "f_scale", "f_min", "f_max", "levels", "dynamic_range_db", "percentiles"),
-    *("colormap", "time_axis", "strips", "theme", "title", "signals", "channels_as", "raw"),
+    *("colormap", "time_axis", "time_zone", "strips", "theme", "title", "signals"),
+    *("channels_as", "raw"),
 )
 """In the order of the help."""
 _PARSED: Mapping[str, Callable[[str], Any]] = {"PX": int, "HZ": frequency, "DB": float}
@@ -69,11 +75,14 @@ def picture_options(
     ConfigError
         With the flag, its value and the rule, if a rule is violated.
     """
+    check_time_zone(args)
     given = {field.name: getattr(args, field.name, None) for field in fields(PictureOptions)}
     for name, unit in _PAIRS.items():
         given[name] = _pair(name, given[name], unit)
     for name in _LISTS:
         given[name] = _list(given[name])
+    # By its own name: the picture may be repeated on a machine of another zone.
+    given["time_zone"] = zone_name(given["time_zone"] or "")
     if given["title"] is None:
         given["title"] = title or Path(args.source).name
     if given["f_scale"] is None and is_constant_q(getattr(args, "bands", None) or ""):
@@ -82,6 +91,12 @@ def picture_options(
     if "waveform" in options.strips and not has_samples:
         raise ConfigError(f"strips=waveform: {args.source} has no samples, only spectra")
     return options
+
+
+def check_time_zone(args: argparse.Namespace) -> None:
+    """Refuse a time zone of elapsed times; raises ConfigError."""
+    if args.time_zone and args.time_axis == "elapsed":
+        raise ConfigError(f"--time-zone {args.time_zone}: must be without --time-axis elapsed")
 
 
 def with_names(

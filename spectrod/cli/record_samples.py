@@ -19,7 +19,7 @@ from spectrod.cli.absence import STILL_ABSENT, Absence
 from spectrod.cli.csv_size import large_csv_hint
 from spectrod.cli.data_options import data_options
 from spectrod.cli.interrupts import interrupts_held
-from spectrod.cli.long_term import apply_view, long_term
+from spectrod.cli.long_term import apply_view, clock_flag, long_term
 from spectrod.cli.picture_options import picture_options
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.record_engine import StoredEngine
@@ -335,12 +335,10 @@ class _Watch:
 def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:
     if args.start_time is None:
         is_silent = source.n_samples is not None and source.start_utc_ns is None
-        needs_utc = {"--time-axis": args.time_axis == "utc" and "utc", "--profile": args.profile}
-        for flag, value in needs_utc.items():
-            if value and is_silent:
-                raise ConfigError(
-                    f"{flag} {value}: {args.source} has no start time; give --start-time"
-                )
+        profile = f"--profile {args.profile}" if args.profile else ""
+        for flag in (clock_flag(args), profile):
+            if flag and is_silent:
+                raise ConfigError(f"{flag}: {args.source} has no start time; give --start-time")
         return source.start_utc_ns
     if source.is_live:
         raise ConfigError(f"--start-time {args.start_time}: {args.source} starts when it is opened")

@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass
 from typing import Any, Protocol
-from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum import SpectrumSpec
-from spectrod.dsp.spectrum_rules import Align
 from spectrod.dsp.units import FULL_SCALE, Float64Array
 from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.time_zones import find_zone
 from spectrod.measure.frames import FrameSource, PowerFrames
-from spectrod.measure.intervals import IntervalBounds
+from spectrod.measure.intervals import IntervalBounds, LevelAlign, check_intervals
 from spectrod.measure.measurement import IntervalFlag, Measurement, Quantity, check_interval
 from spectrod.measure.sample_chunks import checked_samples
 
@@ -67,9 +66,11 @@ class FrameMeter:
         What is measured.
     interval_s : float
         Length of an interval, at least a frame [s].
-    align : {"start", "utc"}
-        Bounds of intervals: counted from sample 0, or from 1970-01-01T00:00Z. The latter needs the
-        time of the samples.
+    align : {"start", "utc", "local"}
+        Bounds of intervals: counted from sample 0, from 1970-01-01T00:00Z or from local midnight.
+        The last two need the time of the samples.
+    time_zone : str, optional
+        Time zone of local intervals; see ``find_zone``.
     utc_ns : int, optional
         UTC of the first sample [ns].
     first_sample : int
@@ -85,7 +86,8 @@ class FrameMeter:
     Raises
     ------
     ConfigError
-        If an interval is shorter than a frame.
+        If an interval is shorter than a frame, or its settings break a rule of
+        ``check_intervals``.
     """
 
     def __init__(  # noqa: PLR0913 - the settings of a meter
@@ -94,20 +96,22 @@ class FrameMeter:
         tally: FrameTally,
         *,
         interval_s: float,
-        align: Align = "start",
+        align: LevelAlign = "start",
+        time_zone: str = "",
         utc_ns: int | None = None,
         first_sample: int = 0,
         frames: FrameSource | None = None,
     ) -> None:
         check_interval(interval_s, spec.win_length, spec.fs)
         self.spec, self.interval_s, self.align = spec, float(interval_s), align
+        check_intervals(interval_s, align, time_zone)
         self.quantities = tally.quantities
         self._tally = tally
         self._bounds = IntervalBounds(
             spec.fs,
             self.interval_s,
             align,
-            ZoneInfo("UTC"),
+            find_zone(time_zone),
             first_sample=first_sample,
             utc_ns=utc_ns,
         )

@@ -1,22 +1,26 @@
 """Settings of measurements of frames; ``default.toml`` describes each key."""
 
 from collections.abc import Mapping
-from typing import Annotated, get_args
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
 
 from spectrod.dsp.spectrum import SpectrumSpec
-from spectrod.dsp.spectrum_rules import FS_MAX_HZ, WIN_LENGTH_DEFAULT, Align
+from spectrod.dsp.spectrum_rules import FS_MAX_HZ, WIN_LENGTH_DEFAULT
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.flag import flag
+from spectrod.lib.time_zones import zone_name
+from spectrod.measure.intervals import check_intervals
 from spectrod.measure.measurement import check_interval
 from spectrod.measure.measurement_config import (
     Interval,
+    IntervalAlign,
     MeasuredSignals,
     MeasurementConfig,
     MeasurementFacts,
+    TimeZone,
 )
 
 Frequency = Annotated[float, Meta(ge=0, le=FS_MAX_HZ)]
@@ -26,14 +30,8 @@ class FramesConfig(MeasurementConfig, frozen=True):
     """Keys of all measurements of frames."""
 
     interval_s: Interval = 1.0
-    align: Annotated[
-        Align,
-        flag(
-            "",
-            "intervals count from the start, or follow UTC (utc with a date)",
-            choices=get_args(Align),
-        ),
-    ] = "utc"
+    align: IntervalAlign = "utc"
+    time_zone: TimeZone = ""
     window: Annotated[str, flag("NAME", "(%(default)s)", group="frames")] = "hann"
     win_length: Annotated[int, flag("N", "samples (%(default)s)", group="frames")] = (
         WIN_LENGTH_DEFAULT
@@ -47,6 +45,10 @@ class FramesConfig(MeasurementConfig, frozen=True):
         0.0
     )
     high_hz: Annotated[Frequency, flag("HI", name="band")] = 0.0
+
+    def check_intervals(self) -> None:
+        """Check what intervals need without the source; raises ConfigError."""
+        check_intervals(self.interval_s, self.align, self.time_zone)
 
     def spec(self, fs: float, channels: int, *, iq: bool = False) -> SpectrumSpec:
         """Return the definition of the frames, uncalibrated.
@@ -118,6 +120,7 @@ class FramesConfig(MeasurementConfig, frozen=True):
             },
             spectra or {},
             np.empty(0) if frequencies is None else frequencies,
+            time_zone=zone_name(self.time_zone),
         )
 
     def _check_band(self, spec: SpectrumSpec) -> None:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.time_zones import find_zone, local_time
 from spectrod.measure.levels.level_quantities import PERIODS
 
 LevelAlign = Literal["start", "utc", "local"]
@@ -24,6 +25,27 @@ time is taken from the block again [ns]."""
 _CLOCK_SLACK_S = 0.05
 """Distance of a bound of an interval from the present sample that counts as none, where the time
 was taken from a block again [s]."""
+
+
+def check_intervals(interval_s: float, align: LevelAlign, time_zone: str) -> None:
+    """Check settings of intervals; raises ConfigError: see ``IntervalGrid`` and ``find_zone``."""
+    _check_align(align, interval_s)
+    find_zone(time_zone)
+    if align == "local" and not time_zone:
+        rule = "align='local' needs the time zone of its local times"
+        raise ConfigError(rule, "align", time_zone=...)
+
+
+def _check_align(align: LevelAlign, interval_s: float) -> None:
+    if align not in LEVEL_ALIGNS:
+        raise ConfigError(f"must be one of {', '.join(LEVEL_ALIGNS)}", align=align)
+    if align == "local" and (interval_s < 1 or interval_s % 1 or DAY_S % interval_s):
+        raise ConfigError(
+            f"align='local' needs an interval of whole seconds that "
+            f"divides a day, such as 3600 or {DAY_S:g} s",
+            "align",
+            interval_s=interval_s,
+        )
 
 
 class UtcOfSamples:
@@ -80,15 +102,7 @@ class IntervalGrid:
     def __init__(
         self, fs: float, interval_s: float, align: LevelAlign, zone: ZoneInfo, clock: UtcOfSamples
     ) -> None:
-        if align not in LEVEL_ALIGNS:
-            raise ConfigError(f"must be one of {', '.join(LEVEL_ALIGNS)}", align=align)
-        if align == "local" and (interval_s < 1 or interval_s % 1 or DAY_S % interval_s):
-            raise ConfigError(
-                f"align='local' needs an interval of whole seconds that "
-                f"divides a day, such as 3600 or {DAY_S:g} s",
-                "align",
-                interval_s=interval_s,
-            )
+        _check_align(align, interval_s)
         self._step = interval_s * fs
         self._interval_ns = round(interval_s * NS_PER_S)
         self._align, self._zone, self._clock = align, zone, clock
@@ -215,11 +229,7 @@ def _local_bounds(date: dt.date, interval_ns: int, zone: ZoneInfo) -> list[int]:
 
 def local_date(utc_ns: int, zone: ZoneInfo) -> dt.date:
     """Return the local date at a UTC [ns]."""
-    return _local_time(utc_ns, zone).date()
-
-
-def _local_time(utc_ns: int, zone: ZoneInfo) -> dt.datetime:
-    return (_EPOCH + dt.timedelta(seconds=utc_ns // NS_PER_S)).astimezone(zone)
+    return local_time(utc_ns, zone).date()
 
 
 def local_utc_ns(date: dt.date, hour: int, zone: ZoneInfo) -> int:

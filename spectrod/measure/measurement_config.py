@@ -13,6 +13,7 @@ from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.durations import TIME_FORMS
 from spectrod.lib.flag import flag
+from spectrod.measure.intervals import LEVEL_ALIGNS, LevelAlign
 from spectrod.measure.measurement import Measurement, Quantity
 
 if TYPE_CHECKING:
@@ -20,6 +21,23 @@ if TYPE_CHECKING:
 
 Interval = Annotated[float, flag("TIME", f"{TIME_FORMS} (%(default)s)", name="interval")]
 """Length of an interval [s]."""
+IntervalAlign = Annotated[
+    LevelAlign,
+    flag(
+        "",
+        "intervals count from the start, in UTC, or from local midnight (utc with a date)",
+        choices=LEVEL_ALIGNS,
+    ),
+]
+"""Where intervals begin."""
+TimeZone = Annotated[
+    str,
+    flag(
+        "ZONE",
+        "of times and local days: Europe/Berlin, or local: this machine's (UTC)",
+    ),
+]
+"""Time zone of times, of local intervals and of Lden: see ``find_zone``; empty: UTC."""
 
 
 class IntervalMeter(Protocol):
@@ -105,7 +123,7 @@ class MeasurementFacts:
     bands : BandLevels, optional
         Fractional octaves and the quantities in them, of kinds that have such.
     time_zone : str
-        Time zone of the parts of the day; empty without.
+        Name of the time zone of times and of the parts of the day; empty: UTC.
     notes : tuple of str
         Statements about all values.
     """

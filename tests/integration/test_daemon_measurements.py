@@ -319,7 +319,12 @@ WHITE = 'uri = "signal:white,-20"\nsamplerate = 8000\nchannels = 2'
         (ONE, "[features.a]\nhop = -1", "hop=-1: "),
         (ONE, "[features.a]\nwin_length = 2097152", "win_length=2097152: must be 2 to 1048576"),
         (ONE, '[features.a]\nwindow = "hat"', "window='hat': must be one of"),
-        (ONE, '[features.a]\nalign = "local"', "align='local': must be one of start, utc"),
+        (
+            ONE,
+            '[features.a]\nalign = "local"',
+            "time_zone: align='local' needs the time zone of its",
+        ),
+        (ONE, '[tones.a]\ntime_zone = "Mars"', "time_zone='Mars': there is no such time zone"),
         (ONE, '[tones.a]\nquantities = ["thd"]', "quantity='thd': must be one of fundamental, lev"),
         (
             ONE,

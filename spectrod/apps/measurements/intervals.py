@@ -71,6 +71,7 @@ def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> 
     if source.is_iq and not defaults.takes_iq:
         what = defaults.title.lower()
         raise ConfigError(f"{args.source}: has pairs of I and Q, which have no {what}")
+    measured.check_zone(given.get("time_zone"))
     given["align"] = measured.align(given.get("align"))
     bound = msgspec.structs.replace(defaults, **given).bind(measured.signals)
     meter = bound.open(0)

@@ -106,6 +106,12 @@ class MeasuredSource:
             raise ConfigError(f"--align {align}: {self.name} has no start time; give --start-time")
         return align
 
+    def check_zone(self, time_zone: str | None) -> None:
+        """Check that there are times that a time zone counts for; raises ConfigError."""
+        if time_zone and not self.has_utc:
+            rule = f"{self.name} has no start time; give --start-time"
+            raise ConfigError(f"--time-zone {time_zone}: {rule}")
+
 
 def open_measured(args: argparse.Namespace, *, is_mean: bool = False) -> MeasuredSource:
     """Open the source of the command line.

@@ -8,7 +8,7 @@ from spectrod.formats.values.measurement_description import MeasurementDescripti
 from spectrod.measure.levels import LevelRow
 from spectrod.measure.measurement import Measurement, Quantity
 
-_TIME_WIDTH = 23
+_TIME_WIDTH, _LOCAL_TIME_WIDTH = 23, 28
 _DIGITS = {"FS": 6, "s": 6, "1": 4}
 
 
@@ -28,12 +28,19 @@ class MeasurementTable:
         self._has_heading = False
         channel_width = max(7, *(len(name) for name in about.channels))
         self._columns = [
-            Column("time", "UTC" if about.has_utc else "time [s]", _TIME_WIDTH),
+            self._time_column(),
             Column("duration", "length [s]", 10, lambda value: f"{value:.6g}"),
             *([Column("channel", "channel", channel_width)] if len(about.channels) > 1 else []),
             *(self._column(one) for one in about.quantities),
             Column("flags", "flags", 0),
         ]
+
+    def _time_column(self) -> Column:
+        about = self._about
+        if not about.has_utc:
+            return Column("time", "time [s]", _TIME_WIDTH)
+        width = max(_LOCAL_TIME_WIDTH, len(about.time_zone)) if about.time_zone else _TIME_WIDTH
+        return Column("time", about.time_zone or "UTC", width)
 
     def _column(self, quantity: Quantity) -> Column:
         digits = _DIGITS.get(quantity.unit, 2)
@@ -45,7 +52,7 @@ class MeasurementTable:
         """Print the lines of an interval."""
         about = self._about
         if about.has_utc and row.begin_utc_ns is not None:
-            begin = iso_time(row.begin_utc_ns)[: _TIME_WIDTH - 1] + "Z"
+            begin = _hundredths(iso_time(row.begin_utc_ns, about.zone))
         else:
             begin = f"{row.first_sample / about.fs:.3f}"
         self._show(begin, row)
@@ -106,3 +113,9 @@ class MeasurementTable:
         return ", ".join(
             f"{unit} ({name})" for name, unit in zip(self._about.channels, units, strict=True)
         )
+
+
+def _hundredths(time: str) -> str:
+    """Shorten a text of ``iso_time`` from nanoseconds to hundredths of a second."""
+    seconds, _, rest = time.partition(".")
+    return f"{seconds}.{rest[:2]}{rest[9:]}"

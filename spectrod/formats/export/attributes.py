@@ -1,5 +1,6 @@
 """Global attributes of exported files, named as in ACDD 1.3."""
 
+import datetime as dt
 import json
 import time
 from typing import Any
@@ -14,6 +15,7 @@ from spectrod.formats.export.export_description import encode_description
 from spectrod.formats.export.export_options import can_name
 from spectrod.formats.export.export_rows import Rows
 from spectrod.formats.export.layout import frames_of, plain, row_span_s
+from spectrod.lib.time_zones import offset_s, offset_text
 
 CONVENTIONS = "CF-1.11, ACDD-1.3"
 DESCRIPTION = "spectrod_description"
@@ -101,9 +103,12 @@ def elapsed_time(t_ns: int) -> str:
     return f"{sign}{abs(t_ns) // NS_PER_S}.{abs(t_ns) % NS_PER_S:09d}"
 
 
-def iso_time(utc_ns: int) -> str:
-    """Format a UTC as ISO 8601, with nanoseconds."""
-    return f"{np.datetime64(utc_ns, 'ns')}Z"
+def iso_time(utc_ns: int, zone: dt.tzinfo | None = None) -> str:
+    """Format a UTC [ns] as ISO 8601, with nanoseconds; in a time zone, with the zone's offset."""
+    if zone is None:
+        return f"{np.datetime64(utc_ns, 'ns')}Z"
+    seconds = offset_s(utc_ns, zone)
+    return f"{np.datetime64(utc_ns + seconds * NS_PER_S, 'ns')}{offset_text(seconds)}"
 
 
 def decode_engines(text: str) -> list[str]:

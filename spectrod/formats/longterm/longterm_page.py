@@ -1,7 +1,7 @@
 """Layout of the page of level statistics: all content, chosen and placed before drawing."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import tzinfo
 
 import numpy as np
 
@@ -38,6 +38,8 @@ from spectrod.formats.picture.page_layout import (
 )
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.surface import Box
+from spectrod.formats.picture.time_ticks import zone_title
+from spectrod.lib.time_zones import local_time
 
 _SHOWN = (99, 95, 50, 5, 1)
 _MARGIN_DB, _STEP_DB, _SPAN_MIN_DB, _SPAN_MAX_DB = 3.0, 10.0, 20.0, 150.0
@@ -104,7 +106,7 @@ def compose(
     bar_labels = level_labels(0.0, top, bar.height, _BAR_LABELS)
     labels_end = bar.right + TICK + LABEL_GAP + widest([tick.label for tick in bar_labels.ticks])
     page_width = labels_end + PAD
-    footer_text = _footer(statistics, about, span, has_utc=options.time_axis == "utc")
+    footer_text = _footer(statistics, about, span, zone=options.zone if options.has_clock else None)
     footer = tuple(wrap(footer_text, SMALL_PX, page_width - PAD - left))
     names = about.signals
     if options.signals:
@@ -166,14 +168,14 @@ def _across(axis: FrequencyAxis, width: int) -> Axis:
 
 
 def _footer(
-    statistics: LevelStatistics, about: Description, span: Span, *, has_utc: bool
+    statistics: LevelStatistics, about: Description, span: Span, *, zone: tzinfo | None
 ) -> list[str]:
     spec = about.spec
     row_s = spec.row_s
     kind = {"none": "spectra", "mean": "means"}.get(spec.averaging, spec.averaging)
     pieces = [
         f"{statistics.n_rows} {kind}, {row_s:.4g} s apart",
-        *([f"{_time(span.begin_utc_ns)} to {_time(span.end_utc_ns)} UTC"] if has_utc else []),
+        *([_times(span, zone)] if zone else []),
         f"classes of {statistics.step_db:g} dB",
         f"{spec.window} window, N = {spec.win_length}",
         f"bin width {spec.delta_f:.4g} Hz",
@@ -188,5 +190,7 @@ def _footer(
     return [*pieces, about.software]
 
 
-def _time(utc_ns: int) -> str:
-    return f"{datetime.fromtimestamp(utc_ns // 10**9, UTC):%Y-%m-%d %H:%M:%S}"
+def _times(span: Span, zone: tzinfo) -> str:
+    ends = span.begin_utc_ns, span.end_utc_ns
+    begin, end = (f"{local_time(one, zone):%Y-%m-%d %H:%M:%S}" for one in ends)
+    return f"{begin} to {end} {zone_title(ends, zone)}"

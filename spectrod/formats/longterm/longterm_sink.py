@@ -32,8 +32,8 @@ class SpdSink(WholeFile):
         Description of the rows: power, or levels.
     options : PictureOptions
         Options of a picture: size, frequency axis, ``levels`` as ends of the level axis, colour
-        map, theme, title. With ``time_axis="utc"`` the footer gives the time. Strips and pooling
-        are ignored, and ``raw`` is refused.
+        map, theme, title. With ``time_axis="utc"`` or a ``time_zone`` the footer gives the time.
+        Strips and pooling are ignored, and ``raw`` is refused.
     step_db : float
         Width of the classes, see ``LevelStatistics`` [dB].
 

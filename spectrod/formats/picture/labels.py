@@ -8,7 +8,7 @@ from spectrod.formats.picture.axes import Axis, FrequencyAxis, end_ticks, linear
 from spectrod.formats.picture.lettering import text_width
 from spectrod.formats.picture.page_layout import LABEL_PX, fitting
 from spectrod.formats.picture.picture_settings import PictureOptions
-from spectrod.formats.picture.time_ticks import elapsed_axis, utc_axis
+from spectrod.formats.picture.time_ticks import clock_axis, elapsed_axis
 
 _SPACING = 6.0
 """Smallest space between labels above each other [px]."""
@@ -51,8 +51,8 @@ def _time_candidates(
 ) -> Iterator[Axis]:
     begin_utc_ns, begin_s = begins
     for count in range(_intervals(width, 80), 0, -1):
-        if options.time_axis == "utc":
-            yield utc_axis(begin_utc_ns, duration_s, count)
+        if options.has_clock:
+            yield clock_axis(begin_utc_ns, duration_s, count, options.zone)
         else:
             yield elapsed_axis(duration_s, count, begin_s)
 

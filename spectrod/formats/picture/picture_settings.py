@@ -1,6 +1,7 @@
 """Options of a picture; validated on construction."""
 
 from dataclasses import dataclass, fields
+from datetime import tzinfo
 from typing import Annotated, Any, Literal, get_args
 
 from spectrod.dsp.spectrum import SpectrumSpec
@@ -16,6 +17,7 @@ from spectrod.formats.picture.theme import THEMES
 from spectrod.formats.picture.time_ticks import TIME_SCALES, TimeScale
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.flag import flag
+from spectrod.lib.time_zones import find_zone
 
 Strip = Literal["waveform", "level"]
 STRIPS: tuple[Strip, ...] = get_args(Strip)
@@ -68,6 +70,8 @@ class PictureOptions:
         Name of a colour map, see ``spectrod.formats.picture.colormaps``.
     time_axis : {"elapsed", "utc"}
         Time since the first sample, or wall clock.
+    time_zone : str
+        Time zone of the wall clock, which the time axis then has; see ``find_zone``. Empty: UTC.
     title : str
         First line, usually the source; empty for none.
     theme : {"light", "dark"}
@@ -107,6 +111,13 @@ class PictureOptions:
     time_axis: Annotated[TimeScale, flag("", "time axis (%(default)s)", choices=TIME_SCALES)] = (
         "elapsed"
     )
+    time_zone: Annotated[
+        str,
+        flag(
+            "ZONE",
+            "time axis of the wall clock in this zone: Europe/Berlin, or local: this machine's",
+        ),
+    ] = ""
     title: Annotated[str, flag("", "first line (the source's name)")] = ""
     theme: Annotated[str, flag("", "colours of the page (%(default)s)", choices=tuple(THEMES))] = (
         "light"
@@ -155,9 +166,20 @@ class PictureOptions:
             if getattr(self, name) not in choices:
                 rule = f"must be one of {', '.join(choices)}"
                 raise ConfigError(f"{name}={getattr(self, name)!r}: {rule}")
+        find_zone(self.time_zone)
         self._check_range()
         self._check_strips()
         colormap(self.colormap, 2)
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether times are those of the wall clock."""
+        return self.time_axis == "utc" or bool(self.time_zone)
+
+    @property
+    def zone(self) -> tzinfo:
+        """Time zone of the wall clock."""
+        return find_zone(self.time_zone)
 
     def _check_range(self) -> None:
         if self.levels is not None:

@@ -1,15 +1,19 @@
 """Ticks of a time axis: time since the first sample, or the wall clock."""
 
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, tzinfo
 from typing import Literal, get_args
 
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.picture.axes import Axis, Tick, decimals_of, multiples, nice_step
+from spectrod.lib.time_zones import local_time, offset_s, offset_text
 
 TimeScale = Literal["elapsed", "utc"]
 TIME_SCALES: tuple[TimeScale, ...] = get_args(TimeScale)
 
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+_DAY_NS = 86400 * NS_PER_S
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC).toordinal()
 _CLOCK_STEPS_S = (
     *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
     *(minutes * _MINUTE for minutes in (1.0, 2.0, 5.0, 10.0, 15.0, 30.0)),
@@ -83,31 +87,10 @@ def elapsed_axis(duration_s: float, max_count: int, begin_s: float = 0.0) -> Axi
     return Axis(ticks, f"elapsed time [{form}]")
 
 
-def _utc(t_ns: int) -> datetime:
-    # Whole seconds only: a float of nanoseconds since 1970 has errors of hundreds of ns.
-    return datetime.fromtimestamp(t_ns // NS_PER_S, UTC)
-
-
-def _utc_label(t_ns: int, step_s: float) -> str:
-    moment = _utc(t_ns)
-    if step_s >= _DAY:
-        return f"{moment:%Y-%m-%d}"
-    if step_s >= _MINUTE:
-        # The date changes at midnight: show the new date.
-        is_midnight = moment.hour == moment.minute == 0
-        return f"{moment:%b %d}" if is_midnight else f"{moment:%H:%M}"
-    decimals = decimals_of(step_s) if step_s < 1.0 else 0
-    fraction = f".{t_ns % NS_PER_S:09d}"[: decimals + 1] if decimals else ""
-    return f"{moment:%H:%M:%S}{fraction}"
-
-
-def _utc_title(begin_ns: int, end_ns: int) -> str:
-    begin, end = f"{_utc(begin_ns):%Y-%m-%d}", f"{_utc(end_ns):%Y-%m-%d}"
-    return f"UTC, {begin}" if begin == end else f"UTC, {begin} to {end}"
-
-
-def utc_axis(begin_ns: int, duration_s: float, max_count: int) -> Axis:
-    """Return an axis of wall-clock time, with ticks at round times.
+def clock_axis(
+    begin_ns: int, duration_s: float, max_count: int, zone: tzinfo | None = None
+) -> Axis:
+    """Return an axis of wall-clock time, with ticks at round local times.
 
     Parameters
     ----------
@@ -117,18 +100,101 @@ def utc_axis(begin_ns: int, duration_s: float, max_count: int) -> Axis:
         Duration, > 0 [s].
     max_count : int
         Largest number of intervals, >= 1.
+    zone : tzinfo, optional
+        Time zone of the labels; by default UTC.
 
     Returns
     -------
     axis : Axis
-        Values in seconds since ``begin_ns``; the title names the date.
+        Values in seconds since ``begin_ns``; the title names the zone, its offsets and the date.
+        Where the clock is changed, ticks lie closer or further apart.
     """
+    zone = zone or UTC
     step = _time_step(duration_s / max_count)
-    step_ns = max(1, round(step * NS_PER_S))
     end_ns = begin_ns + round(duration_s * NS_PER_S)
-    first_ns = -(-begin_ns // step_ns) * step_ns
-    ticks = tuple(
-        Tick((t_ns - begin_ns) / NS_PER_S, _utc_label(t_ns, step))
-        for t_ns in range(first_ns, end_ns + 1, step_ns)
-    )
-    return Axis(ticks, _utc_title(begin_ns, end_ns))
+    times_ns = list(_round_times(begin_ns, end_ns, step, zone))
+    ticks, last = [], None
+    for t_ns in times_ns:
+        moment = local_time(t_ns, zone)
+        ticks.append(Tick((t_ns - begin_ns) / NS_PER_S, _clock_label(t_ns, moment, last, step)))
+        last = moment
+    name = zone_title([begin_ns, *times_ns, end_ns], zone)
+    begin, end = (f"{local_time(t_ns, zone):%Y-%m-%d}" for t_ns in (begin_ns, end_ns))
+    dates = begin if begin == end else f"{begin} to {end}"
+    return Axis(tuple(ticks), f"{name}, {dates}")
+
+
+def _round_times(begin_ns: int, end_ns: int, step_s: float, zone: tzinfo) -> Iterator[int]:
+    """Yield the UTC of local times that are multiples of a step [ns], from begin to end."""
+    if step_s >= _DAY:
+        yield from _midnights(begin_ns, end_ns, round(step_s / _DAY), zone)
+        return
+    step_ns = max(1, round(step_s * NS_PER_S))
+    last_ns = last_local_ns = begin_ns - _DAY_NS
+    for first_ns, stop_ns, offset_ns in _offsets(begin_ns, end_ns, zone):
+        first_local_ns = -(-(first_ns + offset_ns) // step_ns) * step_ns
+        for local_ns in range(first_local_ns, stop_ns + offset_ns, step_ns):
+            t_ns = local_ns - offset_ns
+            # A clock that is put back repeats times, here and there closer than a step.
+            if local_ns > last_local_ns or t_ns - last_ns >= step_ns:
+                yield t_ns
+                last_ns, last_local_ns = t_ns, local_ns
+
+
+def _midnights(begin_ns: int, end_ns: int, step_days: int, zone: tzinfo) -> Iterator[int]:
+    """Yield the UTC at which each date begins whose number since 1970 a step divides [ns]."""
+    first, last = (local_time(t_ns, zone).toordinal() - _EPOCH for t_ns in (begin_ns, end_ns))
+    for number in range(first - first % step_days, last + 1, step_days):
+        midnight = datetime.fromordinal(_EPOCH + number).replace(tzinfo=zone)
+        t_ns = round(midnight.timestamp()) * NS_PER_S
+        if begin_ns <= t_ns <= end_ns:
+            yield t_ns
+
+
+def _offsets(begin_ns: int, end_ns: int, zone: tzinfo) -> Iterator[tuple[int, int, int]]:
+    """Yield the spans of one offset from UTC: first time, time after the last, offset [ns]."""
+    first_ns = begin_ns
+    while first_ns <= end_ns:
+        offset, stop_ns = offset_s(first_ns, zone), first_ns
+        while stop_ns <= end_ns and offset_s(stop_ns, zone) == offset:
+            stop_ns += _DAY_NS
+        if stop_ns > end_ns and offset_s(end_ns, zone) == offset:
+            stop_ns = end_ns + 1
+        else:
+            stop_ns = _change_ns(max(first_ns, stop_ns - _DAY_NS), min(stop_ns, end_ns), zone)
+        yield first_ns, stop_ns, offset * NS_PER_S
+        first_ns = stop_ns
+
+
+def _change_ns(before_ns: int, after_ns: int, zone: tzinfo) -> int:
+    """Return the first second of another offset than that of the first of two times [ns]."""
+    offset = offset_s(before_ns, zone)
+    before, after = before_ns // NS_PER_S, after_ns // NS_PER_S
+    while after - before > 1:
+        middle = (before + after) // 2
+        if offset_s(middle * NS_PER_S, zone) == offset:
+            before = middle
+        else:
+            after = middle
+    return after * NS_PER_S
+
+
+def _clock_label(t_ns: int, moment: datetime, last: datetime | None, step_s: float) -> str:
+    if step_s >= _DAY:
+        return f"{moment:%Y-%m-%d}"
+    if step_s >= _MINUTE:
+        # Show the date where it changes: mostly at midnight, which some zones leave out.
+        is_midnight = moment.hour == moment.minute == 0
+        is_new = last is not None and moment.date() != last.date()
+        return f"{moment:%b %d}" if is_midnight or is_new else f"{moment:%H:%M}"
+    decimals = decimals_of(step_s) if step_s < 1.0 else 0
+    fraction = f".{t_ns % NS_PER_S:09d}"[: decimals + 1] if decimals else ""
+    return f"{moment:%H:%M:%S}{fraction}"
+
+
+def zone_title(times_ns: Iterable[int], zone: tzinfo) -> str:
+    """Return the name of a zone, with its offsets from UTC at some times, UTC [ns]."""
+    if str(zone) == "UTC":
+        return "UTC"
+    offsets = dict.fromkeys(offset_s(t_ns, zone) for t_ns in times_ns)
+    return f"{zone} ({', '.join(f'UTC{offset_text(one)}' for one in offsets)})"

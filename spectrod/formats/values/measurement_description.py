@@ -1,5 +1,6 @@
 """What a file of measurements says about all its rows."""
 
+import datetime as dt
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,6 +11,7 @@ import spectrod
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.units import Float64Array
 from spectrod.formats.export.layout import plain
+from spectrod.lib.time_zones import find_zone
 from spectrod.measure.levels.level_units import level_unit, unit_of
 from spectrod.measure.levels.octave_levels import NO_BANDS, BandLevels
 from spectrod.measure.measurement import IntervalFlag, Quantity
@@ -40,7 +42,7 @@ class MeasurementDescription:
     align : str
         See ``LevelMeter``.
     time_zone : str
-        Time zone of the parts of the day; empty without.
+        Name of the time zone of times and of the parts of the day; empty: UTC.
     has_utc : bool
         Whether times are UTC; otherwise they count from the first sample.
     software : str
@@ -91,6 +93,11 @@ class MeasurementDescription:
             frequencies=np.empty(0),
             notes=(*self.notes, note),
         )
+
+    @property
+    def zone(self) -> dt.tzinfo | None:
+        """The time zone of times in text; None: UTC, or no date is known."""
+        return find_zone(self.time_zone) if self.time_zone and self.has_utc else None
 
     @property
     def units(self) -> tuple[str, ...]:

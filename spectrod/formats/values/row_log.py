@@ -10,9 +10,11 @@ import numpy as np
 
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.calibration.level_reference import Reference
+from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.values.measurement_description import FLAGS, MeasurementDescription
 from spectrod.lib.errors import InputError
 from spectrod.lib.json_text import decode_json
+from spectrod.lib.time_zones import zone_name
 from spectrod.measure.levels import LevelRow
 from spectrod.measure.levels.level_quantities import LevelQuantity
 from spectrod.measure.levels.octave_filters import OctaveFilter
@@ -24,7 +26,9 @@ DESCRIPTION: Final = "# spectrod_description: "
 _LINE_MAX_BYTES: Final = 256 << 20
 """Length of the longest line that is read: 1024 values of 4096 channels have half of it."""
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z", re.ASCII)
+_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9})(?:Z|([+-])(\d\d):(\d\d)(?::(\d\d))?)", re.ASCII
+)
 _FLAGS = {name: int(flag) for flag, name in FLAGS.items()}
 
 
@@ -142,6 +146,7 @@ class RowLog:
         start = DESCRIPTION.encode()
         try:
             stored = decode_json(line.removeprefix(start), _Description)
+            zone_name(stored.time_zone)
         except ValueError as error:
             raise InputError(f"its description cannot be read: {error}") from error
         self.about = _restored(stored)
@@ -204,9 +209,13 @@ def _row(about: MeasurementDescription, cells: list[str]) -> LevelRow:
 
 def _utc_ns(text: str) -> int:
     """Return the UTC of a text of ``iso_time`` [ns]."""
-    if not _TIME.fullmatch(text):
+    match = _TIME.fullmatch(text)
+    if not match:
         raise ValueError(f"time={text!r}")
-    return int(np.datetime64(text[:-1], "ns").astype(np.int64))
+    hours, minutes, seconds = (int(part or 0) for part in match.group(3, 4, 5))
+    offset_ns = (3600 * hours + 60 * minutes + seconds) * NS_PER_S
+    local_ns = int(np.datetime64(match[1], "ns").astype(np.int64))
+    return local_ns + offset_ns if match[2] == "-" else local_ns - offset_ns
 
 
 def _flags(names: str) -> int:

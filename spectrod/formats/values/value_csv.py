@@ -58,7 +58,8 @@ def header_text(path: Path, about: MeasurementDescription) -> str:
 
 def row_text(about: MeasurementDescription, row: Measurement) -> str:
     """Return the line of a row, with its end."""
-    begin = (iso_time if about.has_utc else elapsed_time)(begin_ns(about, row))
+    begin_of_row = begin_ns(about, row)
+    begin = iso_time(begin_of_row, about.zone) if about.has_utc else elapsed_time(begin_of_row)
     values = (repr(row.duration_s), *flag_texts(row), *map(repr, numbers(about, row)))
     return ",".join((begin, *values)) + "\n"
 

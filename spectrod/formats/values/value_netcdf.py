@@ -14,6 +14,7 @@ from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
 from spectrod.formats.values.measurement_description import FLAGS, MeasurementDescription
 from spectrod.formats.values.measurement_table import begin_ns
 from spectrod.formats.values.value_writer import ValueWriter
+from spectrod.lib.time_zones import offset_s
 from spectrod.measure.levels import LevelRow
 from spectrod.measure.measurement import Measurement, Quantity
 
@@ -21,6 +22,7 @@ _COMPRESSION = 1
 _CHUNK_ROWS = 256
 _CHUNK_VALUES = 1 << 20
 """Largest number of rows, and of their values of bins, that are written at a time."""
+_OFFSET = "utc_offset"
 _MEASURED = {"coverage_content_type": "physicalMeasurement"}
 _QUALITY = {"coverage_content_type": "qualityInformation"}
 _CF_UNITS = {"deg": "degree"}
@@ -72,6 +74,9 @@ class ValueNetcdfWriter(ValueWriter):
             "effort": np.array([row.duration_s for row in rows]),
             "flags": np.array([row.flags for row in rows]),
         }
+        if about.zone is not None:
+            offsets = [offset_s(t_ns, about.zone) for t_ns in times_ns]
+            parts[_OFFSET] = np.array(offsets, np.int32)
         for k, one in enumerate(about.quantities):
             parts[_variable_name(one)] = values[:, k, 0] if one.is_of_all_channels else values[:, k]
         bands = [row.band_values for row in rows if isinstance(row, LevelRow)]
@@ -111,12 +116,21 @@ def _variables(about: MeasurementDescription) -> list[Variable]:
         ),
         Variable("time", ("time",), "<f8", {"long_name": what, "axis": "T", **time}),
         Variable("t_utc_ns", ("time",), "<i8", {"long_name": what, **exact}),
+        *_offsets(about),
         Variable("effort", ("time",), "<f8", effort),
         Variable("flags", ("time", "channel"), "<u1", flags),
         *(_values(one, about) for one in about.quantities),
         *_band_variables(about),
         *_spectra(about),
     ]
+
+
+def _offsets(about: MeasurementDescription) -> list[Variable]:
+    """Return the variable of local time, which CF has none of; none in UTC."""
+    if about.zone is None:
+        return []
+    what = f"add to the time for local time of {about.time_zone}"
+    return [Variable(_OFFSET, ("time",), "<i4", {"long_name": what, "units": "s"})]
 
 
 def _spectra(about: MeasurementDescription) -> list[Variable]:

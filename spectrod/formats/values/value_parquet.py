@@ -37,7 +37,8 @@ _GROUP_VALUES = 1 << 20
 class ValueParquetWriter(ValueWriter):
     """Writes measurements to a Parquet file; see ``ValueWriter`` for parameters and errors.
 
-    Columns are those of CSV files: times are UTC to the nanosecond, flags text, and values float64.
+    Columns are those of CSV files: times are to the nanosecond, and have the time zone, flags are
+    text, and values float64.
     Values of bins are lists. The metadata are those of CSV files, what is no text as JSON.
 
     The library takes rows from an iterator only, so they wait in a file without a name until the
@@ -129,7 +130,7 @@ def _batch(about: MeasurementDescription, group: list[Any]) -> Any:
     core = need("arro3.core", "parquet")
     times, durations, flags, values, bins = group
     if about.has_utc:
-        moments = core.Array(times).cast(core.DataType.timestamp("ns", tz="UTC"))
+        moments = core.Array(times).cast(core.DataType.timestamp("ns", tz=about.time_zone or "UTC"))
     else:
         moments = core.Array(times / NS_PER_S)
     cells = [moments, core.Array(durations)]

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from spectrod.dsp.spectrum import SpectrumSpec
-from spectrod.dsp.spectrum_rules import Align
 from spectrod.measure.features.feature_quantities import parse_features
 from spectrod.measure.features.feature_tally import FeatureTally
 from spectrod.measure.frame_meter import FrameMeter
+from spectrod.measure.intervals import LevelAlign
 
 
 def feature_meter(  # noqa: PLR0913 - the settings of a meter
@@ -14,7 +14,8 @@ def feature_meter(  # noqa: PLR0913 - the settings of a meter
     names: Sequence[str],
     *,
     interval_s: float,
-    align: Align = "start",
+    align: LevelAlign = "start",
+    time_zone: str = "",
     band_hz: tuple[float, float] | None = None,
     spectra: Sequence[str] = (),
     utc_ns: int | None = None,
@@ -28,7 +29,7 @@ def feature_meter(  # noqa: PLR0913 - the settings of a meter
         Definition of the frames: densities of bins, without averaging.
     names : sequence of str
         Names of the features, see ``spectrod.measure.features.feature_quantities``.
-    interval_s, align, utc_ns, first_sample
+    interval_s, align, time_zone, utc_ns, first_sample
         See ``FrameMeter``.
     band_hz, spectra
         See ``FeatureTally``.
@@ -40,5 +41,11 @@ def feature_meter(  # noqa: PLR0913 - the settings of a meter
     """
     tally = FeatureTally(parse_features(names, interval_s), spec, band_hz, spectra)
     return FrameMeter(
-        spec, tally, interval_s=interval_s, align=align, utc_ns=utc_ns, first_sample=first_sample
+        spec,
+        tally,
+        interval_s=interval_s,
+        align=align,
+        time_zone=time_zone,
+        utc_ns=utc_ns,
+        first_sample=first_sample,
     )

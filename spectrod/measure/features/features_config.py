@@ -50,6 +50,7 @@ class FeaturesConfig(FramesConfig, frozen=True):
         from spectrod.measure.features.feature_tally import FeatureTally  # noqa: PLC0415
 
         check_name("name of features", self.name)
+        self.check_intervals()
         quantities = parse_features(self.quantities, self.interval_s)
         check_spectra(self.spectra, SPECTRA)
         if fs is not None:
@@ -91,6 +92,7 @@ class FeaturesConfig(FramesConfig, frozen=True):
             self.quantities,
             interval_s=self.interval_s,
             align=self.align,
+            time_zone=self.time_zone,
             band_hz=self.band_hz(spec),
             spectra=self.spectra,
             first_sample=first_sample,

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,9 +10,11 @@ from spectrod.dsp.calibration import Response
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.time_zones import find_zone
 from spectrod.measure.intervals import (
     IntervalBounds,
     LevelAlign,
+    check_intervals,
     period_at,
     period_hours,
 )
@@ -101,7 +102,7 @@ class LevelMeter:
     first_sample : int
         Index of the first sample, from which those of rows are counted.
     time_zone : str, optional
-        Time zone of Lden and its parts, and of local intervals, such as ``Europe/Berlin``.
+        Time zone of Lden and its parts, and of local intervals; see ``find_zone``.
     full_scale_db : float or sequence of float, optional
         Level of a signal whose root mean square is 1.0, of all channels or each [dB]. By default
         3.01: levels are in dBFS, and 0 dBFS is a full-scale sine.
@@ -166,7 +167,7 @@ class LevelMeter:
         if lower_limit_db is not None and not np.isfinite(lower_limit_db):
             raise ConfigError("must be a finite level", lower_limit_db=lower_limit_db)
         self._lower_limit_db = lower_limit_db
-        self._zone = _zone(time_zone)
+        self._zone = find_zone(time_zone)
         self._bounds = IntervalBounds(
             self.fs,
             self.interval_s,
@@ -220,14 +221,11 @@ class LevelMeter:
                 f"channels={self.channels}: percentiles of {n_histograms} levels need more than "
                 f"{HISTOGRAM_BYTES_MAX >> 20} MiB"
             )
-        if time_zone:
-            return
-        rule = "needs the time zone of its local times"
         for one in self.quantities:
-            if one.kind == "period":
+            if one.kind == "period" and not time_zone:
+                rule = "needs the time zone of its local times"
                 raise ConfigError(f"{one.name} {rule}", time_zone=...)
-        if self.align == "local":
-            raise ConfigError(f"align='local' {rule}", "align", time_zone=...)
+        check_intervals(self.interval_s, self.align, time_zone)
 
     # ---- samples
 
@@ -521,16 +519,6 @@ def _equalizer(responses: Sequence[Response | None], fs: float, channels: int) -
     if len(responses) != channels:
         raise ConfigError(f"responses: {len(responses)} values for {channels} channels")
     return Equalizer(responses, fs)
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name or "UTC")
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ConfigError(
-            "there is no such time zone on this machine; a name is Europe/Berlin or UTC",
-            time_zone=name,
-        ) from error
 
 
 def _settle_s(quantity: LevelQuantity) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.lib.flag import flag
 from spectrod.lib.names import check_name
-from spectrod.measure.intervals import LEVEL_ALIGNS, LevelAlign
+from spectrod.lib.time_zones import zone_name
 from spectrod.measure.levels.level_quantities import (
     BAND_FORMS,
     BAND_QUANTITIES_DEFAULT,
@@ -19,10 +19,12 @@ from spectrod.measure.measurement import check_message
 from spectrod.measure.measurement_config import (
     BoundMeter,
     Interval,
+    IntervalAlign,
     IntervalMeter,
     MeasuredSignals,
     MeasurementConfig,
     MeasurementFacts,
+    TimeZone,
 )
 
 if TYPE_CHECKING:
@@ -44,15 +46,8 @@ class LevelsConfig(MeasurementConfig, frozen=True):
         tuple[str, ...], flag("NAME,...", f"{FORMS} (%(default)s)", name="quantity")
     ] = QUANTITIES_DEFAULT
     interval_s: Interval = 1.0
-    align: Annotated[
-        LevelAlign,
-        flag(
-            "",
-            "intervals count from the start, in UTC, or from local midnight (utc with a date)",
-            choices=LEVEL_ALIGNS,
-        ),
-    ] = "utc"
-    time_zone: Annotated[str, flag("ZONE", "of Lden and of local intervals: Europe/Berlin")] = ""
+    align: IntervalAlign = "utc"
+    time_zone: TimeZone = ""
     channel_weights: Annotated[
         tuple[float, ...], flag("W,...", "of the loudness; 1, 2, 5 and 6 channels have one")
     ] = ()
@@ -115,7 +110,9 @@ class LevelsConfig(MeasurementConfig, frozen=True):
         bands = band_levels(
             self.bands, self.band_quantities, signals.fs, self.interval_s, self.band_range_hz
         )
-        facts = MeasurementFacts(self.title, bands=bands, time_zone=self.time_zone, notes=notes)
+        facts = MeasurementFacts(
+            self.title, bands=bands, time_zone=zone_name(self.time_zone), notes=notes
+        )
         return BoundMeter(signals, partial(self._open, signals), facts)
 
     def meter(

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from spectrod.dsp.spectrum import SpectrumSpec
-from spectrod.dsp.spectrum_rules import Align
 from spectrod.measure.frame_meter import FrameMeter
+from spectrod.measure.intervals import LevelAlign
 from spectrod.measure.quantity_names import known_quantities
 from spectrod.measure.tones.tone_quantities import UNITS
 from spectrod.measure.tones.tone_tally import ToneSettings, ToneTally
@@ -15,7 +15,8 @@ def tone_meter(  # noqa: PLR0913 - the settings of a meter
     names: Sequence[str],
     *,
     interval_s: float,
-    align: Align = "start",
+    align: LevelAlign = "start",
+    time_zone: str = "",
     settings: ToneSettings | None = None,
     utc_ns: int | None = None,
     first_sample: int = 0,
@@ -29,7 +30,7 @@ def tone_meter(  # noqa: PLR0913 - the settings of a meter
         Definition of the frames: densities of bins, without averaging.
     names : sequence of str
         Names of the values, see ``spectrod.measure.tones.tone_quantities``.
-    interval_s, align, utc_ns, first_sample
+    interval_s, align, time_zone, utc_ns, first_sample
         See ``FrameMeter``.
     settings, next_identity
         See ``ToneTally``.
@@ -42,5 +43,11 @@ def tone_meter(  # noqa: PLR0913 - the settings of a meter
     quantities = known_quantities(names, interval_s, UNITS)
     tally = ToneTally(quantities, spec, interval_s, settings or ToneSettings(), next_identity)
     return FrameMeter(
-        spec, tally, interval_s=interval_s, align=align, utc_ns=utc_ns, first_sample=first_sample
+        spec,
+        tally,
+        interval_s=interval_s,
+        align=align,
+        time_zone=time_zone,
+        utc_ns=utc_ns,
+        first_sample=first_sample,
     )

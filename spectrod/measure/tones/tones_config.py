@@ -64,6 +64,7 @@ class TonesConfig(FramesConfig, frozen=True):
         from spectrod.measure.tones.tone_tally import ToneTally  # noqa: PLC0415
 
         check_name("name of tones", self.name)
+        self.check_intervals()
         quantities = known_quantities(self.quantities, self.interval_s, UNITS)
         if fs is not None:
             spec = self.spec(fs, channels or (2 if iq else 1), iq=iq)
@@ -104,6 +105,7 @@ class TonesConfig(FramesConfig, frozen=True):
             self.quantities,
             interval_s=self.interval_s,
             align=self.align,
+            time_zone=self.time_zone,
             settings=self.tone_settings(spec),
             first_sample=first_sample,
             next_identity=next_identity,

@@ -105,6 +105,7 @@ class TransferConfig(FramesConfig, frozen=True):
     ) -> None:
         """Check what can be checked without the source; see ``MeasurementConfig``."""
         check_name("name of transfer functions", self.name)
+        self.check_intervals()
         known_quantities(self.quantities, self.interval_s, UNITS)
         check_spectra(self.spectra, SPECTRA_UNITS)
         self._check_averaging()
@@ -252,6 +253,7 @@ class TransferConfig(FramesConfig, frozen=True):
             settings,
             interval_s=self.interval_s,
             align=self.align,
+            time_zone=self.time_zone,
             first_sample=first_sample,
         )
 

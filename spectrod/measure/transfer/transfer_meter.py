@@ -8,13 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.spectrum import SpectrumSpec
-from spectrod.dsp.spectrum_rules import Align
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.frame_meter import FrameMeter
 from spectrod.measure.frame_spectra import Complex128Array
 from spectrod.measure.frames import ComplexFrames
+from spectrod.measure.intervals import LevelAlign
 from spectrod.measure.measurement import Measurement, Quantity
 from spectrod.measure.quantity_names import ChannelQuantity, known_quantities
 from spectrod.measure.sample_chunks import checked_samples
@@ -219,12 +219,13 @@ class TransferIntervalMeter:
         return replace(row, flags=flags)
 
 
-def transfer_meter(
+def transfer_meter(  # noqa: PLR0913 - the settings of a meter
     spec: SpectrumSpec,
     settings: TransferSettings,
     *,
     interval_s: float,
-    align: Align = "start",
+    align: LevelAlign = "start",
+    time_zone: str = "",
     utc_ns: int | None = None,
     first_sample: int = 0,
 ) -> TransferIntervalMeter:
@@ -235,7 +236,7 @@ def transfer_meter(
     spec : SpectrumSpec
         Definition of the frames of the reference and the responses, as densities.
     settings : TransferSettings
-    interval_s, align, utc_ns, first_sample
+    interval_s, align, time_zone, utc_ns, first_sample
         See ``FrameMeter``.
 
     Raises
@@ -257,6 +258,7 @@ def transfer_meter(
         tally,
         interval_s=interval_s,
         align=align,
+        time_zone=time_zone,
         utc_ns=utc_ns,
         first_sample=first_sample,
         frames=ComplexFrames(spec, is_continuous=settings.averaging_s > 0.0),

@@ -88,6 +88,7 @@ OPTIONS_OF_PICTURES = {
     "percentiles": ("5,95", (5.0, 95.0)),
     "colormap": ("grey", "grey"),
     "time_axis": ("utc", "utc"),
+    "time_zone": ("Europe/Berlin", "Europe/Berlin"),
     "strips": ("level,waveform", ("level", "waveform")),
     "theme": ("dark", "dark"),
     "title": ("pond", "pond"),

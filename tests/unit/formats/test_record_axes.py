@@ -1,4 +1,6 @@
 import math
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from spectrod.formats.picture.axes import (
     linear_ticks,
     nice_step,
 )
-from spectrod.formats.picture.time_ticks import elapsed_axis, utc_axis
+from spectrod.formats.picture.time_ticks import clock_axis, elapsed_axis
 
 DAY_NS = 86_400 * 10**9
 # 2026-11-20T21:47:03Z
@@ -190,7 +192,7 @@ def test_elapsed_labels_carry_over():
 
 def test_utc_ticks_stand_on_round_times():
     """UTC ticks are at round wall-clock times, independent of the start."""
-    axis = utc_axis(EVENING_NS, 60.0, 6)
+    axis = clock_axis(EVENING_NS, 60.0, 6)
     assert axis.title == "UTC, 2026-11-20"
     assert labels(axis)[:2] == ["21:47:10", "21:47:20"]
     assert axis.ticks[0].value == pytest.approx(7.0)
@@ -198,7 +200,7 @@ def test_utc_ticks_stand_on_round_times():
 
 def test_utc_fractions_are_exact():
     """Fractions of a second are exact despite 1.8e18 ns since 1970."""
-    axis = utc_axis(EVENING_NS + 1, 0.01, 5)
+    axis = clock_axis(EVENING_NS + 1, 0.01, 5)
     assert labels(axis) == ["21:47:03.002", "21:47:03.004", "21:47:03.006", "21:47:03.008",
                             "21:47:03.010"]  # fmt: skip
     assert axis.ticks[0].value == pytest.approx(0.002, abs=2e-9)
@@ -206,13 +208,94 @@ def test_utc_fractions_are_exact():
 
 def test_midnight_names_the_day():
     """A recording across midnight shows the date there, and both dates in the title."""
-    axis = utc_axis(EVENING_NS, 4.0 * 3600.0, 4)
+    axis = clock_axis(EVENING_NS, 4.0 * 3600.0, 4)
     assert labels(axis) == ["22:00", "23:00", "Nov 21", "01:00"]
     assert axis.title == "UTC, 2026-11-20 to 2026-11-21"
 
 
 def test_long_recordings_have_dates():
     """Labels of a recording of weeks are dates at midnight."""
-    axis = utc_axis(EVENING_NS, 20.0 * 86400.0, 5)
+    axis = clock_axis(EVENING_NS, 20.0 * 86400.0, 5)
     assert labels(axis)[0].startswith("2026-11-2")
     assert all((EVENING_NS + round(t.value * 1e9)) % DAY_NS < 1000 for t in axis.ticks)
+
+
+def utc_ns(*date):
+    return round(datetime(*date, tzinfo=UTC).timestamp()) * 10**9
+
+
+def walls(axis, begin_ns, zone):
+    """Return the local time of each tick."""
+    since = [timedelta(microseconds=begin_ns // 1000 + round(t.value * 1e6)) for t in axis.ticks]
+    return [(datetime(1970, 1, 1, tzinfo=UTC) + one).astimezone(zone) for one in since]
+
+
+@pytest.mark.parametrize(
+    ("date", "hours", "offsets"),
+    [
+        ((2026, 3, 28, 23), 23, "UTC+01:00, UTC+02:00"),
+        ((2026, 10, 24, 22), 25, "UTC+02:00, UTC+01:00"),
+        ((2026, 6, 30, 22), 24, "UTC+02:00"),
+    ],
+)
+@pytest.mark.parametrize("step_min", [15, 60, 180, 720])
+def test_days_of_23_and_25_hours(date, hours, offsets, step_min):
+    """Ticks of Berlin's days are at all round local times of the day, by the zone's own rules."""
+    zone, begin_ns = ZoneInfo("Europe/Berlin"), utc_ns(*date)
+    axis = clock_axis(begin_ns, hours * 3600.0, -(-hours * 60 // step_min), zone)
+    day = f"{walls(axis, begin_ns, zone)[0]:%Y-%m-%d}"
+    every_minute = [
+        (datetime.fromtimestamp(begin_ns // 10**9 + 60 * k, UTC)).astimezone(zone)
+        for k in range(hours * 60 + 1)
+    ]
+    expected, seen = [], set()
+    for moment in every_minute:
+        wall = moment.replace(tzinfo=None, fold=0)
+        is_round = (wall.hour * 60 + wall.minute) % step_min == 0
+        # Of the hour that comes twice, steps longer than an hour have the first only.
+        if is_round and not (step_min > 60 and wall in seen):
+            expected.append(moment)
+            seen.add(wall)
+    found = walls(axis, begin_ns, zone)
+    assert [one.isoformat() for one in found] == [one.isoformat() for one in expected]
+    assert (found[0].hour, found[-1].hour, (found[-1] - found[0]).days) == (0, 0, 1)
+    names = [f"{one:%b %d}" if one.hour == one.minute == 0 else f"{one:%H:%M}" for one in expected]
+    assert labels(axis) == names
+    assert axis.title.startswith(f"Europe/Berlin ({offsets}), {day} to ")
+
+
+@pytest.mark.parametrize(
+    ("zone", "first"), [("Asia/Kathmandu", 900.0), ("America/St_Johns", 1800.0)]
+)
+def test_zones_of_quarter_hours(zone, first):
+    """Hours begin where those of the zone do."""
+    axis = clock_axis(utc_ns(2026, 5, 1, 6), 5 * 3600.0, 5, ZoneInfo(zone))
+    assert axis.ticks[0].value == first
+    assert {tick.label[-3:] for tick in axis.ticks} == {":00"}
+
+
+def test_a_date_without_midnight_is_named():
+    """Where the clock is put forward at midnight, the first tick of the date names it."""
+    axis = clock_axis(utc_ns(2026, 9, 6, 2), 4 * 3600.0, 4, ZoneInfo("America/Santiago"))
+    assert labels(axis) == ["22:00", "23:00", "Sep 06", "02:00", "03:00"]
+
+
+def test_dates_begin_at_local_midnights():
+    """Days of a year are ticks at the midnights of the zone, whose both offsets are named."""
+    zone, begin_ns = ZoneInfo("Europe/Berlin"), utc_ns(2025, 12, 31, 23)
+    axis = clock_axis(begin_ns, 365 * 86400.0, 20, zone)
+    found = walls(axis, begin_ns, zone)
+    assert {(one.hour, one.minute) for one in found} == {(0, 0)}
+    assert {one.utcoffset() for one in found} == {timedelta(hours=1), timedelta(hours=2)}
+    assert labels(axis) == [f"{one:%Y-%m-%d}" for one in found]
+    assert axis.title == "Europe/Berlin (UTC+01:00, UTC+02:00), 2026-01-01 to 2027-01-01"
+
+
+def test_fractions_of_seconds_are_those_of_utc():
+    """A zone moves the hours of short recordings, not their ticks."""
+    local = clock_axis(EVENING_NS + 1, 0.01, 5, ZoneInfo("Asia/Kathmandu"))
+    assert [one.value for one in local.ticks] == [
+        one.value for one in clock_axis(EVENING_NS + 1, 0.01, 5).ticks
+    ]
+    assert labels(local)[0] == "03:32:03.002"
+    assert local.title == "Asia/Kathmandu (UTC+05:45), 2026-11-21"

@@ -436,6 +436,7 @@ def test_lines_stay_while_they_cannot_be_converted(site, monkeypatch):
         (b"T12:00", b" 12:00", "row 0 cannot be read: time='2026-06-01 12:00:00.000000000Z'"),
         (b"2026-06", b"2026-99", "row 0 cannot be read: Month out of range"),
         (b",-1.0", b"", "row 0 cannot be read: 20 cells"),
+        (b'"time_zone":""', b'"time_zone":"../x"', "cannot be read: time_zone='../x': there is no"),
         (b'"fs":', b'"fz":', "its description cannot be read: Object missing required field `fs`"),
     ],
 )

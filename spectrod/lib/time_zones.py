@@ -1,0 +1,85 @@
+"""Time zones by name, and times in them."""
+
+import datetime as dt
+import os
+from pathlib import Path
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from spectrod.lib.errors import ConfigError
+
+LOCAL: Final = "local"
+"""Stands for the zone of this machine."""
+
+_NS_PER_S: Final = 10**9
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_LOCALTIME: Final = Path("/etc/localtime")
+"""Link to the zone's file, as systemd and POSIX programs have it; absent: UTC."""
+
+
+def find_zone(name: str) -> ZoneInfo:
+    """Return a time zone.
+
+    Parameters
+    ----------
+    name : str
+        Name of the IANA time zone database, such as ``Europe/Berlin``; ``local``: the zone of this
+        machine; empty: UTC.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such zone.
+    """
+    known = _local_name() if name == LOCAL else name or "UTC"
+    try:
+        return ZoneInfo(known)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigError(
+            "there is no such time zone on this machine; a name is Europe/Berlin or UTC",
+            time_zone=known,
+        ) from error
+
+
+def zone_name(name: str) -> str:
+    """Return the name in the database of a zone; empty if the argument is.
+
+    Raises
+    ------
+    ConfigError
+        See ``find_zone``.
+    """
+    return find_zone(name).key if name else ""
+
+
+def _local_name() -> str:
+    """Return the name of this machine's zone: of ``$TZ``, or of the file that it links to."""
+    given = os.environ.get("TZ")
+    if given is not None:
+        return given.removeprefix(":") or "UTC"
+    if not _LOCALTIME.exists():
+        return "UTC"
+    _, _, name = os.path.realpath(_LOCALTIME).partition("/zoneinfo/")
+    if not name:
+        rule = f"{_LOCALTIME} does not name a zone; give one, as Europe/Berlin"
+        raise ConfigError(rule, time_zone=LOCAL)
+    return name
+
+
+def local_time(utc_ns: int, zone: dt.tzinfo) -> dt.datetime:
+    """Return the local time at a UTC [ns], in whole seconds."""
+    # A float of nanoseconds since 1970 has errors of hundreds of ns.
+    return (_EPOCH + dt.timedelta(seconds=utc_ns // _NS_PER_S)).astimezone(zone)
+
+
+def offset_s(utc_ns: int, zone: dt.tzinfo) -> int:
+    """Return the offset of local time from UTC at a UTC [ns], positive in the east [s]."""
+    offset = local_time(utc_ns, zone).utcoffset()
+    return 0 if offset is None else round(offset.total_seconds())
+
+
+def offset_text(seconds: int) -> str:
+    """Format an offset from UTC [s] as in ISO 8601: ``+02:00``."""
+    minutes, rest = divmod(abs(seconds), 60)
+    text = f"{'-' if seconds < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
+    return f"{text}:{rest:02}" if rest else text  # of local mean time, before there were zones
