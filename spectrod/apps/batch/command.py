@@ -29,6 +29,10 @@ _RECENT_NS = 3600 * NS_PER_S
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     commands = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    init = commands.add_parser(
+        "init", help="look at a folder of recordings, and write a JOB.toml that runs"
+    )
+    _add_init_arguments(init)
     plan = commands.add_parser(
         "plan", help="read the headers of all files, and write the plan of units"
     )
@@ -87,11 +91,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_init_arguments(init: argparse.ArgumentParser) -> None:
+    init.add_argument("folder", metavar="FOLDER", type=Path)
+    init.add_argument(
+        "-o", "--output", metavar="JOB.toml", type=Path, default=Path("JOB.toml"),
+        help="the file to write, which must not exist (%(default)s)",
+    )  # fmt: skip
+    init.add_argument(
+        "--time-zone", metavar="ZONE", default="",
+        help="of times that state none, as Europe/Berlin (UTC)",
+    )  # fmt: skip
+    init.add_argument(
+        "--time-format", metavar="FORMAT", default="",
+        help="how names state times, as %%d%%m%%Y_%%H%%M (as recorders write them)",
+    )  # fmt: skip
+    init.add_argument("--log-level", metavar="LEVEL", default="warning", help="(%(default)s)")
+
+
 def run(args: argparse.Namespace) -> int:
-    """Plan, run, check, merge or report a job."""
+    """Draft, plan, run, check, merge or report a job."""
     from spectrod.daemon.service import configure_logging  # noqa: PLC0415
 
     configure_logging(args.log_level)
+    if args.what == "init":
+        from spectrod.apps.batch.command_init import init  # noqa: PLC0415
+
+        init(args.folder, args.output, time_zone=args.time_zone, time_format=args.time_format)
+        return 0
     job = read_job(args.job)
     return _COMMANDS[args.what](args, job)
 

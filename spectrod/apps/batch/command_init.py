@@ -1,0 +1,87 @@
+"""``spectrod batch init``: from a folder of recordings to a JOB.toml that runs."""
+
+from itertools import chain, count
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from spectrod.apps.batch.command_text import LISTED_MAX, hours
+from spectrod.apps.batch.job import Job
+from spectrod.apps.batch.job_draft import JobDraft, notes, summary
+from spectrod.apps.batch.job_file import read_job
+from spectrod.apps.batch.product_packages import missing_packages
+from spectrod.apps.batch.survey import SurveyedDeployment, free_name, survey
+from spectrod.formats.whole_files import is_there, whole_file
+from spectrod.lib.errors import ConfigError
+from spectrod.lib.text import printable
+from spectrod.lib.time_format import check_time_format
+from spectrod.recording.output_plan import make_folders
+
+
+def init(folder: Path, path: Path, *, time_zone: str = "", time_format: str = "") -> None:
+    """Look at a folder, write the job of it, and print what was found.
+
+    Parameters
+    ----------
+    folder : Path
+        Of recordings, at any depth.
+    path : Path
+        The job's file, which must not exist.
+    time_zone, time_format : str
+        See ``Deployment``.
+
+    Raises
+    ------
+    ConfigError
+        If the file exists, or the zone or the format is none.
+    InputError
+        See ``survey``.
+    StorageError
+        If the file cannot be written.
+    """
+    if is_there(path):
+        raise ConfigError(f"{path}: is there: init replaces no file; -o names another one")
+    check_time_format(time_format)
+    _check_time_zone(time_zone)
+    folder = folder.absolute().resolve()
+    name = free_name(folder.name, set())
+    found = survey(folder, name, time_zone=time_zone, time_format=time_format)
+    make_folders([str(path)])
+    job = _write(path, JobDraft(name, folder, _free_output(path), found))
+    _print(path, found, job)
+
+
+def _check_time_zone(text: str) -> None:
+    try:
+        if text:
+            ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigError(f"--time-zone {text!r}: must be a time zone, as Europe/Berlin") from error
+
+
+def _free_output(path: Path) -> Path:
+    """Return a folder of results that nothing has: ``results`` of JOB.toml, else of its name."""
+    name = "results" if path.stem.lower() == "job" else f"{path.stem}-results"
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    folders = (path.absolute().with_name(one) for one in names)
+    return next(one for one in folders if not is_there(one))
+
+
+def _write(path: Path, draft: JobDraft) -> Job:
+    with whole_file(path, replaces=False) as part:
+        part.write_text(draft.text(), "utf-8")
+        return read_job(part)
+
+
+def _print(path: Path, found: list[SurveyedDeployment], job: Job) -> None:
+    for one in found[:LISTED_MAX]:
+        print(f"{one.deployment.name}: {summary(one)}")
+        for line in notes(one, LISTED_MAX):
+            print(f"  {line}")
+    if len(found) > LISTED_MAX:
+        print(f"and {len(found) - LISTED_MAX} more deployments, which the job has")
+    n_units = sum(len(one.units) for one in found)
+    cost_s = sum(unit.cost_s for one in found for unit in one.units)
+    print(f"{printable(path)}: units of a day: {n_units}, about {hours(cost_s)} of processor time")
+    if missing := missing_packages(job):
+        print(missing)
+    print(f"next: spectrod batch run {printable(path)}")
