@@ -47,6 +47,14 @@ def draw_dawn(folder: Path) -> None:
     record(folder, "dawn", "third-octaves", *bands, *rows, "--f-min", "50", "--height", "240", *utc)
 
 
+def draw_levels(folder: Path) -> None:
+    """Draw levels of the dawn's first hour over time and in third octaves."""
+    flags = ["--calibration", "mic.toml", "--duration", "1h", "--interval", "1min"]
+    asked = ["--quantity", "LAeq,L10,L90", "--bands", "third-octave"]
+    output = PICTURES / "levels.png"
+    run(SPECTROD, "levels", "dawn", "-o", output, *flags, *asked, cwd=folder)
+
+
 def draw_page(folder: Path) -> None:
     """Draw the page for browsers while the daemon plays a file of the dawn."""
     script = ROOT / "scripts" / "page_picture.py"
@@ -68,6 +76,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         draw_speech(Path(folder))
         draw_dawn(Path(folder))
+        draw_levels(Path(folder))
         draw_page(Path(folder))
         draw_terminal(Path(folder))
 

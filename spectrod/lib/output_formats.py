@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
 
-Content = Literal["picture", "rows", "samples", "values"]
+Content = Literal["picture", "rows", "samples", "values", "figure"]
 
 PART_SUFFIX: Final = ".part"
 """Added to the name of a file until it is finished."""
@@ -25,6 +25,7 @@ _SEGMENT = "spectrod.formats.segment"
 _SOUND = "spectrod.formats.sound"
 _VALUES = "spectrod.formats.values"
 _PICTURE = "spectrod.recording.output_plan:make_picture"
+_FIGURE = "spectrod.formats.figure.measurement_figure:MeasurementFigureWriter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,12 @@ class OutputFormat:
     ----------
     suffix : str
         Suffix of its files, in lower case.
-    content : {"picture", "rows", "samples", "values"}
+    content : {"picture", "rows", "samples", "values", "figure"}
         Content of its files.
     writer : str
         Entry point that starts a file: of pictures called with path and ``Plan``, of rows with
         path, ``Description`` and ``ExportOptions``, of samples with path, ``SpectrumSpec``, subtype
-        and ``SoundOptions``, of values with path and ``MeasurementDescription``.
+        and ``SoundOptions``, of values and figures with path and ``MeasurementDescription``.
     reader : str
         Entry point that opens a file of rows by its path as a ``RowReader``; empty if none does.
     aliases : tuple of str
@@ -170,6 +171,9 @@ VALUE_FORMATS: tuple[OutputFormat, ...] = (
     ),
     OutputFormat(".h5", "values", f"{_VALUES}.value_netcdf:ValueNetcdfWriter"),
     OutputFormat(".parquet", "values", f"{_VALUES}.value_parquet:ValueParquetWriter"),
+    OutputFormat(".png", "figure", _FIGURE),
+    OutputFormat(".svg", "figure", _FIGURE),
+    OutputFormat(".pdf", "figure", _FIGURE),
 )
 """Formats of measurements; spectra may have one of the same suffix."""
 

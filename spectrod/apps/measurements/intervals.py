@@ -120,6 +120,8 @@ def _measure(
         exit_code = _read(source, measured.span, meter, write, has_utc=about.has_utc)
         with interrupts_held():
             write(meter.finish())
+            if n_rows:
+                _write_total(meter, writers)
             for path, writer in zip(paths, writers, strict=True):
                 writer.finish()
                 print(f"# {printable(path)}: {_count(n_rows, about)}")
@@ -128,6 +130,14 @@ def _measure(
             for writer in writers:
                 writer.abort()  # finished files stay
     return exit_code or report_left_out(source)
+
+
+def _write_total(meter: IntervalMeter, writers: list[ValueWriter]) -> None:
+    """Pass the values of all intervals together to the writers, if the meter has such."""
+    if isinstance(meter, LevelMeter):
+        total = meter.summary()
+        for writer in writers:
+            writer.write_total(total)
 
 
 def _count(n_rows: int, about: MeasurementDescription) -> str:

@@ -12,7 +12,9 @@ from spectrod.measure.measurement import Measurement
 
 _FORMATS = {one.suffix: one for one in VALUE_FORMATS}
 SUFFIXES = tuple(_FORMATS)
-"""Suffixes of files of measurements."""
+"""Suffixes of files of measurements, those of figures included."""
+FIGURE_SUFFIXES = tuple(one.suffix for one in VALUE_FORMATS if one.content == "figure")
+"""Suffixes of figures of measurements."""
 
 
 class ValueWriter(WholeFileWriter, ABC):
@@ -51,6 +53,9 @@ class ValueWriter(WholeFileWriter, ABC):
         self._n_rows += 1
         with self._aborted_if_it_fails():
             self._write(row)
+
+    def write_total(self, row: Measurement) -> None:
+        """Take the row of all intervals together, which figures show and tables do not."""
 
     def finish(self) -> None:
         """Give the complete file its name.

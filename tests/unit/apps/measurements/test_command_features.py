@@ -102,7 +102,7 @@ def test_the_table_has_a_line_for_each_interval_and_channel(sound, capsys):
         (["--quantity", "NDSI"], "band of 2000 to 8000 Hz: must be ascending and within"),
         (["--band", "100", "5k"], "high_hz=5000: must be at most 4000 Hz"),
         (["--align", "utc"], "--align utc: .* has no start time; give --start-time"),
-        (["-o", "a.png"], "suffix must be one of .csv, .nc, .h5, .parquet"),
+        (["-o", "a.jpg"], "suffix must be one of .csv, .nc, .h5, .parquet, .png"),
         (["--spectra", "SPD"], "spectra='SPD': must be one of kurtosis"),
         (["--window", "hat"], "window='hat': must be one of"),
     ],

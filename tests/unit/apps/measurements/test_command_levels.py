@@ -283,7 +283,7 @@ def test_an_interrupt_finishes_the_file(capsys):
         (["a.wav", "--quantity", ""], "quantities: 0 names; must be 1 to 64"),
         (["a.wav", "--interval", "0"], "interval_s=0: must be 0.01 s to 366 days"),
         (["a.wav", "--interval", "1ms"], "interval_s=0.001: must be 0.01 s to 366 days"),
-        (["a.wav", "-o", "a.png"], "a.png: levels: suffix must be one of .csv, .nc, .h5, .parquet"),
+        (["a.wav", "-o", "a.jpg"], "a.jpg: levels: suffix must be one of .csv, .nc, .h5, .parquet"),
         (["a.wav", "-o", "a.wav/a.csv"], "a.wav: must be a folder, it is a file"),
         (["a.wav", "-o", "a.csv", "-o", "a.csv"], "a.csv: must be named once"),
         (["a.wav", "--align", "utc"], "--align utc: a.wav has no start time; give --start-time"),

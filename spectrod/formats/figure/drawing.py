@@ -1,0 +1,157 @@
+"""What all figures have in common: size, typeface, lines, and files that are the same each time."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any, Final
+
+import numpy as np
+
+from spectrod.lib.optional_packages import need
+from spectrod.lib.text import printable
+
+WIDTH_IN: Final = 8.0
+DPI: Final = 150
+_MARGINS_IN: Final = 0.9
+_TITLE_CHARS = 100
+
+# The colours of Okabe and Ito (2008) that are dark enough for lines on white.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
+_DASHES = ("-", (0, (5, 1.2)), (0, (2, 1)), (0, (7, 1.2, 1.5, 1.2)), (0, (1, 1)))
+LINES_MAX: Final = len(_COLOURS) * 2
+"""Most lines of a panel."""
+GREY: Final = "#808080"
+_DASHED_MAX = 1000
+_LEGEND_CHARS = 110
+"""Characters that fit above a panel, with 6 for each line's sample."""
+_STEPS = (1, 2, 5, 10)
+"""Distances of ticks, and their multiples by powers of ten."""
+
+_STYLE = {
+    "axes.axisbelow": True,
+    "axes.formatter.useoffset": False,
+    "axes.grid": True,
+    "axes.titlelocation": "left",
+    "axes.titlesize": "medium",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.family": "DejaVu Sans",  # matplotlib brings it
+    "font.size": 9.0,
+    "grid.color": "#d8d8d8",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.1,
+    # So that an interval between two gaps is a dot at least.
+    "lines.solid_capstyle": "round",
+    "pdf.fonttype": 42,  # letters that can be searched and edited
+    "svg.fonttype": "none",
+    "svg.hashsalt": "spectrod",
+    "text.parse_math": False,
+}
+_METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": "spectrod"},
+    "pdf": {"CreationDate": None, "Creator": "spectrod", "Producer": None},
+}
+"""Neither the time nor matplotlib's version, which differ between equal figures."""
+
+
+def need_matplotlib() -> None:
+    """Check that matplotlib is installed; raises UnavailableError."""
+    need("matplotlib", "plot")
+
+
+@contextmanager
+def figure_style() -> Iterator[None]:
+    """Draw and save in our style in the block, whatever a user's ``matplotlibrc`` says."""
+    matplotlib = need("matplotlib", "plot")
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        # A character of a name that no font has is drawn as a box.
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE)
+        yield
+
+
+def new_figure(title: str, heights_in: Sequence[float], *, shares_x: bool) -> tuple[Any, list[Any]]:
+    """Make a figure with panels below each other.
+
+    Parameters
+    ----------
+    title : str
+        Heading; a long one is cut.
+    heights_in : sequence of float
+        Height of each panel [inch].
+    shares_x : bool
+        Whether all have the horizontal axis of the last.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+    panels : list of matplotlib.axes.Axes
+        From top to bottom.
+    """
+    need_matplotlib()
+    figure = need("matplotlib.figure", "plot").Figure(
+        figsize=(WIDTH_IN, _MARGINS_IN + sum(heights_in)), dpi=DPI, layout="constrained"
+    )
+    figure.suptitle(printable(title, _TITLE_CHARS), x=0.01, ha="left", fontsize=10)
+    panels = figure.subplots(
+        len(heights_in), 1, sharex=shares_x, squeeze=False, height_ratios=heights_in
+    )
+    ticker = need("matplotlib.ticker", "plot")
+    for panel in panels[:, 0]:
+        panel.yaxis.set_major_locator(ticker.MaxNLocator("auto", steps=_STEPS))
+    return figure, list(panels[:, 0])
+
+
+def line_style(number: int, n_points: int = 0) -> dict[str, Any]:
+    """Return colour and dashes of a line, which differ both from those of its neighbours.
+
+    Parameters
+    ----------
+    number : int
+        Number of the line in its panel.
+    n_points : int
+        Its points; of more than ``_DASHED_MAX`` it is thin and solid, since dashes would be torn
+        into dots.
+    """
+    colour = _COLOURS[number % len(_COLOURS)]
+    if n_points > _DASHED_MAX:
+        return {"color": colour, "linestyle": "-", "linewidth": 0.7}
+    return {"color": colour, "linestyle": _DASHES[number % len(_DASHES)]}
+
+
+def put_lowest_in_front(lines: Sequence[Any]) -> None:
+    """Order lines by their means: dense ones cover what is behind them, but their peaks differ."""
+
+    def mean(line: Any) -> float:
+        values = line.get_ydata()
+        finite = values[np.isfinite(values)]
+        return float(finite.mean()) if finite.size else -np.inf
+
+    for depth, line in enumerate(sorted(lines, key=mean, reverse=True)):
+        line.set_zorder(2.0 + depth / LINES_MAX)
+
+
+def add_legend(panel: Any, lines: Sequence[Any]) -> None:
+    """Name lines above a panel, where the names cover no data."""
+    names = [one.get_label() for one in lines]
+    n_columns = max(1, min(len(names), _LEGEND_CHARS // (6 + max(map(len, names)))))
+    n_rows = -(-len(names) // n_columns)
+    panel.legend(
+        lines,
+        names,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=-(-len(names) // n_rows),
+        borderaxespad=0.2,
+        handlelength=2.6,
+        fontsize="small",
+    )
+
+
+def save(figure: Any, file: IO[bytes], suffix: str) -> None:
+    """Write a figure as ``.png``, ``.svg`` or ``.pdf``; equal figures are equal bytes."""
+    kind = suffix.lower().lstrip(".")
+    figure.savefig(file, format=kind, metadata=_METADATA[kind])

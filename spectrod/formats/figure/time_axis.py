@@ -1,0 +1,68 @@
+"""Axes of time: UTC, local time, or time since the first sample."""
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from spectrod.dsp.units import NS_PER_S, Float64Array
+from spectrod.lib.optional_packages import need
+
+_DAY_S = 86400.0
+_UNITS_S = (("d", _DAY_S), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+_UNITS_MIN = 3.0
+"""A span has at least so many of its unit, unless that is the second."""
+
+
+class TimeAxis:
+    """Positions and labels of the times of a figure.
+
+    Parameters
+    ----------
+    begin_ns, end_ns : int
+        First and last time [ns], UTC or since the first sample.
+    has_utc : bool
+        Which of the two.
+    time_zone : str
+        Time zone of the labels; empty for UTC.
+    """
+
+    def __init__(self, begin_ns: int, end_ns: int, time_zone: str, *, has_utc: bool) -> None:
+        self._zone = ZoneInfo(time_zone) if time_zone else ZoneInfo("UTC")
+        self._has_utc = has_utc
+        self._begin_ns, self._end_ns = begin_ns, end_ns
+        span_s = (end_ns - begin_ns) / NS_PER_S
+        self._unit, unit_s = next(
+            (one for one in _UNITS_S if span_s >= _UNITS_MIN * one[1]), _UNITS_S[-1]
+        )
+        # matplotlib counts dates in days since 1970.
+        self._unit_ns = NS_PER_S * (_DAY_S if has_utc else unit_s)
+
+    def positions(self, times_ns: Float64Array) -> Float64Array:
+        """Return where times are [days since 1970, or the axis's unit]."""
+        return np.asarray(times_ns / self._unit_ns)
+
+    def label(self, panel: Any, *, has_labels: bool) -> None:
+        """Set limits and ticks of a panel's horizontal axis, with or without its labels."""
+        begin, end = self._begin_ns / self._unit_ns, self._end_ns / self._unit_ns
+        panel.set_xlim(begin, end if end > begin else begin + 1.0 / self._unit_ns)
+        panel.tick_params(labelbottom=has_labels)
+        what = self._zone.key if self._has_utc else f"since the first sample [{self._unit}]"
+        panel.set_xlabel(f"time, {what}" if has_labels else "")
+        if self._has_utc:
+            self._set_dates(panel)
+            panel.xaxis.get_offset_text().set_visible(has_labels)
+
+    def _set_dates(self, panel: Any) -> None:
+        dates = need("matplotlib.dates", "plot")
+        locator = dates.AutoDateLocator(tz=self._zone, minticks=4, maxticks=10)
+        panel.xaxis.set_major_locator(locator)
+        panel.xaxis.set_major_formatter(
+            dates.ConciseDateFormatter(
+                locator,
+                tz=self._zone,
+                formats=["%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M", "%S.%f"],
+                zero_formats=["", "%Y", "%m-%d", "%m-%d", "%H:%M", "%H:%M"],
+                offset_formats=["", "%Y", "%Y", "%Y-%m-%d", "%Y-%m-%d", "%Y-%m-%d %H:%M"],
+            )
+        )
