@@ -18,6 +18,7 @@ from spectrod.lib.job_pool import JobPool, PoolJob, Steps, Wait
 from spectrod.lib.stats import CaptureStats
 from spectrod.lib.worker import Worker
 from spectrod.source.direct import DirectReader, PacedReader
+from spectrod.source.files.instants import RecordedAt
 from spectrod.source.files.speakers import find_speakers
 from spectrod.source.left_out import LeftOut
 from spectrod.source.ring import SampleRing
@@ -173,6 +174,8 @@ class SelectableSource:
     center_frequency_hz: float = 0.0
     n_samples: int | None = None
     start_utc_ns: int | None = None
+    utc_offset_s: int = 0
+    """By how much the times of the recording are ahead of UTC, as it says [s]; 0 if it does not."""
     is_live = False
     is_stored = True
     files: tuple[StreamFile, ...] = ()
@@ -185,6 +188,13 @@ class SelectableSource:
         self.left_out = LeftOut()
         self._selected: list[int] | None = None
         self._first = 0
+
+    def take_start(self, *recorded: RecordedAt | None) -> None:
+        """Take the time of the first of some files, and the offset from UTC that all have."""
+        first = recorded[0]
+        self.start_utc_ns = first.utc_ns if first else None
+        offsets = {one.offset_s for one in recorded if one}
+        self.utc_offset_s = offsets.pop() if len(offsets) == 1 else 0
 
     def select(self, numbers: Sequence[int]) -> None:
         """Deliver only these channels, in this order; see ``select_channels``. Before the start."""

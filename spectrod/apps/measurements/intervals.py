@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from spectrod.apps.measurements.local_days import local_days
 from spectrod.apps.measurements.measured_source import MeasuredSource, add_source, open_measured
 from spectrod.apps.measurements.measurement_table import MeasurementTable
 from spectrod.apps.measurements.sample_blocks import blocks_of, report_left_out
@@ -25,6 +26,7 @@ from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.text import printable
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.levels import LevelMeter
+from spectrod.measure.levels.levels_config import LevelsConfig
 from spectrod.measure.measurement import Measurement
 from spectrod.measure.measurement_config import IntervalMeter, MeasurementConfig
 from spectrod.recording.output_plan import check_outputs, make_folders
@@ -72,6 +74,8 @@ def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> 
         what = defaults.title.lower()
         raise ConfigError(f"{args.source}: has pairs of I and Q, which have no {what}")
     measured.check_zone(given.get("time_zone"))
+    if isinstance(defaults, LevelsConfig):
+        given |= local_days(given, measured)
     given["align"] = measured.align(given.get("align"))
     bound = msgspec.structs.replace(defaults, **given).bind(measured.signals)
     meter = bound.open(0)

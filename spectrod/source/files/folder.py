@@ -107,7 +107,7 @@ class FolderSource(PulledSource):
             self.files = tuple(
                 StreamFile(str(one.path), one.origin, one.n_samples) for one in self._members
             )
-            self.start_utc_ns = first.recorded.utc_ns if first.recorded else None
+            self.take_start(*(one.recorded for one in self._members))
 
     def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""

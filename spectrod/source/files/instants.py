@@ -21,11 +21,14 @@ class RecordedAt:
         Origin of the time, for messages.
     has_zone : bool
         False if the origin names no time zone and UTC was assumed.
+    offset_s : int
+        By how much the named zone is ahead of UTC [s]; 0 without one.
     """
 
     utc_ns: int
     origin: str
     has_zone: bool
+    offset_s: int = 0
 
 
 def instant(
@@ -55,13 +58,14 @@ def instant(
         utc = time - dt.timedelta(seconds=offset_s or 0)
     except (ValueError, OverflowError):
         return None
-    return within_years(utc, fraction_ns, origin, has_zone=offset_s is not None)
+    return within_years(utc, fraction_ns, origin, offset_s)
 
 
 def within_years(
-    utc: dt.datetime, fraction_ns: int, origin: str, *, has_zone: bool
+    utc: dt.datetime, fraction_ns: int, origin: str, offset_s: int | None
 ) -> RecordedAt | None:
-    """Return an instant; None outside 1900 to 2199."""
+    """Return an instant; None outside 1900 to 2199. See ``instant``."""
     if not YEAR_FIRST <= utc.year <= YEAR_LAST:
         return None
-    return RecordedAt((utc - EPOCH) // _SECOND * 10**9 + fraction_ns, origin, has_zone)
+    utc_ns = (utc - EPOCH) // _SECOND * 10**9 + fraction_ns
+    return RecordedAt(utc_ns, origin, offset_s is not None, offset_s or 0)

@@ -56,7 +56,7 @@ class RawFileSource(PulledSource):
         self._n_bytes = _checked_size(path, self._decoder.frame_bytes)
         if not loop:
             self.n_samples = self._n_bytes // self._decoder.frame_bytes
-            self.start_utc_ns = find_start(path, time_format=time_format)
+            self.take_start(find_start(path, time_format=time_format))
 
     def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""

@@ -49,8 +49,10 @@ _BEXT_DATE = re.compile(rb"(\d{4})\D(\d\d)\D(\d\d)(\d\d)\D(\d\d)\D(\d\d)")
 _BEXT_DATE_AT = 320
 
 
-def find_start(path: str, fs: float = 0.0, comment: str = "", time_format: str = "") -> int | None:
-    """Return the UTC of a recording's sample 0 [ns], and log its origin; see ``recorded_at``.
+def find_start(
+    path: str, fs: float = 0.0, comment: str = "", time_format: str = ""
+) -> RecordedAt | None:
+    """Return the start of a recording, and log its origin; see ``recorded_at``.
 
     A warning is logged if the name has something that may be a time, but not one alone.
     """
@@ -62,7 +64,7 @@ def find_start(path: str, fs: float = 0.0, comment: str = "", time_format: str =
     when = EPOCH + dt.timedelta(microseconds=found.utc_ns // 1000)
     zone = "" if found.has_zone else ", which names no time zone: taken as UTC"
     _log.info("%s starts at %s, from %s%s", path, when.isoformat(), found.origin, zone)
-    return found.utc_ns
+    return found
 
 
 def recorded_at(
@@ -150,7 +152,8 @@ def _from_guano(chunk: bytes) -> tuple[str, RecordedAt | None]:
     except (ValueError, OverflowError):
         return shown, None
     fraction_ns = time.microsecond * 1000
-    return shown, within_years(utc, fraction_ns, "its GUANO header", has_zone=offset is not None)
+    offset_s = None if offset is None else int(offset.total_seconds())
+    return shown, within_years(utc, fraction_ns, "its GUANO header", offset_s)
 
 
 def _from_bext(chunk: bytes, fs: float) -> tuple[str, RecordedAt | None]:

@@ -62,7 +62,7 @@ class SigmfSource(PulledSource):
             self.n_samples = recording.n_samples
             self.start_utc_ns = recording.start_utc_ns
             if self.start_utc_ns is None:
-                self.start_utc_ns = find_start(recording.data_path, time_format=time_format)
+                self.take_start(find_start(recording.data_path, time_format=time_format))
 
     def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""

@@ -326,7 +326,7 @@ class SoundFileSource(PulledSource):
         self.description = f"{printable(path)} ({self._file.format})"
         if not loop:
             self.n_samples = self._file.n_samples
-            self.start_utc_ns = find_start(path, self.fs, self._file.comment, time_format)
+            self.take_start(find_start(path, self.fs, self._file.comment, time_format))
 
     def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""

@@ -56,7 +56,7 @@ class WavFileSource(ReadyReader, SelectableSource):
         self.description = f"{printable(path)} ({layout.form}, {layout.subtype})"
         if layout.note:
             _log.warning("%s: %s", printable(path), layout.note)
-        self.start_utc_ns = find_start(path, self.fs, _comment(path), time_format)
+        self.take_start(find_start(path, self.fs, _comment(path), time_format))
 
     @property
     def layout(self) -> SampleLayout:

@@ -136,7 +136,8 @@ def test_sound_files_get_no_date(name):
     options = ["--start-time", "2026-05-01T04:30:00Z", "--start", "0.5", "--subtype", "s16"]
     assert record(f"dated-{name}", options=options) == 0
     with soundfile.SoundFile(f"dated-{name}") as file:
-        assert find_start(f"dated-{name}", FS, file.comment) == 1_777_609_800_500_000_000
+        found = find_start(f"dated-{name}", FS, file.comment)
+        assert found.utc_ns == 1_777_609_800_500_000_000
 
 
 @pytest.mark.parametrize("t_ns", [0, 1, 999_999_999, 1_000_000_000, 12_500_000_000, -1, -(10**9)])

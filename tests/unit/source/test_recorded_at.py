@@ -207,7 +207,8 @@ def test_a_named_time_zone_wins(wav):
 def test_the_log_names_the_time_and_its_origin(wav, caplog):
     """One log line names the file, the time, its origin and an assumed time zone."""
     caplog.set_level("INFO")
-    assert find_start(wav(before=[bext()]), 48000.0) == 1777609800 * 10**9
+    found = find_start(wav(before=[bext()]), 48000.0)
+    assert (found.utc_ns, found.offset_s) == (1777609800 * 10**9, 0)
     assert caplog.messages[0].endswith(
         "x.wav starts at 2026-05-01T04:30:00+00:00, from its BWF header, "
         "which names no time zone: taken as UTC"

@@ -1,0 +1,92 @@
+"""Lden of the command line: interval, bounds and time zone that are not given."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod.cli import main
+
+FS = 1000
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+
+def write(name, seconds, seed=1):
+    x = 0.1 * np.random.default_rng(seed).standard_normal(seconds * FS)
+    x[: seconds * FS // 3] *= 0.1
+    soundfile.write(name, x, FS, subtype="FLOAT")
+
+
+def levels(capsys, *arguments):
+    """Run the command; return its rows and what it says."""
+    assert main(["levels", *arguments, "-o", "l.csv"]) == 0
+    lines = Path("l.csv").read_text("utf-8").splitlines()
+    return list(csv.DictReader(one for one in lines if one[0] != "#")), capsys.readouterr().err
+
+
+DAYS = ["--quantity", "Lden,Lnight,LAeq"]
+
+
+def test_one_option_gives_the_days_of_the_files(capsys):
+    """A name with +0200 gives local days: those of three options, from midnight on, and a line."""
+    write("20260501_234500+0200.wav", 1800)
+    rows, said = levels(capsys, "20260501_234500+0200.wav", *DAYS)
+    assert said.count("\n") == 1
+    assert "are those of UTC+2, which the files name; --time-zone, as Europe/Berlin" in said
+    zone = ["--interval", "1d", "--align", "local", "--time-zone", "Europe/Berlin"]
+    expected, said = levels(capsys, "20260501_234500+0200.wav", *DAYS, *zone)
+    assert (rows, said) == (expected, "")
+    assert [float(row["duration_s"]) for row in rows] == [900, 900]
+
+
+def test_a_zone_and_an_interval_that_are_given_count(capsys):
+    """--time-zone goes before the files' offset, and --interval before a day."""
+    write("20260501_234500+0200.wav", 1800)
+    rows, said = levels(capsys, "20260501_234500+0200.wav", *DAYS, "--time-zone", "UTC")
+    assert ([float(row["duration_s"]) for row in rows], said) == ([1800], "")
+    write("20260501_224500+0200.wav", 1800)
+    given = ["--quantity", "Lnight", "--interval", "15min"]
+    rows, _ = levels(capsys, "20260501_224500+0200.wav", *given)
+    assert [float(row["duration_s"]) for row in rows] == [900] * 2
+    assert rows[0]["Lnight"] == "nan"  # before 23 h it is evening
+    assert rows[1]["Lnight"] != "nan"
+
+
+def test_files_of_a_folder_with_one_offset(capsys):
+    """All files of a folder must have one offset: after a change of the clock a name is needed."""
+    Path("night").mkdir()
+    write("night/20261024_230000+0200.wav", 60)
+    write("night/20261024_230100+0200.wav", 60)
+    rows, said = levels(capsys, "night", *DAYS)
+    assert len(rows) == 1
+    assert "UTC+2" in said
+    write("night/20261025_040000+0100.wav", 60)
+    assert main(["levels", "night", *DAYS]) == 2
+    assert "--quantity Lden: needs the time zone of day" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "name", ["20260501_220000.wav", "20260501_220000Z.wav", "20260501_220000+0530.wav"]
+)
+def test_a_zone_that_is_missing_is_asked_for(name, capsys):
+    """Without a zone, of UTC, and of an offset with minutes, one error names the option."""
+    write(name, 60)
+    assert main(["levels", name, *DAYS, "-o", "l.csv"]) == 2
+    error = capsys.readouterr().err
+    rule = "needs the time zone of day, evening and night; give --time-zone, as Europe/Berlin"
+    assert error == f"spectrod: --quantity Lden: {rule}\n"
+    assert not Path("l.csv").exists()
+
+
+def test_days_of_a_file_without_a_time(capsys):
+    """A file whose time is not known has no local days."""
+    write("a.wav", 60)
+    assert main(["levels", "a.wav", *DAYS]) == 2
+    error = capsys.readouterr().err
+    assert error == "spectrod: --quantity Lden: a.wav has no start time; give --start-time\n"
