@@ -93,6 +93,22 @@ def independent_frames(spec: SpectrumSpec) -> float:
     return max(1.0, float((1.0 + left) / (1.0 - left) / overlap))
 
 
+def independent_values(spec: SpectrumSpec) -> Float64Array:
+    """Return how many independent complex values the noise in each bin is worth, (bins,).
+
+    It is 1, and 1/2 at 0 Hz and at Nyquist, where spectra of real samples are real. Noise that is
+    white around a bin of frequency f has real and imaginary parts of variances ``(1 +- c) / 2``
+    along some axes, where c is the magnitude of the transform of the squared window at 2 f over its
+    sum. A gamma distribution with the mean and variance of its power has the shape
+    ``1 / (1 + c**2)``. Spectra of I/Q samples, and of windows whose samples are not known, have 1.
+    """
+    if spec.iq or not np.all(np.isfinite(spec.taper.samples)):
+        return np.ones(spec.n_bins)
+    transform = np.fft.fft(spec.taper.samples**2, spec.nfft)
+    at_twice = transform[2 * np.arange(spec.n_bins) % spec.nfft]
+    return np.asarray(1.0 / (1.0 + np.abs(at_twice / spec.taper.s2) ** 2))
+
+
 _SIDES_MIN = 16
 """Fewest bins of no tone from which the noise beside tones is estimated."""
 _SIDE_VALUES = 1 << 20

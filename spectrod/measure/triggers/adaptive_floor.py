@@ -26,7 +26,7 @@ def quantile_over_mean_db(n_independent: Float64Array | float) -> Float64Array:
 
     A power of n independent values of Gaussian noise has a gamma distribution of shape n, whose
     quantiles are the mean times about ``(1 - 1 / (9 n) + z / (3 sqrt(n)))**3`` [1]_, here within
-    0.04 dB.
+    0.04 dB from n = 1 on, and 0.7 dB too low at 1/2.
 
     References
     ----------

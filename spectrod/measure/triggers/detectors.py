@@ -16,6 +16,7 @@ from spectrod.measure.noise_floor import (
     block_medians,
     floor_at,
     independent_frames,
+    independent_values,
     mean_over_median,
 )
 from spectrod.measure.rows import level_spec, require_bins, to_spectrum, tone_level
@@ -238,8 +239,9 @@ class _BinDetector:
         self._values = _values_in(*self.range_hz, spec)
         self._f_hz = spec.frequencies[self._values]
         bands = spec.band_table
-        n = np.ones(len(self._f_hz))
-        if bands is not None:
+        if bands is None:
+            n = independent_values(spec)[self._values]
+        else:
             n = np.maximum(1.0, bands.width[self._values] / spec.enbw_hz)
         n_frames = independent_frames(spec) if _is_mean(spec) else np.inf
         bias_db = quantile_over_mean_db(n_frames * n)

@@ -15,6 +15,7 @@ from spectrod.dsp.calibration import calibration_of
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, InputError
+from spectrod.measure.noise_floor import independent_values
 from spectrod.measure.triggers.adaptive_floor import NoiseFloor, quantile_over_mean_db
 from spectrod.measure.triggers.detectors import open_detector
 from spectrod.measure.triggers.mask import FILE_MAX_BYTES, LearnedFrom, Mask, analysis_of, mask_toml
@@ -140,6 +141,27 @@ def test_the_bias_of_the_floor_is_that_of_gamma_distributions(n):
     sample = np.random.default_rng(7).gamma(n, 1.0 / n, 400_000)
     expected = 10 * np.log10(np.quantile(sample, 0.2))
     assert quantile_over_mean_db(n) == pytest.approx(expected, abs=0.06)
+
+
+@pytest.mark.parametrize("window", ["hann", "flattop", "rectangular"])
+@pytest.mark.parametrize("nfft", [64, 65, 100])
+def test_noise_is_worth_half_a_value_where_spectra_are_real(window, nfft):
+    """Shapes of the powers of each bin of noise are those of simulated frames, 1/2 at 0 Hz."""
+    spec = SpectrumSpec(FS, win_length=64, hop=64, nfft=nfft, window=window)
+    n = independent_values(spec)
+    assert n[0] == pytest.approx(0.5)
+    assert n[len(n) // 2] == pytest.approx(1.0, abs=1e-3)
+    assert (n[-1] == pytest.approx(0.5)) == (nfft % 2 == 0)
+    noise = np.random.default_rng(1).standard_normal((40_000, 64))
+    power = np.abs(np.fft.rfft(noise * spec.taper.samples, nfft)) ** 2
+    # The variance of 40000 values of a shape of 1/2 deviates by about 2 %.
+    np.testing.assert_allclose(power.mean(axis=0) ** 2 / power.var(axis=0), n, rtol=0.1)
+
+
+def test_noise_has_no_events_in_any_bin():
+    """Noise does not reach 15 dB over its floor at 0 Hz and Nyquist either."""
+    batches = batches_of(1e-2 * np.random.default_rng(9).standard_normal(60 * FS))
+    assert events_of(batches, kind="bin", over_floor_db=15.0, floor_s=10.0) == []
 
 
 def test_the_floor_of_noise_is_its_mean_level():
