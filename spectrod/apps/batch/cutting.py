@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 
 from spectrod.apps.batch.job import UNIT_NS, Deployment, Job, ProductName
 from spectrod.apps.batch.plan import InputFinding, Piece, Unit, unit_name
 from spectrod.apps.batch.scan import ScannedFile, finding
+from spectrod.dsp.duty_cycle import find_duty_cycle
 from spectrod.dsp.units import NS_PER_S
 from spectrod.source.base import YEAR_S
 from spectrod.source.files.placing import TOLERANCE_S, Member, place
@@ -21,10 +21,6 @@ from spectrod.source.files.recorded_at import RecordedAt
 OVERLAP_MAX = 0.1
 """Share of a unit's sound that may overlap; of more, files are of two recorders or their times are
 wrong, and nobody knows which are right."""
-PERIODS_MAX = 1.5
-"""Longest time between starts that belongs to a schedule [periods]."""
-SCHEDULED_MIN = 2
-"""Fewest gaps of a schedule: between two files alone any gap is one period."""
 _UNIT_COST_S = 0.3
 _FILE_COST_S = 5e-4
 _SAMPLE_COSTS_S: dict[ProductName, float] = {
@@ -272,41 +268,34 @@ def _cost_s(job: Job, n_values: int, n_pieces: int) -> float:
 
 
 def _gaps(deployment: Deployment, units: Sequence[Unit]) -> Iterator[InputFinding]:
-    """Yield the times without samples of ``TOLERANCE_S`` or longer, those of a schedule in one.
-
-    A recorder that sleeps between files has starts that are equally far apart.
-    """
+    """Yield the times without samples of ``TOLERANCE_S`` or longer, those of a schedule in one."""
     spans = [_PieceSpan.of(unit, piece) for unit in units for piece in unit.pieces]
-    pairs = list(pairwise(spans))
-    if not pairs:
+    gaps = [(a, b) for a, b in pairwise(spans) if _gap_s(a, b) >= TOLERANCE_S]
+    if not gaps:
         return
-    # A file that is cut between units begins once.
-    begins_ns = [spans[0].begin_ns]
-    begins_ns += [after.begin_ns for before, after in pairs if after.path != before.path]
-    period_ns = median([after - before for before, after in pairwise(begins_ns)] or [0])
-    gaps = [(before, after) for before, after in pairs if _gap_s(before, after) >= TOLERANCE_S]
-    far_ns = PERIODS_MAX * period_ns
-    scheduled_s = [
-        _gap_s(before, after)
-        for before, after in gaps
-        if after.begin_ns - before.begin_ns <= far_ns
-    ]
-    has_schedule = len(scheduled_s) >= SCHEDULED_MIN
-    for before, after in gaps:
-        if has_schedule and after.begin_ns - before.begin_ns <= far_ns:
+    begins_ns = np.array([spans[0].begin_ns, *(after.begin_ns for _, after in gaps)])
+    ends_ns = np.array([*(before.end_ns for before, _ in gaps), spans[-1].end_ns])
+    # Nanoseconds since 1970 have more digits than float64.
+    begins_s, ends_s = ((limits - begins_ns[0]) / NS_PER_S for limits in (begins_ns, ends_ns))
+    found = find_duty_cycle(begins_s, ends_s)
+    are_scheduled = [False] * len(gaps) if found is None else found.is_scheduled.tolist()
+    for (before, after), is_scheduled in zip(gaps, are_scheduled, strict=True):
+        if is_scheduled:
             continue
         gap_s = _gap_s(before, after)
         when = f"{np.datetime64(before.end_ns // NS_PER_S, 's')}Z"
         text = f"{when}: {gap_s:.6g} s without sound after {Path(before.path).name}"
         yield finding(deployment, "gap", after.path, text, before.end_ns, gap_s)
-    if has_schedule:
+    if found is not None:
+        pauses_s = found.pauses_s
         text = (
-            f"{len(scheduled_s)} gaps of {median(scheduled_s):.6g} s, of a schedule of "
-            f"{period_ns / NS_PER_S:.6g} s"
+            f"{len(pauses_s)} gaps of {np.median(pauses_s):.6g} s, of a schedule of "
+            f"{found.period_s:.6g} s"
         )
         first = spans[0]
-        duration_s = sum(scheduled_s)
-        yield finding(deployment, "gap", first.path, text, first.begin_ns, duration_s)
+        yield finding(
+            deployment, "gap", first.path, text, first.begin_ns, round(float(pauses_s.sum()), 9)
+        )
 
 
 def _gap_s(before: _PieceSpan, after: _PieceSpan) -> float:

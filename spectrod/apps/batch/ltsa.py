@@ -10,7 +10,8 @@ import numpy as np
 from spectrod.apps.batch.daily_file import EFFORTS, LEVELS, DailyFile
 from spectrod.apps.batch.results import OutputFile
 from spectrod.dsp.bands import Bands
-from spectrod.dsp.units import NS_PER_S, Float64Array
+from spectrod.dsp.duty_cycle import NOTHING, OWN_TIME, DutyCycle, find_duty_cycle
+from spectrod.dsp.units import NS_PER_S, Float64Array, Int64Array
 from spectrod.formats.export.minute_bands import minute_bands
 from spectrod.formats.export.minutes import minute_frames
 from spectrod.formats.picture.colormaps import colormap
@@ -21,7 +22,8 @@ WIDTH, HEIGHT = 1200, 300
 """Size of the picture [px]; spans of fewer minutes have a column for each."""
 F_MIN_HZ = 10.0
 """Lowest frequency of the logarithmic axis [Hz]."""
-_MINUTE_NS = 60 * NS_PER_S
+_MINUTE_S = 60
+_MINUTE_NS = _MINUTE_S * NS_PER_S
 _GAP, _SHADES = 0, 255
 _GAP_COLOUR = (208, 214, 220)
 _RANGE_PERCENT = (1.0, 99.5)
@@ -45,6 +47,9 @@ class LongTermAverage:
         Unit of levels.
     unreadable : tuple of str
         Names of files that could not be read.
+    period_s : float
+        Period of the recorder's schedule, if columns stand for one, see ``pool_days``; otherwise 0
+        [s].
     """
 
     level: Float64Array
@@ -54,6 +59,7 @@ class LongTermAverage:
     f_max_hz: float
     unit: str
     unreadable: tuple[str, ...] = ()
+    period_s: float = 0.0
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -106,7 +112,9 @@ def pool_days(days: Sequence[PooledDay], begin_utc_ns: int, end_utc_ns: int) -> 
     """Pool daily files of one signal to a picture, one file in memory at a time.
 
     A pixel is the mean power of the minutes that begin in its column, weighted by their effort, and
-    over the bands of its row, weighted by the width that they share with it.
+    over the bands of its row, weighted by the width that they share with it. Columns that are
+    shorter than the pauses of a recorder's schedule have the minutes of the recording of their
+    period, see ``DutyCycle.recording_of``.
 
     Parameters
     ----------
@@ -129,14 +137,16 @@ def pool_days(days: Sequence[PooledDay], begin_utc_ns: int, end_utc_ns: int) -> 
                 pool.add(file, day)
         except StorageError:
             unreadable.append(day.path.name)
+    level, period_s = pool.columns()
     return LongTermAverage(
-        level=pool.level,
+        level=level,
         begin_utc_ns=begin * _MINUTE_NS,
         end_utc_ns=(begin + n_minutes) * _MINUTE_NS,
         f_min_hz=float(pool.edges_hz[0]),
         f_max_hz=float(pool.edges_hz[-1]),
         unit=pool.unit,
         unreadable=tuple(unreadable),
+        period_s=period_s,
     )
 
 
@@ -149,6 +159,7 @@ class _Pool:
         self._begin, self._n_minutes = begin, n_minutes
         self._power = np.zeros((n_columns, HEIGHT))
         self._effort = np.zeros((n_columns, HEIGHT))
+        self._spans: list[Int64Array] = []
 
     def add(self, file: DailyFile, day: PooledDay) -> None:
         """Add a file's minutes; StorageError if they are no numbers or cannot be read."""
@@ -157,6 +168,7 @@ class _Pool:
         used = np.flatnonzero((effort > 0.0) & (minutes >= 0) & (minutes < self._n_minutes))
         if not used.size:
             return
+        self._spans.append(_spans(minutes[used]))
         column, first = np.unique(
             minutes[used] * len(self._power) // self._n_minutes, return_index=True
         )
@@ -183,10 +195,55 @@ class _Pool:
         )
         return weights
 
-    @property
-    def level(self) -> Float64Array:
-        """Levels, (rows, columns), highest frequency first; NaN without data [dB]."""
-        mean = np.full(self._power.shape, np.nan)
-        np.divide(self._power, self._effort, out=mean, where=self._effort > 0.0)
-        found: Float64Array = 10.0 * np.log10(mean.T[::-1])
-        return found
+    def columns(self) -> tuple[Float64Array, float]:
+        """Return levels and the period that columns stand for.
+
+        Levels have the shape (rows, columns), highest frequency first; NaN without data [dB]. The
+        period is 0 if columns stand for their own time [s].
+        """
+        cycle = self._cycle()
+        power, effort, period_s = self._power, self._effort, 0.0
+        if cycle is not None:
+            edges_s = np.linspace(0.0, self._n_minutes * _MINUTE_S, len(power) + 1)
+            recording = cycle.recording_of(edges_s, _MINUTE_S)
+            if (recording != OWN_TIME).any():
+                power, effort = (self._of(cycle, recording, own) for own in (power, effort))
+                period_s = cycle.period_s
+        mean = np.full(power.shape, np.nan)
+        np.divide(power, effort, out=mean, where=effort > 0.0)
+        return 10.0 * np.log10(mean.T[::-1]), period_s
+
+    def _cycle(self) -> DutyCycle | None:
+        """Find the schedule of the minutes with data."""
+        if not self._spans:
+            return None
+        spans = np.concatenate(self._spans)
+        begins, ends = spans[np.argsort(spans[:, 0], kind="stable")].T * float(_MINUTE_S)
+        is_apart = begins[1:] > ends[:-1]
+        first, last = np.append([True], is_apart), np.append(is_apart, [True])
+        return find_duty_cycle(begins[first], ends[last], _MINUTE_S)
+
+    def _of(self, cycle: DutyCycle, recording: Int64Array, own: Float64Array) -> Float64Array:
+        """Return the sums of columns with those of whole recordings where they are shown."""
+        is_shown = recording >= 0
+        numbers, of_column = np.unique(recording[is_shown], return_inverse=True)
+        begins, ends = (
+            np.asarray(limits_s[numbers] / _MINUTE_S, np.int64)
+            for limits_s in (cycle.begins_s, cycle.ends_s)
+        )
+        first = begins * len(own) // self._n_minutes
+        stop = (ends - 1) * len(own) // self._n_minutes + 1
+        # Padded: an index may be the one after the last.
+        padded = np.concatenate([own, np.zeros((1, HEIGHT))])
+        sums = np.add.reduceat(padded, np.stack([first, stop], axis=1).ravel(), axis=0)[::2]
+        table = own.copy()
+        table[is_shown] = sums[of_column]
+        table[recording == NOTHING] = 0.0
+        return table
+
+
+def _spans(minutes: Int64Array) -> Int64Array:
+    """Return the begin and end of each run of successive minutes, (runs, 2)."""
+    breaks = np.flatnonzero(np.diff(minutes) > 1)
+    begins = minutes[np.append(0, breaks + 1)]
+    return np.stack([begins, minutes[np.append(breaks, len(minutes) - 1)] + 1], axis=1)

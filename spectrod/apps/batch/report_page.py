@@ -156,6 +156,9 @@ def _picture(average: LongTermAverage, name: str) -> str:
     href = f"data:image/png;base64,{content}"
     low, high = average.limits
     unit = _text(average.unit or "dB")
+    meaning = f"Mean power, black {low:g} to yellow {high:g} {unit}; grey: no data"
+    if average.period_s:
+        meaning += f"; columns of a period of the schedule, {average.period_s:g} s"
     return "\n".join(
         [
             f'<svg viewBox="0 0 {_LEFT + WIDTH} {HEIGHT + _BOTTOM}" role="img"',
@@ -165,7 +168,7 @@ def _picture(average: LongTermAverage, name: str) -> str:
             *_frequency_labels(average),
             *_time_labels(average),
             "</svg>",
-            f"<p>Mean power, black {low:g} to yellow {high:g} {unit}; grey: no data.</p>",
+            f"<p>{meaning}.</p>",
         ]
     )
 

@@ -20,6 +20,7 @@ from spectrod.formats.picture.page_layout import Margins, PageLayout, arrange, b
 from spectrod.formats.picture.peak_entries import PeakLevels
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pixelmap import PixelMap, Recording
+from spectrod.formats.picture.recorded_spans import PictureSchedule
 from spectrod.formats.picture.strip_view import StripView, strip_view
 from spectrod.formats.picture.strips import Envelope
 from spectrod.formats.picture.surface import Box
@@ -245,11 +246,23 @@ def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
     if spec.weighting != "Z":
         pieces.append(f"{spec.weighting}-weighted")
     pieces += _calibration(spec)
-    pieces += _averages(frames_per_pixel, pool, spec)
-    if about.gaps:
-        missing_s = about.gap_samples / spec.fs
-        pieces.append(f"gaps: {about.gaps}, {_number(missing_s)} s missing")
+    pieces += _averages(frames_per_pixel, pool, about)
+    pieces += _gaps(about)
     return [*pieces, about.software]
+
+
+def _gaps(about: Recording) -> Iterator[str]:
+    """Count the pauses of a schedule, and the gaps that it does not explain."""
+    gaps, gap_samples, schedule = about.gaps, about.gap_samples, about.schedule
+    if schedule is not None:
+        gaps, gap_samples = gaps - schedule.n_pauses, gap_samples - schedule.pause_samples
+        yield f"{schedule.n_pauses} pauses of a schedule of {_seconds(schedule)} s"
+    if gaps:
+        yield f"gaps: {gaps}, {_number(gap_samples / about.spec.fs)} s missing"
+
+
+def _seconds(schedule: PictureSchedule) -> str:
+    return _number(schedule.duty_cycle.period_s)
 
 
 def _calibration(spec: SpectrumSpec) -> Iterator[str]:
@@ -263,8 +276,9 @@ def _calibration(spec: SpectrumSpec) -> Iterator[str]:
         yield f"response {_number(low_hz)} to {_number(high_hz)} Hz"
 
 
-def _averages(frames_per_pixel: float, pool: str, spec: SpectrumSpec) -> Iterator[str]:
+def _averages(frames_per_pixel: float, pool: str, about: Recording) -> Iterator[str]:
     """Describe the averaging of rows, and of columns that combine several of them."""
+    spec = about.spec
     counted, what = frames_per_pixel, "frames"
     # A mean of means is a mean of all frames, but a column shows at least one whole row.
     has_less = frames_per_pixel < spec.averaging_frames
@@ -276,5 +290,7 @@ def _averages(frames_per_pixel: float, pool: str, spec: SpectrumSpec) -> Iterato
         yield f"row: {spec.averaging} of {spec.averaging_frames} frames"
     if spec.rate_hz:
         yield f"rows {_number(spec.row_s)} s apart"
-    if counted >= _FRAMES_STATED:
+    if about.schedule and about.is_by_period:
+        yield f"column: {pool} of a period, {_seconds(about.schedule)} s"
+    elif counted >= _FRAMES_STATED:
         yield f"column: {pool} of {_number(counted)} {what}"

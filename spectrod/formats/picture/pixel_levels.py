@@ -13,7 +13,12 @@ from spectrod.formats.picture.axes import FrequencyAxis
 from spectrod.formats.picture.painter import Painter
 from spectrod.formats.picture.peak_entries import PeakLevels
 from spectrod.formats.picture.pooling import ColumnPool
-from spectrod.formats.picture.raster import band_spans, bin_spans, column_spans
+from spectrod.formats.picture.raster import (
+    PixelTimes,
+    band_spans,
+    bin_spans,
+    column_spans,
+)
 
 _PIECE_VALUES = 1 << 18
 """Values that are processed at once: some buffers of 1 MiB instead of spectra of all columns."""
@@ -26,7 +31,7 @@ def pixel_values(
     size: tuple[int, int],
     painter: Painter,
     *,
-    span: tuple[int, int],
+    times: PixelTimes,
 ) -> tuple[Float32Array, PeakLevels | None]:
     """Return the level of every pixel, or the power if that is quicker to colour.
 
@@ -46,8 +51,8 @@ def pixel_values(
         Width and height of each plot [px].
     painter : Painter
         Computes the pixels.
-    span : (int, int)
-        Absolute index of the first column's first sample, and number of samples in all columns.
+    times : PixelTimes
+        Times of the columns.
 
     Returns
     -------
@@ -56,15 +61,20 @@ def pixel_values(
         and in rows that touch no band.
     """
     width, height = size
-    begin, n_samples = span
+    begin, n_samples, shown = times
     edges = begin - pool.first_sample + np.linspace(0.0, n_samples, width + 1)
     slots = _slots(pool, spec, edges)
-    lo, hi = column_spans(slots, pool.n_slots, pool.rows_per_column)
+    columns = column_spans(slots, pool.n_slots, pool.rows_per_column)
     centres, end = 0.5 * (edges[:-1] + edges[1:]), float(pool.end_sample - pool.first_sample)
     if is_constant_q(spec.bands):
         # The frames are much longer than most filters: no row stands for the first half of one.
         centres, end = 0.5 * (slots[:-1] + slots[1:]), float(pool.n_slots)
     is_beyond = (centres < 0.0) | (centres > end)
+    if shown is not None:
+        first_slot = pool.first_sample + (spec.row_span - pool.hop) / 2.0
+        columns = shown.in_columns(columns, first_slot, pool.hop * pool.rows_per_column)
+        is_beyond = (is_beyond & ~shown.is_shown) | shown.is_missing
+    lo, hi = columns
     spans = value_spans(spec, axis.edges(height))
     # 0 dB is a full-scale sine, or a complex tone of amplitude 1, or 1 FS^2/Hz, or the reference
     # of the calibration.

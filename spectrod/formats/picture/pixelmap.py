@@ -16,6 +16,7 @@ from spectrod.formats.picture.axes import FrequencyAxis, FrequencyScale
 from spectrod.formats.picture.embedded import embedded_text
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pillow import reading
+from spectrod.formats.picture.recorded_spans import PictureSchedule
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.json_text import decode_json
 
@@ -44,6 +45,10 @@ class Recording:
         Samples missing in them.
     software : str
         Name and version for the file.
+    schedule : PictureSchedule, optional
+        Schedule that explains some of the gaps.
+    is_by_period : bool
+        Whether columns stand for periods of the schedule.
     """
 
     spec: SpectrumSpec
@@ -52,6 +57,13 @@ class Recording:
     gaps: int
     gap_samples: int
     software: str
+    schedule: PictureSchedule | None = None
+    is_by_period: bool = False
+
+    @property
+    def period_s(self) -> float:
+        """Period of the schedule that columns stand for; 0 if they stand for their own time [s]."""
+        return self.schedule.duty_cycle.period_s if self.schedule and self.is_by_period else 0.0
 
     def facts(self) -> dict[str, Any]:
         """Return all metadata as plain values, by the names of ``PixelMap``'s fields."""
@@ -68,6 +80,7 @@ class Recording:
             "gap_samples": self.gap_samples,
             "software": self.software,
             "cal_id": spec.scale.cal_id or msgspec.UNSET,
+            "period_s": self.period_s or msgspec.UNSET,
         }
 
 
@@ -124,6 +137,9 @@ class PixelMap(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the picture that differ from the defaults, by the names of ``PictureOptions``."""
     cal_id: str | msgspec.UnsetType = msgspec.UNSET
     """Identity of the calibration; absent without one."""
+    period_s: float | msgspec.UnsetType = msgspec.UNSET
+    """Period of the recorder's schedule, if columns are shorter than its pauses: a column has the
+    level of the recording of the period that its centre lies in [s]."""
     v: int = 1
 
     def to_json(self) -> str:

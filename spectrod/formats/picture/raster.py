@@ -1,6 +1,10 @@
 """Mapping of pixels to columns, bins and bands."""
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.dsp.units import Float64Array, Int64Array
 
@@ -35,6 +39,63 @@ def column_spans(edges: Float64Array, n_slots: int, rows_per_column: int) -> Flo
     nearest = np.minimum(np.floor(0.5 * (lo + hi)), n_columns - 1.0)
     is_narrow = hi - lo < 1.0
     return np.stack([np.where(is_narrow, nearest, lo), np.where(is_narrow, nearest + 1.0, hi)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownRecordings:
+    """Recordings of a schedule that pixels stand for, see ``DutyCycle.recording_of``.
+
+    Attributes
+    ----------
+    is_shown : (pixels,) bool
+        Whether a pixel stands for a recording, not for its own time.
+    is_missing : (pixels,) bool
+        Whether a pixel stands for a recording that is missing.
+    begin, end : (shown,) float64
+        Absolute index of the recording's first sample, and of the one after its last, of each of
+        these pixels.
+    """
+
+    is_shown: NDArray[np.bool_]
+    is_missing: NDArray[np.bool_]
+    begin: Float64Array
+    end: Float64Array
+
+    def in_columns(self, spans: Float64Array, origin: float, column: float) -> Float64Array:
+        """Return spans of pixels like ``column_spans``, with whole recordings where they are shown.
+
+        A recording has all columns that it touches: they have no others, because pauses are longer.
+
+        Parameters
+        ----------
+        spans : (2, pixels) float64
+            Lower and upper limit of each pixel's own time [columns].
+        origin : float
+            Sample at which the first column begins.
+        column : float
+            Samples of a column.
+        """
+        limits = (np.stack([self.begin, self.end]) - origin) / column
+        last = np.ceil(spans.max()) - 1.0
+        lo = np.clip(np.floor(limits[0] + _FUZZ), 0.0, last)
+        spans = spans.copy()
+        spans[:, self.is_shown] = lo, np.clip(np.ceil(limits[1] - _FUZZ), lo + 1.0, last + 1.0)
+        return spans
+
+
+class PixelTimes(NamedTuple):
+    """Times of a picture's pixels along the time axis."""
+
+    begin: int
+    """Absolute index of the first pixel's first sample."""
+    n_samples: int
+    """Samples of all pixels."""
+    shown: ShownRecordings | None = None
+    """Pixels that stand for recordings of a schedule, not for their own time."""
+
+    def are_missing(self, width: int) -> NDArray[np.bool_]:
+        """Return whether pixels stand for a recording that is missing, shape (width,)."""
+        return np.zeros(width, np.bool_) if self.shown is None else self.shown.is_missing
 
 
 def bin_spans(edges_hz: Float64Array, delta_f: float, n_bins: int) -> Int64Array:

@@ -12,6 +12,7 @@ from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pixel_levels import pixel_values
 from spectrod.formats.picture.pixelmap import Recording
 from spectrod.formats.picture.pooling import ColumnPool
+from spectrod.formats.picture.raster import PixelTimes
 from spectrod.formats.picture.strips import RowStrips, SampleStrips
 
 Strips = SampleStrips | RowStrips
@@ -26,7 +27,7 @@ def render(
     painter: Painter,
     strips: Strips | None = None,
     *,
-    span: tuple[int, int],
+    times: PixelTimes,
 ) -> Plots:
     """Make the pixels of a spectrogram.
 
@@ -44,8 +45,8 @@ def render(
         Computes the pixels.
     strips : SampleStrips or RowStrips, optional
         Data of the strips, if requested.
-    span : (int, int)
-        Absolute index of the first sample of the time axis, and number of samples.
+    times : PixelTimes
+        Times of the columns.
 
     Returns
     -------
@@ -54,8 +55,8 @@ def render(
     """
     spec = about.spec
     size = options.width, options.height_for(spec.n_signals)
-    f_axis, (begin, n_samples) = options.frequency_axis(spec), span
-    values, scale = pixel_values(pool, spec, f_axis, size, painter, span=span)
+    f_axis = options.frequency_axis(spec)
+    values, scale = pixel_values(pool, spec, f_axis, size, painter, times=times)
     limits = colour_range(values, options, scale)
     values = values[:, ::-1]
     return Plots(
@@ -63,9 +64,12 @@ def render(
         values=values,
         scale=scale,
         limits=limits,
-        n_samples=n_samples,
-        frames_per_pixel=n_samples * spec.averaging_frames / float(spec.row_step) / options.width,
-        envelope=strips.over(begin, n_samples, options.width) if strips else None,
+        n_samples=times.n_samples,
+        frames_per_pixel=times.n_samples
+        * spec.averaging_frames
+        / float(spec.row_step)
+        / options.width,
+        envelope=strips.over(times, options.width) if strips else None,
     )
 
 

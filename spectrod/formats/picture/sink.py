@@ -22,6 +22,8 @@ from spectrod.formats.picture.painter import NumpyPainter, Painter, Transpose
 from spectrod.formats.picture.picture_settings import width_min
 from spectrod.formats.picture.pixelmap import Recording
 from spectrod.formats.picture.pooling import ColumnPool
+from spectrod.formats.picture.raster import PixelTimes
+from spectrod.formats.picture.recorded_spans import RecordedSpans
 from spectrod.formats.picture.render import PictureOptions, render
 from spectrod.formats.picture.strips import RowStrips, SampleStrips
 from spectrod.formats.whole_files import check_writable, is_there, write_whole
@@ -127,6 +129,7 @@ class PictureSink(WholeFile):
         self._painter = NumpyPainter(paint) if callable(paint) else paint
         self._software = software
         self._pool = self._new_pool()
+        self._spans = RecordedSpans(spec)
         self._engines: list[str] = []
         self._begin_utc_ns = 0
         self._gaps = 0
@@ -185,6 +188,7 @@ class PictureSink(WholeFile):
             power = self._spec.scale.to_power(batch.values)
             batch = replace(batch, spec=self._linear, values=power)
         self._pool.add(batch)
+        self._spans.add(batch)
         if self._options.strips and self._samples.is_empty:
             self._rows.write(batch)
 
@@ -208,6 +212,8 @@ class PictureSink(WholeFile):
             width = self.scale.width_for(pool.end_sample, options)
             options = replace(options, width=width)
             n_samples = round(width * self.scale.samples_per_pixel)
+        schedule = self._spans.schedule()
+        shown = schedule.shown((begin, n_samples), options.width) if schedule else None
         about = Recording(
             self._linear,
             ", ".join(self._engines),
@@ -215,10 +221,13 @@ class PictureSink(WholeFile):
             self._gaps,
             self._gap_samples,
             self._software,
+            schedule=schedule,
+            is_by_period=shown is not None,
         )
         strips = self._rows if self._samples.is_empty else self._samples
         drawn_strips = strips if options.strips else None
-        plots = render(pool, about, options, self._painter, drawn_strips, span=(begin, n_samples))
+        times = PixelTimes(begin, n_samples, shown)
+        plots = render(pool, about, options, self._painter, drawn_strips, times=times)
         plots = with_marks(plots, self.marks, options.frequency_axis(self._linear), begin)
         # Free the pool's memory before drawing.
         del pool

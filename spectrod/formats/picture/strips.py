@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.dsp.averaging import exceeded_percent
 from spectrod.dsp.blocks import Block
@@ -16,11 +17,13 @@ from spectrod.dsp.units import (
     Int64Array,
     power_to_dbfs,
 )
-from spectrod.formats.picture.raster import column_spans
+from spectrod.formats.picture.raster import PixelTimes, column_spans
 from spectrod.lib.errors import ConfigError
 
 _ROW_NAMES = {"max": "of maxima", "min": "of minima"}
 
+_FUZZ = 1e-6
+"""Rounding tolerance where a limit coincides with that of a cell [cells]."""
 _CELLS_PER_PIXEL = 8
 """Merging halves the cells, so at least four per pixel remain."""
 
@@ -86,10 +89,12 @@ class _Cells:
             table[:, half:] = 0.0
         self.cell_samples *= 2
 
-    def spans(self, begin: float, n_samples: int, width: int) -> Float64Array:
+    def spans(self, times: PixelTimes, width: int, origin: float) -> Float64Array:
         """Return the lower and upper limit of each pixel column, shape (2, width) [cells]."""
-        edges = (begin + np.linspace(0.0, n_samples, width + 1)) / self.cell_samples
-        return column_spans(edges, self.n_used, 1)
+        first, n_samples, shown = times
+        edges = (first - origin + np.linspace(0.0, n_samples, width + 1)) / self.cell_samples
+        spans = column_spans(edges, self.n_used, 1)
+        return spans if shown is None else shown.in_columns(spans, origin, self.cell_samples)
 
     def mean_square(self, spans: Float64Array) -> Float32Array:
         """Return the mean square in each span; cells cut by a limit are weighted by overlap."""
@@ -102,16 +107,24 @@ class _Cells:
 
         count = total(self.count[0])
         # Less than half a cell may be a neighbour's samples, in a cell that a limit cuts.
-        is_empty = count < 0.5 * self.cell_samples
+        is_empty = (count < 0.5 * self.cell_samples) & ~self._have_whole_cell(spans)
         means = np.stack([total(channel) for channel in self.square])
         means = np.maximum(means, 0.0) / np.where(is_empty, 1.0, count)
         means[:, is_empty] = np.nan
         return means.astype(np.float32)
 
+    def _have_whole_cell(self, spans: Float64Array) -> NDArray[np.bool_]:
+        """Return whether a cell with samples lies wholly in each span."""
+        n_filled = np.append(0, np.cumsum(self.count[0, : self.n_used] > 0.0))
+        first = np.ceil(spans[0] - _FUZZ).astype(np.int64)
+        stop = np.maximum(first, np.floor(spans[1] + _FUZZ).astype(np.int64))
+        found: NDArray[np.bool_] = n_filled[stop] > n_filled[first]
+        return found
+
     def extremes(self, spans: Float64Array) -> tuple[Float32Array, Float32Array]:
         """Return the least and greatest sample of all cells that each span touches."""
-        first = np.floor(spans[0] + 1e-6).astype(np.int64)
-        stop = np.maximum(first + 1, np.ceil(spans[1] - 1e-6).astype(np.int64))
+        first = np.floor(spans[0] + _FUZZ).astype(np.int64)
+        stop = np.maximum(first + 1, np.ceil(spans[1] - _FUZZ).astype(np.int64))
         limits = np.stack([first, stop], axis=1).ravel()
 
         def reduced(ufunc: np.ufunc, table: Float32Array, fill: float) -> Float32Array:
@@ -192,20 +205,18 @@ class SampleStrips:
         cells.low[:, where] = np.minimum(cells.low[:, where], low)
         cells.high[:, where] = np.maximum(cells.high[:, where], high)
 
-    def over(self, first_sample: int, n_samples: int, width: int) -> Envelope:
+    def over(self, times: PixelTimes, width: int) -> Envelope:
         """Return the statistics of a range of samples, in evenly spaced columns.
 
         Parameters
         ----------
-        first_sample : int
-            Absolute index of the first sample.
-        n_samples : int
-            Number of samples, >= 1.
+        times : PixelTimes
+            Times of the columns, of one sample at least.
         width : int
             Number of columns, at most that of the constructor.
         """
-        spans = self._cells.spans(first_sample - self._origin, n_samples, width)
-        is_gap = np.isnan(self._cells.mean_square(spans))
+        spans = self._cells.spans(times, width, self._origin)
+        is_gap = np.isnan(self._cells.mean_square(spans)) | times.are_missing(width)
         mean_square = self._cells.mean_square(self._widened(spans))
         mean_square[is_gap] = np.nan
         low, high = self._cells.extremes(spans)
@@ -289,13 +300,15 @@ class RowStrips:
         # Each bin holds the power of a noise bandwidth, which is wider than the bin spacing.
         return sums if spec.bands else sums * (spec.delta_f / spec.enbw_hz)
 
-    def over(self, first_sample: int, n_samples: int, width: int) -> Envelope:
+    def over(self, times: PixelTimes, width: int) -> Envelope:
         """Like ``SampleStrips.over``; a row represents the hop around the centre of its windows."""
         spec = self._spec
         n_row = spec.row_span
-        begin = first_sample - self._first - n_row / 2.0 + self._hop / 2.0
-        spans = self._cells.spans(begin, n_samples, width)
+        origin = self._first + n_row / 2.0 - self._hop / 2.0
+        spans = self._cells.spans(times, width, origin)
         # The sum of the largest powers of all bins is not the mean square of any frame.
         is_ranked = exceeded_percent(spec.averaging) is not None
         name = _ROW_NAMES.get(spec.averaging, f"of {spec.averaging}" if is_ranked else "RMS")
-        return Envelope(None, None, self._cells.mean_square(spans), name)
+        mean_square = self._cells.mean_square(spans)
+        mean_square[:, times.are_missing(width)] = np.nan
+        return Envelope(None, None, mean_square, name)

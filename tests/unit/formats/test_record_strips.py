@@ -4,6 +4,7 @@ import pytest
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.formats.picture.raster import PixelTimes
 from spectrod.formats.picture.strips import RowStrips, SampleStrips
 
 FS = 8000.0
@@ -28,7 +29,7 @@ def test_every_sample_counts_once(n_samples, size):
     if size == 1 and n_samples > 1000:
         size = 1001
     samples = np.random.default_rng(n_samples).normal(0.0, 0.2, (2, n_samples)).astype(np.float32)
-    envelope = strips_of(samples, size, first=5).over(5, n_samples, 10)
+    envelope = strips_of(samples, size, first=5).over(PixelTimes(5, n_samples), 10)
     pixels = samples.reshape(2, 10, -1)
     # A pixel may cover a part of the cell that its limits cut: at most a quarter more on each side.
     reach = n_samples // 10 // 2 + 1
@@ -49,7 +50,7 @@ def test_levels_are_those_of_a_sine():
     t = np.arange(80_000) / FS
     sine = np.sin(2.0 * np.pi * 1000.0 * t + 0.25 * np.pi)[np.newaxis].astype(np.float32)
     sine /= np.abs(sine).max()
-    envelope = strips_of(sine, 1024).over(0, 80_000, 10)
+    envelope = strips_of(sine, 1024).over(PixelTimes(0, 80_000), 10)
     np.testing.assert_allclose(envelope.rms_dbfs, 0.0, atol=3.02)
     np.testing.assert_allclose(envelope.peak_dbfs, 0.0, atol=1e-3)
 
@@ -61,7 +62,7 @@ def test_gaps_are_missing_and_not_silent():
     strips.write(
         Block(np.zeros((1, 300), np.float32), 700, 0, 0, discontinuity=True, lost_samples=400)
     )
-    envelope = strips.over(0, 1000, 10)
+    envelope = strips.over(PixelTimes(0, 1000), 10)
     is_gap = np.isnan(envelope.low[0])
     assert is_gap.tolist() == [False] * 3 + [True] * 4 + [False] * 3
     assert (np.isnan(envelope.mean_square[0]) == is_gap).all()
@@ -74,7 +75,7 @@ def test_samples_that_are_not_finite_are_missing():
     samples = np.full((1, 1000), 0.25, np.float32)
     samples[0, 505] = np.nan
     samples[0, 507] = np.inf
-    envelope = strips_of(samples, 100).over(0, 1000, 10)
+    envelope = strips_of(samples, 100).over(PixelTimes(0, 1000), 10)
     assert np.isfinite(envelope.mean_square).all()
     np.testing.assert_allclose(envelope.mean_square, 0.0625)
     np.testing.assert_array_equal(np.delete(envelope.low, 5), 0.25)
@@ -90,7 +91,7 @@ def test_memory_does_not_grow():
         strips.write(Block(block, 1000 * index, 0, 0))
     after = sum(table.nbytes for table in vars(strips._cells).values() if hasattr(table, "nbytes"))
     assert after == before < 50 * 8 * 32
-    assert np.isfinite(strips.over(0, 300_000, 50).mean_square).all()
+    assert np.isfinite(strips.over(PixelTimes(0, 300_000), 50).mean_square).all()
 
 
 @pytest.mark.parametrize("scaling", ["spectrum", "density", "dbfs"])
@@ -121,7 +122,7 @@ def test_rows_give_the_level_of_their_samples(scaling, bands):
             discontinuity=True,
         )
     )
-    envelope = strips.over(0, 49 * 512 + 1024, 10)
+    envelope = strips.over(PixelTimes(0, 49 * 512 + 1024), 10)
     covered = width.sum() if bands else spec.n_bins * spec.delta_f
     found = envelope.mean_square[np.isfinite(envelope.mean_square)]
     np.testing.assert_allclose(found, density * covered, rtol=1e-4)
@@ -135,7 +136,7 @@ def test_i_and_q_are_one_signal():
     tone = np.stack([np.cos(2.0 * np.pi * 1000.0 * t), np.sin(2.0 * np.pi * 1000.0 * t)])
     strips = SampleStrips(2, 10, is_iq=True)
     strips.write(Block(tone.astype(np.float32), 0, 0, 0))
-    envelope = strips.over(0, 8000, 10)
+    envelope = strips.over(PixelTimes(0, 8000), 10)
     assert envelope.low.shape == (1, 10)
     np.testing.assert_allclose(envelope.rms_dbfs, 0.0, atol=1e-3)
     np.testing.assert_allclose(envelope.peak_dbfs, 0.0, atol=1e-3)
@@ -146,7 +147,7 @@ def test_i_and_q_are_one_signal():
     index = 100 * np.arange(80, dtype=np.int64)
     rows = RowStrips(spec, 10)
     rows.write(SpectrumBatch(values, index, index, index, spec, "numpy"))
-    np.testing.assert_allclose(rows.over(0, 8000, 10).rms_dbfs, 0.0, atol=1e-3)
+    np.testing.assert_allclose(rows.over(PixelTimes(0, 8000), 10).rms_dbfs, 0.0, atol=1e-3)
 
 
 def test_a_level_is_of_a_least_time():
@@ -155,9 +156,9 @@ def test_a_level_is_of_a_least_time():
     sine = np.sin(2.0 * np.pi * 100.0 * t)[np.newaxis].astype(np.float32)
     strips = SampleStrips(1, 500, least_samples=160)
     strips.write(Block(sine, 0, 0, 0))
-    envelope = strips.over(0, 2000, 500)
+    envelope = strips.over(PixelTimes(0, 2000), 500)
     np.testing.assert_allclose(envelope.rms_dbfs[0, 20:-20], 0.0, atol=0.2)
     assert np.ptp(envelope.high) > 1.9
     strips.write(Block(sine, 4000, 0, 0, discontinuity=True, lost_samples=2000))
-    envelope = strips.over(0, 6000, 500)
+    envelope = strips.over(PixelTimes(0, 6000), 500)
     assert np.isnan(envelope.rms_dbfs[0]).nonzero()[0].tolist() == [*range(167, 333)]

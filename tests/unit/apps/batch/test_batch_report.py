@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from spectrod.apps.batch.daily_file import EFFORTS
 from spectrod.apps.batch.flags import parse_flags
-from spectrod.apps.batch.ltsa import HEIGHT, LongTermAverage, PooledDay, pool_days
+from spectrod.apps.batch.ltsa import HEIGHT, LongTermAverage, PooledDay, _Pool, pool_days
 from spectrod.apps.batch.plan import write_plan
 from spectrod.apps.batch.planner import plan_job
 from spectrod.apps.batch.report import make_report, write_report
@@ -144,6 +145,44 @@ def test_the_average_is_the_mean_power(computed, n_minutes):
         if n_filled == 1:
             power = np.average(power, weights=effort[minutes])
         np.testing.assert_allclose(average.level[row, :n_filled], 10.0 * np.log10(power), atol=1e-6)
+
+
+class FakeDay:
+    """A daily file: minutes with effort have the level of their number in all bands."""
+
+    def __init__(self, minutes, n_bands):
+        self._effort = np.zeros(1440, np.float32)
+        self._effort[minutes] = 55.0
+        self._level = np.tile(np.arange(1440, dtype=np.float32) / 100.0, (n_bands, 1)).T
+
+    def read(self, name):
+        return self._effort if name == EFFORTS else self._level
+
+    def unit(self):
+        return "dB"
+
+
+@pytest.mark.parametrize(("n_columns", "period_s"), [(400, 0.0), (1200, 600.0), (2161, 600.0)])
+def test_columns_stand_for_periods_of_a_schedule(n_columns, period_s):
+    """Of 55 s each 600 s for three days only the lost recording's columns are without data."""
+    pool = _Pool(0, 4320, n_columns, 500.0)
+    lost = {0: [], 1: [50, 70], 2: []}
+    for day, missing in lost.items():
+        about = PooledDay(Path(), None, day * 86400 * S_NS, 1000.0)
+        minutes = np.setdiff1d(np.arange(0, 1440, 10), missing)
+        pool.add(FakeDay(minutes, len(about.bands)), about)
+    level, found_s = pool.columns()
+    assert found_s == period_s
+    centres = (np.arange(n_columns) + 0.5) / n_columns * 4320
+    number = (centres // 10).astype(int)
+    is_lost = np.isin(number, [149, 151])
+    if not period_s:  # a column has one or two minutes with data
+        kept = np.setdiff1d(np.arange(0, 4320, 10), [1490, 1510])
+        is_lost = ~np.isin(np.arange(n_columns), kept * n_columns // 4320)
+    np.testing.assert_array_equal(np.isnan(level[-1]), is_lost)
+    if period_s:
+        expected = (10 * number) % 1440 / 100.0
+        np.testing.assert_allclose(level[0, ~is_lost], expected[~is_lost], atol=1e-5)
 
 
 def test_a_damaged_daily_file_is_left_out(tmp_path):
