@@ -9,13 +9,14 @@ from msgspec import Meta, Struct
 import spectrod
 from spectrod.config.settings import AnalysisConfig
 from spectrod.dsp.units import NS_PER_S
+from spectrod.measure.features.features_config import FeaturesConfig
 from spectrod.measure.levels.levels_config import LevelsConfig
 
 UnitLength = Literal["day", "hour"]
-ProductName = Literal["millidecade", "spectra", "levels", "picture", "flags"]
+ProductName = Literal["millidecade", "spectra", "levels", "features", "picture", "flags"]
 MergedName = Literal["zarr", "pyramid"]
 TimeOrigin = Literal["auto", "header", "name"]
-LevelsFormat = Literal["csv", "nc", "parquet"]
+TableFormat = Literal["csv", "nc", "parquet"]
 
 UNIT_NS: dict[UnitLength, int] = {"day": 86400 * NS_PER_S, "hour": 3600 * NS_PER_S}
 """Length of a unit [ns]."""
@@ -23,7 +24,8 @@ DEPLOYMENTS_MAX = 1000
 INPUTS_MAX = 1000
 """Most inputs of a deployment."""
 ATTEMPTS_MAX = 100
-LEVELS_INTERVAL_S = 60.0
+MEASURED_INTERVAL_S = 60.0
+"""Default interval of levels and features [s]."""
 
 DIGEST_CHARS = 32
 """Length of a digest: half of a SHA-256 in hexadecimal."""
@@ -116,6 +118,10 @@ class Job(Struct, frozen=True, kw_only=True):
         Of the product ``levels``; its name and sources are not used.
     levels_format : {"csv", "nc", "parquet"}
         Files of levels.
+    features : FeaturesConfig
+        Of the product ``features``; its name and sources are not used.
+    features_format : {"csv", "nc", "parquet"}
+        Files of features.
     picture : PictureTable
         Of the product ``picture``.
     """
@@ -133,14 +139,27 @@ class Job(Struct, frozen=True, kw_only=True):
     attributes: dict[str, str] = msgspec.field(default_factory=dict)
     analysis: AnalysisConfig = msgspec.field(default_factory=AnalysisConfig)
     levels: LevelsConfig = msgspec.field(
-        default_factory=lambda: LevelsConfig("levels", interval_s=LEVELS_INTERVAL_S)
+        default_factory=lambda: LevelsConfig("levels", interval_s=MEASURED_INTERVAL_S)
     )
-    levels_format: LevelsFormat = "csv"
+    levels_format: TableFormat = "csv"
+    features: FeaturesConfig = msgspec.field(
+        default_factory=lambda: FeaturesConfig("features", interval_s=MEASURED_INTERVAL_S)
+    )
+    features_format: TableFormat = "csv"
     picture: PictureTable = msgspec.field(default_factory=PictureTable)
 
     def deployment(self, name: str) -> Deployment:
         """Return a deployment by its name; it must exist."""
         return next(one for one in self.deployments if one.name == name)
+
+    @property
+    def table_formats(self) -> dict[ProductName, TableFormat]:
+        """Format of the file of each product that is a table of measurements."""
+        found: dict[ProductName, TableFormat] = {
+            "levels": self.levels_format,
+            "features": self.features_format,
+        }
+        return {product: one for product, one in found.items() if product in self.products}
 
     @property
     def plan_digest(self) -> str:
@@ -170,6 +189,7 @@ class Job(Struct, frozen=True, kw_only=True):
         tables: dict[ProductName, Any] = {
             "spectra": self.analysis,
             "levels": [self.levels, self.levels_format],
+            "features": [self.features, self.features_format],
             "picture": self.picture,
         }
         found |= {product: table for product, table in tables.items() if product in self.products}

@@ -9,12 +9,13 @@ import msgspec
 import numpy as np
 
 from spectrod.apps.batch.command_text import hours
-from spectrod.apps.batch.job import LEVELS_INTERVAL_S
+from spectrod.apps.batch.job import MEASURED_INTERVAL_S
 from spectrod.apps.batch.survey import PRODUCTS, SurveyedDeployment
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.text import printable
 
 _QUANTITIES = ("LZeq", "LAeq", "L10", "L90")
+_INDICES = ("ACI", "NDSI", "ADI")
 _NOTES_MAX = 5
 """Most findings that are comments of a deployment."""
 _COMMENT_COLUMN = 40
@@ -58,7 +59,7 @@ class JobDraft:
         yield _with_comment('unit = "day"', 'of UTC; or "hour"')
         yield _with_comment(
             f"products = {_list(PRODUCTS)}",
-            'Files of each unit; "spectra" is another one.',
+            'Files of each unit; "features" and "spectra" are others.',
         )
         yield _with_comment(
             'merged = ["pyramid"]', 'what spectrod web shows; "zarr" is one store of all minutes'
@@ -67,7 +68,10 @@ class JobDraft:
     def _levels(self) -> Iterator[str]:
         yield "[levels]"
         yield f"quantities = {_list(_QUANTITIES)}"
-        yield _with_comment(f"interval_s = {LEVELS_INTERVAL_S:g}", "of each row")
+        yield _with_comment(f"interval_s = {MEASURED_INTERVAL_S:g}", "of each row")
+        yield ""
+        yield _with_comment("# [features]", 'of the product "features"')
+        yield f"# quantities = {_list(_INDICES)}"
 
     def _deployment(self, found: SurveyedDeployment) -> Iterator[str]:
         one = found.deployment

@@ -15,13 +15,13 @@ from spectrod.apps.batch.job import (
     ATTEMPTS_MAX,
     DEPLOYMENTS_MAX,
     INPUTS_MAX,
-    LEVELS_INTERVAL_S,
+    MEASURED_INTERVAL_S,
     Deployment,
     Job,
-    LevelsFormat,
     MergedName,
     PictureTable,
     ProductName,
+    TableFormat,
     TimeOrigin,
     UnitLength,
 )
@@ -37,9 +37,10 @@ from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import check_channel_names, check_name
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.lib.time_format import check_time_format
+from spectrod.measure.features.features_config import FeaturesConfig
 from spectrod.source.store.urls import HTTP_SCHEMES, OBJECT_SCHEMES, check_url, is_url
 
-JOB, ANALYSIS, LEVELS, PICTURE = "job", "analysis", "levels", "picture"
+JOB, ANALYSIS, LEVELS, FEATURES, PICTURE = "job", "analysis", "levels", "features", "picture"
 ATTRIBUTES, DEPLOYMENTS = "attributes", "deployments"
 
 _UTC_MAX = dt.datetime(2200, 1, 1, tzinfo=dt.UTC)
@@ -81,11 +82,14 @@ def _keys_of(struct: type[msgspec.Struct], *without: str) -> dict[str, Any]:
 SECTIONS: dict[str, dict[str, Any]] = {
     JOB: _JOB_KEYS,
     ANALYSIS: _keys_of(AnalysisConfig),
-    LEVELS: {**_keys_of(LevelsConfig, "name", "sources"), "format": LevelsFormat},
+    LEVELS: {**_keys_of(LevelsConfig, "name", "sources"), "format": TableFormat},
+    FEATURES: {**_keys_of(FeaturesConfig, "name", "sources"), "format": TableFormat},
     PICTURE: _keys_of(PictureTable),
     DEPLOYMENTS: _DEPLOYMENT_KEYS,
 }
 """Types of the keys of each section; of ``deployments`` those of each table in it."""
+_PLAIN = (JOB, ANALYSIS, LEVELS, FEATURES, PICTURE)
+"""Sections that are one table."""
 
 
 def read_job(path: Path) -> Job:
@@ -112,7 +116,7 @@ class _JobReader:
 
     def __init__(self, layer: Layer, mistakes: Mistakes, folder: Path) -> None:
         self._mistakes, self._folder = mistakes, folder
-        plain = {section: SECTIONS[section] for section in (JOB, ANALYSIS, LEVELS, PICTURE)}
+        plain = {section: SECTIONS[section] for section in _PLAIN}
         self._checker = TableChecker(layer, mistakes, plain)
 
     def job(self, data: Mapping[str, Any]) -> Job | None:
@@ -126,7 +130,7 @@ class _JobReader:
                 )
         tables = {
             section: self._table((section,), SECTIONS[section], data.get(section, {}))
-            for section in (JOB, ANALYSIS, LEVELS, PICTURE)
+            for section in _PLAIN
         }
         self._check_tables(tables)
         attributes = self._attributes(data.get(ATTRIBUTES, {}))
@@ -142,8 +146,8 @@ class _JobReader:
         attributes: dict[str, str],
         deployments: tuple[Deployment, ...],
     ) -> Job:
-        levels = dict(tables[LEVELS])
-        levels_format = levels.pop("format", "csv")
+        measured = {section: dict(tables[section]) for section in (LEVELS, FEATURES)}
+        formats = {f"{name}_format": one.pop("format", "csv") for name, one in measured.items()}
         job = dict(tables[JOB])
         job["output"] = self._absolute("output", job["output"])
         return Job(
@@ -151,8 +155,9 @@ class _JobReader:
             deployments=deployments,
             attributes=attributes,
             analysis=AnalysisConfig(**tables[ANALYSIS]),
-            levels=_levels(levels),
-            levels_format=levels_format,
+            levels=_levels(measured[LEVELS]),
+            features=_features(measured[FEATURES]),
+            **formats,
             picture=PictureTable(**tables[PICTURE]),
         )
 
@@ -177,7 +182,8 @@ class _JobReader:
 
     def _check_tables(self, tables: Mapping[str, dict[str, Any]]) -> None:
         """Check the rules between keys of each table."""
-        for section, check in ((ANALYSIS, _check_analysis), (LEVELS, _check_levels)):
+        checks = {ANALYSIS: _check_analysis, LEVELS: _check_levels, FEATURES: _check_features}
+        for section, check in checks.items():
             for key, message in broken_keys(check, tables[section], set()):
                 path = (section, key) if key else (section,)
                 self._checker.add(path, f"{section}: {message}")
@@ -279,7 +285,17 @@ def _check_levels(table: dict[str, Any]) -> None:
 
 
 def _levels(table: Mapping[str, Any]) -> LevelsConfig:
-    return LevelsConfig(LEVELS, **{"interval_s": LEVELS_INTERVAL_S, **table})
+    return LevelsConfig(LEVELS, **{"interval_s": MEASURED_INTERVAL_S, **table})
+
+
+def _check_features(table: dict[str, Any]) -> None:
+    features = _features({key: value for key, value in table.items() if key != "format"})
+    features.check_intervals()
+    features.check()
+
+
+def _features(table: Mapping[str, Any]) -> FeaturesConfig:
+    return FeaturesConfig(FEATURES, **{"interval_s": MEASURED_INTERVAL_S, **table})
 
 
 def _check_deployment_name(name: str) -> None:

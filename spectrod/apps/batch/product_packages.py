@@ -56,6 +56,6 @@ def need_packages(job: Job, *, for_units: bool = True, for_merge: bool = True) -
 
 def _of_units(job: Job) -> set[str]:
     """Return the extras that the files of units need."""
-    of_levels = {"csv": set[str](), "nc": {"netcdf"}, "parquet": {"parquet"}}
-    found = {"netcdf"} if {"millidecade", "spectra"} & set(job.products) else set()
-    return found | (of_levels[job.levels_format] if "levels" in job.products else set())
+    of_format = {"csv": set[str](), "nc": {"netcdf"}, "parquet": {"parquet"}}
+    found = {"netcdf"} if {"millidecade", "spectra"} & set(job.products) else set[str]()
+    return found.union(*(of_format[one] for one in job.table_formats.values()))

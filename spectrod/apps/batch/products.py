@@ -28,13 +28,14 @@ from spectrod.formats.longterm.presets import averaged, frames_for, picture_defa
 from spectrod.formats.picture.painter import host_transpose
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.plan import PicturePlan
-from spectrod.formats.values.measurement_description import MeasurementDescription
+from spectrod.formats.values.measurement_description import MeasurementDescription, describe
 from spectrod.formats.values.value_writer import open_writer
 from spectrod.lib.errors import InputError
 from spectrod.lib.names import name_channels
 from spectrod.measure.levels import LevelMeter
 from spectrod.measure.levels.equalizer import response_notes
 from spectrod.measure.levels.level_values import UNCALIBRATED_DB
+from spectrod.measure.measurement_config import IntervalMeter, MeasuredSignals
 from spectrod.recording.output_plan import Plan, make_data, make_rows
 from spectrod.source.files.speakers import find_speakers
 
@@ -135,7 +136,7 @@ def output_products(settings: UnitSettings) -> dict[str, ProductName]:
         If the files of two signals would have one name.
     """
     folder, unit = Path(settings.deployment.name), settings.unit.name
-    suffixes = SUFFIXES | {"levels": f"_levels.{settings.job.levels_format}"}
+    suffixes = SUFFIXES | _table_suffixes(settings.job)
     found: dict[str, ProductName] = {}
     for product in settings.job.products:
         if product == "millidecade":
@@ -145,6 +146,10 @@ def output_products(settings: UnitSettings) -> dict[str, ProductName]:
         else:
             found[str(settings.path(folder, suffixes[product]))] = product
     return found
+
+
+def _table_suffixes(job: Job) -> dict[ProductName, str]:
+    return {product: f"_{product}.{one}" for product, one in job.table_formats.items()}
 
 
 class UnitProducts:
@@ -176,12 +181,21 @@ class UnitProducts:
         self._rows: dict[ProductName, RowWriter] = {}
         self._of_samples: dict[ProductName, Writer[Block]] = {}
         self.problems: list[str] = []
+        self._stream: FrameStream | None = None
+        try:
+            self._start(layout, engine)
+        except BaseException:
+            self.abort()
+            raise
+
+    def _start(self, layout: SampleLayout, engine: Engine) -> None:
+        """Open the files."""
+        settings, folder = self._settings, self._folder
         specs = [
             self._start_rows(product)
             for product in ("millidecade", "spectra", "picture")
             if product in settings.job.products
         ]
-        self._stream = None
         if specs:
             self._stream = FrameStream(
                 specs,
@@ -190,8 +204,9 @@ class UnitProducts:
                 interleaved=layout.interleaved,
                 max_latency_s=np.inf,
             )
-        if "levels" in settings.job.products:
-            self._of_samples["levels"] = _Levels(settings, folder)
+        for product, suffix in _table_suffixes(settings.job).items():
+            meter, about = _METERS[product](settings)
+            self._of_samples[product] = _Table(meter, about, settings.path(folder, suffix))
         if "flags" in settings.job.products:
             path = settings.path(folder, SUFFIXES["flags"])
             self._of_samples["flags"] = FlagsWriter(path, settings.fs, settings.signals)
@@ -304,50 +319,71 @@ def _picture_plan(settings: UnitSettings, spec: SpectrumSpec) -> Plan:
     return Plan(about, about, PicturePlan(look, host_transpose, view="ltsa"), is_copy=True)
 
 
-class _Levels:
-    """Measures levels, and writes them."""
+def _of_levels(settings: UnitSettings) -> tuple[IntervalMeter, MeasurementDescription]:
+    """Return what measures the levels of a unit, and what their file says."""
+    table, n_channels = settings.job.levels, len(settings.signals)
+    calibrations = settings.calibrations or (None,) * n_channels
+    responses = [one.response if one else None for one in calibrations]
+    limit_db = None if table.lower_limit_db <= _NO_LOWER_LIMIT_DB else table.lower_limit_db
+    meter = LevelMeter(
+        settings.fs,
+        n_channels,
+        quantities=table.quantities,
+        interval_s=table.interval_s,
+        align=table.align,
+        time_zone=table.time_zone,
+        utc_ns=settings.unit.start_utc_ns,
+        full_scale_db=[
+            UNCALIBRATED_DB if one is None else one.full_scale_db for one in calibrations
+        ],
+        channel_weights=table.channel_weights or None,
+        speakers=settings.speakers,
+        lower_limit_db=limit_db,
+        bands=table.bands,
+        band_quantities=table.band_quantities,
+        band_range_hz=table.band_range_hz,
+        responses=responses,
+    )
+    return meter, MeasurementDescription(
+        source=settings.deployment.name,
+        channels=settings.signals,
+        quantities=meter.quantities,
+        calibrations=calibrations,
+        fs=settings.fs,
+        interval_s=meter.interval_s,
+        align=meter.align,
+        time_zone=table.time_zone,
+        has_utc=True,
+        software=SOFTWARE,
+        notes=tuple(response_notes(responses, settings.fs)),
+        bands=meter.bands,
+        extra=dict(settings.attributes),
+    )
 
-    def __init__(self, settings: UnitSettings, folder: Path) -> None:
-        table, n_channels = settings.job.levels, len(settings.signals)
-        calibrations = settings.calibrations or (None,) * n_channels
-        responses = [one.response if one else None for one in calibrations]
-        limit_db = None if table.lower_limit_db <= _NO_LOWER_LIMIT_DB else table.lower_limit_db
-        self._meter = LevelMeter(
-            settings.fs,
-            n_channels,
-            quantities=table.quantities,
-            interval_s=table.interval_s,
-            align=table.align,
-            time_zone=table.time_zone,
-            utc_ns=settings.unit.start_utc_ns,
-            full_scale_db=[
-                UNCALIBRATED_DB if one is None else one.full_scale_db for one in calibrations
-            ],
-            channel_weights=table.channel_weights or None,
-            speakers=settings.speakers,
-            lower_limit_db=limit_db,
-            bands=table.bands,
-            band_quantities=table.band_quantities,
-            band_range_hz=table.band_range_hz,
-            responses=responses,
-        )
-        about = MeasurementDescription(
-            source=settings.deployment.name,
-            channels=settings.signals,
-            quantities=self._meter.quantities,
-            calibrations=calibrations,
-            fs=settings.fs,
-            interval_s=self._meter.interval_s,
-            align=self._meter.align,
-            time_zone=table.time_zone,
-            has_utc=True,
-            software=SOFTWARE,
-            notes=tuple(response_notes(responses, settings.fs)),
-            bands=self._meter.bands,
-            extra=dict(settings.attributes),
-        )
-        suffix = f"_levels.{settings.job.levels_format}"
-        self._writer = open_writer(settings.path(folder, suffix), about)
+
+def _of_features(settings: UnitSettings) -> tuple[IntervalMeter, MeasurementDescription]:
+    """Return what measures the features of a unit, and what their file says."""
+    signals = MeasuredSignals(
+        settings.deployment.name,
+        settings.fs,
+        settings.signals,
+        settings.calibrations or (None,) * len(settings.signals),
+    )
+    bound = settings.job.features.bind(signals)
+    meter = bound.open(0)
+    about = describe(bound.signals, bound.facts, meter)
+    return meter, replace(about, extra={**about.extra, **settings.attributes})
+
+
+_METERS = {"levels": _of_levels, "features": _of_features}
+"""What makes the meter of each product that is a table, and the description of its file."""
+
+
+class _Table:
+    """Measures intervals, and writes them."""
+
+    def __init__(self, meter: IntervalMeter, about: MeasurementDescription, path: Path) -> None:
+        self._meter, self._writer = meter, open_writer(path, about)
 
     def write(self, block: Block) -> None:
         for row in self._meter.push(block.samples, block.lost_samples, block.t_utc_ns):

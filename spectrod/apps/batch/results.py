@@ -195,6 +195,7 @@ _FILES = {
     "millidecade": r"(_[A-Za-z0-9.-]+)?_UNIT\.nc",
     "spectra": r"_UNIT_spectra\.nc",
     "levels": r"_UNIT_levels\.(csv|nc|parquet)",
+    "features": r"_UNIT_features\.(csv|nc|parquet)",
     "picture": r"_UNIT_ltsa\.png",
     "flags": r"_UNIT_flags\.csv",
 }

@@ -19,6 +19,9 @@ products = ["millidecade", "levels"]
 quantities = ["LZeq"]
 format = "nc"
 
+[features]
+quantities = ["ACI"]
+
 [attributes]
 creator_name = "A. Nerd"
 
