@@ -1,20 +1,29 @@
 """How many planted calls ``spectrod detect`` finds, and how often it finds what is none.
 
-    python benchmarks/detect_recall.py [--minutes N] [--json FILE]
+    python benchmarks/detect_recall.py [--minutes N] [--noise NAME]... [--json FILE]
 
-Bursts of a tone of 0.3 s in white noise at 16 kHz, one in 3 s, of several levels over the noise in
-2 to 6 kHz, are read by the triggers of the program with a floor that is learned first, as
-``spectrod detect --kind band`` and ``--kind bin`` do, and by a plain energy detector: the mean
-square of blocks of a hop of the same band (by a Fourier transform of the whole), over the median of
-all blocks. Each has the same thresholds. A call is found if an event overlaps it that lasts at most
-three times as long; all other events are false alarms. These are counted in noise without calls as
-well.
+Bursts of a tone of 0.3 s in noise at 16 kHz, one in 3 s, of several levels over the noise in 2 to
+6 kHz: white noise, mains hum with all its harmonics, rain whose drops ring (``_planted.py``). They
+are read by the triggers of the program with a floor that is learned first, as
+``spectrod detect --kind band`` and ``--kind bin`` do; by a band with a pattern of one pulse of 0.2
+to 0.45 s; by a plain energy detector: the mean square of blocks of a hop of the same band, over the
+median of all blocks; and by ``find_rois_cwt`` of scikit-maad if it is installed, a detector of
+energy in a band with a wavelet of the length of a call, whose threshold is here that far over the
+mean energy of the noise, which it must be told. Each has the same thresholds. A call is found if an
+event overlaps it that lasts at most three times as long; all other events are false alarms. These
+are counted in noise without calls as well.
 """
 
 import argparse
-from collections.abc import Callable
+import contextlib
+import importlib.util
+import io
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+from _planted import CALL_S, FS, HIGH_HZ, LOW_HZ, NOISES, Recording, Spans, band_of, planted
 from _report import new_report, write_report
 
 from spectrod import Stft
@@ -23,76 +32,85 @@ from spectrod.measure.triggers.look_ahead import LookAhead
 from spectrod.measure.triggers.trigger import Trigger
 from spectrod.measure.triggers.trigger_config import TriggerConfig
 
-_FS, _WINDOW, _HOP = 16_000, 1024, 256
-_LOW_HZ, _HIGH_HZ = 2000.0, 6000.0
-_PERIOD_S, _CALL_S = 3.0, 0.3
+_WINDOW, _HOP = 1024, 256
 _LEVELS_DB = (-6.0, 0.0, 6.0, 10.0, 20.0)
 _FACTORS_DB = (6.0, 8.0, 10.0, 15.0, 20.0)
-_NOISE = 1e-2
 _MERGE_S = 0.5
 _LENGTHS_MAX = 3.0
 """Longest event that stands for a call, in lengths of the call."""
+_PULSE = {"pulse_s": (0.2, 0.45), "pause_s": (0.0, 0.02), "pulses_min": 1}
 
-Spans = list[tuple[float, float]]
+Detector = Callable[[Recording], list[Spans]]
 
 
 def main() -> None:
-    """Print a table for each detector, and optionally store it."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Print a table for each noise and detector, and optionally store it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=5.0, help="of each level (5)")
+    parser.add_argument("--noise", action="append", choices=[*NOISES], help="repeatable (all)")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
-    seconds = 60.0 * args.minutes
-    detectors = {"band": _triggered("band"), "bin": _triggered("bin"), "energy": _energy}
     results = []
-    recorded = {level: _sound(seconds, level) for level in (*_LEVELS_DB, None)}
-    for name, detector in detectors.items():
-        print(f"\n{name}: calls found [%], false alarms an hour")
-        print("call [dB]  " + "".join(f"{factor:>8g} dB over" for factor in _FACTORS_DB))
-        for level, (samples, calls) in recorded.items():
-            cells = []
-            for factor, spans in zip(_FACTORS_DB, detector(samples), strict=True):
-                recall, false_an_hour = _judged(spans, calls, seconds)
-                cells.append(f"{'' if level is None else f'{recall:.0%}':>7} {false_an_hour:6.0f}")
-                about = {"detector": name, "call_db": level, "over_db": factor}
-                counts = {"recall": recall, "false_an_hour": false_an_hour}
-                results.append(about | counts)
-            print(f"{'none' if level is None else f'{level:g}':>9}  " + "  ".join(cells))
+    for noise in args.noise or NOISES:
+        recordings = {level: planted(noise, 60.0 * args.minutes, level) for level in _levels()}
+        for name, detector in _detectors().items():
+            print(f"\n{noise} noise, {name}: calls found [%], false alarms an hour")
+            print("call [dB]  " + "".join(f"{factor:>8g} dB over" for factor in _FACTORS_DB))
+            for level, recording in recordings.items():
+                counts = [_judged(spans, recording) for spans in detector(recording)]
+                print(_line(level, counts))
+                results += _results(noise, name, level, counts)
     if args.json:
         report = new_report("detect_recall") | {"minutes": args.minutes, "results": results}
         write_report(report, args.json)
 
 
-def _sound(seconds: float, level_db: float | None) -> tuple[np.ndarray, Spans]:
-    """Return noise with calls, the first in the first second; without a level, no calls."""
-    rng = np.random.default_rng(1)
-    t = np.arange(round(seconds * _FS)) / _FS
-    samples = _NOISE * rng.standard_normal(len(t))
-    if level_db is None:
-        return samples.astype(np.float32), []
-    power = _NOISE**2 * (_HIGH_HZ - _LOW_HZ) / (_FS / 2) * 10 ** (level_db / 10)
-    calls = []
-    for k in range(int(seconds / _PERIOD_S)):
-        begin_s = k * _PERIOD_S + rng.uniform(0.2, 0.7)
-        on = slice(round(begin_s * _FS), round((begin_s + _CALL_S) * _FS))
-        samples[on] += np.sqrt(2 * power) * np.sin(2 * np.pi * rng.uniform(2500, 5500) * t[on])
-        calls.append((begin_s, begin_s + _CALL_S))
-    return samples.astype(np.float32), calls
+def _levels() -> Iterator[float | None]:
+    yield from (*_LEVELS_DB, None)
 
 
-def _triggered(kind: str) -> Callable[[np.ndarray], list[Spans]]:
-    def find(samples: np.ndarray) -> list[Spans]:
-        with Stft(_FS, engine="numpy", win_length=_WINDOW, hop=_HOP, scaling="dbfs") as stft:
-            batches = [*stft.push(samples[np.newaxis]), *stft.finish()]
-        return [_events(kind, factor, batches) for factor in _FACTORS_DB]
+def _line(level: float | None, counts: list[tuple[float, float]]) -> str:
+    cells = [
+        f"{'' if level is None else f'{recall:.0%}':>7} {false_an_hour:6.0f}"
+        for recall, false_an_hour in counts
+    ]
+    return f"{'none' if level is None else f'{level:g}':>9}  " + "  ".join(cells)
+
+
+def _results(
+    noise: str, name: str, level: float | None, counts: list[tuple[float, float]]
+) -> list[dict[str, Any]]:
+    about = {"noise": noise, "detector": name, "call_db": level}
+    return [
+        about | {"over_db": factor, "recall": recall, "false_an_hour": false_an_hour}
+        for factor, (recall, false_an_hour) in zip(_FACTORS_DB, counts, strict=True)
+    ]
+
+
+def _detectors() -> dict[str, Detector]:
+    found = {
+        "band": _triggered(kind="band"),
+        "bin": _triggered(kind="bin"),
+        "band, a pulse": _triggered(kind="band", **_PULSE),
+        "energy": _energy,
+    }
+    if importlib.util.find_spec("maad") is not None:
+        found["scikit-maad"] = _wavelet
+    return found
+
+
+def _triggered(**keys: Any) -> Detector:
+    def find(recording: Recording) -> list[Spans]:
+        samples = recording.samples.astype(np.float32)[np.newaxis]
+        with Stft(FS, engine="numpy", win_length=_WINDOW, hop=_HOP, scaling="dbfs") as stft:
+            batches = [*stft.push(samples), *stft.finish()]
+        return [_events(keys | {"over_floor_db": factor}, batches) for factor in _FACTORS_DB]
 
     return find
 
 
-def _events(kind: str, factor_db: float, batches: list[SpectrumBatch]) -> Spans:
-    config = TriggerConfig(
-        "call", kind=kind, f_min_hz=_LOW_HZ, f_max_hz=_HIGH_HZ, over_floor_db=factor_db
-    )
+def _events(keys: dict[str, Any], batches: list[SpectrumBatch]) -> Spans:
+    config = TriggerConfig("call", f_min_hz=LOW_HZ, f_max_hz=HIGH_HZ, **keys)
     finder = LookAhead(Trigger(config, batches[0].spec, ("0",)))
     found = [event for batch in batches for event in finder.push(batch)] + finder.finish()
     start_ns = int(batches[0].t_utc_ns[0])
@@ -101,11 +119,8 @@ def _events(kind: str, factor_db: float, batches: list[SpectrumBatch]) -> Spans:
     return [(begin, begin + length) for begin, length in zip(begins, lengths, strict=True)]
 
 
-def _energy(samples: np.ndarray) -> list[Spans]:
-    spectrum = np.fft.rfft(samples)
-    hz = np.fft.rfftfreq(len(samples), 1 / _FS)
-    spectrum[(hz < _LOW_HZ) | (hz > _HIGH_HZ)] = 0
-    band = np.fft.irfft(spectrum, len(samples))
+def _energy(recording: Recording) -> list[Spans]:
+    band = band_of(recording.samples)
     n = len(band) // _HOP
     level = 10 * np.log10(np.mean(band[: n * _HOP].reshape(n, _HOP) ** 2, axis=1))
     return [_runs(level - np.median(level) >= factor) for factor in _FACTORS_DB]
@@ -115,7 +130,7 @@ def _runs(is_over: np.ndarray) -> Spans:
     """Return the spans of blocks that are over; those close to each other are one."""
     spans: Spans = []
     for k in np.flatnonzero(is_over).tolist():
-        begin_s, end_s = k * _HOP / _FS, (k + 1) * _HOP / _FS
+        begin_s, end_s = k * _HOP / FS, (k + 1) * _HOP / FS
         if spans and begin_s - spans[-1][1] < _MERGE_S:
             spans[-1] = spans[-1][0], end_s
         else:
@@ -123,16 +138,32 @@ def _runs(is_over: np.ndarray) -> Spans:
     return spans
 
 
-def _judged(spans: Spans, calls: Spans, seconds: float) -> tuple[float, float]:
+def _wavelet(recording: Recording) -> list[Spans]:
+    from maad import rois  # noqa: PLC0415 - beside the others if it is installed
+
+    found = []
+    for factor in _FACTORS_DB:
+        threshold = recording.noise_power * 10 ** (factor / 10)
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            table = rois.find_rois_cwt(
+                recording.samples, FS, (LOW_HZ, HIGH_HZ), CALL_S, th=threshold
+            )
+        found.append([] if table.empty else list(zip(table["min_t"], table["max_t"], strict=True)))
+    return found
+
+
+def _judged(spans: Spans, recording: Recording) -> tuple[float, float]:
     """Return the share of calls that are found, and the false alarms an hour."""
+    calls = recording.calls
 
     def overlaps(one: tuple[float, float], others: Spans) -> bool:
         return any(one[0] < other[1] and other[0] < one[1] for other in others)
 
-    short = [span for span in spans if span[1] - span[0] <= _LENGTHS_MAX * _CALL_S]
+    short = [span for span in spans if span[1] - span[0] <= _LENGTHS_MAX * CALL_S]
     found = sum(overlaps(call, short) for call in calls)
     false = len(spans) - sum(overlaps(span, calls) for span in short)
-    return found / max(1, len(calls)), false * 3600.0 / seconds
+    return found / max(1, len(calls)), false * 3600.0 / recording.seconds
 
 
 if __name__ == "__main__":
