@@ -21,7 +21,13 @@ from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.times import wait_for_start
 from spectrod.formats.values.measurement_description import MeasurementDescription, describe
-from spectrod.formats.values.value_writer import SUFFIXES, ValueWriter, check_suffix, open_writer
+from spectrod.formats.values.value_writer import (
+    CSV_FORMS,
+    SUFFIXES,
+    ValueWriter,
+    check_suffix,
+    open_writer,
+)
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.text import printable
 from spectrod.measure.kinds import KINDS
@@ -50,8 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser, help_: str) -> None:
-    """Add --output."""
+    """Add --output and --csv."""
     parser.add_argument("-o", "--output", metavar="OUT", action="append", default=[], help=help_)
+    parser.add_argument(
+        "--csv",
+        choices=CSV_FORMS,
+        help="of .csv files: all digits and comments, or dates and numbers that spreadsheets read; "
+        f"-comma: decimal commas and semicolons, as in German and French ({CSV_FORMS[0]})",
+    )
 
 
 def _defaults(word: str) -> MeasurementConfig:
@@ -65,6 +77,7 @@ def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> 
     paths = [Path(one) for one in args.output]
     for path in paths:
         check_suffix(path)
+    _check_csv(args, paths)
     check_outputs(args.output, Path(args.source) if Path(args.source).is_file() else None)
     make_folders(args.output)
     given = given_settings(args, type(defaults))
@@ -106,7 +119,7 @@ def _measure(
     try:
         for path in paths:
             with interrupts_held():
-                writers.append(open_writer(path, about))
+                writers.append(open_writer(path, about, args.csv or CSV_FORMS[0]))
 
         n_rows = 0
 
@@ -142,6 +155,12 @@ def _write_total(meter: IntervalMeter, writers: list[ValueWriter]) -> None:
         total = meter.summary()
         for writer in writers:
             writer.write_total(total)
+
+
+def _check_csv(args: argparse.Namespace, paths: Sequence[Path]) -> None:
+    """Refuse a form of CSV files if there are none; raises ConfigError."""
+    if args.csv and not any(path.suffix.lower() == ".csv" for path in paths):
+        raise ConfigError(f"--csv {args.csv}: must be with -o NAME.csv")
 
 
 def _count(n_rows: int, about: MeasurementDescription) -> str:

@@ -85,8 +85,9 @@ def mean_settings(
         if fields[0].name in given.keys() - of_mean:
             value = getattr(args, _dest(fields[0].name))
             raise ConfigError(f"{name} {value}: must be with --interval")
-    if args.start_time is not None:
-        raise ConfigError(f"--start-time {args.start_time}: must be with --interval")
+    for name, value in (("--start-time", args.start_time), ("--csv", args.csv)):
+        if value is not None:
+            raise ConfigError(f"{name} {value}: must be with --interval")
     return given
 
 

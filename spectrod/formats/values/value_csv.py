@@ -47,13 +47,18 @@ def header_text(path: Path, about: MeasurementDescription) -> str:
     Raises
     ------
     ConfigError
-        If the rows have values of bins.
+        See ``check_values``.
     """
+    check_values(path, about)
+    lines = [f"# {name}: {json.dumps(value)}" for name, value in header(about).items()]
+    return "\n".join((*lines, ",".join(column_names(about)))) + "\n"
+
+
+def check_values(path: Path, about: MeasurementDescription) -> None:
+    """Check that rows have no values of bins; raises ConfigError."""
     if about.spectra:
         rule = "must be .nc, .h5 or .parquet"
         raise ConfigError(f"{path}: {about.spectra[0]} has a value for each bin: {rule}")
-    lines = [f"# {name}: {json.dumps(value)}" for name, value in header(about).items()]
-    return "\n".join((*lines, ",".join(column_names(about)))) + "\n"
 
 
 def row_text(about: MeasurementDescription, row: Measurement) -> str:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Literal, get_args
 
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.whole_files import WholeFileWriter, check_writable, whole_file
@@ -11,6 +12,14 @@ from spectrod.lib.suggestions import did_you_mean
 from spectrod.measure.measurement import Measurement
 
 _FORMATS = {one.suffix: one for one in VALUE_FORMATS}
+CsvForm = Literal["exact", "spreadsheet", "spreadsheet-comma"]
+"""Of CSV files: values that read back to the bit, or cells that spreadsheets take for dates and
+numbers, with points or with commas in the numbers."""
+CSV_FORMS: tuple[CsvForm, ...] = get_args(CsvForm)
+_SPREADSHEETS = {
+    "spreadsheet": "spectrod.formats.values.spreadsheet_csv:SpreadsheetWriter",
+    "spreadsheet-comma": "spectrod.formats.values.spreadsheet_csv:CommaSpreadsheetWriter",
+}
 SUFFIXES = tuple(_FORMATS)
 """Suffixes of files of measurements, those of figures included."""
 FIGURE_SUFFIXES = tuple(one.suffix for one in VALUE_FORMATS if one.content == "figure")
@@ -94,8 +103,14 @@ def check_suffix(path: Path) -> None:
         raise ConfigError(f"{path}: levels: {rule}")
 
 
-def open_writer(path: Path, description: MeasurementDescription) -> ValueWriter:
+def open_writer(
+    path: Path, description: MeasurementDescription, csv_form: CsvForm = "exact"
+) -> ValueWriter:
     """Start a file of measurements by its suffix; see ``ValueWriter`` for errors."""
     check_suffix(path)
-    writer: ValueWriter = load(_FORMATS[path.suffix.lower()].writer)(path, description)
+    suffix = path.suffix.lower()
+    entry_point = _FORMATS[suffix].writer
+    if suffix == ".csv":
+        entry_point = _SPREADSHEETS.get(csv_form, entry_point)
+    writer: ValueWriter = load(entry_point)(path, description)
     return writer
