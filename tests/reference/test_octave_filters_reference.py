@@ -70,7 +70,7 @@ def test_the_chain_keeps_class_1_with_sines(fraction, centre_hz):
     n = int(np.ceil(4.0 * one.settle_s * FS / CHUNK_SAMPLES) + 2) * CHUNK_SAMPLES
     sines = np.sin(2.0 * np.pi * f_hz[:, None] / FS * np.arange(n))
     bank = OctaveFilterBank([one], len(f_hz))
-    parts = [next(bank.run(part)) for part in np.split(sines, n // CHUNK_SAMPLES, axis=1)]
+    parts = [next(bank.run(part))[0] for part in np.split(sines, n // CHUNK_SAMPLES, axis=1)]
     last = np.concatenate(parts, axis=1)[:, -(CHUNK_SAMPLES >> one.stage) :]
     power = np.mean(last**2 * np.hanning(last.shape[1]), axis=1) / np.mean(
         np.hanning(last.shape[1])

@@ -63,7 +63,7 @@ def responses(filters, fs):
     samples[range(n_places), range(n_places)] = 1.0
     parts = []
     for _ in range(chunks):
-        parts.append([band.copy() for band in bank.run(samples)])
+        parts.append([band for bands in bank.run(samples) for band in bands])
         samples = np.zeros_like(samples)
     f_hz = np.fft.rfftfreq(chunks * CHUNK_SAMPLES, 1.0 / fs)
     for number in range(len(filters)):

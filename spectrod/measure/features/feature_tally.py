@@ -29,6 +29,8 @@ _CLASS_BITS = 14
 _CLASSES = 1 << (31 - _CLASS_BITS)
 """Classes of all positive float32."""
 
+_ONE = np.uint32(1)
+
 _SHAPE_FIELDS = [one.name for one in fields(SpectralShape) if one.name != "rolloff_share"]
 _SHAPE_NAMES = [name.removesuffix("_hz") for name in _SHAPE_FIELDS]
 
@@ -347,7 +349,9 @@ class _Diversity:
         frequencies = spec.bin_frequencies
         self._n_bins = int(np.searchsorted(frequencies, top_hz))
         _, self._n_cells = band_starts(frequencies[: self._n_bins], n_bands, width_hz)
-        self._band = np.repeat(np.arange(n_bands), self._n_cells)
+        band = np.repeat(np.arange(n_bands), self._n_cells)
+        signal = np.arange(spec.n_signals)[:, np.newaxis]
+        self._first = (signal * n_bands + band) * _CLASSES
         self._share = 10.0 ** (threshold_db / 10.0)
         self._shape = spec.n_signals, n_bands, _CLASSES
         self.n_bytes = 4 * spec.n_signals * n_bands * _CLASSES
@@ -367,8 +371,9 @@ class _Diversity:
             self.clear()
         power = np.ascontiguousarray(rows[..., : self._n_bins], np.float32)
         self._largest = np.maximum(self._largest, power.max(axis=(0, 2)))
-        signal = np.arange(self._shape[0])[:, np.newaxis]
-        np.add.at(self._counts, (signal, self._band, _class_of(power)), 1)
+        # NumPy counts fast where one flat index and a number of the counts' type are given.
+        places = (_class_of(power) + self._first).reshape(-1)
+        np.add.at(self._counts.reshape(-1), places, _ONE)
 
     def value(self, _quantity: FeatureQuantity) -> Float64Array:
         if self._counts is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import ceil, floor
 
 import numpy as np
@@ -12,7 +13,7 @@ from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.levels.level_values import UNCALIBRATED_DB
 from spectrod.measure.levels.octave_filters import OctaveFilter, decimator, octave_filters
-from spectrod.measure.levels.recursive import CHUNK_SAMPLES, RecursiveFilter
+from spectrod.measure.levels.recursive import CHUNK_SAMPLES, FilterStack, RecursiveFilter
 from spectrod.measure.sample_chunks import SampleChunks, check_stream
 
 INTERVAL_MIN_S, INTERVAL_MAX_S = 0.001, 86400.0
@@ -37,15 +38,17 @@ class OctaveFilterBank:
             RecursiveFilter(decimator(), channels, CHUNK_SAMPLES >> stage)
             for stage in range(n_stages)
         ]
-        self._stages = tuple(one.stage for one in filters)
-        self._filters = [
-            RecursiveFilter(one.cascade, channels, CHUNK_SAMPLES >> one.stage) for one in filters
+        self._stacks = [
+            (stage, FilterStack([one.cascade for one in found], channels, CHUNK_SAMPLES >> stage))
+            for (stage, _), found in groupby(filters, lambda one: (one.stage, _order(one)))
         ]
 
     def reset(self) -> None:
         """Forget all samples so far."""
-        for one in (*self._decimators, *self._filters):
-            one.reset()
+        for decimate in self._decimators:
+            decimate.reset()
+        for _, stack in self._stacks:
+            stack.reset()
 
     def run(self, samples: Float64Array) -> Iterator[Float64Array]:
         """Filter the next chunk.
@@ -57,15 +60,19 @@ class OctaveFilterBank:
 
         Yields
         ------
-        band : (channels, CHUNK_SAMPLES >> stage) float64
-            The signal in each band, at the band's rate: its sample j is at sample ``j << stage``.
-            All are to be taken before the next chunk.
+        bands : (bands, channels, CHUNK_SAMPLES >> stage) float64
+            The signal in the next bands, at their rate: sample j is at sample ``j << stage``. All
+            are to be taken before the next chunk.
         """
         decimated = [samples]
         for decimate in self._decimators:
             decimated.append(np.ascontiguousarray(decimate.run(decimated[-1])[:, ::2]))
-        for one, stage in zip(self._filters, self._stages, strict=True):
-            yield one.run(decimated[stage])
+        for stage, stack in self._stacks:
+            yield stack.run(decimated[stage])
+
+
+def _order(one: OctaveFilter) -> int:
+    return sum(len(section.a) - 1 for section in one.cascade)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,7 +224,7 @@ class OctaveMeter:
         chunk, n, base = self._chunks.take()
         if not n:
             return []
-        squares = [np.square(band, out=band) for band in self._bank.run(chunk)]
+        squares = [one for bands in self._bank.run(chunk) for one in np.square(bands, out=bands)]
         rows, first = [], 0
         while first < n:
             if not self._n_samples:

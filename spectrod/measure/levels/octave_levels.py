@@ -194,10 +194,13 @@ class BandChain:
             n_steps = CHUNK_SAMPLES // group.step
             n_bands = group.bands.stop - group.bands.start
             squares = np.empty((n_bands, self._channels, n_steps))
-            for k in range(n_bands):
-                band = next(filtered)
-                np.square(band, out=band)
-                np.mean(band.reshape(self._channels, n_steps, -1), axis=2, out=squares[k])
+            k = 0
+            while k < n_bands:
+                bands = next(filtered)
+                np.square(bands, out=bands)
+                steps = bands.reshape(len(bands), self._channels, n_steps, -1)
+                np.mean(steps, axis=3, out=squares[k : k + len(bands)])
+                k += len(bands)
             rows = squares.reshape(-1, n_steps)
             averages = {
                 # Rounding can leave a negative residue where the average is nearly 0.

@@ -52,13 +52,15 @@ def response(cascade: Cascade, frequencies_hz: Float64Array, fs: float) -> Float
     return gain
 
 
-class RecursiveFilter:
-    """A cascade of sections that filters several channels, chunk by chunk, in float64.
+class FilterStack:
+    """Cascades of sections of one order that filter the same channels, in float64.
+
+    The arithmetic of each is that of ``RecursiveFilter``; NumPy is called once for all.
 
     Parameters
     ----------
-    cascade : sequence of Section
-        The sections, applied in this order.
+    cascades : sequence of Cascade
+        The sections of each filter, applied in this order; all of one order.
     channels : int
         Number of channels, filtered alike and independently.
     chunk_samples : int
@@ -79,23 +81,19 @@ class RecursiveFilter:
     .. [2] G. E. Blelloch, "Prefix sums and their applications", CMU-CS-90-190, 1990.
     """
 
-    def __init__(self, cascade: Cascade, channels: int, chunk_samples: int = CHUNK_SAMPLES) -> None:
+    def __init__(
+        self, cascades: Sequence[Cascade], channels: int, chunk_samples: int = CHUNK_SAMPLES
+    ) -> None:
         n = min(BLOCK_SAMPLES, chunk_samples)
         self._blocks = chunk_samples // n, n
-        a, b, c, d = _state_space(cascade)
-        order = len(b)
-        powers = [np.eye(order)]
-        for _ in range(n):
-            powers.append(powers[-1] @ a)
-        impulse = np.array([d, *(c @ power @ b for power in powers[: n - 1])])
-        lag = np.subtract.outer(np.arange(n), np.arange(n))
-        # All are transposed: a row is a block or a state.
-        self._from_samples = np.where(lag >= 0, impulse[lag], 0.0).T.copy()
-        self._from_state = np.array([c @ power for power in powers[:n]]).T.copy()
-        self._drive = np.array([power @ b for power in powers[n - 1 :: -1]])
-        self._leaps = _leaps(powers[n], self._blocks[0])
-        self._state = np.zeros((channels, 1, order))
-        self._group = max(1, _GROUP_VALUES // chunk_samples)
+        found = [_Matrices.of(cascade, *self._blocks) for cascade in cascades]
+        self._from_samples = _stacked([one.from_samples for one in found])
+        self._from_state = _stacked([one.from_state for one in found])
+        self._drive = _stacked([one.drive for one in found])
+        self._leaps = [_stacked(leap) for leap in zip(*(one.leaps for one in found), strict=True)]
+        order = self._from_state.shape[2]
+        self._state = np.zeros((len(cascades), channels, 1, order))
+        self._group = max(1, _GROUP_VALUES // (chunk_samples * len(cascades)))
 
     def reset(self) -> None:
         """Forget all samples so far."""
@@ -111,30 +109,85 @@ class RecursiveFilter:
 
         Returns
         -------
-        filtered : (channels, chunk_samples) float64
+        filtered : (filters, channels, chunk_samples) float64
         """
-        filtered = np.empty_like(samples)
+        filtered = np.empty((len(self._state), *samples.shape))
         for first in range(0, len(samples), self._group):
             channels = slice(first, first + self._group)
-            filtered[channels] = self._run_group(samples[channels], self._state[channels])
+            self._run_group(samples[channels], self._state[:, channels], filtered[:, channels])
         return filtered
 
-    def _run_group(self, samples: Float64Array, state: Float64Array) -> Float64Array:
-        """Filter some channels, and update their state (channels, 1, order) in place."""
+    def _run_group(self, samples: Float64Array, state: Float64Array, out: Float64Array) -> None:
+        """Filter some channels, and update their state (filters, channels, 1, order) in place."""
         blocks = samples.reshape(len(samples), *self._blocks)
         ends = np.matmul(blocks, self._drive)
-        ends[:, :1] += np.matmul(state, self._leaps[0])
+        ends[:, :, :1] += np.matmul(state, self._leaps[0])
         reach = 1
         for leap in self._leaps:
-            ends[:, reach:] += np.matmul(ends[:, :-reach], leap)
+            ends[:, :, reach:] += np.matmul(ends[:, :, :-reach], leap)
             reach *= 2
-        starts = np.concatenate((state, ends[:, :-1]), axis=1)
+        starts = np.concatenate((state, ends[:, :, :-1]), axis=2)
         filtered = np.matmul(blocks, self._from_samples)
         filtered += np.matmul(starts, self._from_state)
-        state[:] = ends[:, -1:]
+        state[:] = ends[:, :, -1:]
         state[np.abs(state) < _TINY] = 0.0
-        shaped: Float64Array = filtered.reshape(samples.shape)
-        return shaped
+        out[:] = filtered.reshape(out.shape)
+
+
+class RecursiveFilter:
+    """A cascade of sections that filters several channels; see ``FilterStack``.
+
+    Parameters
+    ----------
+    cascade : sequence of Section
+        The sections, applied in this order.
+    channels : int
+        Number of channels, filtered alike and independently.
+    chunk_samples : int
+        Samples per channel of a chunk: a power of two, 1 to ``CHUNK_SAMPLES``.
+    """
+
+    def __init__(self, cascade: Cascade, channels: int, chunk_samples: int = CHUNK_SAMPLES) -> None:
+        self._stack = FilterStack([cascade], channels, chunk_samples)
+
+    def reset(self) -> None:
+        """Forget all samples so far."""
+        self._stack.reset()
+
+    def run(self, samples: Float64Array) -> Float64Array:
+        """Filter the next chunk, (channels, chunk_samples) float64 as the samples."""
+        filtered: Float64Array = self._stack.run(samples)[0]
+        return filtered
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrices:
+    """Matrices of a cascade for blocks, transposed: a row is a block or a state."""
+
+    from_samples: Float64Array
+    from_state: Float64Array
+    drive: Float64Array
+    leaps: Sequence[Float64Array]
+
+    @classmethod
+    def of(cls, cascade: Cascade, n_blocks: int, n: int) -> "_Matrices":
+        a, b, c, d = _state_space(cascade)
+        powers = [np.eye(len(b))]
+        for _ in range(n):
+            powers.append(powers[-1] @ a)
+        impulse = np.array([d, *(c @ power @ b for power in powers[: n - 1])])
+        lag = np.subtract.outer(np.arange(n), np.arange(n))
+        return cls(
+            np.where(lag >= 0, impulse[lag], 0.0).T.copy(),
+            np.array([c @ power for power in powers[:n]]).T.copy(),
+            np.array([power @ b for power in powers[n - 1 :: -1]]),
+            _leaps(powers[n], n_blocks),
+        )
+
+
+def _stacked(matrices: Sequence[Float64Array]) -> Float64Array:
+    """Return matrices as (filters, 1, rows, columns)."""
+    return np.stack(matrices)[:, np.newaxis]
 
 
 def _leaps(block: Float64Array, n_blocks: int) -> list[Float64Array]:

@@ -7,7 +7,7 @@ from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.levels import OctaveMeter
 from spectrod.measure.levels.octave_bank import OctaveFilterBank
 from spectrod.measure.levels.octave_filters import STAGES_MAX, octave_filters
-from spectrod.measure.levels.recursive import CHUNK_SAMPLES
+from spectrod.measure.levels.recursive import CHUNK_SAMPLES, FilterStack, RecursiveFilter
 
 FS = 48000.0
 
@@ -72,7 +72,7 @@ def test_a_sine_settles_in_the_stated_time(name):
         phase = 2.0 * np.pi * one.centre_hz / FS * np.arange(n)
         bank = OctaveFilterBank([one], 2)
         both = np.stack([np.cos(phase), np.sin(phase)])
-        parts = [next(bank.run(part)) for part in np.split(both, n // CHUNK_SAMPLES, axis=1)]
+        parts = [next(bank.run(part))[0] for part in np.split(both, n // CHUNK_SAMPLES, axis=1)]
         envelope = np.hypot(*np.concatenate(parts, axis=1))
         settled = envelope[int(np.ceil(one.settle_s * one.fs)) :]
         assert np.abs(20.0 * np.log10(settled)).max() < 0.1 + 0.03
@@ -141,3 +141,18 @@ def test_unusable_samples_are_refused():
         meter.push(np.zeros((2, 5), np.int16))
     with pytest.raises(InputError, match="samples after 0: not finite"):
         meter.push(np.full((2, 3), np.nan))
+
+
+@pytest.mark.parametrize("channels", [1, 3, 20])
+def test_filters_in_a_stack_are_those_alone(channels):
+    """Filters that run together give what each gives alone, and forget on reset."""
+    found = [one for one in octave_filters(FS, 3, 1000.0, 4000.0) if one.stage == 2][:3]
+    n = CHUNK_SAMPLES >> 2
+    stack = FilterStack([one.cascade for one in found], channels, n)
+    alone = [RecursiveFilter(one.cascade, channels, n) for one in found]
+    x = np.random.default_rng(1).standard_normal((4, channels, n))
+    together = [stack.run(part) for part in x]
+    for part, bands in zip(x, together, strict=True):
+        np.testing.assert_allclose(bands, [one.run(part) for one in alone], rtol=1e-12, atol=1e-15)
+    stack.reset()
+    np.testing.assert_array_equal(stack.run(x[0]), together[0])
