@@ -42,7 +42,13 @@ from spectrod.daemon.pipeline import Pipeline
 from spectrod.daemon.service import configure_logging
 from spectrod.dsp.bands import REASSIGNED
 from spectrod.dsp.constant_q import is_constant_q
-from spectrod.dsp.notes import bands_blurred, bands_left_out, frames_leave_out, rows_leave_out
+from spectrod.dsp.notes import (
+    bands_blurred,
+    bands_left_out,
+    frames_leave_out,
+    rows_leave_out,
+    samples_left_out,
+)
 from spectrod.dsp.row_grid import exact_row_step
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_rules import NFFT_MAX, REASSIGNED_HOPS_MAX
@@ -271,18 +277,9 @@ def _report_left_out(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
     for files in outputs.rows:
         files.note_left_out(n_samples)
     if n_samples:
-        where = ["at the end"]
-        where += ["before gaps"] * (pipeline.stats().gaps > 0)
-        where += ["before the first row"] * (spec.align == "utc")
-        _log.warning(
-            "%s: %d samples (%.4g s) %s are in no spectrum: they do not fill a window of %d "
-            "(--win-length)",
-            pipeline.source.name,
-            n_samples,
-            n_samples / spec.fs,
-            ", ".join(where),
-            spec.win_length,
-        )
+        n_read, gaps = pipeline.range.read_samples, pipeline.stats().gaps
+        note = samples_left_out(spec, n_samples, n_read, gaps)
+        _log.warning("%s: %s", pipeline.source.name, note)
 
 
 def _report_files(pipeline: Pipeline) -> int:

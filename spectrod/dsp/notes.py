@@ -32,6 +32,35 @@ def frames_leave_out(spec: SpectrumSpec) -> str:
     )
 
 
+def samples_left_out(spec: SpectrumSpec, n_left_out: int, n_read: int, gaps: int) -> str:
+    """Return a log line on the samples of a source that are in no spectrum.
+
+    Parameters
+    ----------
+    spec : SpectrumSpec
+        Spec of the spectra.
+    n_left_out, n_read : int
+        Samples in no spectrum, of all that were read.
+    gaps : int
+        Gaps between them; a folder has one wherever its recorder slept.
+    """
+    lost_s = f"{n_left_out / spec.fs:.4g} s"
+    if gaps and n_left_out <= (gaps + 1) * spec.win_length:
+        share = 100.0 * n_left_out / n_read
+        return (
+            f"{lost_s} of {n_read / spec.fs:.6g} s ({share:.2g} %) are in no spectrum: at the ends "
+            f"of {gaps + 1} stretches without gaps, on average less than a window of "
+            f"{spec.win_length} samples; that is normal, and a shorter --hop leaves out less"
+        )
+    where = ["at the end"]
+    where += ["before gaps"] * (gaps > 0)
+    where += ["before the first row"] * (spec.align == "utc")
+    return (
+        f"{n_left_out} samples ({lost_s}) {', '.join(where)} are in no spectrum: they do not fill "
+        f"a window of {spec.win_length} (--win-length)"
+    )
+
+
 def bands_blurred(spec: SpectrumSpec) -> str:
     """Return a log line on the audible bands that only zero-padding seems to resolve, or "".
 

@@ -4,11 +4,13 @@ import csv
 
 import numpy as np
 import pytest
+import soundfile
 from PIL import Image
 
 from spectrod.cli import main
 from spectrod.dsp.blocks import Block
 from spectrod.formats.longterm.data import read_npz
+from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.formats.sound import SoundWriter
 
 FS = 8000
@@ -85,3 +87,23 @@ def test_an_impossible_view_is_refused(sound, tmp_path, monkeypatch, capsys, fla
     assert run("record", sound, *flags, "--engine", "numpy") == 2
     assert text in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recorder_that_sleeps_has_a_picture_without_stripes(tmp_path):
+    """Of 2 s each 100 s for four hours no column is missing, but those of the lost file."""
+    folder = tmp_path / "card"
+    folder.mkdir()
+    rng = np.random.default_rng(9)
+    for k in np.delete(np.arange(144), 60):
+        name = np.datetime64(1_777_593_600 + 100 * int(k), "s").item().strftime("%Y%m%d_%H%M%S.WAV")
+        soundfile.write(folder / name, rng.normal(0.0, 0.1, 2 * 4000), 4000, "PCM_16")
+    arguments = ["--view", "ltsa", "--width", "700", "--height", "64", "--engine", "numpy"]
+    rows, drawn, converted = (tmp_path / name for name in ("x.spd", "x.png", "y.png"))
+    assert run("record", folder, "-o", drawn, "-o", rows, *arguments) == 0
+    assert run("convert", rows, converted, "--width", "700", "--height", "64") == 0
+    for path in (drawn, converted):
+        levels = read_levels(path)
+        is_missing = np.isnan(levels.level).all(axis=0)
+        np.testing.assert_array_equal(is_missing, levels.t // 100.0 == 60)
+        assert levels.pixels.period_s == 100.0
+        assert levels.pixels.gaps == 142
