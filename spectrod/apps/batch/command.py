@@ -271,8 +271,8 @@ def _write_report(job: Job, plan: BatchPlan, statuses: Sequence[UnitStatus]) -> 
     from spectrod.apps.batch.report import make_report, write_report  # noqa: PLC0415
     from spectrod.apps.batch.report_page import html_page  # noqa: PLC0415
 
-    report, averages = make_report(job, plan, statuses)
-    print(printable(write_report(job, report, html_page(report, averages))))
+    report, pictures = make_report(job, plan, statuses)
+    print(printable(write_report(job, report, html_page(report, pictures))))
 
 
 _COMMANDS = {

@@ -14,7 +14,7 @@ from spectrod.dsp.duty_cycle import NOTHING, OWN_TIME, DutyCycle, find_duty_cycl
 from spectrod.dsp.units import NS_PER_S, Float64Array, Int64Array
 from spectrod.formats.export.minute_bands import minute_bands
 from spectrod.formats.export.minutes import minute_frames
-from spectrod.formats.picture.colormaps import colormap
+from spectrod.formats.picture.colormaps import Uint8Array, colormap
 from spectrod.formats.picture.png import encode_png
 from spectrod.lib.errors import StorageError
 
@@ -24,7 +24,9 @@ F_MIN_HZ = 10.0
 """Lowest frequency of the logarithmic axis [Hz]."""
 _MINUTE_S = 60
 _MINUTE_NS = _MINUTE_S * NS_PER_S
-_GAP, _SHADES = 0, 255
+_GAP = 0
+SHADES = 255
+"""Colours of levels."""
 _GAP_COLOUR = (208, 214, 220)
 _RANGE_PERCENT = (1.0, 99.5)
 _RANGE_MIN_DB = 10.0
@@ -50,6 +52,8 @@ class LongTermAverage:
     period_s : float
         Period of the recorder's schedule, if columns stand for one, see ``pool_days``; otherwise 0
         [s].
+    range_db : tuple of float, optional
+        Levels of the first and last colour [dB]; those of its own by default.
     """
 
     level: Float64Array
@@ -60,25 +64,37 @@ class LongTermAverage:
     unit: str
     unreadable: tuple[str, ...] = ()
     period_s: float = 0.0
+    range_db: tuple[float, float] | None = None
 
     @property
     def limits(self) -> tuple[float, float]:
         """Levels of the first and last colour [dB]."""
-        found = self.level[np.isfinite(self.level)]
-        if not found.size:
-            return 0.0, _RANGE_MIN_DB
-        low, high = np.percentile(found, _RANGE_PERCENT)
-        return float(np.floor(low)), float(max(np.ceil(high), np.floor(low) + _RANGE_MIN_DB))
+        return limits_of(self.level) if self.range_db is None else self.range_db
 
-    def png(self) -> bytes:
-        """Return the picture; grey where there are no data."""
+    def png(self, colours: Uint8Array | None = None) -> bytes:
+        """Return the picture; grey where there are no data.
+
+        Parameters
+        ----------
+        colours : (255, 3) uint8, optional
+            From the lowest to the highest level.
+        """
         low, high = self.limits
         shares = np.clip((self.level - low) / (high - low), 0.0, 1.0)
         has_data = np.isfinite(shares)
         entries = np.full(shares.shape, _GAP, np.uint8)
-        entries[has_data] = 1 + np.rint(shares[has_data] * (_SHADES - 1)).astype(np.uint8)
-        table = colormap("inferno", _SHADES)
+        entries[has_data] = 1 + np.rint(shares[has_data] * (SHADES - 1)).astype(np.uint8)
+        table = colormap("inferno", SHADES) if colours is None else colours
         return encode_png(entries, bytes(_GAP_COLOUR) + table.tobytes(), ())
+
+
+def limits_of(level: Float64Array) -> tuple[float, float]:
+    """Return whole levels between which almost all lie, at least 10 dB apart; NaN do not count."""
+    found = level[np.isfinite(level)]
+    if not found.size:
+        return 0.0, _RANGE_MIN_DB
+    low, high = np.percentile(found, _RANGE_PERCENT)
+    return float(np.floor(low)), float(max(np.ceil(high), np.floor(low) + _RANGE_MIN_DB))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +124,9 @@ class PooledDay:
         return minute_bands(self.fs, minute_frames(self.fs)["nfft"])
 
 
-def pool_days(days: Sequence[PooledDay], begin_utc_ns: int, end_utc_ns: int) -> LongTermAverage:
+def pool_days(
+    days: Sequence[PooledDay], begin_utc_ns: int, end_utc_ns: int, f_max_hz: float = 0.0
+) -> LongTermAverage:
     """Pool daily files of one signal to a picture, one file in memory at a time.
 
     A pixel is the mean power of the minutes that begin in its column, weighted by their effort, and
@@ -123,10 +141,12 @@ def pool_days(days: Sequence[PooledDay], begin_utc_ns: int, end_utc_ns: int) -> 
         be read, is left out, and named.
     begin_utc_ns, end_utc_ns : int
         Span of the picture [ns]; widened to whole minutes.
+    f_max_hz : float
+        Highest frequency [Hz]; 0: the highest one of the files.
     """
     begin = begin_utc_ns // _MINUTE_NS
     n_minutes = max(1, -(-end_utc_ns // _MINUTE_NS) - begin)
-    f_max_hz = max(day.fs for day in days) / 2.0
+    f_max_hz = f_max_hz or max(day.fs for day in days) / 2.0
     pool = _Pool(begin, n_minutes, min(WIDTH, n_minutes), f_max_hz)
     unreadable = []
     for day in days:

@@ -9,9 +9,18 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
+from spectrod.apps.batch.comparison import (
+    Axes,
+    Comparison,
+    DeploymentDifference,
+    SignalAverage,
+    common_axes,
+    comparisons,
+    on_one_scale,
+)
 from spectrod.apps.batch.flags import FLAGS_BYTES_MAX, parse_flags
 from spectrod.apps.batch.job import UNIT_NS, Job
-from spectrod.apps.batch.ltsa import LongTermAverage, PooledDay, pool_days
+from spectrod.apps.batch.ltsa import PooledDay, pool_days
 from spectrod.apps.batch.plan import BatchPlan, InputFinding
 from spectrod.apps.batch.results import UnitRecord
 from spectrod.apps.batch.run import UnitStatus
@@ -111,15 +120,15 @@ class JobReport(Struct, frozen=True, kw_only=True):
     software: str
     unit: str
     deployments: tuple[DeploymentReport, ...]
+    differences: tuple[DeploymentDifference, ...] = ()
     v: int = VERSION
 
 
-class SignalAverage(NamedTuple):
-    """The average of a signal of a deployment."""
+class ReportPictures(NamedTuple):
+    """Pictures of a report: averages in the order of its deployments, and differences of them."""
 
-    deployment: str
-    signal: str
-    average: LongTermAverage
+    averages: list[SignalAverage]
+    comparisons: list[Comparison]
 
 
 class _Flags(NamedTuple):
@@ -130,19 +139,32 @@ class _Flags(NamedTuple):
 
 def make_report(
     job: Job, plan: BatchPlan, statuses: Sequence[UnitStatus]
-) -> tuple[JobReport, list[SignalAverage]]:
-    """Return the report of a job, and the averages of its deployments in the same order."""
-    reports, averages = [], []
+) -> tuple[JobReport, ReportPictures]:
+    """Return the report of a job, and its pictures."""
+    reports: list[DeploymentReport] = []
+    averages: list[SignalAverage] = []
+    of_deployment: dict[str, list[UnitStatus]] = {one.name: [] for one in job.deployments}
+    for status in statuses:
+        of_deployment[status.unit.deployment].append(status)
+    axes = common_axes(
+        {name: _axes(some) for name, some in of_deployment.items() if _computed(some)}
+    )
     for one in job.deployments:
-        of_it = [status for status in statuses if status.unit.deployment == one.name]
-        drawn = _averages(job, one.name, of_it)
+        of_it = of_deployment[one.name]
+        drawn = _averages(job, one.name, of_it, axes.get(one.name))
         averages += drawn
         findings = [found for found in plan.findings if found.deployment == one.name]
         reports.append(_deployment(job, one.name, of_it, findings, drawn))
+    averages = on_one_scale(averages)
+    found = list(comparisons(averages))
     report = JobReport(
-        job=job.name, software=plan.head.software, unit=job.unit, deployments=tuple(reports)
+        job=job.name,
+        software=plan.head.software,
+        unit=job.unit,
+        deployments=tuple(reports),
+        differences=tuple(one.numbers for one in found),
     )
-    return report, averages
+    return report, ReportPictures(averages, found)
 
 
 def write_report(job: Job, report: JobReport, page: str) -> Path:
@@ -247,8 +269,17 @@ def _flags(job: Job, records: Sequence[UnitRecord]) -> _Flags:
     return _Flags(minutes, clipped, unreadable)
 
 
-def _averages(job: Job, name: str, statuses: Sequence[UnitStatus]) -> list[SignalAverage]:
+def _axes(statuses: Sequence[UnitStatus]) -> Axes:
+    """Return the time of the plan of a deployment, and half of its highest rate."""
+    return Axes(*_span(statuses), max(one.fs for one in _computed(statuses)) / 2.0)
+
+
+def _averages(
+    job: Job, name: str, statuses: Sequence[UnitStatus], axes: Axes | None
+) -> list[SignalAverage]:
     """Return the averages of a deployment's signals by its daily files; none without them."""
+    if axes is None:
+        return []
     of_signal: dict[str, list[PooledDay]] = {}
     for status in statuses:
         unit, record = status.unit, status.record
@@ -262,8 +293,7 @@ def _averages(job: Job, name: str, statuses: Sequence[UnitStatus]) -> list[Signa
             signal = _UNIT_OF_NAME.sub("", file_name).removeprefix(name).removeprefix("_")
             day = PooledDay(Path(job.output) / one.path, one, day_utc_ns, unit.fs)
             of_signal.setdefault(signal, []).append(day)
-    span = _span(statuses)
     return [
-        SignalAverage(name, signal, pool_days(days, *span))
+        SignalAverage(name, signal, pool_days(days, *axes))
         for signal, days in list(of_signal.items())[:SIGNALS_MAX]
     ]

@@ -7,9 +7,15 @@ from html import escape
 
 import numpy as np
 
+from spectrod.apps.batch.comparison import (
+    Comparison,
+    DeploymentDifference,
+    SignalAverage,
+    diverging,
+)
 from spectrod.apps.batch.job import UNIT_NS
-from spectrod.apps.batch.ltsa import HEIGHT, WIDTH, LongTermAverage
-from spectrod.apps.batch.report import DeploymentReport, JobReport, SignalAverage
+from spectrod.apps.batch.ltsa import HEIGHT, SHADES, WIDTH, LongTermAverage
+from spectrod.apps.batch.report import DeploymentReport, JobReport, ReportPictures
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.text import printable
 
@@ -39,7 +45,7 @@ svg { width: 100%; height: auto; font-size: 12px; }
 """
 
 
-def html_page(report: JobReport, averages: Sequence[SignalAverage]) -> str:
+def html_page(report: JobReport, pictures: ReportPictures) -> str:
     """Return the page of a report; all texts from outside are escaped."""
     title = f"{_text(report.job)}: report"
     parts = [
@@ -50,7 +56,9 @@ def html_page(report: JobReport, averages: Sequence[SignalAverage]) -> str:
         f"<h1>{title}</h1><p>Unit: {_text(report.unit)} of UTC; {_text(report.software)}.</p>",
     ]
     for one in report.deployments:
-        parts += _deployment(one, [found for found in averages if found.deployment == one.name])
+        of_it = [found for found in pictures.averages if found.deployment == one.name]
+        parts += _deployment(one, of_it)
+    parts += _differences(pictures.comparisons)
     return "\n".join([*parts, "</main></body></html>\n"])
 
 
@@ -68,7 +76,7 @@ def _deployment(one: DeploymentReport, averages: Sequence[SignalAverage]) -> Ite
     for signal, average in ((found.signal, found.average) for found in averages):
         name = f"{one.name} {signal}".rstrip()
         yield f"<h3>Long-term average of {_text(name)}, UTC</h3>"
-        yield _picture(average, name)
+        yield _average(average, name)
     yield from _set_aside(one)
     if one.notes:
         yield "<h3>Findings of the plan</h3><ul>"
@@ -151,18 +159,59 @@ def _opacity(share: float) -> float:
     return _FAINTEST + (1.0 - _FAINTEST) * share if share else 0.0
 
 
-def _picture(average: LongTermAverage, name: str) -> str:
-    content = base64.b64encode(average.png()).decode()
-    href = f"data:image/png;base64,{content}"
+def _average(average: LongTermAverage, name: str) -> str:
     low, high = average.limits
     unit = _text(average.unit or "dB")
     meaning = f"Mean power, black {low:g} to yellow {high:g} {unit}; grey: no data"
+    return _picture(average, f"long-term average of {name}", average.png(), meaning)
+
+
+def _differences(found: Sequence[Comparison]) -> Iterator[str]:
+    if not found:
+        return
+    yield "<section><h2>Differences</h2>"
+    for numbers, picture in found:
+        name = f"{numbers.deployment} less {numbers.reference} {numbers.signal}".rstrip()
+        yield f"<h3>{_text(name)}</h3>"
+        most = picture.limits[1]
+        meaning = (
+            f"Difference of mean powers, blue -{most:g} dB to red +{most:g} dB; "
+            "grey: one of them has no data"
+        )
+        png = picture.png(diverging(SHADES))
+        yield _picture(picture, f"difference: {name}", png, meaning)
+        yield from _octaves(numbers)
+    yield "</section>"
+
+
+def _octaves(found: DeploymentDifference) -> Iterator[str]:
+    """Yield the table of octaves in which both deployments have data."""
+    if not found.bands:
+        return
+    unit = _text(found.unit or "dB")
+    heads = (
+        "octave",
+        f"{found.deployment}, {unit}",
+        f"{found.reference}, {unit}",
+        "difference, dB",
+    )
+    yield "<table><tr>" + "".join(f'<th scope="col">{_text(one)}</th>' for one in heads) + "</tr>"
+    for band in found.bands:
+        levels = (band.level_db, band.reference_db)
+        cells = (_frequency(band.f_hz), *(f"{one:.1f}" for one in levels))
+        cells += (f"{band.difference_db:+.1f}",)
+        yield "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    yield "</table>"
+
+
+def _picture(average: LongTermAverage, name: str, png: bytes, meaning: str) -> str:
+    href = f"data:image/png;base64,{base64.b64encode(png).decode()}"
     if average.period_s:
         meaning += f"; columns of a period of the schedule, {average.period_s:g} s"
     return "\n".join(
         [
             f'<svg viewBox="0 0 {_LEFT + WIDTH} {HEIGHT + _BOTTOM}" role="img"',
-            f' aria-label="long-term average of {_text(name)}">',
+            f' aria-label="{_text(name)}">',
             f'<image x="{_LEFT}" y="0" width="{WIDTH}" height="{HEIGHT}" href="{href}"',
             ' preserveAspectRatio="none" style="image-rendering: pixelated"/>',
             *_frequency_labels(average),
@@ -173,6 +222,10 @@ def _picture(average: LongTermAverage, name: str) -> str:
     )
 
 
+def _frequency(f_hz: float) -> str:
+    return f"{f_hz / 1000:g} kHz" if f_hz >= 1000.0 else f"{f_hz:g} Hz"
+
+
 def _frequency_labels(average: LongTermAverage) -> Iterator[str]:
     span = np.log(average.f_max_hz / average.f_min_hz)
     for power in range(int(np.ceil(np.log10(average.f_max_hz))) + 1):
@@ -180,7 +233,7 @@ def _frequency_labels(average: LongTermAverage) -> Iterator[str]:
         if not average.f_min_hz <= f_hz <= average.f_max_hz:
             continue
         y = HEIGHT * (1.0 - np.log(f_hz / average.f_min_hz) / span)
-        text = f"{f_hz / 1000:g} kHz" if f_hz >= 1000.0 else f"{f_hz:g} Hz"
+        text = _frequency(f_hz)
         y_text = min(max(y + 4, 12), HEIGHT)
         yield f'<text x="{_LEFT - 10}" y="{y_text:.1f}" text-anchor="end">{text}</text>'
         yield f'<path d="M{_LEFT - 6} {y:.1f}h6" stroke="#181a20"/>'

@@ -19,7 +19,7 @@ from spectrod.apps.batch.ltsa import HEIGHT, LongTermAverage, PooledDay, _Pool, 
 from spectrod.apps.batch.plan import write_plan
 from spectrod.apps.batch.planner import plan_job
 from spectrod.apps.batch.report import make_report, write_report
-from spectrod.apps.batch.report_page import _picture, html_page
+from spectrod.apps.batch.report_page import _average, html_page
 from spectrod.apps.batch.results import OutputFile, write_record
 from spectrod.apps.batch.run import status_of
 from spectrod.apps.batch.unit import compute_unit, file_digest
@@ -59,7 +59,7 @@ def computed(tmp_path_factory):
 
 def test_numbers_are_those_of_the_records(computed):
     """120 s of 270 s are computed, in a span of 960 s; the second day is set aside."""
-    report, averages = make_report(*computed)
+    report, pictures = make_report(*computed)
     (one,) = report.deployments
     assert one.n_units == {"done": 1, "failed": 1}
     assert (one.sound_s, one.computed_s, one.gaps) == (270.0, 120.0, 0)
@@ -73,7 +73,7 @@ def test_numbers_are_those_of_the_records(computed):
         ("failed", HOSTILE, 74)
     ]
     assert one.findings["unreadable"] == 1
-    assert [(found.deployment, found.signal) for found in averages] == [("north", "")]
+    assert [(found.deployment, found.signal) for found in pictures.averages] == [("north", "")]
 
 
 def test_a_deployment_without_units_has_its_findings(tmp_path):
@@ -81,10 +81,10 @@ def test_a_deployment_without_units_has_its_findings(tmp_path):
     for k in range(203):
         write(tmp_path / "card", sound(1), k).write_bytes(b"")
     job = job_of(tmp_path, tmp_path / "card")
-    report, averages = make_report(job, plan_job(job), [])
+    report, pictures = make_report(job, plan_job(job), [])
     (one,) = report.deployments
     assert (one.name, one.n_units, one.findings) == ("north", {}, {"unreadable": 203})
-    page = html_page(report, averages)
+    page = html_page(report, pictures)
     assert "north</h2>" in page
     assert "20260501_235000.wav: empty file" in page
     assert "and 3 more in plan.jsonl" in page
@@ -93,8 +93,8 @@ def test_a_deployment_without_units_has_its_findings(tmp_path):
 
 def test_a_day_with_little_sound_is_seen(computed):
     """The strip tells a day of two minutes from a day without sound."""
-    report, averages = make_report(*computed)
-    page = html_page(report, averages)
+    report, pictures = make_report(*computed)
+    page = html_page(report, pictures)
     shades = re.findall(r'fill-opacity="([0-9.]+)"><title>(\S+):', page)
     assert [(float(shade) > 0.2, day) for shade, day in shades] == [
         (True, "2026-05-01"), (False, "2026-05-02"),
@@ -115,7 +115,7 @@ def test_times_of_the_picture_are_round(span_s, labels):
     begin_ns = 1777679700 * S_NS  # 2026-05-01 23:55
     level = np.zeros((HEIGHT, 2), np.float32)
     average = LongTermAverage(level, begin_ns, begin_ns + span_s * S_NS, 10.0, 500.0, "dB", ())
-    found = re.findall(r">(2[-0-9: ]+)</text>", _picture(average, "north"))
+    found = re.findall(r">(2[-0-9: ]+)</text>", _average(average, "north"))
     assert found[: len(labels)] == labels
     assert len(found) <= 7
 
@@ -296,8 +296,8 @@ class _Tags(HTMLParser):
 
 def test_the_page_loads_nothing_and_runs_nothing(computed):
     """Names and reasons from outside are text; the only thing loaded is a picture inside."""
-    report, averages = make_report(*computed)
-    path = write_report(computed[0], report, html_page(report, averages))
+    report, pictures = make_report(*computed)
+    path = write_report(computed[0], report, html_page(report, pictures))
     page = path.read_text()
     tags = _Tags()
     tags.feed(page)
