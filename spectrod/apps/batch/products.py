@@ -206,7 +206,7 @@ class UnitProducts:
             )
         for product, suffix in _table_suffixes(settings.job).items():
             meter, about = _METERS[product](settings)
-            self._of_samples[product] = _Table(meter, about, settings.path(folder, suffix))
+            self._of_samples[product] = _MeasuredTable(meter, about, settings.path(folder, suffix))
         if "flags" in settings.job.products:
             path = settings.path(folder, SUFFIXES["flags"])
             self._of_samples["flags"] = FlagsWriter(path, settings.fs, settings.signals)
@@ -379,7 +379,7 @@ _METERS = {"levels": _of_levels, "features": _of_features}
 """What makes the meter of each product that is a table, and the description of its file."""
 
 
-class _Table:
+class _MeasuredTable:
     """Measures intervals, and writes them."""
 
     def __init__(self, meter: IntervalMeter, about: MeasurementDescription, path: Path) -> None:
