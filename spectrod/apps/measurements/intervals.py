@@ -20,9 +20,11 @@ from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.times import wait_for_start
+from spectrod.formats.figure.drawing import need_matplotlib
 from spectrod.formats.values.measurement_description import MeasurementDescription, describe
 from spectrod.formats.values.value_writer import (
     CSV_FORMS,
+    FIGURE_SUFFIXES,
     SUFFIXES,
     ValueWriter,
     check_suffix,
@@ -64,6 +66,30 @@ def add_output(parser: argparse.ArgumentParser, help_: str) -> None:
         help="of .csv files: all digits and comments, or dates and numbers that spreadsheets read; "
         f"-comma: decimal commas and semicolons, as in German and French ({CSV_FORMS[0]})",
     )
+
+
+def check_output(
+    args: argparse.Namespace, suffixes: Sequence[str], more: Sequence[str] = ()
+) -> None:
+    """Check the files of a measurement without intervals, and more files; make their folders.
+
+    Raises
+    ------
+    ConfigError
+        If a suffix is none of these, or a file cannot be made.
+    UnavailableError
+        If a figure needs a package that is not installed.
+    """
+    for path in args.output:
+        suffix = Path(path).suffix.lower()
+        if suffix not in suffixes:
+            known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+            raise ConfigError(f"{path}: must end in {known}, or --interval must be given")
+        if suffix in FIGURE_SUFFIXES:
+            need_matplotlib()
+    outputs = [*args.output, *more]
+    check_outputs(outputs, Path(args.source) if Path(args.source).is_file() else None)
+    make_folders(outputs)
 
 
 def _defaults(word: str) -> MeasurementConfig:

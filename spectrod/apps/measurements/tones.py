@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import math
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -26,12 +26,15 @@ from spectrod.apps.measurements.setting_flags import (
     has_interval,
     mean_settings,
 )
+from spectrod.apps.measurements.tone_figure import check_panels, draw_tones
+from spectrod.apps.measurements.tone_lines import PEAK_COLUMNS, report_lines
 from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.numbers import count, frequency
-from spectrod.cli.tables import Column, error, fixed, heading, line
 from spectrod.dsp.spectrum import SpectrumSpec, taper_for
 from spectrod.dsp.units import FULL_SCALE, Float64Array
+from spectrod.formats.figure.drawing import write_figure
+from spectrod.formats.values.value_writer import FIGURE_SUFFIXES
 from spectrod.lib.durations import TIME_FORMS
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.text import json_text, printable_all
@@ -56,13 +59,6 @@ _HELPS = {
 }
 _NOT_OF_INTERVALS = ("peaks", "folded", "fundamental", "imd", "channel", "json")
 _PEAKS_DEFAULT = 10
-_COLUMNS = (
-    Column("frequency_hz", "Hz", 16, fixed(4)),
-    Column("frequency_sd_hz", "+- Hz", 9, error),
-    Column("level_db", "level", 10, fixed(3)),
-    Column("level_sd_db", "+- dB", 9, error),
-    Column("floor_db", "noise", 10, fixed(2)),
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +89,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="machine-readable")
     intervals.add_output(
-        parser, f"write rows of intervals to a file, {intervals.FILES}; repeatable"
+        parser,
+        f"draw the spectrum, {' '.join(FIGURE_SUFFIXES)}, or with --interval write intervals, "
+        f"{intervals.FILES}; repeatable",
     )
     add_settings(parser, _SETTINGS, _HELPS, _OF_MEAN)
     add_mean_range(parser)
@@ -118,12 +116,13 @@ def run(args: argparse.Namespace) -> int:
             if getattr(args, key):
                 raise ConfigError(f"--{key}: must be without --interval")
         return intervals.run(args, _SETTINGS)
-    if args.output:
-        raise ConfigError(f"-o {args.output[0]}: must be with --interval")
+    intervals.check_output(args, FIGURE_SUFFIXES)
     given = mean_settings(args, TonesConfig, _OF_MEAN)
     with signals_as_interrupts():
         measured = open_measured(args, is_mean=True)
         source = measured.source
+        if args.output:
+            check_panels(len(measured.names))
         length = frame_length(given.get("win_length"), measured.span)
         taper = taper_for(given.get("window", _SETTINGS.window), length)
         spec = SpectrumSpec(
@@ -152,10 +151,13 @@ def run(args: argparse.Namespace) -> int:
                 )
             ],
         }
+        specs = [_spec_of(mean, signal) for signal in range(len(rows))]
+        for path in args.output:
+            write_figure(Path(path), lambda: draw_tones(found, rows, specs))
     if args.json:
         print(json_text(_without_nan(found), indent=2))
     else:
-        for text in _lines(printable_all(found)):
+        for text in report_lines(printable_all(found)):
             print(text)
     return report_left_out(source)
 
@@ -241,7 +243,7 @@ def _power(
 
 def _table(peaks: Peaks) -> list[dict[str, float]]:
     """Return the peaks, the strongest first."""
-    keys = [column.key for column in _COLUMNS]
+    keys = [column.key for column in PEAK_COLUMNS]
     return [
         {key: float(getattr(peaks, key)[n]) for key in keys}
         for n in np.argsort(-peaks.level_db, kind="stable")
@@ -255,84 +257,3 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_without_nan(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _lines(found: dict[str, Any]) -> Iterator[str]:
-    yield (
-        f"{found['source']}: {found['fs']:g} Hz, mean of {found['frames']} frames of "
-        f"{found['win_length']} samples, {found['window']}"
-    )
-    for one in found["channels"]:
-        yield f"\nchannel {one['channel']}, levels in {one['unit']}"
-        if one["clipped_samples"]:
-            yield f"clipped: {one['clipped_samples']} samples at full scale"
-        yield heading(_COLUMNS)
-        yield from (line(_COLUMNS, peak) for peak in one["peaks"])
-        if not one["peaks"]:
-            yield "no tones above the noise floor"
-        low, high = one["occupied_hz"]
-        if high > low:
-            yield f"99 % of the power: {low:.6g} to {high:.6g} Hz, {high - low:.6g} Hz wide"
-        if one["distortion"] is None:
-            yield f"distortion: not measured: {one['not_measured']}"
-        else:
-            yield from _distortion_lines(one["distortion"])
-        if "intermodulation" in one:
-            yield from _intermodulation_lines(one["intermodulation"])
-        for power in one.get("channel_powers", ()):
-            yield _power_line(power, one["unit"])
-
-
-def _distortion_lines(found: dict[str, Any]) -> Iterator[str]:
-    low, high = found["band_hz"]
-    yield (
-        f"fundamental {found['frequency_hz']:.4f} Hz, {found['level_db']:.3f} {found['unit']}; "
-        f"distortion and noise from {low:.6g} to {high:.6g} Hz:"
-    )
-    yield (
-        f"THD {_ratio(found['thd_db'])}, THD+N {_ratio(found['thd_n_db'])}, "
-        f"SINAD {found['sinad_db']:.2f} dB, SNR {found['snr_db']:.2f} dB"
-    )
-    yield (
-        f"SFDR {found['sfdr_db']:.2f} dBc (spur at {found['spur_hz']:.6g} Hz), "
-        f"ENOB {found['enob_bits']:.2f} bits"
-    )
-    for one in found["harmonics"]:
-        note = ", folded" if one["is_folded"] else ""
-        yield f"harmonic {one['order']}: {one['frequency_hz']:.2f} Hz, {_level(one)}{note}"
-
-
-def _intermodulation_lines(found: dict[str, Any]) -> Iterator[str]:
-    low, high = found["frequencies_hz"]
-    reference = f"{high:.6g} Hz" if found["kind"] == "smpte" else "the sum of both amplitudes"
-    yield (
-        f"IMD {found['kind']}, {low:.6g} and {high:.6g} Hz, re {reference}: {found['rss']:.4%} "
-        f"(root-sum-square), {found['pairs']:.4%} (pairs added)"
-    )
-    for one in found["products"]:
-        yield f"{one['name']}: {one['frequency_hz']:.2f} Hz, {_level(one)}"
-
-
-def _power_line(found: dict[str, Any], unit: str) -> str:
-    text = f"channel {found['low_hz']:.9g} to {found['high_hz']:.9g} Hz: "
-    text += f"{found['level_db']:.3f} {unit}"
-    if "spacing_hz" in found:
-        text += (
-            f", adjacent ones {found['spacing_hz']:.6g} Hz apart: "
-            f"lower {found['lower_db']:.2f} dB, upper {found['upper_db']:.2f} dB"
-        )
-    return text
-
-
-def _ratio(level_db: float) -> str:
-    """Format a ratio of powers as a level and as a ratio of amplitudes."""
-    if level_db == -math.inf:
-        return "not above the noise"
-    return f"{level_db:.2f} dB ({10.0 ** (level_db / 20.0):.4%})"
-
-
-def _level(one: dict[str, Any]) -> str:
-    level = one["level_db"]
-    if math.isnan(level):
-        return "hidden by another tone"
-    return f"{level:.2f}" if math.isfinite(level) else "not above the noise"

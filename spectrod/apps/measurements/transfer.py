@@ -1,8 +1,7 @@
 """``spectrod transfer``: transfer function, coherence and delay between two channels."""
 
 import argparse
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from spectrod.apps.measurements.measured_source import (
     frame_length,
     open_measured,
 )
+from spectrod.apps.measurements.response_output import SUFFIXES, write_response
 from spectrod.apps.measurements.sample_blocks import read_blocks, report_left_out
 from spectrod.apps.measurements.setting_flags import (
     add_settings,
@@ -30,7 +30,6 @@ from spectrod.apps.measurements.setting_flags import (
     has_interval,
     mean_settings,
 )
-from spectrod.apps.measurements.text_file import columns_text, write_text
 from spectrod.apps.measurements.transfer_sweep import add_sweep, refuse_without_sweep, run_sweep
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.sample_range import SampleRange
@@ -43,7 +42,6 @@ from spectrod.measure.transfer.delay import SAMPLES_MAX
 from spectrod.measure.transfer.transfer_config import TransferConfig
 from spectrod.measure.transfer.transfer_function import TransferFunction
 from spectrod.measure.transfer.transfer_quantities import spectrum_of
-from spectrod.recording.output_plan import check_outputs, make_folders
 from spectrod.source.kinds import forms
 
 if TYPE_CHECKING:
@@ -79,7 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     intervals.add_output(
         parser,
-        f"write a .csv, or of intervals {intervals.FILES}, instead of standard output; repeatable",
+        f"write {' '.join(SUFFIXES)}, or of intervals {intervals.FILES}, instead of standard "
+        "output; repeatable",
     )
     add_sweep(parser)
     add_settings(parser, _SETTINGS, _HELPS, _OF_MEAN)
@@ -147,11 +146,7 @@ def _run_mean(
         **_calibrated_ranges(known),
         **removal.about(),
     }
-    text = _text(about, found)
-    for path in args.output:
-        write_text(Path(path), text)
-    if not args.output:
-        sys.stdout.write(text)
+    write_response(args.output, about, _columns(found))
     removal.report()
     return report_left_out(source)
 
@@ -174,16 +169,10 @@ def _check_flags_of_intervals(args: argparse.Namespace) -> None:
 
 
 def _check_output(args: argparse.Namespace) -> None:
-    for path in args.output:
-        if Path(path).suffix.lower() != ".csv":
-            raise ConfigError(f"{path}: must end in .csv, or --interval must be given")
-    outputs = [*args.output]
-    if args.impulse_response is not None:
-        if Path(args.impulse_response).suffix.lower() != ".wav":
-            raise ConfigError(f"--impulse-response {args.impulse_response}: must end in .wav")
-        outputs.append(args.impulse_response)
-    check_outputs(outputs, Path(args.source) if Path(args.source).is_file() else None)
-    make_folders(outputs)
+    impulse = args.impulse_response
+    if impulse is not None and Path(impulse).suffix.lower() != ".wav":
+        raise ConfigError(f"--impulse-response {impulse}: must end in .wav")
+    intervals.check_output(args, SUFFIXES, [] if impulse is None else [impulse])
 
 
 def _measure(
@@ -228,11 +217,10 @@ def _measure(
         raise InputError(f"{source.description}: {error}") from error
 
 
-def _text(about: Mapping[str, Any], found: TransferFunction) -> str:
-    columns = {
+def _columns(found: TransferFunction) -> dict[str, "Float64Array"]:
+    return {
         "frequency_hz": found.frequencies,
         **{column: spectrum_of(found, name) for column, name in _SPECTRA.items()},
         "reference_density": found.gxx,
         "response_density": found.gyy,
     }
-    return columns_text(about, list(columns), list(columns.values()))

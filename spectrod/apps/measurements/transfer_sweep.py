@@ -12,8 +12,9 @@ import numpy as np
 
 from spectrod.apps.measurements.delay_removal import MEASURED, delay_in_samples
 from spectrod.apps.measurements.measured_source import MeasuredSource
+from spectrod.apps.measurements.response_output import write_response
 from spectrod.apps.measurements.sample_blocks import read_blocks, report_left_out
-from spectrod.apps.measurements.text_file import columns_text, write_text
+from spectrod.apps.measurements.transfer_figure import SweepImpulse
 from spectrod.cli.numbers import count
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.units import dbfs_to_amplitude
@@ -221,29 +222,28 @@ def _time_note(found: SweepResponse) -> str:
 def _write(
     args: argparse.Namespace, measured: MeasuredSource, found: SweepResponse, about: dict[str, Any]
 ) -> None:
+    n_lead = min(round(_LEAD_PERIODS * found.fs / found.band_hz[0]), len(found.frequencies) // 4)
+    impulse = SweepImpulse(found.impulse_response(n_lead), n_lead, found.fs)
     if args.impulse_response is not None:
-        n_lead = _write_impulse_response(Path(args.impulse_response), measured, found)
+        _write_impulse_response(Path(args.impulse_response), measured, impulse)
         about["impulse_response_time_0_samples"] = n_lead
     low, high = found.band_hz
     within = (found.frequencies >= low) & (found.frequencies <= high)
-    names, columns = _columns(found)
-    text = columns_text(about, names, [column[within] for column in columns])
-    for path in args.output:
-        write_text(Path(path), text)
-    if not args.output:
-        sys.stdout.write(text)
+    columns = {name: column[within] for name, column in _columns(found).items()}
+    write_response(args.output, about, columns, impulse)
 
 
-def _columns(found: SweepResponse) -> tuple[list[str], list["Float64Array"]]:
-    names = ["frequency_hz", "h1_db", "h1_phase_deg"]
-    columns = [found.frequencies, _decibels(np.abs(found.h)), np.degrees(np.angle(found.h))]
+def _columns(found: SweepResponse) -> dict[str, "Float64Array"]:
+    columns = {
+        "frequency_hz": found.frequencies,
+        "h1_db": _decibels(np.abs(found.h)),
+        "h1_phase_deg": np.degrees(np.angle(found.h)),
+    }
     if len(found.harmonics):
-        names.append("thd_db")
-        columns.append(_decibels(found.thd))
+        columns["thd_db"] = _decibels(found.thd)
     for order, values in enumerate(found.harmonics, 2):
-        names.append(f"harmonic_{order}_db")
-        columns.append(_decibels(values))
-    return names, columns
+        columns[f"harmonic_{order}_db"] = _decibels(values)
+    return columns
 
 
 def _decibels(amplitudes: "Float64Array") -> "Float64Array":
@@ -251,10 +251,8 @@ def _decibels(amplitudes: "Float64Array") -> "Float64Array":
         return np.asarray(20.0 * np.log10(amplitudes))
 
 
-def _write_impulse_response(path: Path, measured: MeasuredSource, found: SweepResponse) -> int:
-    """Write a .wav; return the sample at time 0."""
-    n_lead = min(round(_LEAD_PERIODS * found.fs / found.band_hz[0]), len(found.frequencies) // 4)
-    samples = found.impulse_response(n_lead).astype(np.float32)[np.newaxis]
+def _write_impulse_response(path: Path, measured: MeasuredSource, found: SweepImpulse) -> None:
+    samples = found.samples.astype(np.float32)[np.newaxis]
     options = SoundOptions(source=measured.source.description, is_copy=True, has_utc=False)
     writer = SoundWriter(path, found.fs, 1, "f32", options)
     try:
@@ -262,4 +260,3 @@ def _write_impulse_response(path: Path, measured: MeasuredSource, found: SweepRe
         writer.finish()
     finally:
         writer.abort()
-    return n_lead

@@ -1,12 +1,14 @@
 """What all figures have in common: size, typeface, lines, and files that are the same each time."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
 
+from spectrod.formats.whole_files import whole_file
 from spectrod.lib.optional_packages import need
 from spectrod.lib.text import printable
 
@@ -20,6 +22,8 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#
 _DASHES = ("-", (0, (5, 1.2)), (0, (2, 1)), (0, (7, 1.2, 1.5, 1.2)), (0, (1, 1)))
 LINES_MAX: Final = len(_COLOURS) * 2
 """Most lines of a panel."""
+PANELS_MAX: Final = 24
+"""Most panels of a figure."""
 GREY: Final = "#808080"
 _DASHED_MAX = 1000
 _LEGEND_CHARS = 110
@@ -149,6 +153,27 @@ def add_legend(panel: Any, lines: Sequence[Any]) -> None:
         handlelength=2.6,
         fontsize="small",
     )
+
+
+def write_figure(path: Path, draw: Callable[[], Any]) -> None:
+    """Draw a figure in our style, and write it as a whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        With one of the suffixes of ``save``.
+    draw : callable
+        Returns a ``matplotlib.figure.Figure``.
+
+    Raises
+    ------
+    StorageError
+        If the file cannot be written.
+    UnavailableError
+        If matplotlib is not installed.
+    """
+    with figure_style(), whole_file(path) as part, part.open("xb") as file:
+        save(draw(), file, path.suffix)
 
 
 def save(figure: Any, file: IO[bytes], suffix: str) -> None:

@@ -10,6 +10,7 @@ from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.figure.band_bars import draw_bands
 from spectrod.formats.figure.drawing import (
     LINES_MAX,
+    PANELS_MAX,
     add_legend,
     figure_style,
     line_style,
@@ -27,7 +28,6 @@ from spectrod.lib.errors import ConfigError
 from spectrod.measure.levels import LevelRow
 from spectrod.measure.measurement import Measurement, Quantity
 
-PANELS_MAX = 24
 _SHARED_UNITS = ("level", "LUFS")
 """Units whose quantities are lines of one panel; each other quantity has one of its own."""
 _SHARED_IN, _OWN_IN, _BANDS_IN = 2.6, 1.5, 2.8

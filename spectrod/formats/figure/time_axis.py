@@ -1,12 +1,12 @@
 """Axes of time: UTC, local time, or time since the first sample."""
 
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from spectrod.dsp.units import NS_PER_S, Float64Array
 from spectrod.lib.optional_packages import need
+from spectrod.lib.time_zones import find_zone
 
 _DAY_S = 86400.0
 _UNITS_S = (("d", _DAY_S), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
@@ -24,11 +24,11 @@ class TimeAxis:
     has_utc : bool
         Which of the two.
     time_zone : str
-        Time zone of the labels; empty for UTC.
+        Time zone of the labels, see ``find_zone``; empty for UTC.
     """
 
     def __init__(self, begin_ns: int, end_ns: int, time_zone: str, *, has_utc: bool) -> None:
-        self._zone = ZoneInfo(time_zone) if time_zone else ZoneInfo("UTC")
+        self._zone = find_zone(time_zone)
         self._has_utc = has_utc
         self._begin_ns, self._end_ns = begin_ns, end_ns
         span_s = (end_ns - begin_ns) / NS_PER_S

@@ -1,6 +1,7 @@
 """Figures of the commands that measure: the values of their tables."""
 
 import csv
+import json
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import soundfile
 from PIL import Image
 
 from spectrod.cli import main
-from spectrod.formats.figure import measurement_figure
+from spectrod.formats.figure import drawing, measurement_figure
 
 FS = 8000
 FRAMES = ["--win-length", "256", "--hop", "128"]
@@ -33,14 +34,31 @@ def _own_folder(monkeypatch, tmp_path):
 @pytest.fixture
 def figures(monkeypatch):
     """Return the figures that are written, as they are drawn."""
-    found, save = [], measurement_figure.save
+    found, save = [], drawing.save
 
     def keep(figure, file, suffix):
         found.append(figure)
         save(figure, file, suffix)
 
-    monkeypatch.setattr(measurement_figure, "save", keep)
+    for module in (drawing, measurement_figure):
+        monkeypatch.setattr(module, "save", keep)
     return found
+
+
+def columns(path):
+    """Return the columns of a CSV file by name, NaN where a cell is empty."""
+    lines = [line for line in Path(path).read_text().splitlines() if not line.startswith("#")]
+    rows = list(csv.DictReader(lines))
+    return {name: np.array([float(row[name] or "nan") for row in rows]) for name in rows[0]}
+
+
+def amplifier(n=16_000, channels=1):
+    """Return a tone of 1 kHz with two harmonics in noise, (n, channels)."""
+    t = np.arange(n) / FS
+    x = 0.5 * np.sin(2 * np.pi * 1000.0 * t) + 5e-4 * np.sin(2 * np.pi * 2000.0 * t)
+    x += 5e-5 * np.sin(2 * np.pi * 3000.0 * t)
+    noise = np.random.default_rng(6).normal(0.0, 1e-5, (n, channels))
+    return (x[:, np.newaxis] + noise).astype(np.float32)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -94,3 +112,139 @@ def test_too_much_for_a_figure_is_one_error(capsys):
     assert main(["levels", "many.wav", "-o", "a.pdf"]) == 2
     assert "26 panels: a figure has at most 24; choose fewer" in capsys.readouterr().err
     assert sorted(one.name for one in Path().iterdir()) == ["a.wav", "many.wav"]
+
+
+def test_tones_are_marked_in_the_mean_spectrum(figures, capsys):
+    """The line has the levels of tones, the marks are harmonics, the figures stand above."""
+    soundfile.write("amp.wav", amplifier(channels=2), FS, subtype="FLOAT")
+    assert main(["tones", "amp.wav", "--json", "-o", "amp.png"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (figure,) = figures
+    assert len(figure.axes) == 2
+    assert figure.get_suptitle().startswith("Tones of amp.wav (WAV, FLOAT): blackmanharris, ")
+    for panel, one in zip(figure.axes, found["channels"], strict=True):
+        spectrum, *marks = panel.get_lines()
+        distortion = one["distortion"]
+        # Orders 2 and 3; what lies in the noise has no mark.
+        harmonics = [(h["frequency_hz"], h["level_db"]) for h in distortion["harmonics"][:2]]
+        expected = [(distortion["frequency_hz"], distortion["level_db"]), *harmonics]
+        assert [(m.get_xdata()[0], m.get_ydata()[0]) for m in marks] == expected
+        assert [text.get_text() for text in panel.texts] == ["1", "2", "3"]
+        x, y = spectrum.get_data()
+        # The bin beside a tone has at most the scalloping loss less, 0.83 dB of this window.
+        assert np.isclose(y.max(), distortion["level_db"], rtol=0.0, atol=0.83)
+        assert abs(x[np.argmax(y)] - 1000.0) < FS / found["win_length"]
+        title = panel.get_title("left")
+        assert title.startswith(f"channel {one['channel']}\nfundamental 1000.0000 Hz, -6.02")
+        assert f"THD {distortion['thd_db']:.2f} dB" in title
+        assert f"SNR {distortion['snr_db']:.2f} dB" in title
+        assert (panel.get_ylabel(), panel.get_xscale()) == ("level [dBFS]", "log")
+    assert Path("amp.png").stat().st_size > 0
+
+
+def test_noise_and_pairs_of_samples_have_a_spectrum_without_distortion(figures):
+    """Without a tone the title says so; of I/Q the axis is that of the receiver, and linear."""
+    assert main(["tones", "a.wav", "--select", "0", "-o", "a.svg"]) == 0
+    t = np.arange(40_000) / 1e6
+    z = 0.3 * np.exp(2j * np.pi * 1.2e5 * t) + 0.01 * np.exp(-2j * np.pi * 2.4e5 * t)
+    z += np.random.default_rng(2).normal(0.0, 1e-4, len(t))
+    np.stack([z.real, z.imag], axis=1).astype("<f4").tofile("z.cf32")
+    asked = ["--samplerate", "1M", "--center-frequency", "433.92M"]
+    assert main(["tones", "pcm:z.cf32", *asked, "-o", "z.pdf"]) == 0
+    noise, receiver = (one.axes[0] for one in figures)
+    assert noise.get_title("left").startswith("distortion: not measured: no tone found")
+    assert not noise.texts
+    assert receiver.get_xscale() == "linear"
+    assert [one.get_text() for one in receiver.texts] == ["434.04M", "433.68M"]
+
+
+def test_a_bode_plot_has_the_columns_of_the_table(figures):
+    """Magnitude, phase and coherence are those of the CSV; what means nothing is grey."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(0.0, 0.1, 40_000)
+    y = np.convolve(x, [0.5, 0.3, -0.2])[: len(x)] + rng.normal(0.0, 0.3, len(x))
+    y[:20_000] = rng.normal(0.0, 0.3, 20_000)
+    soundfile.write("two.wav", np.stack([x, y], axis=1), FS, subtype="FLOAT")
+    asked = ["--win-length", "512", "--delay", "0"]
+    assert main(["transfer", "two.wav", *asked, "-o", "h.csv", "-o", "h.png"]) == 0
+    table, (figure,) = columns("h.csv"), figures
+    magnitude, phase, coherence = figure.axes
+    above = table["frequency_hz"] > 0.0
+    about = dict(
+        line[2:].split(": ", 1) for line in Path("h.csv").read_text().splitlines() if line[0] == "#"
+    )
+    limit = float(about["significant_coherence"])
+    is_clear = (table["coherence"] > limit)[above]
+    assert 0 < is_clear.sum() < len(is_clear)
+    for panel, name in ((magnitude, "h1_db"), (phase, "h1_phase_deg")):
+        grey, coloured = (line.get_ydata() for line in panel.get_lines())
+        kept = ~np.isnan(grey)  # a phase that wraps is interrupted
+        assert kept.mean() > 0.5
+        # The table has nine digits.
+        np.testing.assert_allclose(grey[kept], table[name][above][kept], rtol=1e-8)
+        np.testing.assert_array_equal(np.isnan(coloured), ~kept | ~is_clear)
+    line, threshold = coherence.get_lines()
+    np.testing.assert_allclose(line.get_ydata(), table["coherence"][above], rtol=1e-8)
+    assert threshold.get_ydata()[0] == limit
+    assert [one.get_ylabel() for one in figure.axes] == [
+        "magnitude [dB]", "phase [deg]", "coherence [1]",
+    ]  # fmt: skip
+    assert coherence.get_xlabel() == "frequency [Hz]"
+    assert figure.get_suptitle().startswith("Transfer function of two.wav (WAV, FLOAT): channel 1")
+
+
+def test_a_sweep_has_distortion_and_the_impulse_response(figures):
+    """Columns of a sweep are lines, and the impulse response is that of the sound file."""
+    sweep = "50,3000,1,-6"
+    assert main(["record", f"signal:sweep,{sweep}", "--rate", str(FS), "--duration", "1.5",
+                 "-o", "sweep.wav"]) == 0  # fmt: skip
+    x, _ = soundfile.read("sweep.wav")
+    soundfile.write("out.wav", 0.5 * x + 0.05 * x**2, FS, subtype="FLOAT")
+    outputs = ["-o", "h.csv", "-o", "h.png", "--impulse-response", "ir.wav"]
+    assert main(["transfer", "out.wav", "--sweep", sweep, *outputs]) == 0
+    table, (figure,) = columns("h.csv"), figures
+    magnitude, _phase, distortion, impulse = figure.axes
+    np.testing.assert_allclose(magnitude.get_lines()[0].get_ydata(), table["h1_db"], rtol=1e-8)
+    names = [text.get_text() for text in distortion.get_legend().get_texts()]
+    assert names[:2] == ["THD", "harmonic 2"]
+    drawn = distortion.get_lines()[1].get_ydata()
+    kept = ~np.isnan(drawn)
+    assert kept.any()
+    np.testing.assert_allclose(drawn[kept], table["harmonic_2_db"][kept], rtol=1e-8)
+    times_ms, values = impulse.get_lines()[0].get_data()
+    assert times_ms[np.argmax(np.abs(values))] == 0.0
+    samples, _ = soundfile.read("ir.wav")
+    # The file has float32.
+    np.testing.assert_allclose(np.abs(values).max(), np.abs(samples).max(), rtol=1e-6)
+    assert impulse.get_xlabel() == "time [ms]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (["tones", "a.wav", "-o", "a.csv"], "a.csv: must end in .png, .svg or .pdf, or --interval"),
+        (
+            ["transfer", "a.wav", "-o", "a.nc"],
+            "a.nc: must end in .csv, .png, .svg or .pdf, or --int",
+        ),
+        (["tones", "a.wav", "-o", "b.png", "-o", "b.png"], "b.png: must be named once"),
+        (["tones", "many.wav", "-o", "b.png"], "26 channels: a figure has at most 24; choose some"),
+    ],
+)
+def test_wrong_outputs_are_one_error(capsys, arguments, rule):
+    """What a figure cannot be or show is refused, and no file is left."""
+    soundfile.write("many.wav", np.zeros((4000, 26), np.float32), FS)
+    assert main(arguments) == 2
+    assert rule in capsys.readouterr().err
+    assert sorted(one.name for one in Path().iterdir()) == ["a.wav", "many.wav"]
+
+
+@pytest.mark.parametrize("command", ["tones", "transfer"])
+def test_the_library_is_missed_before_anything_is_measured(monkeypatch, capsys, command):
+    """Without matplotlib one error says what to install, and no table is written either."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main([command, "a.wav", "-o", "new/a.png"]) == 69
+    captured = capsys.readouterr()
+    assert "pip install 'spectrod[plot]'" in captured.err
+    assert captured.out == ""
+    assert [one.name for one in Path().iterdir()] == ["a.wav"]

@@ -1,0 +1,178 @@
+"""Figures of ``spectrod transfer``: Bode plots, with coherence, distortion, impulse response."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectrod.dsp.units import Float64Array
+from spectrod.formats.figure.drawing import GREY, add_legend, line_style, new_figure
+from spectrod.formats.figure.frequency_axis import SpectrumAxis
+
+_LOG_RANGE = 3000.0
+_WRAP_DEG = 180.0
+_SHOWN_ENERGY = 0.999
+_IMPULSE_MIN_S = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class SweepImpulse:
+    """Impulse response of a sweep.
+
+    Attributes
+    ----------
+    samples : (n,) float64
+    n_lead : int
+        Samples before time 0.
+    fs : float
+        Sample rate [Hz].
+    """
+
+    samples: Float64Array
+    n_lead: int
+    fs: float
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsePanel:
+    """Panel of columns over frequency.
+
+    Attributes
+    ----------
+    axis : str
+        Label of the vertical axis.
+    names : sequence of str
+        Columns that are lines of it.
+    height_in : float
+        Height [inch].
+    """
+
+    axis: str
+    names: Sequence[str]
+    height_in: float
+
+
+def draw_transfer(
+    about: Mapping[str, Any],
+    columns: Mapping[str, Float64Array],
+    impulse: SweepImpulse | None = None,
+) -> Any:
+    """Draw what the table of a transfer function has.
+
+    Parameters
+    ----------
+    about : mapping of str to object
+        Comments of the table; values with a coherence that is not significant are grey.
+    columns : mapping of str to (n,) float64
+        Its columns, ``frequency_hz`` among them.
+    impulse : SweepImpulse, optional
+        Drawn below.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+    """
+    shown = _panels(columns, str(about.get("unit", "")))
+    heights = [one.height_in for one in shown] + ([1.8] if impulse is not None else [])
+    figure, panels = new_figure(_title(about), heights, shares_x=False)
+    frequencies = columns["frequency_hz"]
+    axis = _axis(frequencies)
+    limit = float(about["significant_coherence"]) if "coherence" in columns else 0.0
+    is_clear = columns["coherence"] > limit if "coherence" in columns else None
+    last = len(shown) - 1
+    for number, (panel, one) in enumerate(zip(panels, shown, strict=False)):
+        values = {name: columns[name] for name in one.names}
+        _draw(panel, axis, frequencies, values, is_clear)
+        panel.set_ylabel(one.axis)
+        axis.label(panel, has_labels=number == last)
+    _finish(dict(zip((one.names[0] for one in shown), panels, strict=False)), limit)
+    if impulse is not None:
+        _draw_impulse(panels[-1], impulse)
+    return figure
+
+
+def _title(about: Mapping[str, Any]) -> str:
+    delay = about.get("removed_delay_samples", about.get("delay_samples"))
+    removed = f", delay of {delay} samples removed" if delay else ""
+    frames = f", {about['frames']} frames" if "frames" in about else ""
+    reference = "the sweep" if "sweep" in about else f"channel {about['reference']}"
+    what = f"channel {about['response']} re {reference}"
+    return f"Transfer function of {about['source']}: {what}{frames}{removed}"
+
+
+def _panels(columns: Mapping[str, Float64Array], unit: str) -> list[ResponsePanel]:
+    per_full_scale = f"dB re 1 {unit}" if "/" in unit else "dB"
+    found = [
+        ResponsePanel(f"magnitude [{per_full_scale}]", ["h1_db"], 2.4),
+        ResponsePanel("phase [deg]", ["h1_phase_deg"], 1.6),
+    ]
+    if "coherence" in columns:
+        found.append(ResponsePanel("coherence [1]", ["coherence"], 1.3))
+    harmonics = [name for name in columns if name == "thd_db" or name.startswith("harmonic_")]
+    if harmonics:
+        found.append(ResponsePanel("distortion [dB]", harmonics, 2.0))
+    return found
+
+
+def _axis(frequencies: Float64Array) -> SpectrumAxis:
+    """Return an axis from the first frequency above 0, or not too far below the last."""
+    high = float(frequencies[-1])
+    above = frequencies[frequencies > 0.0]
+    return SpectrumAxis(max(float(above[0]), high / _LOG_RANGE), high)
+
+
+def _draw(
+    panel: Any,
+    axis: SpectrumAxis,
+    frequencies: Float64Array,
+    values: Mapping[str, Float64Array],
+    is_clear: Any,
+) -> None:
+    lines = []
+    for number, (name, column) in enumerate(values.items()):
+        y = _broken_at_wraps(column) if name.endswith("_deg") else column
+        if is_clear is not None and name != "coherence":
+            panel.plot(*axis.line(frequencies, y), color=GREY, linewidth=0.5)
+            y = np.where(is_clear, y, np.nan)
+        style = line_style(number, len(y) if len(values) == 1 else 0)
+        (line,) = panel.plot(*axis.line(frequencies, y), label=_name(name), **style)
+        lines.append(line)
+    if len(lines) > 1:
+        add_legend(panel, lines)
+
+
+def _name(column: str) -> str:
+    """Return a column's name for the legend: THD, or harmonic 2."""
+    name = column.removesuffix("_db")
+    return name.upper() if name == "thd" else name.replace("_", " ")
+
+
+def _broken_at_wraps(phase_deg: Float64Array) -> Float64Array:
+    """Leave out the value before each jump by a turn, where no line should be."""
+    jumps = np.abs(np.diff(phase_deg, append=phase_deg[-1:])) > _WRAP_DEG
+    return np.where(jumps, np.nan, phase_deg)
+
+
+def _finish(panels: Mapping[str, Any], limit: float) -> None:
+    phase = panels["h1_phase_deg"]
+    phase.set_ylim(-190.0, 190.0)
+    phase.set_yticks([-180, -90, 0, 90, 180])
+    if "coherence" in panels:
+        coherence = panels["coherence"]
+        coherence.set_ylim(-0.03, 1.05)
+        coherence.axhline(limit, color=GREY, linestyle="--", linewidth=0.8)
+
+
+def _draw_impulse(panel: Any, impulse: SweepImpulse) -> None:
+    """Draw the part that has nearly all the energy."""
+    samples = impulse.samples
+    energy = np.cumsum(np.square(samples))
+    ends = np.searchsorted(energy, energy[-1] * np.array([1.0 - _SHOWN_ENERGY, _SHOWN_ENERGY]))
+    n_after = max(int(ends[1]) - impulse.n_lead, round(_IMPULSE_MIN_S * impulse.fs))
+    n = min(len(samples), impulse.n_lead + n_after)
+    begin = max(0, min(int(ends[0]), impulse.n_lead - n_after // 20))
+    times_ms = 1e3 * (np.arange(len(samples)) - impulse.n_lead) / impulse.fs
+    panel.plot(times_ms[begin:n], samples[begin:n], **line_style(0, n))
+    panel.set_xlim(times_ms[begin], times_ms[n - 1])
+    panel.set(xlabel="time [ms]", ylabel="impulse response")

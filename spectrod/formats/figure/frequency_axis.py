@@ -1,0 +1,81 @@
+"""Axes of frequency, and spectra with no more points than an axis can show."""
+
+from typing import Any, Final
+
+import numpy as np
+
+from spectrod.dsp.units import Float64Array
+from spectrod.lib.optional_packages import need
+
+COLUMNS_MAX: Final = 4096
+"""Parts of an axis that are drawn by their extremes where they have several points."""
+_LOG_RATIO_MIN = 5.0
+"""Least ratio of the ends of a logarithmic axis; less has too few round frequencies."""
+_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+class SpectrumAxis:
+    """Horizontal axis of frequency, logarithmic if its ends are positive and far enough apart.
+
+    Parameters
+    ----------
+    low_hz, high_hz : float
+        Its ends [Hz].
+    """
+
+    def __init__(self, low_hz: float, high_hz: float) -> None:
+        self._low_hz, self._high_hz = low_hz, high_hz
+        self.is_log = low_hz > 0.0 and high_hz >= _LOG_RATIO_MIN * low_hz
+
+    def share(self, frequencies: Float64Array) -> Float64Array:
+        """Return where frequencies are, 0 to 1 from end to end, (n,)."""
+        scale = np.log if self.is_log else np.asarray
+        low, high = scale(self._low_hz), scale(self._high_hz)
+        return np.asarray((scale(frequencies) - low) / (high - low))
+
+    def line(
+        self, frequencies: Float64Array, values: Float64Array
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return the points of a line, at most ``2 * COLUMNS_MAX``.
+
+        Parameters
+        ----------
+        frequencies : (n,) float64
+            Ascending [Hz].
+        values : (n,) float64
+
+        Returns
+        -------
+        x, y : (points,) float64
+            All points on the axis, or of each part of it the lowest value and the highest.
+        """
+        within = (frequencies >= self._low_hz) & (frequencies <= self._high_hz)
+        x, y = frequencies[within], np.where(np.isfinite(values), values, np.nan)[within]
+        if len(x) <= 2 * COLUMNS_MAX:
+            return x, y
+        part = np.minimum(COLUMNS_MAX - 1, np.floor(self.share(x) * COLUMNS_MAX))
+        starts = np.flatnonzero(np.diff(part, prepend=-1.0))
+        ends = np.append(starts[1:], len(x)) - 1
+        extremes = np.fmin.reduceat(y, starts), np.fmax.reduceat(y, starts)
+        return np.stack([x[starts], x[ends]], axis=1).ravel(), np.stack(extremes, axis=1).ravel()
+
+    def label(self, panel: Any, *, has_labels: bool = True) -> None:
+        """Set scale, limits and ticks of a panel, with or without labels."""
+        ticker = need("matplotlib.ticker", "plot")
+        if self.is_log:
+            panel.set_xscale("log")
+            panel.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=99))
+            panel.xaxis.set_minor_locator(ticker.LogLocator(subs=np.arange(1.0, 10.0), numticks=99))
+            panel.xaxis.set_minor_formatter(ticker.NullFormatter())
+        panel.xaxis.set_major_formatter(ticker.FuncFormatter(lambda hz, _: frequency_text(hz)))
+        panel.set_xlim(self._low_hz, self._high_hz)
+        panel.tick_params(labelbottom=has_labels)
+        panel.set_xlabel("frequency [Hz]" if has_labels else "")
+
+
+def frequency_text(hz: float) -> str:
+    """Return a frequency as 31.5, 2k or 433.92M."""
+    for factor, prefix in _PREFIXES:
+        if abs(hz) >= factor:
+            return f"{hz / factor:.9g}{prefix}"
+    return f"{hz:.9g}"
