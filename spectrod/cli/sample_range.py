@@ -3,9 +3,12 @@
 import argparse
 from dataclasses import dataclass
 
+import numpy as np
+
 from spectrod.cli.times import Extent, parse_seconds, stop_of_live
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.errors import ConfigError
+from spectrod.source.base import SelectableSource
 from spectrod.source.open_source import Source
 
 
@@ -34,7 +37,8 @@ def sample_range(args: argparse.Namespace, source: Source) -> SampleRange:
     Raises
     ------
     ConfigError
-        If a value is wrong, or the source has no end and there is neither --stop nor --duration.
+        If a value is wrong, nothing was recorded then, or the source has no end and there is
+        neither --stop nor --duration.
     """
     first = _first_sample(args, source)
     max_samples = None
@@ -47,6 +51,7 @@ def sample_range(args: argparse.Namespace, source: Source) -> SampleRange:
         raise ConfigError(f"{args.source}: has no end; give --duration")
     left = None if source.n_samples is None else source.n_samples - first
     known = [n for n in (left, max_samples) if n is not None]
+    _check_recorded(args, source, first, max_samples)
     return SampleRange(first, min(known, default=None), max_samples)
 
 
@@ -72,6 +77,33 @@ def _stop_sample(args: argparse.Namespace, source: Source, first: int) -> int:
         start = f"--start {args.start}" if first else f"the beginning of {args.source}"
         raise ConfigError(f"--stop {args.stop}: must be later than {start}")
     return stop
+
+
+def _check_recorded(
+    args: argparse.Namespace, source: Source, first: int, n_samples: int | None
+) -> None:
+    """Refuse a part of a folder in which nothing was recorded; raises ConfigError."""
+    files = source.files if isinstance(source, SelectableSource) else ()
+    if not files or args.start is None or n_samples is None:
+        return
+    spans = [(one.first, one.first + one.n_samples) for one in files]
+    if any(begin < first + n_samples and end > first for begin, end in spans):
+        return
+    before = _time(source, max(end for _, end in spans if end <= first))
+    after = _time(source, min(begin for begin, _ in spans if begin > first))
+    raise ConfigError(
+        f"--start {args.start}: nothing was recorded in the {n_samples / source.fs:.10g} s from "
+        f"then; {args.source} has sound up to {before}, and again from {after}"
+    )
+
+
+def _time(source: Source, sample: int) -> str:
+    """Return the UTC of a sample, or its position [s], as --start takes it."""
+    since_ns = round(sample * NS_PER_S / source.fs)
+    if source.start_utc_ns is None:
+        return f"{since_ns / NS_PER_S:.3f}"
+    milliseconds = np.datetime64((source.start_utc_ns + since_ns) // 10**6, "ms")
+    return f"{str(milliseconds).removesuffix('.000')}Z"
 
 
 def _extent(args: argparse.Namespace, source: Source) -> Extent:

@@ -171,6 +171,61 @@ def test_bad_parts(arguments, message, capsys):
     assert error.count("\n") == 1
 
 
+@pytest.fixture
+def pauses():
+    """A folder of a recorder that sleeps: 10 s each minute, the second file at a fraction."""
+    Path("pond").mkdir()
+    for name in ("043000", "043100.5", "043200"):
+        ramp(f"pond/20260501_{name}.wav")
+
+
+PAUSE = "nothing was recorded in the {} s from then; pond has sound up to {}, and again from {}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rest"),
+    [
+        (
+            ["--start", "2026-05-01T04:30:30Z", "--duration", "10"],
+            ("10", "2026-05-01T04:30:10Z", "2026-05-01T04:31:00.500Z"),
+        ),
+        (
+            ["--start", "T04:30:10", "--stop", "T04:31"],
+            ("50", "2026-05-01T04:30:10Z", "2026-05-01T04:31:00.500Z"),
+        ),
+        (
+            ["--start", "1:15", "--duration", "500ms"],
+            ("0.5", "2026-05-01T04:31:10.500Z", "2026-05-01T04:32:00Z"),
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "command", [["record", "pond", "-o", "a.png"], ["levels", "pond"], ["tones", "pond"]]
+)
+@pytest.mark.usefixtures("pauses")
+def test_a_part_within_a_pause_names_what_is_nearest(command, arguments, rest, capsys):
+    """Where nothing was recorded, the error says so, and when the sound before it ends."""
+    assert main([*command, *arguments]) == 2
+    assert capsys.readouterr().err == f"spectrod: --start {arguments[1]}: {PAUSE.format(*rest)}"
+    assert not Path("a.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seconds"),
+    [
+        (["--start", "9", "--duration", "10"], 1.0),
+        (["--start", "15", "--stop", "61"], 0.5),
+        (["--start", "T04:31:15"], 10.0),
+    ],
+)
+@pytest.mark.usefixtures("pauses")
+def test_a_part_that_begins_in_a_pause_has_what_follows(arguments, seconds):
+    """A part with any sound is read as before."""
+    assert main(["record", "pond", "-o", "a.wav", *arguments]) == 0
+    assert times_of("a.wav")[2] >= seconds * FS
+    assert np.count_nonzero(soundfile.read("a.wav")[0]) == seconds * FS
+
+
 def test_live_sources_have_no_positions(capsys):
     """A position in a live source is refused before the program waits for the source."""
     assert main(["record", "ipc:///nowhere", "-o", "out.png", "--start", "12.5"]) == 2
