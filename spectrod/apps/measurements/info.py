@@ -2,8 +2,9 @@
 
 import argparse
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from spectrod.apps.measurements.measured_source import add_source, open_measured
 from spectrod.apps.measurements.sample_blocks import read_blocks
 from spectrod.apps.measurements.sample_facts import SampleFacts
 from spectrod.cli.interrupts import signals_as_interrupts
+from spectrod.dsp.duty_cycle import DutyCycle
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.export.attributes import iso_time
 from spectrod.formats.segment.segment_reader import SegmentReader
@@ -23,8 +25,12 @@ from spectrod.recording.inputs import (
     scan_span_utc_ns,
     span_utc_ns,
 )
+from spectrod.source.base import SelectableSource, Source, StreamFile
+from spectrod.source.files.pauses import Gap, find_gaps
 
 _INCOMPLETE = 65
+_GAPS_MAX = 20
+"""Most gaps of a folder that are named."""
 _OF_SPEC = ("win_length", "window", "hop", "nfft", "scaling", "n_values")
 
 
@@ -94,12 +100,16 @@ def _of_sound(args: argparse.Namespace) -> tuple[_Facts, bool]:
             "samples": _Fact(n_samples, f"{n_samples} of each channel"),
             **_span(source.start_utc_ns, round(n_samples / source.fs * NS_PER_S)),
         }
+        files = source.files if isinstance(source, SelectableSource) else ()
+        cycle, gaps = find_gaps(files, source.fs)
+        facts |= _schedule(cycle)
+        odd.extend(_gap_lines(gaps, source))
         if args.samples:
             found = SampleFacts(source.fs, tuple(map(str, range(source.channels))))
             for block in read_blocks(source, measured.span):
                 found.add(block)
             facts["levels"] = _Fact(found.levels(), found.lines())
-            odd.extend(found.odd())
+            odd.extend(found.odd(_between(files)))
     odd.extend(line for line in source.left_out.lines if line not in odd)
     facts |= {"notes": _Fact(notes, notes), "odd": _Fact(odd, odd)}
     return facts, not source.left_out.n_files
@@ -112,6 +122,31 @@ def _span(begin_utc_ns: int | None, duration_ns: int) -> _Facts:
         return length | {"start": _Fact(None, "unknown: times count from the beginning")}
     begin, end = iso_time(begin_utc_ns), iso_time(begin_utc_ns + duration_ns)
     return length | {"start": _Fact(begin, begin), "end": _Fact(end, end)}
+
+
+def _between(files: Sequence[StreamFile]) -> int:
+    """Return the samples that are missing between files."""
+    pairs = pairwise(files)
+    return sum(max(0, after.first - before.first - before.n_samples) for before, after in pairs)
+
+
+def _schedule(cycle: DutyCycle | None) -> _Facts:
+    if cycle is None:
+        return {}
+    n_pauses = len(cycle.pauses_s)
+    value = {"period_s": cycle.period_s, "on_s": cycle.on_s, "pauses": n_pauses}
+    text = f"{cycle.on_s:.6g} s each {cycle.period_s:.6g} s, {n_pauses} pauses"
+    return {"schedule": _Fact(value, text)}
+
+
+def _gap_lines(gaps: Sequence[Gap], source: Source) -> Iterator[str]:
+    begin_ns, is_dated = source.start_utc_ns or 0, source.start_utc_ns is not None
+    for gap in gaps[:_GAPS_MAX]:
+        begin_s = gap.begin / source.fs
+        when = iso_time(begin_ns + round(begin_s * NS_PER_S)) if is_dated else f"{begin_s:.6g} s"
+        yield f"{when}: {gap.duration_s:.6g} s without sound after {gap.after}"
+    if more := gaps[_GAPS_MAX:]:
+        yield f"and {len(more)} more gaps, {sum(gap.duration_s for gap in more):.6g} s together"
 
 
 @contextmanager

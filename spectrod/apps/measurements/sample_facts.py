@@ -83,11 +83,17 @@ class SampleFacts:
             for one in self.levels()
         ]
 
-    def odd(self) -> list[str]:
-        """Return a line for each fact that a recording of sound should not have."""
+    def odd(self, between_files: int = 0) -> list[str]:
+        """Return a line for each fact that a recording of sound should not have.
+
+        Parameters
+        ----------
+        between_files : int
+            Samples that are known to be missing between files.
+        """
         found = []
-        if self._missing:
-            found.append(f"gaps of {self._missing / self._fs:.6f} s in all")
+        if self._missing > between_files:
+            found.append(f"gaps of {(self._missing - between_files) / self._fs:.6f} s in all")
         for k, name in enumerate(self._names):
             found += [f"{name}: {what}" for what in self._odd_of(k)]
         twins = [self._names[k] for k in np.flatnonzero(self._twin_of_first) if k]

@@ -90,12 +90,40 @@ def test_facts_do_not_depend_on_blocks(blocks):
 
 
 def test_gaps_between_files_are_odd(capsys):
-    """A folder says how much is missing between its files."""
+    """A folder says when and how much is missing between its files, once."""
     Path("pond").mkdir()
     write("pond/20260501_043000.wav", noise(FS))
     write("pond/20260501_043003.wav", noise(FS, 2))
     code, facts = info(capsys, "pond", "--samples")
-    assert (code, facts["odd"]) == (0, ["gaps of 2.000000 s in all"])
+    line = "2026-05-01T04:30:01.000000000Z: 2 s without sound after 20260501_043000.wav"
+    assert (code, facts["odd"]) == (0, [line])
+    assert "schedule" not in facts
+
+
+@pytest.mark.parametrize("samples", [(), ("--samples",)])
+def test_pauses_of_a_schedule_are_not_odd(capsys, samples):
+    """A recorder that sleeps has a schedule; what is odd is the file that it lacks."""
+    Path("pond").mkdir()
+    for k in (0, 1, 2, 3, 4, 6, 7):
+        write(f"pond/20260501_0430{6 * k:02d}.wav", noise(FS, k + 1))
+    code, facts = info(capsys, "pond", *samples)
+    assert (code, facts["schedule"]) == (0, {"period_s": 6.0, "on_s": 1.0, "pauses": 5})
+    line = "2026-05-01T04:30:25.000000000Z: 11 s without sound after 20260501_043024.wav"
+    assert facts["odd"] == [line]
+    main(["info", "pond"])
+    assert "schedule    1 s each 6 s, 5 pauses\n" in capsys.readouterr().out
+
+
+def test_many_gaps_are_named_and_counted(capsys):
+    """Of gaps without a schedule the first twenty are named."""
+    Path("pond").mkdir()
+    starts = np.cumsum(3 + np.random.default_rng(3).integers(0, 30, 26))
+    for k, start in enumerate(starts.tolist()):
+        write(f"pond/20260501_04{start // 60:02d}{start % 60:02d}.wav", noise(800, k + 1))
+    _, facts = info(capsys, "pond")
+    assert len(facts["odd"]) == 21
+    rest_s = starts[-1] - starts[20] - 0.5
+    assert facts["odd"][-1] == f"and 5 more gaps, {rest_s:g} s together"
 
 
 def test_a_file_that_is_cut_off_ends_with_65(capsys):
