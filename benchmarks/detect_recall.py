@@ -38,7 +38,7 @@ _FACTORS_DB = (6.0, 8.0, 10.0, 15.0, 20.0)
 _MERGE_S = 0.5
 _LENGTHS_MAX = 3.0
 """Longest event that stands for a call, in lengths of the call."""
-_PULSE = {"pulse_s": (0.2, 0.45), "pause_s": (0.0, 0.02), "pulses_min": 1}
+_PULSE = {"pulse_s": (0.2, 0.45), "pause_s": (0.0, 0.1), "pulses_min": 1}
 
 Detector = Callable[[Recording], list[Spans]]
 

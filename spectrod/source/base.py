@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 from numpy.typing import NDArray
 
@@ -217,6 +217,14 @@ class SelectableSource:
         Call before the reader is opened. Indices and times do not change: the first block delivered
         may start at any sample up to this one. A source without random access delivers all samples.
         """
+
+    def again(self) -> Self | None:
+        """Return the source as it was before its start, for another reading of the same samples.
+
+        Its files are not listed and their headers not read again. None if the source must be opened
+        for that.
+        """
+        return None
 
     def capture(self) -> CaptureStats:
         """Count the unusable files; these sources lose nothing else."""

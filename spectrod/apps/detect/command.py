@@ -195,7 +195,9 @@ class _EventSearch:
 
     def reopen(self) -> Source:
         """Return the source for another reading, which the search does not disturb."""
-        return self._open()
+        source = self.source
+        again = source.again() if isinstance(source, SelectableSource) else None
+        return again or self._open()
 
     def events(self) -> Iterator[Detection]:
         """Yield the events in order, each once it has ended."""

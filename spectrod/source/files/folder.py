@@ -1,5 +1,6 @@
 """A folder of sound files as one stream, with gaps according to their times."""
 
+import copy
 import logging
 from collections import Counter
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from numpy.typing import NDArray
 
@@ -113,6 +114,15 @@ class FolderSource(PulledSource):
         """Skip the samples before an index; see ``PulledSource``."""
         if not self._loop:
             self._first = sample_index
+
+    def again(self) -> Self | None:
+        """Return the source as it was before its start; see ``SelectableSource``."""
+        if not self.is_direct:
+            return None
+        other = copy.copy(self)
+        other.failure = None
+        other.start_at(0)
+        return other
 
     def blocks(self, n_max: int) -> Iterator[NDArray[Any] | Discontinuity]:
         """Yield the samples of each file in turn, with a ``Discontinuity`` for each gap."""

@@ -236,6 +236,19 @@ def test_clips_of_a_folder_are_of_their_files(tmp_path):
         assert any(np.array_equal(whole[k : k + len(samples)], samples) for k in at)
 
 
+def test_a_folder_is_listed_once_for_all_clips(tmp_path, capfd):
+    """Clips and pictures of a folder's events read no headers again: its warning comes once."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("a.wav", "b.wav"):
+        store(folder / name, sound([(3.0, 3.5)], 10))
+    both = ["--clips", tmp_path / "clips", "--pictures", tmp_path / "pictures"]
+    assert len(detect(tmp_path, folder, *BAND, "--over-floor", "6", *both)) == 2
+    assert len(list((tmp_path / "clips").iterdir())) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "no file says when it begins" in line
+
+
 @pytest.mark.parametrize("is_dated", [False, True])
 def test_pictures_frame_their_events(is_dated, tmp_path):
     """A picture has the clip's name, its times, and a frame around the event in its channel."""
