@@ -92,14 +92,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_init_arguments(init: argparse.ArgumentParser) -> None:
-    init.add_argument("folder", metavar="FOLDER", type=Path)
+    init.add_argument("folder", metavar="FOLDER", help="recordings, at any depth")
     init.add_argument(
         "-o", "--output", metavar="JOB.toml", type=Path, default=Path("JOB.toml"),
         help="the file to write, which must not exist (%(default)s)",
     )  # fmt: skip
     init.add_argument(
         "--time-zone", metavar="ZONE", default="",
-        help="of times that state none, as Europe/Berlin (UTC)",
+        help="of times that state none: Europe/Berlin, or local: this machine's (UTC)",
     )  # fmt: skip
     init.add_argument(
         "--time-format", metavar="FORMAT", default="",

@@ -2,7 +2,6 @@
 
 from itertools import chain, count
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spectrod.apps.batch.command_text import LISTED_MAX, hours
 from spectrod.apps.batch.job import Job
@@ -14,25 +13,29 @@ from spectrod.formats.whole_files import is_there, whole_file
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.text import printable
 from spectrod.lib.time_format import check_time_format
+from spectrod.lib.time_zones import zone_name
 from spectrod.recording.output_plan import make_folders
+from spectrod.source.store.urls import is_url
 
 
-def init(folder: Path, path: Path, *, time_zone: str = "", time_format: str = "") -> None:
+def init(folder: str, path: Path, *, time_zone: str = "", time_format: str = "") -> None:
     """Look at a folder, write the job of it, and print what was found.
 
     Parameters
     ----------
-    folder : Path
+    folder : str
         Of recordings, at any depth.
     path : Path
         The job's file, which must not exist.
-    time_zone, time_format : str
+    time_zone : str
+        See ``find_zone``.
+    time_format : str
         See ``Deployment``.
 
     Raises
     ------
     ConfigError
-        If the file exists, or the zone or the format is none.
+        If the file exists, the folder is in a store, or the zone or the format is none.
     InputError
         See ``survey``.
     StorageError
@@ -40,22 +43,16 @@ def init(folder: Path, path: Path, *, time_zone: str = "", time_format: str = ""
     """
     if is_there(path):
         raise ConfigError(f"{path}: is there: init replaces no file; -o names another one")
+    if is_url(folder):
+        raise ConfigError(f"{folder}: must be a folder of this machine: write the job by hand")
     check_time_format(time_format)
-    _check_time_zone(time_zone)
-    folder = folder.absolute().resolve()
-    name = free_name(folder.name, set())
-    found = survey(folder, name, time_zone=time_zone, time_format=time_format)
+    where = Path(folder).absolute().resolve()
+    name = free_name(where.name, set())
+    zone = zone_name(time_zone)
+    found = survey(where, name, time_zone=zone, time_format=time_format)
     make_folders([str(path)])
-    job = _write(path, JobDraft(name, folder, _free_output(path), found))
+    job = _write(path, JobDraft(name, where, _free_output(path), found))
     _print(path, found, job)
-
-
-def _check_time_zone(text: str) -> None:
-    try:
-        if text:
-            ZoneInfo(text)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ConfigError(f"--time-zone {text!r}: must be a time zone, as Europe/Berlin") from error
 
 
 def _free_output(path: Path) -> Path:

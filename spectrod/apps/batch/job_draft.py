@@ -102,9 +102,8 @@ class JobDraft:
     def _path(self, text: str) -> str:
         """Return a path as the file says it: from its folder on, if it lies there."""
         path = os.path.relpath(text, self.output.parent)
-        if path.startswith(".."):
-            return text
-        return f"./{path}" if path.startswith("~") else path
+        # A ~ at the begin stands for the folder of a user.
+        return text if path.startswith(("..", "~")) else path
 
 
 def _time_zone(found: SurveyedDeployment) -> Iterator[str]:
@@ -142,8 +141,9 @@ def notes(found: SurveyedDeployment, n_max: int) -> list[str]:
 
 
 def quoted(text: str) -> str:
-    """Return a text as a basic string of TOML."""
-    return msgspec.json.encode(text).decode().replace("\x7f", "\\u007f")
+    """Return a text as a basic string of TOML; bytes that are no UTF-8 are shown."""
+    shown = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return msgspec.json.encode(shown).decode().replace("\x7f", "\\u007f")
 
 
 def _list(texts: Sequence[str]) -> str:

@@ -260,6 +260,7 @@ def _tables_in(folder: Path) -> list[Path]:
 
 def _fits(path: Path, channels: int) -> bool:
     try:
+        str(path).encode()  # a job is UTF-8
         return bool(calibration_of(path, channels))
-    except ConfigError:
+    except (ConfigError, UnicodeEncodeError):
         return False

@@ -1,6 +1,7 @@
 """``batch init``: what a folder has, and a job of it that runs."""
 
 import datetime as dt
+import os
 import re
 import sys
 from pathlib import Path
@@ -254,13 +255,34 @@ def test_calibrations_beside_the_files_are_found(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "deployment"),
-    [("Nord Ost (2)", "Nord-Ost-2"), ("Ä", "recordings"), ("state", "state-1"), ('"q"\\', "q")],
+    [
+        ("Nord Ost (2)", "Nord-Ost-2"),
+        ("Ä", "recordings"),
+        ("state", "state-1"),
+        ('"q"\\', "q"),
+        ("~a\n[b]", "a-b"),
+    ],
 )
 def test_names_of_folders_become_names_of_deployments(tmp_path, name, deployment):
     """Any folder can be drafted, and its path is read back."""
     write(tmp_path / name, sound(60 * FS))
     (found,) = drafted(tmp_path / name).deployments
     assert (found.name, found.inputs) == (deployment, (str(tmp_path / name),))
+
+
+def test_names_that_are_not_utf_8_are_left_out(tmp_path, capsys):
+    """Their files, folders and calibrations are in no job, which is UTF-8."""
+    disk = tmp_path / "disk"
+    write(disk / "north", sound(60 * FS))
+    write(disk / "s", sound(60 * FS, 2))
+    (disk / "s").rename(disk / os.fsdecode(b"s\xfcd"))
+    (disk / "north" / os.fsdecode(b"\xfc.toml")).write_text(CALIBRATION)
+    job = drafted(disk)
+    assert inputs(job, disk) == {"north": ["north"]}
+    assert job.deployments[0].calibration == ""
+    assert "s-d: 1 file; none can be put on a time line" in capsys.readouterr().out
+    assert '\n# inputs = ["disk/s\\\\xfcd"]\n' in (tmp_path / "JOB.toml").read_text()
+    assert init(disk / os.fsdecode(b"s\xfcd")) == 2
 
 
 def test_results_have_a_folder_of_their_own(tmp_path):
@@ -288,7 +310,10 @@ def test_no_file_is_replaced(tmp_path, capsys):
     ("options", "rule"),
     [
         ((), "disk: has no sound files, and its subfolders have none"),
-        (("--time-zone", "Berlin"), "--time-zone 'Berlin': must be a time zone, as Europe/Berlin"),
+        (
+            ("--time-zone", "Berlin"),
+            "time_zone='Berlin': there is no such time zone on this machine",
+        ),
         (("--time-format", "%d"), "time_format='%d': "),
     ],
 )
@@ -312,6 +337,10 @@ def test_names_without_times_are_one_error(tmp_path, capsys):
     assert capsys.readouterr().err == (
         f"spectrod: {disk}: none of its 2 sound files can be put on a time line, as {disk}/one.wav:"
         " its header or name states no start time; --time-format says how names state times\n"
+    )
+    assert main(["batch", "init", "s3://bucket/disk", "-o", str(tmp_path / "JOB.toml")]) == 2
+    assert capsys.readouterr().err == (
+        "spectrod: s3://bucket/disk: must be a folder of this machine: write the job by hand\n"
     )
     assert init(tmp_path / "missing") == 2
     assert capsys.readouterr().err == f"spectrod: {tmp_path}/missing: No such file or directory\n"
