@@ -11,8 +11,9 @@ from spectrod.apps.batch.job_file import read_job
 from spectrod.apps.batch.plan import read_plan, write_plan
 from spectrod.apps.batch.planner import is_current
 from spectrod.apps.batch.staging import merging
-from spectrod.apps.batch.unit import compute_unit
+from spectrod.apps.batch.unit import compute_unit, failed
 from spectrod.cli import main
+from spectrod.lib.errors import UnavailableError
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "archives"))
 
@@ -193,3 +194,20 @@ def test_another_run_that_merges_is_said(job, tmp_path, capsys):
     with merging(tmp_path / "results"):
         assert run(job) == 0
     assert lines(capsys)[-1] == f"{tmp_path}/results: another process merges"
+
+
+def test_what_failed_for_a_package_is_computed_when_it_is_there(job, capsys):
+    """A plain run tries units again that were set aside for it, and repeats no stale reason."""
+    assert main(["batch", "plan", str(job)]) == 0
+    found = read_job(job)
+    reason = "h5py is not installed: needs: pip install 'spectrod[netcdf]'"
+    for unit in read_plan(Path(found.output) / "plan.jsonl", found).units:
+        for _ in range(found.attempts):
+            assert failed(found, unit, UnavailableError(reason)).exit_code == 69
+    assert main(["batch", "status", str(job)]) == 69
+    assert f"failed: {reason}; the next run tries it again" in capsys.readouterr().out
+    assert run(job) == 0
+    captured = capsys.readouterr()
+    assert reason not in captured.out + captured.err
+    assert "units: 3 done of 3" in captured.out
+    assert "; computed now: 3" in captured.out
