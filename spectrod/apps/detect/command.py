@@ -13,8 +13,6 @@ import msgspec
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.apps.detect.detection import Detection, FilePlaces, detections
-from spectrod.apps.detect.event_files import FORMATS, event_file, fields_of, format_of
 from spectrod.apps.detect.event_outputs import EventOutputs, SourceOutputs, folder_of
 from spectrod.apps.detect.trigger_flags import add_trigger, trigger_of
 from spectrod.cli import options
@@ -28,9 +26,11 @@ from spectrod.daemon.service import configure_logging
 from spectrod.dsp.blocks import RangeTrimmer
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.formats.event_files import FORMATS, event_file, fields_of, format_of
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.names import name_channels
 from spectrod.lib.text import printable
+from spectrod.measure.triggers.detection import Detection, FilePlaces, detections
 from spectrod.measure.triggers.look_ahead import LookAhead
 from spectrod.measure.triggers.mask import Mask
 from spectrod.measure.triggers.trigger import Trigger

@@ -4,9 +4,9 @@ import os
 import time
 from pathlib import Path
 
-from spectrod.apps.detect.detection import Detection
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.errors import StorageError, storage_errors
+from spectrod.measure.triggers.detection import Detection
 
 
 class EventFolder:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spectrod.apps.detect.clips import write_clip
-from spectrod.apps.detect.detection import Detection
 from spectrod.apps.detect.event_folder import EventFolder, EventNames
 from spectrod.apps.detect.excerpt import Excerpt
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
+from spectrod.measure.triggers.detection import Detection
 from spectrod.source.open_source import Source
 
 if TYPE_CHECKING:

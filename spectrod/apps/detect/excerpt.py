@@ -2,8 +2,8 @@
 
 from collections.abc import Generator
 
-from spectrod.apps.detect.detection import Detection
 from spectrod.dsp.blocks import Block, RangeTrimmer
+from spectrod.measure.triggers.detection import Detection
 from spectrod.source.base import SelectableSource
 from spectrod.source.open_source import Source
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import spectrod
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.apps.detect.detection import Detection
 from spectrod.apps.detect.event_folder import EventFolder
 from spectrod.apps.detect.excerpt import Excerpt
 from spectrod.dsp.constant_q import is_constant_q
@@ -21,6 +20,7 @@ from spectrod.formats.picture.marks import Mark
 from spectrod.formats.picture.painter import host_transpose
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.sink import PictureSink
+from spectrod.measure.triggers.detection import Detection
 
 
 class EventPictures:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spectrod.apps.detect.detection import Detection
 from spectrod.formats.export.attributes import iso_time
 from spectrod.formats.whole_files import check_writable, whole_file
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.text import printable
+from spectrod.measure.triggers.detection import Detection
 
 _CSV = (
     *("begin_utc", "end_utc", "file", "begin_s", "end_s", "duration_s", "channel"),

@@ -4,12 +4,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Protocol
 
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S
 from spectrod.measure.triggers.look_ahead import LookAhead
 from spectrod.measure.triggers.trigger import TriggerEvent
-from spectrod.source.base import StreamFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,28 @@ class Detection:
         return None if self.event.floor is None else self.event.level - self.event.floor
 
 
+class PlacedFile(Protocol):
+    """A file of a stream, as ``spectrod.source.base.StreamFile``."""
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+
+    @property
+    def first(self) -> int:
+        """Index in the stream of its sample 0."""
+
+    @property
+    def n_samples(self) -> int:
+        """Samples per channel."""
+
+
 class FilePlaces:
     """Where samples of a stream are in its files, and in all files of several sources.
 
     Parameters
     ----------
-    files : sequence of StreamFile
+    files : sequence of PlacedFile
         At least one, in the order of the stream.
     fs : float
         Sample rate [Hz].
@@ -72,7 +88,7 @@ class FilePlaces:
         Length of the files of earlier sources [s].
     """
 
-    def __init__(self, files: Sequence[StreamFile], fs: float, before_s: float) -> None:
+    def __init__(self, files: Sequence[PlacedFile], fs: float, before_s: float) -> None:
         self._files, self._fs, self._before_s = files, fs, before_s
         self._firsts = [one.first for one in files]
         self._joined = list(accumulate((one.n_samples for one in files), initial=0))
