@@ -138,6 +138,14 @@ def put_lowest_in_front(lines: Sequence[Any]) -> None:
         line.set_zorder(2.0 + depth / LINES_MAX)
 
 
+def widen(panel: Any, range_min: float) -> None:
+    """Give a panel's vertical axis at least this range."""
+    low, high = panel.get_ylim()
+    if high - low < range_min:
+        middle = 0.5 * (low + high)
+        panel.set_ylim(middle - 0.5 * range_min, middle + 0.5 * range_min)
+
+
 def add_legend(panel: Any, lines: Sequence[Any]) -> None:
     """Name lines above a panel, where the names cover no data."""
     names = [one.get_label() for one in lines]

@@ -10,6 +10,9 @@ from spectrod.dsp.units import Float64Array
 CELLS_MAX: Final = 4096
 """All extremes stay, and gaps that are longer than this part of the whole time."""
 
+_DOT_SHARE = 1.0 / 400.0
+"""Length of a cell that is hardly seen, as a share of the whole time [1]."""
+
 
 class CellExtremes(NamedTuple):
     """Spans of time, ascending, and the extremes of the values in each.
@@ -100,3 +103,20 @@ class IntervalCells:
         values = np.stack([cells.lowest[:, value], cells.highest[:, value]], axis=1).ravel()
         breaks = 2 * (np.flatnonzero(cells.gaps_ns > self._gap_min_ns) + 1)
         return np.insert(times, breaks, np.nan), np.insert(values, breaks, np.nan)
+
+
+def dots(times_ns: Float64Array, values: Float64Array) -> list[int]:
+    """Return which points of a line need a dot: single cells between gaps that are hardly seen.
+
+    Parameters
+    ----------
+    times_ns, values : (points,) float64
+        See ``IntervalCells.line``.
+    """
+    is_outside = np.concatenate([[True], np.isnan(values), [True]])
+    begins = np.flatnonzero(is_outside[:-1] & ~is_outside[1:])
+    ends = np.flatnonzero(~is_outside[:-1] & is_outside[1:])
+    single = begins[ends - begins == 2]
+    span_ns = np.nanmax(times_ns) - np.nanmin(times_ns)
+    lengths_ns = times_ns[single + 1] - times_ns[single]
+    return list(map(int, single[lengths_ns < _DOT_SHARE * span_ns]))

@@ -18,8 +18,9 @@ from spectrod.formats.figure.drawing import (
     new_figure,
     put_lowest_in_front,
     save,
+    widen,
 )
-from spectrod.formats.figure.interval_cells import IntervalCells
+from spectrod.formats.figure.interval_cells import IntervalCells, dots
 from spectrod.formats.figure.time_axis import TimeAxis
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.values.measurement_table import begin_ns
@@ -30,6 +31,9 @@ from spectrod.measure.measurement import Measurement, Quantity
 
 _SHARED_UNITS = ("level", "LUFS")
 """Units whose quantities are lines of one panel; each other quantity has one of its own."""
+_LEVEL_UNITS = ("level", "exposure", "LUFS", "LU", "dB", "dBFS", "dBTP", "dBc")
+_LEVELS_MIN_DB = 1.0
+"""Least range of an axis of levels; smaller changes are none that anybody looks for [dB]."""
 _SHARED_IN, _OWN_IN, _BANDS_IN = 2.6, 1.5, 2.8
 _GAP_MIN = 0.01
 """Time without samples that counts as a gap [intervals]."""
@@ -185,6 +189,8 @@ class MeasurementFigureWriter(ValueWriter):
             one.set_title(panel.title)
             lines = [self._draw(one, line, k, time) for k, line in enumerate(panel.lines)]
             put_lowest_in_front(lines)
+            if about.quantities[panel.lines[0].quantity].unit in _LEVEL_UNITS:
+                widen(one, _LEVELS_MIN_DB)
             if any(line.name for line in panel.lines):
                 add_legend(one, lines)
             time.label(one, has_labels=one is axes[-1])
@@ -192,12 +198,10 @@ class MeasurementFigureWriter(ValueWriter):
     def _draw(self, panel: Any, line: HistoryLine, number: int, time: TimeAxis) -> Any:
         k = line.quantity * len(self.description.channels) + line.channel
         times_ns, values = self._history.line(k)
-        (drawn,) = panel.plot(
-            time.positions(times_ns),
-            values,
-            label=self._label(line),
-            **line_style(number, len(values)),
-        )
+        style = line_style(number, len(values))
+        if marked := dots(times_ns, values):
+            style |= {"marker": ".", "markersize": 2.5, "markevery": marked}
+        (drawn,) = panel.plot(time.positions(times_ns), values, label=self._label(line), **style)
         return drawn
 
     def _label(self, line: HistoryLine) -> str:

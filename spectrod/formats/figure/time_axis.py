@@ -6,7 +6,7 @@ import numpy as np
 
 from spectrod.dsp.units import NS_PER_S, Float64Array
 from spectrod.lib.optional_packages import need
-from spectrod.lib.time_zones import find_zone
+from spectrod.lib.time_zones import find_zone, local_time
 
 _DAY_S = 86400.0
 _UNITS_S = (("d", _DAY_S), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
@@ -47,11 +47,17 @@ class TimeAxis:
         begin, end = self._begin_ns / self._unit_ns, self._end_ns / self._unit_ns
         panel.set_xlim(begin, end if end > begin else begin + 1.0 / self._unit_ns)
         panel.tick_params(labelbottom=has_labels)
-        what = self._zone.key if self._has_utc else f"since the first sample [{self._unit}]"
-        panel.set_xlabel(f"time, {what}" if has_labels else "")
+        panel.set_xlabel(self._text() if has_labels else "")
         if self._has_utc:
             self._set_dates(panel)
-            panel.xaxis.get_offset_text().set_visible(has_labels)
+
+    def _text(self) -> str:
+        """Return the axis's label: the zone and the dates, or the unit."""
+        if not self._has_utc:
+            return f"time since the first sample [{self._unit}]"
+        last_ns = max(self._begin_ns, self._end_ns - 1)
+        days = [f"{local_time(t, self._zone):%Y-%m-%d}" for t in (self._begin_ns, last_ns)]
+        return f"time, {self._zone.key}, {' to '.join(dict.fromkeys(days))}"
 
     def _set_dates(self, panel: Any) -> None:
         dates = need("matplotlib.dates", "plot")
@@ -61,8 +67,8 @@ class TimeAxis:
             dates.ConciseDateFormatter(
                 locator,
                 tz=self._zone,
-                formats=["%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M", "%S.%f"],
+                formats=["%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M", "%H:%M:%S.%f"],
                 zero_formats=["", "%Y", "%m-%d", "%m-%d", "%H:%M", "%H:%M"],
-                offset_formats=["", "%Y", "%Y", "%Y-%m-%d", "%Y-%m-%d", "%Y-%m-%d %H:%M"],
+                show_offset=False,
             )
         )

@@ -76,7 +76,7 @@ def test_lines_are_the_values_and_break_at_gaps(tmp_path):
         exceeded.get_ydata(), [40.0, 40.0, nan, nan, nan, nan, nan, 43.0, 43.0]
     )
     assert panel.get_ylabel() == "level [dBFS]"
-    assert panel.get_xlabel() == "time, UTC"
+    assert panel.get_xlabel() == "time, UTC, 2026-05-01"
     assert [one.get_text() for one in panel.get_legend().get_texts()] == ["LAeq", "L90"]
     assert equivalent.get_color() != exceeded.get_color()
     assert equivalent.get_linestyle() != exceeded.get_linestyle()
@@ -115,7 +115,7 @@ def test_features_have_a_panel_each(tmp_path):
     assert figure.get_suptitle() == "Spectral features of a.wav"
     assert [one.get_title("left") for one in figure.axes] == ["centroid", "flatness"]
     assert [one.get_ylabel() for one in figure.axes] == ["[Hz]", "[1]"]
-    assert [one.get_xlabel() for one in figure.axes] == ["", "time, UTC"]
+    assert [one.get_xlabel() for one in figure.axes] == ["", "time, UTC, 2026-05-01"]
     np.testing.assert_array_equal(
         centroid.get_lines()[1].get_ydata(), np.repeat([200.0, 201.0, 202.0], 2)
     )
@@ -130,11 +130,11 @@ def test_times_are_local_or_elapsed(tmp_path):
     (panel,) = figure_of(
         tmp_path / "a.png", describe(("LAeq",), time_zone="Asia/Kolkata"), rows
     ).axes
-    assert panel.get_xlabel() == "time, Asia/Kolkata"
+    assert panel.get_xlabel() == "time, Asia/Kolkata, 2026-05-01"
     labels = panel.xaxis.get_major_formatter().format_ticks(panel.xaxis.get_majorticklocs())
     assert "06:00" in labels  # 00:30 UTC
     (panel,) = figure_of(tmp_path / "a.png", describe(("LAeq",), has_utc=False), rows).axes
-    assert panel.get_xlabel() == "time, since the first sample [h]"
+    assert panel.get_xlabel() == "time since the first sample [h]"
     np.testing.assert_allclose(panel.get_lines()[0].get_xdata(), [0, 1, 1, 2, 2, 3, 3, 4])
 
 
@@ -169,6 +169,31 @@ def test_many_intervals_keep_extremes_and_gaps(n):
     assert len(breaks) == 1
     assert times_ns[breaks[0] - 1] == n // 4 * S_NS
     assert times_ns[breaks[0] + 1] == (n // 4 + gap_s) * S_NS
+
+
+def test_short_intervals_between_gaps_are_dots(tmp_path):
+    """55 s of each ten minutes over days are seen; long and connected intervals have no dots."""
+    rows = [row(600 * k, [[40.0 + k % 5]], 55.0) for k in range(300)]
+    rows += [row(180_000 + 55 * k, [[50.0]], 55.0) for k in range(2)]
+    rows.append(row(200_000, [[45.0]], 40_000.0))
+    (panel,) = figure_of(tmp_path / "a.png", describe(("LAeq",), time_zone="Asia/Tokyo"), rows).axes
+    (line,) = panel.get_lines()
+    np.testing.assert_array_equal(line.get_markevery(), 3 * np.arange(300))
+    np.testing.assert_array_equal(
+        line.get_ydata()[line.get_markevery()], [40.0 + k % 5 for k in range(300)]
+    )
+    # 00:00 and 66:40 UTC are 9 hours later there.
+    assert panel.get_xlabel() == "time, Asia/Tokyo, 2026-05-01 to 2026-05-04"
+
+
+def test_levels_that_hardly_change_are_a_flat_line(tmp_path):
+    """An axis of levels has at least 1 dB; one of other values follows them."""
+    rows = [row(k, [[50.0 + 1e-4 * k]]) for k in range(3)]
+    (levels,) = figure_of(tmp_path / "a.png", describe(("LAeq",)), rows).axes
+    (rms,) = figure_of(tmp_path / "a.png", describe(("rms",)), rows).axes
+    low, high = levels.get_ylim()
+    np.testing.assert_allclose([high - low, (high + low) / 2], [1.0, 50.0001])
+    assert np.diff(rms.get_ylim()) < 1e-3
 
 
 def banded(channels=1, names=("LZeq", "LZF90")):
