@@ -1,4 +1,4 @@
-"""The files of one ``-o`` of ``spectrod record``: one in total, or one per period of UTC."""
+"""The files of one ``-o`` of ``spectrod record``: one in total, or one per period of time."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
+from spectrod.cli.periods import Period
 from spectrod.dsp.blocks import Block, Chunk
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.writer import Sink
@@ -22,9 +23,8 @@ T = TypeVar("T", bound=Chunk)
 class OutputFiles(RotatingWriter[T]):
     """Writes each chunk to the file of its period, in the calling thread.
 
-    Periods start at whole multiples of their length since 1970 UTC. A file is finished when the
-    first item of the next one arrives. If a file fails, the rest of its period is dropped, and the
-    next period is tried.
+    A file is finished when the first item of the next one arrives. If a file fails, the rest of its
+    period is dropped, and the next period is tried.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ class OutputFiles(RotatingWriter[T]):
         Returns the path of the file whose period starts at a UTC [ns].
     make : callable
         Creates a file.
-    period_ns : int
-        Length of a period [ns]; 0 for a single file, which is created at once.
+    period : Period, optional
+        Grid of the periods; None for a single file, which is created at once.
 
     Attributes
     ----------
@@ -42,20 +42,23 @@ class OutputFiles(RotatingWriter[T]):
     """
 
     def __init__(
-        self, name_at: Callable[[int], Path], make: Callable[[Path], Output[T]], period_ns: int = 0
+        self,
+        name_at: Callable[[int], Path],
+        make: Callable[[Path], Output[T]],
+        period: Period | None = None,
     ) -> None:
         super().__init__()
         self.failure: SpectrodError | None = None
         self._name_at, self._make = name_at, make
-        self._period_ns = period_ns
+        self._period = period
         self._skips_rest = False
-        if not period_ns:
+        if period is None:
             self._output, self._span = make(name_at(0)), ALWAYS
 
     @property
     def is_over(self) -> bool:
         """True if nothing more can be written, because the only file has failed."""
-        return self.failure is not None and not self._period_ns
+        return self.failure is not None and self._period is None
 
     def give_up(self, error: SpectrodError) -> None:
         """Record why the only file has failed, and remove it."""
@@ -64,8 +67,7 @@ class OutputFiles(RotatingWriter[T]):
 
     def _span_at(self, t_utc_ns: int) -> FileSpan:
         self._skips_rest = False
-        begin_ns = t_utc_ns // self._period_ns * self._period_ns
-        return FileSpan(begin_ns, begin_ns + self._period_ns)
+        return ALWAYS if self._period is None else FileSpan(*self._period.around(t_utc_ns))
 
     def _open(self, _chunk: T) -> Output[T]:
         return self._make(self._name_at(self._span.begin_ns))
@@ -81,7 +83,7 @@ class OutputFiles(RotatingWriter[T]):
 
     def _fail(self, error: SpectrodError) -> None:
         self.give_up(error)
-        if not self._period_ns:
+        if self._period is None:
             raise error
         _log.error("%s", error)
         self._skips_rest = True

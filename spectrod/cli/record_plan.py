@@ -1,7 +1,6 @@
 """Plan of ``spectrod record``: the outputs by their names, and how to make them."""
 
 import argparse
-import datetime as dt
 import logging
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +11,7 @@ import spectrod
 from spectrod.cli.data_options import add_data, profile_paths, require_content
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import add_view
+from spectrod.cli.periods import Period
 from spectrod.cli.record_files import OutputFiles, RowFiles
 from spectrod.cli.times import parse_seconds
 from spectrod.dsp.blocks import Block
@@ -24,6 +24,7 @@ from spectrod.formats.picture.picture_settings import PictureOptions, check_widt
 from spectrod.formats.picture.plan import PicturePlan
 from spectrod.lib.errors import ConfigError, SpectrodError
 from spectrod.lib.output_formats import Content, format_of, listed
+from spectrod.lib.time_zones import find_zone
 from spectrod.recording.output_plan import (
     Plan,
     check_outputs,
@@ -35,8 +36,6 @@ from spectrod.recording.output_plan import (
 _log = logging.getLogger(__name__)
 
 _TILE_PX = 8000
-_COMES_AGAIN_H = (12, 24, 7 * 24, 31 * 24, 365 * 24)
-"""Times after which a time of day, a weekday, a day of a month or of a year repeats [h]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,8 @@ class Asked:
     ----------
     paths : tuple of str
         Path of each output, or a pattern of ``strftime`` with periods.
-    period_ns : int
-        Length of a period [ns]; 0 for a single file.
+    period : Period or None
+        Periods that have a file each; None for a single file.
     seconds_per_pixel : float
         Scale of pictures whose width follows from their duration; 0 for others.
     view : {"spectrogram", "ltsa", "spd"}
@@ -56,7 +55,7 @@ class Asked:
     """
 
     paths: tuple[str, ...]
-    period_ns: int
+    period: Period | None
     seconds_per_pixel: float
     view: View = "spectrogram"
 
@@ -67,7 +66,7 @@ class Asked:
 
     def file_samples(self, fs: float, n_samples: int | None) -> int | None:
         """Return the samples per channel of a file, of a source of n_samples; None if unknown."""
-        n_period = round(self.period_ns * fs / NS_PER_S) if self.period_ns else None
+        n_period = round(self.period.length_ns * fs / NS_PER_S) if self.period else None
         return min((n for n in (n_period, n_samples) if n is not None), default=None)
 
 
@@ -83,7 +82,9 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         "repeated; - (a PNG) and FORMAT:- are standard output",
     )
     parser.add_argument(
-        "--every", metavar="TIME", help="a file for each 10min, 1h, 1d, ... of UTC; needs --name"
+        "--every",
+        metavar="TIME",
+        help="a file for each 10min, 1h, 1d, ... of UTC or --time-zone; needs --name",
     )
     parser.add_argument(
         "--name",
@@ -131,19 +132,20 @@ def asked(args: argparse.Namespace) -> Asked:
     paths = tuple(profile_paths(args, args.output))
     if args.pattern is not None:
         paths = tuple(str(Path(folder) / args.pattern) for folder in paths)
-    found = Asked(paths, _period_ns(args), _seconds_per_pixel(args), args.view)
+    found = Asked(paths, _period(args), _seconds_per_pixel(args), args.view)
     if args.subtype:
         require_content(f"--subtype {args.subtype}", "samples", paths)
+    _check_zone(args, found)
     # A source with a NUL is not a path; the reader reports it.
     _check_names(found, None if "\0" in args.source else Path(args.source))
     return found
 
 
-def _period_ns(args: argparse.Namespace) -> int:
+def _period(args: argparse.Namespace) -> Period | None:
     if args.every is None:
         if args.pattern is not None:
             raise ConfigError(f"--name {args.pattern}: needs --every, or {{stem}}")
-        return 0
+        return None
     period_ns = round(parse_seconds("--every", args.every) * NS_PER_S)
     if period_ns < NS_PER_S:
         raise ConfigError(f"--every {args.every}: must be at least 1 s")
@@ -151,7 +153,18 @@ def _period_ns(args: argparse.Namespace) -> int:
         raise ConfigError(
             f"--every {args.every}: must be without --profile, which makes daily files"
         )
-    return period_ns
+    zone = find_zone(args.time_zone) if args.time_zone else None
+    try:
+        return Period(period_ns, zone)
+    except ConfigError as error:
+        raise error.of(f"--every {args.every}") from error
+
+
+def _check_zone(args: argparse.Namespace, found: Asked) -> None:
+    """Refuse a time zone of data files, whose times are UTC; raises ConfigError."""
+    # An old picture's zone is no wish for data files.
+    if args.time_zone and args.like is None and not found.period:
+        require_content(f"--time-zone {args.time_zone}", "picture", found.paths)
 
 
 def _seconds_per_pixel(args: argparse.Namespace) -> float:
@@ -170,32 +183,14 @@ def _check_names(found: Asked, source: Path | None) -> None:
     check_outputs(list(found.paths), source)
     for path in found.paths:
         format_of(path)
-        if not found.period_ns:
-            continue
-        # A name that repeats, after a day or a year, would replace a file.
-        n_next = {0, 1} | {
-            -(-hours * 3600 * NS_PER_S // found.period_ns) for hours in _COMES_AGAIN_H
-        }
-        names = {name_at(path, found.period_ns, n * found.period_ns) for n in n_next}
-        if len(names) < len(n_next):
-            raise ConfigError(
-                f"{path}: names must differ for different times with --every, as with "
-                "'%Y%m%dT%H%M%SZ.png'"
-            )
+        if found.period:
+            found.period.check_names(path)
     make_folders(found.paths)
 
 
-def name_at(pattern: str, period_ns: int, begin_utc_ns: int) -> Path:
-    """Return the path of the file of a period; only the last part may be a pattern."""
-    path = Path(pattern)
-    if not period_ns:
-        return path
-    epoch = dt.datetime.fromtimestamp(0, dt.UTC)
-    begin = epoch + dt.timedelta(microseconds=begin_utc_ns // 1000)
-    try:
-        return path.with_name(begin.strftime(path.name))
-    except ValueError as error:
-        raise ConfigError(f"{pattern}: cannot be filled in: {error}") from error
+def _path_at(pattern: str, period: Period | None, begin_utc_ns: int) -> Path:
+    """Return the path of the file of a period, or of all."""
+    return period.path(pattern, begin_utc_ns) if period else Path(pattern)
 
 
 def picture_width(found: Asked, options: PictureOptions, tile: int | None) -> PictureOptions:
@@ -261,16 +256,16 @@ def make_outputs(found: Asked, plan: Plan, now_utc_ns: int) -> Outputs:
     samples = partial(make_samples, plan=plan)
     try:
         for path in found.paths:
-            name = partial(name_at, path, found.period_ns)
+            name = partial(_path_at, path, found.period)
             content = format_of(path).content
             with interrupts_held():
                 if content == "samples":
                     _try(samples, name, found, now_utc_ns)
-                    outputs.samples.append(OutputFiles[Block](name, samples, found.period_ns))
+                    outputs.samples.append(OutputFiles[Block](name, samples, found.period))
                 else:
                     _try(rows, name, found, now_utc_ns)
                     into = outputs.pictures if content == "picture" else outputs.rows
-                    into.append(RowFiles(name, rows, found.period_ns))
+                    into.append(RowFiles(name, rows, found.period))
     except BaseException:  # Ctrl-C too
         with interrupts_held():
             outputs.abort()
@@ -279,12 +274,12 @@ def make_outputs(found: Asked, plan: Plan, now_utc_ns: int) -> Outputs:
 
 
 def _try(make: partial, name: partial, found: Asked, now_utc_ns: int) -> None:  # type: ignore[type-arg]
-    if found.period_ns:
-        make(name(now_utc_ns // found.period_ns * found.period_ns)).abort()
+    if found.period:
+        make(name(found.period.around(now_utc_ns)[0])).abort()
 
 
 def picture_plan(found: Asked, options: PictureOptions, paint: Painter | Transpose) -> PicturePlan:
     """Return the plan of pictures; raises ConfigError for impossible strips."""
-    if found.period_ns and "waveform" in options.strips:
+    if found.period and "waveform" in options.strips:
         raise ConfigError("strips=waveform: pictures of --every have none")
     return PicturePlan(options, paint, found.seconds_per_pixel, found.view)

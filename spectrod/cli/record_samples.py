@@ -343,7 +343,7 @@ def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:
 
 
 def _warn_of_no_date(args: argparse.Namespace, found: Asked) -> None:
-    if found.contents != {"picture"} or found.period_ns:
+    if found.contents != {"picture"} or found.period:
         _log.warning(
             "%s has no start time: times count from its beginning (--start-time sets it)",
             printable(args.source),

@@ -39,13 +39,18 @@ def check_intervals(interval_s: float, align: LevelAlign, time_zone: str) -> Non
 def _check_align(align: LevelAlign, interval_s: float) -> None:
     if align not in LEVEL_ALIGNS:
         raise ConfigError(f"must be one of {', '.join(LEVEL_ALIGNS)}", align=align)
-    if align == "local" and (interval_s < 1 or interval_s % 1 or DAY_S % interval_s):
+    if align == "local" and not divides_a_day(interval_s):
         raise ConfigError(
             f"align='local' needs an interval of whole seconds that "
             f"divides a day, such as 3600 or {DAY_S:g} s",
             "align",
             interval_s=interval_s,
         )
+
+
+def divides_a_day(interval_s: float) -> bool:
+    """Return whether a day has a whole number of intervals of whole seconds [s]."""
+    return interval_s >= 1 and not interval_s % 1 and not DAY_S % interval_s
 
 
 class UtcOfSamples:
@@ -126,9 +131,7 @@ class IntervalGrid:
         if self._align == "utc":
             begin_ns = utc_ns - utc_ns % self._interval_ns
             return begin_ns, begin_ns + self._interval_ns
-        bounds = _local_bounds(local_date(utc_ns, self._zone), self._interval_ns, self._zone)
-        after = bisect_right(bounds, utc_ns, hi=len(bounds) - 1)
-        return bounds[after - 1], bounds[after]
+        return local_interval(utc_ns, self._interval_ns, self._zone)
 
 
 class IntervalBounds:
@@ -201,6 +204,13 @@ class IntervalBounds:
         # The bound of the interval before has moved a little: take the one that follows it.
         begin, end = self._grid.around(index + self._half_samples)
         return (index if abs(begin - index) <= self._slack_samples else begin), end
+
+
+def local_interval(utc_ns: int, interval_ns: int, zone: ZoneInfo) -> tuple[int, int]:
+    """Return begin and end of the local interval that holds a UTC [ns]; see ``IntervalGrid``."""
+    bounds = _local_bounds(local_date(utc_ns, zone), interval_ns, zone)
+    after = bisect_right(bounds, utc_ns, hi=len(bounds) - 1)
+    return bounds[after - 1], bounds[after]
 
 
 @lru_cache(maxsize=4)

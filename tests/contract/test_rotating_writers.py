@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from spectrod.cli.periods import Period
 from spectrod.cli.record_files import OutputFiles
 from spectrod.config.settings import RecordingConfig
 from spectrod.dsp.blocks import Block
@@ -132,7 +133,7 @@ class Command(Policy):
     """Files of ``spectrod record`` for periods."""
 
     def make_writer(self):
-        return OutputFiles(lambda _: Path("x"), self.make, SECOND_NS)
+        return OutputFiles(lambda _: Path("x"), self.make, Period(SECOND_NS))
 
     def failure(self):
         return str(self.writer.failure or "")

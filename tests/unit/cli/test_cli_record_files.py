@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spectrod.cli.periods import Period
 from spectrod.cli.record_files import RowFiles, finish_all
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
@@ -73,7 +74,7 @@ def taken(writer):
 def test_a_clock_that_is_set_back_within_a_period_replaces_no_file():
     """If the clock is set back within a period, the period's file is continued, not replaced."""
     make = Making()
-    files = RowFiles(lambda _: Path("x"), make, 60 * SECOND_NS)
+    files = RowFiles(lambda _: Path("x"), make, Period(60 * SECOND_NS))
     for first in (0, 300, 100):
         files.write(rows(first, 10))
     assert finish_all([files]) is None
@@ -83,7 +84,7 @@ def test_a_clock_that_is_set_back_within_a_period_replaces_no_file():
 def test_a_period_that_fails_leaves_the_others(caplog):
     """If one period's file fails, files before and after it are whole and the failure is logged."""
     make = Making(s1="finish")
-    files = RowFiles(second, make, SECOND_NS)
+    files = RowFiles(second, make, Period(SECOND_NS))
     for first in range(0, 30, 5):
         files.write(rows(first, 5))
     failure = finish_all([files])
