@@ -6,6 +6,7 @@ import { element, setAttribute, setText } from "../side/dom.js";
 import { PIXELS_MAX, pixelsWanted } from "../link/demand.js";
 import { columnFor } from "../rows/history.js";
 import { JoinedRows, seamOf } from "../rows/past.js";
+import { byPeriods } from "../rows/periods.js";
 import { MARKS } from "../plot/palette.js";
 import { chooseRenderer } from "../plot/renderer.js";
 import { drawTimeRuler } from "../plot/ruler.js";
@@ -139,7 +140,7 @@ export class Strip {
     const msPerPx = spanMs / this.#heightPx;
     const rows = about === null ? [] : past.rows(this, about, { t0, t1, msPerPx }).rows;
     if (about === null) past?.forget(this);
-    this.#rows = new JoinedRows(ring, rows);
+    this.#rows = new JoinedRows(ring, byPeriods(rows, statistic));
     this.#waterfall.rebuild(this.#rows);
     return true;
   }

@@ -16,7 +16,7 @@ export class JoinedRows {
   constructor(live, past) {
     this.#live = live;
     const seamMs = seamOf(live);
-    this.#past = past.filter(({ tMs, description }) => tMs + 500 * description.row_s <= seamMs);
+    this.#past = past.filter(({ tMs, merged = 1, description }) => tMs + 500 * merged * description.row_s <= seamMs);
   }
 
   get length() {

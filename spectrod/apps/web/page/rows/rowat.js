@@ -115,7 +115,7 @@ export function lineRowAt(rows, tMs, { msPerPx, rowMs }) {
   if (row === null) return null;
   const parts = drawn.filter(({ description }) => description === row.description);
   const length = Math.max(lengthMs(row), parts.reduce((sum, part) => sum + lengthMs(part), 0));
-  return { ...row, tMs: drawn.length < 2 ? row.tMs : tMs, count: Math.max(1, Math.round(length / rowMs)) };
+  return { ...row, tMs: drawn.length < 2 ? row.tMs : tMs, count: Math.max(1, Math.round((row.soundMs ?? length) / rowMs)) };
 }
 
 /** One row with the greatest of each value of some, of those that are as the newest is. */
