@@ -1,5 +1,6 @@
 """Axes of time: UTC, local time, or time since the first sample."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,12 @@ import numpy as np
 from spectrod.dsp.units import NS_PER_S, Float64Array
 from spectrod.lib.optional_packages import need
 from spectrod.lib.time_zones import find_zone, local_time
+from spectrod.measure.intervals import period_at
+from spectrod.measure.levels.level_quantities import PERIODS
 
 _DAY_S = 86400.0
+_NIGHT = "#eeeeee"
+_NIGHTS_MAX = 62
 _UNITS_S = (("d", _DAY_S), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 _UNITS_MIN = 3.0
 """A span has at least so many of its unit, unless that is the second."""
@@ -29,7 +34,7 @@ class TimeAxis:
 
     def __init__(self, begin_ns: int, end_ns: int, time_zone: str, *, has_utc: bool) -> None:
         self._zone = find_zone(time_zone)
-        self._has_utc = has_utc
+        self._has_utc, self._has_zone = has_utc, bool(time_zone)
         self._begin_ns, self._end_ns = begin_ns, end_ns
         span_s = (end_ns - begin_ns) / NS_PER_S
         self._unit, unit_s = next(
@@ -48,8 +53,22 @@ class TimeAxis:
         panel.set_xlim(begin, end if end > begin else begin + 1.0 / self._unit_ns)
         panel.tick_params(labelbottom=has_labels)
         panel.set_xlabel(self._text() if has_labels else "")
+        for one_ns, end_ns in self._nights():
+            panel.axvspan(one_ns / self._unit_ns, end_ns / self._unit_ns, color=_NIGHT, zorder=0)
         if self._has_utc:
             self._set_dates(panel)
+
+    def _nights(self) -> Iterator[tuple[int, int]]:
+        """Yield begin and end of each night of a local time [ns], unless they are too many."""
+        is_shown = self._has_utc and self._has_zone
+        if not is_shown or self._end_ns - self._begin_ns > _NIGHTS_MAX * _DAY_S * NS_PER_S:
+            return
+        begin_ns = self._begin_ns
+        while begin_ns < self._end_ns:
+            part, end_ns = period_at(begin_ns, self._zone)
+            if PERIODS[part] == "night":
+                yield begin_ns, min(end_ns, self._end_ns)
+            begin_ns = end_ns
 
     def _text(self) -> str:
         """Return the axis's label: the zone and the dates, or the unit."""
@@ -57,7 +76,8 @@ class TimeAxis:
             return f"time since the first sample [{self._unit}]"
         last_ns = max(self._begin_ns, self._end_ns - 1)
         days = [f"{local_time(t, self._zone):%Y-%m-%d}" for t in (self._begin_ns, last_ns)]
-        return f"time, {self._zone.key}, {' to '.join(dict.fromkeys(days))}"
+        note = "; grey: 23 to 7 h" if any(self._nights()) else ""
+        return f"time, {self._zone.key}, {' to '.join(dict.fromkeys(days))}{note}"
 
     def _set_dates(self, panel: Any) -> None:
         dates = need("matplotlib.dates", "plot")

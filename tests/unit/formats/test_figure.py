@@ -3,6 +3,7 @@
 import io
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -130,7 +131,7 @@ def test_times_are_local_or_elapsed(tmp_path):
     (panel,) = figure_of(
         tmp_path / "a.png", describe(("LAeq",), time_zone="Asia/Kolkata"), rows
     ).axes
-    assert panel.get_xlabel() == "time, Asia/Kolkata, 2026-05-01"
+    assert panel.get_xlabel() == "time, Asia/Kolkata, 2026-05-01; grey: 23 to 7 h"
     labels = panel.xaxis.get_major_formatter().format_ticks(panel.xaxis.get_majorticklocs())
     assert "06:00" in labels  # 00:30 UTC
     (panel,) = figure_of(tmp_path / "a.png", describe(("LAeq",), has_utc=False), rows).axes
@@ -183,7 +184,24 @@ def test_short_intervals_between_gaps_are_dots(tmp_path):
         line.get_ydata()[line.get_markevery()], [40.0 + k % 5 for k in range(300)]
     )
     # 00:00 and 66:40 UTC are 9 hours later there.
-    assert panel.get_xlabel() == "time, Asia/Tokyo, 2026-05-01 to 2026-05-04"
+    assert panel.get_xlabel() == "time, Asia/Tokyo, 2026-05-01 to 2026-05-04; grey: 23 to 7 h"
+
+
+def test_nights_of_a_local_time_are_grey(tmp_path):
+    """Nights are 23 to 7 h local time, 7 h long when clocks go forward; UTC has no nights."""
+    # 2026-03-28T12:00Z; Berlin's clocks go forward at 01:00 UTC of the 29th.
+    rows = [row(3600 * k - 2_894_400, [[50.0 + k]], 3600.0) for k in range(48)]
+    zones = {"": [], "Europe/Berlin": [[10.0, 17.0], [33.0, 41.0]]}
+    for zone, expected_h in zones.items():
+        about = describe(("LAeq", "crest"), time_zone=zone)
+        rows_of_both = [replace(one, values=np.repeat(one.values, 2, axis=0)) for one in rows]
+        for panel in figure_of(tmp_path / "a.png", about, rows_of_both).axes:
+            found = [(one.get_x(), one.get_x() + one.get_width()) for one in panel.patches]
+            hours = [[(x - DAYS + 33.5) * 24 for x in span] for span in found]
+            np.testing.assert_allclose(np.reshape(hours, (-1, 2)), np.reshape(expected_h, (-1, 2)))
+    months = [row(86_400 * k, [[50.0]], 86_400.0) for k in range(63)]
+    about = describe(("LAeq",), time_zone="Europe/Berlin")
+    assert not figure_of(tmp_path / "a.png", about, months).axes[0].patches
 
 
 def test_levels_that_hardly_change_are_a_flat_line(tmp_path):
