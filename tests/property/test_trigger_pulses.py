@@ -1,7 +1,7 @@
 """Events of a pattern: series of pulses of the right times, whatever the levels and the batches."""
 
 import math
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -14,14 +14,17 @@ from spectrod.measure.triggers.trigger_config import PulsePattern, TriggerConfig
 
 RELEASE_DB = 3.0
 OVER, BELOW, GAP = 1.0, -9.0, None
+LEVELS = [*(OVER, BELOW) * 4, 20.0, 16.0, 8.0, -1.0, math.nan, -math.inf, GAP]
 HEIGHTS = st.lists(
-    st.tuples(st.sampled_from([OVER, BELOW, OVER, BELOW, -1.0, math.nan, GAP]), st.integers(1, 6)),
+    st.tuples(st.sampled_from(LEVELS), st.integers(1, 6)),
     min_size=1,
     max_size=60,
 ).map(lambda runs: [height for height, n in runs for _ in range(n)])
-"""Height of each row [dB], in runs; -1 changes nothing, None is a gap before the next row."""
+"""Height of each row [dB], in runs; None is a gap before the next row."""
 RANGES = st.tuples(st.integers(0, 4), st.integers(1, 4)).map(lambda ends: (ends[0], sum(ends)))
-PATTERNS = st.builds(PulsePattern, RANGES, RANGES, st.integers(1, 4))
+PATTERNS = st.builds(
+    PulsePattern, RANGES, RANGES, st.integers(1, 4), st.sampled_from([3.0, 5.0, 10.0, 200.0])
+)
 
 
 def run(heights, pattern, hold_off, hop, span):
@@ -42,7 +45,7 @@ def expected(heights, pattern):
         list(rows) for is_gap, rows in groupby(enumerate(heights), _is_gap) if not is_gap
     ):
         series = []
-        for begin, end in _pulses(pieces):
+        for begin, end in _pulses(pieces, pattern.fall_db):
             is_pulse = begin is not None and _in(end - begin, pattern.pulse_s)
             goes_on = bool(series) and begin is not None
             goes_on = goes_on and _in(begin - series[-1][1], pattern.pause_s)
@@ -60,23 +63,37 @@ def expected(heights, pattern):
 
 
 def _is_gap(row):
-    return row[1] is GAP
+    return row[1] is GAP or not math.isfinite(row[1])
 
 
 def _in(n, limits):
     return limits[0] <= n <= limits[1]
 
 
-def _pulses(pieces):
-    """Yield begin and end of each run over the threshold that ends; begin None: not seen."""
-    begin, is_over, was_below = None, False, False
-    for row, height in pieces:
-        now = height >= (-RELEASE_DB if is_over else 0.0)
-        if now and not is_over:
-            begin = row if was_below else None
-        if is_over and not now:
-            yield begin, row
-        is_over, was_below = now, not now
+def _pulses(pieces, fall_db):
+    """Yield begin and end of each pulse that ends; begin None: not seen."""
+    rows, heights = [row for row, _ in pieces], [height for _, height in pieces]
+    end = 0
+    while (begin := _begin(heights, end, fall_db)) is not None:
+        highs = list(accumulate(heights[begin:], max))
+        limits = [max(-RELEASE_DB, high - fall_db) for high in highs]
+        later = range(1, len(highs))
+        length = next((n for n in later if heights[begin + n] < limits[n - 1]), None)
+        if length is None:
+            return
+        end = begin + length
+        yield rows[begin] if begin else None, rows[end]
+
+
+def _begin(heights, end, fall_db):
+    """Return where the next pulse begins after the end of one, or in rows from the first on."""
+    if end == 0 and heights[0] >= 0.0:
+        return 0
+    for row in range(end + 1, len(heights)):
+        lowest = min(heights[end:row])
+        if heights[row] >= (0.0 if lowest < -RELEASE_DB else max(0.0, lowest + fall_db)):
+            return row
+    return None
 
 
 @given(HEIGHTS, PATTERNS)

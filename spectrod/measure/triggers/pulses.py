@@ -29,9 +29,11 @@ def check_pulses(config: TriggerConfig, spec: SpectrumSpec) -> None:
 class Pulses:
     """The state of one trigger with a pattern: finds where series of pulses begin and end.
 
-    A pulse lasts from the first row whose height is at least 0 to the first one whose height is
-    below ``-release_db``; a pause from there to the next pulse. Both are counted from row to row,
-    in samples, which no clock sets back. A pulse whose begin or end was not seen is none: at the
+    A pulse lasts from the first row whose height is at least 0 to the first one that is below
+    ``-release_db``, or ``fall_db`` below the highest of the pulse: in a room a sound decays slowly,
+    and would last into the pause. A pause lasts from there to the next pulse, which then begins
+    ``fall_db`` above the lowest row of the pause. Both are counted from row to row, in samples,
+    which no clock sets back. A pulse whose begin or end was not seen is none: at the
     start, before and after a gap, and where the threshold becomes known. Pulses of the pattern's
     length with pauses of its length between them are a series. Once it has ``pulses_min`` pulses,
     with the end of the last of them, an event begins. It ends with the last pulse of the series.
@@ -41,7 +43,7 @@ class Pulses:
     Parameters
     ----------
     pattern : PulsePattern
-        Lengths and least number of pulses.
+        Lengths and least number of pulses, and their fall.
     fs : float
         Sample rate [Hz].
     release_db : float
@@ -67,17 +69,21 @@ class Pulses:
         self._pulse = pattern.pulse_s[0] * fs, pattern.pulse_s[1] * fs
         self._pause = pattern.pause_s[0] * fs, pattern.pause_s[1] * fs
         self._pulses_min = pattern.pulses_min
-        self._release_db, self._hold_off = release_db, hold_off_samples
+        self._fall_db, self._release_db = pattern.fall_db, release_db
+        self._hold_off = hold_off_samples
         self.is_active = self.is_held = False
         self.n_pulses = self.first = self.stop = 0
         self._is_series = self._is_below_known = self._is_begin_seen = False
         self._rise = self._fall = self._pulse_stop = 0
+        self._extreme_db = _UNKNOWN_DB
+        """Highest height of the pulse that lasts, or else lowest one since the last pulse."""
         self._free_from: int | None = None
 
     @property
     def is_idle(self) -> bool:
         """Whether rows below the threshold change nothing."""
-        return self._is_below_known and not self.is_held and not self._is_series
+        is_low = self._is_below_known and self._extreme_db < -self._release_db
+        return is_low and not self.is_held and not self._is_series
 
     def push(self, first: int, stop: int, height_db: float) -> Change | None:
         """Take the next row; return what it changes.
@@ -87,17 +93,26 @@ class Pulses:
         first, stop : int
             First sample of the row, and the one after its last.
         height_db : float
-            Level over the threshold [dB]; NaN ends a pulse, minus infinity is not known.
+            Level over the threshold [dB]; NaN and minus infinity are not known.
         """
-        if height_db == _UNKNOWN_DB:
+        if not height_db > _UNKNOWN_DB:
             return self.end()
         if self.is_held:
-            is_over = height_db >= -self._release_db
+            is_over = height_db >= max(-self._release_db, self._extreme_db - self._fall_db)
+            self._extreme_db = max(self._extreme_db, height_db) if is_over else height_db
             return self._go_on(first, stop) if is_over else self._end_pulse(first)
-        if height_db >= 0.0:
+        if height_db >= self._next_db:
+            self._extreme_db = height_db
             return self._begin_pulse(first, stop)
         self._is_below_known = True
+        self._extreme_db = min(self._extreme_db, height_db)
         return self._close() if first - self._fall > self._pause[1] else None
+
+    @property
+    def _next_db(self) -> float:
+        """Height at which the next pulse begins [dB]."""
+        lowest_db = self._extreme_db
+        return 0.0 if lowest_db < -self._release_db else max(0.0, lowest_db + self._fall_db)
 
     def _begin_pulse(self, first: int, stop: int) -> Change | None:
         is_in_series = self._pause[0] <= first - self._fall <= self._pause[1]
@@ -127,6 +142,7 @@ class Pulses:
     def end(self) -> Change | None:
         """End the series with its last pulse, as before a gap; return what that changes."""
         self.is_held = self._is_below_known = False
+        self._extreme_db = _UNKNOWN_DB
         return self._close()
 
     def _close(self) -> Change | None:

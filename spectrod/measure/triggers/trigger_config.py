@@ -28,6 +28,8 @@ RECORDER_TRIGGERS = ("level", "clipping", "silent", "missing", "stuck", "dc", "c
 
 PULSES_MIN = 3
 """Least number of pulses of a pattern where none is given."""
+FALL_DB = 10.0
+"""Fall from the highest level of a pulse to its end where none is given [dB]."""
 PULSES_MAX = 1000
 """Largest least number of pulses of a pattern."""
 
@@ -59,11 +61,14 @@ class PulsePattern(Struct, frozen=True):
         Shortest and longest pulse, and pause between two [s].
     pulses_min : int
         Least number of pulses.
+    fall_db : float
+        A pulse ends where it is that far below its highest level, too [dB].
     """
 
     pulse_s: tuple[float, float]
     pause_s: tuple[float, float]
     pulses_min: int
+    fall_db: float
 
     @property
     def known_after_s(self) -> float:
@@ -138,13 +143,17 @@ class TriggerConfig(Struct, frozen=True):
     pulses_min: Annotated[int, flag("N", "least number of pulses (%(default)s)", name="pulses")] = (
         PULSES_MIN
     )
+    fall_db: Annotated[
+        float,
+        flag("DB", "a pulse ends so far below its highest level (%(default)s)", name="fall"),
+    ] = FALL_DB
 
     @property
     def pattern(self) -> PulsePattern | None:
         """The pattern of a checked trigger; None without one."""
         if self.pulse_s is UNSET or self.pause_s is UNSET:
             return None
-        return PulsePattern(self.pulse_s, self.pause_s, self.pulses_min)
+        return PulsePattern(self.pulse_s, self.pause_s, self.pulses_min, self.fall_db)
 
     @property
     def known_after_s(self) -> float:
@@ -194,6 +203,8 @@ class TriggerConfig(Struct, frozen=True):
         if self.pulse_s is UNSET and self.pause_s is UNSET:
             if self.pulses_min != PULSES_MIN:
                 raise ConfigError("needs pulse_s and pause_s", pulses_min=self.pulses_min)
+            if self.fall_db != FALL_DB:
+                raise ConfigError("needs pulse_s and pause_s", fall_db=self.fall_db)
             return
         for key, other in (("pulse_s", "pause_s"), ("pause_s", "pulse_s")):
             if getattr(self, key) is UNSET:
@@ -207,6 +218,7 @@ class TriggerConfig(Struct, frozen=True):
                 )
         if not 1 <= self.pulses_min <= PULSES_MAX:
             raise ConfigError(f"must be 1 to {PULSES_MAX}", pulses_min=self.pulses_min)
+        _within("fall_db", self.fall_db, 3.0, _DB_MAX, "noise alone varies by less")
         if self.for_s:
             raise ConfigError("must be 0 with pulse_s, which has the length", for_s=self.for_s)
 

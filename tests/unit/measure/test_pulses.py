@@ -145,6 +145,23 @@ def test_the_loudest_pulse_gives_the_numbers():
     assert (ended.peak_utc_ns - int(batches[0].t_utc_ns[0])) / 1e9 == pytest.approx(2.2, abs=0.2)
 
 
+@pytest.mark.parametrize("decay_s", [0.3, 0.8])
+def test_an_echo_does_not_fill_the_pauses(decay_s):
+    """In a room where 60 dB need 0.3 or 0.8 s, pulses end 10 dB below their highest level."""
+    t = np.arange(8 * FS) / FS
+    x = sound(8, [])
+    for begin_s, end_s in train(1.0, 3):
+        # Rises at once, and falls by 60 dB in the time.
+        envelope = np.where(t < end_s, 1.0, 10 ** (-3.0 * (t - end_s) / decay_s))
+        x += 0.3 * np.where(t >= begin_s, envelope, 0.0) * np.sin(2 * np.pi * 3100 * t)
+    # The threshold is 50 dB below the level: a pause of 0.5 s would be 0.25 s or none.
+    quiet = {"threshold": -60.0}
+    ((begin_s, _, pulses),) = ends_of(x, **quiet)
+    assert begin_s == pytest.approx(1.0, abs=SPAN_S)
+    assert pulses == 3
+    assert ends_of(x, **quiet, fall_db=200.0) == []
+
+
 def test_an_unknown_floor_hides_the_begin_of_a_pulse():
     """What sounds when the floor becomes known has no begin that was seen."""
     keys = {"f_min_hz": 2900.0, "f_max_hz": 3300.0, "over_floor_db": 10.0, "floor_s": 8.0}
@@ -163,6 +180,8 @@ def test_an_unknown_floor_hides_the_begin_of_a_pulse():
         (ALARM | {"pulses_min": 0}, "pulses_min=0: must be 1 to 1000"),
         (ALARM | {"pulses_min": 1001}, "pulses_min=1001: must be 1 to 1000"),
         (ALARM | {"for_s": 1.0}, "for_s=1: must be 0 with pulse_s"),
+        ({"fall_db": 6.0}, "fall_db=6: needs pulse_s and pause_s"),
+        (ALARM | {"fall_db": 1.0}, "fall_db=1: must be 3 to 200: noise alone varies by less"),
         (ALARM | {"pulse_s": (0.7, 0.3)}, "pulse_s=[0.7, 0.3]: must be two times from 0 to 3600 s"),
         (ALARM | {"pulse_s": (0.3, 0.3)}, "pulse_s=[0.3, 0.3]: must be two times from 0"),
         (ALARM | {"pause_s": (-0.1, 0.3)}, "pause_s=[-0.1, 0.3]: must be two times from 0"),
@@ -186,11 +205,12 @@ def test_a_configuration_has_patterns(tmp_path):
     file = tmp_path / "spectrod.toml"
     base = '[source]\nuri = "signal:sine,1000,-20"\nname = "tone"\nsamplerate = 48000\n'
     trigger = "[triggers.smoke]\nover_floor_db = 20\n"
-    pattern = "pulse_s = [0.3, 0.7]\npause_s = [0.25, 0.7]\npulses_min = 4\n"
+    pattern = "pulse_s = [0.3, 0.7]\npause_s = [0.25, 0.7]\npulses_min = 4\nfall_db = 6\n"
     file.write_text(base + trigger + pattern)
     found = config.load(os.fspath(file))
     smoke = found.triggers[0]
     assert (smoke.pulse_s, smoke.pause_s, smoke.pulses_min) == ((0.3, 0.7), (0.25, 0.7), 4)
+    assert smoke.fall_db == 6.0
     # Four pulses and the three pauses between them.
     assert smoke.known_after_s == pytest.approx(4 * 0.7 + 3 * 0.7)
     file.write_text(config.to_toml(found))
