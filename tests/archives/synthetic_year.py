@@ -16,10 +16,11 @@ import numpy as np
 from spectrod.apps.batch.job import Deployment, Job
 from spectrod.apps.batch.merged import write_merged
 from spectrod.apps.batch.plan import Unit
-from spectrod.apps.batch.products import minute_spec, settings_of
+from spectrod.apps.batch.products import minute_spec
 from spectrod.apps.batch.results import OutputFile, UnitRecord, write_record
 from spectrod.apps.batch.run import status_of
 from spectrod.apps.batch.unit import file_digest, unit_digest
+from spectrod.apps.batch.unit_settings import settings_of
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.millidecade import MillidecadeWriter

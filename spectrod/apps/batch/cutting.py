@@ -29,6 +29,7 @@ _SAMPLE_COSTS_S: dict[ProductName, float] = {
     "flags": 1e-8,
     "levels": 4e-8,
     "features": 4e-8,
+    "detect": 1e-8,
     "spectra": 1.7e-7,
 }
 """Processor time of a sample of a channel with the default settings, on a core of 2023."""

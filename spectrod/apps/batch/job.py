@@ -11,9 +11,10 @@ from spectrod.config.settings import AnalysisConfig
 from spectrod.dsp.units import NS_PER_S
 from spectrod.measure.features.features_config import FeaturesConfig
 from spectrod.measure.levels.levels_config import LevelsConfig
+from spectrod.measure.triggers.trigger_config import TriggerConfig, with_threshold
 
 UnitLength = Literal["day", "hour"]
-ProductName = Literal["millidecade", "spectra", "levels", "features", "picture", "flags"]
+ProductName = Literal["millidecade", "spectra", "levels", "features", "detect", "picture", "flags"]
 MergedName = Literal["zarr", "pyramid"]
 TimeOrigin = Literal["auto", "header", "name"]
 TableFormat = Literal["csv", "nc", "parquet"]
@@ -113,7 +114,7 @@ class Job(Struct, frozen=True, kw_only=True):
     attributes : dict of str
         The operator's attributes in all data files.
     analysis : AnalysisConfig
-        Of the product ``spectra``.
+        Of the products ``spectra`` and ``detect``.
     levels : LevelsConfig
         Of the product ``levels``; its name and sources are not used.
     levels_format : {"csv", "nc", "parquet"}
@@ -122,6 +123,8 @@ class Job(Struct, frozen=True, kw_only=True):
         Of the product ``features``; its name and sources are not used.
     features_format : {"csv", "nc", "parquet"}
         Files of features.
+    detect : TriggerConfig
+        Of the product ``detect``; its sources and its product are not used.
     picture : PictureTable
         Of the product ``picture``.
     """
@@ -146,6 +149,9 @@ class Job(Struct, frozen=True, kw_only=True):
         default_factory=lambda: FeaturesConfig("features", interval_s=MEASURED_INTERVAL_S)
     )
     features_format: TableFormat = "csv"
+    detect: TriggerConfig = msgspec.field(
+        default_factory=lambda: TriggerConfig("detect", **with_threshold({}))
+    )
     picture: PictureTable = msgspec.field(default_factory=PictureTable)
 
     def deployment(self, name: str) -> Deployment:
@@ -190,6 +196,7 @@ class Job(Struct, frozen=True, kw_only=True):
             "spectra": self.analysis,
             "levels": [self.levels, self.levels_format],
             "features": [self.features, self.features_format],
+            "detect": [self.detect, self.analysis],
             "picture": self.picture,
         }
         found |= {product: table for product, table in tables.items() if product in self.products}

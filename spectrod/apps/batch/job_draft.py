@@ -59,7 +59,7 @@ class JobDraft:
         yield _with_comment('unit = "day"', 'of UTC; or "hour"')
         yield _with_comment(
             f"products = {_list(PRODUCTS)}",
-            'Files of each unit; "features" and "spectra" are others.',
+            'Files of each unit; "features", "detect" and "spectra" are others.',
         )
         yield _with_comment(
             'merged = ["pyramid"]', 'what spectrod web shows; "zarr" is one store of all minutes'
@@ -72,6 +72,10 @@ class JobDraft:
         yield ""
         yield _with_comment("# [features]", 'of the product "features"')
         yield f"# quantities = {_list(_INDICES)}"
+        yield ""
+        yield _with_comment("# [detect]", 'of the product "detect": events over the noise floor')
+        yield "# f_min_hz = 2000"
+        yield "# f_max_hz = 6000"
 
     def _deployment(self, found: SurveyedDeployment) -> Iterator[str]:
         one = found.deployment

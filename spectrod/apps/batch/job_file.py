@@ -38,9 +38,11 @@ from spectrod.lib.names import check_channel_names, check_name
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.lib.time_format import check_time_format
 from spectrod.measure.features.features_config import FeaturesConfig
+from spectrod.measure.triggers.trigger_config import TriggerConfig, with_threshold
 from spectrod.source.store.urls import HTTP_SCHEMES, OBJECT_SCHEMES, check_url, is_url
 
-JOB, ANALYSIS, LEVELS, FEATURES, PICTURE = "job", "analysis", "levels", "features", "picture"
+JOB, ANALYSIS, LEVELS, FEATURES = "job", "analysis", "levels", "features"
+DETECT, PICTURE = "detect", "picture"
 ATTRIBUTES, DEPLOYMENTS = "attributes", "deployments"
 
 _UTC_MAX = dt.datetime(2200, 1, 1, tzinfo=dt.UTC)
@@ -84,11 +86,12 @@ SECTIONS: dict[str, dict[str, Any]] = {
     ANALYSIS: _keys_of(AnalysisConfig),
     LEVELS: {**_keys_of(LevelsConfig, "name", "sources"), "format": TableFormat},
     FEATURES: {**_keys_of(FeaturesConfig, "name", "sources"), "format": TableFormat},
+    DETECT: _keys_of(TriggerConfig, "name", "sources", "product", "mask"),
     PICTURE: _keys_of(PictureTable),
     DEPLOYMENTS: _DEPLOYMENT_KEYS,
 }
 """Types of the keys of each section; of ``deployments`` those of each table in it."""
-_PLAIN = (JOB, ANALYSIS, LEVELS, FEATURES, PICTURE)
+_PLAIN = (JOB, ANALYSIS, LEVELS, FEATURES, DETECT, PICTURE)
 """Sections that are one table."""
 
 
@@ -158,6 +161,7 @@ class _JobReader:
             levels=_levels(measured[LEVELS]),
             features=_features(measured[FEATURES]),
             **formats,
+            detect=_detect(tables[DETECT]),
             picture=PictureTable(**tables[PICTURE]),
         )
 
@@ -182,7 +186,12 @@ class _JobReader:
 
     def _check_tables(self, tables: Mapping[str, dict[str, Any]]) -> None:
         """Check the rules between keys of each table."""
-        checks = {ANALYSIS: _check_analysis, LEVELS: _check_levels, FEATURES: _check_features}
+        checks = {
+            ANALYSIS: _check_analysis,
+            LEVELS: _check_levels,
+            FEATURES: _check_features,
+            DETECT: lambda table: _detect(table).check(),
+        }
         for section, check in checks.items():
             for key, message in broken_keys(check, tables[section], set()):
                 path = (section, key) if key else (section,)
@@ -296,6 +305,10 @@ def _check_features(table: dict[str, Any]) -> None:
 
 def _features(table: Mapping[str, Any]) -> FeaturesConfig:
     return FeaturesConfig(FEATURES, **{"interval_s": MEASURED_INTERVAL_S, **table})
+
+
+def _detect(table: Mapping[str, Any]) -> TriggerConfig:
+    return TriggerConfig(DETECT, **with_threshold(table))
 
 
 def _check_deployment_name(name: str) -> None:

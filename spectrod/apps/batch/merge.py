@@ -12,10 +12,11 @@ from spectrod.apps.batch.flags import FLAGS_BYTES_MAX
 from spectrod.apps.batch.folders import make_folder
 from spectrod.apps.batch.job import Job
 from spectrod.apps.batch.plan import BatchPlan, InputFinding, Unit
-from spectrod.apps.batch.products import output_products, settings_of
+from spectrod.apps.batch.products import output_products
 from spectrod.apps.batch.results import UnitRecord, read_record, record_path, write_record
 from spectrod.apps.batch.run import UnitStatus, status_of
 from spectrod.apps.batch.unit import file_digest, stands, unit_digest
+from spectrod.apps.batch.unit_settings import settings_of
 from spectrod.formats.whole_files import whole_file, write_whole
 from spectrod.lib.errors import StorageError
 from spectrod.lib.regular_files import open_regular

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from spectrod.apps.batch.cutting import units_of
 from spectrod.apps.batch.job import DIGEST_CHARS, Job
 from spectrod.apps.batch.plan import BatchPlan, InputFinding, Unit, make_plan
-from spectrod.apps.batch.products import SOFTWARE
 from spectrod.apps.batch.scan import InputListing, ScannedFile, finding, list_inputs, scan
+from spectrod.apps.batch.unit_settings import SOFTWARE
 from spectrod.source.store.urls import is_url
 
 _Key = tuple[int, int, str]

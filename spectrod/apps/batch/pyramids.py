@@ -12,11 +12,11 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from spectrod.apps.batch.job import UNIT_NS, Job, digest
-from spectrod.apps.batch.products import SOFTWARE
 from spectrod.apps.batch.results import HISTORY_FOLDER
 from spectrod.apps.batch.series import Series, SeriesUnit, UnitMinutes
 from spectrod.apps.batch.staging import link, staged
 from spectrod.apps.batch.store import Merged
+from spectrod.apps.batch.unit_settings import SOFTWARE
 from spectrod.dsp.units import NS_PER_S, Float64Array
 from spectrod.formats.directory import Directory
 from spectrod.formats.export.minutes import MINUTE_NS, MINUTE_S

@@ -196,6 +196,7 @@ _FILES = {
     "spectra": r"_UNIT_spectra\.nc",
     "levels": r"_UNIT_levels\.(csv|nc|parquet)",
     "features": r"_UNIT_features\.(csv|nc|parquet)",
+    "detect": r"_UNIT_events\.csv",
     "picture": r"_UNIT_ltsa\.png",
     "flags": r"_UNIT_flags\.csv",
 }

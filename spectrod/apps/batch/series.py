@@ -8,9 +8,10 @@ from typing import Self
 
 from spectrod.apps.batch.daily_file import EFFORTS, LEVELS, DailyFile
 from spectrod.apps.batch.job import UNIT_NS, Job, digest
-from spectrod.apps.batch.products import UnitSettings, minute_spec, output_products, settings_of
+from spectrod.apps.batch.products import minute_spec, output_products
 from spectrod.apps.batch.results import OutputFile
 from spectrod.apps.batch.run import UnitStatus
+from spectrod.apps.batch.unit_settings import UnitSettings, settings_of
 from spectrod.dsp.bands import Bands
 from spectrod.dsp.units import Float32Array
 from spectrod.formats.description import Description

@@ -16,10 +16,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from spectrod.apps.batch.job import Job, digest
-from spectrod.apps.batch.products import SOFTWARE
 from spectrod.apps.batch.results import STORE_FOLDER
 from spectrod.apps.batch.series import UNITS_MAX, Series, SeriesUnit, UnitMinutes
 from spectrod.apps.batch.staging import link, staged
+from spectrod.apps.batch.unit_settings import SOFTWARE
 from spectrod.formats.export.attributes import CONVENTIONS, global_attributes, iso_time
 from spectrod.formats.export.layout import Variable
 from spectrod.formats.export.millidecade import EFFORT, FREQUENCY, TIME, level_attributes

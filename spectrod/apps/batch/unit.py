@@ -18,7 +18,7 @@ from spectrod.apps.batch.decoding import Decoders
 from spectrod.apps.batch.folders import make_folder, open_folder, open_lock
 from spectrod.apps.batch.job import Job, ProductName
 from spectrod.apps.batch.plan import Unit
-from spectrod.apps.batch.products import SOFTWARE, UnitProducts, UnitSettings, settings_of
+from spectrod.apps.batch.products import UnitProducts
 from spectrod.apps.batch.results import (
     PROBLEMS_MAX,
     STATE_FOLDER,
@@ -30,6 +30,7 @@ from spectrod.apps.batch.results import (
     write_record,
 )
 from spectrod.apps.batch.unit_samples import UnitSamples
+from spectrod.apps.batch.unit_settings import SOFTWARE, UnitSettings, settings_of
 from spectrod.formats.whole_files import sync
 from spectrod.lib.errors import BusyError, SpectrodError, storage_errors
 from spectrod.lib.regular_files import open_regular

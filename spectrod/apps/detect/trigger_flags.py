@@ -15,12 +15,10 @@ from spectrod.lib.durations import FREQUENCY_RULE, parse_frequency
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.measure.triggers.mask import SUFFIX, Mask, read_mask
-from spectrod.measure.triggers.trigger_config import TriggerConfig
+from spectrod.measure.triggers.trigger_config import TriggerConfig, with_threshold
 
 NAME = "detect"
 """Name of a trigger that flags describe."""
-OVER_FLOOR_DB = {"band": 10.0, "bin": 15.0}
-"""Threshold over the floor where no other one is given: noise alone hardly reaches it [dB]."""
 
 _NO_FLAGS = ("name", "sources", "product", "f_min_hz", "f_max_hz", "points", "mask")
 _FIELDS = [one for one in msgspec.structs.fields(TriggerConfig) if one.name not in _NO_FLAGS]
@@ -90,10 +88,7 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
 def _with_defaults(given: dict[str, Any]) -> dict[str, Any]:
     if "prominence_db" in given:
         given = {"kind": "tone"} | given
-    kind = given.get("kind", TriggerConfig(NAME).kind)
-    if kind in OVER_FLOOR_DB and not given.keys() & {"threshold", "over_floor_db"}:
-        given = {"over_floor_db": OVER_FLOOR_DB[kind]} | given
-    return given
+    return with_threshold(given)
 
 
 def _band(text: str) -> dict[str, float]:

@@ -107,6 +107,49 @@ class FilePlaces:
         return one.path, in_file / self._fs, joined_s
 
 
+class PlacedEvents:
+    """Finds the events of the rows of a source, and their places in its files.
+
+    Parameters
+    ----------
+    finder : LookAhead
+        A new one.
+    places : FilePlaces
+    channels : sequence of str
+        Name of each signal.
+    has_utc : bool
+        Whether the times of rows are UTC.
+    """
+
+    def __init__(
+        self, finder: LookAhead, places: FilePlaces, channels: Sequence[str], *, has_utc: bool
+    ) -> None:
+        self._finder, self._places, self._has_utc = finder, places, has_utc
+        self._channels = tuple(channels)
+        self._anchor: tuple[int, int] | None = None
+
+    def push(self, batch: SpectrumBatch) -> list[Detection]:
+        """Take the next rows; return the events that have ended."""
+        if self._anchor is None and batch.n_frames:
+            self._anchor = int(batch.sample_index[0]), int(batch.t_utc_ns[0])
+        return self._placed(self._finder.push(batch))
+
+    def finish(self) -> list[Detection]:
+        """Return the events of the rows that wait, and the one that lasts to the end."""
+        return self._placed(self._finder.finish())
+
+    def _placed(self, events: Iterable[TriggerEvent]) -> list[Detection]:
+        return [self._detection(event) for event in events if event.state == "ended"]
+
+    def _detection(self, event: TriggerEvent) -> Detection:
+        assert self._anchor is not None
+        index, utc_ns = self._anchor
+        first = index + round((event.begin_utc_ns - utc_ns) * self._finder.fs / NS_PER_S)
+        n_samples = round(event.duration_s * self._finder.fs)
+        channel = self._channels.index(event.channel) + 1
+        return Detection(event, first, n_samples, *self._places.at(first), self._has_utc, channel)
+
+
 def detections(
     batches: Iterable[SpectrumBatch],
     finder: LookAhead,
@@ -116,21 +159,7 @@ def detections(
     has_utc: bool,
 ) -> Iterator[Detection]:
     """Yield the events of the rows of a source, each once it has ended."""
-    anchor: tuple[int, int] | None = None
-
-    def detected(events: Iterable[TriggerEvent]) -> Iterator[Detection]:
-        for event in events:
-            if event.state != "ended":
-                continue
-            assert anchor is not None
-            fs = finder.fs
-            first = anchor[0] + round((event.begin_utc_ns - anchor[1]) * fs / NS_PER_S)
-            channel = channels.index(event.channel) + 1
-            n_samples = round(event.duration_s * fs)
-            yield Detection(event, first, n_samples, *places.at(first), has_utc, channel)
-
+    events = PlacedEvents(finder, places, channels, has_utc=has_utc)
     for batch in batches:
-        if anchor is None and batch.n_frames:
-            anchor = int(batch.sample_index[0]), int(batch.t_utc_ns[0])
-        yield from detected(finder.push(batch))
-    yield from detected(finder.finish())
+        yield from events.push(batch)
+    yield from events.finish()

@@ -1,8 +1,8 @@
 """A trigger of the configuration, and the rules that hold without a source."""
 
 import math
-from collections.abc import Sequence
-from typing import Annotated, Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -32,6 +32,9 @@ FALL_DB = 10.0
 """Fall from the highest level of a pulse to its end where none is given [dB]."""
 PULSES_MAX = 1000
 """Largest least number of pulses of a pattern."""
+
+OVER_FLOOR_DB: dict[TriggerKind, float] = {"band": 10.0, "bin": 15.0}
+"""Threshold over the floor of stored sound if none is given: noise hardly reaches it [dB]."""
 
 _DB_MAX = 200.0
 _TIME_MAX_S = 86400.0
@@ -270,6 +273,14 @@ class TriggerConfig(Struct, frozen=True):
             return
         check_points(self.points, POINTS_MAX)
         self._require_unit("points")
+
+
+def with_threshold(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keys of a trigger of stored sound, with ``OVER_FLOOR_DB`` if there is no threshold."""
+    kind = table.get("kind", "band")
+    if kind in OVER_FLOOR_DB and not table.keys() & {"threshold", "over_floor_db"}:
+        return {"over_floor_db": OVER_FLOOR_DB[kind], **table}
+    return dict(table)
 
 
 def check_mask_name(name: str) -> str:

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from spectrod.apps.batch.job_file import read_job
@@ -25,6 +26,14 @@ products = ["features", "levels"]
 engine = "numpy"
 [levels]
 format = "{0}"
+[analysis]
+win_length = 256
+hop = 128
+[detect]
+f_min_hz = 100
+f_max_hz = 200
+floor_s = 5
+{2}
 [features]
 quantities = ["centroid", "ACI"]
 win_length = 256
@@ -35,9 +44,9 @@ inputs = ["card"]
 """
 
 
-def job_of(tmp_path, text="", table_format="csv"):
+def job_of(tmp_path, text="", table_format="csv", detect=""):
     path = tmp_path / "JOB.toml"
-    path.write_text(JOB.format(table_format, text))
+    path.write_text(JOB.format(table_format, text, detect))
     return read_job(path)
 
 
@@ -112,3 +121,85 @@ def test_a_rate_that_has_no_such_index_fails_its_unit(tmp_path):
     assert (record.state, record.exit_code) == ("failed", 2)
     assert "NDSI" in record.reason
     assert not list((tmp_path / "results/north").iterdir())
+
+
+# ---- events
+
+
+def calls(n, begins, n_call=FS // 2, f_hz=150.0):
+    """Return noise with tones, whose begins are samples."""
+    x = sound(n, 5).astype(np.float64) / 30
+    for begin in begins:
+        x[begin : begin + n_call, 0] += 8000 * np.sin(2 * np.pi * f_hz / FS * np.arange(n_call))
+    return x.astype(np.int16)
+
+
+def test_events_are_those_of_the_command(tmp_path):
+    """Each has its file and its place in it, before and after a gap, in the first second too."""
+    card = tmp_path / "card"
+    write(card, calls(30 * FS, [256, 20 * FS]), 600)
+    write(card, calls(31 * FS + 3, [7 * FS]), 660)
+    job = job_of(tmp_path)
+    job = msgspec.structs.replace(job, products=("detect",))
+    (unit,) = plan_job(job).units
+    record = compute_unit(job, unit)
+    assert (record.state, record.reason, record.problems) == ("done", "", ())
+    assert status_of(job, unit).state == "done"
+    found = rows(tmp_path / "results/north/north_20260502_events.csv")
+    places = [line.split(",") for line in found[1:]]
+    assert [(one[0][:19], one[2]) for one in places] == [
+        ("2026-05-02T00:00:00", "20260502_000000.wav"),
+        ("2026-05-02T00:00:19", "20260502_000000.wav"),
+        ("2026-05-02T00:01:06", "20260502_000100.wav"),
+    ]
+    for one, begin_s in zip(places, (0.256, 20.0, 7.0), strict=True):
+        assert abs(float(one[3]) - begin_s) <= 256 / FS  # a frame
+    out = tmp_path / "events.csv"
+    options = ["--band", "100..200", "--floor", "5", "--win-length", "256", "--hop", "128"]
+    assert main(["detect", str(card), *options, "-o", str(out)]) == 0
+    assert [line.replace(f"{card}/", "") for line in rows(out)] == found
+
+
+def test_a_unit_without_events_has_a_table_of_none(tmp_path):
+    """What is too short for a noise floor is named as not examined."""
+    write(tmp_path / "card", sound(2 * FS), 600)
+    job = msgspec.structs.replace(job_of(tmp_path), products=("detect",))
+    (unit,) = plan_job(job).units
+    record = compute_unit(job, unit)
+    assert len(rows(tmp_path / "results/north/north_20260502_events.csv")) == 1
+    (problem,) = record.problems
+    assert problem.startswith("detect: not examined: 1.")
+    assert problem.endswith(" s in stretches too short for a noise floor")
+
+
+def test_the_trigger_decides_the_results_of_detect_alone(tmp_path):
+    """So does the analysis; jobs without the product stand."""
+    write(tmp_path / "card", sound(2 * FS), 600)
+    jobs = [job_of(tmp_path, detect=text) for text in ("", "release_db = 5.0")]
+    (unit,) = plan_job(jobs[0]).units
+    assert len({unit.digest(job) for job in jobs}) == 1
+    detecting = [msgspec.structs.replace(job, products=("detect",)) for job in jobs]
+    assert len({unit.digest(job) for job in detecting}) == 2
+
+
+def test_a_trigger_without_a_threshold_has_that_of_the_command(tmp_path):
+    """10 dB over the floor in a band, 15 dB in bins."""
+    assert job_of(tmp_path).detect.over_floor_db == 10.0
+    assert job_of(tmp_path, detect='kind = "bin"').detect.over_floor_db == 15.0
+    assert job_of(tmp_path, detect="over_floor_db = 6.0").detect.over_floor_db == 6.0
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("threshold = -20.0", "unit=''.*: must name the unit of threshold"),
+        ('kind = "tone"', "prominence_db"),
+        ('mask = "x"', "detect.mask: unknown key"),
+        ("hold_off_s = 0", "hold_off_s=0"),
+    ],
+)
+def test_mistakes_of_the_trigger_have_their_place(tmp_path, text, rule):
+    """They are found before any file is read."""
+    with pytest.raises(ConfigError, match=rule) as caught:
+        job_of(tmp_path, detect=text)
+    assert "JOB.toml:" in str(caught.value)
