@@ -43,7 +43,9 @@ def draw_bands(panel: Any, about: MeasurementDescription, row: LevelRow, channel
         else:
             colour, dashes = style["color"], style["linestyle"]
             ends = (x - 0.4, x + 0.4)
-            marks = panel.hlines(shown, *ends, colour, dashes, label=name, linewidths=1.6)
+            marks = panel.hlines(
+                shown, *ends, colors=colour, linestyles=dashes, label=name, linewidths=1.6
+            )
             drawn.append(marks)
     panel.set_ylim(bottom=bottom)
     panel.set_xlim(-0.7, len(x) - 0.3)

@@ -196,7 +196,11 @@ def test_nights_of_a_local_time_are_grey(tmp_path):
         about = describe(("LAeq", "crest"), time_zone=zone)
         rows_of_both = [replace(one, values=np.repeat(one.values, 2, axis=0)) for one in rows]
         for panel in figure_of(tmp_path / "a.png", about, rows_of_both).axes:
-            found = [(one.get_x(), one.get_x() + one.get_width()) for one in panel.patches]
+            # A polygon before matplotlib 3.9, a rectangle since.
+            found = [
+                one.get_patch_transform().transform_path(one.get_path()).get_extents().intervalx
+                for one in panel.patches
+            ]
             hours = [[(x - DAYS + 33.5) * 24 for x in span] for span in found]
             np.testing.assert_allclose(np.reshape(hours, (-1, 2)), np.reshape(expected_h, (-1, 2)))
     months = [row(86_400 * k, [[50.0]], 86_400.0) for k in range(63)]
