@@ -14,6 +14,7 @@ import numpy as np
 from spectrod.formats.description import Description, spec_fields, stored_spec
 from spectrod.formats.export.npz import damage_as_value_error, read_array, read_text
 from spectrod.formats.longterm.statistics import EXCEEDED, LevelStatistics, level_unit
+from spectrod.formats.picture.recorded_spans import NO_PAUSES, Pauses
 from spectrod.lib.errors import InputError, SpectrodError
 
 _SCHEMA = "spectrod.levels"
@@ -30,12 +31,21 @@ class Span:
         UTC of the first row's first sample and of the last row's end [ns].
     gaps, gap_samples : int
         Discontinuities between rows, and the samples missing there.
+    pauses : Pauses
+        Those of them that a recorder's schedule explains.
     """
 
     begin_utc_ns: int = 0
     end_utc_ns: int = 0
     gaps: int = 0
     gap_samples: int = 0
+    pauses: Pauses = NO_PAUSES
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of files, as plain values; those of pauses if there are any."""
+        names = ("begin_utc_ns", "end_utc_ns", "gaps", "gap_samples")
+        found: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return found | ({"pauses": self.pauses._asdict()} if self.pauses.n_pauses else {})
 
 
 def write_npz(path: Path, statistics: LevelStatistics, about: Description, span: Span) -> None:
@@ -137,7 +147,7 @@ def _document(statistics: LevelStatistics, about: Description, span: Span) -> di
         "step_db": statistics.step_db,
         "n_rows": statistics.n_rows,
         "row_s": spec.row_s,
-        **dataclasses.asdict(span),
+        **span.fields(),
         "source": about.source,
         "signals": list(about.signals),
         "software": about.software,

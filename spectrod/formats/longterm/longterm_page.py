@@ -20,7 +20,7 @@ from spectrod.formats.longterm.longterm_view import (
 from spectrod.formats.longterm.statistics import LevelStatistics, level_unit
 from spectrod.formats.picture.axes import Axis, FrequencyAxis
 from spectrod.formats.picture.colormaps import Uint8Array
-from spectrod.formats.picture.labels import level_labels
+from spectrod.formats.picture.labels import gap_texts, level_labels
 from spectrod.formats.picture.lettering import text_width, wrap
 from spectrod.formats.picture.page_layout import (
     BAR_WIDTH,
@@ -183,8 +183,7 @@ def _footer(
     ]
     if spec.weighting != "Z":
         pieces.append(f"{spec.weighting}-weighted")
-    if span.gaps:
-        pieces.append(f"gaps: {span.gaps}, {span.gap_samples / spec.fs:.4g} s missing")
+    pieces += gap_texts(span.gaps, span.gap_samples / spec.fs, span.pauses)
     if about.cal_id:
         pieces.append(f"calibration {about.cal_id}")
     return [*pieces, about.software]

@@ -1,6 +1,5 @@
 """The picture of level statistics: x is frequency, y is level, colour is density."""
 
-import dataclasses
 import json
 from functools import partial
 
@@ -78,7 +77,7 @@ def _meaning(
             "n_levels": N_LEVELS,
             "n_rows": statistics.n_rows,
             "step_db": statistics.step_db,
-            **dataclasses.asdict(span),
+            **span.fields(),
             "source": about.source,
             "software": about.software,
             "cal_id": about.cal_id,

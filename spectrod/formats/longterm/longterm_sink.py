@@ -10,6 +10,7 @@ from spectrod.formats.longterm.data import Span, write_csv, write_npz
 from spectrod.formats.longterm.statistics import LevelStatistics
 from spectrod.formats.output import WholeFile
 from spectrod.formats.picture.picture_settings import PictureOptions
+from spectrod.formats.picture.recorded_spans import RecordedSpans
 from spectrod.formats.whole_files import check_writable, is_there, whole_file, write_whole
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.output_formats import suffixes
@@ -75,6 +76,7 @@ class SpdSink(WholeFile):
         check_writable(self.path)
         self._replaces = is_there(self.path)
         self._span = Span()
+        self._recorded = RecordedSpans(description.spec)
 
     @property
     def n_frames(self) -> int:
@@ -98,6 +100,7 @@ class SpdSink(WholeFile):
             self._statistics.add(batch)
         except (ConfigError, InputError) as error:
             raise error.of(str(self.path)) from error
+        self._recorded.add(batch)
         spec, span = batch.spec, self._span
         samples = spec.row_span
         is_first = span.end_utc_ns == 0
@@ -125,17 +128,22 @@ class SpdSink(WholeFile):
             spec = self._about.spec
             need = spec.win_length + ((spec.averaging_frames + 1) // 2 - 1) * spec.hop
             raise InputError(f"{self.path}: nothing to count: fewer than {need} samples in a row")
+        span = self._span_with_schedule()
         if self._suffix in _DATA:
             with whole_file(self.path, replaces=self._replaces) as part:
-                _DATA[self._suffix](part, statistics, self._about, self._span)
+                _DATA[self._suffix](part, statistics, self._about, span)
         else:
             from spectrod.formats.longterm.longterm_picture import draw_spd  # noqa: PLC0415
 
-            content = draw_spd(
-                statistics, self._about, self._options, self._span, suffix=self._suffix
-            )
+            content = draw_spd(statistics, self._about, self._options, span, suffix=self._suffix)
             write_whole(self.path, content, replaces=self._replaces)
         self.abort()
+
+    def _span_with_schedule(self) -> Span:
+        schedule = self._recorded.schedule()
+        if schedule is None:
+            return self._span
+        return replace(self._span, pauses=schedule.pauses)
 
     def abort(self) -> None:
         """Discard all counts; no file is made. Idempotent."""

@@ -4,10 +4,13 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import chain
 
+import numpy as np
+
 from spectrod.formats.picture.axes import Axis, FrequencyAxis, end_ticks, linear_ticks
 from spectrod.formats.picture.lettering import text_width
 from spectrod.formats.picture.page_layout import LABEL_PX, fitting
 from spectrod.formats.picture.picture_settings import PictureOptions
+from spectrod.formats.picture.recorded_spans import Pauses
 from spectrod.formats.picture.time_ticks import clock_axis, elapsed_axis
 
 _SPACING = 6.0
@@ -76,3 +79,29 @@ def overhang(t_labels: Axis, width: int, duration_s: float) -> int:
         for tick in t_labels.ticks
     )
     return max(0, *(round(reach) for reach in reaches)) if t_labels.ticks else 0
+
+
+def short_number(value: float) -> str:
+    """Format four significant digits without an exponent; whole numbers without decimals."""
+    if value >= 1000.0:
+        return f"{value:.0f}"
+    return np.format_float_positional(value, precision=4, fractional=False, trim="-")
+
+
+def gap_texts(gaps: int, missing_s: float, pauses: Pauses) -> Iterator[str]:
+    """Yield texts on the pauses of a schedule, and on the gaps that it does not explain.
+
+    Parameters
+    ----------
+    gaps : int
+        Gaps, with the pauses.
+    missing_s : float
+        Their length, with that of the pauses [s].
+    pauses : Pauses
+        The pauses.
+    """
+    if pauses.n_pauses:
+        yield f"{pauses.n_pauses} pauses of a schedule of {short_number(pauses.period_s)} s"
+    if gaps > pauses.n_pauses:
+        other_s = short_number(missing_s - pauses.duration_s)
+        yield f"gaps: {gaps - pauses.n_pauses}, {other_s} s missing"

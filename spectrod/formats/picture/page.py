@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from spectrod.dsp.constant_q import is_constant_q
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float32Array
@@ -12,15 +10,16 @@ from spectrod.formats.picture.axes import Axis, FrequencyAxis
 from spectrod.formats.picture.colormaps import Uint8Array
 from spectrod.formats.picture.labels import (
     frequency_labels,
+    gap_texts,
     level_labels,
     overhang,
+    short_number,
     time_labels,
 )
 from spectrod.formats.picture.page_layout import Margins, PageLayout, arrange, bare
 from spectrod.formats.picture.peak_entries import PeakLevels
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pixelmap import PixelMap, Recording
-from spectrod.formats.picture.recorded_spans import PictureSchedule
 from spectrod.formats.picture.strip_view import StripView, strip_view
 from spectrod.formats.picture.strips import Envelope
 from spectrod.formats.picture.surface import Box
@@ -218,13 +217,6 @@ def _texts(axis: Axis) -> tuple[str, ...]:
     return tuple(tick.label for tick in axis.ticks)
 
 
-def _number(value: float) -> str:
-    """Format four significant digits without an exponent; whole numbers without decimals."""
-    if value >= 1000.0:
-        return f"{value:.0f}"
-    return np.format_float_positional(value, precision=4, fractional=False, trim="-")
-
-
 def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
     """Return the parameters that a reader needs to interpret the levels."""
     spec = about.spec
@@ -235,8 +227,8 @@ def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
         pieces = [
             f"{spec.window} window, N = {spec.win_length}{padding}",
             f"hop {spec.hop}",
-            f"bin width {_number(spec.delta_f)} Hz",
-            f"ENBW {_number(spec.enbw_hz)} Hz",
+            f"bin width {short_number(spec.delta_f)} Hz",
+            f"ENBW {short_number(spec.enbw_hz)} Hz",
         ]
     pieces.append(f"sampled at {spec.fs:.10g} Hz")
     if spec.center_frequency_hz:
@@ -247,22 +239,8 @@ def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
         pieces.append(f"{spec.weighting}-weighted")
     pieces += _calibration(spec)
     pieces += _averages(frames_per_pixel, pool, about)
-    pieces += _gaps(about)
+    pieces += gap_texts(about.gaps, about.gap_samples / spec.fs, about.pauses)
     return [*pieces, about.software]
-
-
-def _gaps(about: Recording) -> Iterator[str]:
-    """Count the pauses of a schedule, and the gaps that it does not explain."""
-    gaps, gap_samples, schedule = about.gaps, about.gap_samples, about.schedule
-    if schedule is not None:
-        gaps, gap_samples = gaps - schedule.n_pauses, gap_samples - schedule.pause_samples
-        yield f"{schedule.n_pauses} pauses of a schedule of {_seconds(schedule)} s"
-    if gaps:
-        yield f"gaps: {gaps}, {_number(gap_samples / about.spec.fs)} s missing"
-
-
-def _seconds(schedule: PictureSchedule) -> str:
-    return _number(schedule.duty_cycle.period_s)
 
 
 def _calibration(spec: SpectrumSpec) -> Iterator[str]:
@@ -273,7 +251,7 @@ def _calibration(spec: SpectrumSpec) -> Iterator[str]:
     yield f"calibration {ids if len(ids) <= _IDS_MAX_CHARS else 'of several channels'}"
     ranges = {one.response_hz for one in spec.calibration if one and one.response_hz}
     for low_hz, high_hz in sorted(ranges)[:1]:
-        yield f"response {_number(low_hz)} to {_number(high_hz)} Hz"
+        yield f"response {short_number(low_hz)} to {short_number(high_hz)} Hz"
 
 
 def _averages(frames_per_pixel: float, pool: str, about: Recording) -> Iterator[str]:
@@ -289,8 +267,8 @@ def _averages(frames_per_pixel: float, pool: str, about: Recording) -> Iterator[
     elif what == "rows":
         yield f"row: {spec.averaging} of {spec.averaging_frames} frames"
     if spec.rate_hz:
-        yield f"rows {_number(spec.row_s)} s apart"
-    if about.schedule and about.is_by_period:
-        yield f"column: {pool} of a period, {_seconds(about.schedule)} s"
+        yield f"rows {short_number(spec.row_s)} s apart"
+    if about.period_s:
+        yield f"column: {pool} of a period, {short_number(about.period_s)} s"
     elif counted >= _FRAMES_STATED:
-        yield f"column: {pool} of {_number(counted)} {what}"
+        yield f"column: {pool} of {short_number(counted)} {what}"

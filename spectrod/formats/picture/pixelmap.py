@@ -16,7 +16,7 @@ from spectrod.formats.picture.axes import FrequencyAxis, FrequencyScale
 from spectrod.formats.picture.embedded import embedded_text
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pillow import reading
-from spectrod.formats.picture.recorded_spans import PictureSchedule
+from spectrod.formats.picture.recorded_spans import NO_PAUSES, Pauses, PictureSchedule
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.json_text import decode_json
 
@@ -59,6 +59,11 @@ class Recording:
     software: str
     schedule: PictureSchedule | None = None
     is_by_period: bool = False
+
+    @property
+    def pauses(self) -> Pauses:
+        """Gaps that the schedule explains."""
+        return self.schedule.pauses if self.schedule else NO_PAUSES
 
     @property
     def period_s(self) -> float:

@@ -2,6 +2,7 @@
 
 from array import array
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,19 @@ SPANS_MAX = 1 << 17
 """Most spans that are kept: of more, even the widest picture has many in each column."""
 
 
+class Pauses(NamedTuple):
+    """Gaps that a schedule explains."""
+
+    n_pauses: int = 0
+    duration_s: float = 0.0
+    """Time that is missing in all of them [s]."""
+    period_s: float = 0.0
+    """Period of the schedule; 0 without one [s]."""
+
+
+NO_PAUSES = Pauses()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PictureSchedule:
     """Schedule of the rows of a picture.
@@ -31,8 +45,8 @@ class PictureSchedule:
         The schedule; times since the first row.
     begins, ends : (recordings,) int64
         First sample of each recording, and the one after its last row.
-    n_pauses, pause_samples : int
-        Gaps that the schedule explains, and samples that are missing in them.
+    pauses : Pauses
+        Gaps that the schedule explains.
     row_s : float
         Time from row to row [s].
     fs : float
@@ -42,8 +56,7 @@ class PictureSchedule:
     duty_cycle: DutyCycle
     begins: Int64Array
     ends: Int64Array
-    n_pauses: int
-    pause_samples: int
+    pauses: Pauses
     row_s: float
     fs: float
 
@@ -109,7 +122,6 @@ class RecordedSpans:
         found = find_duty_cycle(*limits_s)
         if found is None:
             return None
-        pauses = missing[1:][found.is_scheduled]
-        return PictureSchedule(
-            found, begins, ends, len(pauses), int(pauses.sum()), self._row_s, self._fs
-        )
+        explained = missing[1:][found.is_scheduled]
+        pauses = Pauses(len(explained), float(explained.sum() / self._fs), found.period_s)
+        return PictureSchedule(found, begins, ends, pauses, self._row_s, self._fs)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from spectrod.formats.longterm.presets import averaged, frames_for, interval_for
 from spectrod.formats.longterm.statistics import EXCEEDED, LevelStatistics, finest_step
 from spectrod.formats.picture.axes import FrequencyAxis
 from spectrod.formats.picture.picture_settings import PictureOptions
+from spectrod.formats.picture.recorded_spans import Pauses
 from spectrod.lib.errors import ConfigError, InputError
 
 BEGIN_NS = 1_777_593_600 * 10**9
@@ -448,6 +450,27 @@ def test_the_footer_has_a_date_only_if_known(time_axis, has_date):
     times = "2026-05-01 00:00:00 to 2026-05-01 00:00:09 UTC"
     assert (times in " ".join(page.footer)) == has_date
     assert "9 means, 1 s apart" in page.footer[0]
+
+
+def test_pauses_of_a_schedule_are_no_gaps(tmp_path):
+    """Footer and data of a recorder that sleeps count its pauses apart from what is lost."""
+    sink = SpdSink(tmp_path / "x.npz", about_of(), PictureOptions())
+    for k in (0, 1, 2, 3, 5, 6):
+        missing = 8000 * (58 if k != 5 else 118)
+        batch = batch_of(levels_of(2), first=60 * k)
+        sink.write(replace(batch, discontinuity=k > 0, gap_samples=missing if k else 0))
+    sink.finish()
+    with np.load(tmp_path / "x.npz") as arrays:
+        about = json.loads(str(arrays["description"]))
+    assert (about["gaps"], about["gap_samples"]) == (5, 8000 * (4 * 58 + 118))
+    pauses = Pauses(**about["pauses"])
+    assert pauses == Pauses(4, 4 * 58.0, 60.0)
+    statistics = LevelStatistics(SPEC)
+    statistics.add(batch_of(levels_of(9)))
+    span = Span(BEGIN_NS, BEGIN_NS, 5, about["gap_samples"], pauses)
+    page = compose(statistics, about_of(), PictureOptions(width=900, height=100), span)
+    text = "4 pauses of a schedule of 60 s \u00b7 gaps: 1, 118 s missing"
+    assert text in " ".join(" ".join(page.footer).split())
 
 
 def test_levels_that_never_occurred_have_no_density():
