@@ -86,6 +86,8 @@ class PictureTable(Struct, frozen=True):
     f_max_hz: Annotated[float, Meta(ge=0)] = 0.0
     """Highest frequency [Hz]; 0: the Nyquist frequency."""
     theme: Literal["light", "dark"] = "light"
+    time_zone: str = ""
+    """Time zone of the time axis; empty: UTC."""
 
 
 class Job(Struct, frozen=True, kw_only=True):

@@ -37,6 +37,7 @@ from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import check_channel_names, check_name
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.lib.time_format import check_time_format
+from spectrod.lib.time_zones import find_zone
 from spectrod.measure.features.features_config import FeaturesConfig
 from spectrod.measure.triggers.trigger_config import TriggerConfig, with_threshold
 from spectrod.source.store.urls import HTTP_SCHEMES, OBJECT_SCHEMES, check_url, is_url
@@ -191,6 +192,7 @@ class _JobReader:
             LEVELS: _check_levels,
             FEATURES: _check_features,
             DETECT: lambda table: _detect(table).check(),
+            PICTURE: _check_picture,
         }
         for section, check in checks.items():
             for key, message in broken_keys(check, tables[section], set()):
@@ -309,6 +311,10 @@ def _features(table: Mapping[str, Any]) -> FeaturesConfig:
 
 def _detect(table: Mapping[str, Any]) -> TriggerConfig:
     return TriggerConfig(DETECT, **with_threshold(table))
+
+
+def _check_picture(table: dict[str, Any]) -> None:
+    find_zone(table.get("time_zone", ""))
 
 
 def _check_deployment_name(name: str) -> None:

@@ -28,6 +28,7 @@ from spectrod.formats.picture.painter import host_transpose
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.plan import PicturePlan
 from spectrod.lib.errors import InputError
+from spectrod.lib.time_zones import zone_name
 from spectrod.recording.output_plan import Plan, make_data, make_rows
 
 SUFFIXES: dict[ProductName, str] = {
@@ -231,6 +232,7 @@ def _picture_plan(settings: UnitSettings, spec: SpectrumSpec) -> Plan:
         f_min=table.f_min_hz or None,
         f_max=table.f_max_hz or None,
         theme=table.theme,
+        time_zone=zone_name(table.time_zone),
         title=f"{settings.deployment.name} {settings.unit.name}",
         signals=settings.signals,
         **defaults,

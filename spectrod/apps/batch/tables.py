@@ -11,6 +11,7 @@ from spectrod.formats.event_files import event_file
 from spectrod.formats.values.measurement_description import MeasurementDescription, describe
 from spectrod.formats.values.value_writer import open_writer
 from spectrod.formats.whole_files import WholeFileWriter
+from spectrod.lib.time_zones import zone_name
 from spectrod.measure.levels import LevelMeter
 from spectrod.measure.levels.equalizer import response_notes
 from spectrod.measure.levels.level_values import UNCALIBRATED_DB
@@ -57,7 +58,7 @@ def _of_levels(settings: UnitSettings) -> tuple[IntervalMeter, MeasurementDescri
         fs=settings.fs,
         interval_s=meter.interval_s,
         align=meter.align,
-        time_zone=table.time_zone,
+        time_zone=zone_name(table.time_zone),
         has_utc=True,
         software=SOFTWARE,
         notes=tuple(response_notes(responses, settings.fs)),

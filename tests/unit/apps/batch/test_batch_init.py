@@ -17,6 +17,7 @@ from spectrod.apps.batch.plan import read_plan
 from spectrod.apps.batch.time_lines import TimedFile, time_lines
 from spectrod.apps.batch.unit import compute_unit
 from spectrod.cli import main
+from spectrod.formats.picture.pixelmap import read_pixel_map
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "archives"))
 
@@ -155,7 +156,8 @@ def test_two_commands_make_a_season(tmp_path, monkeypatch, capsys):
         "next: spectrod batch run JOB.toml\n"
     )
     job = tmp_path / "JOB.toml"
-    job.write_text(job.read_text().replace('unit = "day"', 'engine = "numpy"\nunit = "day"'))
+    text = job.read_text().replace('unit = "day"', 'engine = "numpy"\nunit = "day"')
+    job.write_text(f'{text}\n[picture]\ntime_zone = "Asia/Kathmandu"\n')
     assert main(["batch", "run", "JOB.toml"]) == 0
     found = {str(path.relative_to(tmp_path / "results")) for path in tmp_path.rglob("*.*")
              if "results" in path.parts and "state" not in path.parts}  # fmt: skip
@@ -166,6 +168,8 @@ def test_two_commands_make_a_season(tmp_path, monkeypatch, capsys):
     assert found >= {f"{unit}{suffix}" for unit in units for suffix in suffixes}
     assert found >= {"report.html", "report.json", "summary.json"}
     assert (tmp_path / "results/history").is_dir()
+    drawn = read_pixel_map(tmp_path / "results/north/north_20260501_ltsa.png")
+    assert drawn.options["time_zone"] == "Asia/Kathmandu"
 
 
 def test_inputs_stand_for_the_files_of_their_deployment_alone(tmp_path):

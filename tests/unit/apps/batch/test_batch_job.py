@@ -115,6 +115,15 @@ calibration = "missing.toml"
     assert "missing.toml: there is no such file" in texts[20]
 
 
+def test_zones_of_results_are_checked(tmp_path):
+    """A zone that is none is named at its table; that of this machine has a name of its own."""
+    wrong = '\n[picture]\ntime_zone = "Mars"\n'
+    ((line, _, text),) = mistakes(tmp_path, GOOD + wrong)
+    assert (line, text[:48]) == (22, "picture: time_zone='Mars': there is no such time")
+    job = job_of(tmp_path, GOOD + wrong.replace("Mars", "local"))
+    assert job.picture.time_zone == "local"
+
+
 def test_a_key_in_another_table_is_named_with_its_own(tmp_path):
     """An unknown key that another table of a job has is suggested there."""
     found = mistakes(tmp_path, GOOD.replace("[job]", "[job]\nwin_length = 5"))
