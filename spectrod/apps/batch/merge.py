@@ -15,6 +15,7 @@ from spectrod.apps.batch.plan import BatchPlan, InputFinding, Unit
 from spectrod.apps.batch.products import output_products
 from spectrod.apps.batch.results import UnitRecord, read_record, record_path, write_record
 from spectrod.apps.batch.run import UnitStatus, status_of
+from spectrod.apps.batch.tables import EVENTS_BYTES_MAX
 from spectrod.apps.batch.unit import file_digest, stands, unit_digest
 from spectrod.apps.batch.unit_settings import settings_of
 from spectrod.formats.whole_files import whole_file, write_whole
@@ -148,7 +149,11 @@ def collect(job: Job, plan: BatchPlan, folders: Iterable[Path]) -> int:
     return n_copied
 
 
-_BYTES_MAX = {"flags": FLAGS_BYTES_MAX, "millidecade": DAILY_BYTES_MAX}
+_BYTES_MAX = {
+    "flags": FLAGS_BYTES_MAX,
+    "millidecade": DAILY_BYTES_MAX,
+    "detect": EVENTS_BYTES_MAX,
+}
 """Largest files of products [bytes]; those of others grow with their rates."""
 
 

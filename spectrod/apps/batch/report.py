@@ -24,6 +24,7 @@ from spectrod.apps.batch.ltsa import PooledDay, pool_days
 from spectrod.apps.batch.plan import BatchPlan, InputFinding
 from spectrod.apps.batch.results import UnitRecord
 from spectrod.apps.batch.run import UnitStatus
+from spectrod.apps.batch.tables import EVENTS_BYTES_MAX, count_events
 from spectrod.dsp.blocks import duration_ns
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.whole_files import write_whole
@@ -49,10 +50,11 @@ class SetAside(Struct, frozen=True, kw_only=True):
 
 
 class DayCoverage(Struct, frozen=True, kw_only=True):
-    """How much of a UTC day has been computed: ``share`` is 0 to 1."""
+    """How much of a UTC day has been computed: ``share`` is 0 to 1; and its events."""
 
     day: str
     share: float
+    events: int = 0
 
 
 class DeploymentReport(Struct, frozen=True, kw_only=True):
@@ -80,6 +82,8 @@ class DeploymentReport(Struct, frozen=True, kw_only=True):
         Minutes with each quality flag; empty without the product ``flags``.
     clipped_samples : int
         Of the files of flags.
+    events : int or None
+        Events of all days; None without the product ``detect``.
     processor_s, realtime_factor : float
         Processor time of all results [s]; seconds of sound computed in one of them.
     memory_bytes : int
@@ -105,6 +109,7 @@ class DeploymentReport(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     flagged_minutes: dict[str, int]
     clipped_samples: int
+    events: int | None
     processor_s: float
     realtime_factor: float
     memory_bytes: int
@@ -189,6 +194,7 @@ def _deployment(
     processor_s = sum(one.costs.processor_s for one in records)
     flags = _flags(job, records)
     unreadable = [name for one in averages for name in one.average.unreadable]
+    events = _events(job, records, unreadable)
     return DeploymentReport(
         name=name,
         begin_utc_ns=begin_ns,
@@ -203,10 +209,11 @@ def _deployment(
         notes=tuple(printable(f"{one.kind}: {one.text}") for one in findings[:NOTES_MAX]),
         flagged_minutes=dict(sorted(flags.minutes.items())),
         clipped_samples=flags.clipped,
+        events=events.total() if "detect" in job.products else None,
         processor_s=round(processor_s, 3),
         realtime_factor=round(computed_s / processor_s, 1) if processor_s else 0.0,
         memory_bytes=max((one.costs.memory_bytes for one in records), default=0),
-        days=_days(statuses),
+        days=_days(statuses, events),
         set_aside=tuple(
             SetAside(
                 unit=one.unit.name,
@@ -237,18 +244,37 @@ def _span(statuses: Sequence[UnitStatus]) -> tuple[int, int]:
     return min(one.unit.start_utc_ns for one in statuses), max(ends)
 
 
-def _days(statuses: Sequence[UnitStatus]) -> tuple[DayCoverage, ...]:
+def _day(unit_name: str) -> str:
+    """Return the UTC day that a unit lies in, as ``YYYY-MM-DD``."""
+    return f"{unit_name[:4]}-{unit_name[4:6]}-{unit_name[6:8]}"
+
+
+def _days(statuses: Sequence[UnitStatus], events: Counter[str]) -> tuple[DayCoverage, ...]:
     seconds: dict[str, float] = defaultdict(float)
     for one in statuses:
         record = one.record
         is_computed = record is not None and record.is_computed
-        name = one.unit.name
-        day = f"{name[:4]}-{name[4:6]}-{name[6:8]}"
+        day = _day(one.unit.name)
         seconds[day] += record.read_samples / record.fs if record and is_computed else 0.0
     return tuple(
-        DayCoverage(day=day, share=round(min(1.0, seconds[day] / 86400.0), 6))
+        DayCoverage(day=day, share=round(min(1.0, seconds[day] / 86400.0), 6), events=events[day])
         for day in sorted(seconds)
     )
+
+
+def _events(job: Job, records: Sequence[UnitRecord], unreadable: list[str]) -> Counter[str]:
+    """Return the events of each day; add files that cannot be read to those unreadable."""
+    found: Counter[str] = Counter()
+    for record in records:
+        for one in record.outputs:
+            if one.product != "detect":
+                continue
+            try:
+                content = read_regular(Path(job.output) / one.path, EVENTS_BYTES_MAX)
+                found[_day(record.unit)] += count_events(content)
+            except (OSError, ValueError):
+                unreadable.append(one.path)
+    return found
 
 
 def _flags(job: Job, records: Sequence[UnitRecord]) -> _Flags:

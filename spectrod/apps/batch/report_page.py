@@ -101,11 +101,18 @@ def _facts(one: DeploymentReport) -> Iterator[tuple[str, str]]:
         flags = ", ".join(f"{name}: {n} min" for name, n in one.flagged_minutes.items())
         clipped = f"{one.clipped_samples} clipped samples"
         yield "quality flags", ", ".join(text for text in (flags, clipped) if text)
+    if one.events is not None:
+        yield "events", f"{one.events}{_most_events(one)}"
     if one.processor_s:
         memory = f"at most {one.memory_bytes / _MIB:.0f} MiB a process"
         yield "rate", f"{one.realtime_factor:.0f} x real time of a core, {memory}"
     if one.unreadable:
         yield "unreadable results", ", ".join(one.unreadable[:LISTED_MAX])
+
+
+def _most_events(one: DeploymentReport) -> str:
+    most = max(one.days, key=lambda day: day.events, default=None)
+    return f", most of them on {most.day}: {most.events}" if most and most.events else ""
 
 
 def _set_aside(one: DeploymentReport) -> Iterator[str]:
@@ -145,10 +152,11 @@ def _strip(one: DeploymentReport) -> Iterator[str]:
     yield f'<rect x="{_LEFT}" y="0" width="{WIDTH}" height="{_STRIP_HEIGHT}" fill="#d0d6dc"/>'
     for number, day in zip(days, one.days, strict=True):
         x = _LEFT + (number - days[0]) * width
+        events = "" if one.events is None else f", {day.events} events"
         yield (
             f'<rect x="{x:.2f}" y="0" width="{width:.2f}" height="{_STRIP_HEIGHT}" '
             f'fill="#14508c" fill-opacity="{_opacity(day.share):.3f}">'
-            f"<title>{day.day}: {100 * day.share:.1f} %</title></rect>"
+            f"<title>{day.day}: {100 * day.share:.1f} %{events}</title></rect>"
         )
     y = _STRIP_HEIGHT + 16
     yield f'<text x="{_LEFT}" y="{y}">{first}</text>'

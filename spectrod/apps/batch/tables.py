@@ -22,7 +22,10 @@ from spectrod.measure.triggers.trigger import Trigger
 from spectrod.source.base import StreamFile
 from spectrod.source.store.urls import file_name
 
+EVENTS_BYTES_MAX = 1 << 26
+"""Largest file of events that is read [bytes]."""
 _NO_LOWER_LIMIT_DB = -1000.0
+_EVENTS_HEAD = b"begin_utc,"
 
 
 def _of_levels(settings: UnitSettings) -> tuple[IntervalMeter, MeasurementDescription]:
@@ -134,6 +137,13 @@ class EventsWriter(WholeFileWriter):
         for one in self._events.finish():
             self._add(one)
         self._stack.close()
+
+
+def count_events(content: bytes) -> int:
+    """Return how many events a file of ``EventsWriter`` has; raises ValueError if it is none."""
+    if not content.startswith(_EVENTS_HEAD) or not content.endswith(b"\n"):
+        raise ValueError(f"must begin with {_EVENTS_HEAD.decode()} and end with a whole line")
+    return content.count(b"\n") - 1
 
 
 class MeasuredTable:

@@ -172,6 +172,23 @@ def test_two_commands_make_a_season(tmp_path, monkeypatch, capsys):
     assert drawn.options["time_zone"] == "Asia/Kathmandu"
 
 
+def test_what_is_a_comment_is_right_too(tmp_path):
+    """Each line of the draft that is switched off can be switched on."""
+    write(tmp_path / "disk", sound(60 * FS))
+    (tmp_path / "NAME.toml").write_text(CALIBRATION)
+    job = drafted(tmp_path / "disk")
+    path = tmp_path / "JOB.toml"
+    text = re.sub(r"\n# (\[[a-z]+\]|[a-z_]+ = )", r"\n\1", path.read_text())
+    text = text.replace('"flags"]', '"flags", "features", "detect", "spectra"]')
+    path.write_text(text.replace('["pyramid"]', '["pyramid", "zarr"]'))
+    found = read_job(path)
+    assert len(found.products) == len(job.products) + 3
+    assert found.features.quantities == ("ACI", "NDSI", "ADI")
+    assert (found.detect.f_min_hz, found.detect.f_max_hz) == (2000, 6000)
+    (one,) = found.deployments
+    assert (one.time_zone, one.calibration) == ("Europe/Berlin", str(tmp_path / "NAME.toml"))
+
+
 def test_inputs_stand_for_the_files_of_their_deployment_alone(tmp_path):
     """Folders where they can, patterns where months hold sites, starts of names in one folder."""
     disk = tmp_path / "disk"

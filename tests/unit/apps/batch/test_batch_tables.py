@@ -9,6 +9,8 @@ import pytest
 
 from spectrod.apps.batch.job_file import read_job
 from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.report import make_report
+from spectrod.apps.batch.report_page import html_page
 from spectrod.apps.batch.run import status_of
 from spectrod.apps.batch.unit import compute_unit
 from spectrod.cli import main
@@ -158,6 +160,30 @@ def test_events_are_those_of_the_command(tmp_path):
     options = ["--band", "100..200", "--floor", "5", "--win-length", "256", "--hop", "128"]
     assert main(["detect", str(card), *options, "-o", str(out)]) == 0
     assert [line.replace(f"{card}/", "") for line in rows(out)] == found
+
+
+def test_the_report_counts_events(tmp_path):
+    """By days, in the page too; a file that is none is named."""
+    for day in (0, 1):
+        begins = [2 * FS * k for k in range(1, 4 + 2 * day)]
+        write(tmp_path / "card", calls(12 * FS, begins), 600 + 86400 * day)
+    job = msgspec.structs.replace(job_of(tmp_path), products=("detect",))
+    plan = plan_job(job)
+    for unit in plan.units:
+        compute_unit(job, unit)
+    statuses = [status_of(job, unit) for unit in plan.units]
+    report, pictures = make_report(job, plan, statuses)
+    (one,) = report.deployments
+    assert [(day.day, day.events) for day in one.days] == [("2026-05-02", 3), ("2026-05-03", 5)]
+    page = html_page(report, pictures)
+    assert "<td>8, most of them on 2026-05-03: 5</td>" in page
+    assert "2026-05-02: 0.0 %, 3 events</title>" in page
+    assert make_report(job_of(tmp_path), plan, statuses)[0].deployments[0].events is None
+    path = tmp_path / "results/north/north_20260502_events.csv"
+    for content in (b"", b"other\n", path.read_bytes()[:-1]):
+        path.write_bytes(content)
+        (damaged,) = make_report(job, plan, statuses)[0].deployments
+        assert (damaged.events, damaged.unreadable) == (5, ("north/north_20260502_events.csv",))
 
 
 def test_a_unit_without_events_has_a_table_of_none(tmp_path):
