@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, count, takewhile
+from itertools import chain, count, pairwise, takewhile
 from pathlib import Path
 
 OVERLAP_MIN = 0.01
 """Least share of the sound of files that overlaps if they are of two recorders."""
+STRAYS_MAX = 0.05
+"""Largest share of files that may lie among those of another folder because of a wrong clock."""
 _DIGITS = re.compile(r"\d+")
 _BEFORE_DATE = re.compile(r"(.*?[-_. ]?)(?:19|20)?\d{6}[-_T. ]?\d{4}")
 
@@ -146,34 +148,33 @@ def _parted(
 
 
 def _interleave(parts: Mapping[str, Sequence[TimedFile]]) -> bool:
-    """Return whether one part begins well before another one, which began earlier, ends."""
-    ranges = []
-    for files in parts.values():
-        timed = [(one.begin_ns, one.end_ns) for one in files if one.begin_ns is not None]
-        if timed:
-            ranges.append((min(b for b, _ in timed), max(e or b for b, e in timed)))
-    ranges.sort()
-    last_begin, last_end = 0, 0
-    for n, (begin, end) in enumerate(ranges):
-        shorter = min(end - begin, last_end - last_begin)
-        if n and last_end - begin > OVERLAP_MIN * shorter:
-            return True
-        if end > last_end or not n:
-            last_begin, last_end = begin, end
-    return False
+    """Return whether parts were recorded at the same time, or by turns over and over.
+
+    Some files whose clock was wrong do not make parts that follow each other interleave.
+    """
+    if len(parts) < 2:
+        return False
+    order = [name for _, _, name in _spans(parts)]
+    n_turns = sum(before != after for before, after in pairwise(order))
+    n_strays = max(1.0, STRAYS_MAX * len(order))
+    return n_turns > len(parts) - 1 + 2 * n_strays or _overlap(parts) >= OVERLAP_MIN
 
 
-def _overlap(parts: Mapping[str, Sequence[TimedFile]]) -> float:
-    """Return the share of the sound of files that begins before one of another part ends."""
-    spans = sorted(
+def _spans(parts: Mapping[str, Sequence[TimedFile]]) -> list[tuple[int, int, str]]:
+    """Return begin, end [ns] and part of each file that has a time, in the order of time."""
+    return sorted(
         (one.begin_ns, one.end_ns or one.begin_ns, name)
         for name, files in parts.items()
         for one in files
         if one.begin_ns is not None
     )
+
+
+def _overlap(parts: Mapping[str, Sequence[TimedFile]]) -> float:
+    """Return the share of the sound of files that begins before one of another part ends."""
     ends: dict[str, int] = {}
     total_ns, overlap_ns = 0, 0
-    for begin, end, name in spans:
+    for begin, end, name in _spans(parts):
         others_ns = max((one for other, one in ends.items() if other != name), default=begin)
         total_ns += end - begin
         overlap_ns += max(0, min(others_ns, end) - begin)

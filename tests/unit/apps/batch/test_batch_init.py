@@ -102,6 +102,29 @@ def test_recorders_are_told_apart_by_folders_names_and_times(files, names):
     assert sorted(grouped(*files)) == sorted(names)
 
 
+@pytest.mark.parametrize("strays", [[], [0], [-90], [35, 36], [1000]])
+def test_a_wrong_clock_does_not_part_days(strays):
+    """Folders of days are one recorder, though some files of one of them lie in another or away."""
+    days = [
+        (f"2026050{day}/{k}.wav", 100 * day + 10 * k, 100 * day + 10 * k + 1)
+        for day in range(5)
+        for k in range(10)
+    ]
+    wrong = [(f"20260501/stray{begin}.wav", begin + 2, begin + 3) for begin in strays]
+    assert list(grouped(*days, *wrong)) == [""]
+
+
+@pytest.mark.parametrize("offset", [0, 5])
+def test_recorders_that_take_turns_are_parted(offset):
+    """Sites with like names, whether their schedules begin together or not."""
+    files = [
+        (f"site{site}/{k}.wav", 10 * k + offset * site, 10 * k + offset * site + 1)
+        for site in (0, 1)
+        for k in range(10)
+    ]
+    assert list(grouped(*files)) == ["site0", "site1"]
+
+
 def test_files_without_times_stay_with_their_folder():
     """They have no time that could part them, and none is lost."""
     timed = spans(("site1/a.wav", 0, 9), ("site2/b.wav", 5, 11))
