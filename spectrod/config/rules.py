@@ -36,6 +36,7 @@ from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import check_channel_names, check_name, find_product, name_channels
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.lib.time_format import check_time_format
+from spectrod.lib.time_zones import find_zone
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.measurement_config import MeasurementConfig
 from spectrod.measure.triggers.trigger_config import RECORDER_TRIGGERS, TRIGGERS_MAX, TriggerConfig
@@ -397,6 +398,7 @@ def _products_of(source: SourceTable) -> tuple[str, ...]:
     source.check_rate()
     source.check_format()
     check_time_format(source.time_format)
+    find_zone(source.files_zone, "files_zone")
     unnamed = msgspec.structs.replace(source, channel_names=(), calibration="")
     specs = unnamed.specs(source.known_fs, n_known or source.default_channels)
     if n_known:

@@ -118,6 +118,13 @@ class SourceConfig(Struct, frozen=True):
             "start time in names of files, as %y%m%d-%H%M%S (else forms of recorders)",
         ),
     ] = ""
+    files_zone: Annotated[
+        str,
+        flag(
+            "ZONE",
+            "time zone of start times that name none, in names and headers, as Europe/Berlin (UTC)",
+        ),
+    ] = ""
     strict: Annotated[bool, flag("", "stop at the first file that cannot be read in full")] = False
 
     @property

@@ -17,7 +17,7 @@ _LOCALTIME: Final = Path("/etc/localtime")
 """Link to the zone's file, as systemd and POSIX programs have it; absent: UTC."""
 
 
-def find_zone(name: str) -> ZoneInfo:
+def find_zone(name: str, key: str = "time_zone") -> ZoneInfo:
     """Return a time zone.
 
     Parameters
@@ -25,19 +25,21 @@ def find_zone(name: str) -> ZoneInfo:
     name : str
         Name of the IANA time zone database, such as ``Europe/Berlin``; ``local``: the zone of this
         machine; empty: UTC.
+    key : str
+        Name of the setting, for the error.
 
     Raises
     ------
     ConfigError
         If there is no such zone.
     """
-    known = _local_name() if name == LOCAL else name or "UTC"
+    known = _local_name(key) if name == LOCAL else name or "UTC"
     try:
         return ZoneInfo(known)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ConfigError(
             "there is no such time zone on this machine; a name is Europe/Berlin or UTC",
-            time_zone=known,
+            **{key: known},
         ) from error
 
 
@@ -52,7 +54,7 @@ def zone_name(name: str) -> str:
     return find_zone(name).key if name else ""
 
 
-def _local_name() -> str:
+def _local_name(key: str) -> str:
     """Return the name of this machine's zone: of ``$TZ``, or of the file that it links to."""
     given = os.environ.get("TZ")
     if given is not None:
@@ -62,7 +64,7 @@ def _local_name() -> str:
     _, _, name = os.path.realpath(_LOCALTIME).partition("/zoneinfo/")
     if not name:
         rule = f"{_LOCALTIME} does not name a zone; give one, as Europe/Berlin"
-        raise ConfigError(rule, time_zone=LOCAL)
+        raise ConfigError(rule, **{key: LOCAL})
     return name
 
 

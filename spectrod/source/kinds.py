@@ -190,6 +190,7 @@ def _open_pcm(settings: SourceConfig, path: str, pace: Pace) -> Source:
             pace,
             loop=settings.loop,
             time_format=settings.time_format,
+            time_zone=settings.files_zone,
         )
     return FifoSource(path, *_raw_format(settings))
 
@@ -297,6 +298,7 @@ def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> Source:
             strict=settings.strict,
             recursive=settings.recursive,
             time_format=settings.time_format,
+            time_zone=settings.files_zone,
         )
     if Path(path).suffix.lower().startswith(".sigmf"):
         return _open_sigmf(settings, path, pace)
@@ -308,7 +310,7 @@ def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> Source:
         from spectrod.source.files.wavfile import WavFileSource, plain_layout  # noqa: PLC0415
 
         if layout := plain_layout(path):
-            return WavFileSource(path, layout, settings.time_format)
+            return WavFileSource(path, layout, settings.time_format, settings.files_zone)
     from spectrod.source.files.soundfile import SoundFileSource  # noqa: PLC0415
 
     return SoundFileSource(
@@ -317,6 +319,7 @@ def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> Source:
         loop=settings.loop,
         strict=settings.strict,
         time_format=settings.time_format,
+        time_zone=settings.files_zone,
     )
 
 
@@ -332,6 +335,7 @@ def _open_triggered(
         loop=settings.loop,
         strict=settings.strict,
         time_format=settings.time_format,
+        time_zone=settings.files_zone,
     )
 
 
@@ -343,7 +347,12 @@ def _open_sigmf(settings: SourceConfig, path: str, pace: Pace) -> Source:
         rule = "must be a .sigmf-meta file; unpack an archive, and take one of its recordings"
         raise InputError(f"{path}: {rule}")
     return SigmfSource(
-        path, settings.samplerate, pace, loop=settings.loop, time_format=settings.time_format
+        path,
+        settings.samplerate,
+        pace,
+        loop=settings.loop,
+        time_format=settings.time_format,
+        time_zone=settings.files_zone,
     )
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from spectrod.apps.batch.fingerprint import Fingerprint, fingerprint
 from spectrod.apps.batch.job import UNIT_NS, Deployment
-from spectrod.apps.batch.local_times import Passes, from_zone, tell_passes_apart
 from spectrod.apps.batch.plan import (
     FS_MAX,
     FS_MIN,
@@ -28,6 +27,7 @@ from spectrod.lib.errors import InputError
 from spectrod.lib.text import printable
 from spectrod.source.base import YEAR_S
 from spectrod.source.files.filesamples import plain_format_of
+from spectrod.source.files.local_times import Passes, from_zone, tell_passes_apart
 from spectrod.source.files.patterns import has_pattern, matching_paths
 from spectrod.source.files.recorded_at import (
     RecordedAt,
@@ -93,6 +93,26 @@ class ScannedFile:
     damage: str = ""
     repeat_ns: int = 0
     is_second_pass: bool = False
+
+    @property
+    def begin_utc_ns(self) -> int:
+        """UTC of its first sample [ns]."""
+        return self.recorded.utc_ns
+
+    @property
+    def content(self) -> tuple[int, str]:
+        """What copies have in common."""
+        return self.print_.size, self.print_.digest
+
+    @property
+    def mtime_ns(self) -> int:
+        """When it was changed last [ns]."""
+        return self.print_.mtime_ns
+
+    def repeated(self) -> "ScannedFile":
+        """Return the file as one that was recorded when its local time came the second time."""
+        recorded = replace(self.recorded, utc_ns=self.recorded.utc_ns + self.repeat_ns)
+        return replace(self, recorded=recorded, is_second_pass=True)
 
     @property
     def end_utc_ns(self) -> int:
@@ -175,7 +195,7 @@ def scan(
     return files, findings + list(_of_skipped(deployment, files))
 
 
-def _of_passes(deployment: Deployment, passes: Passes) -> InputFinding:
+def _of_passes(deployment: Deployment, passes: Passes[ScannedFile]) -> InputFinding:
     """Return the finding about files whose local times come twice."""
     files = [*passes.first, *passes.second]
     day = np.datetime64(files[0].recorded.utc_ns, "ns").astype("datetime64[D]")

@@ -18,6 +18,7 @@ from spectrod.lib.errors import InputError
 from spectrod.lib.text import printable
 from spectrod.source.base import SPAN_MAX_S, YEAR_S, Discontinuity, PulledSource, StreamFile
 from spectrod.source.files.filesamples import UNUSABLE, FileSamples, plain_format_of
+from spectrod.source.files.local_times import tell_passes_apart
 from spectrod.source.files.placing import TOLERANCE_S, Member, place
 from spectrod.source.files.recorded_at import recorded_at, why_undated
 from spectrod.source.files.recorded_name import OF_NAME
@@ -63,6 +64,8 @@ class FolderSource(PulledSource):
         Include the files of subfolders; see ``list_sound_files``.
     time_format : str
         Format of the start time in names; empty: see ``recorded_at``.
+    time_zone : str
+        Time zone of start times that name none; empty: UTC. See ``recorded_at``.
 
     Raises
     ------
@@ -71,7 +74,7 @@ class FolderSource(PulledSource):
         ``strict``, for the first file that would be skipped or read in part.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the settings of a source
         self,
         path: str,
         pace: Pace,
@@ -80,9 +83,11 @@ class FolderSource(PulledSource):
         strict: bool = False,
         recursive: bool = False,
         time_format: str = "",
+        time_zone: str = "",
     ) -> None:
         super().__init__(pace)
-        self._path, self._loop, self._time_format = path, loop, time_format
+        self._path, self._loop = path, loop
+        self._time_format, self._time_zone = time_format, time_zone
         self.is_direct = pace == "full" and not loop
         self.left_out = LeftOut(strict=strict)
         files = self._listed(recursive=recursive)
@@ -203,7 +208,9 @@ class FolderSource(PulledSource):
     def _read_header(self, path: Path) -> Member:
         file = SoundFile(str(path))
         try:
-            found = recorded_at(str(path), file.fs, file.comment, self._time_format)
+            found = recorded_at(
+                str(path), file.fs, file.comment, self._time_format, self._time_zone
+            )
             sample_format = plain_format_of(str(path), file) if self.is_direct else ""
             stretches = find_stretches(str(path), file.comment)
         except OSError as error:
@@ -263,7 +270,33 @@ class FolderSource(PulledSource):
                     f"{member.path}: has no start time, but other files have one"
                     f"{self._why_undated(member)}",
                 )
-        return sorted(dated, key=lambda member: member.t_ns)
+        dated.sort(key=lambda member: member.t_ns)
+        return self._told_apart(dated) if self._time_zone else dated
+
+    def _told_apart(self, members: list[Member]) -> list[Member]:
+        """Find the pass of each file whose local time comes twice."""
+        try:
+            found, several = tell_passes_apart(members)
+        except OSError as error:
+            raise InputError(f"{self._path}: {error.filename}: {error.strerror}") from error
+        for one in several:
+            _log.warning(
+                "%s: begins when local times of %s come twice: of %d files then, %d are taken for "
+                "the first time, %d for the second",
+                printable([*one.first, *one.second][0].path),
+                self._time_zone,
+                len(one.first) + len(one.second),
+                len(one.first),
+                len(one.second),
+            )
+        for member in found:
+            if member.repeat_ns < 0:
+                _log.warning(
+                    "%s: begins at a local time that %s leaves out",
+                    printable(member.path),
+                    self._time_zone,
+                )
+        return found
 
     def _why_undated(self, member: Member) -> str:
         return why_undated(str(member.path), self._time_format)

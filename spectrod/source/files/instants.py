@@ -20,15 +20,18 @@ class RecordedAt:
     origin : str
         Origin of the time, for messages.
     has_zone : bool
-        False if the origin names no time zone and UTC was assumed.
+        False if the origin names no time zone: it is in UTC, or in the zone that was given.
     offset_s : int
         By how much the named zone is ahead of UTC [s]; 0 without one.
+    repeat_ns : int
+        Of a local time of a zone that was given: see ``LocalTime``.
     """
 
     utc_ns: int
     origin: str
     has_zone: bool
     offset_s: int = 0
+    repeat_ns: int = 0
 
 
 def instant(

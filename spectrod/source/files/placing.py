@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 from spectrod.dsp.blocks import SampleFormat
-from spectrod.source.files.recorded_at import RecordedAt
+from spectrod.dsp.units import NS_PER_S
+from spectrod.source.files.instants import RecordedAt
 
 TOLERANCE_S = 2.0
 """Differences below this between a file's end and the next file's start are neither gaps nor
@@ -15,6 +16,9 @@ overlaps: names give whole seconds [s]."""
 DRIFT_MAX = 200e-6
 """Largest error of a recorder's sample rate by its own clock. Start times of consecutive files may
 deviate by this fraction in addition; a larger deviation is the sum of small pauses."""
+
+_HEAD_BYTES = 1 << 16
+"""Bytes by which copies of a file are known, beside its size."""
 
 Note = Callable[[Path, str, str], None]
 """Called with a file, its problem and the consequence."""
@@ -71,6 +75,40 @@ class Member:
         """UTC of sample 0 [ns]; only if known."""
         assert self.recorded is not None
         return self.recorded.utc_ns
+
+    # What ``tell_passes_apart`` asks for.
+
+    @property
+    def begin_utc_ns(self) -> int:
+        """The same as ``t_ns``."""
+        return self.t_ns
+
+    @property
+    def end_utc_ns(self) -> int:
+        """UTC after its last readable sample [ns]; only if known."""
+        return self.t_ns + round(self.n_samples / self.fs * NS_PER_S)
+
+    @property
+    def repeat_ns(self) -> int:
+        """After what time its local time comes again [ns]: see ``LocalTime``."""
+        return self.recorded.repeat_ns if self.recorded else 0
+
+    @property
+    def content(self) -> tuple[int, bytes]:
+        """Size and first bytes of the file; raises OSError."""
+        with self.path.open("rb") as file:
+            return self.path.stat().st_size, file.read(_HEAD_BYTES)
+
+    @property
+    def mtime_ns(self) -> int:
+        """When the file was changed last [ns]; raises OSError."""
+        return self.path.stat().st_mtime_ns
+
+    def repeated(self) -> "Member":
+        """Return the file as one that was recorded when its local time came the second time."""
+        assert self.recorded is not None
+        later = replace(self.recorded, utc_ns=self.recorded.utc_ns + self.repeat_ns)
+        return replace(self, recorded=later)
 
 
 def place(members: Iterable[Member], note: Note) -> list[Member]:

@@ -30,6 +30,8 @@ class RawFileSource(PulledSource):
         Repeat the file endlessly; times are then those of playing.
     time_format : str
         Format of the start time in its name; empty: see ``recorded_at``.
+    time_zone : str
+        Time zone of start times that name none; empty: UTC. See ``recorded_at``.
 
     Raises
     ------
@@ -45,6 +47,7 @@ class RawFileSource(PulledSource):
         *,
         loop: bool = False,
         time_format: str = "",
+        time_zone: str = "",
     ) -> None:
         super().__init__(pace)
         fs, channels, format_ = raw_format
@@ -56,7 +59,7 @@ class RawFileSource(PulledSource):
         self._n_bytes = _checked_size(path, self._decoder.frame_bytes)
         if not loop:
             self.n_samples = self._n_bytes // self._decoder.frame_bytes
-            self.take_start(find_start(path, time_format=time_format))
+            self.take_start(find_start(path, time_format=time_format, time_zone=time_zone))
 
     def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""

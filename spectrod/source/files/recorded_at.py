@@ -7,14 +7,16 @@ Formats of recorders, in the order of precedence:
 - BWF's ``bext`` chunk: date and time of day, and the samples since midnight if they agree;
 - the name, see ``recorded_name``.
 
-A time with a zone takes precedence over one without, which is taken as UTC. A time before 1900 or
-after 2199 [UTC] is no time; a warning is logged when such a time in a header is ignored.
+A time with a zone takes precedence over one without, which is taken as UTC or in a given zone. A
+time before 1900 or after 2199 [UTC] is no time; a warning is logged when such a time in a header is
+ignored.
 """
 
 import datetime as dt
 import logging
 import re
 import struct
+from dataclasses import replace
 
 from spectrod.lib.text import printable
 from spectrod.source.files.instants import (
@@ -25,6 +27,7 @@ from spectrod.source.files.instants import (
     instant,
     within_years,
 )
+from spectrod.source.files.local_times import from_zone
 from spectrod.source.files.recorded_name import recorded_at_name, time_in_name
 from spectrod.source.files.riff import read_chunks
 from spectrod.source.store.urls import file_name
@@ -50,25 +53,29 @@ _BEXT_DATE_AT = 320
 
 
 def find_start(
-    path: str, fs: float = 0.0, comment: str = "", time_format: str = ""
+    path: str, fs: float = 0.0, comment: str = "", time_format: str = "", time_zone: str = ""
 ) -> RecordedAt | None:
     """Return the start of a recording, and log its origin; see ``recorded_at``.
 
-    A warning is logged if the name has something that may be a time, but not one alone.
+    A warning is logged if the name has something that may be a time, but not one alone, or a local
+    time that comes twice or not at all.
     """
-    found = recorded_at(path, fs, comment, time_format)
+    found = recorded_at(path, fs, comment, time_format, time_zone)
     if found is None:
         if why := why_undated(path, time_format):
             _log.warning("%s: has no start time%s", printable(path), why)
         return None
     when = EPOCH + dt.timedelta(microseconds=found.utc_ns // 1000)
-    zone = "" if found.has_zone else ", which names no time zone: taken as UTC"
+    if found.repeat_ns:
+        what = "comes twice: the first is taken" if found.repeat_ns > 0 else "is left out there"
+        _log.warning("%s: begins at a local time of %s that %s", printable(path), time_zone, what)
+    zone = "" if found.has_zone else f", which names no time zone: taken as {time_zone or 'UTC'}"
     _log.info("%s starts at %s, from %s%s", path, when.isoformat(), found.origin, zone)
     return found
 
 
 def recorded_at(
-    path: str, fs: float = 0.0, comment: str = "", time_format: str = ""
+    path: str, fs: float = 0.0, comment: str = "", time_format: str = "", time_zone: str = ""
 ) -> RecordedAt | None:
     """Find the start time of a recording.
 
@@ -82,6 +89,8 @@ def recorded_at(
         Comment in the header, as libsndfile reads it.
     time_format : str
         Format of times in names; then the name alone counts. See ``TimeFormat``.
+    time_zone : str
+        Time zone of a time that names none; empty: UTC. See ``from_zone``.
 
     Returns
     -------
@@ -93,6 +102,15 @@ def recorded_at(
     OSError
         If the file cannot be read.
     """
+    found = _stated(path, fs, comment, time_format)
+    if found is None or found.has_zone or not time_zone:
+        return found
+    utc_ns, repeat_ns = from_zone(found.utc_ns, time_zone)
+    return replace(found, utc_ns=utc_ns, repeat_ns=repeat_ns)
+
+
+def _stated(path: str, fs: float, comment: str, time_format: str) -> RecordedAt | None:
+    """Return the time that a file states, as UTC if it names no zone."""
     if time_format:
         return recorded_at_name(file_name(path), time_format)
     chunks = read_chunks(path, (b"bext", b"guan"))

@@ -33,6 +33,8 @@ class SigmfSource(PulledSource):
         Repeat the recording endlessly; times are then those of playing.
     time_format : str
         Format of the start time in its name; empty: see ``recorded_at``.
+    time_zone : str
+        Time zone of start times that name none; empty: UTC. See ``recorded_at``.
 
     Raises
     ------
@@ -48,6 +50,7 @@ class SigmfSource(PulledSource):
         *,
         loop: bool = False,
         time_format: str = "",
+        time_zone: str = "",
     ) -> None:
         super().__init__(pace)
         self._recording = recording = read_sigmf(path, samplerate)
@@ -62,7 +65,9 @@ class SigmfSource(PulledSource):
             self.n_samples = recording.n_samples
             self.start_utc_ns = recording.start_utc_ns
             if self.start_utc_ns is None:
-                self.take_start(find_start(recording.data_path, time_format=time_format))
+                path = recording.data_path
+                found = find_start(path, time_format=time_format, time_zone=time_zone)
+                self.take_start(found)
 
     def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""

@@ -295,6 +295,8 @@ class SoundFileSource(PulledSource):
         Treat a truncated or damaged file as an error; otherwise read it up to the damage.
     time_format : str
         Format of the start time in its name; empty: see ``recorded_at``.
+    time_zone : str
+        Time zone of start times that name none; empty: UTC. See ``recorded_at``.
 
     Raises
     ------
@@ -310,6 +312,7 @@ class SoundFileSource(PulledSource):
         loop: bool = False,
         strict: bool = False,
         time_format: str = "",
+        time_zone: str = "",
     ) -> None:
         super().__init__(pace)
         self._path = path
@@ -326,7 +329,8 @@ class SoundFileSource(PulledSource):
         self.description = f"{printable(path)} ({self._file.format})"
         if not loop:
             self.n_samples = self._file.n_samples
-            self.take_start(find_start(path, self.fs, self._file.comment, time_format))
+            comment = self._file.comment
+            self.take_start(find_start(path, self.fs, comment, time_format, time_zone))
 
     def start_at(self, sample_index: int) -> None:
         """Skip the samples before an index; see ``PulledSource``."""
@@ -370,13 +374,13 @@ class TriggeredSource(SoundFileSource):
 
     Parameters
     ----------
-    path, pace, loop, strict, time_format
+    path, pace, loop, strict, time_format, time_zone
         See ``SoundFileSource``.
     stretches : Stretches
         What it kept.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the settings of a source
         self,
         path: str,
         pace: Pace,
@@ -385,8 +389,11 @@ class TriggeredSource(SoundFileSource):
         loop: bool = False,
         strict: bool = False,
         time_format: str = "",
+        time_zone: str = "",
     ) -> None:
-        super().__init__(path, pace, loop=loop, strict=strict, time_format=time_format)
+        super().__init__(
+            path, pace, loop=loop, strict=strict, time_format=time_format, time_zone=time_zone
+        )
         self._stretches = stretches
         if not loop:
             self.n_samples = stretches.n_samples

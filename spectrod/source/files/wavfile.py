@@ -43,9 +43,13 @@ class WavFileSource(ReadyReader, SelectableSource):
         From ``plain_layout``.
     time_format : str
         Format of the start time in its name; empty: see ``recorded_at``.
+    time_zone : str
+        Time zone of start times that name none; empty: UTC. See ``recorded_at``.
     """
 
-    def __init__(self, path: str, layout: PcmLayout, time_format: str = "") -> None:
+    def __init__(
+        self, path: str, layout: PcmLayout, time_format: str = "", time_zone: str = ""
+    ) -> None:
         super().__init__()
         self._file_layout, self._file = layout, PlainFile(path, layout)
         self._ended = threading.Event()
@@ -56,7 +60,7 @@ class WavFileSource(ReadyReader, SelectableSource):
         self.description = f"{printable(path)} ({layout.form}, {layout.subtype})"
         if layout.note:
             _log.warning("%s: %s", printable(path), layout.note)
-        self.take_start(find_start(path, self.fs, _comment(path), time_format))
+        self.take_start(find_start(path, self.fs, _comment(path), time_format, time_zone))
 
     @property
     def layout(self) -> SampleLayout:

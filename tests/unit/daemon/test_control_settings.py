@@ -78,6 +78,7 @@ OTHER_VALUES = {
     "source.loop": True,
     "source.recursive": True,
     "source.time_format": "%Y%m%d%H",
+    "source.files_zone": "Asia/Tokyo",
     "source.strict": True,
     "analysis.window": "flattop",
     "analysis.win_length": 512,

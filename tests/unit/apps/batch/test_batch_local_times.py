@@ -10,9 +10,9 @@ import pytest
 import soundfile
 
 from spectrod.apps.batch.job import Deployment
-from spectrod.apps.batch.local_times import from_zone
 from spectrod.apps.batch.planner import plan_job
 from spectrod.apps.batch.scan import scan
+from spectrod.source.files.local_times import from_zone
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "archives"))
 from small_archives import job_of

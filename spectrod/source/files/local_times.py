@@ -8,19 +8,14 @@ joins the files around it.
 
 import datetime as dt
 from bisect import bisect_right
-from dataclasses import replace
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
-from zoneinfo import ZoneInfo
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 from spectrod.dsp.units import NS_PER_S
+from spectrod.lib.time_zones import find_zone
 from spectrod.source.files.instants import EPOCH
 from spectrod.source.files.placing import TOLERANCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from spectrod.apps.batch.scan import ScannedFile
 
 _TOLERANCE_NS = round(TOLERANCE_S * NS_PER_S)
 _APART_NS = 86400 * NS_PER_S
@@ -47,17 +42,51 @@ class LocalTime(NamedTuple):
     repeat_ns: int
 
 
-class Passes(NamedTuple):
+class LocalFile(Protocol):
+    """A file whose start is a local time."""
+
+    @property
+    def path(self) -> object:
+        """Its path."""
+
+    @property
+    def begin_utc_ns(self) -> int:
+        """UTC of its first sample, of the first pass if its local time comes twice [ns]."""
+
+    @property
+    def end_utc_ns(self) -> int:
+        """UTC after its last sample [ns]."""
+
+    @property
+    def repeat_ns(self) -> int:
+        """See ``LocalTime``; 0 if the file states its time zone."""
+
+    @property
+    def content(self) -> Hashable:
+        """What copies have in common."""
+
+    @property
+    def mtime_ns(self) -> int:
+        """When it was changed last [ns]."""
+
+    def repeated(self) -> Self:
+        """Return the file as one of the second pass."""
+
+
+F = TypeVar("F", bound=LocalFile)
+
+
+class Passes(NamedTuple, Generic[F]):
     """The files that begin in an hour that comes twice.
 
     Attributes
     ----------
-    first, second : list of ScannedFile
+    first, second : list of LocalFile
         Files of each pass, by time.
     """
 
-    first: "list[ScannedFile]"
-    second: "list[ScannedFile]"
+    first: list[F]
+    second: list[F]
 
 
 def from_zone(local_ns: int, time_zone: str) -> LocalTime:
@@ -67,7 +96,7 @@ def from_zone(local_ns: int, time_zone: str) -> LocalTime:
     at each service; so the zone's rules at that date count.
     """
     seconds = local_ns // NS_PER_S
-    local = (EPOCH + dt.timedelta(seconds=seconds)).replace(tzinfo=ZoneInfo(time_zone))
+    local = (EPOCH + dt.timedelta(seconds=seconds)).replace(tzinfo=find_zone(time_zone))
     offsets = [_offset_ns(local.replace(fold=fold)) for fold in (0, 1)]
     return LocalTime(local_ns - offsets[0], offsets[0] - offsets[1])
 
@@ -76,17 +105,17 @@ def _offset_ns(local: dt.datetime) -> int:
     return round(local.utcoffset().total_seconds()) * NS_PER_S  # type: ignore[union-attr]
 
 
-def tell_passes_apart(files: "Sequence[ScannedFile]") -> "tuple[list[ScannedFile], list[Passes]]":
+def tell_passes_apart(files: Sequence[F]) -> tuple[list[F], list[Passes[F]]]:
     """Find the pass of each file whose local time comes twice.
 
     Parameters
     ----------
-    files : sequence of ScannedFile
+    files : sequence of LocalFile
         Sorted by time; all are in the first pass.
 
     Returns
     -------
-    files : list of ScannedFile
+    files : list of LocalFile
         Sorted by time; those of second passes later.
     passes : list of Passes
         One for each change of the clock with files.
@@ -94,16 +123,16 @@ def tell_passes_apart(files: "Sequence[ScannedFile]") -> "tuple[list[ScannedFile
     once = [file for file in files if file.repeat_ns <= 0]
     found = [_passes(once, group) for group in _by_change(files)]
     told = [file for one in found for file in (*one.first, *one.second)]
-    return sorted([*once, *told], key=lambda file: (file.recorded.utc_ns, file.path)), found
+    return sorted([*once, *told], key=lambda file: (file.begin_utc_ns, str(file.path))), found
 
 
-def _by_change(files: "Sequence[ScannedFile]") -> "Iterator[list[ScannedFile]]":
+def _by_change(files: Sequence[F]) -> Iterator[list[F]]:
     """Yield the files of each change of the clock."""
-    group: list[ScannedFile] = []
+    group: list[F] = []
     for file in files:
         if file.repeat_ns <= 0:
             continue
-        if group and file.recorded.utc_ns - group[-1].recorded.utc_ns > _APART_NS:
+        if group and file.begin_utc_ns - group[-1].begin_utc_ns > _APART_NS:
             yield group
             group = []
         group.append(file)
@@ -111,17 +140,17 @@ def _by_change(files: "Sequence[ScannedFile]") -> "Iterator[list[ScannedFile]]":
         yield group
 
 
-def _passes(once: "Sequence[ScannedFile]", group: "Sequence[ScannedFile]") -> Passes:
-    begin_ns = group[0].recorded.utc_ns
-    before = [file for file in once if file.recorded.utc_ns < begin_ns]
-    after = [file for file in once if file.recorded.utc_ns >= begin_ns]
+def _passes(once: Sequence[F], group: Sequence[F]) -> Passes[F]:
+    begin_ns = group[0].begin_utc_ns
+    before = [file for file in once if file.begin_utc_ns < begin_ns]
+    after = [file for file in once if file.begin_utc_ns >= begin_ns]
     end_ns = max((file.end_utc_ns for file in before), default=begin_ns)
-    first: list[ScannedFile] = []
-    second: list[ScannedFile] = []
-    seen: set[tuple[int, int, str]] = set()
+    first: list[F] = []
+    second: list[F] = []
+    seen: set[tuple[int, Hashable]] = set()
     for file in group:
-        key = file.recorded.utc_ns, file.print_.size, file.print_.digest
-        if key in seen or file.recorded.utc_ns > end_ns - _TOLERANCE_NS:
+        key = file.begin_utc_ns, file.content
+        if key in seen or file.begin_utc_ns > end_ns - _TOLERANCE_NS:
             seen.add(key)  # copies stay beside each other
             first.append(file)
             end_ns = max(end_ns, file.end_utc_ns)
@@ -132,40 +161,31 @@ def _passes(once: "Sequence[ScannedFile]", group: "Sequence[ScannedFile]") -> Pa
     else:
         n_first = _n_first(before, first, after)
         first, second = first[:n_first], first[n_first:]
-    return Passes(first, [_repeated(file) for file in second])
+    return Passes(first, [file.repeated() for file in second])
 
 
-def _repeated(file: "ScannedFile") -> "ScannedFile":
-    recorded = replace(file.recorded, utc_ns=file.recorded.utc_ns + file.repeat_ns)
-    return replace(file, recorded=recorded, is_second_pass=True)
-
-
-def _by_time_of_change(
-    first: "list[ScannedFile]", second: "list[ScannedFile]"
-) -> "tuple[list[ScannedFile], list[ScannedFile]]":
+def _by_time_of_change(first: list[F], second: list[F]) -> tuple[list[F], list[F]]:
     """Exchange the files that overlap, if each of the second pass was written an hour earlier."""
-    begins_ns = [file.recorded.utc_ns for file in first]
+    begins_ns = [file.begin_utc_ns for file in first]
     pairs = [
         (one, other)
         for other in second
-        for one in first[max(bisect_right(begins_ns, other.recorded.utc_ns) - 1, 0) :][:2]
-        if one.recorded.utc_ns < other.end_utc_ns and other.recorded.utc_ns < one.end_utc_ns
+        for one in first[max(bisect_right(begins_ns, other.begin_utc_ns) - 1, 0) :][:2]
+        if one.begin_utc_ns < other.end_utc_ns and other.begin_utc_ns < one.end_utc_ns
     ]
-    later_ns = [
-        (one.print_.mtime_ns - other.print_.mtime_ns, one.repeat_ns) for one, other in pairs
-    ]
+    later_ns = [(one.mtime_ns - other.mtime_ns, one.repeat_ns) for one, other in pairs]
     if not pairs or not all(0.5 * hour < later < 1.5 * hour for later, hour in later_ns):
         return first, second
     exchanged = {one.path for one, _ in pairs}
     kept = [file for file in first if file.path not in exchanged]
     moved = [file for file in first if file.path in exchanged]
-    return sorted([*kept, *second], key=lambda file: file.recorded.utc_ns), moved
+    return sorted([*kept, *second], key=lambda file: file.begin_utc_ns), moved
 
 
 def _n_first(
-    before: "Sequence[ScannedFile]",
-    files: "Sequence[ScannedFile]",
-    after: "Sequence[ScannedFile]",
+    before: Sequence[F],
+    files: Sequence[F],
+    after: Sequence[F],
 ) -> int:
     """Return how many of the files are of the first pass: with the fewest breaks, the most of them.
 
@@ -173,14 +193,14 @@ def _n_first(
     """
     around = [*before[-1:], *files, *after[:1]]
     pairs = list(pairwise(around))
-    begins_ns = [file.recorded.utc_ns for file in [*before[-_FILES_BEFORE:], *files]]
+    begins_ns = [file.begin_utc_ns for file in [*before[-_FILES_BEFORE:], *files]]
     steps_ns = sorted(later - earlier for earlier, later in pairwise(begins_ns))
     usual_ns = steps_ns[(len(steps_ns) - 1) // 2] if steps_ns else 0
 
-    def has_break(pair: "tuple[ScannedFile, ScannedFile]", shift_ns: int = 0) -> bool:
+    def has_break(pair: tuple[F, F], shift_ns: int = 0) -> bool:
         earlier, later = pair
-        step_ns = later.recorded.utc_ns - earlier.recorded.utc_ns + shift_ns
-        gap_ns = later.recorded.utc_ns - earlier.end_utc_ns + shift_ns
+        step_ns = later.begin_utc_ns - earlier.begin_utc_ns + shift_ns
+        gap_ns = later.begin_utc_ns - earlier.end_utc_ns + shift_ns
         return gap_ns > _TOLERANCE_NS and step_ns > _JOINED_PERIODS * usual_ns
 
     n_before, repeat_ns = len(around) - len(files) - len(after[:1]), files[0].repeat_ns
