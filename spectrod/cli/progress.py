@@ -49,10 +49,13 @@ class ProgressBar(_Line):
         Sample rate [Hz].
     n_samples : int or None
         Total samples per channel, if known.
+    is_hidden : bool
+        Show nothing: of a process whose progress another one shows.
     """
 
-    def __init__(self, fs: float, n_samples: int | None) -> None:
+    def __init__(self, fs: float, n_samples: int | None, *, is_hidden: bool = False) -> None:
         super().__init__()
+        self._is_shown = self._is_shown and not is_hidden
         self._fs, self._n_samples = fs, n_samples
 
     def update(self, n_done: int, waiting_for: str = "") -> None:

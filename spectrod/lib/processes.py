@@ -1,12 +1,17 @@
 """Processes that work for one process, which alone handles the signals of the terminal."""
 
+import ctypes
+import os
 import signal
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any
 
 from spectrod.lib.errors import UnavailableError
+
+_PR_SET_PDEATHSIG = 1
 
 
 def start_process(
@@ -41,3 +46,21 @@ def start_process(
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return process
+
+
+def end_with(parent: int) -> bool:
+    """Let the system kill this process when its parent ends, however it does.
+
+    Parameters
+    ----------
+    parent : int
+        Process that has started this one.
+
+    Returns
+    -------
+    is_alive : bool
+        Whether the parent is still there.
+    """
+    with suppress(OSError, AttributeError):  # elsewhere than on Linux a closed link must do
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    return os.getppid() == parent

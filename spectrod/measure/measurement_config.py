@@ -3,7 +3,7 @@
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
 
 import numpy as np
 from msgspec import Struct, StructMeta
@@ -67,6 +67,10 @@ class IntervalMeter(Protocol):
     def finish(self) -> Sequence[Measurement]:
         """Return the row of the unfinished interval."""
 
+
+Cuts = Literal["gaps", "intervals", "nowhere"]
+"""Where a recording can be cut so that rows do not depend on what was before: at gaps that no
+interval spans, as filters begin anew there; at all bounds of intervals; nowhere."""
 
 OpenMeter = Callable[[int], IntervalMeter]
 """Makes a meter from the index of its first sample."""
@@ -184,6 +188,11 @@ class MeasurementConfig(Struct, metaclass=_AbstractStructMeta, frozen=True):
     """The PRODUCT of its topics."""
     sources: tuple[str, ...] = ()
     """Which are measured; none named: all."""
+
+    @property
+    def cuts(self) -> Cuts:
+        """Where a recording can be cut and measured in parts."""
+        return "nowhere"
 
     @abstractmethod
     def check(

@@ -37,7 +37,7 @@ class LeftOut:
         self.lines: tuple[str, ...] = ()
         self._report: Callable[[str], None] = _ignore
         self._is_strict = strict
-        self._files: set[Path] = set()
+        self._files: dict[Path, None] = {}  # in order
 
     def add(self, path: Path, problem: str, consequence: str = "left out") -> None:
         """Record that a file is skipped or read in part; only its first problem counts.
@@ -58,11 +58,10 @@ class LeftOut:
         """
         if self._is_strict:
             raise InputError(f"{problem} (without --strict, what can be read is read)")
-        if path in self._files:
-            return
-        self._files.add(path)
+        self.note(path, printable(f"{problem.rstrip('.')}: {consequence}"))
+
+    def _count(self, line: str) -> None:
         self.n_files += 1
-        line = printable(f"{problem.rstrip('.')}: {consequence}")
         if self.n_files <= NAMED_MAX:
             self.lines = (*self.lines, line)
             self._report(line)
@@ -70,6 +69,16 @@ class LeftOut:
         _log.info("%s", line)
         if self.n_files == NAMED_MAX + 1:
             self._report(f"{NAMED_MAX} files are left out or read in part: more are only counted")
+
+    def since(self, n_files: int) -> list[tuple[Path, str]]:
+        """Return the path and the line of each named file after the first ones."""
+        return list(zip(self._files, self.lines, strict=False))[n_files:]
+
+    def note(self, path: Path, line: str) -> None:
+        """Record a file by a line that another process has found."""
+        if path not in self._files:
+            self._files[path] = None
+            self._count(line)
 
     def report_to(self, report: Callable[[str], None]) -> None:
         """Report each line, the existing ones first; call before the source starts.

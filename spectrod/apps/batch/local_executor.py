@@ -1,6 +1,5 @@
 """The local executor: processes of this machine, one unit at a time each."""
 
-import ctypes
 import os
 import signal
 import time
@@ -18,11 +17,10 @@ from spectrod.apps.batch.plan import Unit
 from spectrod.apps.batch.results import UnitRecord
 from spectrod.apps.batch.unit import compute_unit, failed
 from spectrod.lib.errors import InternalError
-from spectrod.lib.processes import start_process
+from spectrod.lib.processes import end_with, start_process
 
 PROCESSES_MAX = 256
 
-_PR_SET_PDEATHSIG = 1
 _HANDLED_HERE = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 _LOOK_S = 0.2
 _END_S = 5.0
@@ -153,9 +151,7 @@ class _UnitProcess:
 
 def _work(link: Connection, parent: int, job: Job, compute: Compute, n_threads: int) -> None:
     """Compute the units that arrive, until the link is closed: the body of a process."""
-    with suppress(OSError, AttributeError):  # elsewhere than on Linux the closed link is enough
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
+    if not end_with(parent):
         return
     prepare_process(n_threads)
     with suppress(EOFError, OSError):

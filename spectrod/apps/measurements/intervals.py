@@ -5,18 +5,25 @@ This is the command of each kind that has no other: its name is that of the kind
 
 import argparse
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from pathlib import Path
 
-import msgspec
-
-from spectrod.apps.measurements.local_days import local_days
-from spectrod.apps.measurements.measured_source import MeasuredSource, add_source, open_measured
+from spectrod.apps.measurements.bound_source import bind
+from spectrod.apps.measurements.measured_source import MeasuredSource, add_source
 from spectrod.apps.measurements.measurement_table import MeasurementTable
+from spectrod.apps.measurements.part_processes import (
+    JOBS_MAX,
+    PartResult,
+    measure_parts,
+    set_clock,
+)
+from spectrod.apps.measurements.parts import RecordingPart, cut_parts
 from spectrod.apps.measurements.sample_blocks import blocks_of, report_left_out
-from spectrod.apps.measurements.setting_flags import add_settings, given_settings
+from spectrod.apps.measurements.setting_flags import add_settings
 from spectrod.cli import options
 from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
+from spectrod.cli.numbers import count
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.times import wait_for_start
@@ -26,6 +33,7 @@ from spectrod.formats.values.value_writer import (
     CSV_FORMS,
     FIGURE_SUFFIXES,
     SUFFIXES,
+    CsvForm,
     ValueWriter,
     check_suffix,
     open_writer,
@@ -34,7 +42,6 @@ from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.text import printable
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.levels import LevelMeter
-from spectrod.measure.levels.levels_config import LevelsConfig
 from spectrod.measure.measurement import Measurement
 from spectrod.measure.measurement_config import IntervalMeter, MeasurementConfig
 from spectrod.recording.output_plan import check_outputs, make_folders
@@ -43,6 +50,9 @@ from spectrod.source.open_source import Source
 
 FILES = " ".join(SUFFIXES)
 """Suffixes of files of intervals, for help texts."""
+
+Write = Callable[[Sequence[Measurement]], None]
+"""Takes complete rows."""
 
 _INTERRUPTED = 130
 _log = logging.getLogger(__name__)
@@ -53,8 +63,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SRC", help=forms())
     add_output(parser, f"write the rows to a file, {FILES}, instead of a table; repeatable")
     add_settings(parser, _defaults(parser.prog.rpartition(" ")[2]))
+    add_jobs(parser)
     options.add_range(parser)
     add_source(parser)
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add --jobs."""
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=count,
+        help="processes that measure parts of a recording side by side; rows stay the same (1)",
+    )
 
 
 def add_output(parser: argparse.ArgumentParser, help_: str) -> None:
@@ -106,46 +127,48 @@ def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> 
     _check_csv(args, paths)
     check_outputs(args.output, Path(args.source) if Path(args.source).is_file() else None)
     make_folders(args.output)
-    given = given_settings(args, type(defaults))
-    measured = open_measured(args)
-    source = measured.source
-    if source.is_iq and not defaults.takes_iq:
-        what = defaults.title.lower()
-        raise ConfigError(f"{args.source}: has pairs of I and Q, which have no {what}")
-    measured.check_zone(given.get("time_zone"))
-    if isinstance(defaults, LevelsConfig):
-        given |= local_days(given, measured)
-    given["align"] = measured.align(given.get("align"))
-    bound = msgspec.structs.replace(defaults, **given).bind(measured.signals)
+    opened = bind(args, defaults)
+    measured, bound = opened.measured, opened.meter
+    source, jobs = measured.source, _jobs(args, measured)
     meter = bound.open(0)
+    parts = cut_parts(opened, meter, jobs) if jobs > 1 else []
     about = describe(bound.signals, bound.facts, meter)
     for note in about.notes:
         _log.warning("%s", note)
     table = MeasurementTable(about, is_live=source.is_live or args.pace == "realtime")
-    exit_code = _measure(args, measured, meter, about, paths, table)
+
+    def read(write: Write) -> int:
+        if len(parts) > 1:
+            results = measure_parts(args, defaults, parts, jobs)
+            return _read_parts(results, measured, meter, parts, write)
+        if args.start is not None and source.is_live:
+            wait_for_start(args.start, args.source)
+        return _read(source, measured.span, meter, write, has_utc=about.has_utc)
+
+    exit_code = _measure(read, meter, about, paths, table, args.csv or CSV_FORMS[0])
+    exit_code = exit_code or report_left_out(source)
     if isinstance(meter, LevelMeter):
         table.show_total(meter.summary())
     return exit_code
 
 
 def _measure(
-    args: argparse.Namespace,
-    measured: MeasuredSource,
+    read: Callable[[Write], int],
     meter: IntervalMeter,
     about: MeasurementDescription,
     paths: list[Path],
     table: MeasurementTable,
+    csv_form: CsvForm,
 ) -> int:
     """Read the source to its end, and write the rows, or print them; return the exit code.
 
     Of each file it prints how many intervals it has.
     """
     writers: list[ValueWriter] = []
-    source = measured.source
     try:
         for path in paths:
             with interrupts_held():
-                writers.append(open_writer(path, about, args.csv or CSV_FORMS[0]))
+                writers.append(open_writer(path, about, csv_form))
 
         n_rows = 0
 
@@ -158,9 +181,7 @@ def _measure(
                 if not writers:
                     table.show(row)
 
-        if args.start is not None and source.is_live:
-            wait_for_start(args.start, args.source)
-        exit_code = _read(source, measured.span, meter, write, has_utc=about.has_utc)
+        exit_code = read(write)
         with interrupts_held():
             write(meter.finish())
             if n_rows:
@@ -172,7 +193,7 @@ def _measure(
         with interrupts_held():
             for writer in writers:
                 writer.abort()  # finished files stay
-    return exit_code or report_left_out(source)
+    return exit_code
 
 
 def _write_total(meter: IntervalMeter, writers: list[ValueWriter]) -> None:
@@ -195,11 +216,56 @@ def _count(n_rows: int, about: MeasurementDescription) -> str:
     return f"{n_rows} interval{'' if n_rows == 1 else 's'}{channels}"
 
 
+def _jobs(args: argparse.Namespace, measured: MeasuredSource) -> int:
+    """Return the number of processes; raises ConfigError."""
+    jobs: int | None = getattr(args, "jobs", None)  # transfer functions have none
+    if jobs is None or jobs == 1:
+        return 1
+    if jobs > JOBS_MAX:
+        raise ConfigError(f"--jobs {jobs}: must be 1 to {JOBS_MAX}")
+    source = measured.source
+    if source.is_live or not source.is_stored or source.n_samples is None:
+        raise ConfigError(f"--jobs {jobs}: must be of recordings, which {args.source} is not")
+    if args.pace == "realtime":
+        raise ConfigError(f"--jobs {jobs}: must be without --pace realtime")
+    return jobs
+
+
+def _read_parts(
+    results: Generator[PartResult],
+    measured: MeasuredSource,
+    meter: IntervalMeter,
+    parts: Sequence[RecordingPart],
+    write: Write,
+) -> int:
+    """Let processes measure the parts, and write their rows in order; return the exit code."""
+    source, first = measured.source, measured.span.first
+    set_clock(meter, measured)
+    try:
+        with (
+            ProgressBar(source.fs, measured.span.n_samples) as bar,
+            closing(results),
+        ):
+            for part, result in zip(parts, results, strict=True):
+                with interrupts_held():
+                    write(result.rows)
+                    if isinstance(meter, LevelMeter) and result.total is not None:
+                        meter.add_total(result.total)
+                    for name, level, text in result.logged:
+                        logging.getLogger(name).log(level, "%s", text)
+                    for path, line in result.left_out:
+                        source.left_out.note(path, line)
+                bar.update(part.stop - first)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return 0
+
+
 def _read(
     source: Source,
     span: SampleRange,
     meter: IntervalMeter,
-    write: Callable[[Sequence[Measurement]], None],
+    write: Write,
     *,
     has_utc: bool,
 ) -> int:

@@ -10,6 +10,7 @@ from spectrod.cli.sample_range import SampleRange, sample_range
 from spectrod.cli.times import parse_utc_ns
 from spectrod.config import config
 from spectrod.daemon.service import configure_logging
+from spectrod.dsp.blocks import duration_ns
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.lib.durations import TIME_FORMS
 from spectrod.lib.errors import ConfigError
@@ -92,6 +93,11 @@ class MeasuredSource:
             tuple(source.speakers),
             self.has_utc,
         )
+
+    def utc_ns(self, index: int) -> int | None:
+        """Return the UTC of a sample of a recording [ns]; None if it is not known."""
+        begin_ns = self.source.start_utc_ns
+        return None if begin_ns is None else begin_ns + duration_ns(index, self.source.fs)
 
     def align(self, given: LevelAlign | None) -> LevelAlign:
         """Return the bounds of intervals, UTC by default where it is known.

@@ -93,6 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"draw the spectrum, {' '.join(FIGURE_SUFFIXES)}, or with --interval write intervals, "
         f"{intervals.FILES}; repeatable",
     )
+    intervals.add_jobs(parser)
     add_settings(parser, _SETTINGS, _HELPS, _OF_MEAN)
     add_mean_range(parser)
     add_source(parser)
@@ -116,6 +117,8 @@ def run(args: argparse.Namespace) -> int:
             if getattr(args, key):
                 raise ConfigError(f"--{key}: must be without --interval")
         return intervals.run(args, _SETTINGS)
+    if args.jobs is not None:
+        raise ConfigError(f"--jobs {args.jobs}: must be with --interval")
     intervals.check_output(args, FIGURE_SUFFIXES)
     given = mean_settings(args, TonesConfig, _OF_MEAN)
     with signals_as_interrupts():

@@ -12,7 +12,7 @@ from spectrod.measure.features.feature_quantities import (
     parse_features,
 )
 from spectrod.measure.frames_config import FramesConfig, Frequency
-from spectrod.measure.measurement_config import BoundMeter, IntervalMeter, MeasuredSignals
+from spectrod.measure.measurement_config import BoundMeter, Cuts, IntervalMeter, MeasuredSignals
 from spectrod.measure.quantity_names import check_spectra
 
 FEATURES_DEFAULT = ("centroid", "spread", "rolloff", "flatness", "entropy", "flux")
@@ -42,6 +42,11 @@ class FeaturesConfig(FramesConfig, frozen=True):
             "NAME,...", f"values of each bin, in .nc, .h5 and .parquet: {', '.join(SPECTRA)} (none)"
         ),
     ] = ()
+
+    @property
+    def cuts(self) -> Cuts:
+        """See ``MeasurementConfig``."""
+        return "intervals"
 
     def check(
         self, fs: float | None = None, channels: int | None = None, *, iq: bool = False

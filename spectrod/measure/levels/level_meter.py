@@ -198,9 +198,9 @@ class LevelMeter:
         self._chunks = SampleChunks(signals, first_sample)
         self._run_first = first_sample
         self._period, self._period_end = 0, 0
-        self._span: _LevelSpan | None = None
-        self._closing: list[_LevelSpan] = []
-        self._total: _LevelSpan | None = None
+        self._span: LevelTotal | None = None
+        self._closing: list[LevelTotal] = []
+        self._total: LevelTotal | None = None
         self._follows_gap = False
 
     @property
@@ -306,6 +306,24 @@ class LevelMeter:
             self._span = None
         return rows
 
+    @property
+    def total(self) -> "LevelTotal | None":
+        """The sums of all complete and partial intervals so far; None if there are none."""
+        return self._total
+
+    def add_total(self, later: "LevelTotal") -> None:
+        """Add the sums of a meter of the same settings that has measured later samples."""
+        if self._total is None:
+            tally, bands = self._tallies()
+            self._total = replace(later, tally=tally, bands=bands)
+        total = self._total
+        total.has_gap |= later.has_gap or later.first > total.last + 1 > total.first + 1
+        total.is_settling |= later.is_settling
+        total.last = later.last
+        total.due_samples = total.last + 1 - total.first
+        total.tally.merge(later.tally)
+        total.bands.merge(later.bands)
+
     def summary(self) -> LevelRow:
         """Return the values of all complete and partial intervals so far together.
 
@@ -379,7 +397,7 @@ class LevelMeter:
                     self._closing.append(span)
         return rows
 
-    def _between(self, span: "_LevelSpan", base: int, stop: int) -> slice:
+    def _between(self, span: "LevelTotal", base: int, stop: int) -> slice:
         """Return the values between samples of a chunk that belong to an interval up to ``stop``.
 
         They reach from the sample before its first one to the sample after its last one, so those
@@ -403,7 +421,7 @@ class LevelMeter:
             self._period_end = max(index + 1, self._clock.index_at(end_ns))
         return self._period_end
 
-    def _open(self, index: int) -> "_LevelSpan":
+    def _open(self, index: int) -> "LevelTotal":
         """Begin the interval that holds a sample."""
         if self._bounds.has_new_clock:
             self._period_end = 0
@@ -412,25 +430,16 @@ class LevelMeter:
         has_gap = self._follows_gap and index > begin
         self._follows_gap = False
         tally, bands = self._tallies()
-        self._span = _LevelSpan(
+        self._span = LevelTotal(
             *(index, index, end, end - begin, self._clock.utc_ns(index)),
             *(tally, bands, has_gap, is_settling),
         )
         return self._span
 
-    def _take_row(self, span: "_LevelSpan") -> LevelRow:
+    def _take_row(self, span: "LevelTotal") -> LevelRow:
         """Return the row of an interval that has ended, and add it to the total."""
         row = self._row(span)
-        if self._total is None:
-            tally, bands = self._tallies()
-            self._total = replace(span, tally=tally, bands=bands)
-        total = self._total
-        total.has_gap |= span.has_gap or span.first > total.last + 1 > total.first + 1
-        total.is_settling |= span.is_settling
-        total.last = span.last
-        total.due_samples = total.last + 1 - total.first
-        total.tally.merge(span.tally)
-        total.bands.merge(span.bands)
+        self.add_total(span)
         return row
 
     def _tallies(self) -> tuple[Tally, BandTally]:
@@ -438,7 +447,7 @@ class LevelMeter:
         settings = self.fs, self.channels
         return Tally(self._needs, *settings), BandTally(self.bands, *settings)
 
-    def _row(self, span: "_LevelSpan") -> LevelRow:
+    def _row(self, span: "LevelTotal") -> LevelRow:
         tally, hours = span.tally, _NO_HOURS
         if self._needs.periods:
             end_ns = self._clock.utc_ns(span.last + 1)
@@ -455,7 +464,7 @@ class LevelMeter:
             band_values=band_values(self.bands, span.bands, self._scale),
         )
 
-    def _flags(self, span: "_LevelSpan", values: Float64Array) -> NDArray[np.uint8]:
+    def _flags(self, span: "LevelTotal", values: Float64Array) -> NDArray[np.uint8]:
         common = (
             LevelFlag.SETTLING * span.is_settling
             | LevelFlag.GAP * span.has_gap
@@ -471,7 +480,7 @@ class LevelMeter:
 
 
 @dataclass(slots=True)
-class _LevelSpan:
+class LevelTotal:
     """An interval that is being measured, or the total.
 
     Attributes

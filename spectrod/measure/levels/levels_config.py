@@ -18,6 +18,7 @@ from spectrod.measure.levels.level_quantities import (
 from spectrod.measure.measurement import check_message
 from spectrod.measure.measurement_config import (
     BoundMeter,
+    Cuts,
     Interval,
     IntervalAlign,
     IntervalMeter,
@@ -81,6 +82,11 @@ class LevelsConfig(MeasurementConfig, frozen=True):
         ),
     ] = BAND_RANGE_HZ[0]
     f_max_hz: Annotated[float, flag("HI", name="band-range")] = BAND_RANGE_HZ[1]
+
+    @property
+    def cuts(self) -> Cuts:
+        """See ``MeasurementConfig``."""
+        return "gaps"
 
     @property
     def band_range_hz(self) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.flag import flag
 from spectrod.lib.names import check_name
 from spectrod.measure.frames_config import FramesConfig, Frequency
-from spectrod.measure.measurement_config import BoundMeter, IntervalMeter, MeasuredSignals
+from spectrod.measure.measurement_config import BoundMeter, Cuts, IntervalMeter, MeasuredSignals
 from spectrod.measure.quantity_names import known_quantities
 from spectrod.measure.tones.tone_quantities import FORMS, TRACK_QUANTITIES, UNITS
 
@@ -56,6 +56,11 @@ class TonesConfig(FramesConfig, frozen=True):
         flag("N", "intervals that a track may be without a peak (%(default)s)"),
     ] = 2
     harmonics: Annotated[int, flag("N", "highest harmonic of the distortion (%(default)s)")] = 10
+
+    @property
+    def cuts(self) -> Cuts:
+        """See ``MeasurementConfig``."""
+        return "nowhere" if "tracks" in self.quantities else "intervals"
 
     def check(
         self, fs: float | None = None, channels: int | None = None, *, iq: bool = False
