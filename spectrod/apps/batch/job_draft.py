@@ -69,6 +69,9 @@ class JobDraft:
         yield "[levels]"
         yield f"quantities = {_list(_QUANTITIES)}"
         yield _with_comment(f"interval_s = {MEASURED_INTERVAL_S:g}", "of each row")
+        if zone := self.deployments[0].deployment.time_zone:
+            line = _with_comment(f"time_zone = {quoted(zone)}", "of times; units stay days of UTC")
+            yield from (line, "", "[picture]", line)
         yield ""
         yield _with_comment("# [features]", 'of the product "features"')
         yield f"# quantities = {_list(_INDICES)}"

@@ -271,6 +271,7 @@ def test_the_time_zone_and_the_format_are_of_all_deployments(tmp_path):
             )
     job = drafted(disk, "--time-zone", "Europe/Berlin", "--time-format", "%d.%m.%Y-%Hh%M")
     assert {one.time_zone for one in job.deployments} == {"Europe/Berlin"}
+    assert (job.levels.time_zone, job.picture.time_zone) == ("Europe/Berlin", "Europe/Berlin")
     assert {one.time_format for one in job.deployments} == {"%d.%m.%Y-%Hh%M"}
     assert main(["batch", "plan", str(tmp_path / "JOB.toml")]) == 0
     begins = [unit.start_utc_ns for unit in read_plan(tmp_path / "results/plan.jsonl", job).units]
