@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.analysis.frame_launch import FrameLaunch
-from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.numpy_engine import Float64Engine, NumpyEngine
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.dsp.sample_layout import SampleLayout
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float32Array
 from spectrod.lib.errors import ConfigError, DeviceError
 
-EngineKind = Literal["auto", "opencl", "numpy"]
+EngineKind = Literal["auto", "opencl", "numpy", "float64"]
 ENGINE_KINDS: tuple[EngineKind, ...] = get_args(EngineKind)
+HOST_KINDS: tuple[EngineKind, ...] = ("numpy", "float64")
+"""Kinds that use no OpenCL device."""
 
 IN_FLIGHT_MAX = 2
 """Maximum number of batches of a plan in flight."""
@@ -73,7 +75,7 @@ class FramePlan(Protocol):
 
 
 class Engine(Protocol):
-    """Implementation of the analysis: an OpenCL device, or NumPy in float64.
+    """Implementation of the analysis: an OpenCL device, or NumPy.
 
     Attributes
     ----------
@@ -171,12 +173,13 @@ def open_engine(
 
     Parameters
     ----------
-    kind : {"auto", "opencl", "numpy"}
+    kind : {"auto", "opencl", "numpy", "float64"}
         "auto" selects the best OpenCL device that works; if there is none and no device was named,
-        or if the device fails later, it uses NumPy and logs one warning.
+        or if the device fails later, it uses NumPy and logs one warning. "float64" is NumPy that
+        computes all in float64, however long it takes.
     device : str
         Part of ``PLATFORM/DEVICE`` in any case, an index ``"0:1"``, or a platform's index
-        ``"0"``; "" for any. Not with "numpy".
+        ``"0"``; "" for any. Not with "numpy" or "float64".
     compiles : bool
         Whether the check of a driver's compiler may compile, for a second.
     stores : bool
@@ -191,7 +194,7 @@ def open_engine(
     Raises
     ------
     ConfigError
-        If kind is unknown, device is no text, or a device is given for "numpy".
+        If kind is unknown, device is no text, or a device is given for an engine without one.
     DeviceError
         If no OpenCL device fits or works, and one was named or kind is "opencl".
     NotCompiledError
@@ -201,10 +204,10 @@ def open_engine(
         raise ConfigError(f"engine={kind!r}: must be one of {', '.join(ENGINE_KINDS)}")
     if not isinstance(device, str):
         raise ConfigError(f"device={device!r}: must be text, also where it is a number")
-    if kind == "numpy":
+    if kind in HOST_KINDS:
         if device:
-            raise ConfigError(f"device={device!r}: engine 'numpy' uses no OpenCL device")
-        return NumpyEngine()
+            raise ConfigError(f"device={device!r}: engine {kind!r} uses no OpenCL device")
+        return NumpyEngine() if kind == "numpy" else Float64Engine()
     fallback = None if device or kind == "opencl" else NumpyEngine()
     try:
         return _open_opencl(device, fallback, compiles=compiles, stores=stores)
@@ -217,7 +220,7 @@ def open_engine(
 
 def preload_drivers(kind: EngineKind) -> None:
     """Start to load the OpenCL drivers before ``open_engine``, which reports errors."""
-    if kind != "numpy":
+    if kind not in HOST_KINDS:
         with suppress(ImportError):
             from spectrod.opencl.devices import load_drivers  # noqa: PLC0415 - as below
 

@@ -1,4 +1,4 @@
-"""The reference engine: NumPy in float64, for tests and for machines without OpenCL."""
+"""The engine of the host: NumPy, for tests and for machines without OpenCL."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -10,6 +10,7 @@ from spectrod.analysis.constant_q_rows import ConstantQRows
 from spectrod.analysis.frame_launch import FrameLaunch
 from spectrod.analysis.reassigned_rows import ReassignedRows
 from spectrod.analysis.sample_buffer import SampleBuffer
+from spectrod.analysis.stft.stft_host import HostStft
 from spectrod.analysis.stft.stft_reference import ReferenceStft
 from spectrod.analysis.stft.stft_tables import kernel_spec, row_places
 from spectrod.dsp.bands import REASSIGNED
@@ -28,7 +29,10 @@ def numpy_duration_s(spec: SpectrumSpec, n_samples: float) -> float:
 
 
 class NumpyEngine:
-    """Implements ``spectrod.analysis.engine.Engine`` without a device."""
+    """Implements ``spectrod.analysis.engine.Engine`` without a device.
+
+    ``HostStft`` says what it computes in float32.
+    """
 
     name = "numpy"
     fallback = None
@@ -42,9 +46,9 @@ class NumpyEngine:
         """Make a buffer over existing samples."""
         return SampleBuffer(layout, len(memory) // layout.step_bytes, memory, filled=True)
 
-    def plan(self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int) -> "NumpyPlan":  # noqa: ARG002
+    def plan(self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int) -> "NumpyPlan":
         """Make a plan for frames in a buffer, any number per batch."""
-        return NumpyPlan(spec, buffer)
+        return NumpyPlan(spec, buffer, max_frames)
 
     def transpose(self, matrix: Float32Array) -> Float32Array:
         """Transpose a C-contiguous (rows, columns) float32 matrix into a new one."""
@@ -61,17 +65,36 @@ class NumpyEngine:
         """Do nothing: there is no device."""
 
 
+class Float64Engine(NumpyEngine):
+    """NumPy in float64, however long it takes."""
+
+    def plan(self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int) -> "NumpyPlan":  # noqa: ARG002
+        """Make a plan for frames in a buffer, any number per batch."""
+        return NumpyPlan(spec, buffer, None)
+
+
 class NumpyPlan:
-    """Computes frames in float64 at ``submit``, rounded once at the end.
+    """Computes frames at ``submit``, rounded once at the end.
 
     Implements ``spectrod.analysis.engine.FramePlan``.
+
+    Parameters
+    ----------
+    spec : SpectrumSpec
+        What to compute.
+    buffer : SampleBuffer
+        Its samples.
+    max_frames : int, optional
+        Frames of the largest batch; None to compute in float64 always.
     """
 
-    def __init__(self, spec: SpectrumSpec, buffer: SampleBuffer) -> None:
+    def __init__(
+        self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int | None = None
+    ) -> None:
         layout = buffer.layout
         self._hop, self._grid = spec.hop, spec.grid
         self._buffer = buffer
-        self._reference = _rows_of(spec, layout)
+        self._reference = _rows_of(spec, layout, max_frames)
         self._average = self._reference.average(spec.averaging_frames)
 
     def resume(self, power: Float64Array | None) -> None:
@@ -97,20 +120,18 @@ class NumpyPlan:
             launch.n_frames,
             self._average,
             row_places(self._grid, launch.phase),
+            out,
         )
-        if out is None:
-            return Computed(rows)
-        out[...] = rows
-        return Computed(out)
+        return Computed(rows)
 
 
-def _rows_of(spec: SpectrumSpec, layout: SampleLayout) -> ReferenceStft:
+def _rows_of(spec: SpectrumSpec, layout: SampleLayout, max_frames: int | None) -> ReferenceStft:
     if is_constant_q(spec.bands):
         return ConstantQRows(spec, layout)
     if spec.bands == REASSIGNED:
         return ReassignedRows(spec, layout)
     shape, tables = kernel_spec(spec, layout.sample_format, interleaved=layout.interleaved)
-    return ReferenceStft(shape, tables)
+    return HostStft(shape, tables, max_frames)
 
 
 class Computed:

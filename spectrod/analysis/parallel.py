@@ -11,10 +11,27 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 
 _THREADS_MAX = 4
+"""Most threads for copies, which the memory limits."""
+_POOL_THREADS = 8
 _PART_BYTES_MIN = 1 << 20
 
+_limits = {"threads": _POOL_THREADS}
 
-def in_parts(work: Callable[[slice], T], n: int, n_bytes: int) -> list[T]:
+
+def usable_processors() -> int:
+    """Count the processors that this process may use: not those of others in its container."""
+    affinity = getattr(os, "sched_getaffinity", None)  # of Linux
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def limit_threads(n: int) -> None:
+    """Let ``in_parts`` use at most n threads, in a process that shares its processors."""
+    _limits["threads"] = max(1, n)
+
+
+def in_parts(
+    work: Callable[[slice], T], n: int, n_bytes: int, threads_max: int = _THREADS_MAX
+) -> list[T]:
     """Call a function for consecutive parts of n items, in threads if they have many bytes.
 
     The calling thread takes the first part.
@@ -27,15 +44,17 @@ def in_parts(work: Callable[[slice], T], n: int, n_bytes: int) -> list[T]:
         Number of items.
     n_bytes : int
         Size of all items [bytes].
+    threads_max : int
+        Most threads to use, 1 to 8.
 
     Returns
     -------
     results : list
         What ``work`` returned for each part, in order.
     """
-    n_parts = min(_THREADS_MAX, n, n_bytes // _PART_BYTES_MIN)
+    n_parts = min(_limits["threads"], threads_max, n, n_bytes // _PART_BYTES_MIN)
     if n_parts > 1:  # asking for the processors takes longer than a small part
-        n_parts = min(n_parts, os.cpu_count() or 1)
+        n_parts = min(n_parts, usable_processors())
     if n_parts < 2:
         return [work(slice(0, n))]
     parts = [slice(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
@@ -60,4 +79,4 @@ def copy(out: NDArray[Any], source: NDArray[Any], axis: int) -> None:
 
 @cache
 def _threads(pid: int) -> ThreadPoolExecutor:  # noqa: ARG001 - threads do not survive a fork
-    return ThreadPoolExecutor(_THREADS_MAX, "spectrod-parallel")
+    return ThreadPoolExecutor(_POOL_THREADS, "spectrod-parallel")

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
+from spectrod.analysis.numpy_engine import Float64Engine, NumpyEngine, numpy_duration_s
 from spectrod.analysis.stream import FrameStream
 from spectrod.dsp.bands import is_host_only
 from spectrod.dsp.blocks import Block
@@ -187,7 +187,7 @@ def _recompute(
     alone = replace(spec, rate_hz=0.0, align="start")
     stream = FrameStream(
         alone,
-        NumpyEngine(),
+        Float64Engine(),
         sample_format=layout.sample_format,
         interleaved=layout.interleaved,
     )

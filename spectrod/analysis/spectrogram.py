@@ -144,7 +144,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     nfft: int = 0,
     axis: int = -1,
     full_scale: float | None = None,
-    engine: Literal["auto", "opencl", "numpy"] = "auto",
+    engine: Literal["auto", "opencl", "numpy", "float64"] = "auto",
     device: str = "",
     calibration: CalibrationLike = None,
     **parameters: Unpack[SpectrumParameters],
@@ -181,7 +181,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         subtracted. Without it floats are unchanged, int8, int16 and int32 are divided by 2^7, 2^15
         and 2^31, and uint8 is ``(x - 128) / 2^7``; other integers, such as int64 and lists of int,
         require it.
-    engine : {"auto", "opencl", "numpy"}
+    engine : {"auto", "opencl", "numpy", "float64"}
         Engine; with "auto", NumPy continues if a device fails. NumPy computes constant-Q
         transforms and reassignment, whatever the engine.
     device : str

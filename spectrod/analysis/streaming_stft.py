@@ -59,7 +59,7 @@ class Stft:
         ``push`` returns all frames that it completes.
     batch_frames : int, optional
         Frames of a full batch; by default a number that suits the engine.
-    engine : {"auto", "opencl", "numpy"}
+    engine : {"auto", "opencl", "numpy", "float64"}
         Engine; with "auto", NumPy continues if a device fails.
     device : str
         OpenCL device, by part of its name or by number.
@@ -101,7 +101,7 @@ class Stft:
         full_scale: float | None = None,
         max_latency_s: float = 0.0,
         batch_frames: int | None = None,
-        engine: Literal["auto", "opencl", "numpy"] = "auto",
+        engine: Literal["auto", "opencl", "numpy", "float64"] = "auto",
         device: str = "",
         calibration: CalibrationLike = None,
         **parameters: Unpack[StreamParameters],

@@ -155,7 +155,7 @@ def default_text(key: str, value: object) -> str:
 def add_engine(parser: argparse.ArgumentParser) -> None:
     """Add the flags that select the engine."""
     group = parser.add_argument_group("engine")
-    group.add_argument("--engine", metavar="KIND", help="auto, opencl or numpy")
+    group.add_argument("--engine", metavar="KIND", help="auto, opencl, numpy or float64")
     group.add_argument("--device", metavar="NAME", help="OpenCL device, see spectrod devices")
 
 

@@ -78,7 +78,9 @@ def work(link: Connection, job: bytes) -> None:
     keep_freed_memory()
     # Imported after that, as what is unpickled.
     from spectrod.analysis.engine_pool import KeptEngines  # noqa: PLC0415
+    from spectrod.analysis.parallel import limit_threads  # noqa: PLC0415
 
+    limit_threads(1)  # each processor has a process
     args, record, n_tasks = pickle.loads(job)  # noqa: S301 - by the process that started this one
     engines = KeptEngines(n_tasks)
     gc.freeze()  # so that what is imported is not searched for garbage after each task

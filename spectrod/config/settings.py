@@ -629,7 +629,7 @@ def check_folder_names(section: str, names: Sequence[str]) -> None:
 class EngineConfig(Struct, frozen=True):
     """Engine and device."""
 
-    engine: Literal["auto", "opencl", "numpy"] = "auto"
+    engine: Literal["auto", "opencl", "numpy", "float64"] = "auto"
     device: str = ""
 
 

@@ -3,7 +3,8 @@
 Tests measure stages by it, and the engine without a device computes with it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,29 @@ CHUNK_VALUES = 1 << 17
 """Values of float64 in one step: 1 MiB of frames, as much of spectra, so that caches hold them."""
 
 Values = NDArray[Any]
+
+Chunk = tuple[int, int]
+"""Frames [start, stop) that are computed in one step."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arithmetic:
+    """How spectra are computed: a precision, and the transforms of a library.
+
+    Attributes
+    ----------
+    real : type
+        ``numpy.float64`` or ``numpy.float32``: of samples, windowed frames and power.
+    rfft, fft : callable
+        Transforms of the last axis to a length, as ``numpy.fft`` has them.
+    """
+
+    real: type[np.floating[Any]]
+    rfft: Callable[..., Values]
+    fft: Callable[..., Values]
+
+
+FLOAT64 = Arithmetic(np.float64, np.fft.rfft, np.fft.fft)
 
 
 class HostAverage:
@@ -79,7 +103,7 @@ class HostAverage:
 
         Parameters
         ----------
-        values : (frames, channels, values) float64
+        values : (frames, channels, values) float64 or float32
             In their order.
 
         Returns
@@ -87,7 +111,8 @@ class HostAverage:
         rows : (rows, channels, values) float64
             ``(done + frames) // self.frames`` of them.
         """
-        rows = [row for frame in values if (row := self._push_one(frame)) is not None]
+        exact = values.astype(np.float64, copy=False)
+        rows = [row for frame in exact if (row := self._push_one(frame)) is not None]
         return np.array(rows).reshape(len(rows), *values.shape[1:])
 
     def _push_one(self, frame: Float64Array) -> Float64Array | None:
@@ -137,7 +162,7 @@ class ReferenceStft:
             return None
         return HostAverage(self.spec.averaging, frames, self._tables.smoothing)
 
-    def rows(
+    def rows(  # noqa: PLR0913, PLR0917 - as a launch on a device
         self,
         samples: NDArray[Any],
         first: int,
@@ -145,6 +170,7 @@ class ReferenceStft:
         n_frames: int,
         average: HostAverage | None = None,
         places: RowPlaces | None = None,
+        out: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
         """Compute the rows of a number of frames.
 
@@ -162,46 +188,104 @@ class ReferenceStft:
             Where ``spec.averaging`` is not "none"; goes on with it.
         places : RowPlaces, optional
             Where rows begin, if not where the frames' hops lead.
+        out : (rows, channels, n_values) array, optional
+            Destination of the rows; by default new memory.
 
         Returns
         -------
         rows : (rows, channels, n_values) float32 or complex64
             Rows are frames, or what the average makes of them.
         """
-        dtype = np.complex64 if self.spec.output == "complex" else np.float32
         channels = len(samples) // self.spec.parts
-        parts = [np.empty((0, channels, self.spec.n_values), dtype)]
+        so_far = Average(None, average.frames, average.done) if average else None
+        if out is None:
+            n_rows = so_far.rows(n_frames) if so_far else n_frames
+            dtype = np.complex64 if self.spec.output == "complex" else np.float32
+            out = np.empty((n_rows, channels, self.spec.n_values), dtype)
+        begins = first + frame_places(hop, n_frames, so_far, places)
+        chunks = list(self._chunks(n_frames, channels * max(hop, self.spec.nfft)))
+
+        def values(chunk: Chunk) -> Values:
+            return self._chunk(samples, begins, None if places else hop, chunk)
+
+        if average is None:
+            self._write(out, chunks, values)
+        else:
+            self._write_averages(out, chunks, values, average)
+        return out
+
+    def _write(
+        self, out: Values, chunks: Sequence[Chunk], values: Callable[[Chunk], Values]
+    ) -> None:
         # Samples that are not finite make values that are not; that is no news to warn of.
         with np.errstate(all="ignore"):
-            so_far = Average(None, average.frames, average.done) if average else None
-            begins = first + frame_places(hop, n_frames, so_far, places)
-            for start, stop in self._chunks(n_frames, channels * max(hop, self.spec.nfft)):
-                values = self._values(samples, begins[start:stop], None if places else hop)
-                rows = values if average is None else average.push(values)
-                parts.append(self._finished(rows).astype(dtype))
-        return np.concatenate(parts)
+            for chunk in chunks:
+                out[slice(*chunk)] = self._finished(values(chunk))
 
-    def _chunks(self, n_frames: int, frame_values: int) -> Iterator[tuple[int, int]]:
+    def _write_averages(
+        self,
+        out: Values,
+        chunks: Sequence[Chunk],
+        values: Callable[[Chunk], Values],
+        average: HostAverage,
+    ) -> None:
+        n_done = 0
+        with np.errstate(all="ignore"):
+            for chunk in chunks:
+                rows = average.push(values(chunk))
+                out[n_done : n_done + len(rows)] = self._finished(rows)
+                n_done += len(rows)
+
+    def _chunks(self, n_frames: int, frame_values: int) -> Iterator[Chunk]:
         step = max(1, self._chunk_values // frame_values)
         return ((start, min(start + step, n_frames)) for start in range(0, n_frames, step))
 
+    def _chunk(
+        self,
+        samples: NDArray[Any],
+        begins: NDArray[np.int64],
+        hop: int | None,
+        chunk: Chunk,
+    ) -> Values:
+        """Return the values of the frames [start, stop) of those that begin at some samples."""
+        return self._values(samples, begins[slice(*chunk)], hop)
+
     def _values(self, samples: NDArray[Any], begins: NDArray[np.int64], hop: int | None) -> Values:
         """Spectra, or their power in bins or bands: (frames, channels, n_values)."""
+        return self._values_by(FLOAT64, samples, begins, hop)
+
+    def _values_by(
+        self,
+        by: Arithmetic,
+        samples: NDArray[Any],
+        begins: NDArray[np.int64],
+        hop: int | None,
+    ) -> Values:
+        """Compute values with a precision, see ``_values``."""
         spec = self.spec
         first = int(begins[0])
         span = samples[:, first : int(begins[-1]) + spec.win_length]
-        values = as_float64(span, spec.sample_format)
+        values = as_float(span, spec.sample_format, by.real)
         if spec.iq:
             values = values[0::2] + 1j * values[1::2]
         frames = np.lib.stride_tricks.sliding_window_view(values, spec.win_length, 1)
         frames = frames[:, begins - first] if hop is None else frames[:, ::hop]
-        windowed = np.multiply(frames.transpose(1, 0, 2), self._tables.window, order="C")
-        spectra = _two_sided(windowed, spec.nfft) if spec.iq else np.fft.rfft(windowed, spec.nfft)
+        window = self._tables.window.astype(by.real, copy=False)
+        frames = frames.transpose(1, 0, 2)
+        windowed = np.multiply(frames, window, out=self._memory(frames.shape, values.dtype))
+        if spec.iq:
+            spectra = np.fft.fftshift(by.fft(windowed, spec.nfft), axes=-1)
+        else:
+            spectra = by.rfft(windowed, spec.nfft)
         del windowed  # its memory, still in the cache, is used for the arrays that come
         return spectra if spec.output == "complex" else self._summed(_squared(spectra))
 
-    def _summed(self, power: Float64Array) -> Float64Array:
-        power *= self._factors
+    def _memory(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Values:
+        """Return memory for windowed frames, which is free again after their transform."""
+        return np.empty(shape, dtype)
+
+    def _summed(self, power: Values) -> Values:
+        power *= self._factors.astype(power.dtype, copy=False)
         if self.spec.n_bands == 0:
             return power
         assert self._tables.bands is not None
@@ -215,14 +299,22 @@ class ReferenceStft:
 
 def as_float64(samples: NDArray[Any], sample_format: SampleFormat) -> Float64Array:
     """Convert a format's samples to (channels, n) float64 in [-1, 1]; int24 is (channels, n, 3)."""
+    return as_float(samples, sample_format, np.float64)
+
+
+def as_float(
+    samples: NDArray[Any], sample_format: SampleFormat, real: type[np.floating[Any]]
+) -> NDArray[Any]:
+    """Convert a format's samples as ``as_float64`` does, to numbers of a precision."""
     if sample_format == "int24":
         low, middle, high = np.moveaxis(samples.astype(np.int32), -1, 0)
         samples = low | middle << 8 | (high ^ 0x80) - 0x80 << 16
-    values: Float64Array = samples / np.float64(FULL_SCALE[sample_format])
+    full_scale = FULL_SCALE[sample_format]
+    values: NDArray[Any] = np.divide(samples, full_scale, dtype=real, casting="same_kind")
     return values
 
 
-def band_sums(bands: BandRows, power: Float64Array) -> Float64Array:
+def band_sums(bands: BandRows, power: Values) -> Float64Array:
     """Sum over bins, (..., n_bins) to (..., n_bands) float64."""
     sums = np.empty((*power.shape[:-1], len(bands.first)))
     weights = np.split(bands.weights, np.cumsum(bands.count)[:-1])
@@ -231,16 +323,12 @@ def band_sums(bands: BandRows, power: Float64Array) -> Float64Array:
     return sums
 
 
-def _squared(spectra: Values) -> Float64Array:
-    """Return ``|X|^2``, (..., bins) float64; overwrites the complex128 spectra, in C order."""
-    parts = spectra.view(np.float64)
+def _squared(spectra: Values) -> Values:
+    """Return ``|X|^2``, (..., bins), in the spectra's precision; overwrites them, in C order."""
+    parts = spectra.view(spectra.real.dtype)
     parts *= parts
-    power: Float64Array = parts[..., 0::2] + parts[..., 1::2]
+    power: Values = parts[..., 0::2] + parts[..., 1::2]
     return power
-
-
-def _two_sided(windowed: Values, nfft: int) -> Values:
-    return np.fft.fftshift(np.fft.fft(windowed, nfft), axes=-1)
 
 
 def bin_factors(spec: StftSpec, tables: StftTables) -> Float64Array:

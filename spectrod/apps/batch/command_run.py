@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from spectrod.analysis.engine import HOST_KINDS
 from spectrod.apps.batch.decoding import DECODERS_MAX
 from spectrod.apps.batch.executor import Executor
 from spectrod.apps.batch.job import Job
@@ -93,7 +94,7 @@ def gpus_of(job: Job) -> list[str]:
     Empty if the job is computed by NumPy or a processor, or if there is an error, which the units
     report.
     """
-    if job.engine == "numpy":
+    if job.engine in HOST_KINDS:
         return []
     try:
         from spectrod.opencl.devices import list_devices, matching  # noqa: PLC0415 - slow

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
+from spectrod.analysis.parallel import limit_threads
 from spectrod.apps.batch.job import Job
 from spectrod.apps.batch.plan import Unit
 from spectrod.apps.batch.results import UnitRecord
@@ -23,10 +24,11 @@ _POCL_THREADS = "POCL_MAX_PTHREAD_COUNT"
 def prepare_process(n_threads: int) -> None:
     """Prepare this process for units, whoever started it; call it before the first one.
 
-    It keeps freed memory (``keep_freed_memory``), whatever its environment says, and PoCL computes
-    with ``n_threads`` threads, unless ``POCL_MAX_PTHREAD_COUNT`` is set.
+    It keeps freed memory (``keep_freed_memory``), whatever its environment says, and NumPy and PoCL
+    compute with ``n_threads`` threads; PoCL with those of ``POCL_MAX_PTHREAD_COUNT``, if it is set.
     """
     keep_freed_memory()
+    limit_threads(n_threads)
     os.environ.setdefault(_POCL_THREADS, str(n_threads))  # read when a device is first asked for
 
 

@@ -137,7 +137,7 @@ class Job(Struct, frozen=True, kw_only=True):
     unit: UnitLength = "day"
     products: tuple[ProductName, ...] = ("millidecade",)
     merged: tuple[MergedName, ...] = ()
-    engine: Literal["auto", "opencl", "numpy"] = "auto"
+    engine: Literal["auto", "opencl", "numpy", "float64"] = "auto"
     device: str = ""
     attempts: int = 3
     compression: int = 1

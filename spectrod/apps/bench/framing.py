@@ -6,7 +6,6 @@ caches. *threads*: one thread per core, each with its own batches and arrays, an
 single-threaded in each.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.analysis.parallel import usable_processors
 from spectrod.apps.bench.spectra import Spectra
 
 Array = NDArray[Any]
@@ -27,7 +27,7 @@ MakeTransform = Callable[[Array, int], Transform]
 BATCH_KIB = (512, 1024, 2048, 4096)
 """Sizes of a batch of frames to try [KiB]."""
 
-_N_CORES = os.cpu_count() or 1
+_N_CORES = usable_processors()
 _FLOOR = np.float32(1e-20)  # -200 dB
 
 

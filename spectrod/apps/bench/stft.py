@@ -1,6 +1,5 @@
 """Speed and error of spectra of a long signal, by spectrod and by peers, on one device."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spectrod
+from spectrod.analysis.parallel import usable_processors
 from spectrod.analysis.stft.stft_select import make_stft_stage
 from spectrod.analysis.stft.stft_stage import Samples, StftLaunch, StftStage
 from spectrod.apps.bench import stft_peers
@@ -32,7 +32,7 @@ STREAM, WHOLE, KERNEL = "spectrod.Stft", "spectrod.spectrogram", "spectrod kerne
 _ROUNDS = 25
 _BLOCK_SAMPLES = 1 << 20
 _GPU_BLOCK_SAMPLES = 1 << 22
-_N_CORES = os.cpu_count() or 1
+_N_CORES = usable_processors()
 
 
 @dataclass(frozen=True, slots=True)

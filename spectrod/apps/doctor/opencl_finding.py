@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from spectrod.analysis.engine import HOST_KINDS
 from spectrod.apps.doctor.finding import Finding, fail, ok, warn
 from spectrod.config.config import EngineConfig
 from spectrod.lib.json_text import decode_json
@@ -30,8 +31,8 @@ def probe_engine(
     limit_s : float
         Time after which that process is killed [s].
     """
-    if config.engine == "numpy":
-        yield ok(_PART, "not used: engine = 'numpy'")
+    if config.engine in HOST_KINDS:
+        yield ok(_PART, f"not used: engine = {config.engine!r}")
         return
     is_required = config.engine == "opencl" or bool(config.device)
     if trouble := driver_cache_trouble(driver_cache_folder()):

@@ -8,7 +8,7 @@ import numpy as np
 
 from spectrod import client
 from spectrod.analysis.engine import Engine
-from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.numpy_engine import Float64Engine
 from spectrod.analysis.stream import FrameStream
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.daemon.publisher.publisher import Publisher
@@ -66,7 +66,7 @@ def spectrum_error(engine: Engine, nfft: int) -> float:
     """Return the relative L2 error of power spectra of noise, against NumPy in float64."""
     spec = SpectrumSpec(FS, 2, "hann", nfft, nfft // 2 - 1, nfft, "density")
     samples = _random((2, 16 * nfft))
-    reference = _power(NumpyEngine(), spec, samples)
+    reference = _power(Float64Engine(), spec, samples)
     difference = _power(engine, spec, samples) - reference
     return float(np.linalg.norm(difference) / np.linalg.norm(reference))
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.numpy_engine import Float64Engine
 from spectrod.analysis.stream import FrameStream
 from spectrod.apps.measurements import intervals
 from spectrod.apps.measurements.measured_source import (
@@ -170,7 +170,7 @@ def _measure(
 ) -> tuple[Float64Array, SpectrumSpec, list[int]]:
     """Return the mean row of each signal, its definition, and the samples at full scale."""
     source = measured.source
-    stream, mean = FrameStream(spec, NumpyEngine()), MeanRow(spec)
+    stream, mean = FrameStream(spec, Float64Engine()), MeanRow(spec)
     clipped = np.zeros(source.channels, np.int64)
     for block in read_blocks(source, measured.span):
         clipped += (np.abs(block.samples) >= FULL_SCALE).sum(axis=1)

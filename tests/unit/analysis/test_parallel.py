@@ -1,11 +1,11 @@
 """Work in parts by several threads."""
 
-import os
 import threading
 
 import numpy as np
 import pytest
 
+from spectrod.analysis import parallel
 from spectrod.analysis.parallel import copy, in_parts
 
 
@@ -41,7 +41,7 @@ def test_an_error_in_a_part_is_raised():
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_an_error_is_raised_when_no_part_writes_any_more(error, monkeypatch):
     """Ctrl-C or an error in one part leaves after all others: their memory may be used again."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(parallel, "usable_processors", lambda: 2)
     has_failed, written = threading.Event(), []
 
     def work(part):
@@ -54,3 +54,18 @@ def test_an_error_is_raised_when_no_part_writes_any_more(error, monkeypatch):
     with pytest.raises(error):
         in_parts(work, 8, 1 << 30)
     assert written == [slice(4, 8)]
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1, 1), (3, 3), (8, 4), (0, 1)])
+def test_a_process_that_shares_its_processors_has_fewer_threads(limit, expected, monkeypatch):
+    """A limit holds for all parts, and is at least the calling thread."""
+    monkeypatch.setattr(parallel, "usable_processors", lambda: 16)
+    monkeypatch.setattr(parallel, "_limits", {"threads": 8})
+    parallel.limit_threads(limit)
+    assert len(in_parts(lambda part: part, 16, 1 << 30)) == expected
+
+
+def test_more_threads_where_they_are_asked_for(monkeypatch):
+    """Work that the memory does not limit may use more than four threads."""
+    monkeypatch.setattr(parallel, "usable_processors", lambda: 16)
+    assert len(in_parts(lambda part: part, 16, 1 << 30, 8)) == 8
