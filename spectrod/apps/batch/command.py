@@ -98,13 +98,16 @@ def _add_init_arguments(init: argparse.ArgumentParser) -> None:
         help="the file to write, which must not exist (%(default)s)",
     )  # fmt: skip
     init.add_argument(
-        "--time-zone", metavar="ZONE", default="",
+        "--files-zone", metavar="ZONE", default="",
         help="of times that state none: Europe/Berlin, or local: this machine's (UTC)",
     )  # fmt: skip
     init.add_argument(
         "--time-format", metavar="FORMAT", default="",
         help="how names state times, as %%d%%m%%Y_%%H%%M (as recorders write them)",
     )  # fmt: skip
+    init.add_argument(
+        "--time-zone", metavar="ZONE", default="", help="of tables and pictures, likewise (UTC)"
+    )
     init.add_argument("--log-level", metavar="LEVEL", default="warning", help="(%(default)s)")
 
 
@@ -116,7 +119,13 @@ def run(args: argparse.Namespace) -> int:
     if args.what == "init":
         from spectrod.apps.batch.command_init import init  # noqa: PLC0415
 
-        init(args.folder, args.output, time_zone=args.time_zone, time_format=args.time_format)
+        init(
+            args.folder,
+            args.output,
+            files_zone=args.files_zone,
+            time_format=args.time_format,
+            time_zone=args.time_zone,
+        )
         return 0
     job = read_job(args.job)
     return _COMMANDS[args.what](args, job)

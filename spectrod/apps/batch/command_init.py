@@ -13,12 +13,14 @@ from spectrod.formats.whole_files import is_there, whole_file
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.text import printable
 from spectrod.lib.time_format import check_time_format
-from spectrod.lib.time_zones import zone_name
+from spectrod.lib.time_zones import find_zone, zone_name
 from spectrod.recording.output_plan import make_folders
 from spectrod.source.store.urls import is_url
 
 
-def init(folder: str, path: Path, *, time_zone: str = "", time_format: str = "") -> None:
+def init(
+    folder: str, path: Path, *, files_zone: str = "", time_format: str = "", time_zone: str = ""
+) -> None:
     """Look at a folder, write the job of it, and print what was found.
 
     Parameters
@@ -27,10 +29,12 @@ def init(folder: str, path: Path, *, time_zone: str = "", time_format: str = "")
         Of recordings, at any depth.
     path : Path
         The job's file, which must not exist.
-    time_zone : str
-        See ``find_zone``.
+    files_zone : str
+        Zone of times of files that state none, see ``find_zone``.
     time_format : str
         See ``Deployment``.
+    time_zone : str
+        Zone of the times in tables and pictures.
 
     Raises
     ------
@@ -48,10 +52,11 @@ def init(folder: str, path: Path, *, time_zone: str = "", time_format: str = "")
     check_time_format(time_format)
     where = Path(folder).absolute().resolve()
     name = free_name(where.name, set())
-    zone = zone_name(time_zone)
+    shown_zone = zone_name(time_zone)
+    zone = find_zone(files_zone, "files_zone").key if files_zone else ""
     found = survey(where, name, time_zone=zone, time_format=time_format)
     make_folders([str(path)])
-    job = _write(path, JobDraft(name, where, _free_output(path), found))
+    job = _write(path, JobDraft(name, where, _free_output(path), found, shown_zone))
     _print(path, found, job)
 
 

@@ -35,12 +35,15 @@ class JobDraft:
         Folder of the results, absolute, beside JOB.toml: paths there are relative.
     deployments : sequence of SurveyedDeployment
         At least one with a file that states a time.
+    time_zone : str
+        Of tables and pictures; empty: UTC.
     """
 
     name: str
     folder: Path
     output: Path
     deployments: Sequence[SurveyedDeployment]
+    time_zone: str = ""
 
     def text(self) -> str:
         """Return the content of the file."""
@@ -69,8 +72,9 @@ class JobDraft:
         yield "[levels]"
         yield f"quantities = {_list(_QUANTITIES)}"
         yield _with_comment(f"interval_s = {MEASURED_INTERVAL_S:g}", "of each row")
-        if zone := self.deployments[0].deployment.time_zone:
-            line = _with_comment(f"time_zone = {quoted(zone)}", "of times; units stay days of UTC")
+        if self.time_zone:
+            line = f"time_zone = {quoted(self.time_zone)}"
+            line = _with_comment(line, "of times; units stay days of UTC")
             yield from (line, "", "[picture]", line)
         yield ""
         yield _with_comment("# [features]", 'of the product "features"')

@@ -260,8 +260,8 @@ def test_what_is_odd_is_said_and_is_a_comment(tmp_path, capsys):
     assert read_job(tmp_path / "JOB.toml").deployments[0].inputs == (str(disk),)
 
 
-def test_the_time_zone_and_the_format_are_of_all_deployments(tmp_path):
-    """They are used for the look at the folder, and written."""
+def test_zones_and_the_format_are_of_all_deployments(tmp_path):
+    """They are used for the look at the folder, and written; times of results have their own."""
     disk = tmp_path / "disk"
     for site in ("north", "south"):
         (disk / site).mkdir(parents=True)
@@ -269,9 +269,10 @@ def test_the_time_zone_and_the_format_are_of_all_deployments(tmp_path):
             soundfile.write(
                 disk / site / f"{site}-01.05.2026-{hour:02}h00.wav", sound(FS, hour), FS
             )
-    job = drafted(disk, "--time-zone", "Europe/Berlin", "--time-format", "%d.%m.%Y-%Hh%M")
+    zones = ("--files-zone", "Europe/Berlin", "--time-zone", "Europe/Lisbon")
+    job = drafted(disk, *zones, "--time-format", "%d.%m.%Y-%Hh%M")
     assert {one.time_zone for one in job.deployments} == {"Europe/Berlin"}
-    assert (job.levels.time_zone, job.picture.time_zone) == ("Europe/Berlin", "Europe/Berlin")
+    assert (job.levels.time_zone, job.picture.time_zone) == ("Europe/Lisbon", "Europe/Lisbon")
     assert {one.time_format for one in job.deployments} == {"%d.%m.%Y-%Hh%M"}
     assert main(["batch", "plan", str(tmp_path / "JOB.toml")]) == 0
     begins = [unit.start_utc_ns for unit in read_plan(tmp_path / "results/plan.jsonl", job).units]
@@ -359,6 +360,7 @@ def test_no_file_is_replaced(tmp_path, capsys):
             ("--time-zone", "Berlin"),
             "time_zone='Berlin': there is no such time zone on this machine",
         ),
+        (("--files-zone", "Rome"), "files_zone='Rome': there is no such time zone on this machine"),
         (("--time-format", "%d"), "time_format='%d': "),
     ],
 )
