@@ -241,6 +241,7 @@ def _read_parts(
     """Let processes measure the parts, and write their rows in order; return the exit code."""
     source, first = measured.source, measured.span.first
     set_clock(meter, measured)
+    has_rows = False
     try:
         with (
             ProgressBar(source.fs, measured.span.n_samples) as bar,
@@ -249,6 +250,7 @@ def _read_parts(
             for part, result in zip(parts, results, strict=True):
                 with interrupts_held():
                     write(result.rows)
+                    has_rows |= bool(result.rows)
                     if isinstance(meter, LevelMeter) and result.total is not None:
                         meter.add_total(result.total)
                     for name, level, text in result.logged:
@@ -257,6 +259,8 @@ def _read_parts(
                         source.left_out.note(path, line)
                 bar.update(part.stop - first)
     except KeyboardInterrupt:
+        if not has_rows:
+            raise  # there is nothing to complete a file with
         return _INTERRUPTED
     return 0
 

@@ -30,7 +30,8 @@ def local_days(given: Mapping[str, Any], measured: MeasuredSource) -> dict[str, 
     -------
     settings : dict
         ``interval_s``, ``align`` and ``time_zone`` where they are not given; empty if no quantity
-        is one of parts of the day. The zone is the offset that all files have.
+        is one of parts of the day. The zone is that of ``--files-zone``, or the offset that all
+        files have.
 
     Raises
     ------
@@ -45,7 +46,7 @@ def local_days(given: Mapping[str, Any], measured: MeasuredSource) -> dict[str, 
         raise ConfigError(f"--quantity {of_days[0]}: {rule}")
     found: dict[str, Any] = {}
     if not given.get("time_zone"):
-        found["time_zone"] = _zone_of_files(of_days[0], measured)
+        found["time_zone"] = measured.files_zone or _zone_of_files(of_days[0], measured)
     if "interval_s" not in given:
         found["interval_s"] = DAY_S
         found["align"] = given.get("align", "local")

@@ -70,6 +70,8 @@ class MeasuredSource:
         Calibration of each signal.
     has_utc : bool
         Whether the time of the samples is known.
+    files_zone : str
+        Time zone in which files state local times; empty without.
     """
 
     name: str
@@ -78,6 +80,7 @@ class MeasuredSource:
     names: tuple[str, ...]
     calibrations: tuple[ChannelCalibration | None, ...]
     has_utc: bool
+    files_zone: str = ""
 
     @property
     def signals(self) -> MeasuredSignals:
@@ -159,6 +162,7 @@ def open_measured(args: argparse.Namespace, *, is_mean: bool = False) -> Measure
         settings.source.calibrations(n_signals) or (None,) * n_signals,
         # Samples of a pipe or a test signal have the present time.
         source.n_samples is None or source.start_utc_ns is not None,
+        settings.source.files_zone,
     )
 
 

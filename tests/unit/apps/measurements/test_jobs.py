@@ -162,15 +162,20 @@ def test_parts_are_bounded():
 
 
 def test_an_interrupt_keeps_the_rows_so_far(here, monkeypatch, capsys):
-    """Ctrl-C ends the file with the parts that are complete."""
+    """Ctrl-C ends the file with the parts that are complete; without any there is no file."""
     whole = rows_of("levels", duty(), "--interval", "2s")
     complete = intervals.measure_parts
 
     def interrupted(*given):
-        yield next(complete(*given))
+        if not is_early:
+            yield next(complete(*given))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(intervals, "measure_parts", interrupted)
+    is_early = True
+    assert main(["levels", "duty", "--interval", "2s", "--jobs", "2", "-o", "u.csv"]) == 130
+    assert not Path("u.csv").exists()
+    is_early = False
     rows = rows_of("levels", "duty", "--interval", "2s", "--jobs", "2", code=130)
     assert rows == whole[: len(rows)]
     assert 1 < len(rows) < len(whole)

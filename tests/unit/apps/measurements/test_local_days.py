@@ -58,6 +58,14 @@ def test_a_zone_and_an_interval_that_are_given_count(capsys):
     assert rows[1]["Lnight"] != "nan"
 
 
+def test_the_zone_of_the_files_counts(capsys):
+    """Local times of names are in the zone of --files-zone, and so are the days."""
+    write("20260501_234500.wav", 1800)
+    zone = ["--files-zone", "Europe/Berlin"]
+    rows, said = levels(capsys, "20260501_234500.wav", *DAYS, *zone)
+    assert ([float(row["duration_s"]) for row in rows], said) == ([900, 900], "")
+
+
 def test_files_of_a_folder_with_one_offset(capsys):
     """All files of a folder must have one offset: after a change of the clock a name is needed."""
     Path("night").mkdir()
