@@ -42,6 +42,11 @@ _F_RESOLUTION = 1e-6
 """Smallest range of a frequency axis, as a share of the Nyquist frequency."""
 
 
+def unnamed_signal(number: int) -> str:
+    """Return what files call a channel that has no name; a number from 0 on."""
+    return f"channel {number}"
+
+
 @dataclass(frozen=True, slots=True)
 class PictureOptions:
     """Options of a spectrogram picture.
@@ -232,7 +237,7 @@ class PictureOptions:
             If the number of names differs from that of the channels.
         """
         if not self.signals:
-            return tuple(f"channel {number}" for number in range(n_signals))
+            return tuple(map(unnamed_signal, range(n_signals)))
         if len(self.signals) != n_signals:
             raise ConfigError(
                 f"signals={','.join(self.signals)}: must be as many names as channels, {n_signals}"

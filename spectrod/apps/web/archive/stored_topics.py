@@ -12,6 +12,7 @@ from spectrod.apps.web.history.stored_spans import first_cell_ns
 from spectrod.apps.web.page_topics import RowFacts, TopicInfo, level_unit, middle_ms
 from spectrod.apps.web.slicing import TopicAxis
 from spectrod.dsp.spectrum import SpectrumSpec
+from spectrod.formats.picture.picture_settings import unnamed_signal
 from spectrod.formats.pyramid import PyramidReader
 from spectrod.lib.errors import SpectrodError
 from spectrod.lib.names import is_name
@@ -153,8 +154,10 @@ class StoredTopics:
         self, source: str, signals: tuple[str, ...], spec: SpectrumSpec, span: Span
     ) -> Iterator[StoredTopic]:
         for k, channel in enumerate(signals):
-            if is_name(channel) and is_name(spec.product):
-                yield StoredTopic(source, channel, spec, k, spec.scale.cal_ids[k], span)
+            # As in topics of a daemon: files of `record` have a name with a space.
+            known = str(k) if channel == unnamed_signal(k) else channel
+            if is_name(known) and is_name(spec.product):
+                yield StoredTopic(source, known, spec, k, spec.scale.cal_ids[k], span)
             else:
                 name = printable(f"{channel}/{spec.product}", _NAME_MAX)
                 self.unnamed.append(f"{source}: {name}: no topic can have this name")

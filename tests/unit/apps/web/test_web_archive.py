@@ -27,6 +27,7 @@ from spectrod.apps.web.limits import Limits
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
+from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
 from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.lib.errors import ConfigError, InputError
@@ -383,6 +384,20 @@ def test_names_that_no_topic_can_have_are_left_out_and_logged_once(tmp_path, cap
     again(found)
     assert [one["source"] for one in found.listed()] == ["roof"]
     assert [record.message for record in caplog.records] == [text]
+
+
+def test_channels_without_names_are_numbered_as_in_topics_of_a_daemon(tmp_path):
+    """What `spectrod record` calls "channel 0" in its files is channel 0 on the page."""
+    place = tmp_path / "pond"
+    place.mkdir()
+    writer = SegmentWriter(
+        place / "one.spd", Description(SPEC, "pond", PictureOptions().names(SPEC.channels), "test")
+    )
+    writer.write(batch_of(SPEC, 10))
+    writer.finish()
+    assert [one["channel"] for one in opened(tmp_path).listed()] == [
+        str(k) for k in range(SPEC.channels)
+    ]
 
 
 def test_what_is_torn_while_it_is_shown_is_said_and_logged_once(tmp_path, caplog):
