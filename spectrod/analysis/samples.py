@@ -105,7 +105,10 @@ def as_rows(x: ArrayLike, channels: int | None = None, ends: tuple[int, ...] = (
             "transpose (n, channels), or give axis=0"
         )
     if channels is not None and len(rows) != channels:
-        raise InputError(f"samples of shape {array.shape}: must have {channels} channels")
+        hint = ""
+        if array.shape[-1 - len(ends)] == channels:
+            hint = "; transpose (n, channels), or give axis=0"
+        raise InputError(f"samples of shape {array.shape}: must have {channels} channels{hint}")
     return rows
 
 

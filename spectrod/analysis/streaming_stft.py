@@ -144,6 +144,16 @@ class Stft:
             self._opened.close()
             raise
 
+    def __repr__(self) -> str:
+        """Return one line: rate, channels, resolutions and the engine."""
+        spec = self.spec
+        frames = ", ".join(f"{one.win_length} at {one.hop}" for one in self.specs)
+        state = ", closed" if self._is_closed else ""
+        return (
+            f"<Stft: {spec.fs:g} Hz, {spec.channels} channels, {spec.window} window of {frames}, "
+            f"{self._opened.name}{state}>"
+        )
+
     @property
     def spec(self) -> SpectrumSpec:
         """The spec, or the first of several."""

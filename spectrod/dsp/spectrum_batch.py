@@ -13,7 +13,7 @@ from spectrod.dsp.units import Int64Array
 from spectrod.lib.errors import InternalError
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SpectrumBatch(Chunk):
     """Spectra of consecutive frames; a batch never spans a gap.
 
@@ -65,6 +65,16 @@ class SpectrumBatch(Chunk):
         if (self.broadband is not None) != self.spec.broadband:
             rule = "must be there" if self.spec.broadband else "must be None"
             raise InternalError(f"broadband values of {self.spec.product}: {rule}")
+
+    def __repr__(self) -> str:
+        """Return one line: sizes, the first sample, what they are and the unit."""
+        rows, signals, values = self.values.shape
+        begin = f" from sample {self.sample_index[0]}" if rows else ""
+        after = f" after {self.gap_samples} missing" if self.gap_samples else ""
+        return (
+            f"<SpectrumBatch: {rows} rows of {signals} x {values} values{begin}{after}, "
+            f"{self.spec.product} in {self.spec.scale.unit}, {self.engine}>"
+        )
 
     @property
     def n_frames(self) -> int:

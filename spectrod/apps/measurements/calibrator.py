@@ -6,6 +6,7 @@ from math import expm1, log10, pi, sin, sqrt
 import numpy as np
 
 from spectrod.dsp.units import FULL_SCALE_SINE_FS2, Float64Array
+from spectrod.dsp.windows import get_window
 from spectrod.lib.errors import InputError
 
 FREQUENCY_TOLERANCE = 0.02
@@ -31,8 +32,9 @@ _F_SETTLE_S = 1.0
 _SEGMENT_S = 0.25
 _SEGMENT_PERIODS = 20
 _BLOCK_S = 0.01
-_LOBE_BINS = 4
-"""Bins on each side that hold a tone's power, but for -48 dB."""
+_PURE, _LOBE_BINS = "nuttall", 5
+"""Window of distortion and noise, and the bins on each side that hold the power of a tone between
+two bins but for less than -80 dB; of a Hann window as many hold all but -48 dB, 0.4 %."""
 _NOISE_MIN_HZ, _NOISE_MAX_HZ = 20.0, 20_000.0
 """Range in which distortion and noise are measured, as AES17 has it."""
 
@@ -102,8 +104,7 @@ def measure_tone(samples: Float64Array, fs: float, frequency_hz: float) -> Tone:
     if not peak < CLIPPED_FS:
         raise InputError(f"clipped: the peak is {peak:.4g} FS: must be below {CLIPPED_FS:g}")
     samples = samples - samples.mean()
-    power = _segment_power(samples, fs, frequency_hz)
-    tone = _tone(samples, fs, frequency_hz, power)
+    tone = _tone(samples, fs, frequency_hz)
     _check(tone, frequency_hz)
     return tone
 
@@ -136,17 +137,20 @@ def segment_samples(fs: float, frequency_hz: float) -> int:
     return round(max(_SEGMENT_S, _SEGMENT_PERIODS / frequency_hz) * fs)
 
 
-def _segment_power(samples: Float64Array, fs: float, frequency_hz: float) -> Float64Array:
-    """Return ``|X|^2`` of Hann-windowed segments, (segments, bins), scaled to the square of S1."""
+def _segment_power(
+    samples: Float64Array, fs: float, frequency_hz: float, window: str
+) -> Float64Array:
+    """Return ``|X|^2`` of windowed segments, (segments, bins), scaled to the square of S1."""
     n = segment_samples(fs, frequency_hz)
     n_segments = len(samples) // n
-    window = 0.5 - 0.5 * np.cos(2.0 * pi * np.arange(n) / n)
-    segments = samples[: n_segments * n].reshape(n_segments, n) * window
-    return np.asarray(np.abs(np.fft.rfft(segments)) ** 2 / (n / 2.0) ** 2)
+    taper = get_window(window, n)
+    segments = samples[: n_segments * n].reshape(n_segments, n) * taper.samples
+    return np.asarray(np.abs(np.fft.rfft(segments)) ** 2 / taper.s1**2)
 
 
-def _tone(samples: Float64Array, fs: float, frequency_hz: float, power: Float64Array) -> Tone:
+def _tone(samples: Float64Array, fs: float, frequency_hz: float) -> Tone:
     delta_f = fs / segment_samples(fs, frequency_hz)
+    power = _segment_power(samples, fs, frequency_hz, "hann")
     mean = power.mean(axis=0)
     k = _LOBE_BINS + int(np.argmax(mean[_LOBE_BINS:-1]))
     interpolated = [_interpolated(row, k) for row in power]
@@ -160,7 +164,7 @@ def _tone(samples: Float64Array, fs: float, frequency_hz: float, power: Float64A
         float(positions.mean() * delta_f),
         10.0 * log10(tone / FULL_SCALE_SINE_FS2),
         _fluctuation_db(samples, fs, float(positions.mean() * delta_f)),
-        _thd_n(mean, k, delta_f, frequency_hz),
+        _thd_n(_segment_power(samples, fs, frequency_hz, _PURE), k, delta_f, frequency_hz),
         float(levels.std(ddof=1)) / sqrt(len(levels)),
     )
 
@@ -180,8 +184,9 @@ def _interpolated(power: Float64Array, k: int) -> tuple[float, float]:
     return k + (offset if above >= below else -offset), square
 
 
-def _thd_n(mean: Float64Array, k: int, delta_f: float, frequency_hz: float) -> float:
+def _thd_n(power: Float64Array, k: int, delta_f: float, frequency_hz: float) -> float:
     """Return the amplitude of all but the tone over that of all, in the measured range."""
+    mean = power.mean(axis=0)
     f = delta_f * np.arange(len(mean))
     counted = (f >= min(_NOISE_MIN_HZ, frequency_hz / 2.0)) & (f <= _NOISE_MAX_HZ)
     counted |= abs(np.arange(len(mean)) - k) <= _LOBE_BINS  # a tone above the range

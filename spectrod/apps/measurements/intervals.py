@@ -61,7 +61,9 @@ _log = logging.getLogger(__name__)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.add_argument("source", metavar="SRC", help=forms())
-    add_output(parser, f"write the rows to a file, {FILES}, instead of a table; repeatable")
+    add_output(
+        parser, f"write the rows to a file, {FILES}, instead of a table; repeatable", ".csv files"
+    )
     add_settings(parser, _defaults(parser.prog.rpartition(" ")[2]))
     add_jobs(parser)
     options.add_range(parser)
@@ -78,13 +80,15 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_output(parser: argparse.ArgumentParser, help_: str) -> None:
-    """Add --output and --csv."""
+def add_output(
+    parser: argparse.ArgumentParser, help_: str, csv_files: str = ".csv files with --interval"
+) -> None:
+    """Add --output and --csv, of the files that this is for."""
     parser.add_argument("-o", "--output", metavar="OUT", action="append", default=[], help=help_)
     parser.add_argument(
         "--csv",
         choices=CSV_FORMS,
-        help="of .csv files: all digits and comments, or dates and numbers that spreadsheets read; "
+        help=f"of {csv_files}: all digits and comments, or dates and numbers for spreadsheets; "
         f"-comma: decimal commas and semicolons, as in German and French ({CSV_FORMS[0]})",
     )
 

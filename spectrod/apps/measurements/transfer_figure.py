@@ -16,6 +16,10 @@ _SHOWN_ENERGY = 0.999
 _IMPULSE_MIN_S = 0.005
 
 
+SWEEP_REFERENCE = "sweep"
+"""Reference of a response that is over the sweep itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class SweepImpulse:
     """Impulse response of a sweep.
@@ -96,7 +100,8 @@ def _title(about: Mapping[str, Any]) -> str:
     delay = about.get("removed_delay_samples", about.get("delay_samples"))
     removed = f", delay of {delay} samples removed" if delay else ""
     frames = f", {about['frames']} frames" if "frames" in about else ""
-    reference = "the sweep" if "sweep" in about else f"channel {about['reference']}"
+    is_of_sweep = "sweep" in about and about["reference"] == SWEEP_REFERENCE
+    reference = "the sweep" if is_of_sweep else f"channel {about['reference']}"
     what = f"channel {about['response']} re {reference}"
     return f"Transfer function of {about['source']}: {what}{frames}{removed}"
 

@@ -14,7 +14,7 @@ from spectrod.apps.measurements.delay_removal import MEASURED, delay_in_samples
 from spectrod.apps.measurements.measured_source import MeasuredSource
 from spectrod.apps.measurements.response_output import write_response
 from spectrod.apps.measurements.sample_blocks import read_blocks, report_left_out
-from spectrod.apps.measurements.transfer_figure import SweepImpulse
+from spectrod.apps.measurements.transfer_figure import SWEEP_REFERENCE, SweepImpulse
 from spectrod.cli.numbers import count
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.units import dbfs_to_amplitude
@@ -171,7 +171,7 @@ def run_sweep(
     found = found.scaled(x_factors, power_factors(known[-1], found.frequencies))
     about = {
         "source": source.description,
-        "reference": measured.names[chosen[0]] if len(chosen) > 1 else "sweep",
+        "reference": measured.names[chosen[0]] if len(chosen) > 1 else SWEEP_REFERENCE,
         "response": measured.names[chosen[-1]],
         "sweep": str(played),
         "unit": "1" if len(chosen) > 1 or unit == "FS" else f"{unit}/FS",

@@ -6,14 +6,17 @@ from typing import Any
 import numpy as np
 
 from spectrod.dsp.units import NS_PER_S, Float64Array
+from spectrod.formats.picture.axes import Axis
+from spectrod.formats.picture.time_ticks import clock_axis
 from spectrod.lib.optional_packages import need
-from spectrod.lib.time_zones import find_zone, local_time
+from spectrod.lib.time_zones import find_zone
 from spectrod.measure.intervals import period_at
 from spectrod.measure.levels.level_quantities import PERIODS
 
 _DAY_S = 86400.0
 _NIGHT = "#eeeeee"
 _NIGHTS_MAX = 62
+_TICKS_MAX = 8
 _UNITS_S = (("d", _DAY_S), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 _UNITS_MIN = 3.0
 """A span has at least so many of its unit, unless that is the second."""
@@ -74,21 +77,16 @@ class TimeAxis:
         """Return the axis's label: the zone and the dates, or the unit."""
         if not self._has_utc:
             return f"time since the first sample [{self._unit}]"
-        last_ns = max(self._begin_ns, self._end_ns - 1)
-        days = [f"{local_time(t, self._zone):%Y-%m-%d}" for t in (self._begin_ns, last_ns)]
         note = "; grey: 23 to 7 h" if any(self._nights()) else ""
-        return f"time, {self._zone.key}, {' to '.join(dict.fromkeys(days))}{note}"
+        return f"time, {self._clock().title}{note}"
+
+    def _clock(self) -> Axis:
+        duration_s = max(1, self._end_ns - self._begin_ns) / NS_PER_S
+        return clock_axis(self._begin_ns, duration_s, _TICKS_MAX, self._zone)
 
     def _set_dates(self, panel: Any) -> None:
-        dates = need("matplotlib.dates", "plot")
-        locator = dates.AutoDateLocator(tz=self._zone, minticks=4, maxticks=10)
-        panel.xaxis.set_major_locator(locator)
-        panel.xaxis.set_major_formatter(
-            dates.ConciseDateFormatter(
-                locator,
-                tz=self._zone,
-                formats=["%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M", "%H:%M:%S.%f"],
-                zero_formats=["", "%Y", "%m-%d", "%m-%d", "%H:%M", "%H:%M"],
-                show_offset=False,
-            )
-        )
+        ticker = need("matplotlib.ticker", "plot")
+        ticks = self._clock().ticks
+        places = [(self._begin_ns + tick.value * NS_PER_S) / self._unit_ns for tick in ticks]
+        panel.xaxis.set_major_locator(ticker.FixedLocator(places))
+        panel.xaxis.set_major_formatter(ticker.FixedFormatter([tick.label for tick in ticks]))

@@ -39,6 +39,10 @@ def test_integer_pcm_is_a_fraction_of_full_scale(x, expected):
         (np.zeros(3, bool), "samples of dtype bool: must be real floats or one of uint8"),
         (np.zeros((2, 5)), "samples of shape (2, 5): must have 3 channels"),
         (
+            np.zeros((1000, 3)),
+            "(1000, 3): must have 3 channels; transpose (n, channels), or give axis=0",
+        ),
+        (
             [[1.0, 2.0], [1.0]],
             "samples: must be (n,) or (channels, n) numbers, the same n for all channels",
         ),
@@ -49,7 +53,7 @@ def test_integer_pcm_is_a_fraction_of_full_scale(x, expected):
 def test_invalid_samples_are_refused(x, message):
     """An invalid shape or dtype is an error with the actual and the required one."""
     with pytest.raises(InputError, match=re.escape(message)):
-        as_samples(x, 3 if getattr(x, "shape", ()) == (2, 5) else None)
+        as_samples(x, 3 if getattr(x, "shape", ()) in {(2, 5), (1000, 3)} else None)
 
 
 @pytest.mark.parametrize(

@@ -449,3 +449,14 @@ def test_specs_of_one_stream_fit_each_other():
         FrameStream([SpectrumSpec(1.0), SpectrumSpec(2.0)], NumpyEngine())
     with pytest.raises(ConfigError, match="specs: must be at least one"):
         FrameStream([], NumpyEngine())
+
+
+def test_repr_is_one_line():
+    """A stream and its batches say what they are, and print no arrays."""
+    with spectrod.Stft(8000, channels=2, win_length=64, hop=32, engine="numpy") as stft:
+        assert repr(stft) == "<Stft: 8000 Hz, 2 channels, hann window of 64 at 32, numpy>"
+        (batch,) = stft.push(np.zeros((2, 200), np.float32))
+        assert repr(batch) == (
+            "<SpectrumBatch: 5 rows of 2 x 33 values from sample 0, density in FS^2/Hz, numpy>"
+        )
+    assert repr(stft).endswith("numpy, closed>")

@@ -131,7 +131,7 @@ def test_times_are_local_or_elapsed(tmp_path):
     (panel,) = figure_of(
         tmp_path / "a.png", describe(("LAeq",), time_zone="Asia/Kolkata"), rows
     ).axes
-    assert panel.get_xlabel() == "time, Asia/Kolkata, 2026-05-01; grey: 23 to 7 h"
+    assert panel.get_xlabel() == "time, Asia/Kolkata (UTC+05:30), 2026-05-01; grey: 23 to 7 h"
     labels = panel.xaxis.get_major_formatter().format_ticks(panel.xaxis.get_majorticklocs())
     assert "06:00" in labels  # 00:30 UTC
     (panel,) = figure_of(tmp_path / "a.png", describe(("LAeq",), has_utc=False), rows).axes
@@ -172,6 +172,19 @@ def test_many_intervals_keep_extremes_and_gaps(n):
     assert times_ns[breaks[0] + 1] == (n // 4 + gap_s) * S_NS
 
 
+def test_the_hour_that_comes_twice_has_two_ticks(tmp_path):
+    """Berlin's 02:00 of 2026-10-25 is on the axis twice, an hour apart, with both offsets."""
+    first = 177 * 86_400 - 3600  # 2026-10-24T23:00Z
+    rows = [row(first + 3600 * k, [[50.0 + k]], 3600.0) for k in range(5)]
+    about = describe(("LAeq",), time_zone="Europe/Berlin")
+    (panel,) = figure_of(tmp_path / "a.png", about, rows).axes
+    labels = [text.get_text() for text in panel.get_xticklabels()]
+    places_h = [24.0 * (x - DAYS) - first / 3600 for x in panel.xaxis.get_majorticklocs()]
+    at = dict(zip(np.round(places_h, 6), labels, strict=True))
+    assert [at[1.0], at[2.0], at[3.0]] == ["02:00", "02:00", "03:00"]
+    assert panel.get_xlabel().startswith("time, Europe/Berlin (UTC+02:00, UTC+01:00), 2026-10-25")
+
+
 def test_short_intervals_between_gaps_are_dots(tmp_path):
     """55 s of each ten minutes over days are seen; long and connected intervals have no dots."""
     rows = [row(600 * k, [[40.0 + k % 5]], 55.0) for k in range(300)]
@@ -184,7 +197,10 @@ def test_short_intervals_between_gaps_are_dots(tmp_path):
         line.get_ydata()[line.get_markevery()], [40.0 + k % 5 for k in range(300)]
     )
     # 00:00 and 66:40 UTC are 9 hours later there.
-    assert panel.get_xlabel() == "time, Asia/Tokyo, 2026-05-01 to 2026-05-04; grey: 23 to 7 h"
+    assert (
+        panel.get_xlabel()
+        == "time, Asia/Tokyo (UTC+09:00), 2026-05-01 to 2026-05-04; grey: 23 to 7 h"
+    )
 
 
 def test_nights_of_a_local_time_are_grey(tmp_path):

@@ -33,8 +33,17 @@ def test_level_and_frequency_are_exact(fs, frequency_hz):
     assert found.level_dbfs == pytest.approx(-12.34, abs=1e-3)
     assert found.frequency_hz == pytest.approx(frequency_hz, rel=1e-5)
     assert found.fluctuation_db < 0.02
-    assert found.thd_n < 0.005
+    assert found.thd_n < 2e-4
     assert found.uncertainty_db < 1e-3
+
+
+@pytest.mark.parametrize("frequency_hz", [125.0, 250.0, 251.2, 997.3])
+@pytest.mark.parametrize("distortion", [0.001, 0.01])
+def test_distortion_of_tones_between_two_bins(frequency_hz, distortion):
+    """No leakage of the tone counts as distortion, wherever between two bins it lies."""
+    harmonic = sine(2.0 * frequency_hz, -9.0 + 20.0 * math.log10(distortion))
+    found = measure_tone(sine(frequency_hz) + harmonic, FS, frequency_hz)
+    assert found.thd_n == pytest.approx(distortion, abs=1e-4)
 
 
 def test_noise_distortion_and_offset_do_not_change_the_level():

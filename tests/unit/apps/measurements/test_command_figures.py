@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from matplotlib.text import Text
 from PIL import Image
 
 from spectrod.cli import main
@@ -193,6 +194,10 @@ def test_a_bode_plot_has_the_columns_of_the_table(figures):
     assert figure.get_suptitle().startswith("Transfer function of two.wav (WAV, FLOAT): channel 1")
 
 
+def _titles(figure):
+    return " ".join(text.get_text() for text in figure.findobj(Text))
+
+
 def test_a_sweep_has_distortion_and_the_impulse_response(figures):
     """Columns of a sweep are lines, and the impulse response is that of the sound file."""
     sweep = "50,3000,1,-6"
@@ -217,6 +222,10 @@ def test_a_sweep_has_distortion_and_the_impulse_response(figures):
     # The file has float32.
     np.testing.assert_allclose(np.abs(values).max(), np.abs(samples).max(), rtol=1e-6)
     assert impulse.get_xlabel() == "time [ms]"
+    assert "channel 0 re the sweep" in _titles(figure)
+    soundfile.write("both.wav", np.stack([0.25 * x, 0.5 * x], axis=1), FS, subtype="FLOAT")
+    assert main(["transfer", "both.wav", "--sweep", sweep, "-o", "both.png"]) == 0
+    assert "channel 1 re channel 0" in _titles(figures[1])
 
 
 @pytest.mark.parametrize(
