@@ -308,7 +308,9 @@ def _check_triggers(report: _Report, config: Config, products: _Products) -> Non
 
 
 def _check_trigger_table(name: str, table: Mapping[str, Any]) -> None:
-    TriggerConfig(name, **table).check()
+    trigger = TriggerConfig(name, **table)
+    trigger.check()
+    trigger.check_live()
 
 
 def _check_triggers_of(

@@ -55,7 +55,7 @@ class LiveTrigger:
         self._trigger, self._channels, self._mask = trigger, channels, mask
         self._owner = owner
         self.product = trigger.spec.product
-        self.n_events = 0
+        self.n_events = self._n_left_out = 0
         self._log_due_s, self._n_unlogged = -LOG_PERIOD_S, 0
 
     @property
@@ -72,6 +72,7 @@ class LiveTrigger:
         """Read rows, and report the events that begin and end in them."""
         if batch.spec is not self._trigger.spec and batch.spec != self._trigger.spec:
             self._report(self._trigger.end("gap"))
+            self._n_left_out += self._trigger.n_left_out
             new = type(self._trigger)
             self._trigger = new(self.config, batch.spec, self._channels, self._mask)
         self._report(self._trigger.push(batch))
@@ -94,6 +95,7 @@ class LiveTrigger:
             "is_active": is_active,
             "begin_utc_ns": trigger.span_utc_ns[0] if is_active else None,
             "events": self.n_events,
+            "left_out": self._n_left_out + trigger.n_left_out,
         }
 
     def _report(self, events: "Sequence[TriggerEvent]") -> None:

@@ -1,7 +1,7 @@
 """Events of a trigger: begins and ends alternate, and durations hold, whatever the levels."""
 
 import math
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +14,9 @@ HEIGHTS = st.lists(
 """Height of each row [dB]; None: a gap before the next row."""
 
 
-def run(heights, release_db, least, hold_off, hop, span):
+def run(heights, release_db, least, hold_off, hop, span, *, state=None):
     """Return (change, first, stop, row) of each change, and the state at the end."""
-    state, found, index = Hysteresis(release_db, least, hold_off), [], 0
+    state, found, index = state or Hysteresis(release_db, least, hold_off), [], 0
     for row, height in enumerate(heights):
         if height is None:
             change = state.end()
@@ -43,7 +43,7 @@ def run(heights, release_db, least, hold_off, hop, span):
 def test_events_alternate_and_last_as_long_as_they_must(
     heights, release_db, least, hold_off, hop, span
 ):
-    """Begins and ends alternate; each event lasts long enough, and the hold-off separates."""
+    """Begins and ends alternate; events last long enough, and are reported after the hold-off."""
     found = run(heights, release_db, least, hold_off, hop, span)
     assert [change for change, *_ in found] == ["begun", "ended"] * (len(found) // 2)
     events = list(zip(found[::2], found[1::2], strict=True))
@@ -53,8 +53,27 @@ def test_events_alternate_and_last_as_long_as_they_must(
         assert row <= last_row
         held = [height for height in heights[row:last_row] if height is not None]
         assert all(height >= -release_db for height in held)
+    first_of = _first_samples(heights, hop)
     for (_, ended), (begun, _) in pairwise(events):
-        assert begun[1] >= ended[2] + hold_off
+        assert begun[1] > ended[1]
+        if hold_off:
+            assert first_of[begun[3]] >= ended[2] + hold_off
+
+
+def _first_samples(heights, hop):
+    return [0, *accumulate(3 * hop if height is None else hop for height in heights)]
+
+
+@given(HEIGHTS, st.integers(0, 30), st.integers(1, 50), st.integers(1, 9), st.integers(1, 20))
+def test_events_with_a_hold_off_are_some_of_those_without_and_the_others_are_counted(
+    heights, least, hold_off, hop, span
+):
+    """The hold-off moves no begin and no end: it leaves events out, and counts them."""
+    every = [one[1:3] for one in run(heights, 1.0, least, 0, hop, span) if one[0] == "ended"]
+    state = Hysteresis(1.0, least, hold_off)
+    kept = [one[1:3] for one in run(heights, 1.0, least, hold_off, hop, span, state=state)][1::2]
+    assert set(kept) <= set(every)
+    assert state.n_left_out == len(every) - len(kept)
 
 
 @given(HEIGHTS, st.integers(1, 9))

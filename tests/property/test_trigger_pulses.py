@@ -27,9 +27,9 @@ PATTERNS = st.builds(
 )
 
 
-def run(heights, pattern, hold_off, hop, span):
+def run(heights, pattern, hold_off, hop, span, *, state=None):
     """Return (change, first, stop, pulses) of each change, rows being one second apart."""
-    state, found, index = Pulses(pattern, hop, RELEASE_DB, hold_off), [], 0
+    state, found, index = state or Pulses(pattern, hop, RELEASE_DB, hold_off), [], 0
     for height in [*heights, GAP]:
         change = state.end() if height is GAP else state.push(index, index + span, height)
         index += hop
@@ -110,11 +110,14 @@ def test_events_are_the_series_of_pulses(heights, pattern):
 
 @given(HEIGHTS, PATTERNS, st.integers(0, 30), st.integers(1, 9), st.integers(0, 20))
 def test_the_hold_off_separates_events(heights, pattern, hold_off, hop, more):
-    """No pulse of an event begins within the hold-off after the event before."""
-    found = run(heights, pattern, hold_off, hop, hop + more)
-    for ended, begun in pairwise(found):
-        if ended[0] == "ended":
-            assert begun[1] >= ended[2] + hold_off
+    """Events are some of those without a hold-off; the others lie within it, and are counted."""
+    every = run(heights, pattern, 0, hop, hop + more)[1::2]
+    state = Pulses(pattern, hop, RELEASE_DB, hold_off)
+    kept = run(heights, pattern, hold_off, hop, hop + more, state=state)[1::2]
+    assert [one for one in every if one in kept] == kept
+    assert state.n_left_out == len(every) - len(kept)
+    for before, after in pairwise(kept):
+        assert after[2] >= before[2] + hold_off
 
 
 FS, HOP = 1000, 32

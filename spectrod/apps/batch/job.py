@@ -11,7 +11,7 @@ from spectrod.config.settings import AnalysisConfig
 from spectrod.dsp.units import NS_PER_S
 from spectrod.measure.features.features_config import FeaturesConfig
 from spectrod.measure.levels.levels_config import LevelsConfig
-from spectrod.measure.triggers.trigger_config import TriggerConfig, with_threshold
+from spectrod.measure.triggers.trigger_config import TriggerConfig, of_stored_sound
 
 UnitLength = Literal["day", "hour"]
 ProductName = Literal["millidecade", "spectra", "levels", "features", "detect", "picture", "flags"]
@@ -152,7 +152,7 @@ class Job(Struct, frozen=True, kw_only=True):
     )
     features_format: TableFormat = "csv"
     detect: TriggerConfig = msgspec.field(
-        default_factory=lambda: TriggerConfig("detect", **with_threshold({}))
+        default_factory=lambda: TriggerConfig("detect", **of_stored_sound({}))
     )
     picture: PictureTable = msgspec.field(default_factory=PictureTable)
 

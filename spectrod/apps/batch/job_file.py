@@ -39,7 +39,7 @@ from spectrod.lib.suggestions import did_you_mean
 from spectrod.lib.time_format import check_time_format
 from spectrod.lib.time_zones import find_zone
 from spectrod.measure.features.features_config import FeaturesConfig
-from spectrod.measure.triggers.trigger_config import TriggerConfig, with_threshold
+from spectrod.measure.triggers.trigger_config import TriggerConfig, of_stored_sound
 from spectrod.source.store.urls import HTTP_SCHEMES, OBJECT_SCHEMES, check_url, is_url
 
 JOB, ANALYSIS, LEVELS, FEATURES = "job", "analysis", "levels", "features"
@@ -310,7 +310,7 @@ def _features(table: Mapping[str, Any]) -> FeaturesConfig:
 
 
 def _detect(table: Mapping[str, Any]) -> TriggerConfig:
-    return TriggerConfig(DETECT, **with_threshold(table))
+    return TriggerConfig(DETECT, **of_stored_sound(table))
 
 
 def _check_picture(table: dict[str, Any]) -> None:

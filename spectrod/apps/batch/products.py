@@ -157,8 +157,8 @@ class UnitProducts:
                 self.problems.append(
                     f"{name}: not a single row: its sound is too short or has gaps"
                 )
-            if isinstance(writer, EventsWriter) and writer.problem:
-                self.problems.append(f"{name}: not examined: {writer.problem}")
+            if isinstance(writer, EventsWriter):
+                self.problems += [f"{name}: {problem}" for problem in writer.problems]
             made[name] = sorted(set(self._folder.iterdir()) - before)
         return made
 

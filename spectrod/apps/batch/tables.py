@@ -121,11 +121,15 @@ class EventsWriter(WholeFileWriter):
         self._add = self._stack.enter_context(event_file(path))
 
     @property
-    def problem(self) -> str:
-        """What was not examined; empty for nothing."""
-        if not (n_rows := self._finder.unexamined_rows):
-            return ""
-        return f"{n_rows * self._row_s:.3g} s in stretches too short for a noise floor"
+    def problems(self) -> list[str]:
+        """What was not examined, and what the hold-off left out."""
+        found = []
+        if n_rows := self._finder.unexamined_rows:
+            length = f"{n_rows * self._row_s:.3g} s"
+            found.append(f"not examined: {length} in stretches too short for a noise floor")
+        if n_events := self._finder.n_left_out:
+            found.append(f"left out: {n_events} within the hold-off (hold_off_s) of another event")
+        return found
 
     def write(self, batch: SpectrumBatch) -> None:
         """Examine rows."""

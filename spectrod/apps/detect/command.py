@@ -217,6 +217,14 @@ class _EventSearch:
         self._totals.n_left_out += left_out.n_files
         for text in left_out.lines:
             _log.warning("%s", text)
+        if n_events := self._finder.n_left_out:
+            _log.warning(
+                "%s: %d event%s within the hold-off of another one left out: --hold-off 0 keeps "
+                "them",
+                self.source.description,
+                n_events,
+                "" if n_events == 1 else "s",
+            )
         if n_rows := self._finder.unexamined_rows:
             _log.warning(
                 "%s: %.3g s in stretches that are too short for a noise floor are not examined",

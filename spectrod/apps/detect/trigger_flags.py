@@ -15,13 +15,14 @@ from spectrod.lib.durations import FREQUENCY_RULE, parse_frequency
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.measure.triggers.mask import SUFFIX, Mask, read_mask
-from spectrod.measure.triggers.trigger_config import TriggerConfig, with_threshold
+from spectrod.measure.triggers.trigger_config import TriggerConfig, of_stored_sound
 
 NAME = "detect"
 """Name of a trigger that flags describe."""
 
 _NO_FLAGS = ("name", "sources", "product", "f_min_hz", "f_max_hz", "points", "mask")
 _FIELDS = [one for one in msgspec.structs.fields(TriggerConfig) if one.name not in _NO_FLAGS]
+_DEFAULTS = {"over_floor_db": "10 of a band, 15 of bins", "hold_off_s": 0.0}
 _DECIBELS = re.compile(r"\s*dB$")
 
 
@@ -34,7 +35,7 @@ def add_trigger(parser: argparse.ArgumentParser) -> None:
         "--trigger", metavar="NAME", help="table [triggers.NAME] of the configuration"
     )
     for field in _FIELDS:
-        default = {"over_floor_db": "10 of a band, 15 of bins"}.get(field.name, field.default)
+        default = _DEFAULTS.get(field.name, field.default)
         add_flag(group, field.name, _type_of(field.type), default)
 
 
@@ -88,7 +89,7 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
 def _with_defaults(given: dict[str, Any]) -> dict[str, Any]:
     if "prominence_db" in given:
         given = {"kind": "tone"} | given
-    return with_threshold(given)
+    return of_stored_sound(given)
 
 
 def _band(text: str) -> dict[str, float]:

@@ -34,6 +34,11 @@ class LookAhead:
         self.unexamined_rows = 0
 
     @property
+    def n_left_out(self) -> int:
+        """Events so far that began and ended within the hold-off of another one."""
+        return self._trigger.n_left_out
+
+    @property
     def fs(self) -> float:
         """Sample rate [Hz]."""
         return self._trigger.spec.fs

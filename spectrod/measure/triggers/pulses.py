@@ -5,7 +5,7 @@ from typing import Final
 
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
-from spectrod.measure.triggers.hysteresis import Change
+from spectrod.measure.triggers.hysteresis import NO_EVENT, Change
 from spectrod.measure.triggers.trigger_config import PulsePattern, TriggerConfig
 
 _UNKNOWN_DB: Final = -math.inf
@@ -37,7 +37,8 @@ class Pulses:
     start, before and after a gap, and where the threshold becomes known. Pulses of the pattern's
     length with pauses of its length between them are a series. Once it has ``pulses_min`` pulses,
     with the end of the last of them, an event begins. It ends with the last pulse of the series.
-    No pulse counts that begins within ``hold_off_samples`` after an event. Each event that begins
+    For ``hold_off_samples`` after an event no other one begins: a series that lasts longer is then
+    an event, from its own first pulse on, and one that does not is left out. Each event that begins
     ends before the next begins.
 
     Parameters
@@ -49,7 +50,8 @@ class Pulses:
     release_db : float
         Hysteresis, at least 0 [dB].
     hold_off_samples : int
-        Time from an event's last sample during which no pulse counts if it begins.
+        Time from an event's last sample to the row with which the next one can begin; 0: the next
+        row can.
 
     Attributes
     ----------
@@ -61,6 +63,8 @@ class Pulses:
         Pulses of the present series, or else of the last one.
     first, stop : int
         First sample of its first pulse, and the one after the last of its last pulse.
+    n_left_out : int
+        Series of ``pulses_min`` or more that ended within the time after an event.
     """
 
     def __init__(
@@ -72,12 +76,12 @@ class Pulses:
         self._fall_db, self._release_db = pattern.fall_db, release_db
         self._hold_off = hold_off_samples
         self.is_active = self.is_held = False
-        self.n_pulses = self.first = self.stop = 0
+        self.n_pulses = self.first = self.stop = self.n_left_out = 0
         self._is_series = self._is_below_known = self._is_begin_seen = False
         self._rise = self._fall = self._pulse_stop = 0
         self._extreme_db = _UNKNOWN_DB
         """Highest height of the pulse that lasts, or else lowest one since the last pulse."""
-        self._free_from: int | None = None
+        self._free_from = NO_EVENT
 
     @property
     def is_idle(self) -> bool:
@@ -117,8 +121,7 @@ class Pulses:
     def _begin_pulse(self, first: int, stop: int) -> Change | None:
         is_in_series = self._pause[0] <= first - self._fall <= self._pause[1]
         change = None if is_in_series else self._close()
-        is_free = self._free_from is None or first >= self._free_from
-        self._is_begin_seen = self._is_below_known and is_free
+        self._is_begin_seen = self._is_below_known
         self.is_held, self._rise, self._pulse_stop = True, first, stop
         return change
 
@@ -134,7 +137,7 @@ class Pulses:
         if not self._is_series:
             self._is_series, self.n_pulses, self.first = True, 0, self._rise
         self.n_pulses, self.stop = self.n_pulses + 1, self._pulse_stop
-        if self.is_active or self.n_pulses < self._pulses_min:
+        if self.is_active or self.n_pulses < self._pulses_min or first < self._free_from:
             return None
         self.is_active = True
         return "begun"
@@ -146,8 +149,11 @@ class Pulses:
         return self._close()
 
     def _close(self) -> Change | None:
-        was_active, self._is_series, self.is_active = self.is_active, False, False
+        was_active, was_series = self.is_active, self._is_series
+        self._is_series = self.is_active = False
         if not was_active:
+            self.n_left_out += was_series and self.n_pulses >= self._pulses_min
             return None
-        self._free_from = self.stop + self._hold_off
+        if self._hold_off:
+            self._free_from = self.stop + self._hold_off
         return "ended"

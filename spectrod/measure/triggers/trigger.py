@@ -184,6 +184,11 @@ class Trigger:
         return self._state.is_active
 
     @property
+    def n_left_out(self) -> int:
+        """Events so far that began and ended within the hold-off of another one."""
+        return self._state.n_left_out
+
+    @property
     def span_utc_ns(self) -> tuple[int, int]:
         """First and last sample of the event so far [ns since 1970]."""
         assert self._peak is not None

@@ -40,8 +40,7 @@ _DB_MAX = 200.0
 _TIME_MAX_S = 86400.0
 _PULSE_MAX_S = 3600.0
 HOLD_OFF_MIN_S = 0.1
-"""Shortest time from the end of an event to the next of the same trigger [s]: it bounds the rate of
-events."""
+"""Shortest hold-off of a daemon's trigger [s]: it bounds the rate of its events."""
 
 _Number = float | UnsetType
 
@@ -179,12 +178,17 @@ class TriggerConfig(Struct, frozen=True):
         self._check_keys()
         _within("release_db", self.release_db, 0.0, _DB_MAX, "it lies below the threshold")
         _within("for_s", self.for_s, 0.0, _TIME_MAX_S)
-        _within("hold_off_s", self.hold_off_s, HOLD_OFF_MIN_S, _TIME_MAX_S)
+        _within("hold_off_s", self.hold_off_s, 0.0, _TIME_MAX_S)
         self._check_pulses()
         low_hz, high_hz = self.f_min_hz, self.f_max_hz
         if low_hz is not UNSET and high_hz is not UNSET and not low_hz < high_hz:
             raise ConfigError(f"must be below f_max_hz={high_hz:g}", "f_max_hz", f_min_hz=low_hz)
         self._check_reference()
+
+    def check_live(self) -> None:
+        """Check what holds for triggers of live sound alone; raises ConfigError."""
+        rule = "it bounds the rate of events"
+        _within("hold_off_s", self.hold_off_s, HOLD_OFF_MIN_S, _TIME_MAX_S, rule)
 
     def _check_keys(self) -> None:
         """Check that no key of another kind is set."""
@@ -275,12 +279,17 @@ class TriggerConfig(Struct, frozen=True):
         self._require_unit("points")
 
 
-def with_threshold(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return keys of a trigger of stored sound, with ``OVER_FLOOR_DB`` if there is no threshold."""
+def of_stored_sound(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keys of a trigger of stored sound, with its own defaults.
+
+    Without a threshold it has ``OVER_FLOOR_DB``. Without a hold-off it has none: nobody is to be
+    spared events of a recording.
+    """
     kind = table.get("kind", "band")
+    keys = {"hold_off_s": 0.0, **table}
     if kind in OVER_FLOOR_DB and not table.keys() & {"threshold", "over_floor_db"}:
-        return {"over_floor_db": OVER_FLOOR_DB[kind], **table}
-    return dict(table)
+        return {"over_floor_db": OVER_FLOOR_DB[kind], **keys}
+    return keys
 
 
 def check_mask_name(name: str) -> str:

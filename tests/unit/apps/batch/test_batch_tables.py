@@ -209,7 +209,8 @@ def test_the_trigger_decides_the_results_of_detect_alone(tmp_path):
 
 
 def test_a_trigger_without_a_threshold_has_that_of_the_command(tmp_path):
-    """10 dB over the floor in a band, 15 dB in bins."""
+    """10 dB over the floor in a band, 15 dB in bins; and no hold-off."""
+    assert job_of(tmp_path).detect.hold_off_s == 0.0
     assert job_of(tmp_path).detect.over_floor_db == 10.0
     assert job_of(tmp_path, detect='kind = "bin"').detect.over_floor_db == 15.0
     assert job_of(tmp_path, detect="over_floor_db = 6.0").detect.over_floor_db == 6.0
@@ -221,7 +222,7 @@ def test_a_trigger_without_a_threshold_has_that_of_the_command(tmp_path):
         ("threshold = -20.0", "unit=''.*: must name the unit of threshold"),
         ('kind = "tone"', "prominence_db"),
         ('mask = "x"', "detect.mask: unknown key"),
-        ("hold_off_s = 0", "hold_off_s=0"),
+        ("hold_off_s = -1", "hold_off_s=-1"),
     ],
 )
 def test_mistakes_of_the_trigger_have_their_place(tmp_path, text, rule):

@@ -72,6 +72,35 @@ def test_each_call_is_an_event_from_the_first_second_to_the_end(over_db, n_extra
         assert (row["file"], row["begin_utc"], row["unit"]) == (file, "", "dBFS")
 
 
+def test_by_default_no_call_is_left_out_however_soon_it_comes(tmp_path, capfd):
+    """Calls 0.2 s after others are events; with a hold-off their number is stated."""
+    calls = [(k + begin, k + begin + 0.3) for k in range(1, 9) for begin in (0.0, 0.5)]
+    file = store(tmp_path / "a.wav", sound(calls, 10, over_db=20))
+    rows = detect(tmp_path, file, *BAND)
+    assert [float(row["begin_s"]) for row in rows] == pytest.approx(
+        [begin for begin, _ in calls], abs=SPAN_S
+    )
+    assert "left out" not in capfd.readouterr().err
+    kept = detect(tmp_path, file, *BAND, "--hold-off", "1")
+    assert f"{len(calls) - len(kept)} events within the hold-off of another one left out" in (
+        capfd.readouterr().err
+    )
+    assert 0 < len(kept) < len(calls)
+
+
+def test_a_call_that_outlasts_the_hold_off_has_its_own_begin_and_level(tmp_path, capfd):
+    """Begin and peak are those of the call, not those of the end of the hold-off."""
+    x = sound([(1.0, 1.5), (1.8, 4.0)], 10, over_db=20)
+    x[round(2.0 * FS) : round(4.0 * FS)] *= 0.5
+    x[round(2.0 * FS) : round(4.0 * FS)] += sound([], 2, seed=9)
+    file = store(tmp_path / "a.wav", x)
+    _, row = detect(tmp_path, file, *BAND, "--hold-off", "1")
+    _, same = detect(tmp_path, file, *BAND)
+    assert row == same
+    assert float(row["begin_s"]) == pytest.approx(1.8, abs=SPAN_S)
+    assert "left out" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("kind", ["band", "bin"])
 def test_noise_alone_has_no_event(kind, tmp_path):
     """A minute of noise reaches neither default threshold."""
@@ -361,7 +390,7 @@ def test_a_pattern_finds_the_alarm_beside_a_kettle(tmp_path, capsys):
     _, names, values = capsys.readouterr().out.splitlines()
     assert (names.split()[-1], values.split()[-1]) == ("pulses", "3")
     plain = detect(tmp_path, file, *BAND)
-    assert len(plain) == 3  # the hold-off joins no pulses: it leaves out the second one
+    assert len(plain) == 4
     assert {row["pulses"] for row in plain} == {""}
 
 
