@@ -226,6 +226,7 @@ class FrameMeter:
         self._restarts = False
         self._position += block.n_samples
         span.n_samples += block.n_samples
+        span.stop = self._position
         is_full = (np.abs(samples) >= FULL_SCALE).any(axis=1)
         span.is_overloaded |= is_full.reshape(self.spec.n_signals, -1).any(axis=1)
         for values in self._frames.push(block):
@@ -262,6 +263,7 @@ class FrameMeter:
             span.flags(),
             span.n_frames,
             self._tally.tables,
+            span_samples=span.stop - span.first,
         )
 
 
@@ -273,6 +275,8 @@ class _FrameSpan:
     ----------
     end : int
         Index after the interval.
+    stop : int
+        Index after its last sample.
     is_overloaded : (signals,) bool
         Whether a sample of the signal is at full scale.
     """
@@ -285,6 +289,7 @@ class _FrameSpan:
     is_overloaded: NDArray[np.bool_]
     n_samples: int = 0
     n_frames: int = 0
+    stop: int = 0
 
     def flags(self) -> NDArray[np.uint8]:
         """Return the flags of each signal."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntFlag
 from typing import Protocol
 
@@ -78,6 +78,8 @@ class Measurement:
         Frames that the values are of; 0 if they are of samples.
     tables : tuple of (rows, columns) float64
         Further values of each channel, tracks of tones or values of bins; empty without any.
+    span_samples : int
+        Samples from the first to the last one, with those missing between them; 0: not known.
     """
 
     first_sample: int
@@ -89,6 +91,7 @@ class Measurement:
     flags: NDArray[np.uint8]
     n_frames: int = 0
     tables: tuple[Float64Array, ...] = ()
+    span_samples: int = field(default=0, kw_only=True)
 
     @property
     def message_values(self) -> Float64Array:

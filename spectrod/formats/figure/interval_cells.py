@@ -60,15 +60,40 @@ class IntervalCells:
 
     def __init__(self, n_values: int, gap_min_ns: float) -> None:
         self._gap_min_ns = gap_min_ns
+        self._end_ns, self._missing_ns = 0, 0
         times, values = np.empty(0, np.int64), np.empty((0, n_values))
         self._cells = CellExtremes(times, times, values, values)
         self._new: list[tuple[int, int, Float64Array]] = []
 
-    def add(self, begin_ns: int, end_ns: int, values: Float64Array) -> None:
-        """Add an interval after the others: its span [ns] and its (values,)."""
+    def add(self, begin_ns: int, end_ns: int, values: Float64Array, missing_ns: int = 0) -> None:
+        """Add an interval after the others.
+
+        The one before lasts until this one begins if no more is missing between the two than within
+        one of them, as in the pauses of a schedule.
+
+        Parameters
+        ----------
+        begin_ns, end_ns : int
+            Time of its first sample, and after its last one [ns].
+        values : (values,) float64
+        missing_ns : int
+            Time without samples between these two [ns].
+        """
+        is_first = not self._new and not len(self._cells.end_ns)
+        explained_ns = max(missing_ns, self._missing_ns) + self._gap_min_ns
+        if not is_first and begin_ns - self._end_ns <= explained_ns:
+            self._lengthen_last(begin_ns)
+        self._end_ns, self._missing_ns = end_ns, missing_ns
         self._new.append((begin_ns, end_ns, values))
         if len(self._new) == CELLS_MAX:
             self.cells()
+
+    def _lengthen_last(self, end_ns: int) -> None:
+        if self._new:
+            begin_ns, _, values = self._new[-1]
+            self._new[-1] = begin_ns, end_ns, values
+        else:
+            self._cells.end_ns[-1] = end_ns
 
     def cells(self) -> CellExtremes:
         """Return all intervals, or what is kept of more than ``2 * CELLS_MAX``."""

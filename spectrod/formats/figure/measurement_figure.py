@@ -134,7 +134,8 @@ class MeasurementFigureWriter(ValueWriter):
     """Draws measurements to a ``.png``, ``.svg`` or ``.pdf``; see ``ValueWriter`` for parameters.
 
     Memory is bounded: of more intervals than a figure can show, neighbours are joined, and their
-    extremes are drawn. Time without samples stays empty.
+    extremes are drawn. Time without samples stays empty, but for that within an interval and, with
+    the pauses of a schedule, for as much between two.
 
     Raises
     ------
@@ -153,8 +154,11 @@ class MeasurementFigureWriter(ValueWriter):
 
     def _write(self, row: Measurement) -> None:
         begin = begin_ns(self.description, row)
-        end = begin + round(row.duration_s * NS_PER_S)
-        self._history.add(begin, end, row.values.ravel())
+        measured_ns = round(row.duration_s * NS_PER_S)
+        missing = max(0, row.span_samples - row.n_samples)
+        missing_ns = round(missing * NS_PER_S / self.description.fs)
+        end = begin + measured_ns + missing_ns
+        self._history.add(begin, end, row.values.ravel(), missing_ns)
         self._last = row
 
     def write_total(self, row: Measurement) -> None:

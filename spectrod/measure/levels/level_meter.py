@@ -462,6 +462,7 @@ class LevelMeter:
             values,
             self._flags(span, values),
             band_values=band_values(self.bands, span.bands, self._scale),
+            span_samples=span.last + 1 - span.first,
         )
 
     def _flags(self, span: "LevelTotal", values: Float64Array) -> NDArray[np.uint8]:

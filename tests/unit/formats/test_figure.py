@@ -83,6 +83,48 @@ def test_lines_are_the_values_and_break_at_gaps(tmp_path):
     assert equivalent.get_linestyle() != exceeded.get_linestyle()
 
 
+def scheduled(minute, recordings, value, n_minutes=15):
+    """An interval with the first recordings of its minutes, of 5 s each."""
+    found = row(60 * minute, [[value]], 5.0 * recordings)
+    span_s = 60 * (recordings - 1) + 5
+    return replace(found, due_samples=round(60 * n_minutes * FS), span_samples=round(span_s * FS))
+
+
+def test_intervals_of_a_schedule_last_until_the_next(tmp_path):
+    """Lines are as long as the intervals, not as their sound; whole ones that miss are gaps."""
+    rows = [scheduled(0, 15, 50.0), scheduled(15, 15, 51.0), scheduled(45, 15, 52.0)]
+    rows.append(scheduled(60, 3, 53.0))
+    about = replace(describe(("LAeq",)), interval_s=900.0)
+    (panel,) = figure_of(tmp_path / "a.png", about, rows).axes
+    x, y = panel.get_lines()[0].get_data()
+    nan = np.nan
+    minutes = [0, 15, 15, 29 + 5 / 60, nan, 45, 60, 60, 62 + 5 / 60]
+    np.testing.assert_allclose((x - DAYS) * 1440, minutes, atol=1e-7)
+    np.testing.assert_array_equal(y, [50.0, 50.0, 51.0, 51.0, nan, 52.0, 52.0, 53.0, 53.0])
+    assert panel.get_xlim()[1] == x[-1]
+
+
+def test_a_loss_between_intervals_without_pauses_is_a_gap(tmp_path):
+    """A loss of 10 of 15 minutes across a bound stays as long as it is."""
+    rows = [row(0, [[50.0]], 900.0), row(900, [[51.0]], 600.0), row(2100, [[52.0]], 600.0)]
+    rows = [replace(one, span_samples=one.n_samples) for one in rows]
+    about = replace(describe(("LAeq",)), interval_s=900.0)
+    (panel,) = figure_of(tmp_path / "a.png", about, rows).axes
+    x = panel.get_lines()[0].get_xdata()
+    np.testing.assert_allclose((x - DAYS) * 1440, [0, 15, 15, 25, np.nan, 35, 45], atol=1e-7)
+
+
+def test_intervals_of_a_schedule_are_joined_where_cells_are_made():
+    """The interval before one is lengthened also if the figure was asked for between them."""
+    cells = IntervalCells(1, 0.01 * S_NS)
+    for k in range(CELLS_MAX + 2):
+        cells.add(10 * k * S_NS, (10 * k + 7) * S_NS, np.ones(1), 4 * S_NS)
+    assert (cells.cells().gaps_ns == 0).all()
+    cells.add(10 * (k + 1) * S_NS, (10 * k + 17) * S_NS, np.ones(1), 4 * S_NS)
+    assert (cells.cells().gaps_ns == 0).all()
+    assert cells.cells().end_ns[-1] == (10 * k + 17) * S_NS
+
+
 def test_the_value_of_all_intervals_stands_beside_a_level(tmp_path):
     """The total is in the legend of levels, and not if there is one interval alone."""
     about, rows = describe(), [row(0, [[50.0], [40.0]]), row(1, [[60.0], [40.0]])]

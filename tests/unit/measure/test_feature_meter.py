@@ -128,6 +128,7 @@ def test_no_frame_spans_a_gap():
     gap_and_part = IntervalFlag.GAP | IntervalFlag.PARTIAL
     assert [row.flags[0] for row in rows] == [gap_and_part, gap_and_part, IntervalFlag.PARTIAL]
     assert [row.n_samples for row in rows] == [6_000, 4_000, 2_000]
+    assert [row.span_samples for row in rows] == [6_000, 4_000, 2_000]
     meter = meter_of(("centroid", "flux"))
     meter.push(x[:, :3_000])
     (row,) = meter.push(x[:, 3_000:8_000], missing_samples=2_000)
@@ -135,7 +136,7 @@ def test_no_frame_spans_a_gap():
     parts = [frames_of(part, spec) for part in (x[:, :3_000], x[:, 3_000:8_000])]
     flux = np.concatenate([spectral_shape(part, spec).flux[1:] for part in parts])
     assert row.n_frames == sum(map(len, parts))
-    assert row.n_samples == 8_000
+    assert (row.n_samples, row.span_samples) == (8_000, 10_000)
     np.testing.assert_allclose(row.values[1], flux.mean(axis=0), rtol=1e-9)
 
 

@@ -96,3 +96,12 @@ def test_levels_of_local_hours():
     )  # fmt: skip
     rows = hourly.push(x) + hourly.finish()
     assert [row.begin_utc_ns - begin_ns for row in rows] == [2000 * NS, 2700 * NS]
+
+
+def test_the_span_of_an_interval_has_what_is_missing_in_it():
+    """It ends with the last measured sample, also where a gap ends the interval."""
+    meter, x = LevelMeter(8000, 1, interval_s=2.0), np.full((1, 3000), 0.1, np.float32)
+    rows = meter.push(x) + meter.push(x, missing_samples=4000) + meter.push(x, missing_samples=9000)
+    rows += meter.finish()
+    assert [row.n_samples for row in rows] == [6000, 3000]
+    assert [row.span_samples for row in rows] == [10_000, 3000]
