@@ -54,6 +54,14 @@ def zone_name(name: str) -> str:
     return find_zone(name).key if name else ""
 
 
+def shown_zone(name: str) -> str:
+    """Return what people read for a zone: ``UTC+02:00`` for ``Etc/GMT-2``, whose sign misleads."""
+    hours = name.removeprefix("Etc/GMT")
+    if hours == name or not hours.lstrip("+-").isdecimal():
+        return name
+    return f"UTC{offset_text(-int(hours) * 3600)}"
+
+
 def _local_name(key: str) -> str:
     """Return the name of this machine's zone: of ``$TZ``, or of the file that it links to."""
     given = os.environ.get("TZ")

@@ -5,6 +5,7 @@ import sys
 from spectrod.cli.tables import Column, heading, line
 from spectrod.formats.export.attributes import iso_time
 from spectrod.formats.values.measurement_description import MeasurementDescription, flag_names
+from spectrod.lib.time_zones import shown_zone
 from spectrod.measure.levels import LevelRow
 from spectrod.measure.measurement import Measurement, Quantity
 
@@ -39,8 +40,9 @@ class MeasurementTable:
         about = self._about
         if not about.has_utc:
             return Column("time", "time [s]", _TIME_WIDTH)
-        width = max(_LOCAL_TIME_WIDTH, len(about.time_zone)) if about.time_zone else _TIME_WIDTH
-        return Column("time", about.time_zone or "UTC", width)
+        zone = shown_zone(about.time_zone)
+        width = max(_LOCAL_TIME_WIDTH, len(zone)) if zone else _TIME_WIDTH
+        return Column("time", zone or "UTC", width)
 
     def _column(self, quantity: Quantity) -> Column:
         digits = _DIGITS.get(quantity.unit, 2)

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.picture.axes import Axis, Tick, decimals_of, multiples, nice_step
-from spectrod.lib.time_zones import local_time, offset_s, offset_text
+from spectrod.lib.time_zones import local_time, offset_s, offset_text, shown_zone
 
 TimeScale = Literal["elapsed", "utc"]
 TIME_SCALES: tuple[TimeScale, ...] = get_args(TimeScale)
@@ -196,5 +196,7 @@ def zone_title(times_ns: Iterable[int], zone: tzinfo) -> str:
     """Return the name of a zone, with its offsets from UTC at some times, UTC [ns]."""
     if str(zone) == "UTC":
         return "UTC"
+    if (shown := shown_zone(str(zone))) != str(zone):
+        return shown
     offsets = dict.fromkeys(offset_s(t_ns, zone) for t_ns in times_ns)
     return f"{zone} ({', '.join(f'UTC{offset_text(one)}' for one in offsets)})"

@@ -25,7 +25,7 @@ from spectrod.formats.values.measurement_table import (
 )
 from spectrod.formats.values.value_csv import check_values
 from spectrod.formats.values.value_writer import ValueWriter
-from spectrod.lib.time_zones import offset_s
+from spectrod.lib.time_zones import offset_s, shown_zone
 from spectrod.measure.levels.level_units import unit_of
 from spectrod.measure.measurement import Measurement, Quantity
 
@@ -95,7 +95,7 @@ def _time_names(about: MeasurementDescription) -> list[str]:
         return ["elapsed [s]"]
     if about.zone is None:
         return ["time (UTC)"]
-    return [f"time ({about.time_zone})", "offset from UTC [h]"]
+    return [f"time ({shown_zone(about.time_zone)})", "offset from UTC [h]"]
 
 
 def _times(about: MeasurementDescription, t_ns: int) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from spectrod.lib import time_zones
 from spectrod.lib.errors import ConfigError
-from spectrod.lib.time_zones import find_zone, offset_s, offset_text, zone_name
+from spectrod.lib.time_zones import find_zone, offset_s, offset_text, shown_zone, zone_name
 
 NS = 10**9
 
@@ -91,3 +91,18 @@ def test_offsets_before_there_were_zones_have_seconds():
     """Local mean time of Berlin is 53 min 28 s before UTC."""
     utc_ns = round(dt.datetime(1880, 1, 1, tzinfo=dt.UTC).timestamp()) * NS
     assert offset_text(offset_s(utc_ns, ZoneInfo("Europe/Berlin"))) == "+00:53:28"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Etc/GMT-2", "UTC+02:00"),
+        ("Etc/GMT+11", "UTC-11:00"),
+        ("Etc/GMT", "Etc/GMT"),
+        ("Europe/Berlin", "Europe/Berlin"),
+        ("", ""),
+    ],
+)
+def test_zones_as_people_read_them(name, shown):
+    """The sign of Etc/GMT-2 is that of the west, which nobody expects."""
+    assert shown_zone(name) == shown
