@@ -126,7 +126,7 @@ class EventsWriter(WholeFileWriter):
         found = []
         if n_rows := self._finder.unexamined_rows:
             length = f"{n_rows * self._row_s:.3g} s"
-            found.append(f"not examined: {length} in stretches too short for a noise floor")
+            found.append(f"not examined: {length} are too short for a noise floor")
         if n_events := self._finder.n_left_out:
             found.append(f"left out: {n_events} within the hold-off (hold_off_s) of another event")
         return found

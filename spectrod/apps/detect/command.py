@@ -227,7 +227,7 @@ class _EventSearch:
             )
         if n_rows := self._finder.unexamined_rows:
             _log.warning(
-                "%s: %.3g s in stretches that are too short for a noise floor are not examined",
+                "%s: %.3g s are too short for a noise floor and not examined",
                 self.source.description,
                 n_rows * self._spec.row_s,
             )

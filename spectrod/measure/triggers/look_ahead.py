@@ -12,9 +12,9 @@ class LookAhead:
     """Finds the events of a trigger in rows that can wait, with its floor known from the first on.
 
     The first ``floor_s`` of rows wait until all of them are there, or 256 MiB of them; the floor of
-    these rows holds for them. So it is after each gap that is longer than ``floor_s``: what lies
-    before it tells nothing of what comes. From then on the floor is that of the rows before, as
-    that of the daemon.
+    these rows holds for them. From then on the floor is that of the rows before, as that of the
+    daemon. It is counted in rows, so it goes on over gaps: a recorder that sleeps between files
+    of seconds has the floor of many of them.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class LookAhead:
     Attributes
     ----------
     unexamined_rows : int
-        Rows in stretches of less than 16, which have no floor.
+        Rows of a source with less than 16 of them, which have no floor.
     """
 
     def __init__(self, trigger: Trigger) -> None:
@@ -45,19 +45,13 @@ class LookAhead:
 
     def push(self, batch: SpectrumBatch) -> list[TriggerEvent]:
         """Take the next rows; return the events that are known now, in order."""
-        found: list[TriggerEvent] = []
-        spec = self._trigger.spec
-        if self._n_rows and batch.gap_samples > self._trigger.config.floor_s * spec.fs:
-            found += self._release()
-            self._waiting = []
         if self._waiting is None:
-            return found + self._trigger.push(batch)
+            return self._trigger.push(batch)
         self._waiting.append(batch)
         n_rows = sum(one.n_frames for one in self._waiting)
         n_bytes = sum(one.n_bytes for one in self._waiting)
-        if n_rows >= self._n_rows or n_bytes >= WAITING_MAX_BYTES:
-            found += self._release()
-        return found
+        is_full = n_rows >= self._n_rows or n_bytes >= WAITING_MAX_BYTES
+        return self._release() if is_full else []
 
     def finish(self, reason: str = "stopped") -> list[TriggerEvent]:
         """Return the events of the rows that wait, and the one that lasts to the end."""

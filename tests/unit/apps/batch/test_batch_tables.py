@@ -195,7 +195,7 @@ def test_a_unit_without_events_has_a_table_of_none(tmp_path):
     assert len(rows(tmp_path / "results/north/north_20260502_events.csv")) == 1
     (problem,) = record.problems
     assert problem.startswith("detect: not examined: 1.")
-    assert problem.endswith(" s in stretches too short for a noise floor")
+    assert problem.endswith(" s are too short for a noise floor")
 
 
 def test_the_trigger_decides_the_results_of_detect_alone(tmp_path):
