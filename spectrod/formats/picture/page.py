@@ -265,7 +265,9 @@ def _averages(frames_per_pixel: float, pool: str, about: Recording) -> Iterator[
     if spec.averaging == "exponential":
         yield f"exponential average of {spec.averaging_s:g} s"
     elif what == "rows":
-        yield f"row: {spec.averaging} of {spec.averaging_frames} frames"
+        is_cut = 0 < about.row_frames < spec.averaging_frames
+        n_frames = f"at most {about.row_frames}" if is_cut else spec.averaging_frames
+        yield f"row: {spec.averaging} of {n_frames} frames"
     if spec.rate_hz:
         yield f"rows {short_number(spec.row_s)} s apart"
     if about.period_s:

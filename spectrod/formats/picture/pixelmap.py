@@ -49,6 +49,8 @@ class Recording:
         Schedule that explains some of the gaps.
     is_by_period : bool
         Whether columns stand for periods of the schedule.
+    row_frames : int
+        Most frames that a row is an average of; 0: as many as the spec says.
     """
 
     spec: SpectrumSpec
@@ -59,6 +61,7 @@ class Recording:
     software: str
     schedule: PictureSchedule | None = None
     is_by_period: bool = False
+    row_frames: int = 0
 
     @property
     def pauses(self) -> Pauses:

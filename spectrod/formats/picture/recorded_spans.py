@@ -92,18 +92,31 @@ class RecordedSpans:
     ----------
     spec : SpectrumSpec
         Spec of the rows.
+
+    Attributes
+    ----------
+    row_frames : int
+        Most frames that a row is an average of: fewer than those of the spec if gaps cut off all
+        rows; 0 without rows.
     """
 
     def __init__(self, spec: SpectrumSpec) -> None:
         self._fs, self._row_s = spec.fs, spec.row_s
         # Rows of a rate may be farther apart than they are long.
         self._row_samples = max(spec.row_span, int(spec.row_step))
+        self._win_length, self._hop = spec.win_length, spec.hop
+        self.row_frames = 0
         self._begins, self._ends, self._missing = array("q"), array("q"), array("q")
         self._is_full = False
 
     def add(self, batch: SpectrumBatch) -> None:
         """Add the rows of a batch, which follow each other."""
-        begin, end = int(batch.sample_index[0]), int(batch.sample_index[-1]) + self._row_samples
+        begin, last = int(batch.sample_index[0]), int(batch.sample_index[-1])
+        n_frames, n_samples = batch.spec.averaging_frames, self._row_samples
+        if batch.cut_frames:  # a row may be as long as the period of a schedule, its sound is not
+            n_frames = batch.cut_frames
+            n_samples = self._win_length + (n_frames - 1) * self._hop
+        end, self.row_frames = last + n_samples, max(self.row_frames, n_frames)
         if self._ends and begin - self._ends[-1] < PAUSE_MIN_S * self._fs:
             self._ends[-1] = end
         elif len(self._begins) < SPANS_MAX:

@@ -223,6 +223,7 @@ class PictureSink(WholeFile):
             self._software,
             schedule=schedule,
             is_by_period=shown is not None,
+            row_frames=self._spans.row_frames,
         )
         strips = self._rows if self._samples.is_empty else self._samples
         drawn_strips = strips if options.strips else None

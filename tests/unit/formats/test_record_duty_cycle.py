@@ -1,5 +1,7 @@
 """Pictures of recorders that sleep between recordings."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,27 @@ def test_what_is_lost_is_missing(tmp_path, width):
     is_lost = np.isin(periods_of(levels), [100, 101, 102, 250])
     np.testing.assert_array_equal(is_missing, is_lost)
     assert (levels.pixels.gaps, levels.pixels.gap_samples) == (427, 427 * 8720 + 4 * PERIOD)
+
+
+def test_the_footer_of_rows_as_long_as_the_period(tmp_path):
+    """Pauses of a schedule are counted though rows end with the period, and frames as they are."""
+    texts = []
+    for on_frames, lost in ((9, (7, 8)), (9, ()), (60, ())):
+        name = tmp_path / "x.svg"
+        options = PictureOptions(width=1000, height=50)
+        period = SPEC.hop * 60 if on_frames == 9 else PERIOD
+        sink = PictureSink(name, options, transpose, SPEC)
+        for batch in rows(20, lost, on_frames, period):
+            whole = replace(batch, cut_frames=0) if on_frames == 60 else batch
+            sink.write(whole)
+        sink.finish()
+        texts.append(name.read_text())
+    assert "row: mean of at most 9 frames" in texts[0]
+    assert "16 pauses of a schedule of 60 s" in texts[0]
+    assert "gaps: 1, 171 s missing" in texts[0]
+    assert "19 pauses of a schedule of 60 s" in texts[1]
+    assert "gaps:" not in texts[1]
+    assert "row: mean of 60 frames" in texts[2]
 
 
 @pytest.mark.parametrize("width", [400, 1000, 4000])
