@@ -133,18 +133,21 @@ def run(args: argparse.Namespace) -> int:
 
 def _plan(args: argparse.Namespace, job: Job) -> int:
     from spectrod.apps.batch import command_plan  # noqa: PLC0415
+    from spectrod.apps.batch.settings_check import check_settings  # noqa: PLC0415
 
     plan = command_plan.make_and_write(job)
     command_plan.print_findings(job, plan, is_all=args.all)
     if missing := missing_packages(job):
         print(missing)
     command_plan.print_totals(job, plan)
+    check_settings(job, plan.units)
     return _INCOMPLETE if plan.is_incomplete else 0
 
 
 def _run(args: argparse.Namespace, job: Job) -> int:
     from spectrod.apps.batch.command_plan import up_to_date_plan  # noqa: PLC0415
     from spectrod.apps.batch.command_run import make_executor, run_job  # noqa: PLC0415
+    from spectrod.apps.batch.settings_check import check_settings  # noqa: PLC0415
 
     shard = parse_shard(args.shard) if args.shard else Shard()
     merges = not (args.shard or args.no_merge)
@@ -160,6 +163,7 @@ def _run(args: argparse.Namespace, job: Job) -> int:
             if args.shard
             else up_to_date_plan(job, needs_packages=needs_packages)
         )
+        check_settings(job, shard.units(plan.units))
         n_done = run_job(
             job,
             shard.units(plan.units),

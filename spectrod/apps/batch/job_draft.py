@@ -12,10 +12,15 @@ from spectrod.apps.batch.command_text import hours
 from spectrod.apps.batch.job import MEASURED_INTERVAL_S
 from spectrod.apps.batch.survey import PRODUCTS, SurveyedDeployment
 from spectrod.dsp.units import NS_PER_S
+from spectrod.lib.errors import ConfigError
 from spectrod.lib.text import printable
+from spectrod.measure.features.features_config import FeaturesConfig
 
 _QUANTITIES = ("LZeq", "LAeq", "L10", "L90")
-_INDICES = ("ACI", "NDSI", "ADI")
+_BANDS_HZ = 1000.0
+"""Width of the bands of indices; their tops are multiples of it."""
+_EVENTS_HZ = (2000.0, 6000.0)
+"""Band of events where the rate has it."""
 _NOTES_MAX = 5
 """Most findings that are comments of a deployment."""
 _COMMENT_COLUMN = 40
@@ -76,13 +81,20 @@ class JobDraft:
             line = f"time_zone = {quoted(self.time_zone)}"
             line = _with_comment(line, "of times; units stay days of UTC")
             yield from (line, "", "[picture]", line)
-        yield ""
-        yield _with_comment("# [features]", 'of the product "features"')
-        yield f"# quantities = {_list(_INDICES)}"
+        if indices := indices_of(self._fs):
+            yield ""
+            yield _with_comment("# [features]", 'of the product "features"')
+            yield f"# quantities = {_list(indices)}"
         yield ""
         yield _with_comment("# [detect]", 'of the product "detect": events over the noise floor')
-        yield "# f_min_hz = 2000"
-        yield "# f_max_hz = 6000"
+        low_hz, high_hz = _event_band_hz(self._fs)
+        yield f"# f_min_hz = {low_hz:g}"
+        yield f"# f_max_hz = {high_hz:g}"
+
+    @property
+    def _fs(self) -> float:
+        """The lowest of the rates that most files of each deployment have [Hz]."""
+        return min(one.layouts[0][0][0] for one in self.deployments if one.files)
 
     def _deployment(self, found: SurveyedDeployment) -> Iterator[str]:
         one = found.deployment
@@ -115,6 +127,36 @@ class JobDraft:
         path = os.path.relpath(text, self.output.parent)
         # A ~ at the begin stands for the folder of a user.
         return text if path.startswith(("..", "~")) else path
+
+
+def indices_of(fs: float) -> list[str]:
+    """Return the acoustic indices that a rate [Hz] has, by the names that a job has.
+
+    Those of published parameters, where the rate has their bands; else bands end below fs / 2.
+    """
+    top_hz = fs / 2.0 // _BANDS_HZ * _BANDS_HZ
+    forms = (
+        ("ACI", "ACI_10s", "ACI_60s"),
+        ("NDSI", f"NDSI_1000-2000Hz_2000-{top_hz:.0f}Hz"),
+        ("ADI", f"ADI_0-{top_hz:.0f}Hz_1000Hz_-50dB" if top_hz > _BANDS_HZ else ""),
+    )
+    fitting = ([name for name in names if name and _has_index(fs, name)] for names in forms)
+    return [names[0] for names in fitting if names]
+
+
+def _has_index(fs: float, name: str) -> bool:
+    try:
+        FeaturesConfig("features", quantities=(name,), interval_s=MEASURED_INTERVAL_S).check(fs)
+    except ConfigError:
+        return False
+    return True
+
+
+def _event_band_hz(fs: float) -> tuple[float, float]:
+    """Return the band of the example of events [Hz]: the middle half, if 2 to 6 kHz is too high."""
+    if _EVENTS_HZ[1] <= fs / 2.0:
+        return _EVENTS_HZ
+    return float(f"{fs / 8.0:.2g}"), float(f"{3.0 * fs / 8.0:.2g}")
 
 
 def _time_zone(found: SurveyedDeployment) -> Iterator[str]:

@@ -29,6 +29,8 @@ from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.plan import PicturePlan
 from spectrod.lib.errors import InputError
 from spectrod.lib.time_zones import zone_name
+from spectrod.measure.triggers.look_ahead import LookAhead
+from spectrod.measure.triggers.trigger import Trigger
 from spectrod.recording.output_plan import Plan, make_data, make_rows
 
 SUFFIXES: dict[ProductName, str] = {
@@ -197,6 +199,30 @@ class UnitProducts:
         return spec
 
 
+def check_product(settings: UnitSettings, product: ProductName) -> None:
+    """Check that a product can be made of a unit; opens no file and no engine.
+
+    Raises
+    ------
+    ConfigError
+        If its table does not fit the sample rate or the channels.
+    """
+    job = settings.job
+    if product == "millidecade":
+        minute_spec(settings)
+    elif product == "spectra":
+        _bound(settings, job.analysis, product)
+    elif product == "detect":
+        spec = _bound(settings, job.analysis, product)
+        LookAhead(Trigger(job.detect, spec, settings.signals))
+    elif product == "picture":
+        _look(settings).frequency_axis(_picture_spec(settings))
+    elif product == "levels":
+        job.levels.bind(settings.measured).open(0)
+    elif product == "features":
+        job.features.bind(settings.measured).open(0)
+
+
 def minute_spec(settings: UnitSettings, bands: str = "") -> SpectrumSpec:
     """Return the spec of a unit's minutes: of bins, from which the daily files are made."""
     frames = minute_frames(settings.fs) | {"bands": bands}
@@ -223,9 +249,15 @@ def _picture_spec(settings: UnitSettings) -> SpectrumSpec:
 
 
 def _picture_plan(settings: UnitSettings, spec: SpectrumSpec) -> Plan:
+    about = settings.describe(spec)
+    picture = PicturePlan(_look(settings), host_transpose, view="ltsa")
+    return Plan(about, about, picture, is_copy=True)
+
+
+def _look(settings: UnitSettings) -> PictureOptions:
     table = settings.job.picture
     defaults: dict[str, Any] = picture_defaults("ltsa", table.theme, has_utc=True)
-    look = PictureOptions(
+    return PictureOptions(
         width=table.width,
         height=table.height,
         f_scale=table.f_scale,
@@ -237,5 +269,3 @@ def _picture_plan(settings: UnitSettings, spec: SpectrumSpec) -> Plan:
         signals=settings.signals,
         **defaults,
     )
-    about = settings.describe(spec)
-    return Plan(about, about, PicturePlan(look, host_transpose, view="ltsa"), is_copy=True)

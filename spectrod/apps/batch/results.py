@@ -99,7 +99,8 @@ class UnitRecord(Struct, frozen=True, kw_only=True):
     reason : str
         Why it failed, or the first problem.
     attempts : int
-        Failed attempts with this digest, one after the other.
+        Failed attempts with this digest, one after the other; of settings that do not fit the
+        samples all that the job has.
     problems : tuple of str
         Lines about input that was not read, and products without a row.
     outputs : tuple of OutputFile

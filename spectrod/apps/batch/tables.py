@@ -15,7 +15,7 @@ from spectrod.lib.time_zones import zone_name
 from spectrod.measure.levels import LevelMeter
 from spectrod.measure.levels.equalizer import response_notes
 from spectrod.measure.levels.level_values import UNCALIBRATED_DB
-from spectrod.measure.measurement_config import IntervalMeter, MeasuredSignals
+from spectrod.measure.measurement_config import IntervalMeter
 from spectrod.measure.triggers.detection import FilePlaces, PlacedEvents
 from spectrod.measure.triggers.look_ahead import LookAhead
 from spectrod.measure.triggers.trigger import Trigger
@@ -72,13 +72,7 @@ def _of_levels(settings: UnitSettings) -> tuple[IntervalMeter, MeasurementDescri
 
 def _of_features(settings: UnitSettings) -> tuple[IntervalMeter, MeasurementDescription]:
     """Return what measures the features of a unit, and what their file says."""
-    signals = MeasuredSignals(
-        settings.deployment.name,
-        settings.fs,
-        settings.signals,
-        settings.calibrations or (None,) * len(settings.signals),
-    )
-    bound = settings.job.features.bind(signals)
+    bound = settings.job.features.bind(settings.measured)
     meter = bound.open(0)
     about = describe(bound.signals, bound.facts, meter)
     return meter, replace(about, extra={**about.extra, **settings.attributes})

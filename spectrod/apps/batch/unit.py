@@ -32,7 +32,7 @@ from spectrod.apps.batch.results import (
 from spectrod.apps.batch.unit_samples import UnitSamples
 from spectrod.apps.batch.unit_settings import SOFTWARE, UnitSettings, settings_of
 from spectrod.formats.whole_files import sync
-from spectrod.lib.errors import BusyError, SpectrodError, storage_errors
+from spectrod.lib.errors import BusyError, ConfigError, SpectrodError, storage_errors
 from spectrod.lib.regular_files import open_regular
 from spectrod.lib.text import printable
 
@@ -120,7 +120,8 @@ def stands(folder: Path, record: UnitRecord, digest: str) -> bool:
 def failed(job: Job, unit: Unit, error: SpectrodError) -> UnitRecord:
     """Return the record of a failed attempt, and write it, if the disk takes it.
 
-    That another process computes the unit is not written: the record is that process's.
+    Settings that do not fit the samples use up all attempts: another one would fail, too. That
+    another process computes the unit is not written: the record is that process's.
     """
     folder, digest = Path(job.output), unit_digest(job, unit)
     attempts = 0
@@ -128,6 +129,7 @@ def failed(job: Job, unit: Unit, error: SpectrodError) -> UnitRecord:
         before = read_record(folder, unit)
         if before is not None and before.state == "failed" and before.digest == digest:
             attempts = before.attempts
+    needed = job.attempts if isinstance(error, ConfigError) else 0
     record = UnitRecord(
         deployment=unit.deployment,
         unit=unit.name,
@@ -136,7 +138,7 @@ def failed(job: Job, unit: Unit, error: SpectrodError) -> UnitRecord:
         begin_utc_ns=unit.begin_utc_ns,
         exit_code=error.exit_code,
         reason=printable(str(error)),
-        attempts=attempts + 1,
+        attempts=max(attempts + 1, needed),
         fs=unit.fs,
         software=SOFTWARE,
         host=platform.node(),

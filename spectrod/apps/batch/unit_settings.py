@@ -13,6 +13,7 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
 from spectrod.lib.names import name_channels
+from spectrod.measure.measurement_config import MeasuredSignals
 from spectrod.source.files.speakers import find_speakers
 
 SOFTWARE = f"spectrod {spectrod.__version__}"
@@ -43,6 +44,12 @@ class UnitSettings:
     def fs(self) -> float:
         """Sample rate [Hz]."""
         return self.unit.fs
+
+    @property
+    def measured(self) -> MeasuredSignals:
+        """The analysed channels, for tables of measurements."""
+        calibrations = self.calibrations or (None,) * len(self.signals)
+        return MeasuredSignals(self.deployment.name, self.fs, self.signals, calibrations)
 
     @property
     def speakers(self) -> tuple[str, ...]:

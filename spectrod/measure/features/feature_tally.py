@@ -410,7 +410,14 @@ def check_features(quantities: Sequence[FeatureQuantity], spec: SpectrumSpec) ->
         if one.kind == "NDSI":
             _check_soundscape(one, spec)
         if one.kind == "ADI":
-            diversity_bands(spec, one.parameters[0], one.parameters[1])
+            _check_diversity(one, spec)
+
+
+def _check_diversity(one: FeatureQuantity, spec: SpectrumSpec) -> None:
+    try:
+        diversity_bands(spec, one.parameters[0], one.parameters[1])
+    except ConfigError as error:
+        raise error.of(one.name) from error
 
 
 def _check_soundscape(one: FeatureQuantity, spec: SpectrumSpec) -> None:

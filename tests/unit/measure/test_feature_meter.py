@@ -218,11 +218,15 @@ def test_wrong_names(names, rule):
     [
         ("NDSI_1000-2000Hz_2000-10001Hz", {}, "band of 2000 to 10001 Hz: must be .* fs/2=10000 Hz"),
         ("NDSI_2000-1000Hz_2000-8000Hz", {}, "band of 2000 to 1000 Hz: must be ascending"),
-        ("ADI_0-11000Hz_1000Hz_-50dB", {}, "top_hz=11000, .* fs/2=10000 Hz"),
+        (
+            "ADI_0-11000Hz_1000Hz_-50dB",
+            {},
+            "^ADI_0-11000Hz_1000Hz_-50dB: top_hz=11000, .* fs/2=10000 Hz",
+        ),
         ("ADI_0-1000Hz_10Hz_-50dB", {}, "width_hz=10: bands without a bin of 39.0625 Hz"),
         ("ACI_0.02s", {}, "ACI_0.02s: its block must hold two frames, 0.0384 s"),
         ("NDSI", {"iq": True}, "the index is of real signals, not of I/Q"),
-        ("ADI", {"iq": True}, "iq=True: acoustic diversity is of real signals"),
+        ("ADI", {"iq": True}, "ADI_0-10000Hz_1000Hz_-50dB: iq=True: acoustic diversity is of real"),
     ],
 )
 def test_features_that_the_frames_do_not_have(name, changes, rule):

@@ -195,9 +195,17 @@ def test_two_commands_make_a_season(tmp_path, monkeypatch, capsys):
     assert drawn.options["time_zone"] == "Asia/Kathmandu"
 
 
-def test_what_is_a_comment_is_right_too(tmp_path):
-    """Each line of the draft that is switched off can be switched on."""
-    write(tmp_path / "disk", sound(60 * FS))
+@pytest.mark.parametrize(
+    ("fs", "indices", "band_hz"),
+    [
+        (FS, ("ACI_10s",), (120, 380)),
+        (8000, ("ACI", "NDSI_1000-2000Hz_2000-4000Hz", "ADI_0-4000Hz_1000Hz_-50dB"), (1000, 3000)),
+        (22050, ("ACI", "NDSI", "ADI"), (2000, 6000)),
+    ],
+)
+def test_what_is_a_comment_is_right_too(tmp_path, fs, indices, band_hz):
+    """Each line of the draft that is switched off can be switched on, and fits the rate."""
+    write(tmp_path / "disk", sound(60 * fs), fs=fs)
     (tmp_path / "NAME.toml").write_text(CALIBRATION)
     job = drafted(tmp_path / "disk")
     path = tmp_path / "JOB.toml"
@@ -206,8 +214,9 @@ def test_what_is_a_comment_is_right_too(tmp_path):
     path.write_text(text.replace('["pyramid"]', '["pyramid", "zarr"]'))
     found = read_job(path)
     assert len(found.products) == len(job.products) + 3
-    assert found.features.quantities == ("ACI", "NDSI", "ADI")
-    assert (found.detect.f_min_hz, found.detect.f_max_hz) == (2000, 6000)
+    assert found.features.quantities == indices
+    assert (found.detect.f_min_hz, found.detect.f_max_hz) == band_hz
+    assert main(["batch", "plan", str(path)]) == 0
     (one,) = found.deployments
     assert (one.time_zone, one.calibration) == ("Europe/Berlin", str(tmp_path / "NAME.toml"))
 

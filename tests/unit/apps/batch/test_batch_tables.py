@@ -1,5 +1,6 @@
 """The products of a unit that are tables: those of the commands, in each format."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -123,6 +124,64 @@ def test_a_rate_that_has_no_such_index_fails_its_unit(tmp_path):
     assert (record.state, record.exit_code) == ("failed", 2)
     assert "NDSI" in record.reason
     assert not list((tmp_path / "results/north").iterdir())
+    assert record.attempts == job.attempts
+    assert status_of(job, unit).is_set_aside
+
+
+@pytest.mark.parametrize("what", ["plan", "run"])
+@pytest.mark.parametrize(
+    ("products", "tables", "rules"),
+    [
+        (
+            ["features", "levels"],
+            'quantities = ["NDSI"]',
+            ["features: NDSI_1000-2000Hz_2000-8000Hz: band of 1000 to 2000 Hz: must be "],
+        ),
+        (
+            ["features"],
+            'quantities = ["ADI"]',
+            ["features: ADI_0-10000Hz_1000Hz_-50dB: top_hz=10000, .* fs/2=500 Hz"],
+        ),
+        (
+            ["levels", "detect", "picture"],
+            (
+                '[levels]\nbands = "octave"\nf_min_hz = 4000\nf_max_hz = 8000\n'
+                "[detect]\nf_max_hz = 501\n[picture]\nf_max_hz = 600"
+            ),
+            ["levels: .*4000", "detect: f_max_hz=501: ", "picture: f_max=600: must be .* 500 Hz"],
+        ),
+    ],
+)
+def test_tables_that_do_not_fit_the_rate_are_found_first(
+    tmp_path, capsys, what, products, tables, rules
+):
+    """One line for each product and deployment names the rate; nothing has been computed."""
+    write(tmp_path / "card", sound(70 * FS), 600)
+    write(tmp_path / "card", sound(70 * 20 * FS), 86400 + 600, fs=20 * FS)
+    write(tmp_path / "card", sound(70 * FS), 2 * 86400 + 600)
+    path = tmp_path / "JOB.toml"
+    text = f'[job]\nname = "test"\noutput = "results"\nengine = "numpy"\nproducts = {products}\n'
+    tables = tables if tables.startswith("[") else f"[features]\n{tables}"
+    path.write_text(f'{text}{tables}\n[deployments.north]\ninputs = ["card"]\n')
+    assert main(["batch", what, str(path)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(rules)
+    for line, rule in zip(lines, rules, strict=True):
+        assert re.search(f"deployments.north, 1000 Hz: {rule}", line)
+    assert [one.name for one in (tmp_path / "results").iterdir()] == ["plan.jsonl"]
+
+
+def test_a_day_of_another_rate_does_not_keep_the_rest_from_being_computed(tmp_path, capsys):
+    """Settings that fit most days of a deployment are computed; the odd day has one attempt."""
+    for k in (0, 2):
+        write(tmp_path / "card", sound(30 * 20 * FS, k), 86400 * k + 600, fs=20 * FS)
+    write(tmp_path / "card", sound(70 * FS), 86400 + 600)
+    path = tmp_path / "JOB.toml"
+    path.write_text(JOB.format("csv", "", "").replace('"ACI"', '"ADI"'))
+    assert main(["batch", "run", str(path), "--jobs", "1"]) == 2
+    said = capsys.readouterr()
+    assert "units: 2 done, 1 failed of 3" in said.out
+    assert said.err.count("north/20260503: ADI_0-10000Hz_1000Hz_-50dB: ") == 1
 
 
 # ---- events
