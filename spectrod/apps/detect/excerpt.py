@@ -26,27 +26,33 @@ class Excerpt:
     ----------
     source : Source
         As given.
-    n_samples : int
-        Its length where the source is long enough.
+    first, stop : int
+        Its first sample, and the one after its last where the source is long enough.
     """
 
     def __init__(self, one: Detection, margin_s: float, source: Source) -> None:
         margin = round(margin_s * source.fs)
         self.source = source
-        self._first = max(0, one.first - margin)
-        self.n_samples = one.first + one.n_samples + margin - self._first
+        self.first = max(0, one.first - margin)
+        self.stop = one.first + one.n_samples + margin
 
-    def blocks(self) -> Generator[Block]:
+    def blocks(self, around: int = 0) -> Generator[Block]:
         """Start the source, yield its samples in the source's format, and stop it; once.
+
+        Parameters
+        ----------
+        around : int
+            Samples before and after the excerpt that are yielded too, as far as there are any.
 
         Raises
         ------
         InputError
             If the source cannot be read any more.
         """
-        source, trimmer = self.source, RangeTrimmer(self._first, self.n_samples)
+        first = max(0, self.first - around)
+        source, trimmer = self.source, RangeTrimmer(first, self.stop + around - first)
         if isinstance(source, SelectableSource):
-            source.start_at(self._first)
+            source.start_at(first)
         reader = source.open_reader()
         try:
             source.start(reader)

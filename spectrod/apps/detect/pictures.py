@@ -19,7 +19,7 @@ from spectrod.formats.picture.framing import PRODUCT, hop_for
 from spectrod.formats.picture.marks import Mark
 from spectrod.formats.picture.painter import host_transpose
 from spectrod.formats.picture.picture_settings import PictureOptions
-from spectrod.formats.picture.sink import PictureSink
+from spectrod.formats.picture.sink import PictureSink, TimeScale
 from spectrod.measure.triggers.detection import Detection
 
 
@@ -61,6 +61,9 @@ class EventPictures:
     def write(self, one: Detection, name: str, excerpt: Excerpt) -> Path:
         """Draw an event into a PNG file.
 
+        Each column is of frames around its own time: sound before and after the excerpt is read for
+        them. Where there is none, the picture begins or ends half a window later or earlier.
+
         Parameters
         ----------
         one : Detection
@@ -83,15 +86,21 @@ class EventPictures:
             title=f"{Path(one.file).name}: {event.name}, {event.level:.1f} {event.unit}",
             time_axis="utc" if one.has_utc else "elapsed",
         )
-        spec = self._framed(excerpt.n_samples)
+        spec = self._framed(excerpt.stop - excerpt.first)
         path = self._folder.made() / f"{name}.png"
         sink = PictureSink(path, options, host_transpose, spec, f"spectrod {spectrod.__version__}")
         signal, end = one.channel - 1, one.first + one.n_samples
         sink.marks = [Mark(signal, one.first, end, event.f_min_hz, event.f_max_hz)]
         sink.origin_sample = one.first - round(one.begin_s * spec.fs)
+        rows: list[int] = []
         with closing(_batches(excerpt, spec)) as batches:
             for batch in batches:
                 sink.write(batch)
+                if batch.n_frames:
+                    rows = [*rows[:1], *map(int, batch.sample_index[[0, -1]])]
+        if rows:
+            begin, stop = _computed(excerpt, spec, rows[0], rows[-1])
+            sink.scale = TimeScale((stop - begin) / options.width, begin)
         sink.finish()
         return path
 
@@ -100,6 +109,15 @@ class EventPictures:
         win_length = self._spec.win_length
         hop = hop_for(win_length, n_samples, self._options.width)
         return replace(self._spec, hop=max(hop, math.ceil(win_length / REASSIGNED_HOPS_MAX)))
+
+
+def _computed(excerpt: Excerpt, spec: SpectrumSpec, first: int, last: int) -> tuple[int, int]:
+    """Return the part of an excerpt that rows stand for, from the first sample of two of them.
+
+    A row stands for a hop around the middle of its window.
+    """
+    before = (spec.win_length - spec.hop) // 2
+    return max(excerpt.first, first + before), min(excerpt.stop, last + before + spec.hop)
 
 
 def _batches(excerpt: Excerpt, spec: SpectrumSpec) -> Generator[SpectrumBatch]:
@@ -111,7 +129,7 @@ def _batches(excerpt: Excerpt, spec: SpectrumSpec) -> Generator[SpectrumBatch]:
         sample_format=layout.sample_format,
         interleaved=layout.interleaved,
     )
-    with closing(excerpt.blocks()) as blocks:
+    with closing(excerpt.blocks(around=spec.win_length)) as blocks:
         for block in blocks:
             yield from stream.push(block)
     yield from stream.finish()

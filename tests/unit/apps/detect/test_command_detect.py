@@ -11,8 +11,9 @@ from PIL import Image
 
 from spectrod import Stft
 from spectrod.cli import main
+from spectrod.formats.picture.framing import hop_for
 from spectrod.formats.picture.pixelmap import read_pixel_map
-from spectrod.formats.picture.theme import GAP
+from spectrod.formats.picture.theme import GAP, N_LEVELS
 from spectrod.measure.triggers.look_ahead import LookAhead
 from spectrod.measure.triggers.trigger import Trigger
 from spectrod.measure.triggers.trigger_config import TriggerConfig
@@ -342,6 +343,39 @@ def test_pictures_frame_their_events(is_dated, tmp_path):
     assert times_s == pytest.approx([begin_s, begin_s + length_s], abs=2 * pixel_s)
     ends_hz = FS / 2 * (1 - np.array([rows.max(), rows.min()]) / n_rows)
     assert ends_hz == pytest.approx([2000.0, 4000.0], abs=2 * FS / 2 / n_rows)
+
+
+@pytest.mark.parametrize("seconds", [(0.0, 4.0), (0.2, 3.1), (1.0, 3.0)])
+def test_each_column_of_a_picture_is_of_its_own_time(seconds, tmp_path):
+    """A call that slides does so up to the edges of its picture, also at both ends of the file."""
+    begin_s, end_s = seconds
+    low_hz, slope, window, hop = 1000.0, 500.0, 4096, 1024  # the slope in Hz/s
+    t = np.arange(4 * FS) / FS
+    x = 0.1 * np.sin(2 * np.pi * (low_hz * t + slope / 2 * t**2))
+    file = store(tmp_path / "a.wav", x, "FLOAT")
+    band = ["--band", f"{low_hz + slope * begin_s:g}..{low_hz + slope * end_s:g}"]
+    fixed = ["--threshold", "-26", "--unit", "dBFS", "--release", "0", "--margin", "1us"]
+    frames = ["--win-length", window, "--hop", hop]
+    (row,) = detect(tmp_path, file, *band, *fixed, *frames, "--pictures", tmp_path / "p")
+    (picture,) = (tmp_path / "p").iterdir()
+    about = read_pixel_map(picture)
+    with Image.open(picture) as image:
+        pixels = np.asarray(image)
+    ((left, top, width, height),) = about.plots
+    plot = pixels[top : top + height, left : left + width].astype(int)
+    plot[plot >= N_LEVELS] = -1  # the frame
+    (columns,) = np.nonzero((plot >= 0).sum(axis=0) > height // 2)
+    assert len(columns) >= width - 4
+    found_hz = FS / 2 * (1 - (np.argmax(plot, axis=0) + 0.5) / height)[columns]
+    # At the begin of the file no frame lies around its first half of a window.
+    n_samples = round(float(row["duration_s"]) * FS)
+    half_s = (window - hop_for(window, n_samples, width)) / 2 / FS
+    first_s = max(float(row["begin_s"]), half_s)
+    times_s = first_s + (columns + 0.5) / width * about.duration_s
+    # A window, in whose half the tone slides by 64 Hz, is highest at its middle: to a pixel (16 Hz)
+    # and some bins of 4 Hz its level is highest at the tone of that time.
+    within_hz = FS / 2 / height + 4 * FS / window
+    assert found_hz == pytest.approx(low_hz + slope * times_s, abs=within_hz)
 
 
 @pytest.mark.parametrize("bands", ["third-octave", "mel:40"])
