@@ -19,7 +19,7 @@ from spectrod.cli.absence import STILL_ABSENT, Absence
 from spectrod.cli.csv_size import large_csv_hint
 from spectrod.cli.data_options import data_options
 from spectrod.cli.interrupts import interrupts_held
-from spectrod.cli.long_term import apply_view, clock_flag, long_term
+from spectrod.cli.long_term import apply_view, check_rows, clock_flag, long_term
 from spectrod.cli.picture_options import picture_options
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.record_engine import StoredEngine
@@ -422,8 +422,9 @@ def _pictured(
             requested = _framed(args, analysis, source.fs, win_length, n_samples, look.width)
             spec = _bound(requested, source, settings)
     else:
-        requested, frames = long_term(args, analysis, source.fs, n_samples, is_iq=source.is_iq)
+        requested, frames = long_term(args, analysis, source, n_samples)
         spec = averaged(_bound(requested, source, settings), frames)
+        check_rows(args, spec, source)
     return pooled(spec, n_samples, look.width, look.pool)
 
 

@@ -107,3 +107,34 @@ def test_a_recorder_that_sleeps_has_a_picture_without_stripes(tmp_path):
         np.testing.assert_array_equal(is_missing, levels.t // 100.0 == 60)
         assert levels.pixels.period_s == 100.0
         assert levels.pixels.gaps == 142
+
+
+@pytest.fixture
+def card(tmp_path):
+    """Make 60 recordings of 1 s, one each 40 s, of noise with a tone."""
+    folder = tmp_path / "card"
+    folder.mkdir()
+    tone = 0.1 * np.sqrt(2.0) * np.sin(2.0 * np.pi * 1000.0 * np.arange(4000) / 4000)
+    rng = np.random.default_rng(11)
+    for k in range(60):
+        name = np.datetime64(1_777_593_600 + 40 * k, "s").item().strftime("%Y%m%d_%H%M%S.WAV")
+        soundfile.write(folder / name, tone + rng.normal(0.0, 1e-3, 4000), 4000, "PCM_16")
+    return folder
+
+
+def test_levels_of_a_recorder_that_sleeps(card, tmp_path, capsys):
+    """Rows fit the recordings; a rate that does not is refused with one that does."""
+    found = tmp_path / "x.npz"
+    arguments = ["record", card, "-o", found, "--view", "spd", "--engine", "numpy"]
+    assert run(*arguments, "--rate-hz", "0.1") == 2
+    error = capsys.readouterr().err
+    assert "--rate-hz 0.1: a row needs 5.5 s of sound in a row, and there are 1 s" in error
+    assert error.endswith("give --rate-hz 2\n")
+    assert not found.exists()
+    for rate, n_rows in (("2", 120), ("", 60)):
+        assert run(*arguments, *(["--rate-hz", rate] if rate else [])) == 0
+        levels = read_npz(found)
+        assert levels.n_rows == n_rows
+        value = round(1000.0 / levels.spec.delta_f)
+        tone_db = -20.0 - 10.0 * np.log10(levels.spec.enbw_hz)
+        assert levels.exceeded(50.0)[0, value] == pytest.approx(tone_db, abs=0.2)

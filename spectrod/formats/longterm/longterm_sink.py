@@ -4,6 +4,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.longterm.data import Span, write_csv, write_npz
@@ -17,6 +18,11 @@ from spectrod.lib.output_formats import suffixes
 
 _DATA = {".npz": write_npz, ".csv": write_csv}
 """Writers of the formats of rows that hold level statistics."""
+
+
+def samples_needed(spec: SpectrumSpec) -> int:
+    """Return how many samples in a row a row needs to be counted: half its frames."""
+    return spec.win_length + ((spec.averaging_frames + 1) // 2 - 1) * spec.hop
 
 
 class SpdSink(WholeFile):
@@ -125,8 +131,7 @@ class SpdSink(WholeFile):
         """
         statistics = self._statistics
         if statistics is None or statistics.n_rows == 0:
-            spec = self._about.spec
-            need = spec.win_length + ((spec.averaging_frames + 1) // 2 - 1) * spec.hop
+            need = samples_needed(self._about.spec)
             raise InputError(f"{self.path}: nothing to count: fewer than {need} samples in a row")
         span = self._span_with_schedule()
         if self._suffix in _DATA:

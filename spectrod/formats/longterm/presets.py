@@ -49,7 +49,7 @@ def interval_for(duration_s: float | None) -> float:
     return _INTERVALS_S[-1]
 
 
-def frames_for(
+def frames_for(  # noqa: PLR0913 - all that frames follow from
     fs: float,
     n_samples: int | None,
     win_length: int = 0,
@@ -57,6 +57,7 @@ def frames_for(
     *,
     rate_hz: float = 0.0,
     win_length_max: int = NFFT_MAX,
+    sound_s: float = 0.0,
 ) -> LongTermFrames:
     """Choose the frames of a long-term view.
 
@@ -75,15 +76,24 @@ def frames_for(
         Rows per second, if already chosen; otherwise 0 [Hz].
     win_length_max : int
         Longest window to choose [samples].
+    sound_s : float
+        Length of the recordings of a schedule, which a row that is chosen is no longer than; 0
+        without a schedule [s].
     """
+    is_cut = False
     if rate_hz:
         interval_s = float(row_period_s(rate_hz))
     else:
         interval_s = interval_for(None if n_samples is None else n_samples / fs)
+        is_cut = 0.0 < sound_s < interval_s
+        interval_s = sound_s if is_cut else interval_s
     if not win_length:
         window_s = min(max(interval_s / _WINDOWS_A_ROW, _WINDOW_MIN_S), _WINDOW_MAX_S)
         win_length = min(max(2 * round(window_s * fs / 2.0), _WIN_LENGTH_MIN), win_length_max)
     hop = hop or max(1, win_length // 2)
+    if is_cut:  # all windows of a row lie in its recording
+        n_hops = int(sound_s * fs - win_length) // hop
+        return LongTermFrames(win_length, hop, max(0, n_hops) + 1)
     # The row interval equals the time of its hops; the last window extends into the next row.
     return LongTermFrames(win_length, hop, max(1, round(interval_s * fs / hop)))
 

@@ -428,6 +428,27 @@ def test_every_rate_has_frames(fs, n_samples):
     assert averaged(own, frames) == own
 
 
+@pytest.mark.parametrize(
+    ("sound_s", "expected"),
+    [
+        (5.0, (4000, 2000, 19)),
+        (7.3, (5840, 2920, 19)),
+        (55.0, (8000, 4000, 109)),
+        (600.0, (8000, 4000, 120)),
+        (0.05, (800, 400, 1)),
+    ],
+)
+def test_rows_fit_the_recordings_of_a_schedule(sound_s, expected):
+    """All windows of a row lie in a recording that is shorter than the usual row."""
+    fs, four_hours = 8000.0, 4 * 3600 * 8000
+    frames = frames_for(fs, four_hours, sound_s=sound_s)
+    assert (frames.win_length, frames.hop, frames.averaging_frames) == expected
+    span = frames.win_length + (frames.averaging_frames - 1) * frames.hop
+    assert expected == (800, 400, 1) or span <= min(sound_s, 60.5) * fs
+    asked = frames_for(fs, four_hours, rate_hz=1 / 60, sound_s=sound_s)
+    assert asked == frames_for(fs, four_hours, rate_hz=1 / 60)
+
+
 def test_views_have_valid_defaults():
     """Each view's defaults are valid picture options, and zero density looks like paper."""
     assert picture_defaults("spectrogram", "light", has_utc=True) == {}
