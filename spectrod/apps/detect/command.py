@@ -14,6 +14,7 @@ import msgspec
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.apps.detect.event_outputs import EventOutputs, SourceOutputs, folder_of
+from spectrod.apps.detect.frames import analysis_of
 from spectrod.apps.detect.trigger_flags import add_trigger, trigger_of
 from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
@@ -83,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_range(parser)
     options.add_source(parser, pace="full")
     options.add_iq(parser)
-    options.add_analysis(parser)
+    options.add_analysis(parser, win_length="near 64 ms", hop="a quarter of the window")
     options.add_config(parser)
     parser.add_argument("--log-level", metavar="LEVEL", default="warning", help="(%(default)s)")
 
@@ -155,7 +156,8 @@ class _EventSearch:
         outputs: EventOutputs,
     ) -> None:
         self._args, self._totals = args, totals
-        self._settings = config.load(args.config, options.flags(args))
+        loaded = config.load_layers(args.config, options.flags(args))
+        self._settings = loaded.config
         self.source = source = self._open()
         if source.is_live:
             raise ConfigError(
@@ -171,7 +173,7 @@ class _EventSearch:
             source.start_at(self._span.first)
         n_signals = source.channels // 2 if source.is_iq else source.channels
         self._channels = name_channels(self._settings.source.channel_names, n_signals)
-        self._spec = self._settings.analysis.spec(
+        self._spec = analysis_of(args, loaded, source.fs).spec(
             source.fs,
             source.channels,
             iq=source.is_iq,

@@ -1,5 +1,6 @@
 """``spectrod detect``: planted calls are found, with their times in every format, and as clips."""
 
+import argparse
 import csv
 import json
 from pathlib import Path
@@ -10,7 +11,10 @@ import soundfile
 from PIL import Image
 
 from spectrod import Stft
-from spectrod.cli import main
+from spectrod.apps.detect.command import add_arguments
+from spectrod.apps.detect.frames import analysis_of, window_for
+from spectrod.cli import main, options
+from spectrod.config import config
 from spectrod.formats.picture.framing import hop_for
 from spectrod.formats.picture.pixelmap import read_pixel_map
 from spectrod.formats.picture.theme import GAP, N_LEVELS
@@ -100,6 +104,46 @@ def test_a_call_that_outlasts_the_hold_off_has_its_own_begin_and_level(tmp_path,
     assert row == same
     assert float(row["begin_s"]) == pytest.approx(1.8, abs=SPAN_S)
     assert "left out" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "frames"),
+    [
+        ([], (1024, 256)),
+        (["--win-length", "2048"], (2048, 512)),
+        (["--win-length", "999"], (999, 249)),
+        (["--win-length", "2048", "--hop", "100"], (2048, 100)),
+        (["--hop", "500"], (4096, 500)),
+        (["--nfft", "8192"], (4096, 1024)),
+        (["--bands", "third-octave"], (4096, 1024)),
+        (["--averaging", "mean", "--rate-hz", "20"], (1024, 256)),
+        (["--trigger", "call"], (4096, 1024)),
+        (["--config", "own.toml"], (512, 128)),
+    ],
+)
+def test_frames_are_chosen_by_time_unless_named(given, frames, tmp_path, monkeypatch):
+    """The window is near 64 ms and overlaps by 3/4; what is named, and the daemon's, stays."""
+    monkeypatch.chdir(tmp_path)
+    table = "[triggers.call]\nthreshold = -50\nunit = 'dBFS'\n"
+    Path("spectrod.toml").write_text(table)
+    Path("own.toml").write_text("[analysis]\nwin_length = 512\n")
+    given = given if "--config" in given else [*given, "--config", "spectrod.toml"]
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    args = parser.parse_args(["a.wav", *given])
+    args.source = "a.wav"
+    analysis = analysis_of(args, config.load_layers(args.config, options.flags(args)), FS)
+    assert (analysis.win_length, analysis.hop) == frames
+
+
+@pytest.mark.parametrize(
+    ("fs", "window"),
+    [(10, 64), (8000, 512), (16000, 1024), (44100, 2048), (48000, 4096), (384000, 32768)],
+)
+def test_windows_are_powers_of_two_near_64_ms(fs, window):
+    """Of usual rates they last 45 to 90 ms; of low ones they have 64 samples."""
+    assert window_for(fs) == window
+    assert fs < 1000 or 0.045 <= window / fs <= 0.091
 
 
 @pytest.mark.parametrize("kind", ["band", "bin"])
