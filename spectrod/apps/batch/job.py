@@ -161,6 +161,12 @@ class Job(Struct, frozen=True, kw_only=True):
         return next(one for one in self.deployments if one.name == name)
 
     @property
+    def time_zone(self) -> str:
+        """Zone of the report's times: that of pictures, else of levels or features; empty: UTC."""
+        tables = self.picture, self.levels, self.features
+        return next((one.time_zone for one in tables if one.time_zone), "")
+
+    @property
     def table_formats(self) -> dict[ProductName, TableFormat]:
         """Format of the file of each product that is a table of measurements."""
         found: dict[ProductName, TableFormat] = {

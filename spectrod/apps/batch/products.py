@@ -28,7 +28,7 @@ from spectrod.formats.picture.painter import host_transpose
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.plan import PicturePlan
 from spectrod.lib.errors import InputError
-from spectrod.lib.time_zones import zone_name
+from spectrod.lib.time_zones import find_zone, zone_name
 from spectrod.measure.triggers.look_ahead import LookAhead
 from spectrod.measure.triggers.trigger import Trigger
 from spectrod.recording.output_plan import Plan, make_data, make_rows
@@ -254,6 +254,12 @@ def _picture_plan(settings: UnitSettings, spec: SpectrumSpec) -> Plan:
     return Plan(about, about, picture, is_copy=True)
 
 
+def _of_utc(settings: UnitSettings) -> str:
+    """Return what a title says of a unit's name, where the axis has other days and hours."""
+    zone = settings.job.picture.time_zone
+    return f" ({settings.job.unit} of UTC)" if find_zone(zone).key != "UTC" else ""
+
+
 def _look(settings: UnitSettings) -> PictureOptions:
     table = settings.job.picture
     defaults: dict[str, Any] = picture_defaults("ltsa", table.theme, has_utc=True)
@@ -265,7 +271,7 @@ def _look(settings: UnitSettings) -> PictureOptions:
         f_max=table.f_max_hz or None,
         theme=table.theme,
         time_zone=zone_name(table.time_zone),
-        title=f"{settings.deployment.name} {settings.unit.name}",
+        title=f"{settings.deployment.name} {settings.unit.name}{_of_utc(settings)}",
         signals=settings.signals,
         **defaults,
     )

@@ -30,6 +30,7 @@ from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.whole_files import write_whole
 from spectrod.lib.regular_files import read_regular
 from spectrod.lib.text import printable
+from spectrod.lib.time_zones import find_zone
 
 REPORT_JSON, REPORT_HTML = "report.json", "report.html"
 SIGNALS_MAX = 8
@@ -119,11 +120,15 @@ class DeploymentReport(Struct, frozen=True, kw_only=True):
 
 
 class JobReport(Struct, frozen=True, kw_only=True):
-    """Report of a job; ``v`` is the version of this format."""
+    """Report of a job; ``v`` is the version of this format.
+
+    ``time_zone`` is that of the times on the page; days and units are of UTC.
+    """
 
     job: str
     software: str
     unit: str
+    time_zone: str
     deployments: tuple[DeploymentReport, ...]
     differences: tuple[DeploymentDifference, ...] = ()
     v: int = VERSION
@@ -166,6 +171,7 @@ def make_report(
         job=job.name,
         software=plan.head.software,
         unit=job.unit,
+        time_zone=find_zone(job.time_zone).key,
         deployments=tuple(reports),
         differences=tuple(one.numbers for one in found),
     )

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import tzinfo
 from html import escape
 
 import numpy as np
@@ -13,11 +13,12 @@ from spectrod.apps.batch.comparison import (
     SignalAverage,
     diverging,
 )
-from spectrod.apps.batch.job import UNIT_NS
 from spectrod.apps.batch.ltsa import HEIGHT, SHADES, WIDTH, LongTermAverage
 from spectrod.apps.batch.report import DeploymentReport, JobReport, ReportPictures
 from spectrod.dsp.units import NS_PER_S
+from spectrod.formats.picture.time_ticks import clock_axis, zone_title
 from spectrod.lib.text import printable
+from spectrod.lib.time_zones import find_zone, local_time, shown_zone
 
 LISTED_MAX = 200
 """Most units, and most findings, of a deployment that the page lists; see ``report.json``."""
@@ -25,9 +26,8 @@ _STRIP_MAX = 4000
 """Most days of a strip; of more the page states the coverage alone."""
 _STRIP_HEIGHT, _LEFT, _BOTTOM = 14, 70, 24
 _TIME_LABELS = 6
-_STEPS_MIN = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
-"""Times between labels [min]; longer ones are whole days."""
-_DAY_NS = UNIT_NS["day"]
+_ROUND = {10: " 00:00:00", 16: ":00"}
+"""Characters of a label, if all times end so."""
 _HALF_LABEL = 60
 _FAINTEST = 0.25
 """Opacity of a day with hardly any sound."""
@@ -47,18 +47,20 @@ svg { width: 100%; height: auto; font-size: 12px; }
 
 def html_page(report: JobReport, pictures: ReportPictures) -> str:
     """Return the page of a report; all texts from outside are escaped."""
-    title = f"{_text(report.job)}: report"
+    title, zone = f"{_text(report.job)}: report", find_zone(report.time_zone)
     parts = [
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{title}</title><style>{_STYLE}</style></head><body><main>",
-        f"<h1>{title}</h1><p>Unit: {_text(report.unit)} of UTC; {_text(report.software)}.</p>",
+        f"<h1>{title}</h1><p>Times: {_text(shown_zone(report.time_zone))}.",
+        "Days, names of units, and times that end in Z: UTC.",
+        f"Unit: {_text(report.unit)}; {_text(report.software)}.</p>",
     ]
     for one in report.deployments:
         of_it = [found for found in pictures.averages if found.deployment == one.name]
-        parts += _deployment(one, of_it)
-    parts += _differences(pictures.comparisons)
+        parts += _deployment(one, of_it, zone)
+    parts += _differences(pictures.comparisons, zone)
     return "\n".join([*parts, "</main></body></html>\n"])
 
 
@@ -66,17 +68,19 @@ def _text(text: str) -> str:
     return escape(printable(text))
 
 
-def _deployment(one: DeploymentReport, averages: Sequence[SignalAverage]) -> Iterator[str]:
+def _deployment(
+    one: DeploymentReport, averages: Sequence[SignalAverage], zone: tzinfo
+) -> Iterator[str]:
     yield f"<section><h2>{_text(one.name)}</h2>"
     yield "<table>"
-    for name, value in _facts(one):
-        yield f'<tr><th scope="row">{name}</th><td>{_text(value)}</td></tr>'
+    for name, value in _facts(one, zone):
+        yield f'<tr><th scope="row">{_text(name)}</th><td>{_text(value)}</td></tr>'
     yield "</table>"
     yield from _strip(one)
     for signal, average in ((found.signal, found.average) for found in averages):
         name = f"{one.name} {signal}".rstrip()
-        yield f"<h3>Long-term average of {_text(name)}, UTC</h3>"
-        yield _average(average, name)
+        yield f"<h3>Long-term average of {_text(name)}</h3>"
+        yield _average(average, name, zone)
     yield from _set_aside(one)
     if one.notes:
         yield "<h3>Findings of the plan</h3><ul>"
@@ -86,14 +90,15 @@ def _deployment(one: DeploymentReport, averages: Sequence[SignalAverage]) -> Ite
     yield "</section>"
 
 
-def _facts(one: DeploymentReport) -> Iterator[tuple[str, str]]:
+def _facts(one: DeploymentReport, zone: tzinfo) -> Iterator[tuple[str, str]]:
     units = ", ".join(f"{n} {state}" for state, n in sorted(one.n_units.items()))
     found = ", ".join(f"{n} {kind}" for kind, n in sorted(one.findings.items()))
     yield "units", units or "none"
     yield "findings of the plan", found or "none"
     if not one.n_units:
         return
-    yield "time (UTC)", f"{_iso(one.begin_utc_ns)} to {_iso(one.end_utc_ns)}"
+    ends_ns = one.begin_utc_ns, one.end_utc_ns
+    yield f"time, {zone_title(ends_ns, zone)}", " to ".join(_iso(t_ns, zone) for t_ns in ends_ns)
     yield "sound", f"{one.computed_s / 3600:.2f} h computed of {one.sound_s / 3600:.2f} h"
     yield "coverage", f"{100 * one.coverage:.1f} % of the time"
     yield "within units", f"{one.gaps} gaps, {one.missing_s:.1f} s missing"
@@ -112,14 +117,15 @@ def _facts(one: DeploymentReport) -> Iterator[tuple[str, str]]:
 
 def _most_events(one: DeploymentReport) -> str:
     most = max(one.days, key=lambda day: day.events, default=None)
-    return f", most of them on {most.day}: {most.events}" if most and most.events else ""
+    return f", most of them on {most.day} UTC: {most.events}" if most and most.events else ""
 
 
 def _set_aside(one: DeploymentReport) -> Iterator[str]:
     if not one.set_aside:
         return
     yield "<h3>Units without a whole result</h3><table>"
-    yield '<tr><th scope="col">unit</th><th scope="col">state</th><th scope="col">reason</th></tr>'
+    heads = ("unit (UTC)", "state", "reason")
+    yield "<tr>" + "".join(f'<th scope="col">{one}</th>' for one in heads) + "</tr>"
     for unit in one.set_aside[:LISTED_MAX]:
         cells = (unit.unit, unit.state, unit.reason)
         yield "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in cells) + "</tr>"
@@ -147,7 +153,7 @@ def _strip(one: DeploymentReport) -> Iterator[str]:
     first, last = one.days[0].day, one.days[-1].day
     yield (
         f'<svg viewBox="0 0 {_LEFT + WIDTH} {_STRIP_HEIGHT + _BOTTOM}" role="img" '
-        f'aria-label="share of each day with results, {first} to {last}">'
+        f'aria-label="share of each day of UTC with results, {first} to {last}">'
     )
     yield f'<rect x="{_LEFT}" y="0" width="{WIDTH}" height="{_STRIP_HEIGHT}" fill="#d0d6dc"/>'
     for number, day in zip(days, one.days, strict=True):
@@ -160,6 +166,8 @@ def _strip(one: DeploymentReport) -> Iterator[str]:
         )
     y = _STRIP_HEIGHT + 16
     yield f'<text x="{_LEFT}" y="{y}">{first}</text>'
+    middle = _LEFT + WIDTH // 2
+    yield f'<text x="{middle}" y="{y}" text-anchor="middle">days of UTC with results</text>'
     yield f'<text x="{_LEFT + WIDTH}" y="{y}" text-anchor="end">{last}</text></svg>'
 
 
@@ -167,14 +175,14 @@ def _opacity(share: float) -> float:
     return _FAINTEST + (1.0 - _FAINTEST) * share if share else 0.0
 
 
-def _average(average: LongTermAverage, name: str) -> str:
+def _average(average: LongTermAverage, name: str, zone: tzinfo) -> str:
     low, high = average.limits
     unit = _text(average.unit or "dB")
     meaning = f"Mean power, black {low:g} to yellow {high:g} {unit}; grey: no data"
-    return _picture(average, f"long-term average of {name}", average.png(), meaning)
+    return _picture(average, f"long-term average of {name}", average.png(), meaning, zone)
 
 
-def _differences(found: Sequence[Comparison]) -> Iterator[str]:
+def _differences(found: Sequence[Comparison], zone: tzinfo) -> Iterator[str]:
     if not found:
         return
     yield "<section><h2>Differences</h2>"
@@ -187,7 +195,7 @@ def _differences(found: Sequence[Comparison]) -> Iterator[str]:
             "grey: one of them has no data"
         )
         png = picture.png(diverging(SHADES))
-        yield _picture(picture, f"difference: {name}", png, meaning)
+        yield _picture(picture, f"difference: {name}", png, meaning, zone)
         yield from _octaves(numbers)
     yield "</section>"
 
@@ -212,10 +220,11 @@ def _octaves(found: DeploymentDifference) -> Iterator[str]:
     yield "</table>"
 
 
-def _picture(average: LongTermAverage, name: str, png: bytes, meaning: str) -> str:
+def _picture(average: LongTermAverage, name: str, png: bytes, meaning: str, zone: tzinfo) -> str:
     href = f"data:image/png;base64,{base64.b64encode(png).decode()}"
     if average.period_s:
         meaning += f"; columns of a period of the schedule, {average.period_s:g} s"
+    times = zone_title((average.begin_utc_ns, average.end_utc_ns), zone)
     return "\n".join(
         [
             f'<svg viewBox="0 0 {_LEFT + WIDTH} {HEIGHT + _BOTTOM}" role="img"',
@@ -223,9 +232,9 @@ def _picture(average: LongTermAverage, name: str, png: bytes, meaning: str) -> s
             f'<image x="{_LEFT}" y="0" width="{WIDTH}" height="{HEIGHT}" href="{href}"',
             ' preserveAspectRatio="none" style="image-rendering: pixelated"/>',
             *_frequency_labels(average),
-            *_time_labels(average),
+            *_time_labels(average, zone),
             "</svg>",
-            f"<p>{meaning}.</p>",
+            f"<p>{meaning}. Times: {_text(times)}.</p>",
         ]
     )
 
@@ -247,31 +256,27 @@ def _frequency_labels(average: LongTermAverage) -> Iterator[str]:
         yield f'<path d="M{_LEFT - 6} {y:.1f}h6" stroke="#181a20"/>'
 
 
-def _time_labels(average: LongTermAverage) -> Iterator[str]:
-    """Yield labels at whole minutes, hours or days of UTC."""
-    begin_ns, end_ns = average.begin_utc_ns, average.end_utc_ns
-    step_ns = _step_ns(end_ns - begin_ns)
-    round_ns = range(-(-begin_ns // step_ns) * step_ns, end_ns + 1, step_ns)
-    for t_ns in round_ns or (begin_ns,):
-        x = _LEFT + WIDTH * (t_ns - begin_ns) / max(1, end_ns - begin_ns)
+def _time_labels(average: LongTermAverage, zone: tzinfo) -> Iterator[str]:
+    """Yield labels at whole minutes, hours or days of local time."""
+    begin_ns = average.begin_utc_ns
+    span_s = (average.end_utc_ns - begin_ns) / NS_PER_S
+    ticks = clock_axis(begin_ns, span_s, _TIME_LABELS, zone).ticks
+    places_s = [tick.value for tick in ticks] or [0.0]
+    texts = [_iso(begin_ns + round(place_s * NS_PER_S), zone) for place_s in places_s]
+    n_common = next((n for n, end in _ROUND.items() if all(one.endswith(end) for one in texts)), 19)
+    for place_s, text in zip(places_s, texts, strict=True):
+        x = _LEFT + WIDTH * place_s / span_s
         is_end = x > _LEFT + WIDTH - _HALF_LABEL
         anchor = "end" if is_end else "start" if x < _HALF_LABEL else "middle"
-        text = _iso(t_ns)[: 10 if step_ns % _DAY_NS == 0 else 16]
-        yield f'<text x="{x:.1f}" y="{HEIGHT + 18}" text-anchor="{anchor}">{text}</text>'
+        label = text[:n_common]
+        yield f'<text x="{x:.1f}" y="{HEIGHT + 18}" text-anchor="{anchor}">{label}</text>'
         yield f'<path d="M{x:.1f} {HEIGHT}v5" stroke="#181a20"/>'
 
 
-def _step_ns(span_ns: int) -> int:
-    """Return the time between labels of a span [ns]: the least step of which there are few."""
-    steps = [minutes * 60 * NS_PER_S for minutes in _STEPS_MIN]
-    days = max(1, -(-span_ns // (_TIME_LABELS * _DAY_NS)))
-    return next((one for one in steps if span_ns <= _TIME_LABELS * one), days * _DAY_NS)
-
-
-def _iso(t_utc_ns: int) -> str:
+def _iso(t_utc_ns: int, zone: tzinfo) -> str:
     """Return a time as ``YYYY-MM-DD HH:MM:SS``; nanoseconds if the calendar lacks it."""
     try:
-        found = datetime.fromtimestamp(t_utc_ns // NS_PER_S, UTC)
+        found = local_time(t_utc_ns, zone)
     except (OverflowError, ValueError, OSError):
         return f"{t_utc_ns} ns"
     return found.strftime("%Y-%m-%d %H:%M:%S")

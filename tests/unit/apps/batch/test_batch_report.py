@@ -6,6 +6,7 @@ import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import h5netcdf
 import h5py
@@ -18,11 +19,13 @@ from spectrod.apps.batch.flags import parse_flags
 from spectrod.apps.batch.ltsa import HEIGHT, LongTermAverage, PooledDay, _Pool, pool_days
 from spectrod.apps.batch.plan import write_plan
 from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.products import _look
 from spectrod.apps.batch.report import make_report, write_report
 from spectrod.apps.batch.report_page import _average, html_page
 from spectrod.apps.batch.results import OutputFile, write_record
 from spectrod.apps.batch.run import status_of
 from spectrod.apps.batch.unit import compute_unit, file_digest
+from spectrod.apps.batch.unit_settings import settings_of
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "archives"))
 
@@ -102,20 +105,24 @@ def test_a_day_with_little_sound_is_seen(computed):
 
 
 @pytest.mark.parametrize(
-    ("span_s", "labels"),
+    ("zone", "span_s", "labels"),
     [
-        (20, ["2026-05-01 23:55"]),
-        (960, ["2026-05-01 23:55", "2026-05-02 00:00", "2026-05-02 00:05"]),
-        (3 * 86400, ["2026-05-02 00:00", "2026-05-02 12:00", "2026-05-03 00:00"]),
-        (99 * 86400, ["2026-05-14", "2026-05-31", "2026-06-17"]),
+        ("UTC", 60, ["2026-05-01 23:55:00", "2026-05-01 23:55:10"]),
+        ("UTC", 960, ["2026-05-01 23:55", "2026-05-02 00:00", "2026-05-02 00:05"]),
+        ("UTC", 3 * 86400, ["2026-05-02 00:00", "2026-05-02 12:00", "2026-05-03 00:00"]),
+        ("UTC", 99 * 86400, ["2026-05-07", "2026-05-27", "2026-06-16"]),
+        ("Europe/Berlin", 960, ["2026-05-02 01:55", "2026-05-02 02:00", "2026-05-02 02:05"]),
+        ("Europe/Berlin", 3 * 86400, ["2026-05-02 12:00", "2026-05-03 00:00"]),
+        ("Europe/Berlin", 250 * 86400, ["2026-05-27", "2026-07-16", "2026-09-04"]),
+        ("Asia/Kathmandu", 3 * 86400, ["2026-05-02 12:00", "2026-05-03 00:00"]),
     ],
 )
-def test_times_of_the_picture_are_round(span_s, labels):
-    """Labels are at whole minutes, hours or days, of any length of a deployment."""
+def test_times_of_the_picture_are_round(zone, span_s, labels):
+    """Labels are at whole minutes, hours or days of local time, of any length of a deployment."""
     begin_ns = 1777679700 * S_NS  # 2026-05-01 23:55
     level = np.zeros((HEIGHT, 2), np.float32)
     average = LongTermAverage(level, begin_ns, begin_ns + span_s * S_NS, 10.0, 500.0, "dB", ())
-    found = re.findall(r">(2[-0-9: ]+)</text>", _average(average, "north"))
+    found = re.findall(r">(2[-0-9: ]+)</text>", _average(average, "north", ZoneInfo(zone)))
     assert found[: len(labels)] == labels
     assert len(found) <= 7
 
@@ -292,6 +299,28 @@ class _Tags(HTMLParser):
     def handle_starttag(self, tag, attrs):
         """Keep the tag and what it loads."""
         self.found.append((tag, [value for name, value in attrs if name in ("src", "href")]))
+
+
+def test_the_page_has_the_times_of_its_job(computed):
+    """The zone is written at the top and at each axis; what is of UTC says so."""
+    job, plan, statuses = computed
+    berlin = msgspec.structs.replace(job.picture, time_zone="Europe/Berlin")
+    local = msgspec.structs.replace(job, picture=berlin)
+    pages = [html_page(*make_report(one, plan, statuses)) for one in (job, local)]
+    assert "Times: UTC." in pages[0]
+    assert "Times: Europe/Berlin." in pages[1]
+    zones = ["UTC", "Europe/Berlin (UTC+02:00)"]
+    begins = ["2026-05-01 23:55:00", "2026-05-02 01:55:00"]
+    for page, zone, begin in zip(pages, zones, begins, strict=True):
+        assert f'<tr><th scope="row">time, {zone}</th><td>{begin} to ' in page
+        assert f"grey: no data. Times: {zone}.</p>" in page
+        assert "days of UTC with results" in page
+        assert f">{begin[:-3]}</text>" in page
+    titles = [_look(settings_of(one, plan.units[0])).title for one in (job, local)]
+    assert titles == ["north 20260501", "north 20260501 (day of UTC)"]
+    levels = msgspec.structs.replace(job.levels, time_zone="Asia/Kathmandu")
+    assert msgspec.structs.replace(job, levels=levels).time_zone == "Asia/Kathmandu"
+    assert msgspec.structs.replace(local, levels=levels).time_zone == "Europe/Berlin"
 
 
 def test_the_page_loads_nothing_and_runs_nothing(computed):

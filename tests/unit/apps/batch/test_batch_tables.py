@@ -235,7 +235,7 @@ def test_the_report_counts_events(tmp_path):
     (one,) = report.deployments
     assert [(day.day, day.events) for day in one.days] == [("2026-05-02", 3), ("2026-05-03", 5)]
     page = html_page(report, pictures)
-    assert "<td>8, most of them on 2026-05-03: 5</td>" in page
+    assert "<td>8, most of them on 2026-05-03 UTC: 5</td>" in page
     assert "2026-05-02: 0.0 %, 3 events</title>" in page
     assert make_report(job_of(tmp_path), plan, statuses)[0].deployments[0].events is None
     path = tmp_path / "results/north/north_20260502_events.csv"
