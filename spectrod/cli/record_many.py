@@ -29,6 +29,7 @@ from spectrod.lib.errors import ConfigError, StorageError
 from spectrod.lib.output_formats import format_of
 from spectrod.lib.processes import start_process
 from spectrod.lib.text import printable
+from spectrod.recording.output_plan import make_folders
 from spectrod.source.kinds import FILES, find_kind, uri_of
 from spectrod.source.source_listing import FILES_MAX, list_sound_files
 
@@ -86,10 +87,11 @@ def record_many(args: argparse.Namespace, record: Record) -> int:
     ConfigError
         If the arguments are wrong, or outputs of two sources have the same name.
     StorageError
-        If the folder of the outputs does not exist.
+        If the folder of the outputs cannot be made.
     """
     tasks = plan(args)
     args.settings_of_first = _apply_settings(of_task(args, tasks[0]))
+    make_folders(tasks[0].outputs)  # those of all tasks
     jobs = min(args.jobs or default_jobs(), len(tasks))
     # Each process starts afresh: drivers do not survive a fork.
     context = get_context("spawn")
@@ -152,8 +154,6 @@ def _template(args: argparse.Namespace, output: str) -> Path:
         names = f"FOLDER/ --name '{STEM}.png', or '{STEM}.png'"
         raise ConfigError(f"-o {output}: needs a name for each source: -o {names}")
     format_of(path)
-    if not path.parent.is_dir():
-        raise StorageError(f"{path.parent}: is no folder")
     return path
 
 

@@ -185,7 +185,6 @@ def _check_names(found: Asked, source: Path | None) -> None:
         format_of(path)
         if found.period:
             found.period.check_names(path)
-    make_folders(found.paths)
 
 
 def _path_at(pattern: str, period: Period | None, begin_utc_ns: int) -> Path:
@@ -244,13 +243,14 @@ class Outputs:
 
 
 def make_outputs(found: Asked, plan: Plan, now_utc_ns: int) -> Outputs:
-    """Create all outputs; with periods, try a file with the name of now and remove it.
+    """Create all outputs and their folders; with periods, try a file of now and remove it.
 
     Raises
     ------
     SpectrodError
         For the first output that fails; all others are removed then.
     """
+    make_folders(found.paths)
     outputs = Outputs([], [], [])
     rows = partial(make_rows, plan=plan)
     samples = partial(make_samples, plan=plan)

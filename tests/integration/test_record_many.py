@@ -94,6 +94,22 @@ def test_files_that_fail_are_listed_and_do_not_stop_the_others(folder, capfd):
     assert lines[3:] == ["spectrod: 2 of 5 files recorded, 3 failed"]
 
 
+@pytest.mark.parametrize("sources", [["night/a.wav", "night/b.flac"], ["night", "--each"]])
+def test_folders_that_are_named_are_made(folder, sources):
+    """One that is in another that is not there, too."""
+    options = ["-o", "new/sites/", "--name", "{stem}.png", *SMALL]
+    assert main(["record", *sources, *options, "--jobs", "1"]) == 0
+    assert "a.png" in names(folder / "new" / "sites")
+
+
+def test_a_refused_recording_makes_no_folder(folder, capfd):
+    """A setting of its picture is refused before the folder is made."""
+    before = names(folder)
+    assert main(["record", "night/a.wav", "-o", "new/x.png", "--width", "9"]) == 2
+    assert "width=9: must be" in capfd.readouterr().err
+    assert names(folder) == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "text"),
     [
@@ -102,14 +118,22 @@ def test_files_that_fail_are_listed_and_do_not_stop_the_others(folder, capfd):
         (["x/a.wav", "-o", "{stem}.png"], 2, "a.png: is the output of night/a.wav and of x/a.wav"),
         (["b.wav", "-o", "night/{stem}.wav"], 2, "night/a.wav: must be another file than one that"),
         (["b.wav", "-o", "{stem}.bmp"], 2, "{stem}.bmp: suffix must be one of"),
-        (["b.wav", "-o", "none/{stem}.png"], 74, "none: is no folder"),
+        (
+            ["-o", "night/a.wav/{stem}.png", "--each"],
+            74,
+            "night/a.wav: must be a folder, it is a f",
+        ),
         (["b.wav", "-o", "-"], 2, "-: standard output takes one file"),
         (["signal:sine,1000,-20", "-o", "{stem}.png"], 2, "signal:sine,1000,-20: must be a file"),
         (["tcp://127.0.0.1:5556", "-o", "{stem}.png"], 2, "tcp://127.0.0.1:5556: must be a file"),
         (["b.wav", "-o", "{stem}.png", "--jobs", "65"], 2, "--jobs 65: must be 1 to 64"),
         (["b.wav", "-o", "{stem}.png", "--every", "1h"], 2, "--every 1h: makes several files"),
-        (["b.wav", "-o", "{stem}.png", "--width", "9"], 2, "width=9: must be 200 to 8000 pixels"),
-        (["b.wav", "-o", "{stem}.png", "--subtype", "s16"], 2, "--subtype s16: is for .wav"),
+        (
+            ["b.wav", "-o", "no/{stem}.png", "--width", "9"],
+            2,
+            "width=9: must be 200 to 8000 pixels",
+        ),
+        (["b.wav", "-o", "none/{stem}.png", "--subtype", "s16"], 2, "--subtype s16: is for .wav"),
     ],
 )
 @pytest.mark.usefixtures("folder")
