@@ -16,6 +16,7 @@ from spectrod.apps.web.page_view import TOPICS_MAX
 from spectrod.config.config_files import parse, read
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.text import printable
+from spectrod.source.source_listing import list_sound_files
 
 _log = logging.getLogger(__name__)
 
@@ -203,4 +204,13 @@ def _nothing(archive: Archive) -> str:
             f'{name}: has results but no pyramids: add merged = ["pyramid"] to [job], and run '
             "spectrod batch merge"
         )
-    return f"{name}: holds no recordings of spectra (.spd) and no pyramid"
+    nothing = f"{name}: holds no recordings of spectra (.spd) and no pyramid"
+    to_do = f", but sound files: spectrod batch init {name} makes a job of them"
+    return nothing + (to_do if _has_sound(path) else "")
+
+
+def _has_sound(path: Path) -> bool:
+    try:
+        return bool(list_sound_files(str(path), recursive=True).files)
+    except InputError:
+        return False

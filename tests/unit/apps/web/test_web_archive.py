@@ -164,6 +164,18 @@ def test_a_path_with_nothing_to_show_is_one_clear_error(tmp_path, make, text):
         opened(tmp_path / "there")
 
 
+def test_a_folder_of_sound_says_what_makes_a_job_of_it(tmp_path):
+    """Also where the files are in folders below; other files are no sound."""
+    (tmp_path / "site" / "may").mkdir(parents=True)
+    (tmp_path / "site" / "notes.txt").write_text("x")
+    with pytest.raises(InputError, match=r"no pyramid$"):
+        opened(tmp_path / "site")
+    (tmp_path / "site" / "may" / "20260501_000000.WAV").write_bytes(b"")
+    hint = r"no pyramid, but sound files: spectrod batch init .*/site makes a job of them$"
+    with pytest.raises(InputError, match=hint):
+        opened(tmp_path / "site")
+
+
 def test_results_without_pyramids_say_how_to_make_them(tmp_path):
     """Daily files alone are not shown."""
     (tmp_path / "plan.jsonl").write_text("{}\n")
