@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from spectrod.apps.batch.comparison import (
 from spectrod.apps.batch.flags import FLAGS_BYTES_MAX, parse_flags
 from spectrod.apps.batch.job import UNIT_NS, Job
 from spectrod.apps.batch.ltsa import PooledDay, pool_days
-from spectrod.apps.batch.plan import BatchPlan, InputFinding
+from spectrod.apps.batch.plan import BatchPlan, InputFinding, Unit
 from spectrod.apps.batch.results import UnitRecord
 from spectrod.apps.batch.run import UnitStatus
 from spectrod.apps.batch.tables import EVENTS_BYTES_MAX, count_events
@@ -31,6 +32,7 @@ from spectrod.formats.whole_files import write_whole
 from spectrod.lib.regular_files import read_regular
 from spectrod.lib.text import printable
 from spectrod.lib.time_zones import find_zone
+from spectrod.source.files.placing import TOLERANCE_S
 
 REPORT_JSON, REPORT_HTML = "report.json", "report.html"
 SIGNALS_MAX = 8
@@ -74,7 +76,12 @@ class DeploymentReport(Struct, frozen=True, kw_only=True):
     coverage : float
         ``computed_s`` as a share of the time from begin to end, 0 to 1.
     gaps : int
-        Interruptions within units.
+        Interruptions within units with results, pauses of a schedule among them.
+    unit_gaps : int
+        Interruptions of 2 s or longer between the sound of a unit with a result and that of the
+        next one, if that has a result, too.
+    unit_gaps_s : float
+        Their time [s].
     findings : dict of int
         Findings of the plan of each kind: gaps between files, overlaps, clock jumps, ...
     notes : tuple of str
@@ -106,6 +113,8 @@ class DeploymentReport(Struct, frozen=True, kw_only=True):
     missing_s: float
     coverage: float
     gaps: int
+    unit_gaps: int
+    unit_gaps_s: float
     findings: dict[str, int]
     notes: tuple[str, ...]
     flagged_minutes: dict[str, int]
@@ -196,6 +205,7 @@ def _deployment(
 ) -> DeploymentReport:
     records = _computed(statuses)
     begin_ns, end_ns = _span(statuses)
+    unit_gaps_s = _unit_gaps_s(statuses)
     computed_s = sum(one.read_samples / one.fs for one in records)
     processor_s = sum(one.costs.processor_s for one in records)
     flags = _flags(job, records)
@@ -211,6 +221,8 @@ def _deployment(
         missing_s=round(sum(one.missing_samples / one.fs for one in records), 3),
         coverage=round(min(1.0, computed_s * NS_PER_S / max(1, end_ns - begin_ns)), 6),
         gaps=sum(one.gaps for one in records),
+        unit_gaps=len(unit_gaps_s),
+        unit_gaps_s=round(sum(unit_gaps_s), 3),
         findings=dict(Counter[str](one.kind for one in findings)),
         notes=tuple(printable(f"{one.kind}: {one.text}") for one in findings[:NOTES_MAX]),
         flagged_minutes=dict(sorted(flags.minutes.items())),
@@ -242,12 +254,25 @@ def _span(statuses: Sequence[UnitStatus]) -> tuple[int, int]:
     """Return when the first sample begins and the last one ends, by the plan; 0, 0 without."""
     if not statuses:
         return 0, 0
-    ends = []
-    for one in statuses:
-        last = one.unit.pieces[-1] if one.unit.pieces else None
-        n_samples = last.index + last.n_samples if last else one.unit.n_samples
-        ends.append(one.unit.start_utc_ns + duration_ns(n_samples, one.unit.fs))
-    return min(one.unit.start_utc_ns for one in statuses), max(ends)
+    units = [one.unit for one in statuses]
+    return min(one.start_utc_ns for one in units), max(_end_ns(one) for one in units)
+
+
+def _end_ns(unit: Unit) -> int:
+    """Return when the last sample of a unit ends, by the plan [ns]."""
+    last = unit.pieces[-1] if unit.pieces else None
+    n_samples = last.index + last.n_samples if last else unit.n_samples
+    return unit.start_utc_ns + duration_ns(n_samples, unit.fs)
+
+
+def _unit_gaps_s(statuses: Sequence[UnitStatus]) -> list[float]:
+    """Return the time of each interruption between successive units that both have results [s]."""
+    gaps_s = [
+        (after.unit.start_utc_ns - _end_ns(before.unit)) / NS_PER_S
+        for before, after in pairwise(statuses)
+        if len(_computed([before, after])) == 2
+    ]
+    return [gap_s for gap_s in gaps_s if gap_s >= TOLERANCE_S]
 
 
 def _day(unit_name: str) -> str:

@@ -94,14 +94,15 @@ def _facts(one: DeploymentReport, zone: tzinfo) -> Iterator[tuple[str, str]]:
     units = ", ".join(f"{n} {state}" for state, n in sorted(one.n_units.items()))
     found = ", ".join(f"{n} {kind}" for kind, n in sorted(one.findings.items()))
     yield "units", units or "none"
-    yield "findings of the plan", found or "none"
+    yield "findings of the plan, lines", found or "none"
     if not one.n_units:
         return
     ends_ns = one.begin_utc_ns, one.end_utc_ns
     yield f"time, {zone_title(ends_ns, zone)}", " to ".join(_iso(t_ns, zone) for t_ns in ends_ns)
     yield "sound", f"{one.computed_s / 3600:.2f} h computed of {one.sound_s / 3600:.2f} h"
     yield "coverage", f"{100 * one.coverage:.1f} % of the time"
-    yield "within units", f"{one.gaps} gaps, {one.missing_s:.1f} s missing"
+    within = f"{one.gaps} within units, {one.missing_s:.1f} s"
+    yield "gaps and pauses", f"{within}; {one.unit_gaps} between units, {one.unit_gaps_s:.1f} s"
     if one.flagged_minutes or one.clipped_samples:
         flags = ", ".join(f"{name}: {n} min" for name, n in one.flagged_minutes.items())
         clipped = f"{one.clipped_samples} clipped samples"

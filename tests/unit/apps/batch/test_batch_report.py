@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -299,6 +300,30 @@ class _Tags(HTMLParser):
     def handle_starttag(self, tag, attrs):
         """Keep the tag and what it loads."""
         self.found.append((tag, [value for name, value in attrs if name in ("src", "href")]))
+
+
+def test_gaps_of_a_schedule_are_those_of_the_findings(tmp_path):
+    """A pause at midnight lies between units; without the result of one of them it is not known."""
+    for begin_s in (480.0, 540.0, 600.0, 660.0, 2 * 86400.0):  # the third one begins at midnight
+        write(tmp_path / "card", sound(5 * FS), begin_s)
+    job = job_of(tmp_path, tmp_path / "card", products=("flags",))
+    plan = plan_job(job)
+    for unit in plan.units:
+        assert compute_unit(job, unit).state == "done"
+    statuses = [status_of(job, unit) for unit in plan.units]
+    report, pictures = make_report(job, plan, statuses)
+    (one,) = report.deployments
+    assert (one.gaps, one.missing_s) == (2, 110.0)
+    night_s = 2 * 86400 - 665
+    assert (one.unit_gaps, one.unit_gaps_s) == (2, 55.0 + night_s)
+    page = html_page(report, pictures)
+    assert f"<td>2 within units, 110.0 s; 2 between units, {55 + night_s}.0 s</td>" in page
+    found = [note for note in one.notes if note.startswith("gap: ")]
+    assert "gap: 3 gaps of 55 s, of a schedule of 60 s" in found
+    assert len(found) == 2
+    waiting = [statuses[0], replace(statuses[1], record=None, state="waiting"), statuses[2]]
+    (one,) = make_report(job, plan, waiting)[0].deployments
+    assert (one.unit_gaps, one.unit_gaps_s) == (0, 0.0)
 
 
 def test_the_page_has_the_times_of_its_job(computed):
