@@ -115,7 +115,10 @@ class _Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            error.message += did_you_mean(str(value), map(str, action.choices or ()))
+            if action.dest == "time_axis" and (value == "local" or "/" in str(value)):
+                error.message += f"; did you mean --time-zone {value}?"
+            else:
+                error.message += did_you_mean(str(value), map(str, action.choices or ()))
             raise
 
     def error(self, message: str) -> NoReturn:

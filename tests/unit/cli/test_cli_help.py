@@ -40,6 +40,12 @@ SIGNAL = ["record", "signal:pink,-20", "--duration", "1", "-o", "a.png"]
         (["recordd", "a.wav"], "did you mean record?"),
         ([*FILE, "--theme", "drak"], "did you mean dark?"),
         ([*FILE, "--view", "lsta"], "did you mean ltsa?"),
+        (
+            [*FILE, "--time-axis", "local"],
+            "; did you mean --time-zone local?",
+        ),
+        ([*FILE, "--time-axis", "Asia/Tokyo"], "; did you mean --time-zone Asia/Tokyo?"),
+        ([*FILE, "--time-axis", "UTC"], "did you mean utc?"),
         (["record", "a.wav", "-o", "a.flaac"], "did you mean .flac?"),
         (["record", "signal:pnik,-20", "-o", "a.png"], "did you mean pink?"),
         ([*SIGNAL, "--scaling", "densty"], "did you mean density?"),
