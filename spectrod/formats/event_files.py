@@ -1,6 +1,7 @@
 """Files of events: CSV, JSON, selection tables of Raven, labels of Audacity."""
 
 import csv
+import datetime as dt
 import io
 import json
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from spectrod.lib.text import printable
 from spectrod.measure.triggers.detection import Detection
 
 _CSV = (
-    *("begin_utc", "end_utc", "file", "begin_s", "end_s", "duration_s", "channel"),
+    *("file", "begin_s", "end_s", "duration_s", "channel"),
     *("f_min_hz", "f_max_hz", "frequency_hz", "level", "unit", "threshold", "floor"),
     *("over_floor_db", "pulses"),
 )
@@ -28,12 +29,16 @@ _RAVEN = (
 _LOST_MARKS = str.maketrans("\t\r\n\\", "    ")
 
 
-def fields_of(one: Detection) -> dict[str, Any]:
-    """Return the values of an event by the names of the columns; None for what is not known."""
-    event = one.event
+def fields_of(one: Detection, zone: dt.tzinfo | None = None) -> dict[str, Any]:
+    """Return the values of an event by the names of the columns; None for what is not known.
+
+    Times are ``begin_utc`` and ``end_utc``, or with a time zone ``begin`` and ``end``, with its
+    offset from UTC.
+    """
+    event, (begin, end) = one.event, _time_names(zone)
     return {
-        "begin_utc": iso_time(event.begin_utc_ns) if one.has_utc else None,
-        "end_utc": iso_time(one.end_utc_ns) if one.has_utc else None,
+        begin: iso_time(event.begin_utc_ns, zone) if one.has_utc else None,
+        end: iso_time(one.end_utc_ns, zone) if one.has_utc else None,
         "file": printable(one.file),
         "begin_s": round(one.begin_s, 6),
         "end_s": round(one.begin_s + one.duration_s, 6),
@@ -51,6 +56,10 @@ def fields_of(one: Detection) -> dict[str, Any]:
     }
 
 
+def _time_names(zone: dt.tzinfo | None) -> tuple[str, str]:
+    return ("begin_utc", "end_utc") if zone is None else ("begin", "end")
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 2)
 
@@ -61,15 +70,19 @@ def _csv_line(cells: Any) -> str:
     return text.getvalue()
 
 
-def _csv_text(_number: int, one: Detection) -> str:
-    return _csv_line("" if cell is None else cell for cell in fields_of(one).values())
+def _csv_head(zone: dt.tzinfo | None) -> str:
+    return _csv_line((*_time_names(zone), *_CSV))
 
 
-def _json_text(number: int, one: Detection) -> str:
-    return f"{'' if number == 1 else ','}\n{json.dumps(fields_of(one))}"
+def _csv_text(_number: int, one: Detection, zone: dt.tzinfo | None) -> str:
+    return _csv_line("" if cell is None else cell for cell in fields_of(one, zone).values())
 
 
-def _raven_text(number: int, one: Detection) -> str:
+def _json_text(number: int, one: Detection, zone: dt.tzinfo | None) -> str:
+    return f"{'' if number == 1 else ','}\n{json.dumps(fields_of(one, zone))}"
+
+
+def _raven_text(number: int, one: Detection, _zone: dt.tzinfo | None) -> str:
     event, path = one.event, Path(one.file)
     cells = [
         *(str(number), "Spectrogram 1", str(one.channel)),
@@ -83,7 +96,7 @@ def _raven_text(number: int, one: Detection) -> str:
     return "\t".join(cells) + "\n"
 
 
-def _audacity_text(_number: int, one: Detection) -> str:
+def _audacity_text(_number: int, one: Detection, _zone: dt.tzinfo | None) -> str:
     event = one.event
     pulses = "" if event.pulses is None else f" {event.pulses} pulses"
     label = f"{event.name} {event.level:.1f} {event.unit}{pulses}".translate(_LOST_MARKS)
@@ -100,18 +113,21 @@ def _cell(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EventFormat:
-    """Text of a kind of files of events: before the first, of each with its number, at the end."""
+    """Text of a kind of files of events: before the first, of each with its number, at the end.
 
-    begin: str
-    text: Callable[[int, Detection], str]
+    The time zone of the first two is that of the file; None: UTC.
+    """
+
+    begin: Callable[[dt.tzinfo | None], str]
+    text: Callable[[int, Detection, dt.tzinfo | None], str]
     end: str = ""
 
 
-_RAVEN_FORMAT = EventFormat("\t".join(_RAVEN) + "\n", _raven_text)
-_AUDACITY_FORMAT = EventFormat("", _audacity_text)
+_RAVEN_FORMAT = EventFormat(lambda _: "\t".join(_RAVEN) + "\n", _raven_text)
+_AUDACITY_FORMAT = EventFormat(lambda _: "", _audacity_text)
 FORMATS = {
-    ".csv": EventFormat(_csv_line(_CSV), _csv_text),
-    ".json": EventFormat("[", _json_text, "\n]\n"),
+    ".csv": EventFormat(_csv_head, _csv_text),
+    ".json": EventFormat(lambda _: "[", _json_text, "\n]\n"),
     "selections.txt": _RAVEN_FORMAT,
     "raven.txt": _RAVEN_FORMAT,
     "labels.txt": _AUDACITY_FORMAT,
@@ -130,8 +146,15 @@ def format_of(path: Path) -> EventFormat:
 
 
 @contextmanager
-def event_file(path: Path) -> Iterator[Callable[[Detection], None]]:
+def event_file(path: Path, zone: dt.tzinfo | None = None) -> Iterator[Callable[[Detection], None]]:
     """Write events to a file that gets its name at the end of the block, or none if that fails.
+
+    Parameters
+    ----------
+    path : Path
+        The file; the end of its name is the format.
+    zone : tzinfo, optional
+        Time zone of times of the clock; None: UTC.
 
     Yields
     ------
@@ -146,12 +169,12 @@ def event_file(path: Path) -> Iterator[Callable[[Detection], None]]:
     how, number = format_of(path), 0
     check_writable(path)
     with whole_file(path) as part, part.open("x", encoding="utf-8", newline="") as file:
-        file.write(how.begin)
+        file.write(how.begin(zone))
 
         def write(one: Detection) -> None:
             nonlocal number
             number += 1
-            file.write(how.text(number, one))
+            file.write(how.text(number, one, zone))
 
         yield write
         file.write(how.end)

@@ -127,6 +127,8 @@ class Job(Struct, frozen=True, kw_only=True):
         Files of features.
     detect : TriggerConfig
         Of the product ``detect``; its sources and its product are not used.
+    detect_zone : str
+        Time zone of times of events; empty: UTC.
     picture : PictureTable
         Of the product ``picture``.
     """
@@ -154,6 +156,7 @@ class Job(Struct, frozen=True, kw_only=True):
     detect: TriggerConfig = msgspec.field(
         default_factory=lambda: TriggerConfig("detect", **of_stored_sound({}))
     )
+    detect_zone: str = ""
     picture: PictureTable = msgspec.field(default_factory=PictureTable)
 
     def deployment(self, name: str) -> Deployment:
@@ -204,7 +207,7 @@ class Job(Struct, frozen=True, kw_only=True):
             "spectra": self.analysis,
             "levels": [self.levels, self.levels_format],
             "features": [self.features, self.features_format],
-            "detect": [self.detect, self.analysis],
+            "detect": [self.detect, self.analysis, self.detect_zone],
             "picture": self.picture,
         }
         found |= {product: table for product, table in tables.items() if product in self.products}

@@ -87,6 +87,8 @@ class JobDraft:
             yield f"# quantities = {_list(indices)}"
         yield ""
         yield _with_comment("# [detect]", 'of the product "detect": events over the noise floor')
+        if self.time_zone:
+            yield f"# time_zone = {quoted(self.time_zone)}"
         low_hz, high_hz = _event_band_hz(self._fs)
         yield f"# f_min_hz = {low_hz:g}"
         yield f"# f_max_hz = {high_hz:g}"

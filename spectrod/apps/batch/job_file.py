@@ -87,7 +87,10 @@ SECTIONS: dict[str, dict[str, Any]] = {
     ANALYSIS: _keys_of(AnalysisConfig),
     LEVELS: {**_keys_of(LevelsConfig, "name", "sources"), "format": TableFormat},
     FEATURES: {**_keys_of(FeaturesConfig, "name", "sources"), "format": TableFormat},
-    DETECT: _keys_of(TriggerConfig, "name", "sources", "product", "mask"),
+    DETECT: {
+        **_keys_of(TriggerConfig, "name", "sources", "product", "mask"),
+        "time_zone": str,
+    },
     PICTURE: _keys_of(PictureTable),
     DEPLOYMENTS: _DEPLOYMENT_KEYS,
 }
@@ -163,6 +166,7 @@ class _JobReader:
             features=_features(measured[FEATURES]),
             **formats,
             detect=_detect(tables[DETECT]),
+            detect_zone=tables[DETECT].get("time_zone", ""),
             picture=PictureTable(**tables[PICTURE]),
         )
 
@@ -191,8 +195,8 @@ class _JobReader:
             ANALYSIS: _check_analysis,
             LEVELS: _check_levels,
             FEATURES: _check_features,
-            DETECT: lambda table: _detect(table).check(),
-            PICTURE: _check_picture,
+            DETECT: _check_detect,
+            PICTURE: _check_zone,
         }
         for section, check in checks.items():
             for key, message in broken_keys(check, tables[section], set()):
@@ -309,11 +313,17 @@ def _features(table: Mapping[str, Any]) -> FeaturesConfig:
     return FeaturesConfig(FEATURES, **{"interval_s": MEASURED_INTERVAL_S, **table})
 
 
+def _check_detect(table: dict[str, Any]) -> None:
+    _check_zone(table)
+    _detect(table).check()
+
+
 def _detect(table: Mapping[str, Any]) -> TriggerConfig:
-    return TriggerConfig(DETECT, **of_stored_sound(table))
+    keys = {key: value for key, value in table.items() if key != "time_zone"}
+    return TriggerConfig(DETECT, **of_stored_sound(keys))
 
 
-def _check_picture(table: dict[str, Any]) -> None:
+def _check_zone(table: dict[str, Any]) -> None:
     find_zone(table.get("time_zone", ""))
 
 

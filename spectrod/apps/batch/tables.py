@@ -11,7 +11,7 @@ from spectrod.formats.event_files import event_file
 from spectrod.formats.values.measurement_description import MeasurementDescription, describe
 from spectrod.formats.values.value_writer import open_writer
 from spectrod.formats.whole_files import WholeFileWriter
-from spectrod.lib.time_zones import zone_name
+from spectrod.lib.time_zones import find_zone, zone_name
 from spectrod.measure.levels import LevelMeter
 from spectrod.measure.levels.equalizer import response_notes
 from spectrod.measure.levels.level_values import UNCALIBRATED_DB
@@ -25,7 +25,7 @@ from spectrod.source.store.urls import file_name
 EVENTS_BYTES_MAX = 1 << 26
 """Largest file of events that is read [bytes]."""
 _NO_LOWER_LIMIT_DB = -1000.0
-_EVENTS_HEAD = b"begin_utc,"
+_EVENTS_HEADS = b"begin_utc,", b"begin,"
 
 
 def _of_levels(settings: UnitSettings) -> tuple[IntervalMeter, MeasurementDescription]:
@@ -112,7 +112,9 @@ class EventsWriter(WholeFileWriter):
         ]
         places = FilePlaces(files, settings.fs, 0.0)
         self._events = PlacedEvents(self._finder, places, settings.signals, has_utc=True)
-        self._add = self._stack.enter_context(event_file(path))
+        self._add = self._stack.enter_context(
+            event_file(path, find_zone(zone) if (zone := settings.job.detect_zone) else None)
+        )
 
     @property
     def problems(self) -> list[str]:
@@ -139,8 +141,8 @@ class EventsWriter(WholeFileWriter):
 
 def count_events(content: bytes) -> int:
     """Return how many events a file of ``EventsWriter`` has; raises ValueError if it is none."""
-    if not content.startswith(_EVENTS_HEAD) or not content.endswith(b"\n"):
-        raise ValueError(f"must begin with {_EVENTS_HEAD.decode()} and end with a whole line")
+    if not content.startswith(_EVENTS_HEADS) or not content.endswith(b"\n"):
+        raise ValueError(f"must begin with {_EVENTS_HEADS[0].decode()} and end with a whole line")
     return content.count(b"\n") - 1
 
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -31,6 +32,7 @@ from spectrod.formats.event_files import FORMATS, event_file, fields_of, format_
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.names import name_channels
 from spectrod.lib.text import printable
+from spectrod.lib.time_zones import find_zone, shown_zone
 from spectrod.measure.triggers.detection import Detection, FilePlaces, detections
 from spectrod.measure.triggers.look_ahead import LookAhead
 from spectrod.measure.triggers.mask import Mask
@@ -46,8 +48,9 @@ _log = logging.getLogger(__name__)
 _INCOMPLETE = 65
 _READ_SAMPLES = 1 << 16
 _POLL_S = 0.1
+_UTC = Column("begin_utc", "UTC", 24, lambda text: f"{text[:23]}Z")
+_LOCAL_WIDTH = 29
 _COLUMNS = (
-    Column("begin_utc", "UTC", 24, lambda text: f"{text[:23]}Z"),
     Column("begin_s", "in file [s]", 12, fixed(3)),
     Column("duration_s", "length [s]", 10, fixed(3)),
     Column("channel", "channel", 7),
@@ -80,6 +83,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="1",
         help="sound before and after, in clips and pictures (1s)",
     )
+    parser.add_argument(
+        "--time-zone",
+        metavar="ZONE",
+        help="of times: Europe/Berlin, or local: this machine's (UTC)",
+    )
     add_trigger(parser)
     options.add_range(parser)
     options.add_source(parser, pace="full")
@@ -98,7 +106,10 @@ def run(args: argparse.Namespace) -> int:
     for source in args.source:
         check_outputs(args.output, Path(source) if Path(source).is_file() else None)
     margin_s = parse_seconds("--margin", args.margin)
-    outputs = EventOutputs(folder_of(args.clips), folder_of(args.pictures), margin_s)
+    zone = find_zone(args.time_zone, "--time-zone") if args.time_zone else None
+    outputs = EventOutputs(
+        folder_of(args.clips), folder_of(args.pictures), margin_s, zone.key if zone else ""
+    )
     first = _of_source(args, args.source[0])
     settings = config.load(args.config, options.flags(first))
     configure_logging(settings.log.level, settings.log.style)
@@ -112,9 +123,9 @@ def run(args: argparse.Namespace) -> int:
     searches = chain([search_of(args.source[0])], map(search_of, args.source[1:]))
     make_folders(args.output)
     with ExitStack() as files:
-        writers = [files.enter_context(event_file(path)) for path in paths]
+        writers = [files.enter_context(event_file(path, zone)) for path in paths]
         for search in searches:
-            shown = _EventTable(search.source) if not writers else None
+            shown = _EventTable(search.source, zone) if not writers else None
             for one in search.events():
                 totals.n_events += 1
                 for write in writers:
@@ -168,6 +179,10 @@ class _EventSearch:
             if folder and not self._can_reopen:
                 raise ConfigError(f"{flag} {folder}: {args.source} cannot be read twice")
         self._has_utc = source.n_samples is None or source.start_utc_ns is not None
+        if args.time_zone and not self._has_utc:
+            raise ConfigError(
+                f"--time-zone {args.time_zone}: {args.source} has no start time; give --start-time"
+            )
         self._span = sample_range(args, source)
         if isinstance(source, SelectableSource):
             source.start_at(self._span.first)
@@ -268,17 +283,26 @@ def _batches(source: Source, spec: SpectrumSpec, span: SampleRange) -> Generator
         raise source.failure
 
 
+def _local_times(zone: ZoneInfo) -> Column:
+    """Return the column of local times, to milliseconds, with their offset from UTC."""
+    name = shown_zone(zone.key)
+    width = max(_LOCAL_WIDTH, len(name))
+    return Column("begin", name, width, lambda text: f"{text[:23]}{text[29:]}")
+
+
 class _EventTable:
     """Prints events, a line each, below the name of their file where there are several."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, zone: ZoneInfo | None) -> None:
+        self._zone = zone
+        self._times = (_UTC if zone is None else _local_times(zone), *_COLUMNS)
         self._has_files = isinstance(source, SelectableSource) and len(source.files) > 1
         self._file, self._has_heading = "", False
         print(f"# {source.description}")
 
     def add(self, one: Detection) -> None:
         """Print an event; above the first one the names of the columns."""
-        columns = _COLUMNS if one.has_utc else _COLUMNS[1:]
+        columns = self._times if one.has_utc else _COLUMNS
         if one.event.pulses is not None:
             columns = (*columns, _PULSES)
         if not self._has_heading:
@@ -287,4 +311,4 @@ class _EventTable:
         if self._has_files and one.file != self._file:
             self._file = one.file
             print(f"# {printable(one.file)}")
-        print(line(columns, fields_of(one)), flush=True)
+        print(line(columns, fields_of(one, self._zone)), flush=True)

@@ -29,6 +29,8 @@ class EventOutputs:
         Where they go; None for none.
     margin_s : float
         Sound before and after the event in both, at most an hour [s].
+    time_zone : str
+        Of the time axes of pictures; empty: UTC.
     names : EventNames
         Names of the files.
 
@@ -41,6 +43,7 @@ class EventOutputs:
     clips: EventFolder | None
     pictures: EventFolder | None
     margin_s: float
+    time_zone: str = ""
     names: EventNames = field(default_factory=EventNames)
 
     def __post_init__(self) -> None:
@@ -91,7 +94,9 @@ class SourceOutputs:
         if outputs.pictures is not None:
             from spectrod.apps.detect import pictures  # noqa: PLC0415 - it loads what draws
 
-            self._pictures = pictures.EventPictures(outputs.pictures, spec, channels)
+            self._pictures = pictures.EventPictures(
+                outputs.pictures, spec, channels, outputs.time_zone
+            )
 
     def write(self, one: Detection) -> None:
         """Write the files of an event.

@@ -35,6 +35,8 @@ class EventPictures:
         column's own frame, without averages.
     channels : sequence of str
         Name of each signal.
+    time_zone : str
+        Of the time axis; empty: UTC.
 
     Raises
     ------
@@ -42,8 +44,10 @@ class EventPictures:
         If a picture cannot show these spectra.
     """
 
-    def __init__(self, folder: EventFolder, spec: SpectrumSpec, channels: Sequence[str]) -> None:
-        self._folder, self._channels = folder, channels
+    def __init__(
+        self, folder: EventFolder, spec: SpectrumSpec, channels: Sequence[str], time_zone: str = ""
+    ) -> None:
+        self._folder = folder
         self._spec = replace(
             spec,
             averaging="none",
@@ -54,6 +58,7 @@ class EventPictures:
         self._options = PictureOptions(
             f_scale="log" if is_constant_q(spec.bands) else "linear",
             signals=tuple(channels) if len(channels) > 1 else (),
+            time_zone=time_zone,
         )
         self._options.frequency_axis(self._spec)
         self._options.height_for(spec.n_signals)

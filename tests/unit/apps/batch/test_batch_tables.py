@@ -245,6 +245,28 @@ def test_the_report_counts_events(tmp_path):
         assert (damaged.events, damaged.unreadable) == (5, ("north/north_20260502_events.csv",))
 
 
+def test_events_have_times_of_the_zone_of_their_table(tmp_path):
+    """Local times with their offset, of the same instants; the report counts them, too."""
+    write(tmp_path / "card", calls(12 * FS, [2 * FS * k for k in range(1, 4)]), 600)
+    jobs = [job_of(tmp_path, detect=text) for text in ("", 'time_zone = "Europe/Berlin"')]
+    found = []
+    for job in (msgspec.structs.replace(one, products=("detect",)) for one in jobs):
+        plan = plan_job(job)
+        compute_unit(job, plan.units[0])
+        lines = rows(tmp_path / "results/north/north_20260502_events.csv")
+        found.append([line.split(",") for line in lines])
+        statuses = [status_of(job, plan.units[0])]
+        (one,) = make_report(job, plan, statuses)[0].deployments
+        assert [day.events for day in one.days] == [3]
+    (names, *utc), (local_names, *local) = found
+    assert (names[:2], local_names[:2]) == (["begin_utc", "end_utc"], ["begin", "end"])
+    for one, other in zip(utc, local, strict=True):
+        for k in (0, 1):
+            assert other[k].endswith("+02:00")
+            assert np.datetime64(other[k][:-6]) - np.datetime64(one[k][:-1]) == 7200 * 10**9
+        assert one[2:] == other[2:]
+
+
 def test_a_unit_without_events_has_a_table_of_none(tmp_path):
     """What is too short for a noise floor is named as not examined."""
     write(tmp_path / "card", sound(2 * FS), 600)
@@ -281,6 +303,7 @@ def test_a_trigger_without_a_threshold_has_that_of_the_command(tmp_path):
         ("threshold = -20.0", "unit=''.*: must name the unit of threshold"),
         ('kind = "tone"', "prominence_db"),
         ('mask = "x"', "detect.mask: unknown key"),
+        ("time_zone = 'Mars/X'", "time_zone='Mars/X'"),
         ("hold_off_s = -1", "hold_off_s=-1"),
     ],
 )

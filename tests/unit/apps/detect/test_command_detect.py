@@ -3,6 +3,7 @@
 import argparse
 import csv
 import json
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -292,6 +293,38 @@ def test_folders_and_formats_agree(tmp_path):
     assert [Path(row["file"]).name for row in of_csv] == [name for name in lengths for _ in "ab"]
 
 
+def test_times_of_a_zone_have_its_offset(tmp_path, capsys):
+    """CSV, JSON, table and picture have local times with an offset, past the end of summer time."""
+    zone = ["--time-zone", "Europe/Berlin"]
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for k, clock in enumerate(("20261025_005930", "20261025_010030")):
+        store(folder / f"{clock}.wav", sound([(1.0, 1.5)], 10, seed=k, over_db=20))
+    outputs = ["-o", str(tmp_path / "a.json"), "--pictures", str(tmp_path / "p")]
+    local = detect(tmp_path, folder, *BAND, *zone, *outputs)
+    utc = detect(tmp_path, folder, *BAND)
+    assert [row["begin"][10:16] + row["begin"][-6:] for row in local] == [
+        "T02:59+02:00",
+        "T02:00+01:00",
+    ]
+    of_json = json.loads((tmp_path / "a.json").read_text())
+    for one, other, row in zip(local, of_json, utc, strict=True):
+        for key in ("begin", "end"):
+            assert one[key] == other[key]
+            same = datetime.fromisoformat(one[key][:26] + one[key][29:])
+            assert same == datetime.fromisoformat(row[f"{key}_utc"][:26] + "+00:00")
+        assert [*one.values()][2:] == [*row.values()][2:]
+    (first, _) = sorted((tmp_path / "p").iterdir())
+    assert read_pixel_map(first).options["time_zone"] == "Europe/Berlin"
+    capsys.readouterr()
+    assert main(["detect", str(folder), *BAND, *zone]) == 0
+    _, names, _, first, _, second = capsys.readouterr().out.splitlines()
+    assert names.split()[0] == "Europe/Berlin"
+    cells = [one.split()[0] for one in (first, second)]
+    assert cells == [one["begin"][:23] + one["begin"][29:] for one in local]
+    assert {len(one) for one in (names, first, second)} == {len(names)}
+
+
 def test_several_files_are_joined_in_their_order(tmp_path):
     """Times of all files count on over the sources; each has a floor of its own."""
     first = store(tmp_path / "a.wav", sound([(1.0, 1.5)], 10))
@@ -507,6 +540,8 @@ def test_a_pattern_finds_the_alarm_beside_a_kettle(tmp_path, capsys):
 ERRORS = [
     (["-o", "x.txt"], "x.txt: events: the name must end with .csv, .json, selections.txt"),
     (["--band", "2k"], "--band 2k: must be LO..HI, as 2k..6k"),
+    (["--time-zone", "Mars/X"], "--time-zone='Mars/X': there is no such time zone"),
+    (["--time-zone", "UTC"], "has no start time; give --start-time"),
     (["--band", "6k..2k"], "f_min_hz=6000: must be below f_max_hz=2000"),
     (["--band", "2k..90k"], "f_max_hz=90000: must be 0 to 8000 Hz, the Nyquist frequency"),
     (["--over-floor", "much"], "--over-floor='much': must be a number"),
