@@ -8,14 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from spectrod.apps.batch.ltsa import LongTermAverage, limits_of
-from spectrod.dsp.units import Float64Array
+from spectrod.apps.batch.ltsa import LongTermAverage, PooledDay, limits_of, pool_days
+from spectrod.dsp.units import NS_PER_S, Float64Array
 from spectrod.formats.picture.colormaps import Uint8Array
 
 DIFFERENCES_MAX = 8
 """Most differences of a report."""
 OVERLAP_MIN = 0.5
-"""Least share of the longest deployment's time that another one has, to be compared with it."""
+"""Least share of the longest deployment's time that another one has, to be drawn over all of it."""
+SHARED_MIN_S = 600
+"""Least time that deployments have in common to be compared [s]."""
 _RANGE_PERCENT, _RANGE_MIN_DB = 99.0, 3.0
 _OCTAVES = range(-6, 9)
 _OCTAVE_HZ = 1000.0
@@ -32,11 +34,12 @@ class Axes(NamedTuple):
 
 
 class SignalAverage(NamedTuple):
-    """The average of a signal of a deployment."""
+    """The average of a signal of a deployment, and the daily files that it is of."""
 
     deployment: str
     signal: str
     average: LongTermAverage
+    days: Sequence[PooledDay] = ()
 
 
 class BandDifference(Struct, frozen=True, kw_only=True):
@@ -121,22 +124,85 @@ def on_one_scale(averages: Sequence[SignalAverage]) -> list[SignalAverage]:
     ]
 
 
-def comparisons(averages: Sequence[SignalAverage]) -> Iterator[Comparison]:
-    """Yield how much louder deployments are than the first one with the same signal and axes.
+def compare(averages: Sequence[SignalAverage]) -> tuple[list[Comparison], list[str]]:
+    """Return how much louder deployments are than one before them, and why others have no number.
 
-    Averages in different units, as dB SPL and dBFS, have no difference. At most
-    ``DIFFERENCES_MAX`` are yielded.
+    The reference is the first deployment that has a channel of the same name, levels in the same
+    unit, and the same axes or at least ``SHARED_MIN_S`` of the time. Averages with other axes are
+    pooled once more, over the time and the frequencies that both have. At most
+    ``DIFFERENCES_MAX`` are returned.
+
+    Parameters
+    ----------
+    averages : sequence of SignalAverage
+        Those of one deployment follow each other.
+
+    Returns
+    -------
+    found : list of Comparison
+    left_out : list of str
+        A line for each average that is not compared, but for those of the first deployment.
     """
-    references: dict[object, SignalAverage] = {}
-    n_found = 0
+    found: list[Comparison] = []
+    left_out: list[str] = []
+    before: dict[str, list[SignalAverage]] = defaultdict(list)
     for one in averages:
-        average = one.average
-        axes = average.begin_utc_ns, average.end_utc_ns, average.f_min_hz, average.f_max_hz
-        reference = references.setdefault((one.signal, average.unit, axes), one)
-        if reference.deployment == one.deployment or n_found == DIFFERENCES_MAX:
-            continue
-        n_found += 1
-        yield _comparison(one, reference)
+        alike = before[one.signal]
+        reference, reason = _reference(one, alike)
+        if reference is None:
+            alike.append(one)
+        elif len(found) == DIFFERENCES_MAX:
+            reason = f"a report has at most {DIFFERENCES_MAX} differences"
+        else:
+            found.append(_comparison(*_on_shared_axes(one, reference)))
+        if reason and one.deployment != averages[0].deployment:
+            left_out.append(f"{one.deployment} {one.signal}".rstrip() + f": {reason}")
+    return found, left_out
+
+
+def _reference(
+    one: SignalAverage, before: Sequence[SignalAverage]
+) -> tuple[SignalAverage | None, str]:
+    """Return the first average that another one can be compared with; else None and why not."""
+    others = [other for other in before if other.deployment != one.deployment]
+    if not others:
+        return None, "no deployment before it has a channel of this name"
+    unit = one.average.unit
+    in_unit = [other for other in others if other.average.unit == unit]
+    if not in_unit:
+        return None, f"its levels are in {unit or 'dB'}, those before it in others"
+    for other in in_unit:
+        axes = _shared_axes(one.average, other.average)
+        is_long = axes.end_utc_ns - axes.begin_utc_ns >= SHARED_MIN_S * NS_PER_S
+        if is_long or _axes(one.average) == _axes(other.average):
+            return other, ""
+    return None, f"it has less than {SHARED_MIN_S} s in common with those before it"
+
+
+def _shared_axes(one: LongTermAverage, other: LongTermAverage) -> Axes:
+    """Return the time and the highest frequency that two averages have; the end may come first."""
+    return Axes(
+        max(one.begin_utc_ns, other.begin_utc_ns),
+        min(one.end_utc_ns, other.end_utc_ns),
+        min(one.f_max_hz, other.f_max_hz),
+    )
+
+
+def _on_shared_axes(
+    one: SignalAverage, reference: SignalAverage
+) -> tuple[SignalAverage, SignalAverage]:
+    """Return two averages on the same axes."""
+    axes = _shared_axes(one.average, reference.average)
+    if all(_axes(each.average) == axes for each in (one, reference)):
+        return one, reference
+    first, second = (
+        each._replace(average=pool_days(each.days, *axes)) for each in (one, reference)
+    )
+    return first, second
+
+
+def _axes(average: LongTermAverage) -> Axes:
+    return Axes(average.begin_utc_ns, average.end_utc_ns, average.f_max_hz)
 
 
 def _comparison(one: SignalAverage, reference: SignalAverage) -> Comparison:
@@ -156,7 +222,7 @@ def _comparison(one: SignalAverage, reference: SignalAverage) -> Comparison:
         deployment=one.deployment,
         reference=reference.deployment,
         signal=one.signal,
-        unit=one.average.unit,
+        unit=reference.average.unit,
         bands=tuple(_bands(one.average, reference.average)),
     )
     return Comparison(numbers, picture)

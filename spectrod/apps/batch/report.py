@@ -16,7 +16,7 @@ from spectrod.apps.batch.comparison import (
     DeploymentDifference,
     SignalAverage,
     common_axes,
-    comparisons,
+    compare,
     on_one_scale,
 )
 from spectrod.apps.batch.flags import FLAGS_BYTES_MAX, parse_flags
@@ -132,6 +132,7 @@ class JobReport(Struct, frozen=True, kw_only=True):
     """Report of a job; ``v`` is the version of this format.
 
     ``time_zone`` is that of the times on the page; days and units are of UTC.
+    ``differences_left_out`` has a line for each average that is not compared, with the reason.
     """
 
     job: str
@@ -140,6 +141,7 @@ class JobReport(Struct, frozen=True, kw_only=True):
     time_zone: str
     deployments: tuple[DeploymentReport, ...]
     differences: tuple[DeploymentDifference, ...] = ()
+    differences_left_out: tuple[str, ...] = ()
     v: int = VERSION
 
 
@@ -175,7 +177,7 @@ def make_report(
         findings = [found for found in plan.findings if found.deployment == one.name]
         reports.append(_deployment(job, one.name, of_it, findings, drawn))
     averages = on_one_scale(averages)
-    found = list(comparisons(averages))
+    found, left_out = compare(averages)
     report = JobReport(
         job=job.name,
         software=plan.head.software,
@@ -183,6 +185,7 @@ def make_report(
         time_zone=find_zone(job.time_zone).key,
         deployments=tuple(reports),
         differences=tuple(one.numbers for one in found),
+        differences_left_out=tuple(printable(line) for line in left_out),
     )
     return report, ReportPictures(averages, found)
 
@@ -351,6 +354,6 @@ def _averages(
             day = PooledDay(Path(job.output) / one.path, one, day_utc_ns, unit.fs)
             of_signal.setdefault(signal, []).append(day)
     return [
-        SignalAverage(name, signal, pool_days(days, *axes))
+        SignalAverage(name, signal, pool_days(days, *axes), tuple(days))
         for signal, days in list(of_signal.items())[:SIGNALS_MAX]
     ]

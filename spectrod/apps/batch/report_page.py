@@ -60,7 +60,7 @@ def html_page(report: JobReport, pictures: ReportPictures) -> str:
     for one in report.deployments:
         of_it = [found for found in pictures.averages if found.deployment == one.name]
         parts += _deployment(one, of_it, zone)
-    parts += _differences(pictures.comparisons, zone)
+    parts += _differences(pictures.comparisons, report.differences_left_out, zone)
     return "\n".join([*parts, "</main></body></html>\n"])
 
 
@@ -183,13 +183,18 @@ def _average(average: LongTermAverage, name: str, zone: tzinfo) -> str:
     return _picture(average, f"long-term average of {name}", average.png(), meaning, zone)
 
 
-def _differences(found: Sequence[Comparison], zone: tzinfo) -> Iterator[str]:
-    if not found:
+def _differences(
+    found: Sequence[Comparison], left_out: Sequence[str], zone: tzinfo
+) -> Iterator[str]:
+    if not (found or left_out):
         return
     yield "<section><h2>Differences</h2>"
     for numbers, picture in found:
         name = f"{numbers.deployment} less {numbers.reference} {numbers.signal}".rstrip()
         yield f"<h3>{_text(name)}</h3>"
+        if not numbers.bands:
+            yield "<p>They have no data at the same time.</p>"
+            continue
         most = picture.limits[1]
         meaning = (
             f"Difference of mean powers, blue -{most:g} dB to red +{most:g} dB; "
@@ -198,13 +203,16 @@ def _differences(found: Sequence[Comparison], zone: tzinfo) -> Iterator[str]:
         png = picture.png(diverging(SHADES))
         yield _picture(picture, f"difference: {name}", png, meaning, zone)
         yield from _octaves(numbers)
+    if left_out:
+        yield "<h3>Without a difference</h3><ul>"
+        yield from (f"<li>{_text(line)}</li>" for line in left_out[:LISTED_MAX])
+        yield "</ul>"
+        yield from _more(len(left_out) - LISTED_MAX, "report.json")
     yield "</section>"
 
 
 def _octaves(found: DeploymentDifference) -> Iterator[str]:
     """Yield the table of octaves in which both deployments have data."""
-    if not found.bands:
-        return
     unit = _text(found.unit or "dB")
     heads = (
         "octave",

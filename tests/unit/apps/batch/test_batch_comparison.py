@@ -11,10 +11,11 @@ import pytest
 
 from spectrod.apps.batch.comparison import (
     DIFFERENCES_MAX,
+    SHARED_MIN_S,
     Axes,
     SignalAverage,
     common_axes,
-    comparisons,
+    compare,
     diverging,
     on_one_scale,
 )
@@ -92,7 +93,8 @@ def test_a_difference_is_that_of_mean_powers_where_both_have_data():
     """Of columns that one of them lacks there is none, in the picture and in the octaves."""
     ours = average([-60.0, -70.0, np.nan, -50.0], "b", period_s=600.0)
     theirs = average([-63.0, -66.0, -40.0, np.nan], "a")
-    (found,) = comparisons([theirs, ours])
+    ((found,), left_out) = compare([theirs, ours])
+    assert left_out == []
     np.testing.assert_allclose(found.picture.level[0], [3.0, -4.0, np.nan, np.nan])
     assert found.picture.limits == (-4.0, 4.0)
     assert (found.picture.unit, found.picture.period_s) == ("dB", 600.0)
@@ -111,7 +113,7 @@ def test_bands_of_an_octave_count_by_their_width():
     """Half an octave of twice the power is more than half of the octave's power."""
     row_hz = np.geomspace(500.0, 10.0, 2 * HEIGHT + 1)[1::2]
     level = np.where(row_hz > 250.0, 10.0, 0.0)[:, np.newaxis]
-    (found,) = comparisons([average(np.zeros((HEIGHT, 1)), "a"), average(level, "b")])
+    (found,), _ = compare([average(np.zeros((HEIGHT, 1)), "a"), average(level, "b")])
     (band,) = (one for one in found.numbers.bands if one.f_hz == 250.0)
     in_octave = np.rint(np.log2(row_hz / 1000.0)) == -2
     share = row_hz[in_octave & (row_hz > 250.0)].sum() / row_hz[in_octave].sum()
@@ -119,26 +121,95 @@ def test_bands_of_an_octave_count_by_their_width():
     assert band.difference_db == pytest.approx(10 * np.log10(1 + 9 * share), abs=0.01)
 
 
-def test_what_cannot_be_compared_has_no_difference():
-    """Other units, signals, times or rates; and no data at the same time is no octave."""
-    first = average([-60.0], "a")
-    other_rate = average([-60.0], "e")
-    changed = other_rate.average.__class__(np.zeros((HEIGHT, 1)), 0, DAY_NS, 10.0, 900.0, "dB")
+def test_what_cannot_be_compared_says_why():
+    """Other units, signals or times; and no data at the same time is no octave."""
+    shared_ns = (SHARED_MIN_S - 1) * 10**9
     others = [
         average([-60.0], "b", unit="dB SPL"),
         average([-60.0], "c", signal="1"),
-        average([-60.0], "d", begin=1),
-        other_rate._replace(average=changed),
-        average([-50.0], "a"),
+        average([-60.0], "d", begin=DAY_NS - shared_ns),
+        average([-60.0], "d", signal="1", unit="dB SPL"),
     ]
-    assert list(comparisons([first, *others])) == []
-    (found,) = comparisons([first, average([np.nan], "f")])
+    found, left_out = compare([average([-60.0], "a"), average([-50.0], "a", "2"), *others])
+    assert found == []
+    assert left_out == [
+        "b: its levels are in dB SPL, those before it in others",
+        "c 1: no deployment before it has a channel of this name",
+        "d: it has less than 600 s in common with those before it",
+        "d 1: its levels are in dB SPL, those before it in others",
+    ]
+    (found,), _ = compare([average([-60.0], "a"), average([np.nan], "f")])
     assert (found.numbers.bands, found.picture.limits) == ((), (-3.0, 3.0))
     silent = average([-np.inf], "g")
-    (found,) = comparisons([silent, silent._replace(deployment="h")])
+    (found,), _ = compare([silent, silent._replace(deployment="h")])
     assert found.numbers.bands == ()
-    many = [average([float(k)], f"site{k}") for k in range(20)]
-    assert len(list(comparisons(many))) == DIFFERENCES_MAX
+    found, left_out = compare([average([float(k)], f"site{k}") for k in range(11)])
+    assert [one.numbers.deployment for one in found] == [f"site{k}" for k in range(1, 9)]
+    assert left_out == [f"site{k}: a report has at most 8 differences" for k in (9, 10)]
+    assert DIFFERENCES_MAX == 8
+
+
+def test_a_deployment_is_compared_with_the_first_one_of_its_time():
+    """Two of spring and two of autumn have two differences, each of one season."""
+    seasons = [("a", 0), ("b", 0), ("c", 9 * DAY_NS), ("d", 9 * DAY_NS)]
+    found, left_out = compare([average([1.0], name, begin=begin) for name, begin in seasons])
+    assert [(one.numbers.deployment, one.numbers.reference) for one in found] == [
+        ("b", "a"), ("d", "c"),
+    ]  # fmt: skip
+    assert left_out == ["c: it has less than 600 s in common with those before it"]
+
+
+@pytest.mark.parametrize("fs", [FS, 2 * FS])
+def test_deployments_of_a_short_common_time_are_compared_in_it(tmp_path, fs):
+    """Of 50 and 40 minutes 12 are common: the difference is of these, and of the lower rate."""
+    common = sound(12 * 60 * FS)
+    write(tmp_path / "north", sound(38 * 60 * FS, 2), 0)
+    write(tmp_path / "north", common, 38 * 60)
+    samples = np.repeat(2 * common, fs // FS, axis=0)
+    write(tmp_path / "south", samples, 38 * 60, fs=fs)
+    write(tmp_path / "south", 3 * sound(28 * 60 * fs, 3), 50 * 60, fs=fs)
+    job = job_of(tmp_path, tmp_path / "north", products=("millidecade",))
+    south = Deployment(name="south", inputs=(str(tmp_path / "south"),))
+    job = msgspec.structs.replace(job, deployments=(*job.deployments, south))
+    plan = plan_job(job)
+    for unit in plan.units:
+        assert compute_unit(job, unit).state == "done"
+    report, pictures = make_report(job, plan, [status_of(job, unit) for unit in plan.units])
+    spans = {(one.average.begin_utc_ns, one.average.end_utc_ns) for one in pictures.averages}
+    assert len(spans) == 2
+    (found,) = report.differences
+    (picture,) = (one.picture for one in pictures.comparisons)
+    assert picture.level.shape == (HEIGHT, 12)
+    assert picture.end_utc_ns - picture.begin_utc_ns == 12 * 60 * 10**9
+    assert picture.f_max_hz == FS / 2
+    differences = [band.difference_db for band in found.bands if band.f_hz <= FS / 16]
+    # Each sample twice is a sample and hold of the lower rate: sinc(f / FS), 0.06 dB at FS / 16.
+    np.testing.assert_allclose(differences, 20 * np.log10(2), atol=0.01 if fs == FS else 0.15)
+    page = html_page(report, pictures)
+    assert page.count("<h3>south less north</h3>") == 1
+    assert "Without a difference" not in page
+
+
+def test_the_page_says_why_there_is_no_difference(tmp_path):
+    """Of deployments of different days, and of those without data at the same time."""
+    write(tmp_path / "north", sound(60 * FS), 600)
+    write(tmp_path / "north", sound(60 * FS), 3000)
+    write(tmp_path / "south", sound(60 * FS), 86400)
+    write(tmp_path / "west", sound(60 * FS), 1200)
+    write(tmp_path / "west", sound(60 * FS), 2400)
+    job = job_of(tmp_path, tmp_path / "north", products=("millidecade",))
+    more = [Deployment(name=name, inputs=(str(tmp_path / name),)) for name in ("south", "west")]
+    job = msgspec.structs.replace(job, deployments=(*job.deployments, *more))
+    plan = plan_job(job)
+    for unit in plan.units:
+        compute_unit(job, unit)
+    report, pictures = make_report(job, plan, [status_of(job, unit) for unit in plan.units])
+    assert report.differences_left_out == (
+        "south: it has less than 600 s in common with those before it",
+    )
+    page = html_page(report, pictures)
+    assert "<li>south: it has less than 600 s in common with those before it</li>" in page
+    assert "<h3>west less north</h3>\n<p>They have no data at the same time.</p>" in page
 
 
 def test_colours_of_differences_are_white_at_zero():
