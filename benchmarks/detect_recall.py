@@ -30,7 +30,7 @@ from spectrod import Stft
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.measure.triggers.look_ahead import LookAhead
 from spectrod.measure.triggers.trigger import Trigger
-from spectrod.measure.triggers.trigger_config import TriggerConfig
+from spectrod.measure.triggers.trigger_config import TriggerConfig, of_stored_sound
 
 _WINDOW, _HOP = 1024, 256
 _LEVELS_DB = (-6.0, 0.0, 6.0, 10.0, 20.0)
@@ -110,7 +110,7 @@ def _triggered(**keys: Any) -> Detector:
 
 
 def _events(keys: dict[str, Any], batches: list[SpectrumBatch]) -> Spans:
-    config = TriggerConfig("call", f_min_hz=LOW_HZ, f_max_hz=HIGH_HZ, **keys)
+    config = TriggerConfig("call", f_min_hz=LOW_HZ, f_max_hz=HIGH_HZ, **of_stored_sound(keys))
     finder = LookAhead(Trigger(config, batches[0].spec, ("0",)))
     found = [event for batch in batches for event in finder.push(batch)] + finder.finish()
     start_ns = int(batches[0].t_utc_ns[0])

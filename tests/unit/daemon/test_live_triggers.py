@@ -16,12 +16,16 @@ class Script:
     is_active = False
     config = SimpleNamespace(name="hum", kind="level")
 
-    def __init__(self):
-        self.spec, self._state = SimpleNamespace(product="dbfs"), "ended"
+    def __init__(self, _config=None, spec=None, *_rest):
+        self.spec, self._state = spec or SimpleNamespace(product="dbfs"), "ended"
+        self.n_left_out = 0
 
     def push(self, _batch):
         self._state = "begun" if self._state == "ended" else "ended"
         return [event(self._state)]
+
+    def end(self, _reason):
+        return []
 
 
 def event(state):
@@ -61,3 +65,14 @@ def test_a_trigger_logs_one_line_in_ten_seconds(clock, tmp_path, caplog):
     for record in caplog.records:
         assert record.getMessage().startswith("mic: trigger hum: begun: ")
         assert record.about == {"source": "mic", "event": "trigger.begun"}
+
+
+def test_the_status_counts_events_that_the_hold_off_left_out(clock, tmp_path):
+    """The count goes on where the rows change, and with them the trigger."""
+    trigger = Script()
+    owner = LiveTriggers(EventLog(lambda: None), tmp_path)
+    live = LiveTrigger(trigger, ["0"], None, owner)
+    trigger.n_left_out = 3
+    assert live.status()["left_out"] == 3
+    live.write(SimpleNamespace(spec=SimpleNamespace(product="other")))
+    assert live.status()["left_out"] == 3

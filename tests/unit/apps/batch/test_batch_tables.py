@@ -279,6 +279,21 @@ def test_a_unit_without_events_has_a_table_of_none(tmp_path):
     assert problem.endswith(" s are too short for a noise floor")
 
 
+def test_events_that_a_hold_off_left_out_are_counted(tmp_path):
+    """A line of the unit names them; by default there are none."""
+    write(tmp_path / "card", calls(12 * FS, [2 * FS * k for k in range(1, 5)]), 600)
+    problems = []
+    for text in ("hold_off_s = 3", ""):
+        job = msgspec.structs.replace(job_of(tmp_path, detect=text), products=("detect",))
+        (unit,) = plan_job(job).units
+        problems.append(compute_unit(job, unit).problems)
+    # A call 2 s after an event begins and ends within its hold-off, one 4 s after it does not.
+    assert [*problems[0]] == [
+        "detect: left out: 2 within the hold-off (hold_off_s) of another event"
+    ]
+    assert not problems[1]
+
+
 def test_the_trigger_decides_the_results_of_detect_alone(tmp_path):
     """So does the analysis; jobs without the product stand."""
     write(tmp_path / "card", sound(2 * FS), 600)
