@@ -71,8 +71,7 @@ def pixel_values(
         centres, end = 0.5 * (slots[:-1] + slots[1:]), float(pool.n_slots)
     is_beyond = (centres < 0.0) | (centres > end)
     if shown is not None:
-        first_slot = pool.first_sample + (spec.row_span - pool.hop) / 2.0
-        columns = shown.in_columns(columns, first_slot, pool.hop * pool.rows_per_column)
+        columns = shown.in_slots(columns, pool.first_sample, pool.hop, pool.rows_per_column)
         is_beyond = (is_beyond & ~shown.is_shown) | shown.is_missing
     lo, hi = columns
     spans = value_spans(spec, axis.edges(height))

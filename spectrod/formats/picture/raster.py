@@ -54,12 +54,15 @@ class ShownRecordings:
     begin, end : (shown,) float64
         Absolute index of the recording's first sample, and of the one after its last, of each of
         these pixels.
+    last_row : (shown,) float64
+        Absolute index of the first sample of the recording's last row.
     """
 
     is_shown: NDArray[np.bool_]
     is_missing: NDArray[np.bool_]
     begin: Float64Array
     end: Float64Array
+    last_row: Float64Array
 
     def in_columns(self, spans: Float64Array, origin: float, column: float) -> Float64Array:
         """Return spans of pixels like ``column_spans``, with whole recordings where they are shown.
@@ -76,10 +79,36 @@ class ShownRecordings:
             Samples of a column.
         """
         limits = (np.stack([self.begin, self.end]) - origin) / column
+        return self._within(spans, np.floor(limits[0] + _FUZZ), np.ceil(limits[1] - _FUZZ))
+
+    def in_slots(
+        self, spans: Float64Array, first_row: int, row_samples: float, rows_per_column: int
+    ) -> Float64Array:
+        """Return spans like ``in_columns``, with all rows of recordings where they are shown.
+
+        Rows lie in slots that may begin up to half a row before them or after them, see
+        ``PoolBuffer``; a row may be much longer than the sound of its recording.
+
+        Parameters
+        ----------
+        spans : (2, pixels) float64
+            Lower and upper limit of each pixel's own time [columns].
+        first_row : int
+            Sample at which the row of the first slot begins.
+        row_samples : float
+            From one slot to the next.
+        rows_per_column : int
+            Slots in a column.
+        """
+        since = np.stack([self.begin, self.last_row]) - first_row
+        lo, hi = (since + row_samples // 2) // row_samples // rows_per_column
+        return self._within(spans, lo, hi + 1.0)
+
+    def _within(self, spans: Float64Array, lo: Float64Array, hi: Float64Array) -> Float64Array:
         last = np.ceil(spans.max()) - 1.0
-        lo = np.clip(np.floor(limits[0] + _FUZZ), 0.0, last)
+        lo = np.clip(lo, 0.0, last)
         spans = spans.copy()
-        spans[:, self.is_shown] = lo, np.clip(np.ceil(limits[1] - _FUZZ), lo + 1.0, last + 1.0)
+        spans[:, self.is_shown] = lo, np.clip(hi, lo + 1.0, last + 1.0)
         return spans
 
 

@@ -44,7 +44,9 @@ class PictureSchedule:
     duty_cycle : DutyCycle
         The schedule; times since the first row.
     begins, ends : (recordings,) int64
-        First sample of each recording, and the one after its last row.
+        First sample of each recording, and the one after the sound of its last row.
+    last_rows : (recordings,) int64
+        First sample of each recording's last row.
     pauses : Pauses
         Gaps that the schedule explains.
     row_s : float
@@ -56,6 +58,7 @@ class PictureSchedule:
     duty_cycle: DutyCycle
     begins: Int64Array
     ends: Int64Array
+    last_rows: Int64Array
     pauses: Pauses
     row_s: float
     fs: float
@@ -77,15 +80,15 @@ class PictureSchedule:
             return None
         is_shown = found >= 0
         some = found[is_shown]
-        as_float = self.begins.astype(np.float64), self.ends.astype(np.float64)
-        limits = (one[some] for one in as_float)
+        known = self.begins, self.ends, self.last_rows
+        limits = (one[some].astype(np.float64) for one in known)
         return ShownRecordings(is_shown, found == NOTHING, *limits)
 
 
 class RecordedSpans:
     """Collects the spans of samples of which there are rows.
 
-    Gaps shorter than ``PAUSE_MIN_S`` do not end a span. Memory is 24 bytes a span, of at most
+    Gaps shorter than ``PAUSE_MIN_S`` do not end a span. Memory is 32 bytes a span, of at most
     ``SPANS_MAX``; of more there is no schedule. Thread: one at a time.
 
     Parameters
@@ -107,6 +110,7 @@ class RecordedSpans:
         self._win_length, self._hop = spec.win_length, spec.hop
         self.row_frames = 0
         self._begins, self._ends, self._missing = array("q"), array("q"), array("q")
+        self._last_rows = array("q")
         self._is_full = False
 
     def add(self, batch: SpectrumBatch) -> None:
@@ -118,10 +122,11 @@ class RecordedSpans:
             n_samples = self._win_length + (n_frames - 1) * self._hop
         end, self.row_frames = last + n_samples, max(self.row_frames, n_frames)
         if self._ends and begin - self._ends[-1] < PAUSE_MIN_S * self._fs:
-            self._ends[-1] = end
+            self._ends[-1], self._last_rows[-1] = end, last
         elif len(self._begins) < SPANS_MAX:
             self._begins.append(begin)
             self._ends.append(end)
+            self._last_rows.append(last)
             self._missing.append(batch.gap_samples)
         else:
             self._is_full = True
@@ -131,10 +136,11 @@ class RecordedSpans:
         if self._is_full or not self._begins:
             return None
         begins, ends, missing = map(np.array, (self._begins, self._ends, self._missing))
+        last_rows = np.array(self._last_rows)
         limits_s = ((limits - begins[0]) / self._fs for limits in (begins, ends))
         found = find_duty_cycle(*limits_s)
         if found is None:
             return None
         explained = missing[1:][found.is_scheduled]
         pauses = Pauses(len(explained), float(explained.sum() / self._fs), found.period_s)
-        return PictureSchedule(found, begins, ends, pauses, self._row_s, self._fs)
+        return PictureSchedule(found, begins, ends, last_rows, pauses, self._row_s, self._fs)
