@@ -85,7 +85,18 @@ _WORDS_OF_OTHERS = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports argument errors in one line, like all other errors."""
+    """Reports argument errors in one line, like all other errors.
+
+    Attributes
+    ----------
+    common : frozenset of str
+        Options that ``--help`` shows, of a parser that has ``--help-all`` as well; empty: all.
+    examples : str
+        Lines that both show.
+    """
+
+    common: frozenset[str] = frozenset()
+    examples = ""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # "--for" is no "--format": a wrong option is named, not the value that it did not mean.
@@ -121,9 +132,47 @@ class _Parser(argparse.ArgumentParser):
                 error.message += did_you_mean(str(value), map(str, action.choices or ()))
             raise
 
+    def format_help(self) -> str:
+        """Return the help text, of a command with many options with those that people use."""
+        if not self.common:
+            return super().format_help()
+        return self._help_of(
+            [
+                action
+                for action in self._actions
+                if not action.option_strings or self.common & set(action.option_strings)
+            ]
+        )
+
+    def format_help_all(self) -> str:
+        """Return the help text with all options."""
+        return self._help_of(self._actions)
+
+    def _help_of(self, actions: Sequence[argparse.Action]) -> str:
+        head, body = self._get_formatter(), self._get_formatter()
+        head.add_usage(self.usage, actions, [])
+        head.add_text(self.description)
+        for group in self._action_groups:
+            own = group._group_actions  # noqa: SLF001 - as argparse's own format_help
+            shown = [action for action in own if action in actions]
+            body.start_section(group.title)
+            body.add_text(group.description)
+            body.add_arguments(shown)
+            body.end_section()
+        return f"{head.format_help()}\n{self.examples}\n{body.format_help()}"
+
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError."""
         raise ConfigError(f"{message} (see {self.prog} --help)")
+
+
+class _HelpAll(argparse.Action):
+    """Prints the help text with all options."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        assert isinstance(parser, _Parser)
+        print(parser.format_help_all(), end="")
+        parser.exit()
 
 
 def whole_parser() -> argparse.ArgumentParser:
@@ -148,7 +197,25 @@ def _parser(*commands: str | None) -> argparse.ArgumentParser:
             module = import_module(f"spectrod.{_MODULES.get(name, f'apps.{name}.command')}")
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
+            _shorten_help(name, subparser)
     return parser
+
+
+def _shorten_help(name: str, parser: _Parser) -> None:
+    """Let --help show examples and the options that people use, and --help-all the rest."""
+    from spectrod.cli.help_texts import COMMAND_HELP  # noqa: PLC0415 - of one command
+
+    if (found := COMMAND_HELP.get(name)) is None:
+        return
+    parser.add_argument(
+        "--help-all", action=_HelpAll, nargs=0, default=argparse.SUPPRESS, help="show all options"
+    )
+    lines = (
+        f"  spectrod {name} {text}".rstrip() + f"\n      {what}" for text, what in found.examples
+    )
+    parser.examples = "\n".join(["examples:", *lines, ""])
+    shown = ("help", "help-all", *found.options.split())
+    parser.common = frozenset(f"--{option}" for option in shown)
 
 
 def command() -> int:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import soundfile
 
 from spectrod.cli import main, whole_parser
+from spectrod.cli.help_texts import COMMAND_HELP
 from spectrod.config import config
 from spectrod.daemon.change_journal import Journal
 from spectrod.daemon.control.changed_settings import LiveSettings
@@ -196,3 +198,37 @@ def test_unknown_keys_of_a_running_daemon():
     settings = LiveSettings(None, config.Config(), config.Config, Journal(EventLog()))
     with pytest.raises(NotFoundError, match=r"analysis.hopp: unknown key; .*did you mean hop\?"):
         settings.get("analysis.hopp")
+
+
+# ---- help texts
+
+
+def _parser_of(name):
+    subparsers = next(one for one in whole_parser()._actions if one.dest == "command")
+    return subparsers.choices[name]
+
+
+@pytest.mark.parametrize("name", COMMAND_HELP)
+def test_help_begins_with_examples_and_has_what_people_use(name, capsys):
+    """``--help`` has examples and few options, ``--help-all`` every one; both are of the parser."""
+    parser, (examples, options) = _parser_of(name), COMMAND_HELP[name]
+    known = {text for action in parser._actions for text in action.option_strings}
+    assert {f"--{option}" for option in options.split()} <= known
+    for arguments, what in examples:
+        assert parser.parse_args(shlex.split(arguments))
+        assert f"  spectrod {name} {arguments}".rstrip() + f"\n      {what}\n" in parser.examples
+    texts = []
+    for flag in ("--help", "--help-all"):
+        with pytest.raises(SystemExit, match="0"):
+            main([name, flag])
+        texts.append(capsys.readouterr().out)
+    named = {action.option_strings[-1]: set(action.option_strings) for action in parser._actions
+             if action.option_strings}  # fmt: skip
+    shown = {"--help", "--help-all", *(f"--{option}" for option in options.split())}
+    hidden = [flags for flags in named.values() if not flags & shown]
+    assert hidden
+    assert all(f"\n\n{parser.examples}\n" in text for text in texts)
+    assert all(flag in texts[0] for flag in shown)
+    assert not any(re.search(rf"^  (-\w.*, )?{flag}\b(?!-)", texts[0], re.MULTILINE)
+                   for flags in hidden for flag in flags)  # fmt: skip
+    assert all(any(flag in texts[1] for flag in flags) for flags in named.values())

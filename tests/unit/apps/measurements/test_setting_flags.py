@@ -71,7 +71,7 @@ def test_flags_that_are_not_given_leave_the_defaults(word):
 def test_help_has_the_defaults_of_the_settings(word, texts, capsys):
     """Defaults, choices and names in help texts are those of the settings."""
     with pytest.raises(SystemExit):
-        main([word, "--help"])
+        main([word, "--help-all"])
     found = " ".join(capsys.readouterr().out.split())
     assert [text for text in texts if text not in found] == []
 
