@@ -6,6 +6,23 @@ from typing import Any, TypeVar, get_type_hints
 
 from spectrod.dsp.spectrum import SPEC_DEFAULTS
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.suggestions import did_you_mean
+
+_FRAMES = ("window", "win_length", "hop", "nfft")
+_OTHER_LIBRARIES = {
+    "nperseg": "it is win_length here",
+    "noverlap": "hop is win_length - noverlap",
+    "hop_length": "it is hop here",
+    "n_fft": "it is nfft here, and win_length is that of the window",
+    "n_mels": "bands='mel:64' has mel bands",
+    "center": "the first frame begins at the first sample, nothing is padded",
+    "padding": "nothing is padded",
+    "boundary": "nothing is padded",
+    "detrend": "nothing is subtracted from frames",
+    "power": "scaling and output say what values are",
+    "mode": "scaling and output say what values are",
+}
+"""Keywords of SciPy, librosa and PyTorch, see docs/coming-from.md."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -36,7 +53,9 @@ def require_known(function: str, given: Mapping[str, Any], known: type) -> None:
     """Raise TypeError, as Python does, for a keyword that is no key of a TypedDict."""
     for name in given:
         if name not in known.__annotations__:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+            other = _OTHER_LIBRARIES.get(name)
+            hint = f"; {other}" if other else did_you_mean(name, [*_FRAMES, *known.__annotations__])
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 
 
 def require_averages(given: Mapping[str, Any]) -> None:

@@ -460,3 +460,25 @@ def test_repr_is_one_line():
             "<SpectrumBatch: 5 rows of 2 x 33 values from sample 0, density in FS^2/Hz, numpy>"
         )
     assert repr(stft).endswith("numpy, closed>")
+
+
+@pytest.mark.parametrize(
+    ("keyword", "message"),
+    [
+        ("nperseg", "'nperseg'; it is win_length here"),
+        ("noverlap", "'noverlap'; hop is win_length - noverlap"),
+        ("n_fft", "'n_fft'; it is nfft here, and win_length is that of the window"),
+        ("center", "'center'; the first frame begins at the first sample, nothing is padded"),
+        ("winlength", "'winlength'; did you mean win_length?"),
+        ("xyzzy", "'xyzzy'"),
+    ],
+)
+def test_keywords_of_other_libraries_name_ours(keyword, message):
+    """Who comes from SciPy, librosa or PyTorch is told the keyword, or what is different."""
+    for name, call in (
+        ("spectrogram", partial(spectrod.spectrogram, np.zeros(100), 8000)),
+        ("Stft", partial(spectrod.Stft, 8000)),
+    ):
+        expected = f"{name}() got an unexpected keyword argument {message}"
+        with pytest.raises(TypeError, match=f"^{re.escape(expected)}$"):
+            call(**{keyword: 256})
