@@ -21,7 +21,7 @@ from spectrod.analysis.stft.stft_reference import (
     ReferenceStft,
     Values,
 )
-from spectrod.analysis.stft.stft_stage import RowPlaces, StftSpec, StftTables
+from spectrod.analysis.stft.stft_stage import StftSpec, StftTables
 
 MANY_POINTS = 1 << 25
 """Points of transforms after which a stream continues in float32: about 0.8 s of NumPy's."""
@@ -55,40 +55,24 @@ class HostStft(ReferenceStft):
     def __init__(self, spec: StftSpec, tables: StftTables, max_frames: int | None) -> None:
         super().__init__(spec, tables, chunk_values=_CHUNK_VALUES)
         self._max_frames = max_frames
-        self._n_frames = 0
-        self._n_float64 = 0
+        self._first = self._n_frames = self._first_float32 = 0
         self._kept = local()
 
-    def rows(  # noqa: PLR0913, PLR0917 - as of the base
-        self,
-        samples: NDArray[Any],
-        first: int,
-        hop: int,
-        n_frames: int,
-        average: HostAverage | None = None,
-        places: RowPlaces | None = None,
-        out: NDArray[Any] | None = None,
-    ) -> NDArray[Any]:
-        """Compute the rows of the frames that come next; see ``ReferenceStft.rows``."""
-        frame_points = self.spec.nfft * (len(samples) // self.spec.parts)
-        self._n_float64 = self._first_float32(frame_points)
-        rows = super().rows(samples, first, hop, n_frames, average, places, out)
-        self._n_frames += n_frames
-        return rows
+    def _chunks(self, n_frames: int, frame_values: int) -> Iterator[Chunk]:
+        self._first, self._n_frames = self._n_frames, self._n_frames + n_frames
+        self._first_float32 = self._float32_from(frame_values)
+        n_float64 = min(max(0, self._first_float32 - self._first), n_frames)
+        yield from super()._chunks(n_float64, frame_values)
+        for start, stop in super()._chunks(n_frames - n_float64, frame_values):
+            yield n_float64 + start, n_float64 + stop
 
-    def _first_float32(self, frame_points: int) -> int:
+    def _float32_from(self, frame_points: int) -> int:
         """Return the number of the first frame in float32."""
         if self._max_frames is None:
             return sys.maxsize
         if self._max_frames * frame_points >= MANY_POINTS_AT_ONCE:
             return 0
         return -(-MANY_POINTS // frame_points)
-
-    def _chunks(self, n_frames: int, frame_values: int) -> Iterator[Chunk]:
-        n_float64 = min(max(0, self._n_float64 - self._n_frames), n_frames)
-        yield from super()._chunks(n_float64, frame_values)
-        for start, stop in super()._chunks(n_frames - n_float64, frame_values):
-            yield n_float64 + start, n_float64 + stop
 
     def _write(
         self, out: Values, chunks: Sequence[Chunk], values: Callable[[Chunk], Values]
@@ -140,7 +124,7 @@ class HostStft(ReferenceStft):
         hop: int | None,
         chunk: Chunk,
     ) -> Values:
-        is_float64 = self._n_frames + chunk[0] < self._n_float64
+        is_float64 = self._first + chunk[0] < self._first_float32
         by = FLOAT64 if is_float64 else _float32() or FLOAT64
         return self._values_by(by, samples, begins[slice(*chunk)], hop)
 
