@@ -303,7 +303,7 @@ WHITE = 'uri = "signal:white,-20"\nsamplerate = 8000\nchannels = 2'
         (
             ONE,
             '[features.a]\nquantities = ["ADI"]',
-            "top_hz=10000, width_hz=1000: .* fs/2=4000 Hz",
+            "ADI_0-10000Hz_1000Hz_-50dB: top_hz=10000, width_hz=1000: .* fs/2=4000 Hz",
         ),
         (ONE, "[features.a]\nhigh_hz = 4001", "high_hz=4001: must be at most 4000 Hz, the last"),
         (
