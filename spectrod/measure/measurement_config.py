@@ -70,7 +70,7 @@ class IntervalMeter(Protocol):
 
 Cuts = Literal["gaps", "intervals", "nowhere"]
 """Where a recording can be cut so that rows do not depend on what was before: at gaps that no
-interval spans, as filters begin anew there; at all bounds of intervals; nowhere."""
+interval spans, as filters start again there; at all bounds of intervals; nowhere."""
 
 OpenMeter = Callable[[int], IntervalMeter]
 """Makes a meter from the index of its first sample."""

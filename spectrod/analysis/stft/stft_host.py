@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
-from itertools import chain
 from math import prod
 from threading import local
 from typing import Any
@@ -17,7 +16,6 @@ from spectrod.analysis.stft.stft_reference import (
     FLOAT64,
     Arithmetic,
     Chunk,
-    HostAverage,
     ReferenceStft,
     Values,
 )
@@ -30,8 +28,8 @@ MANY_POINTS_AT_ONCE = 1 << 23
 NumPy's transforms, as long as the import of ``scipy.fft`` takes."""
 
 _CHUNK_VALUES = 1 << 18
-"""Values of frames in one step: 1 MiB of float32. With a quarter of them threads wait for Python's
-lock most of the time, and eight are slower than one."""
+"""Values of frames in one step: 1 MiB of float32. With fewer of them threads wait for Python's lock
+most of the time."""
 _THREADS_MAX = 8
 _GROUP_CHUNKS = 16
 """Chunks whose values are in memory at once where they are averaged."""
@@ -82,32 +80,19 @@ class HostStft(ReferenceStft):
 
         in_parts(write, len(chunks), _n_bytes(chunks), _THREADS_MAX)
 
-    def _write_averages(
-        self,
-        out: Values,
-        chunks: Sequence[Chunk],
-        values: Callable[[Chunk], Values],
-        average: HostAverage,
-    ) -> None:
-        # One group after the other, so that memory is bounded; within a group the values of all.
-        n_done = 0
+    def _in_order(
+        self, chunks: Sequence[Chunk], values: Callable[[Chunk], Values]
+    ) -> Iterator[Values]:
+        # One group after the other, so that memory is bounded.
         for first in range(0, len(chunks), _GROUP_CHUNKS):
             group = chunks[first : first + _GROUP_CHUNKS]
-            found = dict(zip(group, self._by_threads(values, group), strict=True))
-            end = n_done + (average.done + group[-1][1] - group[0][0]) // average.frames
-            super()._write_averages(out[n_done:end], group, found.__getitem__, average)
-            n_done = end
 
-    def _by_threads(
-        self, values: Callable[[Chunk], Values], chunks: Sequence[Chunk]
-    ) -> list[Values]:
-        def some(part: slice) -> list[Values]:
-            with np.errstate(all="ignore"):
-                return [values(chunk) for chunk in chunks[part]]
+            def some(part: slice, group: Sequence[Chunk] = group) -> list[Values]:
+                with np.errstate(all="ignore"):
+                    return [values(chunk) for chunk in group[part]]
 
-        return list(
-            chain.from_iterable(in_parts(some, len(chunks), _n_bytes(chunks), _THREADS_MAX))
-        )
+            for found in in_parts(some, len(group), _n_bytes(group), _THREADS_MAX):
+                yield from found
 
     def _memory(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Values:
         # Kept by each thread: memory that one gives back to the system makes all others wait.

@@ -211,7 +211,7 @@ class ReferenceStft:
         if average is None:
             self._write(out, chunks, values)
         else:
-            self._write_averages(out, chunks, values, average)
+            self._write_averages(out, self._in_order(chunks, values), average)
         return out
 
     def _write(
@@ -223,18 +223,20 @@ class ReferenceStft:
                 out[slice(*chunk)] = self._finished(values(chunk))
 
     def _write_averages(
-        self,
-        out: Values,
-        chunks: Sequence[Chunk],
-        values: Callable[[Chunk], Values],
-        average: HostAverage,
+        self, out: Values, in_order: Iterator[Values], average: HostAverage
     ) -> None:
         n_done = 0
         with np.errstate(all="ignore"):
-            for chunk in chunks:
-                rows = average.push(values(chunk))
+            for found in in_order:
+                rows = average.push(found)
                 out[n_done : n_done + len(rows)] = self._finished(rows)
                 n_done += len(rows)
+
+    def _in_order(
+        self, chunks: Sequence[Chunk], values: Callable[[Chunk], Values]
+    ) -> Iterator[Values]:
+        """Yield the values of each chunk."""
+        return map(values, chunks)
 
     def _chunks(self, n_frames: int, frame_values: int) -> Iterator[Chunk]:
         step = max(1, self._chunk_values // frame_values)

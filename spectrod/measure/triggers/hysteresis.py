@@ -31,7 +31,7 @@ class Hysteresis:
     Attributes
     ----------
     is_active : bool
-        Whether an event has begun and not ended.
+        Whether an event is in progress.
     is_held : bool
         Whether the condition holds, with or without an event.
     first, stop : int

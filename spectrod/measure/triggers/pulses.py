@@ -56,7 +56,7 @@ class Pulses:
     Attributes
     ----------
     is_active : bool
-        Whether an event has begun and not ended.
+        Whether an event is in progress.
     is_held : bool
         Whether a pulse lasts.
     n_pulses : int

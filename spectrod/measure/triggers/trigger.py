@@ -180,7 +180,7 @@ class Trigger:
 
     @property
     def is_active(self) -> bool:
-        """Whether an event has begun and not ended."""
+        """Whether an event is in progress."""
         return self._state.is_active
 
     @property
