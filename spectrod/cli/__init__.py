@@ -114,7 +114,11 @@ class _Parser(argparse.ArgumentParser):
             flag = next((text for text in unknown if text.startswith("--")), None)
             options = self._option_string_actions
             if flag is None:
-                hint = "; a source is given by --source" if "--source" in options else ""
+                hint = ""
+                if "--source" in options:
+                    hint = "; a source is given by --source"
+                elif "-o" in options:
+                    hint = f"; a file to write is given by -o {unknown[-1]}"
                 self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
             name = flag.partition("=")[0]
             if (ours := _WORDS_OF_OTHERS.get(name)) in options:
@@ -163,6 +167,8 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError."""
+        if message.endswith("required: -o/--output"):
+            message += f"; {_IN_OUT} needs none"
         raise ConfigError(f"{message} (see {self.prog} --help)")
 
 

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from spectrod.apps.measurements.bound_source import bind
+from spectrod.apps.measurements.local_days import AbsentPeriods
 from spectrod.apps.measurements.measured_source import MeasuredSource, add_source
 from spectrod.apps.measurements.measurement_table import MeasurementTable
 from spectrod.apps.measurements.part_processes import (
@@ -175,10 +176,12 @@ def _measure(
                 writers.append(open_writer(path, about, csv_form))
 
         n_rows = 0
+        periods = AbsentPeriods(about)
 
         def write(rows: Sequence[Measurement]) -> None:
             nonlocal n_rows
             n_rows += len(rows)
+            periods.add(rows)
             for row in rows:
                 for writer in writers:
                     writer.write(row)
@@ -193,6 +196,7 @@ def _measure(
             for path, writer in zip(paths, writers, strict=True):
                 writer.finish()
                 print(f"# {printable(path)}: {_count(n_rows, about)}")
+            periods.report()
     finally:
         with interrupts_held():
             for writer in writers:

@@ -1,13 +1,17 @@
 """Settings that levels of day, evening and night need, where the command line leaves them out."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from spectrod.apps.measurements.measured_source import MeasuredSource
+from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.intervals import DAY_S
-from spectrod.measure.levels.level_quantities import parse_quantity
+from spectrod.measure.levels.level_quantities import LevelQuantity, parse_quantity
+from spectrod.measure.measurement import Measurement
 from spectrod.source.base import SelectableSource
 
 _HOUR_S = 3600
@@ -69,3 +73,41 @@ def _zone_of_files(quantity: str, measured: MeasuredSource) -> str:
         hours,
     )
     return f"Etc/GMT{-hours:+d}"  # the sign of these names is that of the west
+
+
+class AbsentPeriods:
+    """Counts values of day, evening and night for which nothing was recorded, and says so.
+
+    Parameters
+    ----------
+    about : MeasurementDescription
+        Description of the rows.
+    """
+
+    def __init__(self, about: MeasurementDescription) -> None:
+        self._absent = {
+            k: 0
+            for k, one in enumerate(about.quantities)
+            if isinstance(one, LevelQuantity) and one.kind == "period"
+        }
+        self._names = [one.name for one in about.quantities]
+        self._n_rows = 0
+
+    def add(self, rows: Sequence[Measurement]) -> None:
+        """Count the values of rows that are not numbers."""
+        self._n_rows += len(rows)
+        for row in rows:
+            for k in self._absent:
+                self._absent[k] += bool(np.isnan(row.values[k]).any())
+
+    def report(self) -> None:
+        """Log a warning if there are intervals without values."""
+        absent = {self._names[k]: n for k, n in self._absent.items() if n}
+        if absent:
+            _log.warning(
+                "%s: nan in %s of %d intervals: nothing was recorded in a part of the day that it "
+                "needs (day 7 to 19 h, evening 19 to 23 h, night 23 to 7 h)",
+                ", ".join(absent),
+                ", ".join(map(str, absent.values())),
+                self._n_rows,
+            )

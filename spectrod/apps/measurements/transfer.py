@@ -101,6 +101,11 @@ def run(args: argparse.Namespace) -> int:
         source = measured.source
         if args.sweep is not None and source.channels == 1:
             return run_sweep(args, measured, given, [0])
+        if source.channels == 1:
+            raise ConfigError(
+                f"{args.source}: has one channel; a transfer function is that between two, or of a "
+                "recording of a sweep: --sweep 20,20k,10 (from, to, duration)"
+            )
         settings.check(channels=source.channels, iq=source.is_iq)
         chosen = settings.pairs(source.channels)
         if len(chosen) > 2:

@@ -8,7 +8,7 @@ import numpy as np
 
 from spectrod.dsp.units import Float64Array
 from spectrod.formats.figure.drawing import GREY, add_legend, line_style, new_figure
-from spectrod.formats.figure.frequency_axis import SpectrumAxis
+from spectrod.formats.figure.frequency_axis import SMOOTHING_OCTAVE, SpectrumAxis, smoothed_db
 
 _LOG_RANGE = 3000.0
 _WRAP_DEG = 180.0
@@ -50,11 +50,14 @@ class ResponsePanel:
         Columns that are lines of it.
     height_in : float
         Height [inch].
+    is_smoothed : bool
+        Whether lines are means over parts of an octave.
     """
 
     axis: str
     names: Sequence[str]
     height_in: float
+    is_smoothed: bool = False
 
 
 def draw_transfer(
@@ -87,7 +90,10 @@ def draw_transfer(
     last = len(shown) - 1
     for number, (panel, one) in enumerate(zip(panels, shown, strict=False)):
         values = {name: columns[name] for name in one.names}
-        _draw(panel, axis, frequencies, values, is_clear)
+        if one.is_smoothed:
+            _draw_smoothed(panel, axis, frequencies, values)
+        else:
+            _draw(panel, axis, frequencies, values, is_clear)
         panel.set_ylabel(one.axis)
         axis.label(panel, has_labels=number == last)
     _finish(dict(zip((one.names[0] for one in shown), panels, strict=False)), limit)
@@ -116,7 +122,8 @@ def _panels(columns: Mapping[str, Float64Array], unit: str) -> list[ResponsePane
         found.append(ResponsePanel("coherence [1]", ["coherence"], 1.3))
     harmonics = [name for name in columns if name == "thd_db" or name.startswith("harmonic_")]
     if harmonics:
-        found.append(ResponsePanel("distortion [dB]", harmonics, 2.0))
+        axis = f"distortion, 1/{SMOOTHING_OCTAVE} octave [dB]"
+        found.append(ResponsePanel(axis, harmonics, 2.4, is_smoothed=True))
     return found
 
 
@@ -143,6 +150,21 @@ def _draw(
         style = line_style(number, len(y) if len(values) == 1 else 0)
         (line,) = panel.plot(*axis.line(frequencies, y), label=_name(name), **style)
         lines.append(line)
+    if len(lines) > 1:
+        add_legend(panel, lines)
+
+
+def _draw_smoothed(
+    panel: Any,
+    axis: SpectrumAxis,
+    frequencies: Float64Array,
+    values: Mapping[str, Float64Array],
+) -> None:
+    """Draw ratios, which are as rough as the two spectra together, as means."""
+    lines = []
+    for number, (name, column) in enumerate(values.items()):
+        x, y = axis.line(*smoothed_db(frequencies, column))
+        lines += panel.plot(x, y, label=_name(name), **line_style(number))
     if len(lines) > 1:
         add_legend(panel, lines)
 

@@ -1,5 +1,6 @@
 """What all figures have in common: size, typeface, lines, and files that are the same each time."""
 
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from spectrod.lib.text import printable
 WIDTH_IN: Final = 8.0
 DPI: Final = 150
 _MARGINS_IN: Final = 0.9
-_TITLE_CHARS = 100
+_TITLE_CHARS, _TITLE_LINES, _TITLE_LINE_IN = 95, 3, 0.17
 
 # The colours of Okabe and Ito (2008) that are dark enough for lines on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
@@ -83,7 +84,7 @@ def new_figure(title: str, heights_in: Sequence[float], *, shares_x: bool) -> tu
     Parameters
     ----------
     title : str
-        Heading; a long one is cut.
+        Heading; a long one has up to three lines.
     heights_in : sequence of float
         Height of each panel [inch].
     shares_x : bool
@@ -96,10 +97,14 @@ def new_figure(title: str, heights_in: Sequence[float], *, shares_x: bool) -> tu
         From top to bottom.
     """
     need_matplotlib()
-    figure = need("matplotlib.figure", "plot").Figure(
-        figsize=(WIDTH_IN, _MARGINS_IN + sum(heights_in)), dpi=DPI, layout="constrained"
+    heading = textwrap.wrap(
+        printable(title), _TITLE_CHARS, max_lines=_TITLE_LINES, placeholder=" ..."
     )
-    figure.suptitle(printable(title, _TITLE_CHARS), x=0.01, ha="left", fontsize=10)
+    more_in = _TITLE_LINE_IN * (len(heading) - 1)
+    figure = need("matplotlib.figure", "plot").Figure(
+        figsize=(WIDTH_IN, _MARGINS_IN + more_in + sum(heights_in)), dpi=DPI, layout="constrained"
+    )
+    figure.suptitle("\n".join(heading), x=0.01, ha="left", fontsize=10)
     panels = figure.subplots(
         len(heights_in), 1, sharex=shares_x, squeeze=False, height_ratios=heights_in
     )

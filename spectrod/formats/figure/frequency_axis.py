@@ -11,6 +11,9 @@ COLUMNS_MAX: Final = 4096
 """Parts of an axis that are drawn by their extremes where they have several points."""
 _LOG_RATIO_MIN = 5.0
 """Least ratio of the ends of a logarithmic axis; less has too few round frequencies."""
+SMOOTHING_OCTAVE = 12
+"""Smoothed lines are means over this part of an octave."""
+_POINTS_MAX = 480
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -71,6 +74,38 @@ class SpectrumAxis:
         panel.set_xlim(self._low_hz, self._high_hz)
         panel.tick_params(labelbottom=has_labels)
         panel.set_xlabel("frequency [Hz]" if has_labels else "")
+
+
+def smoothed_db(
+    frequencies: Float64Array, levels_db: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    """Return a line through means of power over 1/12 octave about each of its points.
+
+    Parameters
+    ----------
+    frequencies : (n,) float64
+        Ascending [Hz].
+    levels_db : (n,) float64
+        Levels; those that are NaN have no part in means, and stay NaN [dB].
+
+    Returns
+    -------
+    x, y : (points,) float64
+        Frequencies out of the given ones, closer than the width of a mean [Hz], and levels [dB].
+    """
+    is_known = ~np.isnan(levels_db)
+    power = np.where(is_known, 10.0 ** (np.where(is_known, levels_db, 0.0) / 10.0), 0.0)
+    sums = np.concatenate([[0.0], np.cumsum(power)])
+    counts = np.concatenate([[0], np.cumsum(is_known)])
+    lowest = frequencies[np.searchsorted(frequencies, 0.0, side="right")]
+    wanted = np.geomspace(lowest, frequencies[-1], _POINTS_MAX)
+    chosen = np.unique(np.minimum(np.searchsorted(frequencies, wanted), len(frequencies) - 1))
+    x, half = frequencies[chosen], 2.0 ** (0.5 / SMOOTHING_OCTAVE)
+    first = np.searchsorted(frequencies, x / half, side="left")
+    stop = np.searchsorted(frequencies, x * half, side="right")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = 10.0 * np.log10((sums[stop] - sums[first]) / (counts[stop] - counts[first]))
+    return x, np.where(is_known[chosen], y, np.nan)
 
 
 def frequency_text(hz: float) -> str:

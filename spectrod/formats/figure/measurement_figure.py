@@ -34,6 +34,8 @@ _SHARED_UNITS = ("level", "LUFS")
 _LEVEL_UNITS = ("level", "exposure", "LUFS", "LU", "dB", "dBFS", "dBTP", "dBc")
 _LEVELS_MIN_DB = 1.0
 """Least range of an axis of levels; smaller changes are none that anybody looks for [dB]."""
+_RANGE_MIN = 1e-6
+"""Least range of an axis of other values, as a share of them: less is rounding, as a rule."""
 _SHARED_IN, _OWN_IN, _BANDS_IN = 2.6, 1.5, 2.8
 _GAP_MIN = 0.01
 """Time without samples that counts as a gap [intervals]."""
@@ -195,6 +197,8 @@ class MeasurementFigureWriter(ValueWriter):
             put_lowest_in_front(lines)
             if about.quantities[panel.lines[0].quantity].unit in _LEVEL_UNITS:
                 widen(one, _LEVELS_MIN_DB)
+            else:
+                widen(one, _RANGE_MIN * max(map(abs, one.get_ylim())))
             if any(line.name for line in panel.lines):
                 add_legend(one, lines)
             time.label(one, has_labels=one is axes[-1])

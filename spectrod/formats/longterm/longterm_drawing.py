@@ -3,7 +3,7 @@
 import numpy as np
 
 from spectrod.formats.longterm.longterm_page import LongTermPage
-from spectrod.formats.longterm.longterm_view import Curve
+from spectrod.formats.longterm.longterm_view import SAMPLE_PX, Curve, curve_sample
 from spectrod.formats.picture.drawing import (
     HEADING_RISE,
     draw_bar,
@@ -73,14 +73,19 @@ def _draw_bottom(page: LongTermPage, sheet: Surface, box: Box) -> None:
 
 
 def _draw_names(curves: list[Curve], limits: tuple[float, float], sheet: Surface, box: Box) -> None:
-    """Draw the curves' names at their right ends, and move them apart where they overlap."""
+    """Draw samples and names of the curves near their right ends, apart where they overlap."""
     lo, hi = limits
-    ends = sorted(
-        (float(np.clip((hi - c.level[-1]) / (hi - lo), 0.0, 1.0)), c.name) for c in curves
-    )
-    places = _apart([fraction * box.height for fraction, _ in ends], float(box.height))
-    for y, (_, name) in zip(places, ends, strict=True):
-        sheet.text((box.right + LABEL_GAP + 1, box.top + y), name, SMALL_PX)
+
+    def end(curve: Curve) -> tuple[float, str]:
+        return float(np.clip((hi - curve.level[-1]) / (hi - lo), 0.0, 1.0)), curve.name
+
+    ordered = sorted(curves, key=end)
+    places = _apart([end(one)[0] * box.height for one in ordered], float(box.height))
+    left = box.right + LABEL_GAP + 1
+    for y, curve in zip(places, ordered, strict=True):
+        sample = curve_sample(curve)
+        sheet.picture(Box(left, box.top + round(y), SAMPLE_PX, len(sample)), sample)
+        sheet.text((left + SAMPLE_PX + LABEL_GAP, box.top + y), curve.name, SMALL_PX)
 
 
 def _apart(desired: list[float], height: float) -> list[float]:

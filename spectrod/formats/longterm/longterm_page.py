@@ -9,6 +9,7 @@ from spectrod.dsp.units import Int64Array
 from spectrod.formats.description import Description
 from spectrod.formats.longterm.data import Span
 from spectrod.formats.longterm.longterm_view import (
+    SAMPLE_PX,
     Curve,
     column_values,
     density_limit,
@@ -41,11 +42,12 @@ from spectrod.formats.picture.surface import Box
 from spectrod.formats.picture.time_ticks import zone_title
 from spectrod.lib.time_zones import local_time
 
-_SHOWN = (99, 95, 50, 5, 1)
+_SHOWN = ((99, 2, 3), (95, 7, 3), (50, 0, 0), (5, 7, 3), (1, 2, 3))
+"""Levels exceeded in so many percent of the time, with the dashes of their lines [px]."""
 _MARGIN_DB, _STEP_DB, _SPAN_MIN_DB, _SPAN_MAX_DB = 3.0, 10.0, 20.0, 150.0
 _OUTSIDE_PERCENT = 0.1
 """Rows of a bin that may lie beyond each end of an axis that is chosen automatically [%]."""
-_BAR_LABELS = "1/dB"
+_BAR_LABELS = "share of rows per dB"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,14 +100,14 @@ def compose(
         for n in range(spec.n_signals)
     )
     bar = Box(
-        plots[0].right + LABEL_GAP + round(names_width) + 24,
+        plots[0].right + SAMPLE_PX + 2 * LABEL_GAP + round(names_width) + 24,
         first,
         BAR_WIDTH,
         plots[-1].bottom - first,
     )
     bar_labels = level_labels(0.0, top, bar.height, _BAR_LABELS)
     labels_end = bar.right + TICK + LABEL_GAP + widest([tick.label for tick in bar_labels.ticks])
-    page_width = labels_end + PAD
+    page_width = PAD + max(labels_end, bar.left + round(text_width(_BAR_LABELS, LABEL_PX)))
     footer_text = _footer(statistics, about, span, zone=options.zone if options.has_clock else None)
     footer = tuple(wrap(footer_text, SMALL_PX, page_width - PAD - left))
     names = about.signals
@@ -135,8 +137,13 @@ def _curves(
 ) -> list[Curve]:
     """Return exceedance levels from the lowest up, then the mean; largest of several bins."""
     found = [
-        Curve(f"L{percent}", greatest_of_columns(statistics.exceeded(percent)[signal], columns))
-        for percent in _SHOWN
+        Curve(
+            f"L{percent}",
+            greatest_of_columns(statistics.exceeded(percent)[signal], columns),
+            drawn_px,
+            left_out_px,
+        )
+        for percent, drawn_px, left_out_px in _SHOWN
     ]
     mean = greatest_of_columns(statistics.mean[signal], columns)
     return [*found, Curve("mean", mean, is_main=True)]

@@ -1,5 +1,6 @@
 """Conversion of statistics to pixels: classes of each row, values of each column."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +11,13 @@ from spectrod.dsp.units import Float32Array, Float64Array, Int64Array
 from spectrod.formats.longterm.statistics import LevelStatistics
 from spectrod.formats.picture.axes import FrequencyAxis
 from spectrod.formats.picture.colormaps import Uint8Array
-from spectrod.formats.picture.theme import N_LEVELS
+from spectrod.formats.picture.theme import GAP, N_LEVELS
 
-_PAPER, _INK = N_LEVELS, 254
+_PAPER, _INK = N_LEVELS, GAP - 1
 """Palette entries of paper and ink."""
 
+SAMPLE_PX = 24
+"""Length of the sample of a curve before its name [px]."""
 _HALO_PX = 3
 _CLASSES_AT_ONCE, _COLUMNS_AT_ONCE = 16, 256
 _CLIP_PERCENT = 99.8
@@ -31,13 +34,33 @@ class Curve:
         Name at the right end.
     level : (columns,) float64
         Level in each column [dB].
+    drawn_px, left_out_px : int
+        Lengths of its dashes and of the gaps between them; 0: a solid line [px].
     is_main : bool
-        Whether the line is thicker.
+        Whether the line is thicker, in the palette's own colour, which gaps of pictures have.
     """
 
     name: str
     level: Float64Array
+    drawn_px: int = 0
+    left_out_px: int = 0
     is_main: bool = False
+
+    @property
+    def width_px(self) -> int:
+        """Width of the line [px]."""
+        return 2 if self.is_main else 1
+
+    @property
+    def entry(self) -> int:
+        """Palette entry of the line."""
+        return GAP if self.is_main else _INK
+
+    def dashes(self, length_px: int) -> Iterator[slice]:
+        """Yield the columns of each dash of a line, of a solid one all."""
+        period_px = self.drawn_px + self.left_out_px or length_px
+        for begin in range(0, length_px, period_px):
+            yield slice(begin, begin + (self.drawn_px or length_px))
 
 
 def value_limits(spec: SpectrumSpec) -> tuple[Float64Array, Float64Array]:
@@ -139,7 +162,7 @@ def to_entries(density: Float32Array, limit: float) -> Uint8Array:
 def draw_curves(
     entries: Uint8Array, curves: list[Curve], limits: tuple[float, float]
 ) -> Uint8Array:
-    """Draw lines in ink with an edge of paper, so that they are visible on all colours.
+    """Draw lines with an edge of paper, so that they are visible on all colours.
 
     Parameters
     ----------
@@ -156,7 +179,15 @@ def draw_curves(
     for curve in curves:
         y = (limits[1] - curve.level) / (limits[1] - limits[0]) * height - 0.5
         points = [(x, float(v)) for x, v in enumerate(np.clip(y, -9.0, height + 9.0))]
-        thick = 2 if curve.is_main else 1
-        pen.line(points, fill=_PAPER, width=thick + _HALO_PX - 1, joint="curve")
-        pen.line(points, fill=_INK, width=thick, joint="curve")
+        pen.line(points, fill=_PAPER, width=curve.width_px + _HALO_PX - 1, joint="curve")
+        for dash in curve.dashes(len(points)):
+            pen.line(points[dash], fill=curve.entry, width=curve.width_px, joint="curve")
     return np.asarray(image)
+
+
+def curve_sample(curve: Curve) -> Uint8Array:
+    """Return the palette entries of a horizontal piece of a curve, (width, ``SAMPLE_PX``)."""
+    entries = np.full((curve.width_px, SAMPLE_PX), _PAPER, np.uint8)
+    for dash in curve.dashes(SAMPLE_PX):
+        entries[:, dash] = curve.entry
+    return entries

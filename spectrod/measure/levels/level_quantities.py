@@ -44,6 +44,7 @@ _SAMPLE_UNITS: dict[str, Unit] = {
 }
 _LEAST_S = {"LUFS_I": 0.4, "LRA": 3.0, "Lden": 86400.0}
 _LEAST_PERCENTILE_S = 1.0
+_NAME_MAX = 32
 
 _LEVEL = re.compile(
     r"L(?P<weighting>[ACZ])"
@@ -58,6 +59,31 @@ _EXAMPLES = (
     *_LOUDNESS_UNITS,
     *_SAMPLE_UNITS,
 )
+
+_WORDS_OF_OTHERS = {
+    "leq": "LAeq (A-weighted) or LZeq (unweighted)",
+    "laeqt": "LAeq",
+    "dba": "LAeq (the average) or LAF (the momentary level, F)",
+    "dbc": "LCeq or LCpeak",
+    "dbz": "LZeq",
+    "sel": "LAE",
+    "lae": "LAE",
+    "lmax": "LAFmax (F) or LASmax (S)",
+    "lamax": "LAFmax (F) or LASmax (S)",
+    "lmin": "LAFmin (F) or LASmin (S)",
+    "lamin": "LAFmin (F) or LASmin (S)",
+    "lpeak": "LCpeak or LZpeak",
+    "lpk": "LCpeak or LZpeak",
+    "lp": "LAF or LZF",
+    "spl": "LZeq or LZF",
+    "lufs": "LUFS_I (of all), LUFS_M or LUFS_S",
+    "lkfs": "LUFS_I (of all), LUFS_M or LUFS_S",
+    "tp": "true_peak",
+    "dbtp": "true_peak",
+    "ldn": "Lden, or Lday and Lnight",
+    "ldnt": "Lden, or Lday and Lnight",
+}
+"""Names that other instruments use, in small letters without marks, and ours for the same."""
 
 FORMS = (
     "L + A, C or Z + eq, E, peak; or + F, S or I, alone or with max, min or a percentage exceeded "
@@ -131,9 +157,17 @@ def parse_quantity(name: str) -> LevelQuantity:
     if match is None or (match["extreme"] and match["percent"]):
         raise ConfigError(
             f"quantity={name!r}: must be a level such as LAeq, LAFmax, L10, LCpeak, LUFS_I, "
-            f"true_peak{did_you_mean(name, _EXAMPLES)}"
+            f"true_peak{_hint(name)}"
         )
     return _level(name, match)
+
+
+def _hint(name: str) -> str:
+    """Return what an unknown name probably means, to append to an error."""
+    plain = re.sub(r"[^a-z0-9]", "", name[:_NAME_MAX].lower())
+    if plain in _WORDS_OF_OTHERS:
+        return f"; did you mean {_WORDS_OF_OTHERS[plain]}?"
+    return did_you_mean(name, _EXAMPLES)
 
 
 def _level(name: str, match: re.Match[str]) -> LevelQuantity:

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from spectrod.formats.figure.drawing import figure_style, new_figure
-from spectrod.formats.figure.frequency_axis import COLUMNS_MAX, SpectrumAxis, frequency_text
+from spectrod.formats.figure.frequency_axis import (
+    COLUMNS_MAX,
+    SpectrumAxis,
+    frequency_text,
+    smoothed_db,
+)
 
 
 @pytest.mark.parametrize("n", [100, 2 * COLUMNS_MAX, 2 * COLUMNS_MAX + 1, 100_003])
@@ -62,3 +67,34 @@ def test_labels_are_round_frequencies(low_hz, high_hz, expected):
 def test_frequencies_have_prefixes(hz, text):
     """The digits are those of the value."""
     assert frequency_text(hz) == text
+
+
+@pytest.mark.parametrize("n", [999, 1000, 40_001])
+def test_smoothing_is_the_mean_of_power_over_a_twelfth_of_an_octave(n):
+    """Each point is the mean of the given ones within 1/24 octave; what is NaN has no part."""
+    x = np.linspace(0.0, 20_000.0, n)
+    y = np.random.default_rng(n).uniform(-60.0, -20.0, n)
+    y[x > 9000.0] = np.nan
+    smooth_x, smooth_y = smoothed_db(x, y)
+    assert len(smooth_x) <= 480
+    assert (smooth_x[0], smooth_x[-1]) == (x[1], x[-1])
+    np.testing.assert_array_equal(np.isnan(smooth_y), smooth_x > 9000.0)
+    for middle, level in zip(smooth_x[::17], smooth_y[::17], strict=True):
+        near = np.abs(np.log2(np.maximum(x, 1e-9) / middle)) <= 1.0 / 24.0
+        power = 10.0 ** (y[near & np.isfinite(y)] / 10.0)
+        if middle <= 9000.0:
+            # The sums of all bins before lose digits: 40 dB and 40000 bins of them.
+            assert level == pytest.approx(10.0 * np.log10(power.mean()), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "n_lines", "is_whole"), [(3, 1, True), (12, 2, True), (100, 3, False)]
+)
+def test_long_titles_have_lines(words, n_lines, is_whole):
+    """A title is cut only where three lines do not hold it; the panels keep their height."""
+    with figure_style():
+        figure, _ = new_figure(" ".join(["recording"] * words), [2.0], shares_x=False)
+    lines = figure.get_suptitle().splitlines()
+    assert len(lines) == n_lines
+    assert (lines[-1][-3:] != "...") == is_whole
+    assert figure.get_size_inches()[1] == pytest.approx(2.9 + 0.17 * (n_lines - 1))

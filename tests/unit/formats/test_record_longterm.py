@@ -15,8 +15,11 @@ from spectrod.formats.longterm.data import Span, read_npz
 from spectrod.formats.longterm.longterm_page import compose
 from spectrod.formats.longterm.longterm_sink import SpdSink
 from spectrod.formats.longterm.longterm_view import (
+    Curve,
     column_values,
+    curve_sample,
     density_limit,
+    draw_curves,
     greatest_of_columns,
     pixel_density,
 )
@@ -25,6 +28,7 @@ from spectrod.formats.longterm.statistics import EXCEEDED, LevelStatistics, fine
 from spectrod.formats.picture.axes import FrequencyAxis
 from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.recorded_spans import Pauses
+from spectrod.formats.picture.theme import GAP, N_LEVELS
 from spectrod.lib.errors import ConfigError, InputError
 
 BEGIN_NS = 1_777_593_600 * 10**9
@@ -300,7 +304,7 @@ def test_a_tone_keeps_its_level_at_any_width(tmp_path, f_scale, width):
     assert page.limits == (-90.0, -20.0)
     drawn = page.entries[0, :, column]
     centres = page.limits[1] - (np.arange(200) + 0.5) * 70.0 / 200
-    assert np.abs(centres[drawn == 254] + 27.75).min() <= 70.0 / 200
+    assert np.abs(centres[drawn >= GAP - 1] + 27.75).min() <= 70.0 / 200
 
 
 @pytest.mark.parametrize(("n_silent", "lowest"), [(1, -90.0), (9, -160.0)])
@@ -328,6 +332,29 @@ def test_the_largest_of_each_column(n_values):
         assert (found[:, column] == values[:, begin:end].max(axis=1)).all()
 
 
+def test_each_kind_of_line_looks_different():
+    """L1 and L99, L5 and L95, L50 and the mean differ in dashes or colour; samples show them."""
+    statistics = LevelStatistics(SPEC, 0.5)
+    statistics.add(batch_of(levels_of(50)))
+    options = PictureOptions(width=200, height=120)
+    page = compose(statistics, about_of(), options, Span(BEGIN_NS, BEGIN_NS, 0, 0))
+    samples = {one.name: curve_sample(one).tobytes() for one in page.curves[0]}
+    assert samples["L1"] == samples["L99"]
+    assert samples["L5"] == samples["L95"]
+    assert len(set(samples.values())) == 4
+    assert samples["mean"] == bytes([GAP] * len(samples["mean"]))
+
+
+@pytest.mark.parametrize("n_columns", [99, 100])
+def test_dashes_are_as_long_as_stated(n_columns):
+    """A line of dashes has so many pixels of ink, then so many of paper, to its end."""
+    curve = Curve("L5", np.full(n_columns, -50.0), 7, 3)
+    entries = draw_curves(np.zeros((41, n_columns), np.uint8), [curve], (-60.0, -40.0))
+    is_ink = entries[20] == GAP - 1
+    assert is_ink.tolist() == [k % 10 < 7 for k in range(n_columns)]
+    assert (entries[20][~is_ink] == N_LEVELS).all()
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".jpg", ".webp"])
 def test_the_picture_has_a_description(tmp_path, suffix):
     """Each format has the plot's size and its description; a PNG's pixels are the densities."""
@@ -339,8 +366,9 @@ def test_the_picture_has_a_description(tmp_path, suffix):
     sink.finish()
     if suffix == ".svg":
         text = (tmp_path / "x.svg").read_text()
-        for label in ("Pier", "L50", "mean", "dB re FS^2/Hz", "1/dB", "2026-05-01 00:00:00"):
+        for label in ("Pier", "L50", "mean", "dB re FS^2/Hz", "share of rows per dB"):
             assert label in text
+        assert "2026-05-01 00:00:00" in text
         return
     with Image.open(tmp_path / f"x{suffix}") as image:
         image.load()

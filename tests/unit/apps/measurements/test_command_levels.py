@@ -280,6 +280,10 @@ def test_an_interrupt_finishes_the_file(capsys):
     ("arguments", "message"),
     [
         (["a.wav", "--quantity", "LAQ"], "quantity='LAQ': must be a level such as"),
+        (["a.wav", "--quantity", "Leq"], "; did you mean LAeq (A-weighted) or LZeq (unweighted)?"),
+        (["a.wav", "--quantity", "LAmax"], "; did you mean LAFmax (F) or LASmax (S)?"),
+        (["a.wav", "--quantity", "SEL"], "; did you mean LAE?"),
+        (["a.wav", "--quantity", "dB(A)"], "; did you mean LAeq (the average) or LAF (the momenta"),
         (["a.wav", "--quantity", ""], "quantities: 0 names; must be 1 to 64"),
         (["a.wav", "--interval", "0"], "interval_s=0: must be 0.01 s to 366 days"),
         (["a.wav", "--interval", "1ms"], "interval_s=0.001: must be 0.01 s to 366 days"),
