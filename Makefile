@@ -39,12 +39,12 @@ ROOT := $(filter 0,$(shell id -u))
 .DELETE_ON_ERROR:
 # pip cannot run twice in one environment, whatever -j says.
 .NOTPARALLEL:
-.PHONY: help run test test-all test-rest test-oldest test-needs soak lint types imports check bench lock deb container docs pictures install uninstall clean
+.PHONY: help run test test-all test-rest test-oldest test-needs test-packages rest-needs soak lint types imports check bench lock deb container docs pictures install uninstall clean
 
 help:
 	@echo "make run        analyse the sound card (or a test tone), show it here and on a page; ARGS=..."
 	@echo "make test       every module and the main path, in minutes; ARGS=... goes to pytest"
-	@echo "make test-all   that and the rest: every driver, every form of a kernel, soaks, systemd"
+	@echo "make test-all   all tests: every driver, every form of a kernel, soaks, systemd"
 	@echo "make test-oldest  the unit tests with the oldest versions of what spectrod needs"
 	@echo "make lint       ruff, codespell, clang-format"
 	@echo "make types      mypy"
@@ -114,14 +114,15 @@ tests/browser/node_modules/.installed: tests/browser/package-lock.json
 test: test-needs
 	$(PYTEST) $(or $(ARGS),$(PARALLEL) -m "not ($(REST))")
 
-# Exactly the tests that `test` leaves out; without root, less those that need it. In order of their files:
-# those with the fewest tests, which pytest-xdist would run last, take the longest here.
-test-rest: test-needs $(VENV)/.group-reference $(BIN)/promtool tests/browser/node_modules/.installed
-	@$(if $(ROOT),,echo "not root: the tests under a real systemd are left out")
-	$(PYTEST) $(PARALLEL) --no-loadscope-reorder -m "($(REST)) and not alone$(if $(ROOT),, and not systemd)"
-	$(PYTEST) -m "alone$(if $(ROOT),, and not systemd)"
+# Exactly the tests that `test` leaves out; without root, less those that need it.
+test-rest: rest-needs
+	$(PYTEST) $(PARALLEL) $(IN_ORDER) -m "($(REST)) and not alone$(NOT_SYSTEMD)"
+	$(ALONE)
 
-test-all: test test-rest
+# All tests, in one run: each process takes half a minute to collect them.
+test-all: rest-needs
+	$(PYTEST) $(PARALLEL) $(IN_ORDER) -m "not alone$(NOT_SYSTEMD)"
+	$(ALONE)
 
 # An environment of the oldest versions that pyproject.toml allows, and any of what the tests alone need.
 OLDEST = $(VENV)-oldest
@@ -155,8 +156,13 @@ soak: $(VENV)/.group-test
 	@scripts/packages $(TEST_PACKAGES)
 	@$(BIN)/python -m spectrod.apps.bench.fault_soak --hours $(HOURS) --seed $(SEED) $(if $(JSON),--json $(JSON))
 
-test-needs: $(VENV)/.group-test examples/node_modules/.installed
+test-needs: $(VENV)/.group-test examples/node_modules/.installed test-packages
+
+test-packages:
 	@scripts/packages $(TEST_PACKAGES) $(if $(ROOT),$(SYSTEMD_PACKAGES))
+
+rest-needs: test-needs $(VENV)/.group-reference $(BIN)/promtool tests/browser/node_modules/.installed
+	@$(if $(ROOT),,echo "not root: the tests under a real systemd are left out")
 
 # The tests start a thousand programs; without its cache Python would compile their modules each time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -167,6 +173,11 @@ PYTEST = @$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd")
 PARALLEL = --numprocesses 3 --dist loadfile --max-worker-restart 0
 # The markers of what takes long beside what it adds: pyproject.toml says what they are.
 REST = every_driver or every_form or extended or systemd or alone
+NOT_SYSTEMD = $(if $(ROOT),, and not systemd)
+# As tests/conftest.py orders the files: pytest-xdist would run those of few tests last, which take the longest here.
+IN_ORDER = --no-loadscope-reorder
+# Only the files that have such tests are collected.
+ALONE = $(PYTEST) -m "alone$(NOT_SYSTEMD)" $$(grep -rl --include='test_*.py' 'pytest\.mark\.alone' tests | sort)
 
 lint: $(VENV)/.group-lint
 	$(BIN)/ruff check

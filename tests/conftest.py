@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import zlib
 from collections import defaultdict
 from functools import lru_cache
 
@@ -87,7 +88,24 @@ def _device_of(item):
 
 
 @pytest.hookimpl(tryfirst=True)  # -m must see the markers
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    """Mark what `make test` leaves out; order the files for many processes."""
+    mark_forms(items)
+    if hasattr(config, "workerinput"):
+        items.sort(key=place_among_processes)
+
+
+def place_among_processes(item):
+    """Return the place of a test's file in a run of many processes, whatever other files there are.
+
+    Files of a folder wait for the same thing, or compute the same: mixed, some wait while others
+    compute. The files of ``unit`` are short: last, they end at the same time in all processes.
+    """
+    path = item.nodeid.partition("::")[0]
+    return "/unit/" in path, zlib.crc32(path.encode()), path
+
+
+def mark_forms(items):
     """Give ``every_form`` to combinations of parameters that `make test` leaves to `make test-all`.
 
     A test on an OpenCL device keeps ``FORMS`` of them, and a test with the marker ``forms`` as many

@@ -1,4 +1,4 @@
-"""`make test` and `make test-rest` together run every test, and each test once."""
+"""`make test` and `make test-rest` together run every test once, and so does `make test-all`."""
 
 import itertools
 import re
@@ -20,7 +20,7 @@ BY_CONFTEST = {"every_driver", "every_form"}
 def dry_run(target, user_id="0"):
     """Return the lines that a target would run."""
     command = ["make", "--dry-run", target, f"ROOT={user_id}", "VENV=.", "ARGS="]
-    command.append("--old-file=test-needs")
+    command += ["--old-file=test-needs", "--old-file=rest-needs"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
@@ -36,24 +36,58 @@ def markers_of(target):
     return sorted(set(words) - {"and", "or", "not"})
 
 
-def selections(user_id):
-    """Yield every combination of markers, and how often the two targets select such a test."""
-    runs = [*expressions("test", user_id), *expressions("test-rest", user_id)]
+TARGETS = pytest.mark.parametrize("targets", [("test", "test-rest"), ("test-all",)], ids="-".join)
+
+
+def selections(targets, user_id):
+    """Yield every combination of markers, and how often the targets select such a test."""
+    runs = [run for target in targets for run in expressions(target, user_id)]
     names = markers_of("test-rest")
     for values in itertools.product([False, True], repeat=len(names)):
         markers = dict(zip(names, values, strict=True))
         yield markers, sum(eval(run, {}, markers) for run in runs)  # noqa: S307 - our Makefile
 
 
-def test_each_test_runs_once():
+@TARGETS
+def test_each_test_runs_once(targets):
     """A test with any combination of markers is selected by exactly one run of pytest."""
-    assert {count for _, count in selections("0")} == {1}
+    assert {count for _, count in selections(targets, "0")} == {1}
 
 
-def test_without_root_only_systemd_is_left_out():
+@TARGETS
+def test_without_root_only_systemd_is_left_out(targets):
     """Without root, all tests run once but those that need root."""
-    for markers, count in selections(""):
+    for markers, count in selections(targets, ""):
         assert count == (0 if markers["systemd"] else 1)
+
+
+@pytest.mark.parametrize("target", ["test-rest", "test-all"])
+def test_the_run_of_what_is_alone_has_each_file_of_it(target):
+    """The last run of pytest collects the files that have the marker, and no conftest sets it."""
+    name = "alone"
+    words = dry_run(target)[-1].partition(f' -m "{name}" ')[2]
+    files = subprocess.run(
+        ["sh", "-c", f"echo {words}"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    mark = f"pytest.mark.{name}"
+    having = [path for path in (ROOT / "tests").rglob("*.py") if mark in path.read_text()]
+    assert sorted(files) == sorted(str(path.relative_to(ROOT)) for path in having)
+
+
+class InFile:
+    """A test of a file."""
+
+    def __init__(self, path):
+        self.nodeid = f"{path}::test"
+
+
+def test_the_order_of_files_is_of_their_names_alone(conftest):
+    """Processes agree on the order, and files of ``unit`` are last."""
+    paths = [f"tests/{folder}/test_{k}.py" for folder in ("unit", "browser") for k in range(9)]
+    items = sorted(map(InFile, paths), key=conftest.place_among_processes)
+    again = sorted(map(InFile, reversed(paths)), key=conftest.place_among_processes)
+    assert [one.nodeid for one in items] == [one.nodeid for one in again]
+    assert ["/unit/" in one.nodeid for one in items] == [False] * 9 + [True] * 9
 
 
 @pytest.mark.parametrize("name", markers_of("test-rest"))
