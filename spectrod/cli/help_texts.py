@@ -52,7 +52,8 @@ COMMAND_HELP: Final = {
              "a table and its figure"),
             ("recordings/ --quantity Lden --time-zone Europe/Berlin", "days of local time"),
         ),
-        "output csv quantity interval align time-zone bands jobs start stop duration calibration",
+        "output csv quantity interval align time-zone bands jobs "
+        "start stop duration calibration title size dpi",
     ),
     "features": CommandHelp(
         (
@@ -61,7 +62,8 @@ COMMAND_HELP: Final = {
              "acoustic indices"),
             ("night.wav --interval 10s -o features.png", "a figure"),
         ),
-        "output csv interval align time-zone quantity band win-length jobs start stop duration",
+        "output csv interval align time-zone quantity band win-length jobs "
+        "start stop duration title size dpi",
     ),
     "detect": CommandHelp(
         (
@@ -82,7 +84,7 @@ COMMAND_HELP: Final = {
             ("drone.wav --interval 1s --quantity fundamental,level -o drone.csv", "over time"),
         ),
         "output peaks fundamental harmonics imd channel json "
-        "interval quantity win-length start stop duration calibration",
+        "interval quantity win-length start stop duration calibration title size dpi",
     ),
     "transfer": CommandHelp(
         (
@@ -93,7 +95,7 @@ COMMAND_HELP: Final = {
             ("in_and_out.wav --win-length 131072", "a finer resolution"),
         ),
         "output delay sweep harmonics impulse-response reference "
-        "response win-length hop start stop duration calibration",
+        "response win-length hop start stop duration calibration title size dpi",
     ),
     "calibrate": CommandHelp(
         (
@@ -102,6 +104,6 @@ COMMAND_HELP: Final = {
             ("calibrator.wav --level 94 --start 12 -o mic.toml", "the tone at 12 s"),
         ),
         "level frequency level-uncertainty seconds start "
-        "serial channel output force samplerate channels",
+        "serial channel output force samplerate channels title size dpi",
     ),
 }  # fmt: skip

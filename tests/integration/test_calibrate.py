@@ -71,7 +71,7 @@ def test_hydrophones_and_other_references():
         (["signal:sine,1000,-9", "--level-uncertainty", "nan"], "must be 0 to 20 dB"),
         (["signal:sine,1000,-9", "--serial", "a b"], "serial"),
         (["signal:sine,1000,-9", "--level", "inf"], "--level inf: must be -200 to 300 dB"),
-        (["signal:sine,1000,-9", "-o", "none/mic.toml"], "none"),
+        (["signal:sine,1000,-9", "-o", "none/mic.toml"], "-o: 2 calibration files: must be one"),
     ],
 )
 def test_refused_calibrations_write_nothing(tmp_path, capsys, arguments, message):

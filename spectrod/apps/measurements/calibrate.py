@@ -4,7 +4,8 @@ import argparse
 import datetime as dt
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,8 @@ import numpy as np
 from spectrod.analysis.samples import to_float32
 from spectrod.apps.measurements.calibration_update import Calibrated, Update, updated
 from spectrod.apps.measurements.calibrator import DURATION_MAX_S, DURATION_MIN_S, Tone, measure_tone
+from spectrod.apps.measurements.calibrator_figure import LevelHistory, Stretch, draw_calibration
+from spectrod.apps.measurements.figure_flags import add_figure_look, figure_look
 from spectrod.apps.measurements.steady_tone import find_steady
 from spectrod.apps.measurements.text_file import write_text
 from spectrod.cli import options
@@ -21,11 +24,14 @@ from spectrod.cli.sample_range import sample_range
 from spectrod.config import config
 from spectrod.dsp.calibration import parse_reference
 from spectrod.dsp.units import Float64Array
+from spectrod.formats.figure.drawing import need_matplotlib, write_figure
+from spectrod.formats.values.value_writer import FIGURE_SUFFIXES
 from spectrod.lib.errors import (
     ConfigError,
     InputError,
     UnavailableError,
 )
+from spectrod.recording.output_plan import make_folders
 from spectrod.source.base import SelectableSource
 from spectrod.source.open_source import Source, open_source
 
@@ -73,13 +79,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--channel", default="", metavar="NAME", help="write the table [channels.NAME] of the file"
     )
     parser.add_argument(
-        "-o", "--output", required=True, type=Path, metavar="FILE", help="calibration file (TOML)"
+        "-o",
+        "--output",
+        required=True,
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="calibration file (TOML); repeated, a figure of the measurement as well: "
+        f"{' '.join(FIGURE_SUFFIXES)}",
     )
     parser.add_argument(
         "--force",
         action="store_true",
         help="accept another serial number and a change of more than 0.5 dB",
     )
+    add_figure_look(parser)
     options.add_config(parser)
     options.add_source(parser, pace="full")
 
@@ -87,6 +101,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measure, show the numbers, and write the file."""
     _check(args)
+    look = figure_look(args, args.output)
+    figures = [path for path in args.output if _is_figure(path)]
+    if figures:
+        need_matplotlib()
+    outputs = args.output
+    args.output = _calibration_file(args.output)
     settings = config.load(args.config, options.flags(args)).source
     settings = msgspec.structs.replace(settings, loop=bool(args.loop), calibration="")
     pace = settings.pace if args.pace else "full"
@@ -96,10 +116,14 @@ def run(args: argparse.Namespace) -> int:
             f"{source.description}: {source.channels} channels: must be one; "
             "select it by --select N"
         )
-    first = _first_sample(args, source, lambda: open_source(settings, pace))
+    searched = LevelHistory(source.fs)
+    first = _first_sample(
+        args, source, lambda: searched.passed(_parts(open_source(settings, pace)))
+    )
     if isinstance(source, SelectableSource):
         source.start_at(first)
-    samples = _record(source, args.seconds)
+    measured = LevelHistory(source.fs, first)
+    samples = _record(source, args.seconds, measured)
     try:
         tone = measure_tone(samples, source.fs, args.frequency)
     except InputError as error:
@@ -114,18 +138,38 @@ def run(args: argparse.Namespace) -> int:
         args.serial,
     )
     update = updated(args.output, result, args.channel, force=args.force)
+    report = _report(args, tone, result, update)
+    stretch = Stretch(source.fs, first, samples, tone, measured if searched.is_empty else searched)
+    make_folders(outputs)
+    title = f"Calibration from {source.description}, {args.level:g} dB re {args.reference}"
+    for path in figures:
+        write_figure(path, partial(draw_calibration, title, report[:-1], stretch, look))
     write_text(args.output, update.text)
     if first:
         begin_s, length_s = first / source.fs, len(samples) / source.fs
         sys.stdout.write(f"measured: {length_s:g} s from {begin_s:.3f} s on\n")
-    sys.stdout.write(_report(args, tone, result, update))
+    sys.stdout.write("".join(f"{line}\n" for line in report))
     return 0
 
 
+def _is_figure(path: Path) -> bool:
+    return path.suffix.lower() in FIGURE_SUFFIXES
+
+
+def _calibration_file(paths: Sequence[Path]) -> Path:
+    """Return the only path that is no figure; raises ConfigError."""
+    found = [path for path in paths if not _is_figure(path)]
+    if len(found) != 1:
+        raise ConfigError(f"-o: {len(found)} calibration files: must be one, as mic.toml")
+    return found[0]
+
+
 def _first_sample(
-    args: argparse.Namespace, source: Source, open_again: Callable[[], Source]
+    args: argparse.Namespace,
+    source: Source,
+    read_again: Callable[[], Iterator[Float64Array]],
 ) -> int:
-    """Return the index of the first sample to measure."""
+    """Return the index of the first sample to measure; a source is read once, so read another."""
     if args.start is not None:
         if source.n_samples is None or not isinstance(source, SelectableSource):
             raise ConfigError(f"--start {args.start}: {args.source} is no recording: it starts now")
@@ -135,8 +179,7 @@ def _first_sample(
     n = round(args.seconds * source.fs)
     if not n < source.n_samples <= SEARCHED_MAX:
         return 0
-    # Another source of the same file: a source is read once.
-    return find_steady(_parts(open_again()), source.fs, args.frequency, n) or 0
+    return find_steady(read_again(), source.fs, args.frequency, n) or 0
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -157,8 +200,8 @@ def _check(args: argparse.Namespace) -> None:
         )
 
 
-def _record(source: Source, duration_s: float) -> Float64Array:
-    """Read the only channel of a source.
+def _record(source: Source, duration_s: float, history: LevelHistory) -> Float64Array:
+    """Read the only channel of a source, with its levels over time.
 
     Returns
     -------
@@ -173,7 +216,7 @@ def _record(source: Source, duration_s: float) -> Float64Array:
     n = round(duration_s * source.fs)
     if n > _SAMPLES_MAX:
         raise ConfigError(f"--seconds {duration_s:g}: {n} samples: must be at most {_SAMPLES_MAX}")
-    parts = list(_parts(source, n))
+    parts = list(history.passed(_parts(source, n)))
     samples: Float64Array = np.concatenate(parts) if parts else np.empty(0)
     if source.failure and len(samples) < n:
         raise source.failure
@@ -210,17 +253,21 @@ def _parts(source: Source, n_left: int = SEARCHED_MAX) -> Iterator[Float64Array]
         reader.release()
 
 
-def _report(args: argparse.Namespace, tone: Tone, result: Calibrated, update: Update) -> str:
+def _report(args: argparse.Namespace, tone: Tone, result: Calibrated, update: Update) -> list[str]:
     found = update.calibration
-    change = ""
+    change = []
     if update.change_db is not None:
         since = update.last or "the last calibration"
-        change = f"sensitivity changed by {-update.change_db:+.2f} dB since {since}\n"
-    return (
-        f"tone: {tone.frequency_hz:.2f} Hz, {tone.level_dbfs:.3f} dBFS, fluctuation "
-        f"{tone.fluctuation_db:.3f} dB (F), THD+N {tone.thd_n:.2%}\n"
-        f"full scale (rms 1.0): {found.full_scale_db:.3f} {found.unit} +- "
-        f"{result.uncertainty_db:.2f} dB (k = 2; scatter {2 * tone.uncertainty_db:.3f} dB)\n"
-        f"{change}"
-        f"{args.output}: calibration {found.cal_id}\n"
-    )
+        change = [f"sensitivity changed by {-update.change_db:+.2f} dB since {since}"]
+    return [
+        (
+            f"tone: {tone.frequency_hz:.2f} Hz, {tone.level_dbfs:.3f} dBFS, fluctuation "
+            f"{tone.fluctuation_db:.3f} dB (F), THD+N {tone.thd_n:.2%}"
+        ),
+        (
+            f"full scale (rms 1.0): {found.full_scale_db:.3f} {found.unit} +- "
+            f"{result.uncertainty_db:.2f} dB (k = 2; scatter {2 * tone.uncertainty_db:.3f} dB)"
+        ),
+        *change,
+        f"{args.output}: calibration {found.cal_id}",
+    ]

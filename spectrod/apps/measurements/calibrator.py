@@ -148,6 +148,35 @@ def _segment_power(
     return np.asarray(np.abs(np.fft.rfft(segments)) ** 2 / taper.s1**2)
 
 
+def tone_spectrum(
+    samples: Float64Array, fs: float, frequency_hz: float
+) -> tuple[Float64Array, Float64Array]:
+    """Return the mean spectrum of which distortion and noise are measured.
+
+    Parameters
+    ----------
+    samples : (n,) float64
+        A segment or more [FS].
+    fs : float
+        Sample rate [Hz].
+    frequency_hz : float
+        Frequency of the tone [Hz].
+
+    Returns
+    -------
+    frequencies : (bins,) float64
+        [Hz].
+    levels : (bins,) float64
+        A sine has its level at its bin, at least -200 dB [dBFS].
+    """
+    samples = samples - samples.mean()
+    power = _segment_power(samples, fs, frequency_hz, _PURE).mean(axis=0)
+    delta_f = fs / segment_samples(fs, frequency_hz)
+    # One side of the spectrum has half of the amplitude.
+    levels = 10.0 * np.log10(np.maximum(2.0 * power / FULL_SCALE_SINE_FS2, 1e-20))
+    return delta_f * np.arange(len(power), dtype=float), np.asarray(levels)
+
+
 def _tone(samples: Float64Array, fs: float, frequency_hz: float) -> Tone:
     delta_f = fs / segment_samples(fs, frequency_hz)
     power = _segment_power(samples, fs, frequency_hz, "hann")

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from spectrod.apps.measurements.bound_source import bind
+from spectrod.apps.measurements.figure_flags import add_figure_look, figure_look
 from spectrod.apps.measurements.local_days import AbsentPeriods
 from spectrod.apps.measurements.measured_source import MeasuredSource, add_source
 from spectrod.apps.measurements.measurement_table import MeasurementTable
@@ -29,12 +30,12 @@ from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.times import wait_for_start
 from spectrod.formats.figure.drawing import need_matplotlib
+from spectrod.formats.figure.measurement_figure import MeasurementFigureWriter
 from spectrod.formats.values.measurement_description import MeasurementDescription, describe
 from spectrod.formats.values.value_writer import (
     CSV_FORMS,
     FIGURE_SUFFIXES,
     SUFFIXES,
-    CsvForm,
     ValueWriter,
     check_suffix,
     open_writer,
@@ -84,7 +85,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 def add_output(
     parser: argparse.ArgumentParser, help_: str, csv_files: str = ".csv files with --interval"
 ) -> None:
-    """Add --output and --csv, of the files that this is for."""
+    """Add --output, --csv and the look of figures, of the files that this is for."""
     parser.add_argument("-o", "--output", metavar="OUT", action="append", default=[], help=help_)
     parser.add_argument(
         "--csv",
@@ -92,6 +93,7 @@ def add_output(
         help=f"of {csv_files}: all digits and comments, or dates and numbers for spreadsheets; "
         f"-comma: decimal commas and semicolons, as in German and French ({CSV_FORMS[0]})",
     )
+    add_figure_look(parser)
 
 
 def check_output(
@@ -130,6 +132,7 @@ def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> 
     for path in paths:
         check_suffix(path)
     _check_csv(args, paths)
+    look = figure_look(args, paths)
     check_outputs(args.output, Path(args.source) if Path(args.source).is_file() else None)
     make_folders(args.output)
     opened = bind(args, defaults)
@@ -150,7 +153,13 @@ def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> 
             wait_for_start(args.start, args.source)
         return _read(source, measured.span, meter, write, has_utc=about.has_utc)
 
-    exit_code = _measure(read, meter, about, paths, table, args.csv or CSV_FORMS[0])
+    def open_file(path: Path) -> ValueWriter:
+        writer = open_writer(path, about, args.csv or CSV_FORMS[0])
+        if isinstance(writer, MeasurementFigureWriter):
+            writer.look = look
+        return writer
+
+    exit_code = _measure(read, meter, about, paths, table, open_file)
     exit_code = exit_code or report_left_out(source)
     if isinstance(meter, LevelMeter):
         table.show_total(meter.summary())
@@ -163,7 +172,7 @@ def _measure(
     about: MeasurementDescription,
     paths: list[Path],
     table: MeasurementTable,
-    csv_form: CsvForm,
+    open_file: Callable[[Path], ValueWriter],
 ) -> int:
     """Read the source to its end, and write the rows, or print them; return the exit code.
 
@@ -173,7 +182,7 @@ def _measure(
     try:
         for path in paths:
             with interrupts_held():
-                writers.append(open_writer(path, about, csv_form))
+                writers.append(open_file(path))
 
         n_rows = 0
         periods = AbsentPeriods(about)

@@ -9,6 +9,7 @@ from spectrod.apps.measurements.text_file import columns_text, write_text
 from spectrod.apps.measurements.transfer_figure import SweepImpulse, draw_transfer
 from spectrod.dsp.units import Float64Array
 from spectrod.formats.figure.drawing import write_figure
+from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.values.value_writer import FIGURE_SUFFIXES
 
 SUFFIXES = (".csv", *FIGURE_SUFFIXES)
@@ -19,6 +20,7 @@ def write_response(
     paths: Sequence[str],
     about: Mapping[str, Any],
     columns: Mapping[str, Float64Array],
+    look: FigureLook,
     impulse: SweepImpulse | None = None,
 ) -> None:
     """Write a transfer function to files, or without any to standard output.
@@ -31,6 +33,8 @@ def write_response(
         Comments.
     columns : mapping of str to (n,) float64
         Columns by name.
+    look : FigureLook
+        Of figures.
     impulse : SweepImpulse, optional
         Drawn in figures.
 
@@ -42,7 +46,7 @@ def write_response(
     text = columns_text(about, list(columns), list(columns.values()))
     for path in map(Path, paths):
         if path.suffix.lower() in FIGURE_SUFFIXES:
-            write_figure(path, lambda: draw_transfer(about, columns, impulse))
+            write_figure(path, lambda: draw_transfer(about, columns, look, impulse))
         else:
             write_text(path, text)
     if not paths:

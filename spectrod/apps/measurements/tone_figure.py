@@ -1,5 +1,6 @@
 """Figures of ``spectrod tones``: the mean spectrum with its tones, harmonics and figures."""
 
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -10,13 +11,15 @@ from spectrod.apps.measurements.tone_lines import distortion_lines
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.formats.figure.drawing import PANELS_MAX, line_style, new_figure
+from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.figure.frequency_axis import SpectrumAxis, frequency_text
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.text import printable
 from spectrod.measure.rows import to_spectrum, tone_level
 
 _PANEL_IN, _TITLE_LINE_IN = 3.2, 0.15
-_TITLE_CHARS = 120
+_TITLE_CHARS = 13.5
+"""Characters of an inch."""
 _RANGE_MAX_DB = 180.0
 _ABOVE_DB, _BELOW_DB = 12.0, 6.0
 _LOG_RANGE = 3000.0
@@ -34,7 +37,10 @@ def check_panels(n_channels: int) -> None:
 
 
 def draw_tones(
-    found: dict[str, Any], rows: Iterable[Float64Array], specs: Sequence[SpectrumSpec]
+    found: dict[str, Any],
+    rows: Iterable[Float64Array],
+    specs: Sequence[SpectrumSpec],
+    look: FigureLook,
 ) -> Any:
     """Draw the spectrum of each channel.
 
@@ -46,6 +52,7 @@ def draw_tones(
         Mean row of each channel.
     specs : sequence of SpectrumSpec
         Definition of each row.
+    look : FigureLook
 
     Returns
     -------
@@ -53,13 +60,14 @@ def draw_tones(
         Levels are those of tones: a sine has its level at its bin.
     """
     channels = found["channels"]
-    titles = [_title(one, several=len(channels) > 1) for one in channels]
+    room = int(_TITLE_CHARS * look.width_in)
+    titles = [_title(one, room, several=len(channels) > 1) for one in channels]
     heights = [_PANEL_IN + _TITLE_LINE_IN * len(one) for one in titles]
     heading = (
         f"Tones of {found['source']}: {found['window']}, {found['win_length']} samples, "
         f"mean of {found['frames']} frames"
     )
-    figure, panels = new_figure(heading, heights, shares_x=False)
+    figure, panels = new_figure(heading, heights, look)
     for panel, one, title, row, spec in zip(panels, channels, titles, rows, specs, strict=True):
         _draw(panel, one, tone_level(to_spectrum(row, spec), spec), spec)
         panel.set_title("\n".join(title), fontsize="small", linespacing=1.3)
@@ -68,13 +76,13 @@ def draw_tones(
     return figure
 
 
-def _title(found: dict[str, Any], *, several: bool) -> list[str]:
+def _title(found: dict[str, Any], room: int, *, several: bool) -> list[str]:
     lines = [f"channel {found['channel']}"] if several else []
     if found["distortion"] is None:
         lines.append(f"distortion: not measured: {found['not_measured']}")
     else:
         lines += islice(distortion_lines(found["distortion"]), 3)
-    return [printable(line, _TITLE_CHARS) for line in lines]
+    return [part for line in lines for part in textwrap.wrap(printable(line), room)]
 
 
 def _draw(panel: Any, found: dict[str, Any], levels: Float64Array, spec: SpectrumSpec) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from spectrod.analysis.numpy_engine import Float64Engine
 from spectrod.analysis.stream import FrameStream
 from spectrod.apps.measurements import intervals
+from spectrod.apps.measurements.figure_flags import figure_look
 from spectrod.apps.measurements.measured_source import (
     FRAME_DEFAULT,
     MeasuredSource,
@@ -26,8 +27,10 @@ from spectrod.apps.measurements.setting_flags import (
     has_interval,
     mean_settings,
 )
+from spectrod.apps.measurements.text_file import write_text
 from spectrod.apps.measurements.tone_figure import check_panels, draw_tones
 from spectrod.apps.measurements.tone_lines import PEAK_COLUMNS, report_lines
+from spectrod.apps.measurements.tone_table import tones_text
 from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.numbers import count, frequency
@@ -90,8 +93,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="machine-readable")
     intervals.add_output(
         parser,
-        f"draw the spectrum, {' '.join(FIGURE_SUFFIXES)}, or with --interval write intervals, "
-        f"{intervals.FILES}; repeatable",
+        f"write the tones, .csv, or draw the spectrum, {' '.join(FIGURE_SUFFIXES)}, or with "
+        f"--interval write intervals, {intervals.FILES}; repeatable",
     )
     intervals.add_jobs(parser)
     add_settings(parser, _SETTINGS, _HELPS, _OF_MEAN)
@@ -119,12 +122,13 @@ def run(args: argparse.Namespace) -> int:
         return intervals.run(args, _SETTINGS)
     if args.jobs is not None:
         raise ConfigError(f"--jobs {args.jobs}: must be with --interval")
-    intervals.check_output(args, FIGURE_SUFFIXES)
+    look = figure_look(args, args.output)
+    intervals.check_output(args, (".csv", *FIGURE_SUFFIXES))
     given = mean_settings(args, TonesConfig, _OF_MEAN)
     with signals_as_interrupts():
         measured = open_measured(args, is_mean=True)
         source = measured.source
-        if args.output:
+        if any(Path(path).suffix.lower() in FIGURE_SUFFIXES for path in args.output):
             check_panels(len(measured.names))
         length = frame_length(given.get("win_length"), measured.span)
         taper = taper_for(given.get("window", _SETTINGS.window), length)
@@ -155,8 +159,11 @@ def run(args: argparse.Namespace) -> int:
             ],
         }
         specs = [_spec_of(mean, signal) for signal in range(len(rows))]
-        for path in args.output:
-            write_figure(Path(path), lambda: draw_tones(found, rows, specs))
+        for path in map(Path, args.output):
+            if path.suffix.lower() == ".csv":
+                write_text(path, tones_text(found))
+            else:
+                write_figure(path, lambda: draw_tones(found, rows, specs, look))
     if args.json:
         print(json_text(_without_nan(found), indent=2))
     else:

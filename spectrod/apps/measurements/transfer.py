@@ -15,6 +15,7 @@ from spectrod.apps.measurements.delay_removal import (
     DelayRemoval,
     delay_removal,
 )
+from spectrod.apps.measurements.figure_flags import figure_look
 from spectrod.apps.measurements.measured_source import (
     MeasuredSource,
     add_mean_range,
@@ -151,7 +152,7 @@ def _run_mean(
         **_calibrated_ranges(known),
         **removal.about(),
     }
-    write_response(args.output, about, _columns(found))
+    write_response(args.output, about, _columns(found), figure_look(args, args.output))
     removal.report()
     return report_left_out(source)
 
@@ -177,6 +178,7 @@ def _check_output(args: argparse.Namespace) -> None:
     impulse = args.impulse_response
     if impulse is not None and Path(impulse).suffix.lower() != ".wav":
         raise ConfigError(f"--impulse-response {impulse}: must end in .wav")
+    figure_look(args, args.output)
     intervals.check_output(args, SUFFIXES, [] if impulse is None else [impulse])
 
 

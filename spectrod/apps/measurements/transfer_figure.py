@@ -8,6 +8,7 @@ import numpy as np
 
 from spectrod.dsp.units import Float64Array
 from spectrod.formats.figure.drawing import GREY, add_legend, line_style, new_figure
+from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.figure.frequency_axis import SMOOTHING_OCTAVE, SpectrumAxis, smoothed_db
 
 _LOG_RANGE = 3000.0
@@ -63,6 +64,7 @@ class ResponsePanel:
 def draw_transfer(
     about: Mapping[str, Any],
     columns: Mapping[str, Float64Array],
+    look: FigureLook,
     impulse: SweepImpulse | None = None,
 ) -> Any:
     """Draw what the table of a transfer function has.
@@ -73,6 +75,7 @@ def draw_transfer(
         Comments of the table; values with a coherence that is not significant are grey.
     columns : mapping of str to (n,) float64
         Its columns, ``frequency_hz`` among them.
+    look : FigureLook
     impulse : SweepImpulse, optional
         Drawn below.
 
@@ -82,7 +85,7 @@ def draw_transfer(
     """
     shown = _panels(columns, str(about.get("unit", "")))
     heights = [one.height_in for one in shown] + ([1.8] if impulse is not None else [])
-    figure, panels = new_figure(_title(about), heights, shares_x=False)
+    figure, panels = new_figure(_title(about), heights, look)
     frequencies = columns["frequency_hz"]
     axis = _axis(frequencies)
     limit = float(about["significant_coherence"]) if "coherence" in columns else 0.0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectrod.apps.measurements.delay_removal import MEASURED, delay_in_samples
+from spectrod.apps.measurements.figure_flags import figure_look
 from spectrod.apps.measurements.measured_source import MeasuredSource
 from spectrod.apps.measurements.response_output import write_response
 from spectrod.apps.measurements.sample_blocks import read_blocks, report_left_out
@@ -230,7 +231,7 @@ def _write(
     low, high = found.band_hz
     within = (found.frequencies >= low) & (found.frequencies <= high)
     columns = {name: column[within] for name, column in _columns(found).items()}
-    write_response(args.output, about, columns, impulse)
+    write_response(args.output, about, columns, figure_look(args, args.output), impulse)
 
 
 def _columns(found: SweepResponse) -> dict[str, "Float64Array"]:

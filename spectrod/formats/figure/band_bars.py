@@ -9,7 +9,8 @@ from spectrod.formats.values.measurement_description import MeasurementDescripti
 from spectrod.measure.levels import LevelRow
 
 _BAR_COLOUR = "#80b9d9"
-_LABELS_MAX = 16
+_LABELS_MAX = 2
+"""Most labels of an inch."""
 _STEP_DB = 10.0
 _BELOW_DB = 3.0
 """Least height of a bar [dB]."""
@@ -60,7 +61,8 @@ def draw_bands(panel: Any, about: MeasurementDescription, row: LevelRow, channel
 def _label_bands(panel: Any, names: list[str]) -> None:
     """Label every band, or every third, and so on: octaves stay."""
     n = len(names)
-    step = next(one for one in (1, 2, 3, 6, 12, 24, n) if n <= _LABELS_MAX * one)
+    room = _LABELS_MAX * panel.figure.get_figwidth()
+    step = next(one for one in (1, 2, 3, 6, 12, 24, n) if n <= room * one)
     # An octave band of 1 kHz is labelled if any is.
     kilohertz = names.index("1 kHz") if "1 kHz" in names else 0
     ticks = list(range(kilohertz % step, n, step))

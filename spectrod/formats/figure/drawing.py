@@ -9,14 +9,14 @@ from typing import IO, Any, Final
 
 import numpy as np
 
+from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.whole_files import whole_file
 from spectrod.lib.optional_packages import need
 from spectrod.lib.text import printable
 
-WIDTH_IN: Final = 8.0
-DPI: Final = 150
 _MARGINS_IN: Final = 0.9
-_TITLE_CHARS, _TITLE_LINES, _TITLE_LINE_IN = 95, 3, 0.17
+_TITLE_CHARS, _TITLE_LINES, _TITLE_LINE_IN = 12.0, 3, 0.17
+"""Characters of an inch, most lines, and height of a line [inch]."""
 
 # The colours of Okabe and Ito (2008) that are dark enough for lines on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
@@ -27,8 +27,8 @@ PANELS_MAX: Final = 24
 """Most panels of a figure."""
 GREY: Final = "#808080"
 _DASHED_MAX = 1000
-_LEGEND_CHARS = 110
-"""Characters that fit above a panel, with 6 for each line's sample."""
+_LEGEND_CHARS = 13.75
+"""Characters that fit above an inch of a panel, with 6 for each line's sample."""
 _STEPS = (1, 2, 5, 10)
 """Distances of ticks, and their multiples by powers of ten."""
 
@@ -78,15 +78,18 @@ def figure_style() -> Iterator[None]:
         yield
 
 
-def new_figure(title: str, heights_in: Sequence[float], *, shares_x: bool) -> tuple[Any, list[Any]]:
+def new_figure(
+    title: str, heights_in: Sequence[float], look: FigureLook, *, shares_x: bool = False
+) -> tuple[Any, list[Any]]:
     """Make a figure with panels below each other.
 
     Parameters
     ----------
     title : str
-        Heading; a long one has up to three lines.
+        Heading where ``look`` has none; a long one has up to three lines.
     heights_in : sequence of float
-        Height of each panel [inch].
+        Height of each panel where ``look`` has none [inch].
+    look : FigureLook
     shares_x : bool
         Whether all have the horizontal axis of the last.
 
@@ -98,11 +101,14 @@ def new_figure(title: str, heights_in: Sequence[float], *, shares_x: bool) -> tu
     """
     need_matplotlib()
     heading = textwrap.wrap(
-        printable(title), _TITLE_CHARS, max_lines=_TITLE_LINES, placeholder=" ..."
+        printable(title if look.title is None else look.title),
+        int(_TITLE_CHARS * look.width_in),
+        max_lines=_TITLE_LINES,
+        placeholder=" ...",
     )
-    more_in = _TITLE_LINE_IN * (len(heading) - 1)
+    needed_in = _MARGINS_IN + _TITLE_LINE_IN * max(0, len(heading) - 1) + sum(heights_in)
     figure = need("matplotlib.figure", "plot").Figure(
-        figsize=(WIDTH_IN, _MARGINS_IN + more_in + sum(heights_in)), dpi=DPI, layout="constrained"
+        figsize=look.size_in(needed_in), dpi=look.dpi, layout="constrained"
     )
     figure.suptitle("\n".join(heading), x=0.01, ha="left", fontsize=10)
     panels = figure.subplots(
@@ -154,7 +160,8 @@ def widen(panel: Any, range_min: float) -> None:
 def add_legend(panel: Any, lines: Sequence[Any]) -> None:
     """Name lines above a panel, where the names cover no data."""
     names = [one.get_label() for one in lines]
-    n_columns = max(1, min(len(names), _LEGEND_CHARS // (6 + max(map(len, names)))))
+    room = int(_LEGEND_CHARS * panel.figure.get_figwidth())
+    n_columns = max(1, min(len(names), room // (6 + max(map(len, names)))))
     n_rows = -(-len(names) // n_columns)
     panel.legend(
         lines,
@@ -192,4 +199,4 @@ def write_figure(path: Path, draw: Callable[[], Any]) -> None:
 def save(figure: Any, file: IO[bytes], suffix: str) -> None:
     """Write a figure as ``.png``, ``.svg`` or ``.pdf``; equal figures are equal bytes."""
     kind = suffix.lower().lstrip(".")
-    figure.savefig(file, format=kind, metadata=_METADATA[kind])
+    figure.savefig(file, format=kind, dpi=figure.dpi, metadata=_METADATA[kind])

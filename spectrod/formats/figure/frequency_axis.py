@@ -14,6 +14,8 @@ _LOG_RATIO_MIN = 5.0
 SMOOTHING_OCTAVE = 12
 """Smoothed lines are means over this part of an octave."""
 _POINTS_MAX = 480
+_MULTIPLES = ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,))
+_LABEL_IN, _MARGINS_IN = 0.4, 0.8
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -62,12 +64,20 @@ class SpectrumAxis:
         extremes = np.fmin.reduceat(y, starts), np.fmax.reduceat(y, starts)
         return np.stack([x[starts], x[ends]], axis=1).ravel(), np.stack(extremes, axis=1).ravel()
 
+    def _labelled(self, panel: Any) -> tuple[float, ...]:
+        """Return the multiples of powers of ten whose labels a panel has room for."""
+        n_decades = np.log10(self._high_hz / self._low_hz)
+        room = (panel.figure.get_figwidth() - _MARGINS_IN) / _LABEL_IN
+        return next((one for one in _MULTIPLES if len(one) * n_decades <= room), _MULTIPLES[-1])
+
     def label(self, panel: Any, *, has_labels: bool = True) -> None:
         """Set scale, limits and ticks of a panel, with or without labels."""
         ticker = need("matplotlib.ticker", "plot")
         if self.is_log:
             panel.set_xscale("log")
-            panel.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=99))
+            panel.xaxis.set_major_locator(
+                ticker.LogLocator(subs=self._labelled(panel), numticks=99)
+            )
             panel.xaxis.set_minor_locator(ticker.LogLocator(subs=np.arange(1.0, 10.0), numticks=99))
             panel.xaxis.set_minor_formatter(ticker.NullFormatter())
         panel.xaxis.set_major_formatter(ticker.FuncFormatter(lambda hz, _: frequency_text(hz)))

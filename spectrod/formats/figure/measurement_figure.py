@@ -20,6 +20,7 @@ from spectrod.formats.figure.drawing import (
     save,
     widen,
 )
+from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.figure.interval_cells import IntervalCells, dots
 from spectrod.formats.figure.time_axis import TimeAxis
 from spectrod.formats.values.measurement_description import MeasurementDescription
@@ -139,11 +140,18 @@ class MeasurementFigureWriter(ValueWriter):
     extremes are drawn. Time without samples stays empty, but for that within an interval and, with
     the pauses of a schedule, for as much between two.
 
+    Attributes
+    ----------
+    look : FigureLook
+        Title, size and resolution; set it before ``finish``.
+
     Raises
     ------
     ConfigError
         As ``panels_of``.
     """
+
+    look = FigureLook()
 
     def _open(self, part: Path) -> None:
         need_matplotlib()
@@ -179,7 +187,7 @@ class MeasurementFigureWriter(ValueWriter):
         channels = range(len(about.channels)) if band_row else range(0)
         heights = [*(one.height_in for one in panels), *(_BANDS_IN for _ in channels)]
         title = f"{about.title} of {about.source}"
-        figure, axes = new_figure(title, heights, shares_x=False)
+        figure, axes = new_figure(title, heights, self.look)
         self._draw_history(panels, axes[: len(panels)])
         for channel, one in zip(channels, axes[len(panels) :], strict=True):
             assert band_row is not None

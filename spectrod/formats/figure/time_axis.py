@@ -16,7 +16,8 @@ from spectrod.measure.levels.level_quantities import PERIODS
 _DAY_S = 86400.0
 _NIGHT = "#eeeeee"
 _NIGHTS_MAX = 62
-_TICKS_MAX = 8
+_TICKS_MIN = 2
+"""Of an inch there is one, of a narrow figure this many."""
 _UNITS_S = (("d", _DAY_S), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 _UNITS_MIN = 3.0
 """A span has at least so many of its unit, unless that is the second."""
@@ -55,11 +56,12 @@ class TimeAxis:
         begin, end = self._begin_ns / self._unit_ns, self._end_ns / self._unit_ns
         panel.set_xlim(begin, end if end > begin else begin + 1.0 / self._unit_ns)
         panel.tick_params(labelbottom=has_labels)
-        panel.set_xlabel(self._text() if has_labels else "")
+        n_ticks = max(_TICKS_MIN, round(panel.figure.get_figwidth()))
+        panel.set_xlabel(self._text(n_ticks) if has_labels else "")
         for one_ns, end_ns in self._nights():
             panel.axvspan(one_ns / self._unit_ns, end_ns / self._unit_ns, color=_NIGHT, zorder=0)
         if self._has_utc:
-            self._set_dates(panel)
+            self._set_dates(panel, n_ticks)
 
     def _nights(self) -> Iterator[tuple[int, int]]:
         """Yield begin and end of each night of a local time [ns], unless they are too many."""
@@ -73,20 +75,20 @@ class TimeAxis:
                 yield begin_ns, min(end_ns, self._end_ns)
             begin_ns = end_ns
 
-    def _text(self) -> str:
+    def _text(self, n_ticks: int) -> str:
         """Return the axis's label: the zone and the dates, or the unit."""
         if not self._has_utc:
             return f"time since the first sample [{self._unit}]"
         note = "; grey: 23 to 7 h" if any(self._nights()) else ""
-        return f"time, {self._clock().title}{note}"
+        return f"time, {self._clock(n_ticks).title}{note}"
 
-    def _clock(self) -> Axis:
+    def _clock(self, n_ticks: int) -> Axis:
         duration_s = max(1, self._end_ns - self._begin_ns) / NS_PER_S
-        return clock_axis(self._begin_ns, duration_s, _TICKS_MAX, self._zone)
+        return clock_axis(self._begin_ns, duration_s, n_ticks, self._zone)
 
-    def _set_dates(self, panel: Any) -> None:
+    def _set_dates(self, panel: Any, n_ticks: int) -> None:
         ticker = need("matplotlib.ticker", "plot")
-        ticks = self._clock().ticks
+        ticks = self._clock(n_ticks).ticks
         places = [(self._begin_ns + tick.value * NS_PER_S) / self._unit_ns for tick in ticks]
         panel.xaxis.set_major_locator(ticker.FixedLocator(places))
         panel.xaxis.set_major_formatter(ticker.FixedFormatter([tick.label for tick in ticks]))

@@ -11,7 +11,8 @@ import pypdfium2
 import pytest
 from PIL import Image
 
-from spectrod.formats.figure.drawing import DPI, LINES_MAX, WIDTH_IN, figure_style
+from spectrod.formats.figure.drawing import LINES_MAX, figure_style
+from spectrod.formats.figure.figure_look import DPI, WIDTH_IN
 from spectrod.formats.figure.interval_cells import CELLS_MAX, IntervalCells
 from spectrod.formats.figure.measurement_figure import MeasurementFigureWriter, panels_of
 from spectrod.formats.values.measurement_description import MeasurementDescription

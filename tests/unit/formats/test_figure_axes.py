@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from spectrod.formats.figure.drawing import figure_style, new_figure
+from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.figure.frequency_axis import (
     COLUMNS_MAX,
     SpectrumAxis,
@@ -54,7 +55,7 @@ def test_points_beyond_the_axis_are_left_out():
 def test_labels_are_round_frequencies(low_hz, high_hz, expected):
     """Logarithmic axes have 1-2-5; short and two-sided ones are linear."""
     with figure_style():
-        _, (panel,) = new_figure("x", [2.0], shares_x=False)
+        _, (panel,) = new_figure("x", [2.0], FigureLook())
         SpectrumAxis(low_hz, high_hz).label(panel)
     places = [one for one in panel.get_xticks() if low_hz <= one <= high_hz]
     assert panel.xaxis.get_major_formatter().format_ticks(places) == expected
@@ -93,7 +94,7 @@ def test_smoothing_is_the_mean_of_power_over_a_twelfth_of_an_octave(n):
 def test_long_titles_have_lines(words, n_lines, is_whole):
     """A title is cut only where three lines do not hold it; the panels keep their height."""
     with figure_style():
-        figure, _ = new_figure(" ".join(["recording"] * words), [2.0], shares_x=False)
+        figure, _ = new_figure(" ".join(["recording"] * words), [2.0], FigureLook())
     lines = figure.get_suptitle().splitlines()
     assert len(lines) == n_lines
     assert (lines[-1][-3:] != "...") == is_whole

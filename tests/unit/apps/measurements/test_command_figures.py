@@ -231,7 +231,25 @@ def test_a_sweep_has_distortion_and_the_impulse_response(figures):
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        (["tones", "a.wav", "-o", "a.csv"], "a.csv: must end in .png, .svg or .pdf, or --interval"),
+        (["tones", "a.wav", "-o", "a.nc"], "a.nc: must end in .csv, .png, .svg or .pdf, or --int"),
+        (
+            ["tones", "a.wav", "-o", "b.png", "--size", "1x"],
+            "--size 1x: must be a width, or WIDTHx",
+        ),
+        (["levels", "a.wav", "-o", "b.png", "--size", "9"], "size: width 9 mm: must be 50 to 1000"),
+        (["levels", "a.wav", "-o", "b.png", "--dpi", "20"], "dpi=20: must be 50 to 1200"),
+        (
+            ["levels", "a.wav", "-o", "b.csv", "--title", "x"],
+            "--title x: must be with -o NAME of a",
+        ),
+        (
+            ["levels", "a.wav", "-o", "b.png", "--size", "999x999", "--dpi", "999"],
+            "dpi=999: 999 x 999 mm must not exceed 100000000 pixels",
+        ),
+        (
+            ["calibrate", "a.wav", "--level", "94", "-o", "b.png"],
+            "-o: 0 calibration files: must be one, as mic.toml",
+        ),
         (
             ["transfer", "a.wav", "-o", "a.nc"],
             "a.nc: must end in .csv, .png, .svg or .pdf, or --int",

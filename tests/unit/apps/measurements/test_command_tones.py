@@ -219,7 +219,7 @@ def test_harmonics_of_one_tone_are_no_pair_of_tones(capsys, kind):
         (["--start", "1:00"], "--start 1:00: "),
         (["--quantity", "THD"], "--quantity THD: must be with --interval"),
         (["--max-tracks", "5"], "--max-tracks 5: must be with --interval"),
-        (["-o", "t.csv"], "t.csv: must end in .png, .svg or .pdf, or --interval must"),
+        (["-o", "t.nc"], "t.nc: must end in .csv, .png, .svg or .pdf, or --interval must"),
         (["--interval", "1s", "--json"], "--json: must be without --interval"),
         (["--interval", "1s", "--imd", "ccif"], "--imd: must be without --interval"),
         (["--interval", "1s", "--quantity", "thd"], "quantity='thd': must be one of"),
