@@ -214,10 +214,14 @@ class MirroredMemory:
         self._context = context
         self._transfers = Transfers(context)
         self._pool = BufferPool(self._make_buffer)
+        # To lock 100 MiB of pages takes 70 ms, longer than the spectrogram of a minute.
+        self._sample_pool = BufferPool(self._make_buffer, spare_max=1)
 
     def sample_buffer(self, layout: SampleLayout, capacity: int) -> SampleBuffer:
         """Make a buffer and its copy on the device."""
-        return MirroredSampleBuffer(self._context, self._transfers, layout, capacity)
+        lease = self._sample_pool.lend((layout.step_bytes * capacity,), np.dtype(np.uint8))
+        memory = lease.array()
+        return MirroredSampleBuffer(self._context, self._transfers, layout, capacity, memory)
 
     def sample_buffer_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> None:  # noqa: ARG002
         """Return None: the device cannot read the host's memory."""
@@ -234,17 +238,21 @@ class MirroredMemory:
 
 
 class MirroredSampleBuffer(SampleBuffer):
-    """A buffer whose new samples are uploaded before frames are computed from them."""
+    """A buffer in page-locked memory; new samples are uploaded before kernels read them."""
 
     def __init__(
-        self, context: Context, transfers: Transfers, layout: SampleLayout, capacity: int
+        self,
+        context: Context,
+        transfers: Transfers,
+        layout: SampleLayout,
+        capacity: int,
+        memory: NDArray[np.uint8],
     ) -> None:
-        n_bytes = layout.step_bytes * capacity
-        self._pinned, self._memory = transfers.pinned(n_bytes)
-        super().__init__(layout, capacity, self._memory)
+        super().__init__(layout, capacity, memory)
+        self._memory = memory
         self._context = context
         self._transfers = transfers
-        self._twin = context.allocate(n_bytes)
+        self._twin = context.allocate(len(memory))
         self._sent = 0
         # Keep events until they are complete: pyopencl waits for an event that is dropped.
         self._uploads: deque[Any] = deque(maxlen=_UPLOADS_KEPT)

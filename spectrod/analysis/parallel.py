@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 
-_THREADS_MAX = 4
-"""Most threads for copies, which the memory limits."""
-_POOL_THREADS = 8
+_THREADS_MAX = 8
+"""With 16 of 16 processors the memory gives copies little more than with 8."""
 _PART_BYTES_MIN = 1 << 20
 
-_limits = {"threads": _POOL_THREADS}
+_limits = {"threads": _THREADS_MAX}
 
 
 def usable_processors() -> int:
@@ -29,9 +28,7 @@ def limit_threads(n: int) -> None:
     _limits["threads"] = max(1, n)
 
 
-def in_parts(
-    work: Callable[[slice], T], n: int, n_bytes: int, threads_max: int = _THREADS_MAX
-) -> list[T]:
+def in_parts(work: Callable[[slice], T], n: int, n_bytes: int) -> list[T]:
     """Call a function for consecutive parts of n items, in threads if they have many bytes.
 
     The calling thread takes the first part.
@@ -44,15 +41,13 @@ def in_parts(
         Number of items.
     n_bytes : int
         Size of all items [bytes].
-    threads_max : int
-        Most threads to use, 1 to 8.
 
     Returns
     -------
     results : list
         What ``work`` returned for each part, in order.
     """
-    n_parts = min(_limits["threads"], threads_max, n, n_bytes // _PART_BYTES_MIN)
+    n_parts = min(_limits["threads"], n, n_bytes // _PART_BYTES_MIN)
     if n_parts > 1:  # asking for the processors takes longer than a small part
         n_parts = min(n_parts, usable_processors())
     if n_parts < 2:
@@ -79,4 +74,4 @@ def copy(out: NDArray[Any], source: NDArray[Any], axis: int) -> None:
 
 @cache
 def _threads(pid: int) -> ThreadPoolExecutor:  # noqa: ARG001 - threads do not survive a fork
-    return ThreadPoolExecutor(_POOL_THREADS, "spectrod-parallel")
+    return ThreadPoolExecutor(_THREADS_MAX, "spectrod-parallel")

@@ -44,7 +44,8 @@ from spectrod.lib.errors import DeviceError, InputError
 _PIECE_BYTES = 1 << 26
 """Maximum size of the results of one launch [bytes]: drivers limit buffers and scratch memory."""
 
-_PUSHED_SAMPLES = 1 << 18
+_CONVERTED_SAMPLES = 1 << 18
+"""Samples of a channel that are converted, and stay in the cache, before they are copied."""
 
 _POOLED_BYTES_MAX = 1 << 26
 """Maximum size of results whose memory is kept for later calls [bytes]."""
@@ -354,7 +355,11 @@ def _streamed(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any], values: ND
         spec, engine, sample_format=format_, interleaved=interleaved, max_latency_s=np.inf
     )
     done = 0
-    for block in _blocks(rows, format_):
+    # A block completes two batches: the device computes the one while the other's rows are copied.
+    n_pushed = _CONVERTED_SAMPLES
+    if rows.dtype == stream.layout.dtype:
+        n_pushed = max(n_pushed, 2 * stream.launchers[0].batch_frames * spec.hop)
+    for block in _blocks(rows, format_, n_pushed):
         last = block.sample_index + block.n_samples == rows.shape[1]
         for batch in [*stream.push(block), *(stream.finish() if last else [])]:
             out, broadband = without_broadband(values[done : done + batch.n_frames], spec)
@@ -367,7 +372,7 @@ def _streamed(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any], values: ND
     return stream.engine.name
 
 
-def _blocks(rows: NDArray[Any], sample_format: Any) -> Iterator[Block]:
-    for first in range(0, rows.shape[1], _PUSHED_SAMPLES):
-        part = rows[:, first : first + _PUSHED_SAMPLES]
+def _blocks(rows: NDArray[Any], sample_format: Any, n_samples: int) -> Iterator[Block]:
+    for first in range(0, rows.shape[1], n_samples):
+        part = rows[:, first : first + n_samples]
         yield Block(as_samples(part, sample_format=sample_format), first, 0, 0)

@@ -30,7 +30,6 @@ NumPy's transforms, as long as the import of ``scipy.fft`` takes."""
 _CHUNK_VALUES = 1 << 18
 """Values of frames in one step: 1 MiB of float32. With fewer of them threads wait for Python's lock
 most of the time."""
-_THREADS_MAX = 8
 _GROUP_CHUNKS = 16
 """Chunks whose values are in memory at once where they are averaged."""
 
@@ -78,7 +77,7 @@ class HostStft(ReferenceStft):
         def write(part: slice) -> None:
             super(HostStft, self)._write(out, chunks[part], values)
 
-        in_parts(write, len(chunks), _n_bytes(chunks), _THREADS_MAX)
+        in_parts(write, len(chunks), _n_bytes(chunks))
 
     def _in_order(
         self, chunks: Sequence[Chunk], values: Callable[[Chunk], Values]
@@ -91,7 +90,7 @@ class HostStft(ReferenceStft):
                 with np.errstate(all="ignore"):
                     return [values(chunk) for chunk in group[part]]
 
-            for found in in_parts(some, len(group), _n_bytes(group), _THREADS_MAX):
+            for found in in_parts(some, len(group), _n_bytes(group)):
                 yield from found
 
     def _memory(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Values:

@@ -56,16 +56,10 @@ def test_an_error_is_raised_when_no_part_writes_any_more(error, monkeypatch):
     assert written == [slice(4, 8)]
 
 
-@pytest.mark.parametrize(("limit", "expected"), [(1, 1), (3, 3), (8, 4), (0, 1)])
+@pytest.mark.parametrize(("limit", "expected"), [(1, 1), (3, 3), (8, 8), (0, 1)])
 def test_a_process_that_shares_its_processors_has_fewer_threads(limit, expected, monkeypatch):
     """A limit holds for all parts, and is at least the calling thread."""
     monkeypatch.setattr(parallel, "usable_processors", lambda: 16)
     monkeypatch.setattr(parallel, "_limits", {"threads": 8})
     parallel.limit_threads(limit)
     assert len(in_parts(lambda part: part, 16, 1 << 30)) == expected
-
-
-def test_more_threads_where_they_are_asked_for(monkeypatch):
-    """Work that the memory does not limit may use more than four threads."""
-    monkeypatch.setattr(parallel, "usable_processors", lambda: 16)
-    assert len(in_parts(lambda part: part, 16, 1 << 30, 8)) == 8
