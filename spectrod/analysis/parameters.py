@@ -6,6 +6,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from spectrod.dsp.spectrum import SPEC_DEFAULTS
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.signatures import with_arrays_named
 from spectrod.lib.suggestions import did_you_mean
 
 _FRAMES = ("window", "win_length", "hop", "nfft")
@@ -42,7 +43,7 @@ def showing(known: type) -> Callable[[_Function], _Function]:
             )
             for name, annotation in get_type_hints(known).items()
         ]
-        shown = signature.replace(parameters=[*kept, *named])
+        shown = with_arrays_named(signature.replace(parameters=[*kept, *named]))
         function.__signature__ = shown  # type: ignore[attr-defined]  # inspect reads it
         return function
 

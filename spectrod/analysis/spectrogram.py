@@ -87,6 +87,10 @@ class Spectrogram:
     engine: str
     broadband: NDArray[Any] | None = None
 
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        """Yield f, t and values, in the order of SciPy: ``f, t, values = spectrogram(x, fs)``."""
+        yield from (self.f, self.t, self.values)
+
     def __repr__(self) -> str:
         """Return one line: sizes, ranges and unit."""
         return views.summary(self)

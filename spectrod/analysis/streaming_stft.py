@@ -25,6 +25,7 @@ from spectrod.dsp.spectrum import SpectrumSpec, StreamParameters, taper_for
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.windows import WindowLike
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.signatures import naming_arrays
 
 
 class Stft:
@@ -169,6 +170,7 @@ class Stft:
         """The underlying stream, with counters of gaps and failures."""
         return self._stream
 
+    @naming_arrays
     def push(
         self, block: Block | ArrayLike | bytes | bytearray | memoryview
     ) -> list[SpectrumBatch]:

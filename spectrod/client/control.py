@@ -64,6 +64,10 @@ class Control:
         self._connection: Connection | None = None
         self._number = 0
 
+    def __repr__(self) -> str:
+        """Return one line: the endpoint and the timeout."""
+        return f"<Control: {self.endpoint}, timeout {self.timeout_s:g} s>"
+
     def call(self, method: str, /, **params: Any) -> Any:
         """Call a method, wait for the reply, and return its result.
 

@@ -11,6 +11,7 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import FULL_SCALE, Float64Array
 from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.lib.time_zones import find_zone
 from spectrod.measure.frames import FrameSource, PowerFrames
 from spectrod.measure.intervals import IntervalBounds, LevelAlign, check_intervals
@@ -131,6 +132,7 @@ class FrameMeter:
         """The values of a message."""
         return self.quantities
 
+    @naming_arrays
     def push(
         self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
     ) -> list[Measurement]:

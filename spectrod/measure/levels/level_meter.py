@@ -10,6 +10,7 @@ from spectrod.dsp.calibration import Response
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.lib.time_zones import find_zone
 from spectrod.measure.intervals import (
     IntervalBounds,
@@ -229,6 +230,7 @@ class LevelMeter:
 
     # ---- samples
 
+    @naming_arrays
     def push(
         self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
     ) -> list[LevelRow]:

@@ -11,6 +11,7 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.frame_meter import FrameMeter
 from spectrod.measure.frame_spectra import Complex128Array
 from spectrod.measure.frames import ComplexFrames
@@ -193,6 +194,7 @@ class TransferIntervalMeter:
         """The values of a message."""
         return self.quantities
 
+    @naming_arrays
     def push(
         self, samples: ArrayLike, missing_samples: int | None = 0, utc_ns: int | None = None
     ) -> list[Measurement]:

@@ -53,6 +53,15 @@ def test_repr_is_one_line():
     assert repr(found(4001, channels=3)).startswith("<Spectrogram: 3 signals, 129 values")
 
 
+def test_it_unpacks_in_the_order_of_scipy():
+    """Three names are its frequencies, times and values; two are an error, as of any tuple."""
+    spectra = found(channels=2)
+    f, t, values = spectra
+    assert (f is spectra.f, t is spectra.t, values is spectra.values) == (True, True, True)
+    with pytest.raises(ValueError, match="too many values to unpack"):
+        f, t = spectra
+
+
 @pytest.mark.parametrize("settings", [{}, {"scaling": "dbfs"}, {"output": "complex"}])
 def test_plot_draws_levels(settings):
     """The mesh has the level of each value, and the axes and the bar their units."""

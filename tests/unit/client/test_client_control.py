@@ -299,3 +299,9 @@ def test_a_daemon_that_replies_may_take_as_long_as_it_likes(replies, ends_at_s):
     with pytest.raises(UnavailableError, match="no reply to latest for 10 s"):
         conflate.Latest(control, TOPIC, timeout_s=None, clock=lambda: control.now_s).receive()
     assert control.now_s == ends_at_s
+
+
+def test_a_control_prints_as_one_line():
+    """It says where it connects to, and how long it waits; it makes no connection."""
+    control = Control("tcp://127.0.0.1:1", timeout_s=0.25)
+    assert repr(control) == "<Control: tcp://127.0.0.1:1, timeout 0.25 s>"
