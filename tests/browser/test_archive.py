@@ -229,3 +229,49 @@ def test_a_day_of_a_difference_opens_both_channels(season, open_context):
     when(page, '() => document.querySelectorAll(".waterfall:not([data-empty])").length === 2')
     titles = page.locator(".panel h2").all_text_contents()
     assert [title.split(" ")[0] for title in titles] == ["north", "south"]
+
+
+N_EVENTS = 12_000
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Return results of a job with events of half a second through all four days."""
+    folder = tmp_path_factory.mktemp("job") / "results"
+    written(folder / "history", "north", NORTH_DB)
+    (folder / "plan.jsonl").write_text("{}\n")
+    (folder / "north").mkdir()
+    step = (DAYS * dt.timedelta(days=1) - dt.timedelta(hours=1)) / N_EVENTS
+    lines = [f"{(BEGIN + n * step).isoformat()},{n},0.5,0,100,200,{n}\n" for n in range(N_EVENTS)]
+    table = folder / "north" / "north_20260327_events.csv"
+    table.write_text("begin,begin_s,duration_s,channel,f_min_hz,f_max_hz,level\n" + "".join(lines))
+    return folder
+
+
+def test_events_of_results_are_marks_and_a_list(results, open_context):
+    """Marks at all heights in their band, one click for those of a place; one goes to its time."""
+    with serving(results) as address:
+        page = opened(open_context, address, f"#v=1&days=0&axis=linear&span={DAYS * 86400}")
+        when(page, f'() => document.querySelector("#events-count").innerText === "{N_EVENTS}"')
+        when(page, '() => document.querySelectorAll(".event-marks > [data-band]").length > 80')
+        whole = page.locator(".waterfall").bounding_box()
+        boxes = page.locator(".event-marks > [data-band]").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect()).map(({x, y, width}) => "
+            "[x, y, width])"
+        )
+        left, tops, width = np.array(boxes).T
+        # The axis is 0 to 500 Hz.
+        assert np.allclose(left - whole["x"], whole["width"] / 5, atol=1.5)
+        assert np.allclose(width, whole["width"] / 5, atol=1.5)
+        assert np.ptp(tops) > 0.9 * whole["height"]
+        page.locator(".event-targets button").last.click()
+        assert page.locator("#mark-card").inner_text().partition(" events, the first")[1]
+        page.locator("#mark-card").get_by_role("button", name="Close").click()
+        page.locator("#events-box summary").click()
+        when(page, '() => document.querySelectorAll("#events tbody tr").length === 500')
+        page.get_by_role("searchbox", name="Words in events").fill("321.0")
+        when(page, '() => document.querySelectorAll("#events tbody tr").length === 12')
+        page.locator("#events tbody button").last.click()
+        page.wait_for_url(lambda url: "t=" in url)
+        assert "2026-03-28" in page.locator("#mark-card").inner_text()
+        assert page.errors == []

@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { concerns, EventLog, filtered, makeMark } from "../../spectrod/apps/web/page/link/events.js";
-import { grouped, groupText } from "../../spectrod/apps/web/page/panel/eventmarks.js";
+import { drawnOf, grouped, groupText } from "../../spectrod/apps/web/page/panel/eventmarks.js";
 import { boxOfMark, placeText, viewOfMark } from "../../spectrod/apps/web/page/panel/markcard.js";
 import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
-import { newsText } from "../../spectrod/apps/web/page/side/eventlist.js";
+import { countText, newsText } from "../../spectrod/apps/web/page/side/eventlist.js";
 import { Session } from "../../spectrod/apps/web/page/link/session.js";
+import { StoredEvents } from "../../spectrod/apps/web/page/link/storedevents.js";
 
 const T0 = Date.UTC(2026, 10, 23, 7, 0, 0);
 const TRIGGER = { state: "ended", begin_utc_ns: T0 * 1e6, end_utc_ns: (T0 + 2500) * 1e6, f_min_hz: 900, f_max_hz: 1100, channel: "left" };
@@ -117,4 +118,61 @@ test("a screen reader hears of each event once, of several the newest and how ma
   assert.equal(newsText(log.takeNews(), log.total, "UTC"), "3 events so far, the newest at 07:00:03: trigger.ended, mic: c");
   log.take(event({ number: 3, text: "c" }));
   assert.equal(newsText(log.takeNews(), log.total, "UTC"), "");
+});
+
+const stored = (n, stepMs = 1000) => Array.from({ length: n }, (_, k) => makeMark({ t0: T0 + k * stepMs, t1: T0 + k * stepMs + 500, kind: "event", source: "north", text: `t${k}` }));
+
+test("marks of an archive are in order of time, and those of a span are found with what lasts into it", () => {
+  const log = new EventLog();
+  const long = makeMark({ t0: T0 - 10_000, t1: T0 + 4_200, kind: "event", source: "north", text: "long" });
+  log.putStored([...stored(2000), long], true);
+  assert.deepEqual([log.entries.length, log.entries[0].text, log.hasMore], [2001, "t1999", true]);
+  assert.deepEqual(log.between(T0 + 3600, T0 + 5000).map(({ text }) => text), ["t5", "t4", "long"]);
+  assert.deepEqual(log.between(T0 - 1000, T0 - 500).map(({ text }) => text), ["long"]);
+  assert.deepEqual(log.between(T0 + 3e6, T0 + 4e6), []);
+  log.select(log.entries.slice(0, 1));
+  log.putStored([], false);
+  assert.deepEqual([log.entries, log.selected], [[], []]);
+});
+
+test("of many marks one is drawn in each part of the height, the newest of it, and those that are selected", () => {
+  const marks = stored(5000).reverse();
+  const shareOf = ({ t0 }) => (T0 + 5e6 - t0) / 5e6;
+  const chosen = marks[7];
+  const drawn = drawnOf(marks, [chosen], shareOf);
+  assert.ok(drawn.length <= 101 && drawn.length > 90);
+  assert.ok(drawn.includes(chosen) && drawn.includes(marks[0]));
+  const shares = drawn.map(shareOf);
+  assert.ok(Math.min(...shares) < 0.02 && Math.max(...shares) > 0.98);
+  assert.deepEqual(drawnOf(marks.slice(0, 100), [], shareOf), marks.slice(0, 100));
+});
+
+test("a list of too many says how many there are", () => {
+  assert.equal(countText(20, 20), "");
+  assert.equal(countText(3, 20), "3 of 20");
+  assert.equal(countText(900, 20000, true), "900 of 20000; the newest 500 are listed; older than the newest 20000 are left out");
+});
+
+test("events of an archive are fetched once for each version, and again some time after an answer that failed", async () => {
+  const answers = [{ ok: false }, { ok: true, json: async () => ({ version: 3, events: [{ t0: 1, t1: 2, f0: null, f1: null, kind: "event", source: "s", channel: "", text: "x" }, { t0: NaN }, null], has_more: true }) }];
+  const asked = [];
+  let nowMs = 0;
+  const fetch = async (address) => {
+    asked.push(address.href);
+    return answers.shift();
+  };
+  const events = new StoredEvents({ fetch, base: "http://localhost/a/", now: () => nowMs });
+  const taken = [];
+  const follow = (version) => events.follow(version, (marks, hasMore) => taken.push([marks.map(({ text, f0 }) => [text, f0]), hasMore]));
+  await follow(0);
+  await follow(3);
+  await follow(3);
+  assert.deepEqual([asked.length, taken.length], [1, 0]);
+  nowMs = 6000;
+  await Promise.all([follow(3), follow(3)]);
+  await follow(3);
+  assert.deepEqual(asked, ["http://localhost/a/api/events", "http://localhost/a/api/events"]);
+  assert.deepEqual(taken, [[[["x", null]], true]]);
+  await follow(0);
+  assert.deepEqual(taken[1], [[], false]);
 });

@@ -65,6 +65,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="show the past from recordings of the daemon in this folder; may be repeated "
         "(recordings in the daemon's state folder)",
     )
+    parser.add_argument(
+        "--events",
+        action="append",
+        default=[],
+        metavar="[SOURCE=]FILE",
+        help="mark the events of a file in what is stored: .csv or .json of spectrod detect, a "
+        "selection table of Raven or labels of Audacity (.txt); may be repeated (those of results "
+        "of spectrod batch)",
+    )
     parser.add_argument("--log-level", default="info", metavar="LEVEL", help="(%(default)s)")
     # Of `spectrod run --web`: the listening socket, and an end when standard input ends.
     parser.add_argument("--inherited-fd", type=int, default=-1, help=argparse.SUPPRESS)
@@ -101,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
     settings = WebSettings(
         endpoints=endpoints,
         archives=archives,
+        events=tuple(args.events),
         listen=args.listen,
         allow_hosts=tuple(args.allow_host),
         certificate=_certificate(args.tls_cert, args.tls_key),
@@ -127,6 +137,10 @@ def _check_archives(
 ) -> None:
     """Raise ConfigError for what does not go together with archives."""
     if not archives:
+        if args.events:
+            raise ConfigError(
+                f"--events {printable(args.events[0])}: is for what is stored: name it"
+            )
         return
     if endpoints:
         both = f"{endpoints[0]} and {printable(archives[0])}"

@@ -16,6 +16,8 @@ from typing import Any, Final
 from spectrod.apps.web.app import Services, make_app
 from spectrod.apps.web.archive.archive_pages import ArchivePages
 from spectrod.apps.web.archive.archives import Archives, open_archives
+from spectrod.apps.web.archive.events_route import events_route
+from spectrod.apps.web.archive.stored_events import StoredEvents
 from spectrod.apps.web.control_requests import ControlRelay
 from spectrod.apps.web.gate import Gate
 from spectrod.apps.web.guard import Guard, GuardLimits
@@ -65,6 +67,8 @@ class WebSettings:
     recordings : tuple of Path
     archives : tuple of str
         Paths that are shown without a daemon.
+    events : tuple of str
+        Files of events, as ``FILE`` or ``SOURCE=FILE``.
     server_key, key_file : str or None
     inherited : socket.socket or None
         Listening socket of the process that started this one. The server ends with its standard
@@ -82,6 +86,7 @@ class WebSettings:
     clients: int = 32
     recordings: tuple[Path, ...] = ()
     archives: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
     server_key: str | None = None
     key_file: str | None = None
     inherited: socket.socket | None = None
@@ -97,6 +102,7 @@ def serve_page(settings: WebSettings, signals: Signals) -> int:
     """
     endpoint = parse_address(settings.listen)
     archives = open_archives(settings.archives) if settings.archives else None
+    events = StoredEvents(archives, settings.events) if archives else None
     tls = load_certificate(*settings.certificate) if settings.certificate else None
     needs_token = _needs_token(settings, endpoint)
     names = server_names(endpoint, settings.allow_hosts, socket.gethostname())
@@ -107,7 +113,9 @@ def serve_page(settings: WebSettings, signals: Signals) -> int:
         # Cookies know no ports: two servers of one machine need two names.
         gate = Gate(names, token, needs_token, f"spectrod-{port}", settings.root_path)
         serving = _Serving(settings, signals, gate, listener, tls)
-        return asyncio.run(serving.archives(archives) if archives else serving.daemons())
+        if archives is None or events is None:
+            return asyncio.run(serving.daemons())
+        return asyncio.run(serving.archives(archives, events))
 
 
 def _needs_token(settings: WebSettings, endpoint: Endpoint) -> bool:
@@ -130,10 +138,11 @@ class _Serving:
     listener: socket.socket
     tls: ssl.SSLContext | None
 
-    async def archives(self, archives: Archives) -> int:
+    async def archives(self, archives: Archives, events: StoredEvents) -> int:
         """Serve what is stored."""
-        pages = ArchivePages(archives, Limits(clients=self.settings.clients))
+        pages = ArchivePages(archives, Limits(clients=self.settings.clients), events)
         history = history_routes(archives, Ring(), lambda: archives.topics)
+        history.append(events_route(events))
         return await self._until(Services(read_page(), pages, None, history), pages.run())
 
     async def daemons(self) -> int:

@@ -71,10 +71,10 @@ class ArchiveIndex(RecordingIndex):
 
     def _source_folder(self, place: Place) -> SourceFolder:
         name = self._only.removesuffix(SUFFIX) or place[2]
-        return SourceFolder(place, self._indexed_bytes, only=self._only, name=_topic_name(name))
+        return SourceFolder(place, self._indexed_bytes, only=self._only, name=topic_name(name))
 
 
-def _topic_name(text: str) -> str:
+def topic_name(text: str) -> str:
     """Return the name of a file or folder as it can stand in a topic."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", text)[:NAME_MAX_CHARS]
 

@@ -12,6 +12,7 @@ from starlette.websockets import WebSocket
 
 import spectrod
 from spectrod.apps.web.archive.archives import Archives
+from spectrod.apps.web.archive.stored_events import StoredEvents
 from spectrod.apps.web.client import PageClient
 from spectrod.apps.web.limits import Limits
 from spectrod.apps.web.messages import VERSION, encode_text
@@ -35,10 +36,14 @@ class ArchivePages:
         What is shown.
     limits : Limits
         Bounds of each page.
+    events : StoredEvents, optional
+        Its events, whose version pages get; None: of none.
     """
 
-    def __init__(self, archives: Archives, limits: Limits) -> None:
-        self._archives, self._limits = archives, limits
+    def __init__(
+        self, archives: Archives, limits: Limits, events: StoredEvents | None = None
+    ) -> None:
+        self._archives, self._limits, self._events = archives, limits, events
         self._sessions: dict[PageClient, PageSession] = {}
         self._views: dict[PageClient, View] = {}
         self._shown_s = -math.inf
@@ -51,11 +56,15 @@ class ArchivePages:
             self._show_views()
             if not self._sessions or time.monotonic() - looked_s < LOOK_S:
                 continue
-            if await asyncio.to_thread(self._archives.refresh):
+            if await asyncio.to_thread(self._refresh):
                 for client in self._sessions:
                     self._list(client)
                 self._wake_all()
             looked_s = time.monotonic()
+
+    def _refresh(self) -> bool:
+        is_other = self._archives.refresh()
+        return (self._events is not None and self._events.refresh()) or is_other
 
     async def serve(self, websocket: WebSocket) -> None:
         """Serve a page until its connection ends.
@@ -113,8 +122,12 @@ class ArchivePages:
         ]
         n_clients = len(self._sessions)
         return {
-            "endpoints": endpoints, "sources": [], "clients": n_clients, "now_ms": now_ms()
-        }  # fmt: skip
+            "endpoints": endpoints,
+            "sources": [],
+            "clients": n_clients,
+            "now_ms": now_ms(),
+            "events_version": self._events.listed.version if self._events else 0,
+        }
 
     def _on_text(self, client: PageClient, text: PageText) -> None:
         if isinstance(text, View):  # no message has rows, and no hold is kept

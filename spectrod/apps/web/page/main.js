@@ -28,6 +28,7 @@ import { MarkCard, viewOfMark } from "./panel/markcard.js";
 import { Wall } from "./side/wall.js";
 import { SelectionCard } from "./panel/selectioncard.js";
 import { Session } from "./link/session.js";
+import { StoredEvents } from "./link/storedevents.js";
 import { Panes } from "./side/panes.js";
 import { LossWatch, stateLine } from "./side/stateline.js";
 import { rowsDueMs } from "./side/status.js";
@@ -149,6 +150,7 @@ const card = new SelectionCard({
   say: (text) => announcer.say("selection", text),
 });
 const overview = new Overview({ fetch: (...given) => fetch(...given), base });
+const storedEvents = new StoredEvents({ fetch: (...given) => fetch(...given), base });
 const overviewStrip = new OverviewStrip(at("overview"), { overview, change, view: () => view });
 const narrow = matchMedia("(max-width: 60rem)");
 const panes = new Panes(
@@ -476,6 +478,7 @@ function showSlowly() {
     if (channel.receivedAt !== null && now() - channel.receivedAt > rowsDueMs(channel.description)) channel.fallSilent();
   }
   showState();
+  storedEvents.follow(session.storedEvents, (marks, hasMore) => session.events.putStored(marks, hasMore));
   if (view.days) showSeason();
   const clipped = meters.show(session.values, session.topics, { now: now(), nowMs: Date.now(), zone: zoneOf(prefs), colours: panels.colours });
   if (clipped.length > 0) announcer.say("clipping", clipped.join(". "));

@@ -41,6 +41,10 @@ export function concerns({ source, channel }, info) {
 
 export class EventLog {
   #entries = [];
+  #stored = [];
+  #longestMs = 0;
+  /** Whether what is stored has older events than these. */
+  hasMore = false;
   #seen = new Set();
   #news = [];
   /** Marks that somebody has selected. */
@@ -50,9 +54,23 @@ export class EventLog {
   /** Number of marks that were added so far. */
   total = 0;
 
-  /** Marks, the newest first. */
+  /** Marks, the newest first; of an archive those of its files. */
   get entries() {
-    return this.#entries;
+    return this.#stored.length > 0 ? this.#stored : this.#entries;
+  }
+
+  /**
+   * Take the marks of an archive in place of those before.
+   *
+   * @param {Mark[]} marks
+   * @param {boolean} hasMore
+   */
+  putStored(marks, hasMore) {
+    this.#stored = [...marks].sort((a, b) => b.t0 - a.t0);
+    this.#longestMs = marks.reduce((most, { t0, t1 }) => Math.max(most, t1 - t0), 0);
+    this.hasMore = hasMore;
+    this.selected = [];
+    this.version += 1;
   }
 
   /** Take an `event` text of the server; one that came already, as after a reconnection, is left out. */
@@ -117,8 +135,22 @@ export class EventLog {
 
   /** Marks of which something is within a span of time, the newest first. */
   between(t0Ms, t1Ms) {
-    return this.#entries.filter(({ t0, t1 }) => t1 >= t0Ms && t0 <= t1Ms);
+    if (this.#stored.length === 0) return this.#entries.filter(({ t0, t1 }) => t1 >= t0Ms && t0 <= t1Ms);
+    const first = firstUntil(this.#stored, t1Ms);
+    const end = firstUntil(this.#stored, t0Ms - this.#longestMs - 1);
+    return this.#stored.slice(first, end).filter(({ t1 }) => t1 >= t0Ms);
   }
+}
+
+/** Place of the first mark that begins at a time or before it, of marks that are sorted, the newest first. */
+function firstUntil(marks, tMs) {
+  let [low, high] = [0, marks.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (marks[middle].t0 > tMs) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 const BREAK_TEXTS = {

@@ -29,6 +29,8 @@ export class Session {
   /** Topics on the screen, by place. */
   channels = [];
   events = new EventLog();
+  /** Version of the events of an archive; 0 without any. */
+  storedEvents = 0;
   /** Measurements over time. */
   levels = new LevelSeries();
   /** Newest `values` text of each topic, by its number. */
@@ -158,7 +160,8 @@ export class Session {
     this.#listeners.row(channel, role, row, description);
   }
 
-  #state({ endpoints, sources, now_ms }) {
+  #state({ endpoints, sources, now_ms, events_version: version }) {
+    this.storedEvents = version ?? 0;
     this.#noteClipping(sources ?? [], now_ms);
     this.endpoints = endpoints ?? [];
     this.sources = sources ?? [];

@@ -4,7 +4,7 @@ import { element, setAttribute, setText } from "../side/dom.js";
 
 /** Least height of what is clicked, so least distance of two of them [CSS px]. */
 const TARGET_PX = 24;
-/** More marks than that are a texture: the newest are drawn. */
+/** More marks than that are a texture: of those in each of so many parts of the height the newest is drawn. */
 const DRAWN_MAX = 100;
 
 /**
@@ -23,6 +23,24 @@ export function grouped(places) {
     } else groups.push({ marks: [mark], top: y, y });
   }
   return groups.map(({ marks, y }) => ({ marks, y }));
+}
+
+/**
+ * Marks to draw: all, or of too many one of each part of the height, and those that are selected.
+ *
+ * @param {object[]} marks the newest first
+ * @param {object[]} selected
+ * @param {(mark: object) => number} shareOf place in the height, 0 to 1
+ */
+export function drawnOf(marks, selected, shareOf) {
+  if (marks.length <= DRAWN_MAX) return marks;
+  const parts = new Map();
+  for (const mark of marks) {
+    const part = Math.floor(shareOf(mark) * (DRAWN_MAX - 1));
+    if (!parts.has(part)) parts.set(part, mark);
+  }
+  const few = new Set(selected.slice(0, DRAWN_MAX));
+  return [...new Set([...parts.values(), ...marks.filter((mark) => few.has(mark))])];
 }
 
 /** Name of a group for its tooltip, and for screen readers. */
@@ -51,28 +69,30 @@ export class EventMarks {
   /**
    * Put marks in their places.
    *
-   * @param {{marks: object[], selected: object[], version: number}} shown
+   * @param {{marksOf: () => object[], selected: object[], version: number}} shown
    * @param {{toY: (tMs: number) => number, toX: (hz: number) => number, height: number, width: number, key: string}} scale
    *   places [CSS px]; `key` changes with them
    */
-  place({ marks, selected, version }, { toY, toX, height, width, key }) {
+  place({ marksOf, selected, version }, { toY, toX, height, width, key }) {
     const all = [version, height, width, key].join();
     if (all === this.#key) return;
     this.#key = all;
-    const drawn = marks.slice(0, DRAWN_MAX);
+    const marks = marksOf();
+    const yOf = ({ t0, t1 }) => Math.max(0, Math.min(height, toY((t0 + t1) / 2)));
+    const drawn = drawnOf(marks, selected, (mark) => yOf(mark) / height);
+    const isSelected = new Set(selected);
     fit(this.#over, drawn.length, () => element("div", {}, element("span")));
     // Names of marks that are selected together would lie on each other.
-    const named = drawn.find((mark) => selected.includes(mark));
-    drawn.forEach((mark, k) => placeMark(this.#over.children[k], mark, { isSelected: selected.includes(mark), hasName: mark === named, toY, toX, height, width }));
-    const within = drawn.map((mark) => ({ mark, y: Math.max(0, Math.min(height, toY((mark.t0 + mark.t1) / 2))) }));
-    this.#groups = grouped(within);
+    const named = drawn.find((mark) => isSelected.has(mark));
+    drawn.forEach((mark, k) => placeMark(this.#over.children[k], mark, { isSelected: isSelected.has(mark), hasName: mark === named, toY, toX, height, width }));
+    this.#groups = grouped(marks.map((mark) => ({ mark, y: yOf(mark) })));
     // The list of events has them for keys: hundreds of stops of Tab here would be in the way.
     fit(this.targets, this.#groups.length, () => element("button", { type: "button", tabindex: -1 }));
     this.#groups.forEach((group, k) => {
       const target = this.targets.children[k];
       target.style.transform = `translateY(${(group.y - TARGET_PX / 2).toFixed(2)}px)`;
       for (const name of ["title", "aria-label"]) setAttribute(target, name, groupText(group.marks));
-      setAttribute(target, "data-selected", group.marks.some((mark) => selected.includes(mark)));
+      setAttribute(target, "data-selected", group.marks.some((mark) => isSelected.has(mark)));
     });
   }
 }

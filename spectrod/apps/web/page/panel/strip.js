@@ -213,7 +213,7 @@ export class Strip {
     const { kind, f0, f1 } = this.#axis;
     const key = [t0, t1, kind, f0, f1].join();
     this.#eventMarks.place(
-      { marks: this.#eventsBetween(events, t0, t1), selected: events.selected, version: events.version },
+      { marksOf: () => this.#eventsBetween(events, t0, t1), selected: events.selected, version: events.version },
       { toY: (tMs) => this.heightOf(tMs), toX, height, width, key },
     );
   }

@@ -62,7 +62,8 @@ export function drawOverview(canvas, { stored, span, zone, entries }, colours, r
   }
   drawDates(context, canvas, overviewTicks(span, width / ratio, zone), colours, ratio);
   context.fillStyle = colours.mark;
-  for (const { t0 } of entries) context.fillRect(Math.round((t0 - span.t0) / msPerPx) - ratio, 0, 2 * ratio, 5 * ratio);
+  const places = new Set(entries.map(({ t0 }) => Math.round((t0 - span.t0) / msPerPx)));
+  for (const x of places) context.fillRect(x - ratio, 0, 2 * ratio, 5 * ratio);
 }
 
 function hatch(context, width, height, colour, ratio) {

@@ -124,7 +124,8 @@ export function drawTimeRuler(canvas, { t0Ms, t1Ms, zone, entries }, colours, ra
   context.fillStyle = colours.text;
   drawGutter(context, canvas, ticks, ratio, { top: hasDate ? line : -Infinity, bottom: hasZone ? canvas.height - line : Infinity });
   context.fillStyle = colours.mark;
-  for (const { t0 } of entries) drawMark(context, canvas, ((t1Ms - t0) / (t1Ms - t0Ms)) * canvas.height, ratio);
+  const heights = entries.map(({ t0 }) => Math.round(((t1Ms - t0) / (t1Ms - t0Ms)) * canvas.height * 2) / 2);
+  for (const y of new Set(heights)) drawMark(context, canvas, y, ratio);
 }
 
 /** A text at an end of a gutter, whole in any width. */

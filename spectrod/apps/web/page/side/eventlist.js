@@ -4,6 +4,8 @@ import { aboutText, filtered } from "../link/events.js";
 import { formatTime } from "../plot/time.js";
 import { element, setAttribute, setText } from "./dom.js";
 
+/** Rows of the list: of more, filters find the rest. */
+const LISTED_MAX = 500;
 const COLUMNS = ["time", "source", "kind", "event"];
 
 /** Text of an event for a screen reader, which hears of several at once; empty without any. */
@@ -42,7 +44,7 @@ export class EventList {
   }
 
   /** Bring the list up to date. */
-  show({ entries, version, selected }, zone) {
+  show({ entries, version, selected, hasMore }, zone) {
     const filter = { kind: this.#kind.value, about: this.#about.value, text: this.#text.value };
     const key = JSON.stringify([version, zone, filter]);
     if (key === this.#key) return;
@@ -50,8 +52,8 @@ export class EventList {
     fillChoice(this.#kind, "all kinds", entries.map(({ kind }) => kind));
     fillChoice(this.#about, "all sources", entries.map(aboutText));
     const found = filtered(entries, filter);
-    this.#fill(found, zone, selected);
-    setText(this.#count, found.length === entries.length ? "" : `${found.length} of ${entries.length}`);
+    this.#fill(listed(found, selected), zone, selected);
+    setText(this.#count, countText(found.length, entries.length, hasMore));
     setText(this.#empty, entries.length === 0 ? "none" : "none of this kind");
     this.#empty.hidden = found.length > 0;
   }
@@ -80,6 +82,23 @@ export class EventList {
     this.#rows.set(mark, row);
     return row;
   }
+}
+
+/** The newest of the marks that were found, and those that are selected. */
+function listed(found, selected) {
+  if (found.length <= LISTED_MAX) return found;
+  const chosen = new Set(selected);
+  return found.filter((mark, k) => k < LISTED_MAX || chosen.has(mark)).slice(0, 2 * LISTED_MAX);
+}
+
+/** How many of the events the list has. */
+export function countText(found, all, hasMore = false) {
+  const parts = [
+    found === all ? "" : `${found} of ${all}`,
+    found > LISTED_MAX ? `the newest ${LISTED_MAX} are listed` : "",
+    hasMore ? `older than the newest ${all} are left out` : "",
+  ];
+  return parts.filter(Boolean).join("; ");
 }
 
 /** Offer each of some texts once, with one for all of them; what is chosen stays. */

@@ -1,0 +1,164 @@
+"""Files of events are read: those that are written, those of other programs, and hostile ones."""
+
+import datetime as dt
+import re
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from spectrod.formats import event_reading
+from spectrod.formats.event_files import event_file
+from spectrod.formats.event_reading import parse_events, read_events
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.measure.triggers.detection import Detection
+from spectrod.measure.triggers.trigger import TriggerEvent
+
+S = 10**9
+BEGIN_NS = 1_777_694_400 * S + 123_456_000
+"""2026-05-02T04:00:00.123456Z."""
+
+
+def detection(**given):
+    event = TriggerEvent(
+        name="call",
+        kind="band",
+        state="ended",
+        reason="released",
+        product="density",
+        channel="left",
+        f_min_hz=2000.0,
+        f_max_hz=6000.0,
+        frequency_hz=3406.25,
+        level=-40.25,
+        threshold=-50.0,
+        unit="dBFS",
+        floor=-60.0,
+        begin_utc_ns=BEGIN_NS,
+        end_utc_ns=BEGIN_NS + S,
+        peak_utc_ns=BEGIN_NS,
+        duration_s=0.5,
+        pulses=None,
+    )
+    one = Detection(event, 0, 24000, "a b.wav", 7.25, 67.25, has_utc=True, channel=2)
+    return replace(one, **given)
+
+
+def written(path, *detections, zone=None):
+    with event_file(path, zone) as write:
+        for one in detections:
+            write(one)
+    return path
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.json"])
+@pytest.mark.parametrize("zone", [None, ZoneInfo("Europe/Berlin")])
+def test_what_is_written_is_read(tmp_path, name, zone):
+    """Time to the microsecond, also of a time zone; length, channel, band, file and text."""
+    later = detection(file="b.wav", begin_s=0.0)
+    first, second = read_events(written(tmp_path / name, detection(), later, zone=zone))
+    assert first.begin_utc_ns == BEGIN_NS
+    assert (first.begin_s, first.duration_s, first.channel) == (7.25, 0.5, "left")
+    assert (first.f_min_hz, first.f_max_hz, first.file) == (2000.0, 6000.0, "a b.wav")
+    assert first.text == "-40.2 dBFS, 19.8 dB over the floor, peak at 3406 Hz"
+    assert second.file == "b.wav"
+
+
+def test_events_without_a_time_of_the_clock_have_none(tmp_path):
+    """They keep that from the begin of their file."""
+    (one,) = read_events(written(tmp_path / "e.csv", detection(has_utc=False)))
+    assert (one.begin_utc_ns, one.begin_s) == (None, 7.25)
+
+
+@pytest.mark.parametrize("name", ["raven.txt", "labels.txt"])
+def test_selections_and_labels_count_from_the_begin_of_all(tmp_path, name):
+    """Both have the band; labels have no channel and no file."""
+    one, other = read_events(written(tmp_path / name, detection(), detection(joined_s=90.0)))
+    assert (one.begin_utc_ns, one.begin_s, one.duration_s) == (None, 67.25, 0.5)
+    assert (one.f_min_hz, one.f_max_hz, other.begin_s) == (2000.0, 6000.0, 90.0)
+    assert one.channel == (2 if name == "raven.txt" else None)
+
+
+def test_a_table_of_raven_itself(tmp_path):
+    """A selection has a line for each view, in any order of columns, with notes in quotes."""
+    path = tmp_path / "Table.txt"
+    path.write_text(
+        "Selection\tView\tChannel\tEnd Time (s)\tBegin Time (s)\tSpecies\n"
+        '1\tWaveform 1\t1\t2.5\t2.0\t"Parus\n'
+        '1\tSpectrogram 1\t1\t2.5\t2.0\t"Parus\n'
+        "2\tWaveform 1\t1\t4\t3\t\n"
+    )
+    first, second = read_events(path)
+    assert (first.begin_s, first.duration_s, first.text) == (2.0, 0.5, '"Parus')
+    assert (second.begin_s, second.f_min_hz, second.text) == (3.0, None, "")
+
+
+def test_labels_of_audacity_itself(tmp_path):
+    """Points and spans, with and without frequencies, -1 for none, and no end of the last line."""
+    path = tmp_path / "l.txt"
+    path.write_text("1\t1\tpoint\n2\t3.5\n\\\t-1.0\t4000\n4\t5\tx\n\\\t10\t20")
+    found = [(one.begin_s, one.duration_s, one.text, one.f_max_hz) for one in read_events(path)]
+    assert found == [(1.0, 0.0, "point", None), (2.0, 1.5, "", None), (4.0, 1.0, "x", 20.0)]
+
+
+HEAD = "begin_utc,begin_s,duration_s,channel,f_min_hz,f_max_hz\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rule"),
+    [
+        ("e.csv", "", "line 1: must have the column 'begin_s'"),
+        ("e.csv", "time\n1\n", "line 1: must have the column 'begin_s'"),
+        ("e.csv", HEAD + ",nan,1\n", "line 2: begin_s='nan': must be a number within 1e+10"),
+        ("e.csv", HEAD + ",1e300,1\n", "line 2: begin_s='1e300': must be a number"),
+        ("e.csv", HEAD + ",1,\n", "line 2: duration_s: must be a number"),
+        ("e.csv", HEAD + ",1,-2\n", "line 2: duration -2 s: must be 0 or more"),
+        ("e.csv", HEAD + ",1,1,1,9,8\n", "line 2: f_max_hz=8: must be at least f_min_hz=9"),
+        ("e.csv", HEAD + "\n2026-05-02,1,1\n", "line 3: begin '2026-05-02': must be 1970 to 2199"),
+        ("e.csv", HEAD + "0001-01-01T00:00:00+14:00,1,1\n", "line 2: begin '0001"),
+        ("e.csv", HEAD + "x" * 200_000 + "\n", "line 2: field larger than field limit"),
+        ("e.csv", b"\xff\xfe", "must be UTF-8"),
+        ("e.json", "{}", "Expected `array`, got `object`"),
+        ("e.json", '[{"a":' + "[" * 100_000, "nested too deeply"),
+        ("e.json", '[{"begin_s": 1' + "0" * 400 + ', "duration_s": 1}]', "event 1: begin_s="),
+        ("e.json", '[{"begin_s": [[]], "duration_s": 1}]', "event 1: begin_s=[[]]: must be"),
+        ("raven.txt", "Begin Time (s)\n", "line 1: must have the column 'End Time (s)'"),
+        ("raven.txt", "Begin Time (s)\tEnd Time (s)\n2\t1\n", "line 2: duration -1 s: must be 0"),
+        ("l.txt", "a\tb\n", "line 1: begin='a': must be a number"),
+        ("l.txt", "\x1b[2J\n", "line 1: begin='\\x1b[2J': must be a number"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(tmp_path, name, content, rule):
+    """One line with the file, where in it, the value and the rule; terminals are safe of it."""
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError, match=re.escape(rule)) as caught:
+        read_events(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 600
+
+
+def test_bounds(tmp_path, monkeypatch):
+    """Of bytes, also of content that is given, and of events; other names and folders."""
+    path = written(tmp_path / "e.csv", *[detection()] * 3)
+    monkeypatch.setattr(event_reading, "FILE_EVENTS_MAX", 2)
+    with pytest.raises(InputError, match="must have at most 2 events"):
+        read_events(path)
+    monkeypatch.setattr(event_reading, "FILE_BYTES_MAX", 100)
+    with pytest.raises(InputError, match="must have at most 100 bytes"):
+        read_events(path)
+    with pytest.raises(InputError, match="must have at most 100 bytes"):
+        parse_events(path, b"x" * 101)
+    with pytest.raises(ConfigError, match=r"events: the name must end with \.csv, \.json, \.txt"):
+        read_events(tmp_path / "e.xlsx")
+    (tmp_path / "f.csv").mkdir()
+    with pytest.raises(InputError, match=r"f\.csv: "):
+        read_events(tmp_path / "f.csv")
+
+
+def test_times_are_those_of_the_standard_library():
+    """Fractions and offsets, on both sides of UTC."""
+    for text in ("2026-05-02T06:00:00.5+02:00", "2026-05-01T23:00:00-05:30", "2026-05-02T04:00Z"):
+        (one,) = parse_events(event_reading.Path("e.csv"), f"{HEAD}{text},1,1\n".encode())
+        assert one.begin_utc_ns == round(dt.datetime.fromisoformat(text).timestamp() * 2) * S // 2
