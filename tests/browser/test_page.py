@@ -277,6 +277,9 @@ def test_values_have_meters(tab):
     hour = tab.page.locator("#meters section", has_text="mic · 0 · hour")
     hour.get_by_text("first value by").wait_for()
     tab.page.locator("#meters dd", has_text="-20.0 dBFS").first.wait_for()
+    tab.page.keyboard.press("Space")  # the plots stop, the levels do not
+    live = re.compile(r"live, \d\d:\d\d:\d\d")
+    tab.page.locator("#meters .aside", has_text=live).first.wait_for()
 
 
 def test_what_is_saved(tab, tmp_path):

@@ -14,7 +14,7 @@ const settle = () => new Promise((resolve) => setTimeout(resolve, 0));
 const codeOf = (level) => Math.round((level + 327.67) * 100);
 
 function history(levels, { t0, columnMs }) {
-  const header = { w: levels.length, h: 1, layers: ["level"], cell_ms: columnMs, t0, f0: 0, f1: 100, unit: "dBFS", sources: [] };
+  const header = { w: levels.length, h: 1, layers: ["level"], cell_ms: columnMs, t0, f0: 0, f1: 100, unit: "dBFS", sources: [], left_out: [] };
   const text = new TextEncoder().encode(JSON.stringify(header));
   const at = Math.ceil((4 + text.length) / 4) * 4;
   const bytes = new Uint8Array(at + 6 * levels.length);
@@ -100,7 +100,7 @@ test("where nothing is stored, or an answer is none, there is nothing to show", 
 });
 
 test("a part of the strip has the greatest level of its columns, and is stored if any of them is", () => {
-  const columns = { t0: 1000, columnMs: 100, effort: Float32Array.from([0.1, 0, 0.1, 0.1]), levels: Float32Array.from([-50, NaN, -40, -60]), unit: "dBFS" };
+  const columns = { t0: 1000, columnMs: 100, effort: Float32Array.from([0.1, 0, 0.1, 0.1]), levels: Float32Array.from([-50, NaN, -40, -60]), unit: "dBFS", isWhole: true };
   const stored = { t0: 1000, t1: 1400, spans: [[1000, 1400], [1500, 1600]], columns };
   assert.deepEqual(storedIn(stored, 1000, 1400), { isStored: true, level: -40 });
   assert.deepEqual(storedIn(stored, 1110, 1190), { isStored: false, level: NaN });
@@ -109,6 +109,9 @@ test("a part of the strip has the greatest level of its columns, and is stored i
   assert.deepEqual(storedIn(stored, 1450, 1490), { isStored: false, level: NaN });
   assert.deepEqual(storedIn(stored, 1550, 1560), { isStored: true, level: NaN });
   assert.deepEqual(storedIn({ ...stored, columns: null }, 1100, 1101), { isStored: true, level: NaN });
+  const partial = { ...stored, columns: { ...columns, isWhole: false } };
+  assert.deepEqual(storedIn(partial, 1110, 1190), { isStored: true, level: NaN }, "not read is not missing");
+  assert.deepEqual(storedIn(partial, 1450, 1490), { isStored: false, level: NaN });
   const { lo, hi } = levelsRange(stored);
   assert.ok(lo < -60 && hi === -40);
   assert.equal(levelsRange({ columns: null }), null);

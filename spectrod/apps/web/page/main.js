@@ -480,7 +480,7 @@ function showSlowly() {
   showState();
   storedEvents.follow(session.storedEvents, (marks, hasMore) => session.events.putStored(marks, hasMore));
   if (view.days) showSeason();
-  const clipped = meters.show(session.values, session.topics, { now: now(), nowMs: Date.now(), zone: zoneOf(prefs), colours: panels.colours });
+  const clipped = meters.show(session.values, session.topics, { now: now(), nowMs: Date.now(), zone: zoneOf(prefs), colours: panels.colours, isPast: view.t1 !== null });
   if (clipped.length > 0) announcer.say("clipping", clipped.join(". "));
   showCard();
   showOverview();

@@ -19,8 +19,9 @@ const CODES = Object.freeze({ bits: 16, lo: -327.67, step: 0.01 });
  * @property {number} t0 begin of the oldest row [ms UTC]
  * @property {number} t1 end of the newest
  * @property {Array<[number, number]>} spans of files and memory, ascending
- * @property {{t0: number, columnMs: number, effort: Float32Array, levels: Float32Array, unit: string} | null} columns
- *   levels of all power in equal times, NaN where nothing is known; null where they were not asked for
+ * @property {{t0: number, columnMs: number, effort: Float32Array, levels: Float32Array, unit: string, isWhole: boolean} | null} columns
+ *   levels of all power in equal times, NaN where nothing is known; null where they were not asked for. Whether the
+ *   server has read all that is stored: else a time without sound may only not have been read
  */
 
 /** Asks the server for what is stored of one topic: when it is shown, soon after, and once a minute, of short times more often. */
@@ -84,7 +85,7 @@ export class Overview {
     const answer = await this.#get("api/history", { ...about, w: COLUMNS, h: 1, layers: "level" });
     const { header, effort, layers: [codes] } = decodeHistory(await answer.arrayBuffer());
     const levels = Float32Array.from(codes, (code) => levelOf(CODES, code));
-    return { t0: header.t0, columnMs: header.cell_ms, effort, levels, unit: header.unit };
+    return { t0: header.t0, columnMs: header.cell_ms, effort, levels, unit: header.unit, isWhole: header.left_out.length === 0 };
   }
 
   async #get(path, query) {
@@ -108,12 +109,12 @@ export class Overview {
 export function storedIn({ spans, columns }, t0, t1) {
   const isCovered = spans.some(([begin, end]) => begin < t1 && end > t0);
   if (columns === null) return { isStored: isCovered, level: NaN };
-  const { t0: begin, columnMs, effort, levels } = columns;
+  const { t0: begin, columnMs, effort, levels, isWhole } = columns;
   const first = Math.max(0, Math.floor((t0 - begin) / columnMs));
   const last = Math.min(effort.length - 1, Math.max(first, Math.ceil((t1 - begin) / columnMs) - 1));
   // What came after the answer is known to be there alone.
   if (t0 >= begin + columnMs * effort.length) return { isStored: isCovered, level: NaN };
-  let [isStored, level] = [false, NaN];
+  let [isStored, level] = [!isWhole && isCovered, NaN];
   for (let n = first; n <= last; n += 1) {
     isStored ||= effort[n] > 0;
     if (!(levels[n] <= level) && !Number.isNaN(levels[n])) level = levels[n];

@@ -135,13 +135,14 @@ class ValueBox {
     return this.#rows.length === names.length && this.#rows.every(({ name, unit }, k) => name === names[k] && unit === units[k]);
   }
 
-  /** Bring the elements up to date. */
-  show(now, zone, colours) {
-    const { values, flags = [], reference, columns, tracks } = this.#message;
+  /** Bring the elements up to date; beside the past they say that they are of now. */
+  show(now, zone, colours, isPast) {
+    const { values, flags = [], reference, columns, tracks, t_ms: tMs } = this.#message;
     this.#waiting.hidden = true;
     setText(this.#name, reference === undefined ? this.#title : `${this.#title} re ${reference}`);
     const old = isOld(this.#message, this.#takenAt, now);
     const notes = old ? ["no value now"] : flags.filter((flag) => flag !== OVERLOAD).map(nameText);
+    if (isPast && !old) notes.unshift(`live, ${formatTime(tMs, zone).slice(11, 19)}`);
     setText(this.#note, notes.length > 0 ? `  ${notes.join(", ")}` : "");
     setAttribute(this.root, "data-old", old);
     this.#lamp.hidden = !this.#clips.isLit;
@@ -212,11 +213,11 @@ export class Meters {
    *
    * @param {Map<number, object>} values `values` texts by topic
    * @param {object[]} topics
-   * @param {{now: number, nowMs: number, zone: string, colours: Record<string, string>}} scene `now`: the page's
-   *   clock, `nowMs`: UTC [ms]
+   * @param {{now: number, nowMs: number, zone: string, colours: Record<string, string>, isPast: boolean}} scene
+   *   `now`: the page's clock, `nowMs`: UTC [ms]; whether the plots show the past
    * @returns {string[]} what has clipped, for who cannot see the lamps
    */
-  show(values, topics, { now, nowMs, zone, colours }) {
+  show(values, topics, { now, nowMs, zone, colours, isPast }) {
     const listed = measurementsOf(topics).slice(0, BOXES_MAX);
     const ids = new Set(listed.map(({ id }) => id));
     for (const id of [...this.#boxes.keys()]) if (!ids.has(id)) this.#remove(id);
@@ -225,7 +226,7 @@ export class Meters {
       const message = values.get(info.id);
       if (message !== undefined) this.take(message, now);
       if (box.message === null) box.wait(info, nowMs, zone);
-      else box.show(now, zone, colours);
+      else box.show(now, zone, colours, isPast);
     }
     this.#place.hidden = this.#boxes.size === 0;
     return [...this.#boxes.values()].map((box) => box.alarm(zone)).filter(Boolean);
