@@ -4,6 +4,7 @@ import io
 import os
 import random
 import struct
+import zlib
 from functools import cache
 
 import numpy as np
@@ -28,6 +29,7 @@ _READ_SAMPLES = 4096
 _READS_MAX = 4
 _FRAME_BYTES_MIN = 24
 _SAMPLES_MAX = 1152
+_REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 def _read(name: str, data: bytes) -> None:
@@ -186,22 +188,14 @@ def _checked(page: bytes) -> bytes:
         return b"OggS" + page
     whole = bytearray(b"OggS" + page)
     whole[22:26] = bytes(4)
-    crc = 0
-    for byte in whole:
-        crc = (crc << 8 & 0xFFFFFFFF) ^ _table()[crc >> 24 ^ byte]
-    whole[22:26] = crc.to_bytes(4, "little")
+    whole[22:26] = _crc(whole)
     return bytes(whole)
 
 
-@cache
-def _table() -> list[int]:
-    table = []
-    for byte in range(256):
-        crc = byte << 24
-        for _ in range(8):
-            crc = (crc << 1 ^ (0x04C11DB7 if crc & 0x80000000 else 0)) & 0xFFFFFFFF
-        table.append(crc)
-    return table
+def _crc(data: bytes) -> bytes:
+    """Compute Ogg's checksum: that of zlib with the bits of bytes reversed, and without its ends."""
+    reflected = zlib.crc32(data.translate(_REVERSED), 0xFFFFFFFF) ^ 0xFFFFFFFF
+    return reflected.to_bytes(4, "big").translate(_REVERSED)
 
 
 def mutate_frames(data: bytes, rng: random.Random) -> bytes:

@@ -171,22 +171,28 @@ def _head_end(block: bytes) -> int:
 
 
 def _crc(data: bytes, bits: int, polynomial: int) -> int:
-    table, shift, mask = _table(bits, polynomial), bits - 8, (1 << bits) - 1
-    crc = 0
-    for byte in data:
-        crc = (crc << 8 ^ table[crc >> shift ^ byte]) & mask
-    return crc
+    """Compute a checksum of 8 or 16 bits, of halves together; zeros in front change none."""
+    n_bytes = bits // 8
+    n_symbols = 1 << max(0, -(-len(data) // n_bytes) - 1).bit_length()
+    symbols = np.frombuffer(data.rjust(n_symbols * n_bytes, b"\0"), f">u{n_bytes}")
+    level = 0
+    while len(symbols) > 1:
+        symbols = _shifted(bits, polynomial, level)[symbols[::2]] ^ symbols[1::2]
+        level += 1
+    return int(_shifted(bits, polynomial, 0)[symbols[0]])
 
 
 @cache
-def _table(bits: int, polynomial: int) -> list[int]:
-    table, top, mask = [], 1 << bits - 1, (1 << bits) - 1
-    for byte in range(256):
-        crc = byte << bits - 8
-        for _ in range(8):
-            crc = (crc << 1 ^ polynomial if crc & top else crc << 1) & mask
-        table.append(crc)
-    return table
+def _shifted(bits: int, polynomial: int, level: int) -> np.ndarray:
+    """Return the remainder of each symbol before ``2^level`` others."""
+    if level:
+        half = _shifted(bits, polynomial, level - 1)
+        return half[half]
+    top, mask = 1 << bits - 1, (1 << bits) - 1
+    crc = np.arange(1 << bits)
+    for _ in range(bits):
+        crc = np.where(crc & top, crc << 1 ^ polynomial, crc << 1) & mask
+    return crc.astype(f"u{bits // 8}")
 
 
 def repair_wav(data: bytes) -> bytes:
