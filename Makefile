@@ -167,8 +167,8 @@ rest-needs: test-needs $(VENV)/.group-reference $(BIN)/promtool tests/browser/no
 # The tests start a thousand programs; without its cache Python would compile their modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST = @$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd")
-# The tests of a file stay in one process: they share fixtures, and two processes that compile the same
-# kernel at once do so twice. Three on two cores: many tests wait. A process that ends early ends the run
+# The tests of a file on a device stay in one process: they share fixtures, and two processes that compile
+# the same kernel at once do so twice. Three on two cores: many tests wait. A process that ends early ends the run
 # with a report: in a new one the rest of its file would crash again, and pytest-xdist may hang.
 PARALLEL = --numprocesses 3 --dist loadfile --max-worker-restart 0
 # The markers of what takes long beside what it adds: pyproject.toml says what they are.

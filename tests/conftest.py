@@ -11,11 +11,12 @@ import struct
 import subprocess
 import sys
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import lru_cache
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from spectrod.lib.errors import DeviceError
 from spectrod.opencl.context import Context
@@ -35,6 +36,8 @@ hypothesis.settings.load_profile("repeatable")
 
 FORMS = 2
 """Combinations of a test's parameters that `make test` runs on OpenCL, where each compiles."""
+MANY = 500
+"""Tests on OpenCL that make a file one of the longest."""
 
 
 @lru_cache
@@ -92,17 +95,38 @@ def pytest_collection_modifyitems(config, items):
     """Mark what `make test` leaves out; order the files for many processes."""
     mark_forms(items)
     if hasattr(config, "workerinput"):
-        items.sort(key=place_among_processes)
+        compiling = Counter(_file_of(item.nodeid) for item in items if _device_of(item))
+        items.sort(key=lambda item: place(_file_of(item.nodeid), compiling))
 
 
-def place_among_processes(item):
-    """Return the place of a test's file in a run of many processes, whatever other files there are.
+def place(path, compiling):
+    """Return the place of a file in a run of many processes, by its name and its tests on OpenCL.
 
     Files of a folder wait for the same thing, or compute the same: mixed, some wait while others
-    compute. The files of ``unit`` are short: last, they end at the same time in all processes.
+    compute. The longest are first, and the short files of ``unit`` last, so that all processes end
+    at about the same time.
     """
-    path = item.nodeid.partition("::")[0]
-    return "/unit/" in path, zlib.crc32(path.encode()), path
+    return compiling[path] < MANY, "/unit/" in path, zlib.crc32(path.encode()), path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Split ``--dist loadfile`` by OpenCL device too: no two devices share a kernel."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    scheduler = LoadFileScheduling(config, log)
+    scheduler._split_scope = scope_of
+    return scheduler
+
+
+def scope_of(nodeid):
+    """Return what the tests have in common that stay in one process."""
+    label = next((one.label for one in _devices()[0] if one.label in nodeid), "")
+    return f"{_file_of(nodeid)} {label}"
+
+
+def _file_of(nodeid):
+    return nodeid.partition("::")[0]
 
 
 def mark_forms(items):

@@ -27,17 +27,38 @@ BOMB_BYTES = 1 << 28
 ROWS = 10**9
 
 
+def _change(number, step, rest, changes):
+    """Return the change of a number: one of some for each ``step``-th number, else None."""
+    return changes[number // step % len(changes)] if number % step == rest else None
+
+
+def netcdf_numbers(numbers):
+    """Return the numbers whose files no smaller number makes."""
+    return _distinct(numbers, 2, 0, NETCDF)
+
+
+def zarr_numbers(numbers):
+    """Return the numbers whose stores no smaller number makes."""
+    return _distinct(numbers, 3, 2, ZARR)
+
+
+def _distinct(numbers, step, rest, changes):
+    first = step * len(changes)
+    always = {None, *RANDOM}
+    return [n for n in numbers if n < first or _change(n, step, rest, changes) in always]
+
+
 # ---- NetCDF
 
 
 def hostile_netcdf(valid, path, number, secret):
     """Write the file of a number; ``valid`` are bytes of one, ``secret`` is a path of another."""
     rng = random.Random(number)  # noqa: S311 - no secrets
-    if number % 2:
+    change = _change(number, 2, 0, NETCDF)
+    if change is None:
         path.write_bytes(_endless(valid) if number == 1 else mutate_hdf5(valid, rng))
         return
     path.write_bytes(valid)
-    change = NETCDF[number // 2 % len(NETCDF)]
     with h5py.File(path, "r+") as file:
         change(file, VALUES if VALUES in file else "effort", secret, rng)
 
@@ -171,16 +192,17 @@ def hostile_zarr(valid, path, number, secret):
     shutil.copytree(valid, path)
     rng = random.Random(number)  # noqa: S311 - no secrets
     arrays = sorted(one.parent for one in path.rglob("zarr.json") if (one.parent / "c").is_dir())
-    if number % 3 == 0:
+    change = _change(number, 3, 2, ZARR)
+    if change is not None:
+        of_values = next((one for one in arrays if one.name == VALUES), arrays[0])
+        change(of_values, secret, rng)
+    elif number % 3 == 0:
         metadata = rng.choice(sorted(path.rglob("zarr.json")))
         metadata.write_bytes(mutate_json(metadata.read_bytes(), rng))
-    elif number % 3 == 1:
+    else:
         array = rng.choice(arrays)
         for _ in range(rng.randint(1, 2)):
             _changed_chunk(array, rng)
-    else:
-        of_values = next((one for one in arrays if one.name == VALUES), arrays[0])
-        ZARR[number // 3 % len(ZARR)](of_values, secret, rng)
 
 
 def _chunk_of(array):
@@ -283,3 +305,6 @@ ZARR = (
     _claimed_rows, _other_codec, _no_checksum, _blosc_bomb, _hole, _fifo, _linked_folder, _lost,
     _large_chunk, _deep,
 )  # fmt: skip
+
+RANDOM = (_other_type, _text_changed, _claimed_rows, _other_codec, _hole, _fifo)
+"""Changes that differ from number to number; any other makes the same each time."""

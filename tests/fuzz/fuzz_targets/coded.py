@@ -193,7 +193,7 @@ def _checked(page: bytes) -> bytes:
 
 
 def _crc(data: bytes) -> bytes:
-    """Compute Ogg's checksum: that of zlib with the bits of bytes reversed, and without its ends."""
+    """Compute Ogg's checksum: zlib's, with the bits of bytes reversed and nothing at its ends."""
     reflected = zlib.crc32(data.translate(_REVERSED), 0xFFFFFFFF) ^ 0xFFFFFFFF
     return reflected.to_bytes(4, "big").translate(_REVERSED)
 

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -74,20 +75,28 @@ def test_the_run_of_what_is_alone_has_each_file_of_it(target):
     assert sorted(files) == sorted(str(path.relative_to(ROOT)) for path in having)
 
 
-class InFile:
-    """A test of a file."""
-
-    def __init__(self, path):
-        self.nodeid = f"{path}::test"
-
-
-def test_the_order_of_files_is_of_their_names_alone(conftest):
-    """Processes agree on the order, and files of ``unit`` are last."""
+def test_the_order_of_files_is_of_their_names_and_numbers(conftest):
+    """Processes agree on the order: files of many kernels first, files of ``unit`` last."""
     paths = [f"tests/{folder}/test_{k}.py" for folder in ("unit", "browser") for k in range(9)]
-    items = sorted(map(InFile, paths), key=conftest.place_among_processes)
-    again = sorted(map(InFile, reversed(paths)), key=conftest.place_among_processes)
-    assert [one.nodeid for one in items] == [one.nodeid for one in again]
-    assert ["/unit/" in one.nodeid for one in items] == [False] * 9 + [True] * 9
+    compiling = Counter({paths[-1]: conftest.MANY, paths[0]: conftest.MANY - 1})
+    ordered, again = (
+        sorted(one, key=lambda path: conftest.place(path, compiling))
+        for one in (paths, paths[::-1])
+    )
+    assert ordered == again
+    assert ordered[0] == paths[-1]
+    assert ["/unit/" in path for path in ordered] == [False] * 9 + [True] * 9
+
+
+def test_the_tests_of_a_file_and_device_stay_together(conftest, working_devices):
+    """Two devices share no kernel, so that two processes may have them."""
+    name = "tests/contract/test_a.py::test_b"
+    scopes = {
+        conftest.scope_of(f"{name}[{k}-{one.label}]") for one in working_devices for k in "ab"
+    }
+    scopes |= {conftest.scope_of(f"{name}[{k}-numpy]") for k in "ab"}
+    assert len(scopes) == 1 + len(working_devices)
+    assert conftest.scope_of(name) in scopes
 
 
 @pytest.mark.parametrize("name", markers_of("test-rest"))
