@@ -539,7 +539,7 @@ def test_words_of_the_page_are_explained(tab):
     assert "Another number means that the daemon was restarted" in epoch.get_attribute("title")
     assert "A4 = 440 Hz" in tab.page.locator("#peaks th", has_text="note").get_attribute("title")
     assert tab.page.locator("#peaks caption").inner_text() == "Peaks, between the bins"
-    assert tab.page.locator("#cursors caption").inner_text() == "Cursors, each on a bin"
+    assert tab.page.locator("#cursors caption").inner_text() == "Cursors, each on a peak or a bin"
     tab.focus_plot()
     tab.page.keyboard.press("?")
     tab.page.locator("#help summary", has_text="Terms").click()

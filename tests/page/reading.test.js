@@ -94,6 +94,20 @@ test("a cursor reads the server's unpooled value, and the row on the screen unti
   assert.ok(Number.isNaN(readCursor(hz, { measured: { cursors: [{ hz, level: null }] }, row: null }).level));
 });
 
+test("a cursor on the bin of a listed peak reads the peak between the bins; on another bin that bin", () => {
+  const row = { values: tone(85), description: BINS };
+  const hz = 85 * BIN_HZ;
+  const peaks = [{ hz: 440, level: -30 }, { hz: 1000, level: -20 }];
+  const measured = { cursors: [{ hz, bin_hz: hz, level: -20.6 }] };
+  assert.deepEqual(readCursor(hz, { measured, row, peaks }), { hz: 1000, level: -20, isExact: true });
+  assert.deepEqual(readCursor(1000, { measured: null, row, peaks }), { hz: 1000, level: -20, isExact: true });
+  assert.deepEqual(readCursor(hz, { measured, row, peaks: [peaks[0]] }), { hz, level: -20.6, isExact: true });
+  assert.equal(readCursor(hz + BIN_HZ, { measured: null, row, peaks }).hz, 86 * BIN_HZ);
+  assert.equal(readCursor(1000, { measured: null, row: null, peaks }).isExact, false);
+  const bands = { values: new Uint8Array(3), description: BANDS };
+  assert.equal(readCursor(700, { measured: null, row: bands, peaks: [{ hz: 566, level: -19 }] }).level, -19);
+});
+
 test("harmonics are multiples of cursor A that show, from the second on, twenty at most", () => {
   const numbers = (view, f0, f1) => harmonicsOf(makeView(view), { f0, f1 }).map(({ n }) => n);
   assert.deepEqual(harmonicsOf(makeView({ cursors: [440], harmonics: true }), { f0: 20, f1: 1400 }), [{ n: 2, hz: 880 }, { n: 3, hz: 1320 }]);

@@ -36,19 +36,28 @@ export function placeCursor(cursors, hz, isNew = false) {
 }
 
 /**
- * Read a cursor: the server's unpooled value where it has measured one, else the row drawn.
+ * Read a cursor: the listed peak of its bin, interpolated between bins; else the server's unpooled value where it has
+ * measured one, else the row drawn.
  *
  * @param {number} hz
  * @param {import("../rows/moment.js").Moment} moment of the cursor's time
  * @returns {{hz: number, level: number, isExact: boolean}} `level` NaN where there is no data
  */
-export function readCursor(hz, { measured, row }) {
+export function readCursor(hz, { measured, row, peaks = [] }) {
+  const peak = peakOfBin(peaks, hz, row?.description);
+  if (peak !== undefined) return { hz: peak.hz, level: peak.level, isExact: true };
   const exact = measured?.cursors?.find((one) => Math.abs(one.hz - hz) <= 1e-9 * Math.abs(hz));
   if (exact && typeof exact.level === "number") {
     return { hz: exact.bin_hz, level: exact.level, isExact: true };
   }
   if (row === null) return { hz, level: NaN, isExact: false };
   return { hz: snapToBin(hz, row.description), level: levelAt(row.values, row.description, hz), isExact: isSingle(row, hz) };
+}
+
+/** The peak in the bin or band of a frequency: between the middles of two bins the nearer bin has it. */
+function peakOfBin(peaks, hz, description) {
+  const bin = description ? binAt(description, hz) : -1;
+  return bin < 0 ? undefined : peaks.find((peak) => binAt(description, peak.hz) === bin);
 }
 
 /** Whether the value of a row at a frequency is that of one bin, in one message, to 0.01 dB. */

@@ -20,7 +20,7 @@ export function harmonicsOf({ cursors, harmonics }, { f0, f1 }) {
   return Array.from({ length: count }, (_, k) => ({ n: first + k, hz: (first + k) * hz }));
 }
 
-/** Readings of harmonics in a row; their frequencies are exact multiples, their levels those of the nearest bins. */
+/** Readings of harmonics in a row; their frequencies are exact multiples, their levels those that a cursor there reads. */
 export function harmonicReadings(harmonics, moment) {
   return harmonics.map(({ n, hz }) => ({ ...readCursor(hz, moment), n, hz }));
 }

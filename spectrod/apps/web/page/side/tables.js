@@ -165,7 +165,7 @@ export class Tables {
     });
     this.#cursors = new Table(cursors, {
       caption: "Cursors",
-      note: ", each on a bin",
+      note: ", each on a peak or a bin",
       columns: ["cursor", "frequency", "level", "note", "time"],
       empty: "none; click in a plot or press C",
     });
