@@ -39,7 +39,8 @@ def add_keys(parser: argparse._ActionsContainer) -> None:
 
 
 WHEN = (
-    "12.5 or 1:02:03 from the beginning, -30 from the end, or UTC as 2026-05-01T04:30:00Z, T04:30"
+    "12.5 or 1:02:03 from the beginning, -30 from the end, or UTC as 2026-05-01T04:30:00Z, T04:30 "
+    "(without Z beside --time-zone: local)"
 )
 """The forms of a position in a recording, for help texts."""
 

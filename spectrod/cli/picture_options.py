@@ -165,7 +165,11 @@ def like(path: Path) -> dict[str, Any]:
     except (ConfigError, msgspec.ValidationError) as error:
         raise InputError(f"{path}: damaged description: {error}") from error
     options = options_of(pixels, path)
-    return settings | others | {name: getattr(options, name) for name in options.chosen()}
+    chosen = {name: getattr(options, name) for name in options.chosen()}
+    # UTC is the default of what has a time, and no other recording has it.
+    chosen.pop("time_axis", None)
+    clock = {} if options.has_clock else {"time_axis": options.time_axis}
+    return settings | others | clock | chosen
 
 
 def _pair(name: str, given: Any, unit: str) -> tuple[float, float] | None:

@@ -22,7 +22,7 @@ from spectrod.cli.record_plan import (
     picture_plan,
     picture_width,
 )
-from spectrod.cli.times import parse_seconds, stop_of_live, wait_for_start
+from spectrod.cli.times import parse_seconds, stop_of_live, wait_for_start, zone_of_times
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import Description
@@ -74,7 +74,7 @@ def _of_daemon(args: argparse.Namespace, found: Asked) -> int:
         raise stop_of_live(args.stop, args.source)
     seconds = parse_seconds("--duration", args.duration) if args.duration else None
     if args.start is not None:
-        wait_for_start(args.start, args.source)
+        wait_for_start(args.start, args.source, zone_of_times(args))
     subscription = subscribe(args.source, args.topic, server_key=args.server_key, key_file=args.key)
     with closing(subscription), closing(DaemonReader(subscription, args.topic)) as reader:
         stop_s = None if seconds is None else time.monotonic() + seconds

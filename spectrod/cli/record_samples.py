@@ -36,7 +36,7 @@ from spectrod.cli.record_plan import (
 )
 from spectrod.cli.sample_range import SampleRange, sample_range
 from spectrod.cli.short_windows import shortened
-from spectrod.cli.times import parse_utc_ns, wait_for_start
+from spectrod.cli.times import parse_utc_ns, wait_for_start, zone_of_times
 from spectrod.config.config import AnalysisConfig, Config, EngineConfig
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.daemon.service import configure_logging
@@ -186,7 +186,7 @@ def _record(
         if not plan.data.has_utc:
             _warn_of_no_date(args, found)
         if args.start is not None and pipeline.source.is_live:
-            wait_for_start(args.start, args.source)
+            wait_for_start(args.start, args.source, zone_of_times(args))
         if args.pace in (None, "full") and _is_short(pipeline, span):
             exit_code = _run_here(pipeline)
         else:
@@ -339,7 +339,7 @@ def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:
         return source.start_utc_ns
     if source.is_live:
         raise ConfigError(f"--start-time {args.start_time}: {args.source} starts when it is opened")
-    return parse_utc_ns("--start-time", args.start_time)
+    return parse_utc_ns("--start-time", args.start_time, zone_of_times(args))
 
 
 def _warn_of_no_date(args: argparse.Namespace, found: Asked) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectrod.cli.times import Extent, parse_seconds, stop_of_live
+from spectrod.cli.times import Extent, parse_seconds, stop_of_live, zone_of_times
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.errors import ConfigError
 from spectrod.source.base import SelectableSource
@@ -109,4 +109,4 @@ def _time(source: Source, sample: int) -> str:
 def _extent(args: argparse.Namespace, source: Source) -> Extent:
     n_samples = source.n_samples
     duration_ns = None if n_samples is None else round(n_samples * NS_PER_S / source.fs)
-    return Extent(args.source, source.start_utc_ns, duration_ns)
+    return Extent(args.source, source.start_utc_ns, duration_ns, zone_of_times(args))

@@ -2,7 +2,7 @@
 
 import argparse
 
-from spectrod.cli.times import Extent, parse_seconds
+from spectrod.cli.times import Extent, parse_seconds, zone_of_times
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.description import RowReader
 from spectrod.lib.durations import parse_time
@@ -41,7 +41,7 @@ def section_utc_ns(
     begin_ns, end_ns = _span(reader, (args.start, stop))
     duration_ns = None if end_ns is None else end_ns - begin_ns
     begin_utc_ns = begin_ns if reader.description.has_utc else None
-    extent = Extent(args.source, begin_utc_ns, duration_ns)
+    extent = Extent(args.source, begin_utc_ns, duration_ns, zone_of_times(args))
     first_ns = extent.offset_ns("--start", args.start) if args.start else 0
     stop_ns = None
     if stop:

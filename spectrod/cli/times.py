@@ -1,5 +1,6 @@
 """Points in time and durations in arguments."""
 
+import argparse
 import datetime as dt
 import re
 import time
@@ -7,8 +8,9 @@ from dataclasses import dataclass
 
 from spectrod.lib.durations import TIME_RULE, parse_time
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.time_zones import find_zone, local_time
 
-_DAY_NS = 86400 * 10**9
+_DAY = dt.timedelta(days=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _YEAR_MIN, _YEAR_MAX = 1700, 2200
 """Years that 64 bits of nanoseconds since 1970 hold, with room for any recording."""
@@ -18,6 +20,18 @@ _TIME_OF_DAY = re.compile(r"(T?)(\d{1,2}):(\d\d)(?::(\d\d))?(Z?)")
 _LIKE_UTC = re.compile(r"\d{4}-|\d{8}T|T\d|\d{1,2}:\d\d")
 _LENGTH_MAX_S = 1e9
 _NS = 10**9
+
+
+def zone_of_times(args: argparse.Namespace) -> dt.tzinfo:
+    """Return the zone of times that name none: that of --time-zone, or else UTC.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such zone.
+    """
+    found = vars(args)
+    return find_zone(found.get("time_zone") or found.get("measurement.time_zone") or "")
 
 
 def parse_seconds(flag: str, text: str) -> float:
@@ -48,11 +62,14 @@ class Extent:
         UTC of its first sample [ns]; None if unknown.
     duration_ns : int or None
         Its length [ns]; None if unknown.
+    zone : tzinfo
+        Zone of times that name none.
     """
 
     name: str
     begin_utc_ns: int | None
     duration_ns: int | None
+    zone: dt.tzinfo = dt.UTC
 
     def offset_ns(self, flag: str, text: str) -> int:
         """Parse the start or end of a part, as an offset from the recording's start [ns].
@@ -91,7 +108,7 @@ class Extent:
                 "end), or UTC as 2026-05-01T04:30:00Z or T04:30"
             )
         begin_ns = self.begin_utc_ns or 0
-        point_ns = parse_next_utc_ns(flag, text, begin_ns)
+        point_ns = parse_next_utc_ns(flag, text, begin_ns, self.zone)
         if self.begin_utc_ns is None:
             raise ConfigError(
                 f"{flag} {text}: {self.name} has no start time; give --start-time, or a "
@@ -111,7 +128,7 @@ def stop_of_live(text: str, name: str) -> ConfigError:
     return ConfigError(f"--stop {text}: {name} is live; give --duration")
 
 
-def parse_next_utc_ns(flag: str, text: str, after_utc_ns: int) -> int:
+def parse_next_utc_ns(flag: str, text: str, after_utc_ns: int, zone: dt.tzinfo = dt.UTC) -> int:
     """Parse a point in time, or a time of day: the first such time at or after another time.
 
     Parameters
@@ -119,9 +136,11 @@ def parse_next_utc_ns(flag: str, text: str, after_utc_ns: int) -> int:
     flag : str
         Name of the flag, for the error.
     text : str
-        ISO 8601, or HH:MM or HH:MM:SS, UTC; ``T`` before and ``Z`` after it are allowed.
+        ISO 8601, or HH:MM or HH:MM:SS; ``T`` before it is allowed, and ``Z`` after it means UTC.
     after_utc_ns : int
         Earliest time for a time of day [ns].
+    zone : tzinfo
+        Zone of a time that names none.
 
     Raises
     ------
@@ -130,16 +149,25 @@ def parse_next_utc_ns(flag: str, text: str, after_utc_ns: int) -> int:
     """
     match = _TIME_OF_DAY.fullmatch(text)
     if match is None:
-        return parse_utc_ns(flag, text)
+        return parse_utc_ns(flag, text, zone)
     hour, minute, second = (int(part or 0) for part in match.group(2, 3, 4))
     if hour > 23 or minute > 59 or second > 59:
         raise ConfigError(f"{flag} {text}: must be a time of day, 00:00 to 23:59:59")
-    of_day_ns = (hour * 3600 + minute * 60 + second) * 10**9
-    return after_utc_ns + (of_day_ns - after_utc_ns) % _DAY_NS
+    known = dt.UTC if match[5] else zone
+    today = local_time(after_utc_ns, known).replace(hour=hour, minute=minute, second=second)
+    # Each time of an hour that comes twice counts.
+    points = (
+        _utc_ns((today + days * _DAY).replace(fold=fold)) for days in (0, 1, 2) for fold in (0, 1)
+    )
+    return min(point for point in points if point >= after_utc_ns)
 
 
-def parse_utc_ns(flag: str, text: str) -> int:
-    """Parse a point in time, UTC unless it names a zone, as nanoseconds since 1970.
+def _utc_ns(point: dt.datetime) -> int:
+    return (point - _EPOCH) // dt.timedelta(microseconds=1) * 1000
+
+
+def parse_utc_ns(flag: str, text: str, zone: dt.tzinfo = dt.UTC) -> int:
+    """Parse a point in time as nanoseconds since 1970, UTC.
 
     Parameters
     ----------
@@ -147,6 +175,8 @@ def parse_utc_ns(flag: str, text: str) -> int:
         Name of the flag, for the error.
     text : str
         ISO 8601.
+    zone : tzinfo
+        Zone of a time that names none; of an hour that comes twice the first one counts.
 
     Raises
     ------
@@ -158,13 +188,13 @@ def parse_utc_ns(flag: str, text: str) -> int:
     except ValueError:
         raise ConfigError(f"{flag} {text}: must be ISO 8601, as in 2026-05-01T04:30:00Z") from None
     if point.tzinfo is None:
-        point = point.replace(tzinfo=dt.UTC)
+        point = point.replace(tzinfo=zone)
     if not _YEAR_MIN <= point.year <= _YEAR_MAX:
         raise ConfigError(f"{flag} {text}: must be {_YEAR_MIN} to {_YEAR_MAX}")
-    return (point - _EPOCH) // dt.timedelta(microseconds=1) * 1000
+    return _utc_ns(point)
 
 
-def wait_for_start(text: str, source: str) -> None:
+def wait_for_start(text: str, source: str, zone: dt.tzinfo) -> None:
     """Wait until the recording of a live source is to start.
 
     Parameters
@@ -173,6 +203,8 @@ def wait_for_start(text: str, source: str) -> None:
         Value of ``--start``, see ``parse_next_utc_ns``.
     source : str
         Name for the error.
+    zone : tzinfo
+        Zone of a time that names none.
 
     Raises
     ------
@@ -184,7 +216,7 @@ def wait_for_start(text: str, source: str) -> None:
             f"--start {text}: is a position in a recording, and {source} is live: must be UTC, as "
             "04:30 or 2026-05-01T04:30:00Z"
         )
-    start_ns = parse_next_utc_ns("--start", text, time.time_ns())
+    start_ns = parse_next_utc_ns("--start", text, time.time_ns(), zone)
     if start_ns < time.time_ns():
         raise ConfigError(f"--start {text}: is over, and {source} is live")
     # Sleep in short steps, because the clock may be set meanwhile.

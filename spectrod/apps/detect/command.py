@@ -22,7 +22,7 @@ from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange, sample_range
 from spectrod.cli.tables import Column, fixed, heading, line
-from spectrod.cli.times import parse_seconds, parse_utc_ns
+from spectrod.cli.times import parse_seconds, parse_utc_ns, zone_of_times
 from spectrod.config import config
 from spectrod.daemon.service import configure_logging
 from spectrod.dsp.blocks import RangeTrimmer
@@ -207,7 +207,7 @@ class _EventSearch:
         wanted = msgspec.structs.replace(self._settings.source, loop=bool(args.loop))
         source = open_source(wanted, "full")
         if args.start_time is not None and not source.is_live:
-            source.start_utc_ns = parse_utc_ns("--start-time", args.start_time)
+            source.start_utc_ns = parse_utc_ns("--start-time", args.start_time, zone_of_times(args))
         return source
 
     def reopen(self) -> Source:

@@ -28,7 +28,7 @@ from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
 from spectrod.cli.numbers import count
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange
-from spectrod.cli.times import wait_for_start
+from spectrod.cli.times import wait_for_start, zone_of_times
 from spectrod.formats.figure.drawing import need_matplotlib
 from spectrod.formats.figure.measurement_figure import MeasurementFigureWriter
 from spectrod.formats.values.measurement_description import MeasurementDescription, describe
@@ -150,7 +150,7 @@ def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> 
             results = measure_parts(args, defaults, parts, jobs)
             return _read_parts(results, measured, meter, parts, write)
         if args.start is not None and source.is_live:
-            wait_for_start(args.start, args.source)
+            wait_for_start(args.start, args.source, zone_of_times(args))
         return _read(source, measured.span, meter, write, has_utc=about.has_utc)
 
     def open_file(path: Path) -> ValueWriter:

@@ -7,7 +7,7 @@ import msgspec
 
 from spectrod.cli import options
 from spectrod.cli.sample_range import SampleRange, sample_range
-from spectrod.cli.times import parse_utc_ns
+from spectrod.cli.times import parse_utc_ns, zone_of_times
 from spectrod.config import config
 from spectrod.daemon.service import configure_logging
 from spectrod.dsp.blocks import duration_ns
@@ -145,7 +145,7 @@ def open_measured(args: argparse.Namespace, *, is_mean: bool = False) -> Measure
             raise ConfigError(
                 f"--start-time {args.start_time}: {args.source} starts when it is opened"
             )
-        source.start_utc_ns = parse_utc_ns("--start-time", args.start_time)
+        source.start_utc_ns = parse_utc_ns("--start-time", args.start_time, zone_of_times(args))
     if is_mean and args.start is not None and source.is_live:
         raise ConfigError(f"--start {args.start}: {args.source} is live, it starts now")
     if is_mean and args.duration is None and args.stop is None and source.n_samples is None:

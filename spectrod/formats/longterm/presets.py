@@ -112,8 +112,6 @@ def picture_defaults(
 
     Densities near zero have a colour close to the paper's.
     """
-    if view == "spectrogram":
-        return {}
     # Without a known begin, a recording has the time at which it is read.
     found: dict[str, Any] = {"time_axis": "utc"} if has_utc else {}
     if view == "spd":

@@ -113,9 +113,9 @@ class PictureOptions:
     colormap: Annotated[str, flag("NAME", f"{', '.join(colormap_names())}; reversed: NAME_r")] = (
         "inferno"
     )
-    time_axis: Annotated[TimeScale, flag("", "time axis (%(default)s)", choices=TIME_SCALES)] = (
-        "elapsed"
-    )
+    time_axis: Annotated[
+        TimeScale, flag("", "time axis (utc if the time is known)", choices=TIME_SCALES)
+    ] = "elapsed"
     time_zone: Annotated[
         str,
         flag(

@@ -479,7 +479,8 @@ def test_rows_fit_the_recordings_of_a_schedule(sound_s, expected):
 
 def test_views_have_valid_defaults():
     """Each view's defaults are valid picture options, and zero density looks like paper."""
-    assert picture_defaults("spectrogram", "light", has_utc=True) == {}
+    assert picture_defaults("spectrogram", "light", has_utc=True) == {"time_axis": "utc"}
+    assert picture_defaults("spectrogram", "light", has_utc=False) == {}
     assert PictureOptions(**picture_defaults("ltsa", "light", has_utc=True)).time_axis == "utc"
     assert picture_defaults("ltsa", "light", has_utc=False) == {}
     assert picture_defaults("spd", "light", has_utc=True)["f_scale"] == "log"
