@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from spectrod.apps.measurements.reverberation_text import band_name, times_text
 from spectrod.dsp.units import Float64Array
 from spectrod.formats.figure.drawing import GREY, add_legend, line_style, new_figure
 from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.figure.frequency_axis import SMOOTHING_OCTAVE, SpectrumAxis, smoothed_db
+from spectrod.measure.transfer.reverberation import Reverberation
 
 _LOG_RANGE = 3000.0
 _WRAP_DEG = 180.0
 _SHOWN_ENERGY = 0.999
 _IMPULSE_MIN_S = 0.005
+_DECAY_MIN_DB, _DECAY_POINTS = -65.0, 1000
 
 
 SWEEP_REFERENCE = "sweep"
@@ -32,11 +35,14 @@ class SweepImpulse:
         Samples before time 0.
     fs : float
         Sample rate [Hz].
+    decays : sequence of Reverberation
+        That of all frequencies first.
     """
 
     samples: Float64Array
     n_lead: int
     fs: float
+    decays: Sequence[Reverberation] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ def draw_transfer(
     figure : matplotlib.figure.Figure
     """
     shown = _panels(columns, str(about.get("unit", "")))
-    heights = [one.height_in for one in shown] + ([1.8] if impulse is not None else [])
+    heights = [one.height_in for one in shown] + ([1.8, 2.0] if impulse is not None else [])
     figure, panels = new_figure(_title(about), heights, look)
     frequencies = columns["frequency_hz"]
     axis = _axis(frequencies)
@@ -101,7 +107,8 @@ def draw_transfer(
         axis.label(panel, has_labels=number == last)
     _finish(dict(zip((one.names[0] for one in shown), panels, strict=False)), limit)
     if impulse is not None:
-        _draw_impulse(panels[-1], impulse)
+        _draw_impulse(panels[-2], impulse)
+        _draw_decays(panels[-1], impulse.decays)
     return figure
 
 
@@ -206,3 +213,20 @@ def _draw_impulse(panel: Any, impulse: SweepImpulse) -> None:
     panel.plot(times_ms[begin:n], samples[begin:n], **line_style(0, n))
     panel.set_xlim(times_ms[begin], times_ms[n - 1])
     panel.set(xlabel="time [ms]", ylabel="impulse response")
+
+
+def _draw_decays(panel: Any, decays: Sequence[Reverberation]) -> None:
+    """Draw the energy that is still to come, with the noise of each as its end."""
+    lines = []
+    for number, one in enumerate(decays):
+        step = max(1, len(one.t) // _DECAY_POINTS)
+        style = line_style(number) | ({"linewidth": 1.8} if one.band_hz is None else {})
+        lines += panel.plot(
+            one.t[::step], one.decay_db[::step], label=band_name(one.band_hz), **style
+        )
+    panel.set_ylim(_DECAY_MIN_DB, 2.0)
+    panel.set_xlim(left=0.0)
+    panel.set(xlabel="time after the begin of the response [s]", ylabel="decay [dB]")
+    place = {"transform": panel.transAxes, "ha": "right", "va": "top", "fontsize": "small"}
+    panel.text(0.99, 0.95, times_text(decays[0]), **place)
+    add_legend(panel, lines)

@@ -14,6 +14,10 @@ from spectrod.apps.measurements.delay_removal import MEASURED, delay_in_samples
 from spectrod.apps.measurements.figure_flags import figure_look
 from spectrod.apps.measurements.measured_source import MeasuredSource
 from spectrod.apps.measurements.response_output import write_response
+from spectrod.apps.measurements.reverberation_text import (
+    reverberation_comments,
+    reverberation_lines,
+)
 from spectrod.apps.measurements.sample_blocks import read_blocks, report_left_out
 from spectrod.apps.measurements.transfer_figure import SWEEP_REFERENCE, SweepImpulse
 from spectrod.cli.numbers import count
@@ -24,6 +28,7 @@ from spectrod.formats.sound.sound_writer import SoundWriter
 from spectrod.lib.durations import FREQUENCY_RULE, TIME_RULE, parse_frequency, parse_time
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.transfer.calibrated import common_unit, power_factors
+from spectrod.measure.transfer.reverberation import Reverberation
 from spectrod.measure.transfer.sweep import HARMONICS_MAX, SAMPLES_MAX, Sweep
 from spectrod.measure.transfer.sweep_response import (
     HARMONICS_DEFAULT,
@@ -177,7 +182,11 @@ def run_sweep(
         "sweep": str(played),
         "unit": "1" if len(chosen) > 1 or unit == "FS" else f"{unit}/FS",
     }
-    _write(args, measured, found, about | _times(found))
+    decays = found.reverberation()
+    _write(args, measured, found, about | _times(found) | reverberation_comments(decays), decays)
+    if args.output:
+        for line in reverberation_lines(decays):
+            print(line)
     if args.delay is None:
         print(_time_note(found), file=sys.stderr)
     return report_left_out(source)
@@ -221,10 +230,14 @@ def _time_note(found: SweepResponse) -> str:
 
 
 def _write(
-    args: argparse.Namespace, measured: MeasuredSource, found: SweepResponse, about: dict[str, Any]
+    args: argparse.Namespace,
+    measured: MeasuredSource,
+    found: SweepResponse,
+    about: dict[str, Any],
+    decays: Sequence[Reverberation],
 ) -> None:
     n_lead = min(round(_LEAD_PERIODS * found.fs / found.band_hz[0]), len(found.frequencies) // 4)
-    impulse = SweepImpulse(found.impulse_response(n_lead), n_lead, found.fs)
+    impulse = SweepImpulse(found.impulse_response(n_lead), n_lead, found.fs, decays)
     if args.impulse_response is not None:
         _write_impulse_response(Path(args.impulse_response), measured, impulse)
         about["impulse_response_time_0_samples"] = n_lead

@@ -9,6 +9,12 @@ from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.frame_spectra import Complex128Array
 from spectrod.measure.transfer.channel_pairs import as_samples
+from spectrod.measure.transfer.reverberation import (
+    OCTAVES_HZ,
+    Reverberation,
+    octave_edges,
+    reverberation,
+)
 from spectrod.measure.transfer.sweep import ImpulseResponse, Sweep
 
 LENGTH_DEFAULT = 1 << 16
@@ -43,6 +49,8 @@ class SweepResponse:
     delay_samples : int or None
         Delay of the response's peak against that of the reference; None without a reference
         [samples].
+    whole_samples : int
+        Length of the impulse response after time 0 before it fades out [samples].
     """
 
     fs: float
@@ -52,6 +60,7 @@ class SweepResponse:
     harmonics: Float64Array
     begin: int
     delay_samples: int | None
+    whole_samples: int
 
     @property
     def thd(self) -> Float64Array:
@@ -65,6 +74,23 @@ class SweepResponse:
         nfft = 2 * (len(self.frequencies) - 1)
         turns = np.exp(-2j * np.pi * self.frequencies / self.fs * lead_samples)
         return np.asarray(np.fft.irfft(self.h * turns, nfft))
+
+    def reverberation(self) -> list[Reverberation]:
+        """Return the reverberation of all frequencies, then of each octave within the band.
+
+        Octaves whose edges are within the band and below fs / 2 count; see ``reverberation``.
+
+        Raises
+        ------
+        ConfigError
+            See ``reverberation``.
+        """
+        low, high = self.band_hz
+        n_lead = min(round(self.fs / low), len(self.frequencies) // 4)
+        whole = self.impulse_response(n_lead)[: n_lead + self.whole_samples]
+        edges = [octave_edges(one) for one in OCTAVES_HZ]
+        inside = [one for one in edges if low <= one[0] and one[1] <= min(high, 0.499 * self.fs)]
+        return [reverberation(whole, self.fs, band) for band in (None, *inside)]
 
     def scaled(self, x_factors: Float64Array, y_factors: Float64Array) -> "SweepResponse":
         """Return what calibrated channels would give.
@@ -149,6 +175,7 @@ def measure_sweep(
         _harmonics(of_y[1:], frequencies, linear, sweep.band_hz[1]),
         begin,
         None if reference is None else peak - origin,
+        min(_whole_samples(one) for one in (of_y[0], *of_x)),
     )
 
 
@@ -170,9 +197,18 @@ def _gated(found: tuple[ImpulseResponse, ...], length: int) -> list[ImpulseRespo
 def _cut(found: ImpulseResponse, length: int) -> ImpulseResponse:
     stop = min(len(found.samples), int(found.lead_samples) + length)
     samples = found.samples[:stop].copy()
-    n = max(1, int(_FADE_SHARE * (stop - found.lead_samples)))
+    n = _fade_samples(stop - int(found.lead_samples))
     samples[-n:] *= np.square(np.cos(np.pi / 2.0 * (np.arange(n) + 0.5) / n))
     return replace(found, samples=samples)
+
+
+def _fade_samples(n_after: int) -> int:
+    return max(1, int(_FADE_SHARE * n_after))
+
+
+def _whole_samples(found: ImpulseResponse) -> int:
+    n_after = len(found.samples) - int(found.lead_samples)
+    return n_after - _fade_samples(n_after)
 
 
 def _ratio(y: Complex128Array, x: Complex128Array) -> Complex128Array:

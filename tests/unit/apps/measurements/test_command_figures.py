@@ -209,7 +209,7 @@ def test_a_sweep_has_distortion_and_the_impulse_response(figures):
     outputs = ["-o", "h.csv", "-o", "h.png", "--impulse-response", "ir.wav"]
     assert main(["transfer", "out.wav", "--sweep", sweep, *outputs]) == 0
     table, (figure,) = columns("h.csv"), figures
-    magnitude, _phase, distortion, impulse = figure.axes
+    magnitude, _phase, distortion, impulse, decay = figure.axes
     np.testing.assert_allclose(magnitude.get_lines()[0].get_ydata(), table["h1_db"], rtol=1e-8)
     names = [text.get_text() for text in distortion.get_legend().get_texts()]
     assert names[:2] == ["THD", "harmonic 2"]
@@ -222,6 +222,8 @@ def test_a_sweep_has_distortion_and_the_impulse_response(figures):
     # The file has float32.
     np.testing.assert_allclose(np.abs(values).max(), np.abs(samples).max(), rtol=1e-6)
     assert impulse.get_xlabel() == "time [ms]"
+    assert decay.get_lines()[0].get_label() == "all"
+    assert decay.get_ylabel() == "decay [dB]"
     assert "channel 0 re the sweep" in _titles(figure)
     soundfile.write("both.wav", np.stack([0.25 * x, 0.5 * x], axis=1), FS, subtype="FLOAT")
     assert main(["transfer", "both.wav", "--sweep", sweep, "-o", "both.png"]) == 0
