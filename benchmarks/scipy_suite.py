@@ -1,6 +1,6 @@
 """SciPy's own FFT tests with spectrod as the backend: what passes, and who computed it.
 
-    python benchmarks/scipy_suite.py [--device NAME] [--list] [pytest's arguments]
+    python benchmarks/scipy_suite.py [--device NAME] [--always] [--list] [pytest's arguments]
 
 The tests that call a function of spectrod with arguments that it leaves to SciPy are listed apart.
 """
@@ -70,8 +70,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="", help="part of PLATFORM/DEVICE")
     parser.add_argument("--list", action="store_true", help="every test, and who computed it")
+    parser.add_argument(
+        "--always", action="store_true", help="the device computes every call, also small ones"
+    )
     options, rest = parser.parse_known_args()
-    device = spectrod.fft.use_device(options.device)
+    device = spectrod.fft.use_device(options.device, always=options.always)
     recorder = Recorder()
     scipy.fft.set_global_backend(recorder)
     scipy.fft.register_backend("scipy")  # what is left has to be somebody's

@@ -1,22 +1,25 @@
 """NumPy's 1D transforms, and plans, on an OpenCL device; ``docs/fft.md`` is the guide.
 
 Whatever breaks a rule raises ConfigError, a ValueError; a device that is not there, is too small
-or fails raises DeviceError. Nothing falls back to another device or to NumPy.
+or fails raises DeviceError. NumPy computes calls on arrays of the host that are too small or too
+few to pay (``spectrod.fft.host``); nothing falls back to it or to another device.
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, get_args
 
 import numpy as np
 
 from spectrod.fft import argument_checks
 from spectrod.fft.fitting import conjugate, fitted
+from spectrod.fft.host import HostTransform
 from spectrod.fft.plans import AxisPlan
-from spectrod.fft.runtime import DEVICES, TRANSFORMS
+from spectrod.fft.runtime import DEVICES, TRANSFORMS, host_transforms
 from spectrod.fft.stage import Kind, TransformSpec
+from spectrod.fft.transform import LineTransform
 from spectrod.lib.errors import ConfigError
 from spectrod.opencl import arrays
-from spectrod.opencl.context import Context
 
 _KINDS = get_args(Kind)
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -173,12 +176,11 @@ def _transformed(  # noqa: PLR0913 - what the functions are given
         n = 2 * (a.shape[along] - 1) if kind == "c2r" else a.shape[along]
     spec = TransformSpec(argument_checks.length(n), kind, inverse, precision)
     scale = argument_checks.norm_scale(norm, spec.n, inverse=inverse)
-    context = _context_of(a)
-    transform = TRANSFORMS.get(context, spec)
+    transform = _transform_of(a, along, spec)
     dtype = (argument_checks.real_type if kind == "r2c" else argument_checks.complex_type)(
         precision
     )
-    a = fitted(context, a, along, spec.n_in, dtype)
+    a = fitted(transform.context, a, along, spec.n_in, dtype)
     return AxisPlan(transform, along, scale).execute(a, out)
 
 
@@ -186,8 +188,10 @@ def _array_of(a: Any) -> Any:
     return a if arrays.is_device_array(a) else argument_checks.array_of(a)
 
 
-def _context_of(a: Any) -> Context:
-    """Where an array is transformed."""
+def _transform_of(a: Any, axis: int, spec: TransformSpec) -> LineTransform | HostTransform:
+    """Return the transform that computes lines along an axis, on the host where that pays."""
     if arrays.is_device_array(a):
-        return DEVICES.of_queue(arrays.queue_of(a))
-    return DEVICES.default()
+        return TRANSFORMS.get(DEVICES.of_queue(arrays.queue_of(a)), spec)
+    n_lines = prod(a.shape[:axis]) * prod(a.shape[axis + 1 :])
+    on_host = host_transforms(n_lines, spec)
+    return on_host[0] if on_host else TRANSFORMS.get(DEVICES.default(), spec)

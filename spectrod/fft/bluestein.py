@@ -20,7 +20,9 @@ from spectrod.opencl.devices import DeviceInfo
 MakeStage = Callable[[Context, TransformSpec], Stage]
 """``spectrod.fft.select.make_stage``, which itself chooses among families such as this one."""
 
-_LONGEST = (LENGTH_MAX + 1) // 2
+BLUESTEIN_LENGTH_MAX = (LENGTH_MAX + 1) // 2
+"""Greatest length of all, whatever its factors, that has a longer one to go through."""
+
 _CANDIDATES = 4
 _FILE = "fft_chirp.cl"
 
@@ -98,7 +100,7 @@ class BluesteinFamily:
 
     def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:  # noqa: ARG002
         """Whether the longer length is one that there is."""
-        return spec.kind == "c2c" and spec.n <= _LONGEST
+        return spec.kind == "c2c" and spec.n <= BLUESTEIN_LENGTH_MAX
 
     def candidates(
         self,

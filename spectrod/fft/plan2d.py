@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from spectrod.fft import argument_checks
 from spectrod.fft.argument_checks import Shape
 from spectrod.fft.fitting import fitted
+from spectrod.fft.host import HostTransform
 from spectrod.fft.plans import AxisPlan
-from spectrod.fft.runtime import DEVICES, TRANSFORMS
+from spectrod.fft.runtime import DEVICES, TRANSFORMS, host_transforms
 from spectrod.fft.stage import Kind, Lines, TransformSpec
 from spectrod.fft.transform import LineTransform, default_piece_bytes, steps
 from spectrod.lib.errors import ConfigError
@@ -24,6 +25,8 @@ from spectrod.opencl import arrays
 from spectrod.opencl.hostmemory import host_memory
 
 Axes = Sequence[int]
+_Axis = tuple[LineTransform | HostTransform, int]
+"""A transform, and the axis along which it goes."""
 
 # Input, output, what is between them and a transpose's scratch: at most this number of planes.
 _PLANES_AT_WORK = 5
@@ -236,20 +239,23 @@ def _transformed(a: Any, s: Any, axes: Any, norm: str | None, kind: Kind, *, inv
     first, second = _two_axes(a.shape, axes)
     n_rows, n_columns = _two_lengths(a.shape, s, (first, second), kind)
     scale = argument_checks.norm_scale(norm, n_rows * n_columns, inverse=inverse)
+    row_spec = TransformSpec(n_columns, kind, inverse, precision)
+    column_spec = TransformSpec(n_rows, "c2c", inverse, precision)
+    n_others = prod(length for axis, length in enumerate(a.shape) if axis not in (first, second))
+    on_host = () if on_device else host_transforms(n_others * n_rows, row_spec, column_spec)
     context = DEVICES.of_queue(arrays.queue_of(a)) if on_device else DEVICES.default()
-    rows = TRANSFORMS.get(context, TransformSpec(n_columns, kind, inverse, precision))
-    columns = TRANSFORMS.get(context, TransformSpec(n_rows, "c2c", inverse, precision))
-    a = fitted(context, a, first, n_rows, _in_type(rows.spec))
-    a = fitted(context, a, second, rows.spec.n_in, _in_type(rows.spec))
+    a = fitted(context, a, first, n_rows, _in_type(row_spec))
+    a = fitted(context, a, second, row_spec.n_in, _in_type(row_spec))
+    if on_host:
+        return _axis_by_axis(a, (on_host[0], second), (on_host[1], first), scale)
+    rows, columns = TRANSFORMS.get(context, row_spec), TRANSFORMS.get(context, column_spec)
     if (first, second) != (a.ndim - 2, a.ndim - 1):
         return _axis_by_axis(a, (rows, second), (columns, first), scale)
     run = _on_device if on_device else _on_host
     return run(PlaneTransform(rows, columns), a, scale)
 
 
-def _axis_by_axis(
-    a: Any, rows: tuple[LineTransform, int], columns: tuple[LineTransform, int], scale: float
-) -> Any:
+def _axis_by_axis(a: Any, rows: _Axis, columns: _Axis, scale: float) -> Any:
     """Transform along any two axes, one after the other."""
     lines = (columns, rows) if rows[0].spec.kind == "c2r" else (rows, columns)
     for (transform, axis), factor in zip(lines, (scale, 1.0), strict=True):

@@ -14,6 +14,7 @@ from spectrod.fft.argument_checks import (
     complex_type,
     real_type,
 )
+from spectrod.fft.host import HostTransform
 from spectrod.fft.stage import Lines, TransformSpec
 from spectrod.fft.transform import LineTransform
 from spectrod.lib.errors import ConfigError
@@ -29,8 +30,8 @@ class AxisPlan:
 
     Parameters
     ----------
-    transform : LineTransform
-        What runs.
+    transform : LineTransform or HostTransform
+        What runs; the latter for arrays of the host only, and not in place for real transforms.
     axis : int
         Along which axis, from the front or the back; checked.
     scale : float
@@ -45,7 +46,12 @@ class AxisPlan:
     """
 
     def __init__(
-        self, transform: LineTransform, axis: int = -1, scale: float = 1.0, *, inplace: bool = False
+        self,
+        transform: LineTransform | HostTransform,
+        axis: int = -1,
+        scale: float = 1.0,
+        *,
+        inplace: bool = False,
     ) -> None:
         self.spec: TransformSpec = transform.spec
         self._transform = transform
@@ -165,6 +171,7 @@ class AxisPlan:
         buffer, first = arrays.placement(out)
         target = Lines(buffer, out_row * inner, first)
         arrays.join(self.context.queue, x, out)
+        assert isinstance(self._transform, LineTransform)
         events = self._transform.run_on_device(target, source, outer, inner, self._scale)
         out.add_event(events[-1])
 

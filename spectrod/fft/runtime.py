@@ -5,6 +5,9 @@ from collections import OrderedDict
 from threading import RLock
 from typing import Any
 
+from spectrod.fft.bluestein import BLUESTEIN_LENGTH_MAX
+from spectrod.fft.host import HostShare, HostTransform
+from spectrod.fft.select import check_precision
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.transform import LineTransform
 from spectrod.lib.errors import ConfigError, DeviceError
@@ -71,6 +74,7 @@ class Devices:
     def __init__(self, max_queues: int = 8) -> None:
         self._max_queues = max_queues
         self._default: Context | None = None
+        self._is_forced = False
         self._adopted: OrderedDict[Any, Context] = OrderedDict()
         self._pid: int | None = None
         self._lock = RLock()
@@ -88,13 +92,21 @@ class Devices:
                 self._default = open_first("")
             return self._default
 
-    def choose(self, name: str) -> DeviceInfo:
+    @property
+    def is_forced(self) -> bool:
+        """Whether every transform of arrays of the host is computed by the default device."""
+        return self._is_forced
+
+    def choose(self, name: str, *, always: bool | None = None) -> DeviceInfo:
         """Make another device the default one, as ``use_device``."""
         if not isinstance(name, str):
             raise ConfigError(f"name={name!r}: must be a text")
+        if always is not None and not isinstance(always, bool):
+            raise ConfigError(f"always={always!r}: must be True, False or None")
         self._check_process()
         with self._lock:
             self._default = open_first(name)
+            self._is_forced = bool(name) if always is None else always
             return self._default.device
 
     def of_queue(self, queue: Any) -> Context:
@@ -143,18 +155,50 @@ def open_first(name: str) -> Context:
 
 DEVICES = Devices()
 TRANSFORMS = TransformCache()
+HOST_SHARE = HostShare()
 
 
-def use_device(name: str) -> DeviceInfo:
+def host_transforms(n_lines: int, *specs: TransformSpec) -> list[HostTransform]:
+    """Return transforms by NumPy of lines on the host, none if the default device computes them.
+
+    Parameters
+    ----------
+    n_lines : int
+        Lines of the first spec.
+    *specs : TransformSpec
+        What is computed, one after the other.
+
+    Raises
+    ------
+    DeviceError
+        If there is no device, or it lacks the precision: so that small calls need what large ones
+        do.
+    """
+    context = DEVICES.default()
+    # Longer ones are not all possible on a device.
+    is_long = max(spec.n for spec in specs) > BLUESTEIN_LENGTH_MAX
+    if DEVICES.is_forced or is_long or not HOST_SHARE.takes(specs, n_lines * specs[0].n):
+        return []
+    for spec in specs:
+        check_precision(context.device, spec)
+    return [HostTransform(context, spec) for spec in specs]
+
+
+def use_device(name: str, *, always: bool | None = None) -> DeviceInfo:
     """Choose where arrays of the host are transformed from now on.
 
-    Plans that exist keep their device. pyopencl's arrays are transformed where they are.
+    Plans that exist keep their device, and plans are always computed by one. pyopencl's arrays are
+    transformed where they are.
 
     Parameters
     ----------
     name : str
         Part of ``PLATFORM/DEVICE`` in any case, an index ``"0:1"`` or a platform's index ``"0"``;
         ``""`` for the best.
+    always : bool, optional
+        Whether it computes every call, for which new lengths are compiled; else NumPy computes
+        calls that are too small or too few to pay, as ``spectrod.fft.host`` says. By default true
+        where a name is given.
 
     Returns
     -------
@@ -164,8 +208,8 @@ def use_device(name: str) -> DeviceInfo:
     Raises
     ------
     ConfigError
-        If name is not a text.
+        If name is not a text, or always not a truth value.
     DeviceError
         If no such device is there and works.
     """
-    return DEVICES.choose(name)
+    return DEVICES.choose(name, always=always)

@@ -29,11 +29,7 @@ def make_stage(context: Context, spec: TransformSpec) -> Stage:
     KernelBuildError
         If a kernel does not compile.
     """
-    if spec.precision == "double" and not context.device.has_fp64:
-        raise DeviceError(
-            f"{context.device.label} has no double precision: "
-            "give it float32 or complex64, or choose another device"
-        )
+    check_precision(context.device, spec)
     stage: Stage | None = build_best(
         lambda: families(context.device).values(),
         spec,
@@ -43,6 +39,15 @@ def make_stage(context: Context, spec: TransformSpec) -> Stage:
     if stage is None:
         raise ConfigError(f"n={spec.n}: too long for a length with a prime factor above 13")
     return stage
+
+
+def check_precision(device: DeviceInfo, spec: TransformSpec) -> None:
+    """Raise DeviceError if a device has no double precision and the transform is in it."""
+    if spec.precision == "double" and not device.has_fp64:
+        raise DeviceError(
+            f"{device.label} has no double precision: "
+            "give it float32 or complex64, or choose another device"
+        )
 
 
 _FAMILIES: tuple[TransformFamily, ...] = (
