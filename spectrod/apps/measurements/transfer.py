@@ -1,6 +1,7 @@
 """``spectrod transfer``: transfer function, coherence and delay between two channels."""
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,6 +155,12 @@ def _run_mean(
     }
     write_response(args.output, about, _columns(found), figure_look(args, args.output))
     removal.report()
+    if found.outlasts_frames:
+        print(
+            f"resonances: the response goes on for longer than {length} samples show, and h1 is "
+            "too low at its peaks; take a longer --win-length, or a sweep (--sweep)",
+            file=sys.stderr,
+        )
     return report_left_out(source)
 
 

@@ -8,6 +8,10 @@ from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.frame_spectra import Complex128Array
 
+_LATE_SHARE_MIN, _LATE_RATIO_MIN = 1.5e-4, 5.0
+"""Energy of an impulse response in the part from an eighth to half of its length that flattens
+resonances: as a share of all, and re that at the same negative times, which is noise [1]."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransferFunction:
@@ -45,6 +49,20 @@ class TransferFunction:
         """Magnitude-squared coherence, 0 to 1, (bins,); NaN where a channel is silent [1]."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.minimum(1.0, np.abs(self.gxy) ** 2 / (self.gxx * self.gyy)))
+
+    @property
+    def outlasts_frames(self) -> bool:
+        """Whether the impulse response is longer than a frame shows: H1 of resonances is too low.
+
+        Of a frame with a Hann window, a response after an eighth of it is noticeably weakened. A
+        resonance of 12 dB at 120 Hz with Q 5 is 3.2 dB too low in 4096 samples at 48 kHz, and its
+        impulse response has 0.15 % of its energy there; in 16384 samples 0.7 dB and 0.018 %.
+        """
+        h1 = self.h1
+        impulse = np.fft.irfft(np.where(np.isfinite(h1), h1, 0.0))
+        energy, n = np.square(impulse), len(impulse)
+        late, early = energy[n // 8 : n // 2].sum(), energy[n // 2 : n - n // 8].sum()
+        return bool(late > _LATE_SHARE_MIN * energy.sum() and late > _LATE_RATIO_MIN * early)
 
     @property
     def coherence_bias(self) -> Float64Array:
