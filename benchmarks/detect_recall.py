@@ -1,17 +1,19 @@
-"""How many planted calls ``spectrod detect`` finds, and how often it finds what is none.
+"""Recall and false alarms of ``spectrod detect`` over the level of planted calls and the threshold.
 
     python benchmarks/detect_recall.py [--minutes N] [--noise NAME]... [--json FILE]
 
 Bursts of a tone of 0.3 s in noise at 16 kHz, one in 3 s, of several levels over the noise in 2 to
 6 kHz: white noise, mains hum with all its harmonics, rain whose drops ring (``_planted.py``). They
 are read by the triggers of the program with a floor that is learned first, as
-``spectrod detect --kind band`` and ``--kind bin`` do; by a band with a pattern of one pulse of 0.2
-to 0.45 s; by a plain energy detector: the mean square of blocks of a hop of the same band, over the
-median of all blocks; and by ``find_rois_cwt`` of scikit-maad if it is installed, a detector of
-energy in a band with a wavelet of the length of a call, whose threshold is here that far over the
-mean energy of the noise, which it must be told. Each has the same thresholds. A call is found if an
-event overlaps it that lasts at most three times as long; all other events are false alarms. These
-are counted in noise without calls as well.
+``spectrod detect --kind band`` and ``--kind bin`` do; by a mask of the level that the noise alone
+exceeds in 1 % of the time in each bin, the threshold being its margin, as ``spectrod ctl learn``
+makes them; by a band with a pattern of one pulse of 0.2 to 0.45 s; by a plain energy detector: the
+mean square of blocks of a hop of the same band, over the median of all blocks, blocks closer than
+0.5 s joined; and by ``find_rois_cwt`` of scikit-maad if it is installed, a detector of energy in a
+band with a wavelet of the length of a call, whose threshold is here that far over the mean energy
+of the noise, which it must be told. Each has the same thresholds. A call is found if an event
+overlaps it that lasts at most three times as long; all other events are false alarms. These are
+counted in noise without calls as well.
 """
 
 import argparse
@@ -19,7 +21,8 @@ import contextlib
 import importlib.util
 import io
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,18 +32,30 @@ from _report import new_report, write_report
 from spectrod import Stft
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.measure.triggers.look_ahead import LookAhead
+from spectrod.measure.triggers.mask import Mask
 from spectrod.measure.triggers.trigger import Trigger
 from spectrod.measure.triggers.trigger_config import TriggerConfig, of_stored_sound
 
 _WINDOW, _HOP = 1024, 256
-_LEVELS_DB = (-6.0, 0.0, 6.0, 10.0, 20.0)
-_FACTORS_DB = (6.0, 8.0, 10.0, 15.0, 20.0)
+_LEVELS_DB = (-6.0, 0.0, *np.arange(6.0, 21.0, 2.0).tolist())
+_FACTORS_DB = tuple(np.arange(6.0, 21.0, 2.0).tolist())
+_EXCEEDED_PERCENT = 99.0
 _MERGE_S = 0.5
 _LENGTHS_MAX = 3.0
 """Longest event that stands for a call, in lengths of the call."""
 _PULSE = {"pulse_s": (0.2, 0.45), "pause_s": (0.0, 0.1), "pulses_min": 1}
 
-Detector = Callable[[Recording], list[Spans]]
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A recording, its rows, and the mask of its noise."""
+
+    recording: Recording
+    batches: list[SpectrumBatch]
+    mask: Mask
+
+
+Detector = Callable[[_Heard], list[Spans]]
 
 
 def main() -> None:
@@ -50,23 +65,24 @@ def main() -> None:
     parser.add_argument("--noise", action="append", choices=[*NOISES], help="repeatable (all)")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
-    results = []
+    detectors, results = _detectors(), []
     for noise in args.noise or NOISES:
-        recordings = {level: planted(noise, 60.0 * args.minutes, level) for level in _levels()}
-        for name, detector in _detectors().items():
+        found: dict[str, list[Any]] = {name: [] for name in detectors}
+        mask = _mask_of(_rows(planted(noise, 60.0 * args.minutes, None)))
+        for level in (*_LEVELS_DB, None):
+            recording = planted(noise, 60.0 * args.minutes, level)
+            heard = _Heard(recording, _rows(recording), mask)
+            for name, detector in detectors.items():
+                counts = [_judged(spans, recording) for spans in detector(heard)]
+                found[name].append((level, counts))
+                results += _results(noise, name, level, counts)
+        for name, lines in found.items():
             print(f"\n{noise} noise, {name}: calls found [%], false alarms an hour")
             print("call [dB]  " + "".join(f"{factor:>8g} dB over" for factor in _FACTORS_DB))
-            for level, recording in recordings.items():
-                counts = [_judged(spans, recording) for spans in detector(recording)]
-                print(_line(level, counts))
-                results += _results(noise, name, level, counts)
+            print("\n".join(_line(*one) for one in lines), flush=True)
     if args.json:
         report = new_report("detect_recall") | {"minutes": args.minutes, "results": results}
         write_report(report, args.json)
-
-
-def _levels() -> Iterator[float | None]:
-    yield from (*_LEVELS_DB, None)
 
 
 def _line(level: float | None, counts: list[tuple[float, float]]) -> str:
@@ -91,6 +107,7 @@ def _detectors() -> dict[str, Detector]:
     found = {
         "band": _triggered(kind="band"),
         "bin": _triggered(kind="bin"),
+        "mask": _masked,
         "band, a pulse": _triggered(kind="band", **_PULSE),
         "energy": _energy,
     }
@@ -99,19 +116,39 @@ def _detectors() -> dict[str, Detector]:
     return found
 
 
+def _rows(recording: Recording) -> list[SpectrumBatch]:
+    samples = recording.samples.astype(np.float32)[np.newaxis]
+    with Stft(FS, engine="numpy", win_length=_WINDOW, hop=_HOP, scaling="dbfs") as stft:
+        return [*stft.push(samples), *stft.finish()]
+
+
+def _mask_of(batches: list[SpectrumBatch]) -> Mask:
+    spec = batches[0].spec
+    levels = np.concatenate([batch.values[:, 0] for batch in batches])
+    exceeded = np.percentile(levels, _EXCEEDED_PERCENT, axis=0)
+    points = zip(spec.bin_frequencies[1:].tolist(), exceeded[1:].tolist(), strict=True)
+    return Mask(tuple(points), spec.scale.level_unit)
+
+
+def _masked(heard: _Heard) -> list[Spans]:
+    found = []
+    for margin in _FACTORS_DB:
+        points = tuple((f_hz, level + margin) for f_hz, level in heard.mask.points)
+        keys = {"kind": "mask", "mask": "noise"}
+        found.append(_events(keys, heard.batches, Mask(points, heard.mask.unit)))
+    return found
+
+
 def _triggered(**keys: Any) -> Detector:
-    def find(recording: Recording) -> list[Spans]:
-        samples = recording.samples.astype(np.float32)[np.newaxis]
-        with Stft(FS, engine="numpy", win_length=_WINDOW, hop=_HOP, scaling="dbfs") as stft:
-            batches = [*stft.push(samples), *stft.finish()]
-        return [_events(keys | {"over_floor_db": factor}, batches) for factor in _FACTORS_DB]
+    def find(heard: _Heard) -> list[Spans]:
+        return [_events(keys | {"over_floor_db": one}, heard.batches) for one in _FACTORS_DB]
 
     return find
 
 
-def _events(keys: dict[str, Any], batches: list[SpectrumBatch]) -> Spans:
+def _events(keys: dict[str, Any], batches: list[SpectrumBatch], mask: Mask | None = None) -> Spans:
     config = TriggerConfig("call", f_min_hz=LOW_HZ, f_max_hz=HIGH_HZ, **of_stored_sound(keys))
-    finder = LookAhead(Trigger(config, batches[0].spec, ("0",)))
+    finder = LookAhead(Trigger(config, batches[0].spec, ("0",), mask))
     found = [event for batch in batches for event in finder.push(batch)] + finder.finish()
     start_ns = int(batches[0].t_utc_ns[0])
     begins = [(one.begin_utc_ns - start_ns) / 1e9 for one in found if one.state == "ended"]
@@ -119,8 +156,8 @@ def _events(keys: dict[str, Any], batches: list[SpectrumBatch]) -> Spans:
     return [(begin, begin + length) for begin, length in zip(begins, lengths, strict=True)]
 
 
-def _energy(recording: Recording) -> list[Spans]:
-    band = band_of(recording.samples)
+def _energy(heard: _Heard) -> list[Spans]:
+    band = band_of(heard.recording.samples)
     n = len(band) // _HOP
     level = 10 * np.log10(np.mean(band[: n * _HOP].reshape(n, _HOP) ** 2, axis=1))
     return [_runs(level - np.median(level) >= factor) for factor in _FACTORS_DB]
@@ -138,10 +175,10 @@ def _runs(is_over: np.ndarray) -> Spans:
     return spans
 
 
-def _wavelet(recording: Recording) -> list[Spans]:
+def _wavelet(heard: _Heard) -> list[Spans]:
     from maad import rois  # noqa: PLC0415 - beside the others if it is installed
 
-    found = []
+    found, recording = [], heard.recording
     for factor in _FACTORS_DB:
         threshold = recording.noise_power * 10 ** (factor / 10)
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
