@@ -1,5 +1,6 @@
 """Events from a series of heights over a threshold: hysteresis, least duration, hold-off."""
 
+import math
 from typing import Literal
 
 Change = Literal["begun", "ended"]
@@ -11,12 +12,13 @@ NO_EVENT = -(1 << 63)
 class Hysteresis:
     """The state of one trigger: finds where events begin and end.
 
-    The condition begins in a row whose height is at least 0, and ends in the first one whose height
-    is below ``-release_db``. Once it has lasted ``least_samples``, an event begins; the event ends
-    with the condition. For ``hold_off_samples`` after an event no other one begins: a condition
-    that lasts longer is then an event, from its own first row on, and one that does not is left
-    out. Each event that begins ends before the next begins. Times are indices of samples, which no
-    clock sets back.
+    The condition begins in a row whose height is at least 0, and lasts until the height is below
+    ``-release_db`` in all rows that share samples with the last row above: a sound that dips for a
+    part of a window is one condition, and no two conditions share samples. Once it has lasted
+    ``least_samples``, an event begins; the event ends with the condition. For ``hold_off_samples``
+    after an event no other one begins: a condition that lasts longer is then an event, from its own
+    first row on, and one that does not is left out. Each event that begins ends before the next
+    begins. Times are indices of samples, which no clock sets back.
 
     Parameters
     ----------
@@ -50,6 +52,7 @@ class Hysteresis:
         self.is_active = self.is_held = False
         self.first = self.stop = self.n_left_out = 0
         self._free_from = NO_EVENT
+        self._row_first = 0
 
     @property
     def is_idle(self) -> bool:
@@ -66,12 +69,14 @@ class Hysteresis:
         height_db : float
             Level over the threshold [dB]; NaN ends the condition.
         """
+        step, self._row_first = first - self._row_first, first
         if not self.is_held:
             if not height_db >= 0.0:
                 return None
             self.is_held, self.first = True, first
         elif not height_db >= -self._release_db:
-            return self.end()
+            shares_next = first + step < self.stop
+            return None if shares_next and not math.isnan(height_db) else self.end()
         self.stop = stop
         if self.is_active or not self._is_long or first < self._free_from:
             return None

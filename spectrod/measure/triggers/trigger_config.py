@@ -41,6 +41,8 @@ _TIME_MAX_S = 86400.0
 _PULSE_MAX_S = 3600.0
 HOLD_OFF_MIN_S = 0.1
 """Shortest hold-off of a daemon's trigger [s]: it bounds the rate of its events."""
+HOLD_OFF_WAITED_S = 60.0
+"""Part of a hold-off for which recordings keep what may be the begin of an event [s]."""
 
 _Number = float | UnsetType
 
@@ -159,8 +161,15 @@ class TriggerConfig(Struct, frozen=True):
 
     @property
     def known_after_s(self) -> float:
-        """Longest time from the begin of an event until it is known [s]."""
-        return self.for_s if self.pattern is None else self.pattern.known_after_s
+        """Longest time from the begin of an event until it is known [s].
+
+        One that begins within the hold-off of another one is known at its end. Of a longer hold-off
+        a minute counts: who waits for an event keeps the data of that time in memory.
+        """
+        held_s = min(self.hold_off_s, HOLD_OFF_WAITED_S)
+        if self.pattern is None:
+            return max(self.for_s, held_s)
+        return self.pattern.known_after_s + held_s
 
     def check(self) -> None:
         """Check what can be checked without the source.

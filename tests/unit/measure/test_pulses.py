@@ -211,8 +211,8 @@ def test_a_configuration_has_patterns(tmp_path):
     smoke = found.triggers[0]
     assert (smoke.pulse_s, smoke.pause_s, smoke.pulses_min) == ((0.3, 0.7), (0.25, 0.7), 4)
     assert smoke.fall_db == 6.0
-    # Four pulses and the three pauses between them.
-    assert smoke.known_after_s == pytest.approx(4 * 0.7 + 3 * 0.7)
+    # The hold-off, in which a series may begin, four pulses and the three pauses between them.
+    assert smoke.known_after_s == pytest.approx(1.0 + 4 * 0.7 + 3 * 0.7)
     file.write_text(config.to_toml(found))
     assert config.load(os.fspath(file)) == found
     changed = config.with_changes(found, {"triggers.smoke.pulse_s": "250ms..0.8"}, "set")
