@@ -125,7 +125,10 @@ def test_the_trend_is_the_level_of_all_power(season, open_context):
 
 
 def test_a_click_opens_the_day(season, open_context):
-    """The waterfall ends with the day and is as long; the link keeps it, and Days comes back."""
+    """The waterfall ends with the day and is as long; the link keeps it, and Days comes back.
+
+    The line spectrum is that of the day's loudest moment: at its end there need be no data.
+    """
     address, _ = season
     page = opened(open_context, address)
     when(page, DRAWN)
@@ -134,6 +137,9 @@ def test_a_click_opens_the_day(season, open_context):
     page.wait_for_url(lambda url: f"t={int(end.timestamp())}000&span=82800" in url)
     when(page, '() => document.querySelector(".waterfall:not([data-empty])") !== null')
     assert page.locator("#season").is_hidden()
+    page.wait_for_url(lambda url: "&ct=" in url)
+    loudest_ms = float(page.url.partition("&ct=")[2].partition("&")[0])
+    assert end.timestamp() - 82_800 <= loudest_ms / 1000 <= end.timestamp()
     other = opened(open_context, page.url.split("#")[0], "#" + page.url.split("#")[1])
     when(other, '() => document.querySelector(".waterfall:not([data-empty])") !== null')
     page.click("#days")

@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { ACTIONS } from "../../spectrod/apps/web/page/panel/actions.js";
+import { loudestPart, searchedBox } from "../../spectrod/apps/web/page/panel/loudest.js";
 import { boxOf, boxText, measuredText, zoomedTo } from "../../spectrod/apps/web/page/panel/selectioncard.js";
 import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
 import { makeAxis } from "../../spectrod/apps/web/page/plot/axis.js";
 import { meanLevel, measureSelection, peakOf, rowsIn } from "../../spectrod/apps/web/page/rows/selection.js";
-import { random } from "./descriptions.js";
+import { description, random } from "./descriptions.js";
 
 const BIN_HZ = 10;
 const N_BINS = 200;
@@ -96,6 +97,33 @@ test("without recordings there is a peak and no level; of nothing there is neith
   const nothing = await measureSelection(serverOf({ rows: [] }).fetch, "http://a.test/", { topic: TOPIC, rowMs: ROW_MS, box });
   assert.deepEqual([nothing.band, nothing.peak, nothing.rows], [null, null, 0]);
   assert.equal(measuredText(nothing, "UTC", 5), "no data");
+});
+
+test("the loudest moment of what is shown, or of the selection, gets cursor A, on its bin and in its row", async () => {
+  const data = made(3);
+  const { fetch, asked } = serverOf(data);
+  const channel = { info: TOPIC, description: description({ nfft: 2 * N_BINS, fs: 2 * N_BINS * BIN_HZ }) };
+  const axis = makeAxis({ kind: "linear", f0: 100, f1: 1900, width: 100 });
+  const sceneOf = (view) => ({ view: makeView(view), axis, newestMs: T0 + N_ROWS * ROW_MS });
+  const part = await loudestPart(fetch, "http://a.test/", { scene: sceneOf({ cursors: [5, 7], times: [null, 9], span: 15 }), channel });
+  assert.ok([data.bin, data.bin + 1].includes(part.cursors[0] / BIN_HZ), `${part.cursors}`);
+  assert.ok(Math.abs(part.times[0] - (T0 + (data.loud + 0.5) * ROW_MS)) <= ROW_MS / 2 + 5, `${part.times}`);
+  assert.deepEqual([part.cursors[1], part.times[1]], [7, 9]);
+  const { t0, t1, f0, f1 } = asked[0];
+  assert.deepEqual([t0, t1, f0, f1], [T0 + N_ROWS * ROW_MS - 15_000, T0 + N_ROWS * ROW_MS, 100, 1900]);
+  const selection = { t0: T0 + 100, t1: T0 + 4000, f0: 200, f1: 400 };
+  assert.deepEqual(searchedBox(sceneOf({ selection })), selection);
+});
+
+test("without data, and before the first row, nothing is the loudest moment", async () => {
+  const axis = makeAxis({ kind: "linear", f0: 100, f1: 1900, width: 100 });
+  const channel = { info: TOPIC, description: description() };
+  const { fetch, asked } = serverOf({ rows: [] });
+  const at = (newestMs, about = channel) => loudestPart(fetch, "http://a.test/", { scene: { view: makeView({}), axis, newestMs }, channel: about });
+  assert.equal(await at(null), null);
+  assert.equal(asked.length, 0);
+  assert.equal(await at(T0), null);
+  await assert.rejects(at(T0, { ...channel, description: null }), /^Error: the frequencies of this channel are not known yet$/);
 });
 
 test("a server's refusal is the error's text", async () => {

@@ -15,6 +15,7 @@ import { History } from "./rows/history.js";
 import { Overview } from "./rows/overview.js";
 import { OverviewStrip } from "./side/overviewstrip.js";
 import { Legend, toggleLegend } from "./panel/legend.js";
+import { loudestPart } from "./panel/loudest.js";
 import { pressKey } from "./panel/input.js";
 import { LineChoice } from "./side/linechoice.js";
 import { Meters, nameText } from "./side/meter.js";
@@ -101,7 +102,9 @@ const panels = new Panels(at("plots"), {
   selected: () => setSelecting(false),
   forced: new URLSearchParams(location.search).get("renderer"),
 });
-const season = new Season(at("season"), { session, change, fetch: (...given) => fetch(...given), base, notice });
+// The panels know their axes once they are drawn.
+const opened = () => requestAnimationFrame(() => toLoudest());
+const season = new Season(at("season"), { session, change, opened, fetch: (...given) => fetch(...given), base, notice });
 const fields = new Fields(
   { display: at("display"), holds: at("hold-fields"), cursors: at("cursor-fields"), prefs: at("prefs") },
   { change, changeRange: (range) => change(panels.rangePart(view, range)), link, changePrefs, scene: () => panels.scene() },
@@ -146,6 +149,7 @@ const card = new SelectionCard({
   fetch: (...given) => fetch(...given),
   change,
   save: (format) => saveSelection(format, base, { view, channels: session.channels, ...panels.scene() }),
+  toLoudest,
   link: linkOfView,
   say: (text) => announcer.say("selection", text),
 });
@@ -172,6 +176,25 @@ function change(part) {
   setView(makeView({ ...view, ...part, days }));
   writeFragment(view);
   showView();
+}
+
+/** Put cursor A at the loudest moment of the active panel, unless somebody has gone elsewhere meanwhile. */
+async function toLoudest() {
+  const found = panels.activeMoment(view);
+  const place = () => JSON.stringify([view.t1, view.span, view.selection, view.topics, view.days]);
+  const asked = place();
+  if (found === null || session.hello?.has_history !== true) {
+    notice("Loudest moment: there is no past to look through");
+    return;
+  }
+  try {
+    const part = await loudestPart((...given) => fetch(...given), base, { scene: panels.scene(), channel: found.channel });
+    if (place() !== asked) return;
+    if (part === null) notice("Loudest moment: there is no data in this time");
+    else change(part);
+  } catch (error) {
+    notice(`Loudest moment: ${error.message}`);
+  }
 }
 
 /** Select marks, whose card has what they say; none closes it. */
@@ -430,6 +453,7 @@ function notice(text) {
 }
 
 const own = {
+  loudest: toLoudest,
   help: showHelp,
   wall: () => wall.toggle().catch((error) => notice(`Full screen: ${error.message}`)),
   legend: () => announcer.say("legend", toggleLegend(() => panes.open("options")) ? "Legend open, under Options" : "Legend closed"),

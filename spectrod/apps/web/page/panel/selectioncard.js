@@ -57,7 +57,7 @@ export class SelectionCard {
 
   /**
    * @param {{base: string, fetch: Function, change: (part: object) => void, save: (format: string) => Promise<void>,
-   *   link: () => string, say: (text: string) => void}} given `save`: files of the selection; `link`: address of the view
+   *   toLoudest: () => void, link: () => string, say: (text: string) => void}} given `save`: files of the selection; `link`: address of the view
    */
   constructor(given) {
     this.#given = given;
@@ -78,6 +78,7 @@ export class SelectionCard {
         "div",
         { class: "fields" },
         button("Zoom to it", () => this.#selection && given.change(zoomedTo(this.#selection))),
+        button("To its peak", () => given.toLoudest()),
         button("PNG", saving("png")),
         button("CSV", saving("csv")),
         button("Copy link", () => this.#copyLink()),

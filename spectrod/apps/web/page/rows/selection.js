@@ -36,11 +36,9 @@ const CODES = Object.freeze({ bits: 16, lo: -327.67, step: 0.01 });
  * @throws {Error} with the server's reason
  */
 export async function measureSelection(fetch, base, { topic, rowMs, box, signal }) {
-  const ask = (part, size, layers) => askHistory(fetch, addressOf(base, topic, { ...box, ...part }, size, layers), signal);
+  const ask = asking(fetch, base, { topic, box, signal });
   const level = await ask({}, { w: LEVEL_COLUMNS, h: 1 }, "level");
-  const coarse = await ask({}, COARSE, "max");
-  const near = peakOf(coarse);
-  const peak = near === null ? null : peakOf(await ask(placeOf(coarse, near), FINE, "max"));
+  const { coarse, peak } = await findPeak(ask);
   const ownMs = rowMsOf(level, rowMs);
   const rows = Math.round(rowsIn(level, ownMs).reduce((sum, one) => sum + one, 0));
   const { f0, f1, unit } = level.header;
@@ -53,6 +51,33 @@ export async function measureSelection(fetch, base, { topic, rowMs, box, signal 
     isOfCells: [level, coarse].some(({ header }) => header.sources.includes("pyramid")),
     leftOut: [...new Set([level, coarse].flatMap(({ header }) => header.left_out ?? []))],
   };
+}
+
+/**
+ * Find the greatest value of a bin in a box of one topic.
+ *
+ * @param {(address: URL, options: object) => Promise<Response>} fetch
+ * @param {string} base address of the page
+ * @param {{topic: {id: number, topic: string, endpoint: string},
+ *   box: {t0: number, t1: number, f0: number, f1: number}}} asked
+ * @returns {Promise<{hz: number, tMs: number} | null>} null without data
+ * @throws {Error} with the server's reason
+ */
+export async function findLoudest(fetch, base, asked) {
+  const { peak } = await findPeak(asking(fetch, base, asked));
+  return peak && { hz: peak.hz, tMs: peak.tMs };
+}
+
+/** A function that asks for a part of a box, of a size [columns, values]. */
+function asking(fetch, base, { topic, box, signal }) {
+  return (part, size, layers) => askHistory(fetch, addressOf(base, topic, { ...box, ...part }, size, layers), signal);
+}
+
+/** The coarse picture of a box, and its peak, or null without data. */
+async function findPeak(ask) {
+  const coarse = await ask({}, COARSE, "max");
+  const near = peakOf(coarse);
+  return { coarse, peak: near && peakOf(await ask(placeOf(coarse, near), FINE, "max")) };
 }
 
 /**

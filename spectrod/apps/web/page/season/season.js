@@ -49,7 +49,7 @@ export class Season {
 
   /**
    * @param {HTMLElement} root
-   * @param {{session: import("../link/session.js").Session, change: (part: object) => void, fetch: Function, base: string,
+   * @param {{session: import("../link/session.js").Session, change: (part: object) => void, opened: () => void, fetch: Function, base: string,
    *   notice: (text: string) => void}} given
    */
   constructor(root, given) {
@@ -158,6 +158,7 @@ export class Season {
   /** Open a day in the plots; of a difference with both channels beside each other. */
   #open({ begin, end }) {
     this.#given.change({ days: false, t1: end, span: (end - begin) / 1000, times: [], ...this.#both });
+    this.#given.opened();
   }
 
   /** What to ask the server for: the trend of each channel, and the days of each month. */
