@@ -196,7 +196,8 @@ check: lint types imports test
 # --- the documentation
 
 docs: $(VENV)/.group-docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python scripts/site_pages.py build/site_pages
+	$(BIN)/zensical build --clean --strict
 	@echo "site/index.html"
 
 pictures: $(VENV)/.group-test
@@ -297,5 +298,5 @@ container:
 	buildah build --file packaging/Containerfile --tag spectrod $(BUILDARGS) .
 
 clean:
-	rm -rf $(VENV) $(OLDEST) examples/node_modules tests/browser/node_modules build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) examples/node_modules tests/browser/node_modules build dist site .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find spectrod tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,16 +1,19 @@
-"""Hook of mkdocs: pages from outside docs/, and links between them and those inside.
+"""Make the pages of the documentation's site: those of docs/, and some from outside it.
+
+    python scripts/site_pages.py build/site_pages
 
 The root of the site is both the repository's and that of docs/: README.md becomes index.md,
-`docs/x.md` becomes `x.md`. Folders that pages link to get an index of their files.
+`docs/x.md` becomes `x.md`. Links between both are changed accordingly. Folders that pages link to
+get an index of their files.
 """
 
 import re
+import shutil
+import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
+import yaml
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = {
@@ -47,14 +50,24 @@ def linked_results() -> set[str]:
     return set(re.findall(r"\]\(\.\./(benchmarks/results/[^)]+)\)", text))
 
 
-def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
-    """Add the pages that are not in docs/."""
-    for source, name in OUTSIDE.items() | {(name, name) for name in linked_results()}:
-        content = (ROOT / source).read_text("utf-8")
-        files.append(File.generated(config, name, content=content))
-    for folder in FOLDERS:
-        files.append(File.generated(config, f"{folder}/index.md", content=index_of(folder)))
-    return files
+def named_in(nav: object) -> set[str]:
+    """Return the pages that a navigation names."""
+    if isinstance(nav, str):
+        return {nav}
+    parts = nav.values() if isinstance(nav, dict) else nav
+    assert isinstance(parts, Iterable)
+    return set().union(*map(named_in, parts))
+
+
+def left_out() -> list[str]:
+    """Return the pages of docs/ that the navigation does not name: nobody would find them."""
+    # The navigation alone: the rest of the file has tags of Python's.
+    text = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:")[2]
+    named = named_in(yaml.safe_load("nav:" + text)["nav"])
+    docs = ROOT / "docs"
+    pages = (page.relative_to(docs) for page in docs.rglob("*.md"))
+    listed = {str(page) for page in pages if page.parts[0] not in FOLDERS}
+    return sorted(listed - named)
 
 
 def site_path(source: Path, target: str) -> str:
@@ -64,9 +77,8 @@ def site_path(source: Path, target: str) -> str:
     return f"{path}/index.md" if path in FOLDERS else path
 
 
-def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Change links that lead out of docs/ or into it to those of the site."""
-    here = page.file.src_uri
+def on_site(markdown: str, here: str) -> str:
+    """Change links of a page that lead out of docs/ or into it to those of the site."""
     sources = {name: source for source, name in OUTSIDE.items()}
     source = ROOT / sources.get(here, f"docs/{here}")
     up = "../" * here.count("/")
@@ -77,3 +89,23 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     # Code keeps its brackets.
     parts = re.split(r"(^```.*?^```|`[^`\n]+`)", markdown, flags=re.MULTILINE | re.DOTALL)
     return "".join(LINK.sub(change, part) if k % 2 == 0 else part for k, part in enumerate(parts))
+
+
+def write(folder: Path) -> None:
+    """Write all pages to a folder, which is made again."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", folder)
+    for source, name in OUTSIDE.items() | {(name, name) for name in linked_results()}:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / source, folder / name)
+    for name in FOLDERS:
+        (folder / name / "index.md").write_text(index_of(name), "utf-8")
+    for page in folder.rglob("*.md"):
+        text = on_site(page.read_text("utf-8"), page.relative_to(folder).as_posix())
+        page.write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    if missing := left_out():
+        sys.exit(f"mkdocs.yml: nav must name {', '.join(missing)}")
+    write(Path(sys.argv[1]))
