@@ -64,7 +64,12 @@ class ContentChecks:
     @property
     def clipped_samples(self) -> int:
         """Samples at full scale in runs of three or more, over all channels, since the start."""
-        return self._clipping.total
+        return int(self._clipping.totals.sum())
+
+    @property
+    def clipped_by_channel(self) -> NDArray[np.int64]:
+        """Samples at full scale in runs of three or more, since the start, shape (channels,)."""
+        return self._clipping.totals.copy()
 
     def look(self, samples: Float32Array) -> list[str]:
         """Check the next samples.
@@ -251,7 +256,7 @@ class _Clipping:
 
     def __init__(self, channels: int, fs: float) -> None:
         self.on = np.zeros(channels, bool)
-        self.total = 0
+        self.totals = np.zeros(channels, np.int64)
         self._counts = np.zeros(channels, np.int64)
         self._runs = [
             _ClippingState(np.zeros(_CLIP_RUN - 1, bool), counted=False) for _ in range(channels)
@@ -278,7 +283,7 @@ class _Clipping:
         self._runs[channel] = _ClippingState(full[-2:], counted=bool(whole[-1]))
         self._open[channel] = full[-2:].any()
         self._counts[channel] += n
-        self.total += n
+        self.totals[channel] += n
 
     def _report(self) -> list[str] | None:
         """List the samples clipped since the last report; None if neither report has any."""

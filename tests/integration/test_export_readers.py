@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import xarray
 
+from spectrod.dsp.calibration import ChannelCalibration, parse_reference
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
@@ -105,9 +106,15 @@ def test_netcdf_files_follow_cf(tmp_path):
     export(tmp_path / "iq.nc", scaling="dbfs", channels=2, iq=True, rows=11)
     export(tmp_path / "radio.nc", channels=2, iq=True, center_frequency_hz=433.92e6)
     export(tmp_path / "day.nc", ExportOptions(profile="millidecade"), nfft=4000)
+    hydrophone = ChannelCalibration(parse_reference("1 uPa"), 170.0)
+    microphone = ChannelCalibration(parse_reference("20 uPa"), 120.0)
+    for name, one in (("air", microphone), ("water", hydrophone)):
+        options = ExportOptions(profile="millidecade")
+        export(tmp_path / f"{name}.nc", options, nfft=4000, calibration=(one,))
     paths = sorted(tmp_path.iterdir())
     assert [path.name for path in paths] == [
-        "bands.nc", "day_20261120.nc", "density.nc", "iq.nc", "levels.nc", "radio.nc"
+        "air_20261120.nc", "bands.nc", "day_20261120.nc", "density.nc", "iq.nc", "levels.nc",
+        "radio.nc", "water_20261120.nc",
     ]  # fmt: skip
     checker = Path(sys.executable).with_name("compliance-checker")
     command = [checker, "--test=cf:1.11", "--criteria=strict", *paths]

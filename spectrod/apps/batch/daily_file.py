@@ -14,7 +14,7 @@ from spectrod.lib.errors import StorageError, storage_error
 from spectrod.lib.regular_files import open_regular
 
 DAILY_BYTES_MAX = 1 << 28
-"""Largest daily file that is read [bytes]: 40,000 bands without compression."""
+"""Largest daily file that is read [bytes]: 37,000 bands without compression."""
 LEVELS, EFFORTS = "psd", "effort"
 
 

@@ -1,23 +1,17 @@
 """Quality flags of a unit: what was wrong with the samples of each minute, as CSV."""
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from spectrod.dsp.blocks import Block, duration_ns
-from spectrod.dsp.units import NS_PER_S
+from spectrod.apps.batch.minute_checks import MinuteChecks
+from spectrod.dsp.blocks import Block
 from spectrod.formats.whole_files import write_whole
 from spectrod.lib.errors import InputError
 from spectrod.lib.text import printable
-from spectrod.source.checks import ContentChecks
 
 _HEAD = "time_utc,effort_s,gaps,clipped_samples,flags"
-_MINUTE_NS = 60 * NS_PER_S
-_CHECKED_S = 0.25
-"""Length of the parts that are checked at a time [s]: conditions count whole ones."""
-
 
 FLAGS_BYTES_MAX = 1 << 20
 """Largest file of flags that is read [bytes]."""
@@ -57,83 +51,22 @@ def parse_flags(content: bytes) -> tuple[Counter[str], int]:
 class FlagsWriter:
     """Writes a row for each minute of UTC with samples: their duration, and conditions in it.
 
-    Conditions are those of ``ContentChecks``, as ``silent: 0``; a condition that begins or ends in
-    a minute is a flag of that minute. Samples are checked in parts of 0.25 s, which belong to the
-    minute that they begin in. After a gap all checks start again.
-
     Parameters
     ----------
     path : Path
         The file; an existing one is replaced.
-    fs : float
-        Sample rate [Hz].
-    signals : sequence of str
-        Names of the channels.
+    checks : MinuteChecks
+        The checks, to which the caller gives the samples.
     """
 
-    def __init__(self, path: Path, fs: float, signals: Sequence[str]) -> None:
-        self._path, self._fs, self._signals = path, fs, signals
-        # Blocks end anywhere: conditions must not depend on where.
-        self._part = np.empty((len(signals), max(1, round(fs * _CHECKED_S))), np.float32)
-        self._n_part, self._part_utc_ns = 0, 0
-        self._checks = ContentChecks(len(signals), fs)
-        self._lines: list[str] = []
-        self._minute = -1
-        self._begin(0)
-
-    def _begin(self, minute: int) -> None:
-        self._minute, self._n, self._gaps = minute, 0, 0
-        self._flags: dict[str, None] = {}
-        self._clipped_before = self._checks.clipped_samples
+    def __init__(self, path: Path, checks: MinuteChecks) -> None:
+        self._path, self._checks = path, checks
 
     def write(self, block: Block) -> None:
-        """Check a block of float32 samples."""
-        if block.lost_samples:
-            self._check_rest()
-            self._end_minute_if_over(block.t_utc_ns)
-            self._gaps += 1
-            clipped = self._checks.clipped_samples - self._clipped_before
-            self._checks = ContentChecks(len(self._signals), self._fs)
-            self._clipped_before = -clipped
-        first = 0
-        while first < block.n_samples:
-            if not self._n_part:
-                self._part_utc_ns = block.t_utc_ns + duration_ns(first, self._fs)
-            n = min(self._part.shape[1] - self._n_part, block.n_samples - first)
-            self._part[:, self._n_part : self._n_part + n] = block.samples[:, first : first + n]
-            self._n_part += n
-            first += n
-            if self._n_part == self._part.shape[1]:
-                self._check_rest()
-
-    def _check_rest(self) -> None:
-        """Check the samples of the present part."""
-        if not self._n_part:
-            return
-        self._end_minute_if_over(self._part_utc_ns)
-        self._checks.look(self._part[:, : self._n_part])
-        self._n += self._n_part
-        self._n_part = 0
-        for text in self._checks.active:
-            self._flags[text.partition(" (")[0]] = None
-
-    def _end_minute_if_over(self, t_utc_ns: int) -> None:
-        minute = t_utc_ns // _MINUTE_NS
-        if minute != self._minute:
-            self._end_minute()
-            self._begin(minute)
-
-    def _end_minute(self) -> None:
-        if not self._n:
-            return
-        begin = f"{np.datetime64(self._minute * 60, 's')}Z"
-        clipped = self._checks.clipped_samples - self._clipped_before
-        effort_s = self._n / self._fs
-        flags = ";".join(sorted(self._flags))
-        self._lines.append(f"{begin},{effort_s:.6g},{self._gaps},{clipped},{flags}")
+        """Do nothing: the checks have the block."""
 
     def finish(self) -> None:
-        """Write the file.
+        """Write the file, after the checks have finished.
 
         Raises
         ------
@@ -142,11 +75,14 @@ class FlagsWriter:
         StorageError
             If it cannot be written.
         """
-        self._check_rest()
-        self._end_minute()
-        if not self._lines:
+        lines = []
+        for one in self._checks.minutes:
+            begin = f"{np.datetime64(one.number * 60, 's')}Z"
+            flags = ";".join(sorted(one.conditions))
+            lines.append(f"{begin},{one.effort_s:.6g},{one.n_gaps},{sum(one.n_clipped)},{flags}")
+        if not lines:
             raise InputError(f"{self._path}: nothing to write: no samples")
-        write_whole(self._path, ("\n".join([_HEAD, *self._lines]) + "\n").encode())
+        write_whole(self._path, ("\n".join([_HEAD, *lines]) + "\n").encode())
 
     def abort(self) -> None:
         """Do nothing: the file is written at the end."""

@@ -11,6 +11,7 @@ from spectrod.analysis.samples import to_float32
 from spectrod.analysis.stream import FrameStream
 from spectrod.apps.batch.flags import FlagsWriter
 from spectrod.apps.batch.job import UNIT_NS, Job, ProductName
+from spectrod.apps.batch.minute_checks import MinuteChecks, pause_ends
 from spectrod.apps.batch.tables import METERS, EventsWriter, MeasuredTable
 from spectrod.apps.batch.unit_settings import UnitSettings
 from spectrod.config.config import AnalysisConfig
@@ -21,7 +22,7 @@ from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S
 from spectrod.dsp.writer import Writer
 from spectrod.formats.export.export_options import ExportOptions
-from spectrod.formats.export.millidecade import file_names
+from spectrod.formats.export.millidecade import MillidecadeWriter, file_names
 from spectrod.formats.export.minutes import minute_frames
 from spectrod.formats.longterm.presets import averaged, frames_for, picture_defaults
 from spectrod.formats.picture.painter import host_transpose
@@ -97,6 +98,10 @@ class UnitProducts:
         self._of_samples: dict[ProductName, Writer[Block]] = {}
         self.problems: list[str] = []
         self._stream: FrameStream | None = None
+        self._checks: MinuteChecks | None = None
+        if {"millidecade", "flags"} & {*settings.job.products}:
+            ends = pause_ends(settings.unit)
+            self._checks = MinuteChecks(len(settings.signals), settings.fs, ends)
         try:
             self._start(layout, engine)
         except BaseException:
@@ -122,9 +127,9 @@ class UnitProducts:
         for product, suffix in _table_suffixes(settings.job).items():
             meter, about = METERS[product](settings)
             self._of_samples[product] = MeasuredTable(meter, about, settings.path(folder, suffix))
-        if "flags" in settings.job.products:
+        if "flags" in settings.job.products and self._checks is not None:
             path = settings.path(folder, SUFFIXES["flags"])
-            self._of_samples["flags"] = FlagsWriter(path, settings.fs, settings.signals)
+            self._of_samples["flags"] = FlagsWriter(path, self._checks)
 
     @property
     def engine(self) -> str:
@@ -133,20 +138,23 @@ class UnitProducts:
 
     def write(self, block: Block) -> None:
         """Analyse a block."""
+        if self._checks is not None or self._of_samples:
+            as_float = replace(block, samples=to_float32(block.samples, self._format))
+            # Daily files are written with what the checks have found by then.
+            for product in (self._checks, *self._of_samples.values()):
+                if product is not None:
+                    product.write(as_float)
         if self._stream is not None:
             for batch in self._stream.push(block):
                 self._rows[batch.spec.product].write(batch)  # type: ignore[index]
-        if self._of_samples:
-            samples = to_float32(block.samples, self._format)
-            as_float = replace(block, samples=samples)
-            for product in self._of_samples.values():
-                product.write(as_float)
 
     def finish(self) -> dict[ProductName, list[Path]]:
         """Complete the files; return those of each product.
 
         A product without a single row has no file, and a line among ``problems``.
         """
+        if self._checks is not None:
+            self._checks.finish()
         if self._stream is not None:
             for batch in self._stream.finish():
                 self._rows[batch.spec.product].write(batch)  # type: ignore[index]
@@ -195,7 +203,10 @@ class UnitProducts:
         else:
             spec = _bound(settings, job.analysis, product)
             path = settings.path(self._folder, SUFFIXES[product])
-        self._rows[product] = make_data(path, settings.describe(spec), options)
+        writer = make_data(path, settings.describe(spec), options)
+        if isinstance(writer, MillidecadeWriter) and self._checks is not None:
+            writer.conditions = self._checks.quality
+        self._rows[product] = writer
         return spec
 
 

@@ -1,10 +1,11 @@
 """Daily NetCDF files of hybrid-millidecade spectra, as used in passive acoustic monitoring.
 
 They hold one-minute means of power spectral density in dB, and the seconds of data in each
-minute. Names of variables and files are those of MBARI's pbp and of PyPAM.
+minute. Names of variables and files are those of MBARI's pbp, of PyPAM and of NCEI's SoundCoop.
 """
 
 import re
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import Float32Array, power_to_level
 from spectrod.formats.description import Description
@@ -21,6 +23,13 @@ from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.layout import EPOCH, Variable
 from spectrod.formats.export.minutes import MINUTE_NS, Minute, MinuteMeans
 from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
+from spectrod.formats.export.quality import (
+    NOT_EVALUATED,
+    QUALITY,
+    quality_of_bands,
+    sensitivity_attributes,
+    sensitivity_of,
+)
 from spectrod.formats.output import WholeFile
 from spectrod.formats.whole_files import check_writable, whole_file
 from spectrod.lib.errors import ConfigError, InputError
@@ -73,6 +82,13 @@ class MillidecadeWriter(WholeFile):
     options : ExportOptions
         Export options.
 
+    Attributes
+    ----------
+    conditions : mapping of int to collection of str, or None
+        What checks of the samples found, see ``quality_of_bands``, by minutes since 1970; a minute
+        that is not there has none. The caller sets it, and may add minutes until they are written.
+        None: nobody checked them, and no minute's quality is evaluated.
+
     Raises
     ------
     ConfigError
@@ -82,6 +98,8 @@ class MillidecadeWriter(WholeFile):
     UnavailableError
         If h5netcdf is not installed.
     """
+
+    conditions: Mapping[int, Collection[str]] | None = None
 
     def __init__(self, path: Path, description: Description, options: ExportOptions) -> None:
         need_netcdf()
@@ -187,16 +205,53 @@ class MillidecadeWriter(WholeFile):
         store.create(axis, (n,), ())
         bounds = Variable("frequency_bnds", ("frequency", "bnds"), "<f8", {}, edges)
         store.create(bounds, (n, 2), (2,))
+        self._add_sensitivity(store, signal)
         for variable, row in (
             (Variable("time", ("time",), "<f8", TIME), ()),
             (Variable("time_bnds", ("time", "bnds"), "<f8"), (2,)),
             (Variable("effort", ("time",), "<f4", EFFORT), ()),
             (Variable("psd", ("time", "frequency"), "<f4", self._psd()), (n,)),
+            (Variable("quality_flag", ("time", "frequency"), "|i1", dict(QUALITY)), (n,)),
         ):
             store.create(variable, (_CHUNK_MINUTES, *row), row)
         time_bnds = np.stack([begin, begin + 60.0], axis=1)
-        store.append({"time": begin, "time_bnds": time_bnds, "effort": effort, "psd": level})
+        store.append(
+            {
+                "time": begin,
+                "time_bnds": time_bnds,
+                "effort": effort,
+                "psd": level,
+                "quality_flag": self._quality(signal),
+            }
+        )
         store.annotate(self._attributes(signal))
+
+    def _add_sensitivity(self, store: NetcdfStore, signal: int) -> None:
+        """Add the sensitivity of a signal whose calibration is known."""
+        calibration, bands = self._calibration(signal), self._means.bands
+        values = sensitivity_of(calibration, bands)
+        if calibration is None or values is None:
+            return
+        about = sensitivity_attributes(calibration)
+        variable = Variable("sensitivity", ("frequency",), "<f4", about, values)
+        store.create(variable, (len(bands),), ())
+
+    def _calibration(self, signal: int) -> ChannelCalibration | None:
+        calibrations = self._description.spec.calibration
+        return calibrations[signal] if calibrations else None
+
+    def _quality(self, signal: int) -> NDArray[np.int8]:
+        bands, spec = self._means.bands, self._description.spec
+        flags = np.full((MINUTES_PER_DAY, len(bands)), NOT_EVALUATED, np.int8)
+        if self.conditions is None:
+            return flags
+        first = self._day * MINUTES_PER_DAY
+        for number in self._minutes:
+            found = self.conditions.get(first + number, ())
+            flags[number] = quality_of_bands(
+                found, signal, bands, spec.delta_f, self._calibration(signal)
+            )
+        return flags
 
     @property
     def _reference_power(self) -> float:
@@ -204,7 +259,10 @@ class MillidecadeWriter(WholeFile):
         return 1.0 if calibrated is None else calibrated.reference.value**2
 
     def _psd(self) -> dict[str, Any]:
-        return level_attributes(self._description) | {"_FillValue": np.float32(np.nan)}
+        return level_attributes(self._description) | {
+            "ancillary_variables": "effort quality_flag",
+            "_FillValue": np.float32(np.nan),
+        }
 
     def _attributes(self, signal: int) -> dict[str, Any]:
         about = self._description

@@ -5,6 +5,7 @@ import h5netcdf
 import numpy as np
 import pytest
 
+from spectrod.dsp.calibration import ChannelCalibration, Response, parse_reference
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
@@ -319,3 +320,81 @@ def test_stored_recordings_become_days(tmp_path):
     assert path == tmp_path / "day_20241004.nc"
     arrays, _ = day_file(path)
     assert arrays["effort"][0] == 60.0
+
+
+def calibrated(response=None):
+    """Return a calibration: digital 1.0 (rms) is 170 dB re 1 uPa."""
+    known_hz = None if response is None else response.range_hz
+    return ChannelCalibration(parse_reference("1 uPa"), 170.0, response, "h1", known_hz)
+
+
+def day_of(tmp_path, conditions=None, **settings):
+    """Return the arrays of a day with two minutes of which the second has these conditions."""
+    about = described(**settings)
+    writer = make_data(tmp_path / "q.nc", about, OPTIONS)
+    writer.conditions = None if conditions is None else {MIDNIGHT_NS // MINUTE_NS + 1: conditions}
+    shape = (239, about.spec.n_signals, about.spec.n_values)
+    writer.write(batch_of(about.spec, np.full(shape, 1e-6), MIDNIGHT_NS))
+    writer.finish()
+    return [day_file(path)[0] for path in writer.files]
+
+
+def test_minutes_that_nobody_checked_are_not_evaluated(tmp_path):
+    """Without checks every value is 2, which pbp gives, too."""
+    (arrays,) = day_of(tmp_path)
+    assert arrays["quality_flag"].dtype == np.int8
+    assert arrays["quality_flag"].shape == arrays["psd"].shape
+    assert (arrays["quality_flag"] == 2).all()
+    assert "sensitivity" not in arrays
+
+
+@pytest.mark.parametrize(
+    ("conditions", "flag"),
+    [
+        ((), 1),
+        (("gap",), 3),
+        (("clipping: 0",), 3),
+        (("silent: 0",), 4),
+        (("missing: 0", "gap"), 4),
+        (("stuck: 0", "clipping: 0"), 4),
+        (("clipping: 1", "silent: 1"), 1),
+    ],
+)
+def test_quality_is_that_of_the_worst_condition(tmp_path, conditions, flag):
+    """The worst condition of a signal decides; a minute without data is not evaluated."""
+    quality = day_of(tmp_path, conditions)[0]["quality_flag"]
+    assert (quality[0] == 1).all()
+    assert (quality[1] == flag).all()
+    assert (quality[2:] == 2).all()
+
+
+def test_an_offset_is_questionable_at_low_frequencies_only(tmp_path):
+    """Bands of 1 Hz that reach into two bins from 0 Hz are 0, 1 and 2 Hz."""
+    quality = day_of(tmp_path, ["dc: 0"])[0]["quality_flag"]
+    np.testing.assert_array_equal(np.flatnonzero(quality[1] == 3), [0, 1, 2])
+    assert (quality[1, 3:] == 1).all()
+
+
+def test_sensitivity_is_that_of_the_chain(tmp_path):
+    """It is the level of full scale with its sign changed, plus the response where known."""
+    flat, curved = calibrated(), calibrated(Response((10.0, 1000.0), (0.0, -6.0)))
+    one, other = day_of(tmp_path, (), channels=2, calibration=(flat, curved))
+    assert (one["sensitivity"] == -170.0).all()
+    assert (one["quality_flag"][:2] == 1).all()
+    for hz, level in ((5.0, -170.0), (10.0, -170.0), (100.0, -173.0)):
+        at = np.flatnonzero(other["frequency"] == hz)
+        np.testing.assert_allclose(other["sensitivity"][at], level, atol=1e-4)
+    np.testing.assert_array_equal(np.flatnonzero(other["quality_flag"][0] == 2), np.arange(10))
+
+
+def test_quality_has_the_attributes_of_the_archive(tmp_path):
+    """Names, values and meanings are those that NCEI asks for."""
+    day_of(tmp_path, (), calibration=(calibrated(),))
+    with h5netcdf.File(tmp_path / "q_20241004.nc", "r") as file:
+        about = file["quality_flag"].attrs
+        assert (about["standard_name"], about["long_name"]) == ("quality_flag", "Data quality flag")
+        assert about["coverage_content_type"] == "qualityInformation"
+        assert about["flag_values"].tolist() == [1, 2, 3, 4]
+        assert about["flag_meanings"].split() == ["good", "not_evaluated", "questionable", "bad"]
+        assert file["psd"].attrs["ancillary_variables"] == "effort quality_flag"
+        assert file["sensitivity"].attrs["spectrod_unit"] == "dB re 1 FS/(1 uPa)"
