@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 import spectrod
 from spectrod.config.settings import AnalysisConfig
 from spectrod.dsp.units import NS_PER_S
+from spectrod.formats.export.site import Site
 from spectrod.measure.features.features_config import FeaturesConfig
 from spectrod.measure.levels.levels_config import LevelsConfig
 from spectrod.measure.triggers.trigger_config import TriggerConfig, of_stored_sound
@@ -59,6 +60,8 @@ class Deployment(Struct, frozen=True, kw_only=True):
         Time zone of times that state none, such as ``Europe/Berlin``; empty: UTC.
     clock_offset_s : float
         Added to all times of the recorder's clock [s].
+    site : Site
+        Where the recorder is.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Deployment(Struct, frozen=True, kw_only=True):
     time_format: str = ""
     time_zone: str = ""
     clock_offset_s: float = 0.0
+    site: Site = Site()
 
 
 class PictureTable(Struct, frozen=True):
@@ -200,7 +204,7 @@ class Job(Struct, frozen=True, kw_only=True):
             "products": sorted(self.products),
             "engine": [self.engine, self.device],
             "compression": self.compression,
-            "attributes": self.attributes,
+            "attributes": self.attributes | one.site.attributes,
             "deployment": [one.name, one.select, one.channel_names],
         }
         tables: dict[ProductName, Any] = {

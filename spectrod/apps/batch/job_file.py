@@ -33,6 +33,7 @@ from spectrod.config.toml_text import Path as KeyPath
 from spectrod.config.values import shown
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.export.export_options import COMPRESSION_MAX, ExportOptions
+from spectrod.formats.export.site import SITE_KEYS, Site
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import check_channel_names, check_name
 from spectrod.lib.suggestions import did_you_mean
@@ -75,6 +76,7 @@ _DEPLOYMENT_KEYS: dict[str, Any] = {
     "time_format": str,
     "time_zone": str,
     "clock_offset_s": Annotated[float, Meta(ge=-1e10, le=1e10)],
+    **SITE_KEYS,
 }
 
 
@@ -242,6 +244,10 @@ class _JobReader:
         if "channel_names" in found:
             names = found["channel_names"]
             self._try((*path, "channel_names"), lambda: check_channel_names(names))
+        site = Site(**{key: found.pop(key) for key in SITE_KEYS if key in found})
+        asked = SITE_KEYS.keys() & table.keys() if isinstance(table, dict) else ()
+        if all(getattr(site, key) not in {None, ""} for key in asked):
+            self._try(path, lambda: _check_site(prefix, site))
         begin, end = found.pop("begin", None), found.pop("end", None)
         if found.get("calibration"):
             self._try((*path, "calibration"), lambda: self._read_calibration(found))
@@ -250,6 +256,7 @@ class _JobReader:
             inputs=tuple(inputs),
             begin_utc_ns=_utc_ns(begin),
             end_utc_ns=_utc_ns(end),
+            site=site,
             **found,
         )
 
@@ -334,6 +341,13 @@ def _check_deployment_name(name: str) -> None:
         raise ConfigError(
             f"name of a deployment={name!r}: must not begin with a dot or be {others}"
         )
+
+
+def _check_site(prefix: str, site: Site) -> None:
+    try:
+        site.check()
+    except ConfigError as error:
+        raise ConfigError(f"{prefix}.{error}") from error
 
 
 def _check_calibration(path: str) -> None:

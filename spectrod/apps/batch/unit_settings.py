@@ -70,6 +70,7 @@ class UnitSettings:
             "history": f"computed by {SOFTWARE} from files of {dated} and before",
             "date_created": dated,
             **self.job.attributes,
+            **self.deployment.site.attributes,
         }
 
     def path(self, folder: Path, suffix: str) -> Path:

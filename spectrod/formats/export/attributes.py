@@ -15,6 +15,7 @@ from spectrod.formats.export.export_description import encode_description
 from spectrod.formats.export.export_options import can_name
 from spectrod.formats.export.export_rows import Rows
 from spectrod.formats.export.layout import frames_of, plain, row_span_s
+from spectrod.formats.export.site import with_numbers
 from spectrod.lib.time_zones import offset_s, offset_text
 
 CONVENTIONS = "CF-1.11, ACDD-1.3"
@@ -52,7 +53,7 @@ def global_attributes(description: Description, asked: dict[str, str]) -> dict[s
         "calibration": description.cal_id or "none: of digital full scale",
     }
     return {
-        **{name: plain(text) for name, text in texts.items() if can_name(name)},
+        **with_numbers({name: plain(text) for name, text in texts.items() if can_name(name)}),
         **_analysis(spec),
         DESCRIPTION: encode_description(description),
     }

@@ -30,6 +30,7 @@ from spectrod.formats.export.quality import (
     sensitivity_attributes,
     sensitivity_of,
 )
+from spectrod.formats.export.site import site_variables
 from spectrod.formats.output import WholeFile
 from spectrod.formats.whole_files import check_writable, whole_file
 from spectrod.lib.errors import ConfigError, InputError
@@ -201,17 +202,27 @@ class MillidecadeWriter(WholeFile):
         day_s = self._day * 86400.0
         begin = day_s + 60.0 * np.arange(MINUTES_PER_DAY)
         edges = np.stack([bands.lower, bands.upper], axis=1)
+        attributes = self._attributes(signal)
+        site = site_variables(attributes, self._description.source)
         axis = Variable("frequency", ("frequency",), "<f8", FREQUENCY, bands.centre)
         store.create(axis, (n,), ())
         bounds = Variable("frequency_bnds", ("frequency", "bnds"), "<f8", {}, edges)
         store.create(bounds, (n, 2), (2,))
         self._add_sensitivity(store, signal)
+        for scalar in site:
+            store.create(scalar, (), ())
+        psd = self._psd() | _coordinates(site)
         for variable, row in (
             (Variable("time", ("time",), "<f8", TIME), ()),
             (Variable("time_bnds", ("time", "bnds"), "<f8"), (2,)),
-            (Variable("effort", ("time",), "<f4", EFFORT), ()),
-            (Variable("psd", ("time", "frequency"), "<f4", self._psd()), (n,)),
-            (Variable("quality_flag", ("time", "frequency"), "|i1", dict(QUALITY)), (n,)),
+            (Variable("effort", ("time",), "<f4", EFFORT | _coordinates(site)), ()),
+            (Variable("psd", ("time", "frequency"), "<f4", psd), (n,)),
+            (
+                Variable(
+                    "quality_flag", ("time", "frequency"), "|i1", QUALITY | _coordinates(site)
+                ),
+                (n,),
+            ),
         ):
             store.create(variable, (_CHUNK_MINUTES, *row), row)
         time_bnds = np.stack([begin, begin + 60.0], axis=1)
@@ -224,7 +235,7 @@ class MillidecadeWriter(WholeFile):
                 "quality_flag": self._quality(signal),
             }
         )
-        store.annotate(self._attributes(signal))
+        store.annotate(attributes | ({"featureType": "timeSeries"} if site else {}))
 
     def _add_sensitivity(self, store: NetcdfStore, signal: int) -> None:
         """Add the sensitivity of a signal whose calibration is known."""
@@ -281,6 +292,10 @@ class MillidecadeWriter(WholeFile):
         return (
             global_attributes(about, texts | about.attributes | self._options.attributes) | covered
         )
+
+
+def _coordinates(site: list[Variable]) -> dict[str, str]:
+    return {"coordinates": " ".join(one.name for one in site)} if site else {}
 
 
 def level_attributes(description: Description) -> dict[str, Any]:

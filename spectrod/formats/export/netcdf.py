@@ -93,7 +93,7 @@ class NetcdfStore:
         dims, dtype = variable.dims, variable.dtype
         if dtype == "<c8":
             dims, dtype, chunk, row = (*dims, _PARTS), "<f4", (*chunk, 2), (*row, 2)
-        lengths = (chunk[0] if variable.data is not None else None, *row)
+        lengths = (*chunk[:1], *row) if variable.data is not None else (None, *row)
         for dim, length in zip(dims, lengths, strict=True):
             if dim not in self._file.dimensions:
                 self._file.dimensions[dim] = length

@@ -202,3 +202,52 @@ def test_missing_packages_are_named_once(tmp_path, monkeypatch, missing, merged,
         with pytest.raises(UnavailableError, match=re.escape(text)):
             product_packages.need_packages(job)
     product_packages.need_packages(job, for_units=False, for_merge=False)
+
+
+SITE = """
+latitude = 54.5
+longitude = -3
+depth_m = 20.5
+platform = "mooring"
+instrument = "SoundTrap 600"
+"""
+
+
+def test_a_site_becomes_attributes_of_acdd(tmp_path):
+    """Keys of a deployment are attributes of its files alone, before those of all files."""
+    site = job_of(tmp_path, GOOD + SITE).deployment("north").site
+    assert site.attributes == {
+        "platform": "mooring",
+        "instrument": "SoundTrap 600",
+        "geospatial_lat_min": "54.5",
+        "geospatial_lat_max": "54.5",
+        "geospatial_lat_units": "degrees_north",
+        "geospatial_lon_min": "-3",
+        "geospatial_lon_max": "-3",
+        "geospatial_lon_units": "degrees_east",
+        "geospatial_vertical_min": "20.5",
+        "geospatial_vertical_max": "20.5",
+        "geospatial_vertical_units": "m",
+        "geospatial_vertical_positive": "down",
+    }
+    assert job_of(tmp_path, GOOD).deployment("north").site.attributes == {}
+
+
+@pytest.mark.parametrize(
+    ("keys", "rule"),
+    [
+        ("latitude = 91\nlongitude = 0", "latitude=91: .*90"),
+        ("latitude = 0\nlongitude = 181", "longitude=181: .*180"),
+        ("latitude = nan\nlongitude = 0", "latitude=nan: "),
+        ("latitude = 54.5", "deployments.north.latitude=54.5: needs longitude"),
+        ("longitude = 8", "deployments.north.longitude=8: needs latitude"),
+        ("depth_m = -1", "depth_m=-1: "),
+        ("depth_m = 3\nheight_m = 2", "deployments.north.depth_m=3: must not be beside height_m=2"),
+        (f'platform = "{"x" * 201}"', "platform="),
+        ("latitudes = 3", "latitudes.*latitude"),
+    ],
+)
+def test_a_site_that_cannot_be_is_refused(tmp_path, keys, rule):
+    """Bounds and rules between the keys are one line."""
+    ((_, _, text),) = mistakes(tmp_path, GOOD + keys)
+    assert re.search(rule, text), text

@@ -9,6 +9,7 @@ import pytest
 
 from spectrod.apps.batch.planner import plan_job
 from spectrod.apps.batch.unit import compute_unit
+from spectrod.formats.export.site import Site
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "archives"))
 
@@ -77,3 +78,37 @@ def test_channels_have_flags_of_their_own(tmp_path):
         with h5netcdf.File(tmp_path / "results" / one.path, "r") as file:
             found.append(int(file["quality_flag"][1430, 0]))
     assert found == [1, 3]
+
+
+def test_a_site_is_a_point_of_a_time_series(tmp_path):
+    """Files have the place as attributes and coordinates; after a move they are computed again."""
+    write(tmp_path / "card", sound(60 * FS))
+    site = Site(latitude=54.5, longitude=8.25, depth_m=12, platform="mooring")
+    settings = {"products": ("millidecade",), "attributes": {"platform": "ship", "license": "CC0"}}
+    job = job_of(tmp_path, tmp_path / "card", site=site, **settings)
+    (unit,) = plan_job(job).units
+    record = compute_unit(job, unit)
+    with h5netcdf.File(tmp_path / "results" / record.outputs[0].path, "r") as file:
+        about = file.attrs
+        assert (about["platform"], about["license"]) == ("mooring", "CC0")
+        assert (about["featureType"], about["geospatial_lat_max"]) == ("timeSeries", 54.5)
+        assert [float(file[name][()]) for name in ("latitude", "longitude", "depth")] == [
+            54.5, 8.25, 12.0
+        ]  # fmt: skip
+        assert file["depth"].attrs["positive"] == "down"
+        assert file["site"].attrs["cf_role"] == "timeseries_id"
+        assert file["psd"].attrs["coordinates"] == "site latitude longitude depth"
+    moved = job_of(
+        tmp_path, tmp_path / "card", site=Site(latitude=54.6, longitude=8.25), **settings
+    )
+    assert unit.digest(moved) != unit.digest(job)
+    with h5netcdf.File(computed_without(tmp_path), "r") as file:
+        assert "latitude" not in file.variables
+        assert "featureType" not in file.attrs
+
+
+def computed_without(tmp_path):
+    """Return the daily file of a job whose deployment has no site."""
+    job = job_of(tmp_path, tmp_path / "card", products=("millidecade",))
+    record = compute_unit(job, plan_job(job).units[0])
+    return tmp_path / "results" / record.outputs[0].path
