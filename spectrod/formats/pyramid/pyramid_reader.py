@@ -231,6 +231,50 @@ class PyramidReader:
         begin, end = self._store.oldest_utc_ns(level), self._store.end_utc_ns(level)
         return None if begin is None or end is None else (begin, end)
 
+    def cells_span(self, level: int) -> tuple[int, int] | None:
+        """Return the number of a level's first written cell, and that after its last space.
+
+        Cells are numbered from 1970 on. None if the level has no cells.
+
+        Raises
+        ------
+        StorageError
+            If a file cannot be read.
+        """
+        first, end_ns = self._store.first(level), self._store.end_utc_ns(level)
+        if first is None or end_ns is None:
+            return None
+        return first, end_ns // self.about.cells_ns[level]
+
+    def slots(self, level: int, numbers: Int64Array) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield consecutive cells of a level as they are stored, at most 512 at once.
+
+        Parameters
+        ----------
+        level : int
+            Number of the level, finest first.
+        numbers : (n,) int64
+            Numbers of cells, each the next of that before it.
+
+        Yields
+        ------
+        places : slice
+            Which of ``numbers`` follow.
+        slots : (n,) structured
+            See ``slot_dtype``; "mark" is 0 for missing ones.
+
+        Raises
+        ------
+        StorageError
+            If a file cannot be read.
+        """
+        for begin in range(0, len(numbers), _CELLS_AT_ONCE):
+            part = numbers[begin : begin + _CELLS_AT_ONCE]
+            yield (
+                slice(begin, begin + len(part)),
+                self._slots(level, int(part[0]), int(part[-1]) + 1),
+            )
+
     def close(self) -> None:
         """Close all files. Idempotent."""
         self._store.close()

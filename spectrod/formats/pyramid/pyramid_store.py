@@ -119,6 +119,39 @@ class CellStore:
                         return start + int(found[-1])
         return None
 
+    def first(self, level: int) -> int | None:
+        """Return the index of the first written cell; None if there is none."""
+        n_file = file_cells(self.about.cells_ns[level])
+        for name in self._files(level):
+            number, place = self._number(level, name), 0
+            while place < n_file:
+                first = number * n_file + place
+                end = min(first + _CELLS_AT_ONCE, (number + 1) * n_file)
+                for start, slots in self.read(level, first, end):
+                    found = np.flatnonzero(slots["mark"])
+                    if found.size:
+                        return start + int(found[0])
+                place = max(end - number * n_file, self._after_hole(level, number, end))
+        return None
+
+    def _after_hole(self, level: int, number: int, index: int) -> int:
+        """Return the place of the first cell, from an index on, of which a file has data.
+
+        It is the end of the file's period if there is none.
+        """
+        n_file = file_cells(self.about.cells_ns[level])
+        with storage_errors(self._path(level, number)):
+            fd = self._file(level, number)
+            if fd is None:
+                return n_file
+            try:
+                offset = os.lseek(fd, self._offset(index - number * n_file), os.SEEK_DATA)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+                return n_file
+        return (offset - _HEAD_BYTES) // self.dtype.itemsize
+
     def _files(self, level: int) -> list[str]:
         """Return the names of a level's files, oldest first."""
         try:
