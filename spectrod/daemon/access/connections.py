@@ -26,7 +26,7 @@ Each connection costs processor time before it sends anything."""
 IPC_SHARE = 4
 """``max_connections`` divided by this is the additional bound for IPC."""
 
-FLOODS_PER_S, FLOODS_BURST = 1.0, 5.0
+FLOODS_PER_S, FLOODS_BURST = 1.0, 2.0
 """Rate [1/s] and burst of cuts for sending too much, above which new connections must wait."""
 
 _REOPEN_SHARE = 7 / 8  # of the bound, above which a closed endpoint stays closed

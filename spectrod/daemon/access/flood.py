@@ -10,6 +10,7 @@ receives requests.
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -28,8 +29,8 @@ TOTAL_BURST_BYTES = 32 * 1024
 """Rate and burst that all connections together may send; above them, the connections that have just
 sent ``BUSY_BYTES`` or more are cut. A subscriber that connects sends about 250 bytes."""
 BUSY_BYTES = 1024
-"""Bytes of a busy connection since the last sample; over IPC, where they are not counted, bytes
-that wait to be read."""
+"""Bytes of a busy connection in about the last 25 ms, however often it is sampled; over IPC, where
+they are not counted, bytes that wait to be read."""
 BUSY_LOOKS = 8
 """Successive samples with that much waiting and data flowing, after which a connection over IPC is
 cut."""
@@ -63,6 +64,10 @@ _QUIET_LOOKS = 40
 connections that have ended may still stall the reading thread."""
 _WAITING_PERIOD_S = 0.005
 _WAITING_SHARE = 0.1
+_AFTER_CUT_S = 1.0
+"""Time in which it samples as often after a cut: whoever was cut connects again at once, and in
+25 ms sends 350 kB over loopback, which subscriptions make 16 MB of libzmq's tree."""
+_BUSY_S = 0.99 * _PERIOD_S
 _JOIN_S = 5.0
 _log = logging.getLogger(__name__)
 
@@ -111,6 +116,7 @@ class _Watched:
     def __init__(self, now_s: float) -> None:
         self.bucket = TokenBucket(LINK_BYTES_PER_S, LINK_BURST_BYTES, now_s)
         self.received_bytes = 0
+        self.marked_bytes = 0
         self.busy_looks = 0
         self.waiting_bytes = 0
 
@@ -121,6 +127,7 @@ class Inbound:
     def __init__(self, now_s: float) -> None:
         self._watched: dict[Link, _Watched] = {}
         self._total = TokenBucket(TOTAL_BYTES_PER_S, TOTAL_BURST_BYTES, now_s)
+        self._mark_s = now_s
 
     def look(self, found: dict[Link, Traffic], now_s: float, stall_s: float = 0.0) -> list[Link]:
         """Sample the traffic of all connections; return those to cut.
@@ -136,17 +143,23 @@ class Inbound:
         self._watched = {link: self._watched.get(link) or _Watched(now_s) for link in found}
         floods, n_bytes = [], 0
         busy = []
+        is_mark = now_s - self._mark_s >= _BUSY_S
+        if is_mark:
+            self._mark_s = now_s
         for link, look in found.items():
             received, waiting = look
             one = self._watched[link]
             sent, one.received_bytes = received - one.received_bytes, received
             n_bytes += sent
+            recent = received - one.marked_bytes
+            if is_mark:
+                one.marked_bytes = received
             is_ipc = not received
             flows = waiting >= BUSY_BYTES and _flows(look, one.waiting_bytes)
             one.busy_looks, one.waiting_bytes = one.busy_looks + 1 if flows else 0, waiting
             if not one.bucket.take(now_s, sent) or one.busy_looks >= BUSY_LOOKS:
                 floods.append(link)
-            elif sent >= BUSY_BYTES or (is_ipc and (waiting or stall_s >= LONG_STALL_S)):
+            elif recent >= BUSY_BYTES or (is_ipc and (waiting or stall_s >= LONG_STALL_S)):
                 busy.append((link, is_ipc))
         is_too_much = not self._total.take(now_s, n_bytes)
         is_stalled = stall_s >= STALL_S
@@ -284,6 +297,7 @@ class FloodWatch:
     def _run(self) -> None:
         wait_s = _PERIOD_S
         n_quiet = 0
+        cut_s = -math.inf
         while not self._stopping.wait(wait_s):
             start_s = time.thread_time()
             self._awake.clear()  # before the search, or a connection made after it would be missed
@@ -295,7 +309,10 @@ class FloodWatch:
             seen = ((link, traffic(link, is_tcp=is_tcp)) for link, is_tcp in found.items())
             there = {link: one for link, one in seen if one is not None}
             stall_s = 0.0 if self._stall is None else self._stall.look()
-            floods = self._judge.look(there, time.monotonic(), stall_s)
+            now_s = time.monotonic()
+            floods = self._judge.look(there, now_s, stall_s)
+            if floods:
+                cut_s = now_s
             # Cut all of them first: a callback takes time in which the others send.
             for transport in [cut(link) for link in floods]:
                 if transport is not None:
@@ -304,8 +321,9 @@ class FloodWatch:
                 self._on_stall()
             # Over IPC a gigabyte may arrive in a second.
             is_waiting = any(one.waiting_bytes and not one.received_bytes for one in there.values())
+            is_soon = is_waiting or now_s - cut_s < _AFTER_CUT_S
             period_s, share = (
-                (_WAITING_PERIOD_S, _WAITING_SHARE) if is_waiting else (_PERIOD_S, _SHARE)
+                (_WAITING_PERIOD_S, _WAITING_SHARE) if is_soon else (_PERIOD_S, _SHARE)
             )
             wait_s = max(period_s, (time.thread_time() - start_s) / share)
             n_quiet = 0 if there or stall_s >= STALL_S else n_quiet + 1

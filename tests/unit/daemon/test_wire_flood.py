@@ -1,9 +1,11 @@
 """Connections that are cut because of the bytes that they have sent."""
 
+import math
 import queue
 import socket
 import threading
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -90,6 +92,17 @@ def test_many_that_send_a_little_each_are_cut_off_together():
     assert set(cut.values()) == {0}
     assert BUSY_BYTES <= 1200
     assert TOTAL_BURST_BYTES < 100 * 1200
+
+
+@pytest.mark.parametrize("period_s", [PERIOD_S, 0.005])
+def test_who_is_busy_does_not_depend_on_how_often_it_looks(period_s):
+    """A hundred connections that send 50 kB/s each are cut together within twice the period."""
+    every, inbound = links(101), Inbound(0.0)
+    for k in range(1, 1 + round(2 * PERIOD_S / period_s)):
+        found = {link: tcp(int(50_000 * k * period_s)) for link in every[:100]}
+        if cut := inbound.look(found | {every[100]: tcp(300)}, k * period_s):
+            break
+    assert cut == every[:100]
 
 
 def test_over_ipc_one_that_sends_on_and_on_is_cut_off():
@@ -250,6 +263,47 @@ def test_without_connections_nothing_is_sampled_until_there_is_one(monkeypatch):
                     pass
         finally:
             watch.stop()
+
+
+class _Waits(threading.Event):
+    """Keeps how long it was waited for, and is set after three times."""
+
+    def __init__(self):
+        super().__init__()
+        self.waits_s = []
+
+    def wait(self, timeout=None):
+        self.waits_s.append(timeout)
+        return len(self.waits_s) > 3
+
+
+class _CutsAll:
+    """A judge that cuts every connection."""
+
+    def look(self, found, _now_s, _stall_s=0.0):
+        return list(found)
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_after_a_cut_it_looks_more_often(monkeypatch, is_cut):
+    """Whoever was cut connects again at once, and would send until the next look."""
+    monkeypatch.setattr(flood, "_AFTER_CUT_S", math.inf)
+    for share in ("_SHARE", "_WAITING_SHARE"):  # however long a look takes
+        monkeypatch.setattr(flood, share, math.inf)
+    cuts = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        watch = FloodWatch([f"tcp://127.0.0.1:{address[1]}"], _CutsAll(), cuts.append)
+        monkeypatch.setattr(watch, "_stopping", waits := _Waits())
+        with ExitStack() as opened:
+            if is_cut:
+                opened.enter_context(socket.create_connection(address))
+                opened.enter_context(server.accept()[0])
+            watch.start()
+            watch.stop()
+    after_s = flood._WAITING_PERIOD_S if is_cut else flood._PERIOD_S
+    assert waits.waits_s == [flood._PERIOD_S, *[after_s] * 3]
+    assert set(cuts) == ({"tcp"} if is_cut else set())
 
 
 @pytest.mark.parametrize("shift_s", [3 * 86400.0, -40 * 86400.0])
