@@ -220,11 +220,25 @@ class CompilerProcess:
 def leave_compiling(job: CompilerJob) -> None:
     """Start a process that outlives this one, and compiles for the next one; do not wait for it."""
     nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+    # A process of multiprocessing has inherited the pipe by whose end its parent sees that it ends.
+    closed = [(os.POSIX_SPAWN_CLOSE, number) for number in _inheritable() if number > 2]
+    actions = [*nowhere, *closed]
     try:
         # In a group of its own, Ctrl-C does not reach it.
-        os.posix_spawn(sys.executable, job.command, os.environ, file_actions=nowhere, setpgroup=0)
+        os.posix_spawn(sys.executable, job.command, os.environ, file_actions=actions, setpgroup=0)
     except OSError as error:
         _log.debug("could not compile kernels for later: %s", error)
+
+
+def _inheritable() -> list[int]:
+    """Return this process's descriptors that another program would inherit."""
+    found = []
+    with suppress(OSError):
+        for name in os.listdir("/dev/fd"):  # noqa: PTH208 - names alone
+            with suppress(OSError):  # the listing's own, which is closed
+                if os.get_inheritable(int(name)):
+                    found.append(int(name))
+    return found
 
 
 def _compute_silence(engine: Engine, spec: SpectrumSpec, layout: SampleLayout) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -180,6 +181,24 @@ def test_what_is_left_to_another_process_keeps_nothing_of_this_one(monkeypatch, 
     first, _, third = (tmp_path / "fds").read_text().split()  # the second is the script's own
     assert first == third == os.devnull
     assert job.limit_s == 120
+
+
+def test_a_process_left_behind_holds_no_pipe_of_this_one(tmp_path):
+    """It closes what it would inherit: ``record`` of many files waited 5 s for its processes."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)  # noqa: FBT003 - its only form
+    os.set_blocking(reading, False)
+    # It lives until the FIFO is opened for writing.
+    program = f"open({str(fifo)!r}).close()"
+    try:
+        warm_up.leave_compiling(SimpleNamespace(command=[sys.executable, "-S", "-c", program]))
+        os.close(writing)
+        assert os.read(reading, 1) == b""
+    finally:
+        fifo.open("w").close()
+        os.close(reading)
 
 
 def test_a_process_that_cannot_be_started_is_no_error(monkeypatch, caplog):
