@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from spectrod.apps.measurements.text_file import columns_text, write_text
-from spectrod.apps.measurements.transfer_figure import SweepImpulse, draw_transfer
 from spectrod.dsp.units import Float64Array
 from spectrod.formats.figure.drawing import write_figure
 from spectrod.formats.figure.figure_look import FigureLook
+from spectrod.formats.figure.transfer_figure import SweepImpulse, draw_transfer
 from spectrod.formats.values.value_writer import FIGURE_SUFFIXES
 
 SUFFIXES = (".csv", *FIGURE_SUFFIXES)

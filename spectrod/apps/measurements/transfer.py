@@ -36,6 +36,7 @@ from spectrod.apps.measurements.transfer_sweep import add_sweep, refuse_without_
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.sample_range import SampleRange
 from spectrod.dsp.calibration import ChannelCalibration
+from spectrod.formats.figure.transfer_figure import transfer_columns
 from spectrod.lib.durations import TIME_FORMS
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.transfer.calibrated import common_unit, power_factors
@@ -43,7 +44,6 @@ from spectrod.measure.transfer.cross_spectra import TransferMeter
 from spectrod.measure.transfer.delay import SAMPLES_MAX
 from spectrod.measure.transfer.transfer_config import TransferConfig
 from spectrod.measure.transfer.transfer_function import TransferFunction
-from spectrod.measure.transfer.transfer_quantities import spectrum_of
 from spectrod.source.kinds import forms
 
 if TYPE_CHECKING:
@@ -55,15 +55,6 @@ _HELPS = {
     "interval_s": f"a measurement for each interval, instead of each frequency: {TIME_FORMS}",
     "win_length": f"samples (up to {_SETTINGS.win_length})",
 }
-_SPECTRA = {
-    "h1_db": "h1",
-    "h1_phase_deg": "h1_phase",
-    "h2_db": "h2",
-    "h2_phase_deg": "h2_phase",
-    "coherence": "coherence",
-    "relative_sd": "relative_sd",
-}
-"""Columns, and the spectra that they have."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -153,7 +144,7 @@ def _run_mean(
         **_calibrated_ranges(known),
         **removal.about(),
     }
-    write_response(args.output, about, _columns(found), figure_look(args, args.output))
+    write_response(args.output, about, transfer_columns(found), figure_look(args, args.output))
     removal.report()
     if found.outlasts_frames:
         print(
@@ -229,12 +220,3 @@ def _measure(
         return meter.result()
     except InputError as error:
         raise InputError(f"{source.description}: {error}") from error
-
-
-def _columns(found: TransferFunction) -> dict[str, "Float64Array"]:
-    return {
-        "frequency_hz": found.frequencies,
-        **{column: spectrum_of(found, name) for column, name in _SPECTRA.items()},
-        "reference_density": found.gxx,
-        "response_density": found.gyy,
-    }

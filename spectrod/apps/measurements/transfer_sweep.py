@@ -14,15 +14,20 @@ from spectrod.apps.measurements.delay_removal import MEASURED, delay_in_samples
 from spectrod.apps.measurements.figure_flags import figure_look
 from spectrod.apps.measurements.measured_source import MeasuredSource
 from spectrod.apps.measurements.response_output import write_response
-from spectrod.apps.measurements.reverberation_text import (
-    reverberation_comments,
-    reverberation_lines,
-)
 from spectrod.apps.measurements.sample_blocks import read_blocks, report_left_out
-from spectrod.apps.measurements.transfer_figure import SWEEP_REFERENCE, SweepImpulse
 from spectrod.cli.numbers import count
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.units import dbfs_to_amplitude
+from spectrod.formats.figure.reverberation_text import (
+    reverberation_comments,
+    reverberation_lines,
+)
+from spectrod.formats.figure.transfer_figure import (
+    SWEEP_REFERENCE,
+    SweepImpulse,
+    sweep_columns,
+    sweep_impulse,
+)
 from spectrod.formats.sound.sound_options import SoundOptions
 from spectrod.formats.sound.sound_writer import SoundWriter
 from spectrod.lib.durations import FREQUENCY_RULE, TIME_RULE, parse_frequency, parse_time
@@ -42,9 +47,6 @@ if TYPE_CHECKING:
 
 _FORM = "FROM_HZ,TO_HZ,SECONDS or FROM_HZ,TO_HZ,SECONDS,LEVEL_DBFS, as 20,20k,10,-6"
 _LEVEL_MIN_DB, _LEVEL_MAX_DB = -200.0, 20.0
-_LEAD_PERIODS = 1.0
-"""Length of an impulse response in a file before time 0, in periods of the lowest frequency."""
-
 _NO_FLAGS = {"window": "--window", "low_hz": "--band"}
 
 
@@ -236,33 +238,12 @@ def _write(
     about: dict[str, Any],
     decays: Sequence[Reverberation],
 ) -> None:
-    n_lead = min(round(_LEAD_PERIODS * found.fs / found.band_hz[0]), len(found.frequencies) // 4)
-    impulse = SweepImpulse(found.impulse_response(n_lead), n_lead, found.fs, decays)
+    impulse = sweep_impulse(found, decays)
     if args.impulse_response is not None:
         _write_impulse_response(Path(args.impulse_response), measured, impulse)
-        about["impulse_response_time_0_samples"] = n_lead
-    low, high = found.band_hz
-    within = (found.frequencies >= low) & (found.frequencies <= high)
-    columns = {name: column[within] for name, column in _columns(found).items()}
+        about["impulse_response_time_0_samples"] = impulse.n_lead
+    columns = sweep_columns(found)
     write_response(args.output, about, columns, figure_look(args, args.output), impulse)
-
-
-def _columns(found: SweepResponse) -> dict[str, "Float64Array"]:
-    columns = {
-        "frequency_hz": found.frequencies,
-        "h1_db": _decibels(np.abs(found.h)),
-        "h1_phase_deg": np.degrees(np.angle(found.h)),
-    }
-    if len(found.harmonics):
-        columns["thd_db"] = _decibels(found.thd)
-    for order, values in enumerate(found.harmonics, 2):
-        columns[f"harmonic_{order}_db"] = _decibels(values)
-    return columns
-
-
-def _decibels(amplitudes: "Float64Array") -> "Float64Array":
-    with np.errstate(divide="ignore"):
-        return np.asarray(20.0 * np.log10(amplitudes))
 
 
 def _write_impulse_response(path: Path, measured: MeasuredSource, found: SweepImpulse) -> None:

@@ -133,17 +133,22 @@ def _channel_lines(
         yield HistoryLine(k, channel, f"channel {name}" if several else "")
 
 
-class MeasurementFigureWriter(ValueWriter):
-    """Draws measurements to a ``.png``, ``.svg`` or ``.pdf``; see ``ValueWriter`` for parameters.
+class MeasurementFigure:
+    """Takes measurements, and draws them.
 
     Memory is bounded: of more intervals than a figure can show, neighbours are joined, and their
     extremes are drawn. Time without samples stays empty, but for that within an interval and, with
     the pauses of a schedule, for as much between two.
 
+    Parameters
+    ----------
+    description : MeasurementDescription
+        Description of all rows.
+
     Attributes
     ----------
-    look : FigureLook
-        Title, size and resolution; set it before ``finish``.
+    total : Measurement or None
+        The row of all intervals together, whose values are shown beside levels.
 
     Raises
     ------
@@ -151,43 +156,33 @@ class MeasurementFigureWriter(ValueWriter):
         As ``panels_of``.
     """
 
-    look = FigureLook()
+    def __init__(self, description: MeasurementDescription) -> None:
+        self.description = description
+        self.total: Measurement | None = None
+        self._panels = panels_of(description)
+        n_values = len(description.quantities) * len(description.channels)
+        self._history = IntervalCells(n_values, _GAP_MIN * description.interval_s * NS_PER_S)
+        self._n_rows = 0
 
-    def _open(self, part: Path) -> None:
-        need_matplotlib()
-        about = self.description
-        self._panels = panels_of(about)
-        self._part = part
-        n_values = len(about.quantities) * len(about.channels)
-        self._history = IntervalCells(n_values, _GAP_MIN * about.interval_s * NS_PER_S)
-        self._total: Measurement | None = None
-
-    def _write(self, row: Measurement) -> None:
+    def add(self, row: Measurement) -> None:
+        """Add the next interval."""
         begin = begin_ns(self.description, row)
         measured_ns = round(row.duration_s * NS_PER_S)
         missing = max(0, row.span_samples - row.n_samples)
         missing_ns = round(missing * NS_PER_S / self.description.fs)
-        end = begin + measured_ns + missing_ns
-        self._history.add(begin, end, row.values.ravel(), missing_ns)
+        self._history.add(begin, begin + measured_ns + missing_ns, row.values.ravel(), missing_ns)
         self._last = row
+        self._n_rows += 1
 
-    def write_total(self, row: Measurement) -> None:
-        """See ``ValueWriter``."""
-        self._total = row
-
-    def _close(self) -> None:
-        with figure_style(), self._part.open("xb") as file:
-            save(self.figure(), file, self.path.suffix)
-
-    def figure(self) -> Any:
-        """Return the ``matplotlib.figure.Figure`` of the rows so far."""
-        about, total = self.description, self._total or self._last
+    def draw(self, look: FigureLook) -> Any:
+        """Return the ``matplotlib.figure.Figure`` of the rows so far, at least one."""
+        about, total = self.description, self.total or self._last
         band_row = total if isinstance(total, LevelRow) and about.bands.filters else None
         panels = [] if band_row and self._n_rows == 1 else self._panels
         channels = range(len(about.channels)) if band_row else range(0)
         heights = [*(one.height_in for one in panels), *(_BANDS_IN for _ in channels)]
         title = f"{about.title} of {about.source}"
-        figure, axes = new_figure(title, heights, self.look)
+        figure, axes = new_figure(title, heights, look)
         self._draw_history(panels, axes[: len(panels)])
         for channel, one in zip(channels, axes[len(panels) :], strict=True):
             assert band_row is not None
@@ -222,8 +217,45 @@ class MeasurementFigureWriter(ValueWriter):
 
     def _label(self, line: HistoryLine) -> str:
         """Return the name of a line, of levels with the value of all intervals together."""
-        if self._total is None or self._n_rows == 1:
+        if self.total is None or self._n_rows == 1:
             return line.name
-        value = float(self._total.values[line.quantity, line.channel])
+        value = float(self.total.values[line.quantity, line.channel])
         is_level = self.description.quantities[line.quantity].unit in _SHARED_UNITS
         return f"{line.name} ({value:.1f})" if is_level and isfinite(value) else line.name
+
+
+class MeasurementFigureWriter(ValueWriter):
+    """Draws measurements to a ``.png``, ``.svg`` or ``.pdf``; see ``ValueWriter`` for parameters.
+
+    Attributes
+    ----------
+    look : FigureLook
+        Title, size and resolution; set it before ``finish``.
+
+    Raises
+    ------
+    ConfigError
+        As ``panels_of``.
+    """
+
+    look = FigureLook()
+
+    def _open(self, part: Path) -> None:
+        need_matplotlib()
+        self._figure = MeasurementFigure(self.description)
+        self._part = part
+
+    def _write(self, row: Measurement) -> None:
+        self._figure.add(row)
+
+    def write_total(self, row: Measurement) -> None:
+        """See ``ValueWriter``."""
+        self._figure.total = row
+
+    def _close(self) -> None:
+        with figure_style(), self._part.open("xb") as file:
+            save(self.figure(), file, self.path.suffix)
+
+    def figure(self) -> Any:
+        """Return the ``matplotlib.figure.Figure`` of the rows so far."""
+        return self._figure.draw(self.look)

@@ -1,4 +1,4 @@
-"""Figures of ``spectrod transfer``: Bode plots, with coherence, distortion, impulse response."""
+"""Figures of transfer functions: Bode plots, with coherence, distortion, impulse response."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.apps.measurements.reverberation_text import band_name, times_text
 from spectrod.dsp.units import Float64Array
 from spectrod.formats.figure.drawing import GREY, add_legend, line_style, new_figure
 from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.figure.frequency_axis import SMOOTHING_OCTAVE, SpectrumAxis, smoothed_db
+from spectrod.formats.figure.reverberation_text import band_name, times_text
 from spectrod.measure.transfer.reverberation import Reverberation
+from spectrod.measure.transfer.sweep_response import SweepResponse
+from spectrod.measure.transfer.transfer_function import TransferFunction
+from spectrod.measure.transfer.transfer_quantities import spectrum_of
 
 _LOG_RANGE = 3000.0
 _WRAP_DEG = 180.0
@@ -19,6 +22,18 @@ _SHOWN_ENERGY = 0.999
 _IMPULSE_MIN_S = 0.005
 _DECAY_MIN_DB, _DECAY_POINTS = -65.0, 1000
 
+
+_LEAD_PERIODS = 1.0
+"""Length of an impulse response before time 0, in periods of the lowest frequency."""
+_SPECTRA = {
+    "h1_db": "h1",
+    "h1_phase_deg": "h1_phase",
+    "h2_db": "h2",
+    "h2_phase_deg": "h2_phase",
+    "coherence": "coherence",
+    "relative_sd": "relative_sd",
+}
+"""Columns, and the spectra that they have."""
 
 SWEEP_REFERENCE = "sweep"
 """Reference of a response that is over the sweep itself."""
@@ -43,6 +58,43 @@ class SweepImpulse:
     n_lead: int
     fs: float
     decays: Sequence[Reverberation] = ()
+
+
+def sweep_impulse(found: SweepResponse, decays: Sequence[Reverberation]) -> SweepImpulse:
+    """Return the impulse response of a sweep, with what a limited band rings before time 0."""
+    n_lead = min(round(_LEAD_PERIODS * found.fs / found.band_hz[0]), len(found.frequencies) // 4)
+    return SweepImpulse(found.impulse_response(n_lead), n_lead, found.fs, decays)
+
+
+def transfer_columns(found: TransferFunction) -> dict[str, Float64Array]:
+    """Return the columns of a transfer function, (bins,) each, by name."""
+    return {
+        "frequency_hz": found.frequencies,
+        **{column: spectrum_of(found, name) for column, name in _SPECTRA.items()},
+        "reference_density": found.gxx,
+        "response_density": found.gyy,
+    }
+
+
+def sweep_columns(found: SweepResponse) -> dict[str, Float64Array]:
+    """Return the columns of a sweep within its band, (bins,) each, by name."""
+    columns = {
+        "frequency_hz": found.frequencies,
+        "h1_db": _decibels(np.abs(found.h)),
+        "h1_phase_deg": np.degrees(np.angle(found.h)),
+    }
+    if len(found.harmonics):
+        columns["thd_db"] = _decibels(found.thd)
+    for order, values in enumerate(found.harmonics, 2):
+        columns[f"harmonic_{order}_db"] = _decibels(values)
+    low, high = found.band_hz
+    within = (found.frequencies >= low) & (found.frequencies <= high)
+    return {name: column[within] for name, column in columns.items()}
+
+
+def _decibels(amplitudes: Float64Array) -> Float64Array:
+    with np.errstate(divide="ignore"):
+        return np.asarray(20.0 * np.log10(amplitudes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,79 @@
+"""Figures in Python: those of meters of intervals, of transfer functions and of sweeps."""
+
+import numpy as np
+import pytest
+
+from spectrod.formats.figure.figure_look import FigureLook
+from spectrod.formats.figure.plots import plot_intervals, plot_transfer
+from spectrod.lib.errors import InputError
+from spectrod.measure.levels import LevelMeter
+from spectrod.measure.transfer.cross_spectra import measure_transfer
+from spectrod.measure.transfer.sweep import Sweep
+from spectrod.measure.transfer.sweep_response import measure_sweep
+
+FS = 8000
+RNG = np.random.default_rng(1)
+X = 0.1 * RNG.standard_normal((2, 2 * FS + 1))
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_levels_of_a_meter(channels):
+    """Each channel has a panel with its values, named with those of all intervals, and bars."""
+    meter = LevelMeter(FS, channels, quantities=["LAeq", "L90"], bands="octave")
+    rows = [*meter.push(X[:channels]), *meter.finish()]
+    figure = plot_intervals(meter, rows, FS)
+    assert len(figure.axes) == 2 * channels
+    assert figure.get_suptitle() == "Sound levels"
+    for channel, panel in enumerate(figure.axes[:channels]):
+        lines = {line.get_label().split(" ")[0]: line for line in panel.get_lines()}
+        assert panel.get_ylabel() == "level [dBFS]"
+        np.testing.assert_array_equal(
+            lines["LAeq"].get_ydata()[::2], [row.values[0, channel] for row in rows]
+        )
+        total = meter.summary().values[0, channel]
+        assert lines["LAeq"].get_label() == f"LAeq ({total:.1f})"
+
+
+def test_a_look_is_applied():
+    """Size, title and resolution are those that are given; without rows there is an error."""
+    meter = LevelMeter(FS, 1, quantities=["rms"])
+    rows = [*meter.push(X[:1]), *meter.finish()]
+    figure = plot_intervals(meter, rows, FS, look=FigureLook("Pump", 5.0, 4.0, 72))
+    assert (figure.get_suptitle(), figure.dpi) == ("Pump", 72)
+    assert tuple(figure.get_size_inches()) == (5.0, 4.0)
+    with pytest.raises(InputError, match="nothing to draw: no intervals"):
+        plot_intervals(meter, [], FS)
+
+
+def test_times_are_utc_where_rows_have_them():
+    """A meter with a date has a clock below, in the zone that is named."""
+    meter = LevelMeter(FS, 1, utc_ns=1_777_600_000 * 10**9)
+    rows = [*meter.push(X[:1]), *meter.finish()]
+    panel = plot_intervals(meter, rows, FS, time_zone="Asia/Tokyo").axes[0]
+    assert panel.get_xlabel() == "time, Asia/Tokyo (UTC+09:00), 2026-05-01"
+    elapsed = LevelMeter(FS, 1)
+    rows = [*elapsed.push(X[:1]), *elapsed.finish()]
+    assert "since the first sample" in plot_intervals(elapsed, rows, FS).axes[0].get_xlabel()
+
+
+def test_a_transfer_function():
+    """Magnitude, phase and coherence are the values of the result."""
+    found = measure_transfer(X[0], 0.5 * X[0], FS, win_length=256)
+    magnitude, phase, coherence = plot_transfer(found).axes
+    levels = magnitude.get_lines()[-1].get_ydata()
+    np.testing.assert_allclose(levels, 20.0 * np.log10(0.5), atol=1e-9)
+    assert (phase.get_ylabel(), coherence.get_ylabel()) == ("phase [deg]", "coherence [1]")
+
+
+def test_a_sweep():
+    """The figure has the panels of the command, and the title that is given."""
+    sweep = Sweep(FS, 50.0, 3000.0, 1.0)
+    recorded = np.concatenate([np.zeros(500), 0.5 * sweep.samples, np.zeros(FS)])
+    recorded += 1e-4 * RNG.standard_normal(len(recorded))
+    figure = plot_transfer(measure_sweep(sweep, recorded), look=FigureLook("Room"))
+    names = [panel.get_ylabel() for panel in figure.axes]
+    assert names == [
+        "magnitude [dB]", "phase [deg]", "distortion, 1/12 octave [dB]", "impulse response",
+        "decay [dB]",
+    ]  # fmt: skip
+    assert figure.get_suptitle() == "Room"
