@@ -16,11 +16,12 @@ from spectrod.lib.errors import ConfigError
 from spectrod.lib.text import printable
 from spectrod.measure.triggers.detection import Detection
 
-_CSV = (
+EVENT_COLUMNS = (
     *("file", "begin_s", "end_s", "duration_s", "channel"),
     *("f_min_hz", "f_max_hz", "frequency_hz", "level", "unit", "threshold", "floor"),
     *("over_floor_db", "pulses"),
 )
+"""Names of the columns of events, after those of times."""
 _RAVEN = (
     *("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Low Freq (Hz)"),
     *("High Freq (Hz)", "Begin File", "File Offset (s)", "Begin Path", "Peak Freq (Hz)", "Level"),
@@ -71,7 +72,7 @@ def _csv_line(cells: Any) -> str:
 
 
 def _csv_head(zone: dt.tzinfo | None) -> str:
-    return _csv_line((*_time_names(zone), *_CSV))
+    return _csv_line((*_time_names(zone), *EVENT_COLUMNS))
 
 
 def _csv_text(_number: int, one: Detection, zone: dt.tzinfo | None) -> str:

@@ -1,10 +1,12 @@
 """Measurements as rows of a table: names and cells of columns, and what is said of all."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.values.measurement_description import MeasurementDescription, flag_names
 from spectrod.measure.levels import LevelRow
+from spectrod.measure.levels.level_units import unit_of
 from spectrod.measure.measurement import Measurement
 
 DURATION, FLAGS_NAME = "duration_s", "flags"
@@ -22,18 +24,35 @@ def of_channels(about: MeasurementDescription, name: str) -> list[str]:
     return [f"{name}@{channel}" for channel in about.channels]
 
 
-def number_names(about: MeasurementDescription) -> list[str]:
-    """Return the names of the columns of ``numbers``.
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of numbers: its name, its unit, and its channel, empty if it is of all."""
 
-    They are ``QUANTITY``, in bands ``QUANTITY_BAND``. Bands follow the quantities: all bands of the
-    first quantity, then of the next.
+    name: str
+    unit: str
+    channel: str
+
+
+def number_columns(about: MeasurementDescription) -> list[Column]:
+    """Return the columns of ``numbers``.
+
+    Their names are ``QUANTITY``, in bands ``QUANTITY_BAND``. Bands follow the quantities: all bands
+    of the first quantity, then of the next.
     """
-    names = []
-    for one in about.quantities:
-        names += [one.name] if one.is_of_all_channels else of_channels(about, one.name)
-    for one in about.bands.named_quantities:
-        names += of_channels(about, one.name)
-    return names
+    columns = []
+    for one in (*about.quantities, *about.bands.named_quantities):
+        if one.is_of_all_channels:
+            columns.append(Column(one.name, about.unit(one), ""))
+            continue
+        units = [unit_of(one, calibration) for calibration in about.calibrations]
+        names = of_channels(about, one.name)
+        columns += [Column(*each) for each in zip(names, units, about.channels, strict=True)]
+    return columns
+
+
+def number_names(about: MeasurementDescription) -> list[str]:
+    """Return the names of ``number_columns``."""
+    return [one.name for one in number_columns(about)]
 
 
 def numbers(about: MeasurementDescription, row: Measurement) -> list[float]:
