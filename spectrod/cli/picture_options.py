@@ -147,13 +147,23 @@ def like(path: Path) -> dict[str, Any]:
     Returns
     -------
     settings : dict
-        Settings of the analysis and of ``PictureOptions``, by the names of the flags.
+        Settings of the analysis and of ``PictureOptions``, by the names of the flags; of a picture
+        of level statistics its axes and its look.
 
     Raises
     ------
     InputError
         If the file cannot be read, or is not a picture made by spectrod.
     """
+    from spectrod.formats.longterm.longterm_picture import read_statistics_picture  # noqa: PLC0415
+
+    # Loads Pillow's drawing, which no other option needs.
+    statistics = read_statistics_picture(path)
+    if statistics is not None:
+        try:
+            return statistics.settings()
+        except (ConfigError, msgspec.ValidationError) as error:
+            raise InputError(f"{path}: damaged description: {error}") from error
     pixels = read_pixel_map(path)
     parameters = AnalysisConfig.__struct_fields__
     settings = {

@@ -53,6 +53,7 @@ from spectrod.dsp.row_grid import exact_row_step
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_rules import NFFT_MAX, REASSIGNED_HOPS_MAX
 from spectrod.formats.export.minutes import minute_frames
+from spectrod.formats.longterm.longterm_picture import read_statistics_picture
 from spectrod.formats.longterm.presets import averaged
 from spectrod.formats.picture.framing import (
     PRODUCT,
@@ -113,9 +114,8 @@ def record_samples(
         specs.pop()
     old_engine = ""
     if args.like:
-        earlier = read_pixel_map(Path(args.like))
-        old_engine = earlier.engine
-        _compare_calibrations(args.like, earlier.cal_id or "", pictured.scale.cal_id)
+        old_engine, cal_id = _earlier(Path(args.like))
+        _compare_calibrations(args.like, cal_id, pictured.scale.cal_id)
     choice = StoredEngine(specs, source.layout, span.n_samples, old_engine, kept)
     engine = _open_engine(settings.engine, source, choice)
     try:
@@ -327,6 +327,15 @@ class _Watch:
             _log.warning(STILL_ABSENT)
             pipeline.end()
             self._n_due = None
+
+
+def _earlier(path: Path) -> tuple[str, str]:
+    """Return the engine and the calibration of a picture that is repeated; empty if unknown."""
+    statistics = read_statistics_picture(path)
+    if statistics is not None:
+        return "", statistics.cal_id
+    pixels = read_pixel_map(path)
+    return pixels.engine, pixels.cal_id or ""
 
 
 def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:

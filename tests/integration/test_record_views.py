@@ -10,7 +10,8 @@ from PIL import Image
 from spectrod.cli import main
 from spectrod.dsp.blocks import Block
 from spectrod.formats.longterm.data import read_npz
-from spectrod.formats.picture.pixelmap import read_levels
+from spectrod.formats.longterm.longterm_picture import read_statistics_picture
+from spectrod.formats.picture.pixelmap import read_levels, read_pixel_map
 from spectrod.formats.sound import SoundWriter
 
 FS = 8000
@@ -138,3 +139,27 @@ def test_levels_of_a_recorder_that_sleeps(card, tmp_path, capsys):
         value = round(1000.0 / levels.spec.delta_f)
         tone_db = -20.0 - 10.0 * np.log10(levels.spec.enbw_hz)
         assert levels.exceeded(50.0)[0, value] == pytest.approx(tone_db, abs=0.2)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_pictures_of_statistics_are_repeated(tmp_path, suffix):
+    """--like gives the next picture the axes and looks of the old one; flags override them."""
+    loud, quiet = (str(tmp_path / f"{name}.wav") for name in ("loud", "quiet"))
+    x = np.random.default_rng(1).standard_normal(8 * 8000)
+    soundfile.write(loud, 0.1 * x, 8000)
+    soundfile.write(quiet, 0.001 * x, 8000)
+    old, new = (tmp_path / f"{name}{suffix}" for name in ("old", "new"))
+    view = ["--view", "spd", "--engine", "numpy"]
+    looks = ["--theme", "dark", "--width", "300", "--height", "90", "--f-min", "100"]
+    assert run("record", loud, "-o", old, *view, *looks, "--f-scale", "linear") == 0
+    assert run("record", quiet, "-o", new, *view, "--like", old, "--width", "250") == 0
+    before, after = map(read_statistics_picture, (old, new))
+    for name in ("f_scale", "f_min_hz", "f_max_hz", "level_min", "level_max"):
+        assert getattr(after, name) == getattr(before, name)
+    assert (after.f_scale, after.f_min_hz) == ("linear", 100.0)
+    assert (after.options["theme"], after.options["height"]) == ("dark", 90)
+    assert (before.options["width"], after.options["width"]) == (300, 250)
+    spectrogram = tmp_path / "s.png"
+    assert run("record", quiet, "-o", spectrogram, "--like", old, "--engine", "numpy") == 0
+    assert read_statistics_picture(spectrogram) is None
+    assert read_pixel_map(spectrogram).level_max == before.level_max

@@ -31,8 +31,14 @@ _END_BYTES = 1 << 20
 """Size of the searched part: the beginning of an SVG or PGM, the end of a PDF."""
 
 
-def embedded_text(path: Path) -> str:
+def embedded_text(path: Path, png_key: str = METADATA_KEY) -> str:
     """Read the JSON text in a picture of spectrod, in any format.
+
+    Parameters
+    ----------
+    path : Path
+    png_key : str
+        Name of the text entry in PNG; other formats have one name for all kinds of pictures.
 
     Raises
     ------
@@ -47,7 +53,7 @@ def embedded_text(path: Path) -> str:
                 head = _PDF + file.read(_END_BYTES)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
-    text = _text(path, head)
+    text = _text(path, head, png_key)
     if text is None:
         raise InputError(f"{path}: not a spectrogram of spectrod")
     return text
@@ -60,7 +66,7 @@ def _between(content: bytes, begin: bytes, end: bytes) -> str | None:
     return html.unescape(text.decode(errors="replace")) if found and found_end else None
 
 
-def _text(path: Path, content: bytes) -> str | None:
+def _text(path: Path, content: bytes, png_key: str) -> str | None:
     """Return the JSON; None if the picture has none."""
     if content.startswith(b"<?xml"):
         return _between(content, _SVG_BEGIN, _SVG_END)
@@ -72,6 +78,6 @@ def _text(path: Path, content: bytes) -> str | None:
     unidentified = f"{path}: not a readable picture"
     # Pillow decodes no pixels here.
     with reading(unidentified, f"{path}: "), Image.open(path, formats=_FORMATS) as image:
-        found = image.info.get(METADATA_KEY) or image.getexif().get(EXIF_DESCRIPTION)
+        found = image.info.get(png_key) or image.getexif().get(EXIF_DESCRIPTION)
     # Pillow returns its own subclass of str for text that is not Latin-1.
     return str(found) if isinstance(found, str) and found.startswith("{") else None
