@@ -1,16 +1,18 @@
-"""Files of events: CSV, JSON, selection tables of Raven, labels of Audacity."""
+"""Files of events: CSV, JSON, selection tables of Raven, labels of Audacity, SigMF."""
 
 import csv
 import datetime as dt
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spectrod.formats.event_sigmf import sigmf_text
 from spectrod.formats.export.attributes import iso_time
+from spectrod.formats.sound.sigmf_writer import DATA_SUFFIX, META_SUFFIX
 from spectrod.formats.whole_files import check_writable, whole_file
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.text import printable
@@ -116,23 +118,25 @@ def _cell(name: str) -> str:
 class EventFormat:
     """Text of a kind of files of events: before the first, of each with its number, at the end.
 
-    The time zone of the first two is that of the file; None: UTC.
+    The time zone of the first two is that of the file; None: UTC. The text at the end has all
+    events where one alone has no text.
     """
 
     begin: Callable[[dt.tzinfo | None], str]
-    text: Callable[[int, Detection, dt.tzinfo | None], str]
-    end: str = ""
+    text: Callable[[int, Detection, dt.tzinfo | None], str] | None
+    end: Callable[[Sequence[Detection]], str] = lambda _: ""
 
 
 _RAVEN_FORMAT = EventFormat(lambda _: "\t".join(_RAVEN) + "\n", _raven_text)
 _AUDACITY_FORMAT = EventFormat(lambda _: "", _audacity_text)
 FORMATS = {
     ".csv": EventFormat(_csv_head, _csv_text),
-    ".json": EventFormat(lambda _: "[", _json_text, "\n]\n"),
+    ".json": EventFormat(lambda _: "[", _json_text, lambda _: "\n]\n"),
     "selections.txt": _RAVEN_FORMAT,
     "raven.txt": _RAVEN_FORMAT,
     "labels.txt": _AUDACITY_FORMAT,
     "audacity.txt": _AUDACITY_FORMAT,
+    META_SUFFIX: EventFormat(lambda _: "", None, sigmf_text),
 }
 """Formats by the end of a file's name."""
 
@@ -164,10 +168,16 @@ def event_file(path: Path, zone: dt.tzinfo | None = None) -> Iterator[Callable[[
 
     Raises
     ------
+    ConfigError
+        If the format cannot hold these events, or the file is the metadata of a recording.
     StorageError
-        If the file cannot be written; the block then leaves no file.
+        If the file cannot be written. The block then leaves no file.
     """
     how, number = format_of(path), 0
+    kept: list[Detection] = []
+    data = path.with_suffix(DATA_SUFFIX)
+    if path.suffix.lower() == META_SUFFIX and data.exists():
+        raise ConfigError(f"{path}: events: is the metadata of {data.name}; take another name")
     check_writable(path)
     with whole_file(path) as part, part.open("x", encoding="utf-8", newline="") as file:
         file.write(how.begin(zone))
@@ -175,7 +185,13 @@ def event_file(path: Path, zone: dt.tzinfo | None = None) -> Iterator[Callable[[
         def write(one: Detection) -> None:
             nonlocal number
             number += 1
-            file.write(how.text(number, one, zone))
+            if how.text is None:
+                kept.append(one)
+            else:
+                file.write(how.text(number, one, zone))
 
         yield write
-        file.write(how.end)
+        try:
+            file.write(how.end(kept))
+        except ConfigError as error:
+            raise ConfigError(f"{path}: events: {error}") from error

@@ -1,15 +1,19 @@
-"""Reads files of events: those of ``event_files``, and tables and labels of Raven and Audacity.
+"""Reads files of events: those of ``event_files``, and others of Raven, Audacity and SigMF.
 
 The files may be anybody's: all that is read is bounded and checked.
 """
 
+import codecs
 import csv
 import datetime as dt
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+import msgspec
 
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.json_text import decode_json
@@ -90,7 +94,8 @@ def parse_events(path: Path, content: bytes) -> list[ReadEvent]:
     ----------
     path : Path
         The end of its name is the format: ``.csv`` and ``.json`` as ``spectrod detect`` writes
-        them, ``.txt`` with a header a selection table of Raven, without one labels of Audacity.
+        them, ``.txt`` with a header a selection table of Raven, without one labels of Audacity,
+        ``.sigmf-meta`` metadata of SigMF, whose annotations are the events.
     content : bytes
         UTF-8, at most ``FILE_BYTES_MAX``.
 
@@ -141,11 +146,12 @@ def _lines(content: bytes) -> list[str]:
 
 _Fields = Mapping[str, Any]
 _Numbered = Iterable[tuple[int, _Fields]]
+_Made = TypeVar("_Made")
 
 
 def _made(
-    items: _Numbered, make: Callable[[_Fields], ReadEvent], what: str = "line"
-) -> Iterator[ReadEvent]:
+    items: _Numbered, make: Callable[[_Fields], _Made], what: str = "line"
+) -> Iterator[_Made]:
     for number, fields in items:
         try:
             yield make(fields)
@@ -280,6 +286,69 @@ def _of_label(cells: _Fields) -> ReadEvent:
     return ReadEvent(None, begin_s, duration_s, None, low, high, "", text)
 
 
+_SIGMF_COUNT_MAX: Final = 1 << 52
+_SIGMF_FS_MAX: Final = 1e12
+_SigmfItems = list[dict[str, Any]]
+
+
+class _Sigmf(msgspec.Struct, frozen=True):
+    """The fields of metadata of SigMF that are read."""
+
+    of_all: dict[str, Any] = msgspec.field(name="global")
+    captures: _SigmfItems = msgspec.field(default_factory=list)
+    annotations: _SigmfItems = msgspec.field(default_factory=list)
+
+
+def _from_sigmf(content: bytes) -> Iterator[ReadEvent]:
+    """Yield the events of annotations; UTC is that of the capture in which one begins."""
+    found = decode_json(content.removeprefix(codecs.BOM_UTF8), _Sigmf)
+    fs = _number(found.of_all, "core:sample_rate", _SIGMF_FS_MAX)
+    if found.annotations and (fs is None or fs <= 0.0):
+        raise ValueError("core:sample_rate: must be a number above 0")
+    offset = int(_number(found.of_all, "core:offset", _SIGMF_COUNT_MAX) or 0)
+    captures = list(_made(enumerate(found.captures, 1), _sigmf_capture, "capture"))
+    captures.sort(key=lambda one: one[0])
+
+    def make(fields: _Fields) -> ReadEvent:
+        return _of_annotation(fields, captures, fs or 1.0, offset)
+
+    return _made(enumerate(found.annotations, 1), make, "annotation")
+
+
+def _sigmf_capture(fields: _Fields) -> tuple[int, int | None]:
+    """Return the first sample of a capture, and its UTC [ns since 1970]."""
+    time = fields.get("core:datetime")
+    return _sigmf_count(fields, "core:sample_start"), None if time is None else _utc_ns(time)
+
+
+def _sigmf_count(fields: _Fields, name: str) -> int:
+    value = _number(fields, name, _SIGMF_COUNT_MAX)
+    if value is None or value < 0 or value != int(value):
+        raise ValueError(f"{name}: must be a whole number from 0 to {_SIGMF_COUNT_MAX}")
+    return int(value)
+
+
+def _of_annotation(
+    fields: _Fields, captures: list[tuple[int, int | None]], fs: float, offset: int
+) -> ReadEvent:
+    start = _sigmf_count(fields, "core:sample_start")
+    count = _sigmf_count(fields, "core:sample_count") if "core:sample_count" in fields else 0
+    low, high = _band(fields, "core:freq_lower_edge", "core:freq_upper_edge")
+    k = bisect_right(captures, start, key=lambda one: one[0]) - 1
+    first, utc_ns = captures[k] if k >= 0 else (0, None)
+    texts = [str(fields.get(f"core:{name}") or "") for name in ("label", "comment")]
+    return ReadEvent(
+        begin_utc_ns=None if utc_ns is None else utc_ns + round((start - first) * 1e9 / fs),
+        begin_s=max(0, start - offset) / fs,
+        duration_s=count / fs,
+        channel=None,
+        f_min_hz=low,
+        f_max_hz=high,
+        file="",
+        text=printable(", ".join(filter(None, texts)), TEXT_MAX),
+    )
+
+
 def _number(fields: _Fields, name: str, most: float) -> float | None:
     """Return a number of at most some magnitude; None where it is empty or missing."""
     given = fields.get(name)
@@ -335,5 +404,6 @@ _READERS: Final[dict[str, Callable[[bytes], Iterator[ReadEvent]]]] = {
     ".csv": _from_csv,
     ".json": _from_json,
     ".txt": _from_text,
+    ".sigmf-meta": _from_sigmf,
 }
 _SUFFIXES: Final = ", ".join(_READERS)

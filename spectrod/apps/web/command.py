@@ -71,8 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[SOURCE=]FILE",
         help="mark the events of a file in what is stored: .csv or .json of spectrod detect, a "
-        "selection table of Raven or labels of Audacity (.txt); may be repeated (those of results "
-        "of spectrod batch)",
+        "selection table of Raven or labels of Audacity (.txt), annotations of SigMF; may be "
+        "repeated (those of results of spectrod batch)",
     )
     parser.add_argument("--log-level", default="info", metavar="LEVEL", help="(%(default)s)")
     # Of `spectrod run --web`: the listening socket, and an end when standard input ends.

@@ -32,6 +32,8 @@ class Detection:
         Whether the times of the event are UTC.
     channel : int
         Number of the channel, from 1 on.
+    fs : float
+        Sample rate [Hz].
     """
 
     event: TriggerEvent
@@ -42,6 +44,7 @@ class Detection:
     joined_s: float
     has_utc: bool
     channel: int
+    fs: float
 
     @property
     def duration_s(self) -> float:
@@ -144,10 +147,12 @@ class PlacedEvents:
     def _detection(self, event: TriggerEvent) -> Detection:
         assert self._anchor is not None
         index, utc_ns = self._anchor
-        first = index + round((event.begin_utc_ns - utc_ns) * self._finder.fs / NS_PER_S)
-        n_samples = round(event.duration_s * self._finder.fs)
+        fs = self._finder.fs
+        first = index + round((event.begin_utc_ns - utc_ns) * fs / NS_PER_S)
+        n_samples = round(event.duration_s * fs)
         channel = self._channels.index(event.channel) + 1
-        return Detection(event, first, n_samples, *self._places.at(first), self._has_utc, channel)
+        place = self._places.at(first)
+        return Detection(event, first, n_samples, *place, self._has_utc, channel, fs)
 
 
 def detections(

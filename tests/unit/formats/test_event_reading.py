@@ -1,10 +1,13 @@
 """Files of events are read: those that are written, those of other programs, and hostile ones."""
 
 import datetime as dt
+import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 
 from spectrod.formats import event_reading
@@ -40,7 +43,7 @@ def detection(**given):
         duration_s=0.5,
         pulses=None,
     )
-    one = Detection(event, 0, 24000, "a b.wav", 7.25, 67.25, has_utc=True, channel=2)
+    one = Detection(event, 0, 24000, "a b.wav", 7.25, 67.25, has_utc=True, channel=2, fs=48000.0)
     return replace(one, **given)
 
 
@@ -162,3 +165,100 @@ def test_times_are_those_of_the_standard_library():
     for text in ("2026-05-02T06:00:00.5+02:00", "2026-05-01T23:00:00-05:30", "2026-05-02T04:00Z"):
         (one,) = parse_events(event_reading.Path("e.csv"), f"{HEAD}{text},1,1\n".encode())
         assert one.begin_utc_ns == round(dt.datetime.fromisoformat(text).timestamp() * 2) * S // 2
+
+
+def test_annotations_of_sigmf_have_both_clocks(tmp_path):
+    """Samples count through all files, and each capture has the UTC at the begin of its file."""
+    utc_ns = BEGIN_NS + 600 * S
+    later = replace(detection().event, begin_utc_ns=utc_ns, name="x" * 40)
+    later = detection(event=later, file="b.wav", begin_s=2.0, joined_s=102.0)
+    path = written(tmp_path / "e.sigmf-meta", later, detection())
+    content = json.loads(path.read_text())
+    assert content["global"]["core:sample_rate"] == 48000.0
+    starts = [one["core:sample_start"] for one in content["captures"]]
+    assert starts == [60 * 48000, 100 * 48000]
+    labels = [one["core:label"] for one in content["annotations"]]
+    assert labels[0] == "call"
+    assert len(labels[1]) <= 20
+    first, second = read_events(path)
+    assert (first.begin_utc_ns, first.begin_s, first.duration_s) == (BEGIN_NS, 67.25, 0.5)
+    assert (first.f_min_hz, first.f_max_hz, first.channel) == (2000.0, 6000.0, None)
+    assert first.text == "call, -40.2 dBFS, channel 2, a b.wav"
+    assert (second.begin_utc_ns, second.begin_s) == (utc_ns, 102.0)
+    (one,) = read_events(written(tmp_path / "n.sigmf-meta", detection(has_utc=False)))
+    assert (one.begin_utc_ns, one.begin_s) == (None, 67.25)
+    assert read_events(written(tmp_path / "none.sigmf-meta")) == []
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.json", "raven.txt", "labels.txt", "e.sigmf-meta"])
+@pytest.mark.parametrize("fs", [8000.0, 48000.0, 256000.0])
+def test_times_of_events_are_within_a_sample(tmp_path, name, fs):
+    """100 random events of a file with gaps before it: time in all files or the file, and UTC."""
+    rng = np.random.default_rng(7)
+    firsts = np.sort(rng.integers(0, round(3600 * fs), 100))
+    counts = rng.integers(1, round(20 * fs), 100)
+    events = []
+    for first, count in zip(firsts.tolist(), counts.tolist(), strict=True):
+        event = replace(
+            detection().event,
+            begin_utc_ns=BEGIN_NS + round(first * S / fs),
+            duration_s=count / fs,
+        )
+        events.append(
+            detection(event=event, n_samples=count, begin_s=first / fs, joined_s=60 + first / fs)
+        )
+    events = [replace(one, fs=fs) for one in events]
+    found = read_events(written(tmp_path / name, *events))
+    before_s = 0.0 if name in {"e.csv", "e.json"} else 60.0
+    begins = np.array([one.begin_s for one in found]) - before_s
+    lengths = np.array([one.duration_s for one in found])
+    np.testing.assert_allclose(begins * fs, firsts, rtol=0, atol=0.5)
+    np.testing.assert_allclose(lengths * fs, counts, rtol=0, atol=0.55)
+    if "txt" not in name:  # tables of Raven and labels have no time of the clock
+        since_ns = np.array([one.begin_utc_ns - BEGIN_NS for one in found])
+        np.testing.assert_allclose(since_ns * fs / S, firsts, rtol=0, atol=0.5)
+
+
+def test_events_of_different_rates_are_no_sigmf(tmp_path):
+    """Its samples have one rate: the error names them, and no file is left."""
+    with pytest.raises(ConfigError, match=r"x\.sigmf-meta: events: sample rates 44100, 48000: "):
+        written(tmp_path / "x.sigmf-meta", detection(), detection(fs=44100.0))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_metadata_of_a_recording_is_not_replaced(tmp_path):
+    """A recording's own metadata stays as it is, and the error names its samples."""
+    (tmp_path / "x.sigmf-data").touch()
+    (tmp_path / "x.sigmf-meta").write_text("mine")
+    with pytest.raises(ConfigError, match=r"is the metadata of x\.sigmf-data; take another name"):
+        written(tmp_path / "x.sigmf-meta", detection())
+    assert (tmp_path / "x.sigmf-meta").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        ("{", "truncated|data"),
+        ("[]", "Expected `object`"),
+        ('{"global": {}, "annotations": [{}]}', "core:sample_rate: must be a number above 0"),
+        ('{"global": {"core:sample_rate": -1}, "annotations": [{}]}', "must be a number above 0"),
+        ('{"global": {"core:sample_rate": 1}, "annotations": [{}]}', "annotation 1: core:sample_s"),
+        (
+            '{"global": {"core:sample_rate": 1}, "annotations": [{"core:sample_start": 0.5}]}',
+            "annotation 1: core:sample_start: must be a whole number from 0",
+        ),
+        (
+            '{"global": {"core:sample_rate": 1}, "annotations": [{"core:sample_start": 1e99}]}',
+            "core:sample_start=1e.99: must be a number within",
+        ),
+        (
+            '{"global": {}, "captures": [{"core:sample_start": 0, "core:datetime": "noon"}]}',
+            "capture 1: begin 'noon': must be 1970",
+        ),
+        ('{"global": {}, "captures": [{"core:sample_start": -1}]}', "capture 1: core:sample_start"),
+    ],
+)
+def test_metadata_that_is_none_is_refused(content, rule):
+    """One error names the place and the rule."""
+    with pytest.raises(InputError, match=rule):
+        parse_events(Path("e.sigmf-meta"), content.encode())
