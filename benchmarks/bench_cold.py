@@ -1,16 +1,18 @@
 """How long users wait with empty kernel caches, beside the NumPy engine and warm caches.
 
-    python benchmarks/bench_cold.py [--repeats N] [--json FILE]
+    python benchmarks/bench_cold.py [--repeats N] [--files N] [--only PART ...] [--json FILE]
 
 ``record``: 1.4 s of 16-bit noise to a picture, the whole process, with empty caches, with the
-caches of the run before, and with ``--engine numpy``, in turns. ``run``: from the start of the
-process to a subscriber's first message, of which a frame of 4096 samples alone lasts 85 ms.
-``set``: from the request for a new window length to the first message with it, what is missing
-between the last message before and the first one after, and how long it takes until the device
-computes. The caches are empty folders for each process that is timed cold.
+caches of the run before, and with ``--engine numpy``, in turns. ``many``: the same of many files of
+3 s in one command; the process that it leaves to compile has ended before the next run. ``run``:
+from the start of the process to a subscriber's first message, of which a frame of 4096 samples
+alone lasts 85 ms. ``set``: from the request for a new window length to the first message with it,
+what is missing between the last message before and the first one after, and how long it takes until
+the device computes. The caches are empty folders for each process that is timed cold.
 """
 
 import argparse
+import fcntl
 import os
 import resource
 import statistics
@@ -29,7 +31,8 @@ from _report import new_report, write_report
 
 from spectrod import client
 
-_FS, _SECONDS = 48_000, 1.4
+_FS, _SECONDS, _SECONDS_OF_MANY = 48_000, 1.4, 3.0
+_PARTS = ("record", "many", "run", "set")
 _WIN_LENGTHS = (2048, 8192, 1024)
 _MOVE_S = 120.0
 
@@ -54,13 +57,20 @@ def main() -> None:
     """Measure everything, print it, and store it on request."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5, metavar="N")
+    parser.add_argument("--files", type=int, default=150, metavar="N", help="of many")
+    parser.add_argument("--only", nargs="+", choices=_PARTS, default=_PARTS)
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     report = new_report("cold")
     with tempfile.TemporaryDirectory() as folder:
-        report["results"] += _record(Path(folder), args.repeats)
-        report["results"] += _run(Path(folder), args.repeats)
-        report["results"] += _set(Path(folder))
+        if "record" in args.only:
+            report["results"] += _record(Path(folder), args.repeats, 1, _SECONDS)
+        if "many" in args.only:
+            report["results"] += _record(Path(folder), args.repeats, args.files, _SECONDS_OF_MANY)
+        if "run" in args.only:
+            report["results"] += _run(Path(folder), args.repeats)
+        if "set" in args.only:
+            report["results"] += _set(Path(folder))
     for result in report["results"]:
         print(", ".join(f"{key}: {value}" for key, value in result.items()))
     if args.json:
@@ -79,15 +89,17 @@ def _new_caches(folder: Path) -> Path:
 # ---- record
 
 
-def _record(folder: Path, repeats: int) -> list[dict[str, object]]:
-    path = folder / "short.wav"
-    samples = np.random.default_rng(1).normal(0.0, 0.1, round(_FS * _SECONDS))
-    soundfile.write(path, samples, _FS, subtype="PCM_16")
+def _record(folder: Path, repeats: int, n_files: int, seconds: float) -> list[dict[str, object]]:
+    paths = [folder / f"{seconds:g}s-{k:05}.wav" for k in range(n_files)]
+    rng = np.random.default_rng(1)
+    for path in paths:
+        samples = rng.normal(0.0, 0.1, round(_FS * seconds))
+        soundfile.write(path, samples, _FS, subtype="PCM_16")
     times = {name: _Times() for name in ("empty caches", "caches of that run", "NumPy engine")}
     for _ in range(repeats + 1):
         caches = _new_caches(folder)
         for name, flags in zip(times, ([], [], ["--engine", "numpy"]), strict=True):
-            _time_record(path, caches, flags, times[name])
+            _time_record(paths, caches, flags, times[name])
     base = times["NumPy engine"]
     base_s, base_cpu_s = statistics.median(base.wall_s[1:]), statistics.median(base.cpu_s[1:])
     results = []
@@ -96,17 +108,28 @@ def _record(folder: Path, repeats: int) -> list[dict[str, object]]:
         ratio = round(statistics.median(taken.wall_s) / base_s, 2)
         cpu_ratio = round(statistics.median(taken.cpu_s) / base_cpu_s, 2)
         ratios = {"ratio": ratio, "cpu_ratio": cpu_ratio}
-        results.append({"what": f"record, {name}", **ratios, **taken.summary()})
+        what = f"record of {n_files} files of {seconds:g} s, {name}"
+        results.append({"what": what, **ratios, **taken.summary()})
     return results
 
 
-def _time_record(path: Path, caches: Path, flags: list[str], times: _Times) -> None:
-    command = [sys.executable, "-m", "spectrod", "record", str(path)]
-    command += ["-o", str(path.with_suffix(".png")), "--log-level", "error", *flags]
+def _time_record(paths: list[Path], caches: Path, flags: list[str], times: _Times) -> None:
+    command = [sys.executable, "-m", "spectrod", "record", *map(str, paths)]
+    output = "{stem}.png" if len(paths) > 1 else f"{paths[0].stem}.png"
+    command += ["-o", str(paths[0].with_name(output)), "--log-level", "error", *flags]
     before_s, start_s = _children_cpu_s(), time.perf_counter()
     subprocess.run(command, check=True, env=_environment(caches))
     times.wall_s.append(time.perf_counter() - start_s)
     times.cpu_s.append(_children_cpu_s() - before_s)
+    _await_compiler(caches / "spectrod" / "programs")
+
+
+def _await_compiler(programs: Path) -> None:
+    """Wait until the process that compiles for the next time has released the cache."""
+    if programs.is_dir():
+        handle = os.open(programs, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        os.close(handle)
 
 
 def _children_cpu_s() -> float:
