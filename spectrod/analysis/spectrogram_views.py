@@ -32,6 +32,10 @@ def summary(found: "Spectrogram") -> str:
     )
 
 
+_TIME = {"units": "s", "long_name": "time of the middle of a frame since the first sample"}
+"""Files and ``open_dataset`` have the time of a row's first sample, as their names say."""
+
+
 def data_array(found: "Spectrogram") -> Any:
     """Return the values as ``xarray.DataArray``; see ``Spectrogram.to_xarray``."""
     xarray = need("xarray", "xarray")
@@ -44,7 +48,7 @@ def data_array(found: "Spectrogram") -> Any:
         found.values,
         {
             "frequency": ("frequency", found.f, frequency),
-            "time": ("time", found.t, {"units": "s", "long_name": "time"}),
+            "time": ("time", found.t, _TIME),
         },
         dims,
         values_name(spec),

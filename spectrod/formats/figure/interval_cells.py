@@ -1,11 +1,14 @@
 """Values of many intervals in bounded memory: neighbours are joined, extremes stay."""
 
 from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.units import Float64Array
+from spectrod.measure.intervals import period_at
+from spectrod.measure.levels.level_quantities import PERIODS
 
 CELLS_MAX: Final = 4096
 """All extremes stay, and gaps that are longer than this part of the whole time."""
@@ -145,3 +148,34 @@ def dots(times_ns: Float64Array, values: Float64Array) -> list[int]:
     span_ns = np.nanmax(times_ns) - np.nanmin(times_ns)
     lengths_ns = times_ns[single + 1] - times_ns[single]
     return list(map(int, single[lengths_ns < _DOT_SHARE * span_ns]))
+
+
+def only_within(
+    times_ns: Float64Array, values: Float64Array, part: str, zone: ZoneInfo
+) -> tuple[Float64Array, Float64Array]:
+    """Return the points of a line in one part of the local days alone.
+
+    Parameters
+    ----------
+    times_ns, values : (points,) float64
+        See ``IntervalCells.line``.
+    part : {"day", "evening", "night"}
+    zone : ZoneInfo
+
+    Returns
+    -------
+    times_ns, values : (points,) float64
+        NaN between two parts.
+    """
+    kept: list[tuple[float, float]] = []
+    is_point = ~np.isnan(times_ns)
+    points = np.stack([times_ns[is_point], values[is_point]], axis=1).reshape(-1, 4)
+    for begin, lowest, end, highest in points.tolist():
+        at = int(begin)
+        while at < end:
+            found, stop = period_at(at, zone)
+            if PERIODS[found] == part:
+                kept += [(at, lowest), (min(stop, end), highest), (np.nan, np.nan)]
+            at = stop
+    found_points = np.array(kept or [(np.nan, np.nan)], np.float64)
+    return found_points[:, 0], found_points[:, 1]

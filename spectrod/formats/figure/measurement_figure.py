@@ -21,15 +21,19 @@ from spectrod.formats.figure.drawing import (
     widen,
 )
 from spectrod.formats.figure.figure_look import FigureLook
-from spectrod.formats.figure.interval_cells import IntervalCells, dots
+from spectrod.formats.figure.interval_cells import IntervalCells, dots, only_within
 from spectrod.formats.figure.time_axis import TimeAxis
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.values.measurement_table import begin_ns
 from spectrod.formats.values.value_writer import ValueWriter
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.time_zones import find_zone
 from spectrod.measure.levels import LevelRow
+from spectrod.measure.levels.level_quantities import PERIODS
 from spectrod.measure.measurement import Measurement, Quantity
 
+_PARTS = {f"L{part}": part for part in PERIODS}
+"""Quantities of a part of the day, which are drawn there."""
 _SHARED_UNITS = ("level", "LUFS")
 """Units whose quantities are lines of one panel; each other quantity has one of its own."""
 _LEVEL_UNITS = ("level", "exposure", "LUFS", "LU", "dB", "dBFS", "dBTP", "dBc")
@@ -209,6 +213,10 @@ class MeasurementFigure:
     def _draw(self, panel: Any, line: HistoryLine, number: int, time: TimeAxis) -> Any:
         k = line.quantity * len(self.description.channels) + line.channel
         times_ns, values = self._history.line(k)
+        name = self.description.quantities[line.quantity].name
+        if name in _PARTS and self.description.has_utc:
+            zone = find_zone(self.description.time_zone)
+            times_ns, values = only_within(times_ns, values, _PARTS[name], zone)
         style = line_style(number, len(values))
         if marked := dots(times_ns, values):
             style |= {"marker": ".", "markersize": 2.5, "markevery": marked}
@@ -217,7 +225,8 @@ class MeasurementFigure:
 
     def _label(self, line: HistoryLine) -> str:
         """Return the name of a line, of levels with the value of all intervals together."""
-        if self.total is None or self._n_rows == 1:
+        is_of_day = self.description.quantities[line.quantity].name in (*_PARTS, "Lden")
+        if self.total is None or (self._n_rows == 1 and not is_of_day):
             return line.name
         value = float(self.total.values[line.quantity, line.channel])
         is_level = self.description.quantities[line.quantity].unit in _SHARED_UNITS

@@ -44,6 +44,7 @@ _SAMPLE_UNITS: dict[str, Unit] = {
 }
 _LEAST_S = {"LUFS_I": 0.4, "LRA": 3.0, "Lden": 86400.0}
 _LEAST_PERCENTILE_S = 1.0
+_OF_DAYS = ": a day; values of shorter intervals are a measurement of their own"
 _NAME_MAX = 32
 
 _LEVEL = re.compile(
@@ -209,7 +210,8 @@ def parse_quantities(names: Sequence[str], interval_s: float) -> tuple[LevelQuan
     for quantity in quantities:
         if interval_s < quantity.least_interval_s:
             raise ConfigError(
-                f"{quantity.name} needs at least {quantity.least_interval_s:g} s",
+                f"{quantity.name} needs at least {quantity.least_interval_s:g} s"
+                f"{_OF_DAYS if quantity.name == 'Lden' else ''}",
                 interval_s=interval_s,
             )
     return quantities

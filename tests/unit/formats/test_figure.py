@@ -267,6 +267,26 @@ def test_nights_of_a_local_time_are_grey(tmp_path):
     assert not figure_of(tmp_path / "a.png", about, months).axes[0].patches
 
 
+def test_parts_of_the_day_are_drawn_where_they_are(tmp_path):
+    """Lday lasts from 7 to 19 h local time, Lnight from 23 to 7 h, Lden all day."""
+    midnight = 177 * 86_400 - 2 * 3600  # 2026-10-25 in Berlin, a day of 25 hours
+    rows = [row(midnight, [[55.0], [52.0], [50.0], [45.0]], 90_000.0)]
+    about = describe(("Lden", "Lday", "Levening", "Lnight"), time_zone="Europe/Berlin")
+    (panel,) = figure_of(tmp_path / "a.png", about, rows).axes
+    spans = {}
+    for line in panel.get_lines():
+        hours = np.round(24.0 * (line.get_xdata() - DAYS) - midnight / 3600.0, 6)
+        spans[line.get_label()] = hours[np.isfinite(hours)].tolist()
+        assert len(set(line.get_ydata()[np.isfinite(line.get_ydata())])) == 1
+    # The clock goes back at 3 h, so that 7 h is eight hours after midnight.
+    assert spans == {
+        "Lden": [0.0, 25.0],
+        "Lday": [8.0, 20.0],
+        "Levening": [20.0, 24.0],
+        "Lnight": [0.0, 8.0, 24.0, 25.0],
+    }
+
+
 def test_levels_that_hardly_change_are_a_flat_line(tmp_path):
     """An axis of levels has at least 1 dB; one of other values follows them."""
     rows = [row(k, [[50.0 + 1e-4 * k]]) for k in range(3)]
