@@ -21,7 +21,7 @@ import contextlib
 import importlib.util
 import io
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,13 +75,17 @@ def main() -> None:
             for name, detector in detectors.items():
                 counts = [_judged(spans, recording) for spans in detector(heard)]
                 found[name].append((level, counts))
-                results += _results(noise, name, level, counts)
+                results.append(_result(noise, name, level, counts))
         for name, lines in found.items():
             print(f"\n{noise} noise, {name}: calls found [%], false alarms an hour")
             print("call [dB]  " + "".join(f"{factor:>8g} dB over" for factor in _FACTORS_DB))
             print("\n".join(_line(*one) for one in lines), flush=True)
     if args.json:
-        report = new_report("detect_recall") | {"minutes": args.minutes, "results": results}
+        report = new_report("detect_recall") | {
+            "minutes": args.minutes,
+            "over_db": _text(_FACTORS_DB, 0),
+            "results": results,
+        }
         write_report(report, args.json)
 
 
@@ -93,14 +97,22 @@ def _line(level: float | None, counts: list[tuple[float, float]]) -> str:
     return f"{'none' if level is None else f'{level:g}':>9}  " + "  ".join(cells)
 
 
-def _results(
+def _result(
     noise: str, name: str, level: float | None, counts: list[tuple[float, float]]
-) -> list[dict[str, Any]]:
-    about = {"noise": noise, "detector": name, "call_db": level}
-    return [
-        about | {"over_db": factor, "recall": recall, "false_an_hour": false_an_hour}
-        for factor, (recall, false_an_hour) in zip(_FACTORS_DB, counts, strict=True)
-    ]
+) -> dict[str, Any]:
+    recall, false_an_hour = zip(*counts, strict=True)
+    return {
+        "noise": noise,
+        "detector": name,
+        "call_db": level,
+        "recall": _text(recall, 3),
+        "false_an_hour": _text(false_an_hour, 1),
+    }
+
+
+def _text(values: Iterable[float], digits: int) -> str:
+    """Return the numbers of a curve, one for each threshold, on one line of the report."""
+    return " ".join(f"{round(value, digits):g}" for value in values)
 
 
 def _detectors() -> dict[str, Detector]:
