@@ -1,6 +1,7 @@
 """Recall and false alarms of ``spectrod detect`` over the level of planted calls and the threshold.
 
     python benchmarks/detect_recall.py [--minutes N] [--noise NAME]... [--json FILE]
+    python benchmarks/detect_recall.py --draw FILE.json FIGURE.png
 
 Bursts of a tone of 0.3 s in noise at 16 kHz, one in 3 s, of several levels over the noise in 2 to
 6 kHz: white noise, mains hum with all its harmonics, rain whose drops ring (``_planted.py``). They
@@ -8,21 +9,24 @@ are read by the triggers of the program with a floor that is learned first, as
 ``spectrod detect --kind band`` and ``--kind bin`` do; by a mask of the level that the noise alone
 exceeds in 1 % of the time in each bin, the threshold being its margin, as ``spectrod ctl learn``
 makes them; by a band with a pattern of one pulse of 0.2 to 0.45 s; by a plain energy detector: the
-mean square of blocks of a hop of the same band, over the median of all blocks, blocks closer than
-0.5 s joined; and by ``find_rois_cwt`` of scikit-maad if it is installed, a detector of energy in a
-band with a wavelet of the length of a call, whose threshold is here that far over the mean energy
-of the noise, which it must be told. Each has the same thresholds. A call is found if an event
-overlaps it that lasts at most three times as long; all other events are false alarms. These are
-counted in noise without calls as well.
+mean square of blocks of a hop of the same band, over the median of all blocks, with each run of
+blocks as an event, as ``thresholded_event_durations`` of OpenSoundscape finds them (that package
+itself needs PyTorch), and with those closer than 0.5 s joined; and by ``find_rois_cwt`` of
+scikit-maad if it is installed, a detector of energy in a band with a wavelet of the length of a
+call, whose threshold is here that far over the mean energy of the noise, which it must be told.
+Each has the same thresholds. A call is found if an event overlaps it that lasts at most three times
+as long; all other events are false alarms. These are counted in noise without calls as well.
 """
 
 import argparse
 import contextlib
 import importlib.util
 import io
+import json
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +45,7 @@ _LEVELS_DB = (-6.0, 0.0, *np.arange(6.0, 21.0, 2.0).tolist())
 _FACTORS_DB = tuple(np.arange(6.0, 21.0, 2.0).tolist())
 _EXCEEDED_PERCENT = 99.0
 _MERGE_S = 0.5
+_DRAWN_DB = 10.0
 _LENGTHS_MAX = 3.0
 """Longest event that stands for a call, in lengths of the call."""
 _PULSE = {"pulse_s": (0.2, 0.45), "pause_s": (0.0, 0.1), "pulses_min": 1}
@@ -64,7 +69,11 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0, help="of each level (5)")
     parser.add_argument("--noise", action="append", choices=[*NOISES], help="repeatable (all)")
     parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--draw", nargs=2, metavar=("FILE", "FIGURE"), help="a report, and no more")
     args = parser.parse_args()
+    if args.draw:
+        _draw(json.loads(Path(args.draw[0]).read_text(encoding="utf-8")), args.draw[1])
+        return
     detectors, results = _detectors(), []
     for noise in args.noise or NOISES:
         found: dict[str, list[Any]] = {name: [] for name in detectors}
@@ -121,7 +130,8 @@ def _detectors() -> dict[str, Detector]:
         "bin": _triggered(kind="bin"),
         "mask": _masked,
         "band, a pulse": _triggered(kind="band", **_PULSE),
-        "energy": _energy,
+        "energy": _energy(0.0),
+        "energy, joined": _energy(_MERGE_S),
     }
     if importlib.util.find_spec("maad") is not None:
         found["scikit-maad"] = _wavelet
@@ -168,19 +178,23 @@ def _events(keys: dict[str, Any], batches: list[SpectrumBatch], mask: Mask | Non
     return [(begin, begin + length) for begin, length in zip(begins, lengths, strict=True)]
 
 
-def _energy(heard: _Heard) -> list[Spans]:
-    band = band_of(heard.recording.samples)
-    n = len(band) // _HOP
-    level = 10 * np.log10(np.mean(band[: n * _HOP].reshape(n, _HOP) ** 2, axis=1))
-    return [_runs(level - np.median(level) >= factor) for factor in _FACTORS_DB]
+def _energy(merge_s: float) -> Detector:
+    def find(heard: _Heard) -> list[Spans]:
+        band = band_of(heard.recording.samples)
+        n = len(band) // _HOP
+        level = 10 * np.log10(np.mean(band[: n * _HOP].reshape(n, _HOP) ** 2, axis=1))
+        over = level - np.median(level)
+        return [_runs(over >= factor, merge_s) for factor in _FACTORS_DB]
+
+    return find
 
 
-def _runs(is_over: np.ndarray) -> Spans:
+def _runs(is_over: np.ndarray, merge_s: float) -> Spans:
     """Return the spans of blocks that are over; those close to each other are one."""
     spans: Spans = []
     for k in np.flatnonzero(is_over).tolist():
         begin_s, end_s = k * _HOP / FS, (k + 1) * _HOP / FS
-        if spans and begin_s - spans[-1][1] < _MERGE_S:
+        if spans and begin_s - spans[-1][1] <= merge_s:
             spans[-1] = spans[-1][0], end_s
         else:
             spans.append((begin_s, end_s))
@@ -213,6 +227,35 @@ def _judged(spans: Spans, recording: Recording) -> tuple[float, float]:
     found = sum(overlaps(call, short) for call in calls)
     false = len(spans) - sum(overlaps(span, calls) for span in short)
     return found / max(1, len(calls)), false * 3600.0 / recording.seconds
+
+
+def _draw(report: dict[str, Any], path: str) -> None:
+    """Draw recall over the level of calls at one threshold, and false alarms over thresholds."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415 - of figures alone
+
+    factors = [float(one) for one in report["over_db"].split()]
+    noises = list(dict.fromkeys(one["noise"] for one in report["results"]))
+    figure, panels = plt.subplots(2, len(noises), figsize=(9, 5.5), sharey="row", squeeze=False)
+    for column, noise in zip(panels.T, noises, strict=True):
+        for number, name in enumerate(dict.fromkeys(one["detector"] for one in report["results"])):
+            found = [
+                one for one in report["results"] if (one["noise"], one["detector"]) == (noise, name)
+            ]
+            look = {"marker": "osv^Dxp*"[number], "markersize": 4, "linewidth": 1, "label": name}
+            at = factors.index(_DRAWN_DB)
+            calls = [one for one in found if one["call_db"] is not None]
+            recall = [100 * float(one["recall"].split()[at]) for one in calls]
+            column[0].plot([one["call_db"] for one in calls], recall, **look)
+            (alone,) = [one for one in found if one["call_db"] is None]
+            column[1].plot(factors, [float(one) for one in alone["false_an_hour"].split()], **look)
+        column[0].set(title=noise, xlabel="call over the noise [dB]")
+        column[1].set(xlabel="threshold [dB]", yscale="symlog")
+        column[1].set_ylim(bottom=-0.5)
+    panels[0, 0].set_ylabel(f"calls found [%], at {_DRAWN_DB:g} dB")
+    panels[1, 0].set_ylabel("false alarms an hour")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.set_layout_engine("constrained")
+    figure.savefig(path, dpi=110)
 
 
 if __name__ == "__main__":
