@@ -45,7 +45,8 @@ _LEVELS_DB = (-6.0, 0.0, *np.arange(6.0, 21.0, 2.0).tolist())
 _FACTORS_DB = tuple(np.arange(6.0, 21.0, 2.0).tolist())
 _EXCEEDED_PERCENT = 99.0
 _MERGE_S = 0.5
-_DRAWN_DB = 10.0
+_ALARMS_MAX = 12.0
+"""False alarms an hour of the thresholds whose recall is drawn: one in five minutes."""
 _LENGTHS_MAX = 3.0
 """Longest event that stands for a call, in lengths of the call."""
 _PULSE = {"pulse_s": (0.2, 0.45), "pause_s": (0.0, 0.1), "pulses_min": 1}
@@ -230,32 +231,45 @@ def _judged(spans: Spans, recording: Recording) -> tuple[float, float]:
 
 
 def _draw(report: dict[str, Any], path: str) -> None:
-    """Draw recall over the level of calls at one threshold, and false alarms over thresholds."""
+    """Draw recall over the level of calls at the best threshold, and false alarms over all."""
     import matplotlib.pyplot as plt  # noqa: PLC0415 - of figures alone
 
-    factors = [float(one) for one in report["over_db"].split()]
-    noises = list(dict.fromkeys(one["noise"] for one in report["results"]))
-    figure, panels = plt.subplots(2, len(noises), figsize=(9, 5.5), sharey="row", squeeze=False)
-    for column, noise in zip(panels.T, noises, strict=True):
-        for number, name in enumerate(dict.fromkeys(one["detector"] for one in report["results"])):
-            found = [
-                one for one in report["results"] if (one["noise"], one["detector"]) == (noise, name)
-            ]
-            look = {"marker": "osv^Dxp*"[number], "markersize": 4, "linewidth": 1, "label": name}
-            at = factors.index(_DRAWN_DB)
-            calls = [one for one in found if one["call_db"] is not None]
-            recall = [100 * float(one["recall"].split()[at]) for one in calls]
-            column[0].plot([one["call_db"] for one in calls], recall, **look)
-            (alone,) = [one for one in found if one["call_db"] is None]
-            column[1].plot(factors, [float(one) for one in alone["false_an_hour"].split()], **look)
-        column[0].set(title=noise, xlabel="call over the noise [dB]")
-        column[1].set(xlabel="threshold [dB]", yscale="symlog")
-        column[1].set_ylim(bottom=-0.5)
-    panels[0, 0].set_ylabel(f"calls found [%], at {_DRAWN_DB:g} dB")
+    factors, results = _numbers(report["over_db"]), report["results"]
+    noises, names = ([*dict.fromkeys(one[key] for one in results)] for key in ("noise", "detector"))
+    figure, panels = plt.subplots(2, len(noises), figsize=(9, 6), sharey="row", squeeze=False)
+    for (upper, lower), noise in zip(panels.T, noises, strict=True):
+        for number, name in enumerate(names):
+            look = {"color": f"C{number}", "marker": "osv^Dxp"[number], "markersize": 4}
+            found = [one for one in results if (one["noise"], one["detector"]) == (noise, name)]
+            levels, recall, alarms = _curves(found)
+            lower.plot(factors, alarms, linewidth=1, label=name, **look)
+            if (best := _best(recall, alarms)) is not None:
+                upper.plot(levels, 100 * recall[:, best], linewidth=1, **look)
+        upper.set(title=noise, xlabel="call over the noise [dB]", ylim=(-5, 105))
+        lower.set(xlabel="threshold [dB]", yscale="symlog", ylim=(-0.5, 1e5))
+    panels[0, 0].set_ylabel("calls found [%]")
     panels[1, 0].set_ylabel("false alarms an hour")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.legend(*panels[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.set_layout_engine("constrained")
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=100)
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(one) for one in text.split()]
+
+
+def _curves(found: list[dict[str, Any]]) -> tuple[list[float], np.ndarray, np.ndarray]:
+    """Return levels of calls, recall by level and threshold, and false alarms in noise alone."""
+    calls = [one for one in found if one["call_db"] is not None]
+    (alone,) = [one for one in found if one["call_db"] is None]
+    recall = np.array([_numbers(one["recall"]) for one in calls])
+    return [one["call_db"] for one in calls], recall, np.array(_numbers(alone["false_an_hour"]))
+
+
+def _best(recall: np.ndarray, alarms: np.ndarray) -> int | None:
+    """Return the threshold that finds most of those with few false alarms; None without any."""
+    total = np.where(alarms <= _ALARMS_MAX, recall.sum(axis=0), 0.0)
+    return int(np.argmax(total)) if total.any() else None
 
 
 if __name__ == "__main__":
