@@ -5,9 +5,11 @@ import copy
 import logging
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -19,6 +21,7 @@ from spectrod.apps.detect.frames import analysis_of
 from spectrod.apps.detect.trigger_flags import add_trigger, trigger_of
 from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
+from spectrod.cli.numbers import count
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange, sample_range
 from spectrod.cli.tables import Column, fixed, heading, line
@@ -31,6 +34,7 @@ from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.event_files import FORMATS, event_file, fields_of, format_of
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.names import name_channels
+from spectrod.lib.ordered_work import JOBS_MAX, collect_warnings, in_processes
 from spectrod.lib.text import printable
 from spectrod.lib.time_zones import find_zone, shown_zone
 from spectrod.measure.triggers.detection import Detection, FilePlaces, detections
@@ -88,6 +92,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ZONE",
         help="of times: Europe/Berlin, or local: this machine's (UTC)",
     )
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=count,
+        help="processes that search several SRC side by side, with the same events (1)",
+    )
     add_trigger(parser)
     options.add_range(parser)
     options.add_source(parser, pace="full")
@@ -115,29 +125,44 @@ def run(args: argparse.Namespace) -> int:
     configure_logging(settings.log.level, settings.log.style)
     trigger, mask = trigger_of(args, settings)
     totals = _SearchTotals()
+    jobs = _jobs(args)
 
-    def search_of(source: str) -> _EventSearch:
-        return _EventSearch(_of_source(args, source), trigger, mask, totals, outputs)
+    def search_of(source: str) -> tuple[_EventSearch, SourceOutputs]:
+        search = _EventSearch(_of_source(args, source), trigger, mask)
+        return search, search.outputs(outputs)
 
     # Nothing is made before the first source was accepted.
     searches = chain([search_of(args.source[0])], map(search_of, args.source[1:]))
     make_folders(args.output)
     with ExitStack() as files:
+        elsewhere = _found_elsewhere(args, trigger, mask, jobs) if jobs > 1 else None
+        if elsewhere is not None:
+            files.enter_context(closing(elsewhere))
         writers = [files.enter_context(event_file(path, zone)) for path in paths]
-        for search in searches:
+        for search, own_outputs in searches:
             shown = _EventTable(search.source, zone) if not writers else None
-            for one in search.events():
+            found = search if elsewhere is None else next(elsewhere)
+            for one in found.events():
+                joined = replace(one, joined_s=totals.files_s + one.joined_s)
                 totals.n_events += 1
                 for write in writers:
-                    write(one)
+                    write(joined)
                 if shown:
-                    shown.add(one)
-                search.outputs.write(one)
-            search.report()
+                    shown.add(joined)
+                own_outputs.write(joined)
+            totals.add(found.report())
         outputs.make_folders()
     for path in paths:
         print(f"# {printable(path)}: {totals.n_events} event{'' if totals.n_events == 1 else 's'}")
     return _INCOMPLETE if totals.n_left_out else 0
+
+
+class _SearchReport(NamedTuple):
+    """What is known of a source once it was searched."""
+
+    files_s: float
+    n_left_out: int
+    warnings: list[tuple[str, int, str]]
 
 
 @dataclass(slots=True)
@@ -147,6 +172,61 @@ class _SearchTotals:
     n_events: int = 0
     n_left_out: int = 0
     files_s: float = 0.0
+
+    def add(self, report: _SearchReport) -> None:
+        """Add a source, and log what was left out, and rows that could not be examined."""
+        self.n_left_out += report.n_left_out
+        self.files_s += report.files_s
+        for name, level, text in report.warnings:
+            logging.getLogger(name).log(level, "%s", text)
+
+
+class _FoundEvents(NamedTuple):
+    """The events of a source that another process has searched."""
+
+    found: list[Detection]
+    about: _SearchReport
+
+    def events(self) -> Iterator[Detection]:
+        """Yield the events in order."""
+        return iter(self.found)
+
+    def report(self) -> _SearchReport:
+        """Return what else is known."""
+        return self.about
+
+
+def _jobs(args: argparse.Namespace) -> int:
+    """Return the number of processes; raises ConfigError."""
+    jobs: int = args.jobs or 1
+    if jobs == 1:
+        return 1
+    if jobs > JOBS_MAX:
+        raise ConfigError(f"--jobs {jobs}: must be 1 to {JOBS_MAX}")
+    for source in args.source:
+        if not (Path(source).is_file() or Path(source).is_dir()):
+            raise ConfigError(f"--jobs {jobs}: must be of recordings, which {source} is not")
+    if len(args.source) == 1:
+        why = "the noise floor goes on through all of a source"
+        _log.warning("--jobs %d: one process searches %s: %s", jobs, args.source[0], why)
+    return min(jobs, len(args.source))
+
+
+def _found_elsewhere(
+    args: argparse.Namespace, trigger: TriggerConfig, mask: Mask | None, jobs: int
+) -> Generator[_FoundEvents]:
+    return in_processes(partial(_search, args, trigger, mask), args.source, jobs)
+
+
+def _search(
+    args: argparse.Namespace, trigger: TriggerConfig, mask: Mask | None, source: str
+) -> _FoundEvents:
+    """Search a source, in a process of its own."""
+    logged = collect_warnings()
+    search = _EventSearch(_of_source(args, source), trigger, mask, is_hidden=True)
+    logged.found.clear()  # the other process says what it finds when it opens the source
+    found, about = list(search.events()), search.report()
+    return _FoundEvents(found, about._replace(warnings=logged.found + about.warnings))
 
 
 def _of_source(args: argparse.Namespace, source: str) -> argparse.Namespace:
@@ -163,10 +243,11 @@ class _EventSearch:
         args: argparse.Namespace,
         trigger: TriggerConfig,
         mask: Mask | None,
-        totals: _SearchTotals,
-        outputs: EventOutputs,
+        *,
+        is_hidden: bool = False,
     ) -> None:
-        self._args, self._totals = args, totals
+        self._args, self._is_hidden = args, is_hidden
+        self._files_s = 0.0
         loaded = config.load_layers(args.config, options.flags(args))
         self._settings = loaded.config
         self.source = source = self._open()
@@ -196,7 +277,10 @@ class _EventSearch:
             calibration=self._settings.source.calibrations(n_signals),
         )
         self._finder = LookAhead(Trigger(trigger, self._spec, self._channels, mask))
-        self.outputs = SourceOutputs(outputs, self.reopen, self._spec, self._channels)
+
+    def outputs(self, outputs: EventOutputs) -> SourceOutputs:
+        """Return what is written of each event; raises ConfigError."""
+        return SourceOutputs(outputs, self.reopen, self._spec, self._channels)
 
     @property
     def _can_reopen(self) -> bool:
@@ -221,36 +305,34 @@ class _EventSearch:
         source = self.source
         files = source.files if isinstance(source, SelectableSource) else ()
         whole = StreamFile(self._args.source, 0, source.n_samples or 0)
-        places = FilePlaces(files or (whole,), source.fs, self._totals.files_s)
-        with closing(_batches(source, self._spec, self._span)) as batches:
+        places = FilePlaces(files or (whole,), source.fs, 0.0)
+        with closing(
+            _batches(source, self._spec, self._span, is_hidden=self._is_hidden)
+        ) as batches:
             yield from detections(
                 batches, self._finder, places, self._channels, has_utc=self._has_utc
             )
-        self._totals.files_s = places.after_s
+        self._files_s = places.after_s
 
-    def report(self) -> None:
-        """Log what was left out, and rows that could not be examined."""
-        left_out = self.source.left_out
-        self._totals.n_left_out += left_out.n_files
-        for text in left_out.lines:
-            _log.warning("%s", text)
+    def report(self) -> _SearchReport:
+        """Return what was left out, and rows that could not be examined."""
+        left_out, name = self.source.left_out, self.source.description
+        texts = list(left_out.lines)
         if n_events := self._finder.n_left_out:
-            _log.warning(
-                "%s: %d event%s within the hold-off of another one left out: --hold-off 0 keeps "
-                "them",
-                self.source.description,
-                n_events,
-                "" if n_events == 1 else "s",
+            texts.append(
+                f"{name}: {n_events} event{'' if n_events == 1 else 's'} within the hold-off of "
+                "another one left out: --hold-off 0 keeps them"
             )
         if n_rows := self._finder.unexamined_rows:
-            _log.warning(
-                "%s: %.3g s are too short for a noise floor and not examined",
-                self.source.description,
-                n_rows * self._spec.row_s,
-            )
+            length = f"{n_rows * self._spec.row_s:.3g} s"
+            texts.append(f"{name}: {length} are too short for a noise floor and not examined")
+        warnings = [(_log.name, logging.WARNING, text) for text in texts]
+        return _SearchReport(self._files_s, left_out.n_files, warnings)
 
 
-def _batches(source: Source, spec: SpectrumSpec, span: SampleRange) -> Generator[SpectrumBatch]:
+def _batches(
+    source: Source, spec: SpectrumSpec, span: SampleRange, *, is_hidden: bool
+) -> Generator[SpectrumBatch]:
     """Start a source, yield the rows of a range of its samples, and stop the source."""
     reader = source.open_reader()
     layout = reader.layout
@@ -264,7 +346,7 @@ def _batches(source: Source, spec: SpectrumSpec, span: SampleRange) -> Generator
     trimmer = RangeTrimmer(span.first, span.max_samples)
     try:
         source.start(reader)
-        with ProgressBar(source.fs, span.n_samples) as bar:
+        with ProgressBar(source.fs, span.n_samples, is_hidden=is_hidden) as bar:
             while not reader.exhausted and trimmer.left != 0:
                 read = reader.read(_READ_SAMPLES)
                 if read is None:

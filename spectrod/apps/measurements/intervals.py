@@ -14,12 +14,7 @@ from spectrod.apps.measurements.figure_flags import add_figure_look, figure_look
 from spectrod.apps.measurements.local_days import AbsentPeriods
 from spectrod.apps.measurements.measured_source import MeasuredSource, add_source
 from spectrod.apps.measurements.measurement_table import MeasurementTable
-from spectrod.apps.measurements.part_processes import (
-    JOBS_MAX,
-    PartResult,
-    measure_parts,
-    set_clock,
-)
+from spectrod.apps.measurements.part_processes import PartResult, measure_parts, set_clock
 from spectrod.apps.measurements.parts import RecordingPart, cut_parts
 from spectrod.apps.measurements.sample_blocks import blocks_of, report_left_out
 from spectrod.apps.measurements.setting_flags import add_settings
@@ -41,6 +36,7 @@ from spectrod.formats.values.value_writer import (
     open_writer,
 )
 from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.ordered_work import JOBS_MAX
 from spectrod.lib.text import printable
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.levels import LevelMeter

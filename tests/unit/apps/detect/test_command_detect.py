@@ -3,6 +3,7 @@
 import argparse
 import csv
 import json
+import shutil
 from datetime import datetime
 from pathlib import Path
 
@@ -335,6 +336,60 @@ def test_several_files_are_joined_in_their_order(tmp_path):
     assert [row["Begin File"] for row in rows] == ["a.wav", "b.wav"]
     for row, begin_s in zip(rows, (1.0, 10.2), strict=True):
         assert float(row["Begin Time (s)"]) == pytest.approx(begin_s, abs=SPAN_S)
+
+
+def test_events_of_several_processes_are_those_of_one(tmp_path, capfd, monkeypatch):
+    """Files, tables, clips and what is said are alike to the byte, in the order of the sources."""
+    monkeypatch.chdir(tmp_path)
+    for k, calls in enumerate([[(1.0, 1.3), (4.0, 4.3)], [], [(2.0, 2.5)]]):
+        store(f"{k}.wav", sound(calls, 6, seed=k + 1))
+    store("short.wav", np.zeros(FS // 10))
+    cut(Path("folder"), sound([(1.0, 1.3)], 4, seed=7), 0)
+    sources = ["2.wav", "0.wav", "short.wav", "folder", "1.wav"]
+    found = []
+    for jobs in ([], ["--jobs", "2"]):
+        outputs = ["-o", "o/e.csv", "-o", "o/raven.txt", "--clips", "o/clips"]
+        code = main(["detect", *sources, *BAND, *outputs, *jobs])
+        said, warned = capfd.readouterr()
+        # Without the times of log lines.
+        warned = [one.split(" ", 1)[1] for one in warned.splitlines()]
+        files = {
+            str(path): path.read_bytes() for path in sorted(Path("o").rglob("*")) if path.is_file()
+        }
+        shutil.rmtree("o")
+        found.append((code, said, warned, files))
+    assert found[0] == found[1]
+    code, _, warned, files = found[0]
+    assert code == 0
+    assert "short.wav" in "".join(warned)
+    assert len(files) == 2 + 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["a.wav", "--jobs", "65"], "--jobs 65: must be 1 to 64"),
+        (["a.wav", "signal:white,-20", "--jobs", "2"], "which signal:white,-20 is not"),
+        (["a.wav", "broken.wav", "--jobs", "2"], "broken.wav"),
+    ],
+)
+def test_processes_are_refused_in_a_line(arguments, text, tmp_path, capfd, monkeypatch):
+    """Also where a source of another process cannot be read; no file is left."""
+    monkeypatch.chdir(tmp_path)
+    store("a.wav", sound([(1.0, 1.3)], 4))
+    Path("broken.wav").write_bytes(b"RIFF")
+    assert main(["detect", *arguments, *BAND, "-o", "e.csv"]) != 0
+    error = capfd.readouterr().err
+    assert text in error
+    assert error.count("\n") == 1
+    assert not Path("e.csv").exists()
+
+
+def test_one_source_has_one_process(tmp_path, capfd):
+    """A line says why."""
+    path = store(tmp_path / "a.wav", sound([(1.0, 1.3)], 4))
+    assert main(["detect", path, *BAND, "--jobs", "2"]) == 0
+    assert "the noise floor goes on through all of a source" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "FLOAT"])

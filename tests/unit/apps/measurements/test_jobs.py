@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.apps.measurements import intervals, part_processes
+from spectrod.apps.measurements import intervals
 from spectrod.apps.measurements.bound_source import bind
 from spectrod.apps.measurements.part_processes import _measure_part
 from spectrod.apps.measurements.parts import RecordingPart, cut_parts
 from spectrod.cli import main
+from spectrod.lib import ordered_work
 from spectrod.lib.errors import InputError
 from spectrod.measure.kinds import KINDS
 
@@ -185,7 +186,7 @@ def test_an_interrupt_keeps_the_rows_so_far(here, monkeypatch, capsys):
 
 def test_a_process_that_ends_leaves_no_file(monkeypatch, capsys):
     """A process that is killed is one error, and no file is left."""
-    monkeypatch.setattr(part_processes, "_work", logging.debug)
+    monkeypatch.setattr(ordered_work, "serve", logging.debug)
     folder = duty(4)
     assert main(["levels", folder, "--interval", "2s", "-o", "t.csv", "--jobs", "2"]) == 69
     error = capsys.readouterr().err
@@ -209,8 +210,8 @@ def test_a_file_that_is_read_in_part_is_reported(here, capsys):
 
 def test_the_error_of_a_process_is_the_commands(monkeypatch):
     """A failure keeps its kind and its text."""
-    link = argparse.Namespace(recv=lambda: part_processes._PartFailure(InputError, "a.wav: broken"))
-    process = part_processes._PartProcess(None, None, None)
+    link = argparse.Namespace(recv=lambda: ordered_work.WorkFailure(InputError, "a.wav: broken"))
+    process = ordered_work.WorkProcess(None, None)
     process.link, process.number = link, 3
     with pytest.raises(InputError, match=r"a\.wav: broken"):
         process.take()
