@@ -113,9 +113,10 @@ JUMP = """hash => new Promise(resolve => {
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[tuple[str, int]]:
+def serving(folder: Path, *options: str) -> Iterator[tuple[str, int]]:
     """Serve a folder; yield the address and the number of the process."""
-    command = [sys.executable, "-m", "spectrod", "web", str(folder), "--listen", "127.0.0.1:0"]
+    listen = ("--listen", "127.0.0.1:0")
+    command = [sys.executable, "-m", "spectrod", "web", str(folder), *listen, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -132,6 +132,8 @@ def test_a_click_opens_the_day(season, open_context):
     address, _ = season
     page = opened(open_context, address)
     when(page, DRAWN)
+    assert page.locator("#events-box").is_visible()
+    assert page.locator("#peaks").is_hidden()
     page.locator(".day").nth(1).click()
     end = dt.datetime(2026, 3, 29, 22, tzinfo=dt.UTC)
     page.wait_for_url(lambda url: f"t={int(end.timestamp())}000&span=82800" in url)

@@ -47,6 +47,20 @@ test("arrow keys move a cursor that has a time, and the waterfall follows one th
   assert.deepEqual(step({ times: [500_000], t1: 500_050 }, "timeLater"), { times: [500_100], t1: 500_050 + 50 + 2500 });
 });
 
+test("D compares with 24 hours before: both cursors have a frequency and a time, and both times show", () => {
+  const [dayMs, newestMs] = [86_400_000, 1_000_000_000];
+  const axis = { f0: 0, f1: 1000, width: 100, toHertz: (px) => 10 * px };
+  const pressed = (view) => ACTIONS.dayEarlier({ view: makeView(view), newestMs, axis, peaks: [] });
+  const t1 = 900_000_000;
+  const part = pressed({ cursors: [440, 7], times: [t1 - 3_600_000], t1, span: 86_400 });
+  assert.deepEqual([part.cursors, part.times], [[440, 440], [t1 - 3_600_000, t1 - 3_600_000 - dayMs]]);
+  assert.ok(t1 - 1000 * part.span < part.times[1]);
+  assert.equal(pressed({ cursors: [440], times: [t1], t1, span: 1e6 }).span, 1e6);
+  assert.deepEqual(pressed({}).times, [newestMs, newestMs - dayMs]);
+  assert.deepEqual(pressed({}).cursors, [500, 500]);
+  assert.deepEqual(ACTIONS.dayEarlier({ view: makeView({}), newestMs: null, axis, peaks: [] }), {});
+});
+
 test("Escape gives up the selection, then the times, then the past; Live all but the selection", () => {
   const selection = { t0: 1, t1: 9, f0: 1, f1: 2 };
   let view = makeView({ cursors: [1], times: [5], t1: 9, selection });

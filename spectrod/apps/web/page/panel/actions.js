@@ -13,6 +13,9 @@ const LEVEL_STEP_DB = 5;
 const LEAST_SPAN_DB = 10;
 const TIME_SHARE = 0.25;
 const SPAN_STEP = 1.5;
+const DAY_MS = 86_400_000;
+/** A row a day earlier is not cut off at the foot of the waterfall. */
+const DAY_MARGIN = 1.02;
 /** Zooming about the uppermost part of a live waterfall leaves it live. */
 const TOP_SHARE = 0.05;
 
@@ -108,6 +111,17 @@ function stepTime({ view, newestMs, stepInTime }, direction) {
   return { times };
 }
 
+/** Put cursor B 24 hours before cursor A, which gets a time if it has none; the span gets long enough for both. */
+function dayEarlier(scene) {
+  const { view, newestMs } = scene;
+  const top = view.t1 ?? newestMs;
+  const tMs = view.times[0] ?? top;
+  if (tMs === null) return {};
+  const hz = view.cursors[0] ?? freshCursor(scene);
+  const span = Math.max(view.span, (DAY_MARGIN * (top - tMs + DAY_MS)) / 1000);
+  return { cursors: [hz, hz], times: [tMs, tMs - DAY_MS], span };
+}
+
 /** Give up what was chosen last: the selection, then the cursors' times, then a time of the past. */
 function escape({ view }) {
   if (view.selection !== null) return { selection: null };
@@ -179,6 +193,7 @@ export const ACTIONS = Object.freeze({
   cursorLower: (scene) => stepCursor(scene, -1),
   cursorHigher: (scene) => stepCursor(scene, 1),
   cursorToPeak,
+  dayEarlier,
   harmonics: harmonicsOfCursor,
   band: bandOfCursors,
   select: (scene) => ({ selection: scene.view.selection === null ? boxOf(scene) : null }),

@@ -27,6 +27,7 @@ export const KEYS = Object.freeze(
     { keys: ["."], action: "cursorHigher", text: "last cursor one bin up" },
     { keys: ["p", "P"], action: "cursorToPeak", text: "last cursor to the strongest peak" },
     { keys: ["t", "T"], action: "loudest", text: "cursor A to the loudest moment of the selection, or of what is shown" },
+    { keys: ["d", "D"], action: "dayEarlier", text: "cursor B 24 hours before cursor A" },
     { keys: ["h", "H"], action: "harmonics", text: "harmonics of cursor A, on or off" },
     { keys: ["b", "B"], action: "band", text: "band power between the cursors, on or off" },
     { keys: ["s", "S"], action: "select", text: "select the box between the cursors' places, or clear it" },
