@@ -76,7 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="", help="part of PLATFORM/DEVICE, or an index")
     device = parser.parse_args().device
-    print(use_device(device).label)
+    print(use_device(device, always=True).label)
     for n in SIZES:
         for name, x in signals(n).items():
             l2, amplitude, level = frame_errors(x, n, device)
