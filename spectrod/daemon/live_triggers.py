@@ -64,6 +64,11 @@ class LiveTrigger:
         return self._trigger.config
 
     @property
+    def is_active(self) -> bool:
+        """Whether an event lasts; any thread."""
+        return self._trigger.is_active
+
+    @property
     def definition(self) -> "tuple[TriggerConfig, SpectrumSpec, Mask | None]":
         """What it detects, in which rows."""
         return self.config, self._trigger.spec, self._mask
@@ -240,6 +245,12 @@ class LiveTriggers:
         """Add an event to the event log."""
         text, facts = f"{event.name}: {event.text}", msgspec.to_builtins(event)
         self._events.add(f"trigger.{event.state}", text, source=self.source_name, trigger=facts)
+
+    def names(self, n_max: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the names of the first n_max triggers, and of those whose event lasts."""
+        listed = self._running[:n_max]
+        active = tuple(one.config.name for one in listed if one.is_active)
+        return tuple(one.config.name for one in listed), active
 
     def status(self) -> list[dict[str, Any]]:
         """Return the state of each trigger in built-in types; any thread."""

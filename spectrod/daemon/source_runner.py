@@ -44,6 +44,7 @@ from spectrod.source.base import PulledSource
 from spectrod.source.checks import ContentChecks
 from spectrod.source.kinds import find_kind
 from spectrod.source.open_source import Source, open_source, specs_of
+from spectrod.wire.headers import TRIGGERS_MAX
 
 if TYPE_CHECKING:
     from spectrod.daemon.publisher.source_publisher import SourcePublisher
@@ -390,12 +391,15 @@ class SourceRunner:
         pipeline, feed = self.pipeline, self._feed
         stats = pipeline.stats() if pipeline else self._stats_without_source()
         wanted = tuple(one.name for one in self._meters if one.is_wanted)
+        triggers, active = self.triggers.names(TRIGGERS_MAX)
         return replace(
             stats,
             products=(*stats.products, *(one.name for one in self._meters)),
             computed=(*stats.computed, *wanted),
             state="failed" if self._failure else stats.state,
             name=self.name,
+            triggers=triggers,
+            active_triggers=active,
             messages=feed.messages if feed else 0,
             last_message_utc_ns=feed.last_message_utc_ns if feed else 0,
             dropped=feed.dropped if feed else 0,

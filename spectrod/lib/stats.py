@@ -93,6 +93,10 @@ class Stats:
     """Samples at full scale in runs of three or more, over all channels."""
     name: str = ""
     """Name of the source in topics."""
+    triggers: tuple[str, ...] = ()
+    """Names of its triggers; of more than 1024 the first ones."""
+    active_triggers: tuple[str, ...] = ()
+    """Those of them whose event lasts."""
     heartbeats: int = 0
     """Heartbeats handed to ZeroMQ."""
     analysed: int = 0

@@ -71,6 +71,10 @@ INTERVAL_TOPICS_MAX: Final = 1024
 # Python's $ also matches before a final newline.
 _Topic = Annotated[str, Rule(pattern=r"^([A-Za-z0-9._-]{1,64}/){4}$(?!\n)")]
 _Checks = Annotated[tuple[str, ...], Rule(max_length=CHECKS_MAX)]
+TRIGGERS_MAX: Final = 1024
+"""Triggers that a heartbeat lists."""
+_TriggerName = Annotated[str, Rule(pattern=r"^[A-Za-z0-9._-]{1,64}$(?!\n)")]
+_TriggerNames = Annotated[tuple[_TriggerName, ...], Rule(max_length=TRIGGERS_MAX)]
 
 
 class _ValuesHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -371,6 +375,10 @@ class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Samples at full scale in runs of three or more since the epoch began, over all channels."""
     interval_topics: _IntervalTopics = ()
     """Topics of intervals that the source offers; of more than 1024 the first ones."""
+    triggers: _TriggerNames = ()
+    """Names of the source's triggers; of more than 1024 the first ones."""
+    active_triggers: _TriggerNames = ()
+    """Those of them whose event lasts."""
 
 
 class TriggerFacts(msgspec.Struct, frozen=True, kw_only=True):

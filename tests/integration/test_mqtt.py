@@ -29,6 +29,7 @@ from spectrod.config.config import (
     SourceTable,
 )
 from spectrod.daemon.daemon import build_daemon
+from spectrod.measure.triggers.trigger_config import TriggerConfig
 
 TIMEOUT_S = 60.0
 pytestmark = pytest.mark.slow
@@ -280,9 +281,9 @@ def test_sensors_are_discovered_and_stay_the_same(mosquitto, watch, bridge, star
     first = bridge(endpoint, url(broker), "--discovery", "homeassistant")
     configs = configs_until_level(watcher)
     assert {config["name"] for config in configs.values()} == {
-        "tone state",
-        "tone 0 dbfs Leq",
-        "tone 0 dbfs Lmax",
+        "state",
+        "dbfs Leq",
+        "dbfs Lmax",
     }
     assert first.terminate() == 0
     bridge(endpoint, url(broker), "--discovery", "homeassistant")
@@ -294,6 +295,38 @@ def test_sensors_are_discovered_and_stay_the_same(mosquitto, watch, bridge, star
         message = late.next(lambda *_: True)
         if message.retain and not message.topic.endswith(("/state", "/bridge")):
             retained.add(message.topic)
+
+
+def test_triggers_are_discovered_without_an_event(mosquitto, watch, bridge, start_daemon):
+    """A bridge that comes after an event has begun knows it, and that another one never was."""
+    limits = {"unit": "dBFS", "f_min_hz": 100.0, "f_max_hz": 2000.0}
+    triggers = (
+        TriggerConfig(name="hum", threshold=-60.0, **limits),
+        TriggerConfig(name="smoke", threshold=10.0, **limits),
+    )
+    source = SourceConfig(uri="signal:sine,1000,-20", name="tone")
+    endpoint = start_daemon(source=source, triggers=triggers).publisher.endpoints[0]
+    with client.subscribe(endpoint, "spec/tone/", timeout_s=TIMEOUT_S) as frames:
+        for _ in frames:
+            if (beat := frames.heartbeat) is not None and beat.active_triggers:
+                break
+    assert (beat.triggers, beat.active_triggers) == (("hum", "smoke"), ("hum",))
+    broker = mosquitto()
+    broker.start()
+    watcher = watch(broker)
+    options = ("--discovery", "homeassistant", "--device-class", "smoke=smoke")
+    bridge(endpoint, url(broker), *options)
+    states, classes = {}, {}
+    while len(states) < 2 or len(classes) < 2:
+        message = watcher.next(lambda *_: True)
+        if message.topic.startswith("homeassistant/binary_sensor/"):
+            config = json.loads(message.payload)
+            classes[config["name"]] = config["device_class"]
+        elif "/trigger/" in message.topic:
+            state = json.loads(message.payload)
+            states[state["name"]] = state["state"]
+    assert states == {"hum": "on", "smoke": "off"}
+    assert classes == {"hum": "sound", "smoke": "smoke"}
 
 
 def test_sound_levels_are_published_and_discovered(mosquitto, watch, bridge, start_daemon):
@@ -322,7 +355,7 @@ def test_sound_levels_are_published_and_discovered(mosquitto, watch, bridge, sta
         "LUFS_M": (pytest.approx(-23.01, abs=0.05), "LUFS"),
     }
     sensors = [one for one in configs.values() if one["state_topic"] in values]
-    assert {one["name"] for one in sensors} == {"tone 0 meter LAeq", "tone 0 meter LUFS_M"}
+    assert {one["name"] for one in sensors} == {"meter LAeq", "meter LUFS_M"}
 
 
 def test_a_bridge_that_is_killed_is_offline(mosquitto, watch, bridge, start_daemon):
@@ -612,6 +645,11 @@ def test_a_brokers_certificate_is_checked(mosquitto, bridge, start_daemon, tmp_p
         (["--broker", "mqtts://box", "--ca-file", "/none"], "/none: No such file"),
         (["--broker", "mqtt://box", "--password-file", "/none"], "/none: No such file"),
         (["tcp://*:1", "--broker", "mqtt://box"], "endpoint='tcp://*:1': to connect, name"),
+        (["--broker", "mqtt://box", "--device-class", "a=smoke"], "--device-class: needs --disc"),
+        (
+            ["--broker", "mqtt://box", "--discovery", "ha", "--device-class", "a=fire"],
+            "device-class='a=fire': must be TRIGGER=CLASS, with one of battery, ",
+        ),
         (["--broker", "mqtt://box:0"], "broker='mqtt://box:0': must be mqtt"),
         (["--broker", "mqtt://a..b"], "broker='mqtt://a..b': must be mqtt"),
         (["--broker", "mqtt://box", "--prefix", "\udcff"], "prefix='\\udcff': must be levels"),

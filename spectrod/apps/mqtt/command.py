@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from spectrod.apps.mqtt.address import check_topic_prefix, parse_broker, read_password
-from spectrod.apps.mqtt.discovery import Discovery
+from spectrod.apps.mqtt.discovery import TRIGGER_CLASSES, Discovery
 from spectrod.apps.mqtt.mqtt import SUBSCRIPTIONS, Bridge
 from spectrod.apps.mqtt.mqtt_topics import Topics
 from spectrod.cli import options
@@ -20,7 +20,7 @@ from spectrod.client.subscription import open_subscription
 from spectrod.daemon.service import Notifier, caught_signals, configure_logging
 from spectrod.lib.allocator import share_arenas
 from spectrod.lib.errors import ConfigError, UnavailableError
-from spectrod.lib.names import check_name
+from spectrod.lib.names import check_name, is_name
 from spectrod.wire.endpoint import parse_remote
 
 _INTERVAL_MAX_S = 86_400.0
@@ -74,6 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PREFIX",
         help="announce all topics to Home Assistant as sensors; its prefix is homeassistant",
     )
+    parser.add_argument(
+        "--device-class",
+        action="append",
+        default=[],
+        metavar="TRIGGER=CLASS",
+        help="Home Assistant's class of a trigger: smoke, motion, running (sound); repeatable",
+    )
     parser.add_argument("--log-level", default="info", metavar="LEVEL", help="(%(default)s)")
     options.add_keys(parser)
 
@@ -112,7 +119,10 @@ class _Bridging:
         self._discovery = None
         if args.discovery is not None:
             prefix = check_topic_prefix("discovery", args.discovery)
-            self._discovery = Discovery(prefix, self._topics, self._interval_s, args.qos)
+            classes = dict(map(_device_class, args.device_class))
+            self._discovery = Discovery(prefix, self._topics, self._interval_s, args.qos, classes)
+        elif args.device_class:
+            raise ConfigError("--device-class: needs --discovery")
 
     def run(self, exit_code: Callable[[], int | None]) -> int:
         """Run the bridge until there is an exit code."""
@@ -158,6 +168,15 @@ class _Ticker:
             self._due_s = now_s + _TICK_S
             self._notifier.watchdog()
             self._notifier.status(self._bridge.status())
+
+
+def _device_class(text: str) -> tuple[str, str]:
+    """Return the trigger and the device class of ``TRIGGER=CLASS``."""
+    name, _, found = text.partition("=")
+    if not is_name(name) or found not in TRIGGER_CLASSES:
+        classes = ", ".join(TRIGGER_CLASSES)
+        raise ConfigError(f"device-class={text!r}: must be TRIGGER=CLASS, with one of {classes}")
+    return name, found
 
 
 def _number(name: str, text: str, least: float, most: float) -> float:

@@ -4,14 +4,15 @@ One message per sensor, as all versions read it. Knows no broker.
 
 References
 ----------
-.. [1] Home Assistant, "MQTT", section "MQTT discovery", "MQTT sensor" and "MQTT binary sensor".
+.. [1] Home Assistant, "MQTT", section "MQTT discovery", "MQTT sensor", "MQTT binary sensor" and
+   "MQTT event".
 """
 
 import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -32,6 +33,15 @@ _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 _NOMINAL = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
 _MISSED_INTERVALS = 3
 _EXPIRES_AT_LEAST_S = 30
+TRIGGER_CLASS = "sound"
+"""Device class of a trigger of which nothing else is said."""
+TRIGGER_CLASSES = (
+    "battery", "battery_charging", "carbon_monoxide", "cold", "connectivity", "door",
+    "garage_door", "gas", "heat", "light", "lock", "moisture", "motion", "moving", "occupancy",
+    "opening", "plug", "power", "presence", "problem", "running", "safety", "smoke", "sound",
+    "tamper", "update", "vibration", "window",
+)  # fmt: skip
+"""Device classes that Home Assistant has for binary sensors."""
 BANDS_MAX = 64
 """Maximum number of bands of a topic with sensors; a topic with more has none."""
 SENSORS_MAX = 64
@@ -50,13 +60,23 @@ class Discovery:
         Interval of levels; a sensor without any for three intervals is unavailable [s].
     qos : int
         QoS for Home Assistant's subscription.
+    classes : mapping of str to str
+        Device classes of triggers by their names; of others it is ``TRIGGER_CLASS``.
     """
 
-    def __init__(self, prefix: str, topics: Topics, interval_s: float, qos: int) -> None:
+    def __init__(
+        self,
+        prefix: str,
+        topics: Topics,
+        interval_s: float,
+        qos: int,
+        classes: Mapping[str, str] | None = None,
+    ) -> None:
         self._prefix = prefix
         self._topics = topics
         self._expire_s = _expire_s(interval_s)
         self._qos = qos
+        self._classes = classes or {}
 
     def level_sensors(self, topic: str, levels: TopicLevels) -> Iterator[Publication]:
         """Describe a spectrum's mean and highest level."""
@@ -95,9 +115,10 @@ class Discovery:
     def state_sensor(self, source: str) -> Publication:
         """Describe the state of a source."""
         return self._sensor(
+            source,
             (source, "state"),
             {
-                "name": f"{source} state",
+                "name": "state",
                 "state_topic": self._topics.state(source),
                 "value_template": "{{ value_json.state }}",
                 "json_attributes_topic": self._topics.state(source),
@@ -106,13 +127,15 @@ class Discovery:
             },
         )
 
-    def trigger_sensor(self, source: str, name: str) -> Publication:
-        """Describe the state of a trigger of a source, which is on while its event lasts."""
+    def trigger_sensors(self, source: str, name: str) -> Iterator[Publication]:
+        """Describe the state of a trigger, on while its event lasts, and the events themselves."""
         topic = self._topics.trigger(source, name)
-        return self._sensor(
+        yield self._sensor(
+            source,
             (source, "trigger", name),
             {
-                "name": f"{source} {name}",
+                "name": name,
+                "device_class": self._classes.get(name, TRIGGER_CLASS),
                 "state_topic": topic,
                 "value_template": "{{ value_json.state }}",
                 "payload_on": "on",
@@ -121,6 +144,17 @@ class Discovery:
                 **self._available_with(source),
             },
             component="binary_sensor",
+        )
+        yield self._sensor(
+            source,
+            (source, "event", name),
+            {
+                "name": f"{name} event",
+                "state_topic": self._topics.trigger_event(source, name),
+                "event_types": ["begun", "ended"],
+                "availability": [{"topic": self._topics.status}],
+            },
+            component="event",
         )
 
     def _level(
@@ -145,9 +179,10 @@ class Discovery:
         """Describe a value of a topic of the daemon."""
         kind, source, channel, product, _ = topic.split("/")
         return self._sensor(
+            source,
             (kind, source, channel, product, figure),
             {
-                "name": f"{source} {channel} {product} {name}",
+                "name": f"{product} {name}" if channel == "0" else f"{channel} {product} {name}",
                 **fields,
                 "state_class": "measurement",
                 **self._available_with(source),
@@ -161,26 +196,35 @@ class Discovery:
             "availability_mode": "all",
         }
 
+    def _device(self, source: str) -> dict[str, Any]:
+        """Describe a source as a device, whose name is put before those of its sensors."""
+        node = self._topics.node
+        mark = hashlib.sha256(f"{self._topics.prefix}/{node}/{source}".encode()).hexdigest()[:8]
+        return {
+            "identifiers": [_NOT_IN_IDS.sub("_", f"spectrod-{node}-{source}-{mark}")],
+            "name": source,
+            "manufacturer": "spectrod",
+            "model": f"spectrum analyzer at {node}",
+            "sw_version": spectrod.__version__,
+        }
+
     def _sensor(
-        self, names: tuple[str, ...], fields: dict[str, Any], component: str = "sensor"
+        self,
+        source: str,
+        names: tuple[str, ...],
+        fields: dict[str, Any],
+        component: str = "sensor",
     ) -> Publication:
         node = self._topics.node
         # Home Assistant forbids dots; the hash distinguishes names that become equal.
         whole = "/".join((self._topics.prefix, node, *names))
         mark = hashlib.sha256(whole.encode()).hexdigest()[:8]
         identity = _NOT_IN_IDS.sub("_", "-".join(("spectrod", node, *names, mark)))
-        device_mark = hashlib.sha256(f"{self._topics.prefix}/{node}".encode()).hexdigest()[:8]
         config = {
             "unique_id": identity,
             **fields,
             "qos": self._qos,
-            "device": {
-                "identifiers": [_NOT_IN_IDS.sub("_", f"spectrod-{node}-{device_mark}")],
-                "name": f"spectrod {node}",
-                "manufacturer": "spectrod",
-                "model": "spectrum analyzer",
-                "sw_version": spectrod.__version__,
-            },
+            "device": self._device(source),
             "origin": {"name": "spectrod mqtt", "sw_version": spectrod.__version__},
         }
         topic = f"{self._prefix}/{component}/{identity}/config"

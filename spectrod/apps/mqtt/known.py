@@ -3,6 +3,7 @@
 Memory follows what exists: what is not heard of is forgotten, and of everything there is a maximum.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -26,6 +27,8 @@ RETAINED_MAX = 32_768
 _TEXT_CHARS = 200
 _WAITING_CHARS = 2000
 _CHECKS = 16
+TRIGGERS_MAX = 64
+"""Maximum number of triggers of a source whose states are published."""
 SILENCE_S = 3.0 * HEARTBEAT_PERIOD_S
 """Time without a heartbeat after which a source counts as unreachable [s]."""
 
@@ -65,8 +68,12 @@ class KnownSource(KnownTopic):
         The state that was published last; None if it must be published again.
     topics : dict
         Its topics with values.
+    triggers : set of str
+        Names of triggers whose states the broker has by this connection.
     active : set of str
         Names of triggers whose event lasts.
+    event_s : float
+        When the last event of a trigger came, by the caller's clock [s].
     """
 
     beat: HeartbeatHeader | None = None
@@ -74,7 +81,9 @@ class KnownSource(KnownTopic):
     running_s: float = 0.0
     published: tuple[str, str, tuple[str, ...]] | None = None
     topics: dict[str, KnownTopic] = field(default_factory=dict)
+    triggers: set[str] = field(default_factory=set)
     active: set[str] = field(default_factory=set)
+    event_s: float = -math.inf
 
 
 class Known:
@@ -208,4 +217,5 @@ def _bounded(beat: HeartbeatHeader) -> HeartbeatHeader:
         waiting_for=beat.waiting_for[:_WAITING_CHARS],
         checks=tuple(check[:_TEXT_CHARS] for check in beat.checks[:_CHECKS]),
         interval_topics=(),
+        triggers=beat.triggers[:TRIGGERS_MAX],
     )

@@ -10,7 +10,14 @@ from msgspec import UNSET
 
 from spectrod.apps.mqtt.complaints import Complaints
 from spectrod.apps.mqtt.discovery import Discovery
-from spectrod.apps.mqtt.known import SILENCE_S, TOPICS_MAX, Known, KnownSource, KnownTopic
+from spectrod.apps.mqtt.known import (
+    SILENCE_S,
+    TOPICS_MAX,
+    TRIGGERS_MAX,
+    Known,
+    KnownSource,
+    KnownTopic,
+)
 from spectrod.apps.mqtt.mqtt_topics import UNREACHABLE, Publication, Topics
 from spectrod.client.bounded_dict import BoundedDict
 from spectrod.client.connection import Connection
@@ -18,9 +25,17 @@ from spectrod.client.tracker import Tracker, described_topic
 from spectrod.lib.errors import DeniedError, WireError
 from spectrod.lib.names import is_name
 from spectrod.lib.text import printable
-from spectrod.wire.headers import HeartbeatHeader
+from spectrod.wire.headers import EventHeader, HeartbeatHeader
 from spectrod.wire.interval_levels import Meter
-from spectrod.wire.schema import BandFrame, EventMessage, Frame, Heartbeat, LevelsFrame, Meta
+from spectrod.wire.schema import (
+    HEARTBEAT_PERIOD_S,
+    BandFrame,
+    EventMessage,
+    Frame,
+    Heartbeat,
+    LevelsFrame,
+    Meta,
+)
 
 if TYPE_CHECKING:
     from spectrod.apps.mqtt.broker import Broker  # paho-mqtt may be missing
@@ -29,13 +44,12 @@ SUBSCRIPTIONS = ("spec/", "bands/", "levels/", "event/")
 """Default subscriptions; descriptions and heartbeats are always subscribed to."""
 VALUES_MAX = 1 << 14
 """Maximum number of bands of a topic; levels of topics with more are not published."""
-TRIGGERS_MAX = 64
-"""Maximum number of triggers of a source whose states are published."""
 
 _LAST_STATES = ("finished", "failed", "stopped")
 _META_MAX_BYTES = 16 << 20
 _METERS_MAX_BYTES = 32 << 20
 _SWEEP_S = 10.0
+_SETTLED_S = 1.5 * HEARTBEAT_PERIOD_S
 _TURN_S = 0.2
 _MESSAGES_A_TURN = 512
 
@@ -157,7 +171,39 @@ class Bridge:
             and source.beat.epoch != beat.header.epoch
         ):
             self._end_triggers(beat.source, source)  # the daemon's last messages may be lost
-        self._known.hear_beat(beat.source, beat.header, now_s)
+        source = self._known.hear_beat(beat.source, beat.header, now_s)
+        if source is not None and source.beat is not None and is_name(beat.source):
+            self._follow_triggers(beat.source, source, source.beat, now_s)
+
+    def _follow_triggers(
+        self, name: str, source: KnownSource, beat: HeartbeatHeader, now_s: float
+    ) -> None:
+        """Publish triggers that are new to the broker, and states whose events were missed.
+
+        A heartbeat that was made just before an event may come after it: it does not count.
+        """
+        is_settled = now_s - source.event_s > _SETTLED_S
+        for trigger in beat.triggers:
+            is_on = trigger in beat.active_triggers
+            has_changed = is_settled and is_on != (trigger in source.active)
+            if trigger not in source.triggers or has_changed:
+                self._publish_trigger(name, source, trigger, None, is_on=is_on)
+
+    def _publish_trigger(
+        self,
+        name: str,
+        source: KnownSource,
+        trigger: str,
+        event: EventHeader | None,
+        *,
+        is_on: bool,
+    ) -> None:
+        """Publish the state of a trigger, and describe it; ``event``: what has changed it."""
+        if self._discovery is not None:
+            self._publish_sensors(source, self._discovery.trigger_sensors(name, trigger))
+        (source.active.add if is_on else source.active.discard)(trigger)
+        source.triggers.add(trigger)
+        self._publish_kept(source, self._topics.trigger_state(name, trigger, event, is_on=is_on))
 
     def _add(self, frame: Frame | BandFrame, now_s: float) -> None:
         if len(frame.values) > VALUES_MAX and isinstance(frame, BandFrame):
@@ -213,6 +259,7 @@ class Bridge:
             self._broker.set_state(sensor)
         for source in self._known.sources.values():
             source.published = None
+            source.triggers.clear()
 
     def _state(self, source: KnownSource) -> str:
         beat = source.beat
@@ -285,12 +332,12 @@ class Bridge:
         ):
             self._complaints.report(f"{name}: has more than {TRIGGERS_MAX} triggers", now_s)
             return
-        if self._discovery is not None:
-            self._publish_sensors(source, [self._discovery.trigger_sensor(name, facts.name)])
+        source.event_s = now_s
         is_on = facts.state == "begun"
-        (source.active.add if is_on else source.active.discard)(facts.name)
-        state = self._topics.trigger_state(name, facts.name, event.header, is_on=is_on)
-        self._publish_kept(source, state)
+        self._publish_trigger(name, source, facts.name, event.header, is_on=is_on)
+        self._broker.publish(
+            self._topics.trigger_change(name, facts.name, event.header, facts.state)
+        )
 
     def _end_triggers(self, name: str, source: KnownSource) -> None:
         while source.active:

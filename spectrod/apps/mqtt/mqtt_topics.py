@@ -168,6 +168,10 @@ class Topics:
         """Return the topic of the state of a trigger of a source."""
         return f"{self.prefix}/{self.node}/{source}/trigger/{name}"
 
+    def trigger_event(self, source: str, name: str) -> str:
+        """Return the topic of the events of a trigger of a source."""
+        return f"{self.trigger(source, name)}/event"
+
     def trigger_state(
         self, source: str, name: str, event: EventHeader | None, *, is_on: bool
     ) -> Publication:
@@ -180,6 +184,17 @@ class Topics:
             **self._facts(event),
         )
         return Publication(self.trigger(source, name), payload, retain=True)
+
+    def trigger_change(self, source: str, name: str, event: EventHeader, state: str) -> Publication:
+        """Return the message that an event of a trigger has begun or ended, which is not kept."""
+        payload = self._json(
+            source=source,
+            name=name,
+            event_type=state,
+            time=_iso(event.t_utc_ns),
+            **self._facts(event),
+        )
+        return Publication(self.trigger_event(source, name), payload)
 
     def _facts(self, event: EventHeader | None) -> dict[str, Any]:
         if event is None or event.trigger is UNSET:

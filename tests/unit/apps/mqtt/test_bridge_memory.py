@@ -55,9 +55,11 @@ class FakeBroker:
 
     def __init__(self):
         self.retained, self.n_messages, self.last = {}, 0, {}
+        self.is_new = False
 
     def take_connected(self):
-        return False
+        is_new, self.is_new = self.is_new, False
+        return is_new
 
     def publish(self, publication):
         self.n_messages += 1
@@ -79,10 +81,10 @@ class FakeBroker:
 class World:
     """A bridge between a daemon and a broker, by a clock of its own."""
 
-    def __init__(self):
+    def __init__(self, classes=None):
         self.now_s = 1000.0
         self.connection, self.broker = FakeConnection(), FakeBroker()
-        discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
+        discovery = Discovery("homeassistant", TOPICS, 10.0, 1, classes)
         self.bridge = Bridge(
             self.connection, self.broker, TOPICS, discovery, 10.0, clock=lambda: self.now_s
         )
@@ -318,7 +320,7 @@ def test_a_trigger_is_a_binary_sensor_with_a_retained_state():
     assert (found["state"], found["trigger"]["level"]) == ("on", -3.0)
     (topic,) = (one for one in world.broker.sensors() if "/binary_sensor/" in one)
     config = json.loads(world.broker.retained[topic])
-    assert config["name"] == "roof alarm"
+    assert (config["device"]["name"], config["name"]) == ("roof", "alarm")
     assert config["state_topic"] == "spectrod/box/roof/trigger/alarm"
     assert (config["payload_on"], config["payload_off"]) == ("on", "off")
     assert config["value_template"] == "{{ value_json.state }}"
@@ -339,6 +341,59 @@ def test_a_trigger_ends_with_the_daemon_that_reported_its_begin():
     assert trigger_of(world) == {
         "node": "box", "source": "roof", "name": "alarm", "state": "off", "time": None
     }  # fmt: skip
+
+
+def beat(world, active=(), triggers=("alarm", "bell"), seconds=1.0):
+    """Send a heartbeat that lists triggers, and let time pass."""
+    listed = {"triggers": list(triggers), "active_triggers": list(active)}
+    world.send("heartbeat", "hb/roof/", state="running", interval_topics=[], **listed)
+    world.step(seconds)
+
+
+def test_triggers_are_announced_before_their_first_event():
+    """A smoke alarm that never rang has its sensors, of the class that was said, and is off."""
+    world = World(classes={"alarm": "smoke"})
+    beat(world)
+    assert [trigger_of(world, name)["state"] for name in ("alarm", "bell")] == ["off", "off"]
+    found = [json.loads(world.broker.retained[topic]) for topic in world.broker.sensors()]
+    triggers = {one["name"]: one for one in found if "trigger/" in one["state_topic"]}
+    assert sorted(triggers) == ["alarm", "alarm event", "bell", "bell event"]
+    assert (triggers["alarm"]["device_class"], triggers["bell"]["device_class"]) == (
+        "smoke", "sound"
+    )  # fmt: skip
+    event = triggers["alarm event"]
+    assert event["event_types"] == ["begun", "ended"]
+    send_event(world, "alarm", "begun")
+    world.step()
+    assert world.broker.last["event"].topic == event["state_topic"]
+    sent = json.loads(world.broker.last["event"].payload)
+    assert (sent["event_type"], sent["trigger"]["level"]) == ("begun", -3.0)
+
+
+def test_a_state_whose_event_was_missed_comes_with_a_heartbeat():
+    """Not with one that was made before the event and came after it."""
+    world = World()
+    beat(world)
+    send_event(world, "alarm", "begun")
+    beat(world)
+    assert trigger_of(world)["state"] == "on"
+    beat(world)
+    assert trigger_of(world)["state"] == "on"
+    beat(world)
+    assert trigger_of(world)["state"] == "off"
+    beat(world, active=["alarm"])
+    assert trigger_of(world)["state"] == "on"
+
+
+def test_states_of_triggers_are_published_again_on_a_new_connection():
+    """A broker that keeps nothing on its disk has lost them."""
+    world = World()
+    beat(world)
+    world.broker.retained.clear()
+    world.broker.is_new = True
+    beat(world)
+    beat(world)
+    assert trigger_of(world)["state"] == "off"
 
 
 def test_triggers_without_end_are_bounded(caplog):

@@ -299,7 +299,7 @@ def test_each_sound_level_is_a_sensor():
     ]
     topics = {one.topic: json.loads(one.payload) for one in TOPICS.quantities(frame)}
     for name, config in zip(names, found, strict=True):
-        assert config["name"] == f"mic1 0 meter {name}"
+        assert config["name"] == f"meter {name}"
         assert look_up(config["value_template"], topics[config["state_topic"]]) == 1.0
         assert (config["expire_after"], config["state_class"]) == (180, "measurement")
         assert config["availability"][1] == {"topic": "spectrod/box/mic1/availability"}
@@ -312,7 +312,7 @@ def test_a_message_of_bands_has_64_sensors():
     frame = levels_frame(names, ("dBFS",) * 241, [1.0] * 241)
     discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
     found = [json.loads(one.payload)["name"] for one in discovery.quantity_sensors(frame)]
-    assert found == [f"mic1 0 meter {name}" for name in names[:64]]
+    assert found == [f"meter {name}" for name in names[:64]]
     assert len(list(TOPICS.quantities(frame))) == 241
 
 
