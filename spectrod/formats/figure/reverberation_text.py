@@ -39,7 +39,12 @@ def reverberation_comments(decays: Sequence[Reverberation]) -> dict[str, str]:
 
 
 def reverberation_lines(decays: Sequence[Reverberation]) -> Iterator[str]:
-    """Yield the lines of a table; a time that is not known is a dash."""
+    """Yield the lines of a table; a time that is not known is a dash.
+
+    There is none if no octave has a time: the system is no room.
+    """
+    if not any(np.isfinite(list(one.times_s.values())).any() for one in decays[1:]):
+        return
     yield "reverberation times [s] by ISO 3382, and the noise re the begin of the decay [dB]"
     yield "".join(f"{name:>{_WIDTH}}" for name in ("band", *RANGES_DB, "noise"))
     for one in decays:

@@ -196,3 +196,18 @@ def test_no_delay_is_removed_that_is_not_clear(capsys):
         assert expected in said
         _, kept, _ = transfer(capsys, "b.wav", *arguments, "--delay", "0")
         np.testing.assert_array_equal(columns["h1_db"], kept["h1_db"])
+
+
+def test_rooms_have_a_table_of_reverberation_times(capsys):
+    """Beside files, EDT, T20 and T30 of each octave are printed, of a room and not of a wire."""
+    room = 0.1 * np.random.default_rng(1).standard_normal(FS // 2)
+    room *= np.exp(-np.log(1e3) * np.arange(len(room)) / FS / 0.4)
+    played = np.concatenate([Y, np.zeros(FS)])
+    for impulse, is_room in ((room, True), (np.ones(1), False)):
+        write("y.wav", np.convolve(played, impulse))
+        assert main(["transfer", "y.wav", "--sweep", "50,3600,1s", "-o", "h.csv"]) == 0
+        said = capsys.readouterr().out
+        assert ("reverberation times [s] by ISO 3382" in said) == is_room
+        assert said.count("\n") == (8 if is_room else 0)
+    text = Path("h.csv").read_text("utf-8")
+    assert "# reverberation all: EDT " in text
