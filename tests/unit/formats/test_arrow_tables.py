@@ -143,7 +143,7 @@ def detected(**settings):
         pulses=None,
         **times,
     )
-    known = {"has_utc": True, "channel": 1} | settings
+    known = {"has_utc": True, "channel": 1, "fs": FS} | settings
     return Detection(event, 0, 2000, "a.wav", 1.5, 61.5, **known)
 
 
