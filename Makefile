@@ -111,8 +111,13 @@ tests/browser/node_modules/.installed: tests/browser/package-lock.json
 	@cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
+# With TESTS=all, all of them, as CI does.
+ifeq ($(TESTS),all)
+test: test-all
+else
 test: test-needs
 	$(PYTEST) $(or $(ARGS),$(PARALLEL) -m "not ($(REST))")
+endif
 
 # Exactly the tests that `test` leaves out; without root, less those that need it.
 test-rest: rest-needs

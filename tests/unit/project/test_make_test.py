@@ -18,9 +18,9 @@ MARKERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]
 BY_CONFTEST = {"every_driver", "every_form"}
 
 
-def dry_run(target, user_id="0"):
+def dry_run(target, user_id="0", tests=""):
     """Return the lines that a target would run."""
-    command = ["make", "--dry-run", target, f"ROOT={user_id}", "VENV=.", "ARGS="]
+    command = ["make", "--dry-run", target, f"ROOT={user_id}", f"TESTS={tests}", "VENV=.", "ARGS="]
     command += ["--old-file=test-needs", "--old-file=rest-needs"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
@@ -60,6 +60,13 @@ def test_without_root_only_systemd_is_left_out(targets):
     """Without root, all tests run once but those that need root."""
     for markers, count in selections(targets, ""):
         assert count == (0 if markers["systemd"] else 1)
+
+
+def test_ci_runs_all_tests():
+    """``.ci/run`` ends with `make test` of all, which is `make test-all`."""
+    last = (ROOT / ".ci/run").read_text().splitlines()[-1]
+    assert last == "make test TESTS=all"
+    assert dry_run("test", tests="all") == dry_run("test-all")
 
 
 @pytest.mark.parametrize("target", ["test-rest", "test-all"])
