@@ -412,7 +412,7 @@ def test_a_broker_may_come_late_and_come_back(mosquitto, watch, bridge, start_da
     assert watcher.json("spectrod/box/tone/0/dbfs/level")["missed"] == 0
     assert started.terminate() == 0
     assert started.log.count("cannot be reached") == 1
-    assert started.log.count("the connection is lost") == 1
+    assert started.log.count("the connection is lost: the broker or the network has closed") == 1
 
 
 def test_a_bridge_without_a_broker_can_be_stopped(mosquitto, bridge, start_daemon):

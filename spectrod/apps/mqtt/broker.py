@@ -244,7 +244,10 @@ class Broker:
     ) -> None:
         self._is_connected = False
         if reason.is_failure:
-            self._report_failure(f"the connection is lost: {reason}")
+            why = str(reason)  # paho's word for a closed socket says nothing
+            if why == "Unspecified error":
+                why = "the broker or the network has closed it"
+            self._report_failure(f"the connection is lost: {why}")
 
     def _report_failure(self, text: str) -> None:
         """Log the first of successive problems."""
