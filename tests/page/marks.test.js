@@ -97,6 +97,7 @@ test("a click on a mark shows it whole in the middle, later than the newest row 
   assert.ok(t1 - 1000 * span <= mark.t0 && t1 >= mark.t1);
   assert.equal(t1 - 500 * span, T0 + 30_000);
   assert.equal(viewOfMark(mark, makeView({ span: 30 }), T0 + 61_000).t1, null);
+  assert.equal(viewOfMark(mark, makeView({ span: 1e7, days: true }), T0 + 1e9).span, 86_400);
 });
 
 test("the box of a mark has its time and band, of one without a length a second, without a band all that is shown", () => {

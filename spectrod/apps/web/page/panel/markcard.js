@@ -11,9 +11,12 @@ const LISTED_MAX = 8;
 const AROUND = 1.5;
 const INSTANT_MS = 1000;
 
+/** Of the days of an archive one is opened. */
+const DAY_S = 86_400;
+
 /** Part of a view that has a mark in the middle of the waterfalls, whole. */
 export function viewOfMark({ t0, t1 }, view, newestMs) {
-  const span = Math.max(view.span, (AROUND * (t1 - t0)) / 1000);
+  const span = Math.max(view.days ? DAY_S : view.span, (AROUND * (t1 - t0)) / 1000);
   return { span, ...goTo({ ...view, span }, (t0 + t1) / 2 + 500 * span, newestMs) };
 }
 
