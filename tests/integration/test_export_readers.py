@@ -114,10 +114,12 @@ def test_netcdf_files_follow_cf(tmp_path):
     for name, one, site in (("air", microphone, air), ("water", hydrophone, water)):
         options = ExportOptions(profile="millidecade", attributes=site.attributes)
         export(tmp_path / f"{name}.nc", options, nfft=4000, calibration=(one,))
+    sea = {"bands": "third-octave", "broadband": True, "scaling": "dbfs"}
+    export(tmp_path / "sea.nc", calibration=(hydrophone,), **sea)
     paths = sorted(tmp_path.iterdir())
     assert [path.name for path in paths] == [
         "air_20261120.nc", "bands.nc", "day_20261120.nc", "density.nc", "iq.nc", "levels.nc",
-        "radio.nc", "water_20261120.nc",
+        "radio.nc", "sea.nc", "water_20261120.nc",
     ]  # fmt: skip
     checker = Path(sys.executable).with_name("compliance-checker")
     command = [checker, "--test=cf:1.11", "--criteria=strict", *paths]

@@ -20,6 +20,7 @@ _STATED = re.compile(r"0 dB = ([^,]{1,40})(?:,.*)?", re.DOTALL)
 _MICRO = str.maketrans({"µ": "u", "μ": "u", "²": "2"})
 _EXAMPLES = "20 uPa, 1 uPa, 1 V, 1 m/s2, 5e-8 m/s"
 _AIR_PA = 20e-6
+_WATER_PA = 1e-6
 
 SPL_UNIT = "dB SPL"
 """Unit of levels re 20 uPa."""
@@ -81,6 +82,14 @@ class Reference:
     def is_air(self) -> bool:
         """Whether it is 20 uPa, the reference of sound pressure levels in gases (ISO 1683)."""
         return self.unit == "Pa" and math.isclose(self.value, _AIR_PA, rel_tol=1e-9)
+
+    @property
+    def cf_level(self) -> str:
+        """CF's standard name of a sound pressure level with this reference; empty if none has."""
+        if self.is_air:
+            return "sound_pressure_level_in_air"
+        is_water = self.base_unit == "Pa" and math.isclose(self.base_value, _WATER_PA, rel_tol=1e-9)
+        return "sound_pressure_level_in_water" if is_water else ""
 
     @property
     def level_unit(self) -> str:

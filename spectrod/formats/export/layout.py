@@ -266,6 +266,7 @@ def _broadband(description: Description) -> Variable:
     else:
         reference = REFERENCES["dbfs"] if scaling == "dbfs" else "FS = digital full scale (1.0)"
     about: dict[str, Any] = {
+        **_pressure_level(spec),
         "long_name": f"broadband {kind} in {spec.scale.broadband_unit}",
         "units": units,
         "spectrod_unit": spec.scale.broadband_unit,
@@ -277,6 +278,15 @@ def _broadband(description: Description) -> Variable:
         "coverage_content_type": "physicalMeasurement",
     }
     return Variable(BROADBAND, ("time", "channel"), "<f4", about)
+
+
+def _pressure_level(spec: SpectrumSpec) -> dict[str, str]:
+    """Return CF's name of unweighted sound pressure levels over all frequencies; else nothing."""
+    calibrated = spec.scale.calibrated
+    if calibrated is None or spec.scaling != "dbfs" or spec.weighting != "Z" or spec.iq:
+        return {}
+    name = calibrated.reference.cf_level
+    return {"standard_name": name} if name else {}
 
 
 def _time_method(spec: SpectrumSpec) -> str:

@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from spectrod.dsp.calibration import ChannelCalibration, parse_reference
 from spectrod.dsp.notes import bands_blurred, bands_left_out, frames_leave_out
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
@@ -247,3 +248,27 @@ def test_the_log_reports_samples_between_frames(hop, text):
     """The log reports a hop longer than the window, which leaves samples unused."""
     assert frames_leave_out(SpectrumSpec(48000.0, win_length=4096, hop=hop)).startswith(text)
     assert bool(frames_leave_out(SpectrumSpec(48000.0, win_length=4096, hop=hop))) == bool(text)
+
+
+@pytest.mark.parametrize(
+    ("reference", "settings", "name"),
+    [
+        ("20 uPa", {}, "sound_pressure_level_in_air"),
+        ("1 uPa", {}, "sound_pressure_level_in_water"),
+        ("1e-6 Pa", {}, "sound_pressure_level_in_water"),
+        ("1 V", {}, None),
+        ("20 uPa", {"weighting": "A"}, None),
+        ("20 uPa", {"scaling": "spectrum"}, None),
+    ],
+)
+def test_sound_pressure_levels_have_the_name_of_cf(reference, settings, name):
+    """Only unweighted levels over all frequencies of a calibrated sound pressure have it."""
+    calibration = (ChannelCalibration(parse_reference(reference), 120.0),)
+    given = {"scaling": "dbfs", "bands": "third-octave", "broadband": True} | settings
+    spec = SpectrumSpec(
+        fs=48000.0, win_length=4800, hop=4800, nfft=4800, calibration=calibration, **given
+    )
+    found = {one.name: one for one in variables(Description(spec, "reef", ("a",), "spectrod"))}
+    assert found["broadband"].attributes.get("standard_name") == name
+    value = found["level" if spec.scaling == "dbfs" else "power"]
+    assert "standard_name" not in value.attributes
