@@ -28,7 +28,12 @@ def times_text(found: Reverberation) -> str:
 
 
 def reverberation_comments(decays: Sequence[Reverberation]) -> dict[str, str]:
-    """Return what files say: ``reverberation 500 Hz``, with its times [s] and the noise [dB]."""
+    """Return what files say: ``reverberation 500 Hz``, with its times [s] and the noise [dB].
+
+    They say nothing if no octave has a time.
+    """
+    if not _is_room(decays):
+        return {}
     return {
         f"reverberation {band_name(one.band_hz)}": ", ".join(
             [f"{name} {value:.4g} s" for name, value in one.times_s.items()]
@@ -43,7 +48,7 @@ def reverberation_lines(decays: Sequence[Reverberation]) -> Iterator[str]:
 
     There is none if no octave has a time: the system is no room.
     """
-    if not any(np.isfinite(list(one.times_s.values())).any() for one in decays[1:]):
+    if not _is_room(decays):
         return
     yield "reverberation times [s] by ISO 3382, and the noise re the begin of the decay [dB]"
     yield "".join(f"{name:>{_WIDTH}}" for name in ("band", *RANGES_DB, "noise"))
@@ -51,3 +56,7 @@ def reverberation_lines(decays: Sequence[Reverberation]) -> Iterator[str]:
         times = [f"{value:.3f}" if np.isfinite(value) else "-" for value in one.times_s.values()]
         cells = [band_name(one.band_hz), *times, f"{one.noise_db:.1f}"]
         yield "".join(f"{cell:>{_WIDTH}}" for cell in cells)
+
+
+def _is_room(decays: Sequence[Reverberation]) -> bool:
+    return any(np.isfinite(list(one.times_s.values())).any() for one in decays[1:])

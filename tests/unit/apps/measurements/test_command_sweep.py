@@ -209,5 +209,5 @@ def test_rooms_have_a_table_of_reverberation_times(capsys):
         said = capsys.readouterr().out
         assert ("reverberation times [s] by ISO 3382" in said) == is_room
         assert said.count("\n") == (8 if is_room else 0)
-    text = Path("h.csv").read_text("utf-8")
-    assert "# reverberation all: EDT " in text
+        text = Path("h.csv").read_text("utf-8")
+        assert ("# reverberation all: EDT " in text) == is_room
