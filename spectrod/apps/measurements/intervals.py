@@ -13,9 +13,9 @@ from spectrod.apps.measurements.bound_source import bind
 from spectrod.apps.measurements.figure_flags import add_figure_look, figure_look
 from spectrod.apps.measurements.local_days import AbsentPeriods
 from spectrod.apps.measurements.measured_source import MeasuredSource, add_source
-from spectrod.apps.measurements.measurement_table import MeasurementTable
 from spectrod.apps.measurements.part_processes import PartResult, measure_parts, set_clock
 from spectrod.apps.measurements.parts import RecordingPart, cut_parts
+from spectrod.apps.measurements.printed_table import PrintedTable
 from spectrod.apps.measurements.sample_blocks import blocks_of, report_left_out
 from spectrod.apps.measurements.setting_flags import add_settings
 from spectrod.cli import options
@@ -139,7 +139,7 @@ def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> 
     about = describe(bound.signals, bound.facts, meter)
     for note in about.notes:
         _log.warning("%s", note)
-    table = MeasurementTable(about, is_live=source.is_live or args.pace == "realtime")
+    table = PrintedTable(about, is_live=source.is_live or args.pace == "realtime")
 
     def read(write: Write) -> int:
         if len(parts) > 1:
@@ -167,7 +167,7 @@ def _measure(
     meter: IntervalMeter,
     about: MeasurementDescription,
     paths: list[Path],
-    table: MeasurementTable,
+    table: PrintedTable,
     open_file: Callable[[Path], ValueWriter],
 ) -> int:
     """Read the source to its end, and write the rows, or print them; return the exit code.

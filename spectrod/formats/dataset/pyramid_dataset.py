@@ -45,7 +45,7 @@ def find_pyramid(path: Path) -> Path | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Level:
+class _CellRange:
     """The cells of a level that a dataset has: numbers from 1970 on, from first to before stop."""
 
     folder: Path
@@ -102,7 +102,7 @@ def pyramid_dataset(folder: Path, cells: str | None) -> Dataset:
     return Dataset(found, attrs=_attributes(about, level))
 
 
-def _chosen(reader: PyramidReader, folder: Path, cells: str | None) -> _Level:
+def _chosen(reader: PyramidReader, folder: Path, cells: str | None) -> _CellRange:
     """Return the level of a name, or the finest with few cells."""
     if cells is not None and cells not in reader.level_names:
         raise ConfigError(f"cells={cells!r}: must be one of {', '.join(reader.level_names)}")
@@ -111,7 +111,7 @@ def _chosen(reader: PyramidReader, folder: Path, cells: str | None) -> _Level:
         span = reader.cells_span(number) if cells in (None, name) else None
         if span is None:
             continue
-        level = _Level(folder, number, *span)
+        level = _CellRange(folder, number, *span)
         if len(level) <= limit:
             return level
         if cells is not None:
@@ -120,7 +120,7 @@ def _chosen(reader: PyramidReader, folder: Path, cells: str | None) -> _Level:
     raise InputError(f"{folder}: has no cells" + (f" of {cells}" if cells else ""))
 
 
-def _statistics(about: PyramidMetadata, level: _Level) -> dict[str, Variable]:
+def _statistics(about: PyramidMetadata, level: _CellRange) -> dict[str, Variable]:
     """Return mean, least and greatest, of which values are read when they are used."""
     spec = about.spectrum_spec()
     table, values = _values_of_codes(spec), _values(about)
@@ -207,7 +207,7 @@ def _axes(about: PyramidMetadata) -> dict[str, Variable]:
     }
 
 
-def _attributes(about: PyramidMetadata, level: _Level) -> dict[str, Any]:
+def _attributes(about: PyramidMetadata, level: _CellRange) -> dict[str, Any]:
     found = global_attributes(_description(about), {})
     for name in (DESCRIPTION, "history", "date_created"):  # of files, and of rows
         if name not in about.attributes:

@@ -12,7 +12,7 @@ from spectrod.formats.values.measurement_description import MeasurementDescripti
 from spectrod.formats.values.measurement_table import (
     DURATION,
     FLAGS_NAME,
-    Column,
+    NumberColumn,
     begin_ns,
     flag_texts,
     header,
@@ -110,23 +110,23 @@ def check_names(about: MeasurementDescription, what: object) -> None:
         raise ConfigError(f"{what}: {twice[0]}: {rule}")
 
 
-def _columns(about: MeasurementDescription) -> list[Column]:
+def _columns(about: MeasurementDescription) -> list[NumberColumn]:
     time = time_name(about)
     flags = zip(of_channels(about, FLAGS_NAME), about.channels, strict=True)
     bins = [
-        Column(name, unit, channel)
+        NumberColumn(name, unit, channel)
         for one, unit in zip(about.spectra, about.spectra_units, strict=True)
         for name, channel in zip(of_channels(about, one), about.channels, strict=True)
     ]
     return [
-        Column(time, "" if about.has_utc else "s", ""),
-        Column(DURATION, "s", ""),
-        *(Column(name, "", channel) for name, channel in flags),
+        NumberColumn(time, "" if about.has_utc else "s", ""),
+        NumberColumn(DURATION, "s", ""),
+        *(NumberColumn(name, "", channel) for name, channel in flags),
         *number_columns(about),
         *bins,
     ]
 
 
-def _field_metadata(column: Column) -> dict[str, str]:
+def _field_metadata(column: NumberColumn) -> dict[str, str]:
     found = {"unit": column.unit, "channel": column.channel}
     return {name: text for name, text in found.items() if text}

@@ -25,7 +25,7 @@ def of_channels(about: MeasurementDescription, name: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class NumberColumn:
     """A column of numbers: its name, its unit, and its channel, empty if it is of all."""
 
     name: str
@@ -33,7 +33,7 @@ class Column:
     channel: str
 
 
-def number_columns(about: MeasurementDescription) -> list[Column]:
+def number_columns(about: MeasurementDescription) -> list[NumberColumn]:
     """Return the columns of ``numbers``.
 
     Their names are ``QUANTITY``, in bands ``QUANTITY_BAND``. Bands follow the quantities: all bands
@@ -42,11 +42,11 @@ def number_columns(about: MeasurementDescription) -> list[Column]:
     columns = []
     for one in (*about.quantities, *about.bands.named_quantities):
         if one.is_of_all_channels:
-            columns.append(Column(one.name, about.unit(one), ""))
+            columns.append(NumberColumn(one.name, about.unit(one), ""))
             continue
         units = [unit_of(one, calibration) for calibration in about.calibrations]
         names = of_channels(about, one.name)
-        columns += [Column(*each) for each in zip(names, units, about.channels, strict=True)]
+        columns += [NumberColumn(*each) for each in zip(names, units, about.channels, strict=True)]
     return columns
 
 

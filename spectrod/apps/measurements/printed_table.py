@@ -13,7 +13,7 @@ _TIME_WIDTH, _LOCAL_TIME_WIDTH = 23, 28
 _DIGITS = {"FS": 6, "s": 6, "1": 4}
 
 
-class MeasurementTable:
+class PrintedTable:
     """Prints measurements: a line for each interval and channel.
 
     Parameters
