@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LOG_PERIOD_S: Final = 10.0
-"""Shortest time between two lines of a trigger in the log [s]."""
+"""Shortest time between two begins of events of a trigger in the log [s]."""
 
 
 class LiveTrigger:
@@ -57,6 +57,7 @@ class LiveTrigger:
         self.product = trigger.spec.product
         self.n_events = self._n_left_out = 0
         self._log_due_s, self._n_unlogged = -LOG_PERIOD_S, 0
+        self._is_begin_logged = False
 
     @property
     def config(self) -> TriggerConfig:
@@ -111,12 +112,19 @@ class LiveTrigger:
             self._owner.pass_on(event.name, event.begin_utc_ns, event.end_utc_ns, event.text)
 
     def _log(self, event: "TriggerEvent") -> None:
-        now_s = time.monotonic()
-        if now_s < self._log_due_s:
-            self._n_unlogged += 1
+        """Log a begin at most once in a period, and the end of each begin that was logged."""
+        more = ""
+        if event.state == "begun":
+            now_s = time.monotonic()
+            self._is_begin_logged = now_s >= self._log_due_s
+            if not self._is_begin_logged:
+                self._n_unlogged += 1
+                return
+            if self._n_unlogged:
+                more = f"; {self._n_unlogged} more since the last such line"
+            self._log_due_s, self._n_unlogged = now_s + LOG_PERIOD_S, 0
+        elif not self._is_begin_logged:
             return
-        more = f"; {self._n_unlogged} more since the last such line" if self._n_unlogged else ""
-        self._log_due_s, self._n_unlogged = now_s + LOG_PERIOD_S, 0
         source = self._owner.source_name
         about = {"about": {"source": source, "event": f"trigger.{event.state}"}}
         _log.info(

@@ -234,7 +234,8 @@ def test_a_second_daemon_at_the_same_socket_ends_with_75(daemon, ctl):
 
 def test_without_a_daemon_the_code_is_69(machine, ctl):
     """Without a daemon the exit code is 69, that of an unavailable service."""
-    text = "spectrod: no daemon on this machine accepts requests; is one running?\n"
+    text = "spectrod: no daemon on this machine accepts requests; is one running? "
+    text += "A control socket with a path of its own is named with --endpoint ipc://PATH\n"
     assert ctl("status") == (69, text)
 
 

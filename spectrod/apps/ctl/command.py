@@ -302,7 +302,10 @@ def find(requested: str | None, instance: str | None = None) -> str:
     if denied:
         raise DeniedError(f"{', '.join(denied)}: permission denied; for its user and group only")
     check_none_closed()
-    raise UnavailableError("no daemon on this machine accepts requests; is one running?")
+    raise UnavailableError(
+        "no daemon on this machine accepts requests; is one running? A control socket with a path "
+        "of its own is named with --endpoint ipc://PATH"
+    )
 
 
 def _of_instance(name: str, answering: Sequence[str], denied: Sequence[str]) -> str:

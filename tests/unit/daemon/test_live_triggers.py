@@ -44,8 +44,8 @@ def clock(monkeypatch):
     return now
 
 
-def test_a_trigger_logs_one_line_in_ten_seconds(clock, tmp_path, caplog):
-    """Each event is in the log of events; the log has one line in 10 s, which counts the others."""
+def test_a_trigger_logs_one_event_in_ten_seconds(clock, tmp_path, caplog):
+    """Each event is in the log of events; the log has one in 10 s, and counts the others."""
     caplog.set_level("INFO")
     events = EventLog(lambda: None)
     owner = LiveTriggers(events, tmp_path)
@@ -57,14 +57,29 @@ def test_a_trigger_logs_one_line_in_ten_seconds(clock, tmp_path, caplog):
         live.write(batch)
         clock.s += 0.2
     assert len(list(events.since(0))) == 101
-    assert [record.getMessage().partition(";")[2] for record in caplog.records] == [
+    begins, ends = caplog.records[::2], caplog.records[1::2]
+    assert [record.getMessage().partition(";")[2] for record in begins] == [
         "",
-        " 49 more since the last such line",
-        " 49 more since the last such line",
+        " 24 more since the last such line",
+        " 24 more since the last such line",
     ]
-    for record in caplog.records:
+    assert [record.about["event"] for record in ends] == ["trigger.ended"] * 2
+    for record in begins:
         assert record.getMessage().startswith("mic: trigger hum: begun: ")
         assert record.about == {"source": "mic", "event": "trigger.begun"}
+
+
+def test_the_log_has_an_end_for_each_begin(clock, tmp_path, caplog):
+    """An end is logged if its begin was; what is left out is counted as events."""
+    caplog.set_level("INFO")
+    owner = LiveTriggers(EventLog(lambda: None), tmp_path)
+    live = LiveTrigger(Script(), ["0"], None, owner)
+    for state, step_s in [("begun", 1), ("ended", 1)] * 2 + [("begun", 9), ("ended", 1)] * 2:
+        live._log(SimpleNamespace(name="hum", state=state, text="x"))
+        clock.s += step_s
+    states = [record.about["event"] for record in caplog.records]
+    assert states == ["trigger.begun", "trigger.ended"] * 2
+    assert "; 2 more since the last such line" in caplog.records[2].getMessage()
 
 
 def test_the_status_counts_events_that_the_hold_off_left_out(clock, tmp_path):
