@@ -168,5 +168,6 @@ class Control:
         self.close()
         return UnavailableError(
             f"{self._endpoint.text}: no reply to {method} within {wait_s:g} s; "
-            "is the daemon running there, and are the keys right?"
+            "is the daemon running there, and are the keys right? Requests need its control "
+            "endpoint, not where it publishes"
         )
