@@ -106,6 +106,8 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "png": ("picture", ("spectrod.apps.image",)),
     "pnm": ("picture", ("spectrod.apps.image",)),
     "pixel_map": ("picture", ("spectrod.formats.picture",)),
+    "statistics_picture": ("picture", ("spectrod.formats.longterm.longterm_picture",)),
+    "events": ("events", ("spectrod.formats.event_reading",)),
     "csv": ("export", ("spectrod.formats.export",)),
     "npz": ("export", ("spectrod.formats.export",)),
     "netcdf": ("stored_arrays", ("spectrod.formats.export",)),

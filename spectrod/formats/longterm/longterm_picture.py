@@ -1,6 +1,7 @@
 """The picture of level statistics: x is frequency, y is level, colour is density."""
 
 import json
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,9 @@ class StatisticsPicture(msgspec.Struct, frozen=True):
             "f_max": self.f_max_hz,
             "levels": [self.level_min, self.level_max],
         }
-        chosen = {key: value for key, value in self.options.items() if key not in _NOT_REPEATED}
+        # Of a later version there may be others; they are left out as unknown.
+        names = {one.name for one in fields(PictureOptions)}.difference(_NOT_REPEATED)
+        chosen = {name: value for name, value in self.options.items() if name in names}
         valid = msgspec.convert(chosen | axes, PictureOptions)
         return {name: getattr(valid, name) for name in chosen | axes}
 

@@ -1,11 +1,14 @@
 """Pictures: PNG and PNM as ``spectrod image`` reads them, and the description in our own."""
 
 import io
+import json
 import random
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
+import msgspec
 import numpy as np
 from fuzzing import LARGE_BYTES, Scratch, Target, nested
 from mutation import ODD_INTEGERS, havoc, mutate_json, mutate_text
@@ -14,6 +17,7 @@ from PIL import Image, PngImagePlugin
 from spectrod.apps.image import png_files, pnm
 from spectrod.apps.image.image_picture import Picture
 from spectrod.apps.image.picture_files import read_picture
+from spectrod.formats.longterm.longterm_picture import read_statistics_picture
 from spectrod.formats.picture.pixelmap import PixelMap, options_of, read_levels, read_pixel_map
 from spectrod.lib.errors import ConfigError, InputError
 
@@ -294,6 +298,32 @@ def _png_bombs(
             yield png_files.SIGNATURE + b"".join(_packed(*chunk) for chunk in chunks)
 
 
+# ---- descriptions in pictures of level statistics
+
+
+def check_statistics(data: bytes) -> None:
+    """Read what a picture says of its axes, and the options of another one with the same."""
+    path = _SCRATCH.put("input.png", _pixels_with(data.decode("utf-8", "replace"), "png"))
+    found = read_statistics_picture(path)
+    if found is None:
+        return
+    with suppress(ConfigError, msgspec.ValidationError):
+        found.settings()
+
+
+def statistics_seeds() -> list[bytes]:
+    """Make a description with options and one without."""
+    axes = {"f_scale": "log", "f_min_hz": 10, "f_max_hz": 2e4, "level_min": -120, "level_max": 0}
+    plain = axes | {"density_max": 0.2, "options": {}}
+    chosen = plain | {"cal_id": "a", "options": {"width": 640, "colormap": "magma"}}
+    return [json.dumps(one).encode() for one in (plain, chosen)]
+
+
+def mutate_statistics(data: bytes, rng: random.Random) -> bytes:
+    """Change the description."""
+    return havoc(data, rng) if rng.random() < 0.2 else mutate_json(data, rng)
+
+
 def _pixel_map_bombs() -> Iterator[bytes]:
     yield from _png_bombs((1000,), (b"tEXt", b"spectrod\0" + _JSON))
     for deep in nested():
@@ -317,5 +347,6 @@ def _large_pnms() -> Iterator[bytes]:
 TARGETS = {
     "png": Target(check, png_seeds, mutate_png, repair_png, 4096, _png_bombs),
     "pnm": Target(check, pnm_seeds, mutate_pnm, max_bytes=1024, large=_large_pnms),
+    "statistics_picture": Target(check_statistics, statistics_seeds, mutate_statistics),
     "pixel_map": Target(check_pixel_map, pixel_map_seeds, mutate_pixel_map, large=_pixel_map_bombs),
 }
