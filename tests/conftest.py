@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import zlib
 from collections import Counter, defaultdict
 from functools import lru_cache
@@ -201,6 +202,13 @@ def _logging_as_at_the_start():
     for handler in [one for one in root.handlers if one not in handlers]:
         root.removeHandler(handler)
     logging.captureWarnings(capture=False)
+
+
+@pytest.fixture(scope="session")
+def count_threads():
+    """Return a function that counts threads, less those that stay to share the next long copy."""
+    stay = "spectrod-parallel"
+    return lambda: sum(not one.name.startswith(stay) for one in threading.enumerate())
 
 
 @pytest.fixture(scope="session")

@@ -44,9 +44,9 @@ def own_threads():
 
 
 @pytest.fixture
-def start():
+def start(count_threads):
     """Start daemons, and check after the test that they leave no resources."""
-    threads = threading.active_count()
+    threads = count_threads()
     started = []
 
     def start(*sources, **options):
@@ -57,7 +57,7 @@ def start():
     yield start
     for running in started:
         running.stop()
-    assert threading.active_count() == threads
+    assert count_threads() == threads
 
 
 def subscribe(running, prefix):

@@ -1,6 +1,5 @@
 """The connected stages: every frame once, errors raised, changes at run time."""
 
-import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -267,15 +266,15 @@ def test_odd_samples_are_logged_and_reported(caplog):
     assert sum(batch.n_frames for batch in sink.batches) == 8
 
 
-def test_stop_is_idempotent_and_leaves_no_thread():
+def test_stop_is_idempotent_and_leaves_no_thread(count_threads):
     """After stop, also a second one or one without a start, no thread remains."""
-    before = threading.active_count()
+    before = count_threads()
     pipeline = make(np.zeros((1, 10_000_000), np.float32), sink=Collect())
     pipeline.start()
     pipeline.stop()
     pipeline.stop()
     make(np.zeros((1, 10), np.float32), sink=Collect()).stop()
-    assert threading.active_count() == before
+    assert count_threads() == before
 
 
 def test_a_change_that_memory_does_not_suffice_for_is_refused(monkeypatch):

@@ -57,9 +57,9 @@ def settings(*sources, **fields):
 
 
 @pytest.fixture
-def start():
+def start(count_threads):
     """Start daemons, and check after the test that they leave no resources."""
-    threads = threading.active_count()
+    threads = count_threads()
     started = []
 
     def start(*sources, **fields):
@@ -71,7 +71,7 @@ def start():
     for running in started:
         running.stop()
         running.stop()
-    assert threading.active_count() == threads
+    assert count_threads() == threads
 
 
 def subscribe(running, prefix="spec/"):

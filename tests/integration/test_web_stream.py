@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -35,9 +34,9 @@ TOPIC = "spec/tone/0/dbfs/"
 
 
 @pytest.fixture
-def start():
+def start(count_threads):
     """Run daemons that compute what is subscribed to, and check that they end."""
-    threads = threading.active_count()
+    threads = count_threads()
     started = []
 
     def start(*sources, endpoint="tcp://127.0.0.1:*", **settings):
@@ -50,7 +49,7 @@ def start():
     yield start
     for running in started:
         running.stop()
-    assert threading.active_count() == threads
+    assert count_threads() == threads
 
 
 @pytest.fixture

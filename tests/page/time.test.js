@@ -117,6 +117,7 @@ test("a frequency has four digits, or those that its resolution is worth", () =>
     ...["1.000 kHz", "440.0 Hz", "1.000 kHz", "23.44 kHz", "0.000 Hz", "0.500 Hz", "2.500 MHz", "-1.000 kHz"],
   ]);
   assert.equal(formatHertz(1000, 0.01), "1.00000 kHz");
+  assert.equal(formatHertz(999.997, 0.01), "1.00000 kHz");
   assert.equal(formatHertz(123.456, 20), "123 Hz");
   assert.equal(formatHertz(NaN), "no frequency");
 });

@@ -43,19 +43,28 @@ def run(heights, release_db, least, hold_off, hop, span, *, state=None):
 def test_events_alternate_and_last_as_long_as_they_must(
     heights, release_db, least, hold_off, hop, span
 ):
-    """Begins and ends alternate; events last long enough, and are reported after the hold-off."""
+    """Begins and ends alternate; events last long enough, and are reported after the hold-off.
+
+    Rows below may lie within an event, between two that are not below and share samples.
+    """
     found = run(heights, release_db, least, hold_off, hop, span)
     assert [change for change, *_ in found] == ["begun", "ended"] * (len(found) // 2)
     events = list(zip(found[::2], found[1::2], strict=True))
+    first_of = _first_samples(heights, hop)
     for (_, first, stop, row), (_, first_at_end, stop_at_end, last_row) in events:
         assert first == first_at_end
         assert least <= stop - first <= stop_at_end - first_at_end
         assert row <= last_row
-        held = [height for height in heights[row:last_row] if height is not None]
-        assert all(height >= -release_db for height in held)
-    first_of = _first_samples(heights, hop)
+        during = range(row, last_row)
+        assert not any(heights[k] is None or math.isnan(heights[k]) for k in during)
+        held = [k for k in during if heights[k] >= -release_db]
+        for one, other in pairwise(held):
+            assert other == one + 1 or first_of[other] < first_of[one] + span
     for (_, ended), (begun, _) in pairwise(events):
         assert begun[1] > ended[1]
+        last = heights[ended[3]]
+        if last is not None and not math.isnan(last):
+            assert begun[1] >= ended[2]
         if hold_off:
             assert first_of[begun[3]] >= ended[2] + hold_off
 

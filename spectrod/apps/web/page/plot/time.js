@@ -207,7 +207,8 @@ export const decimalsOf = (spanSeconds) => (spanSeconds <= 120 ? 3 : spanSeconds
 export function formatHertz(hz, resolutionHz = 0) {
   if (!Number.isFinite(hz)) return "no frequency";
   // Rounded first, so that 999.9999 Hz is 1.000 kHz.
-  const size = resolutionHz > 0 ? Math.abs(hz) : Number(Math.abs(hz).toPrecision(4));
+  const rounded = resolutionHz > 0 ? Math.round(Math.abs(hz) / resolutionHz) * resolutionHz : Math.abs(hz);
+  const size = Number(rounded.toPrecision(resolutionHz > 0 ? 12 : 4));
   const [scale, unit] = size >= 1e6 ? [1e6, "MHz"] : size >= 1e3 ? [1e3, "kHz"] : [1, "Hz"];
   const step = resolutionHz > 0 ? resolutionHz : Math.max(size, 1) * 1.0000001e-3;
   const decimals = Math.ceil(-Math.log10(step / scale) - 1e-6);
