@@ -1,6 +1,7 @@
 """`make test` and `make test-rest` together run every test once, and so does `make test-all`."""
 
 import itertools
+import os
 import re
 import shlex
 import subprocess
@@ -22,7 +23,11 @@ def dry_run(target, user_id="0", tests=""):
     """Return the lines that a target would run."""
     command = ["make", "--dry-run", target, f"ROOT={user_id}", f"TESTS={tests}", "VENV=.", "ARGS="]
     command += ["--old-file=test-needs", "--old-file=rest-needs"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    # Below another make, this one would say where it is, and take over variables.
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True, env=environ
+    )
     return done.stdout.splitlines()
 
 
