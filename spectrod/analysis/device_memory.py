@@ -214,7 +214,7 @@ class MirroredMemory:
         self._context = context
         self._transfers = Transfers(context)
         self._pool = BufferPool(self._make_buffer)
-        # To lock 100 MiB of pages takes 70 ms, longer than the spectrogram of a minute.
+        # To lock pages takes longer than the spectrogram of the samples that they hold.
         self._sample_pool = BufferPool(self._make_buffer, spare_max=1)
 
     def sample_buffer(self, layout: SampleLayout, capacity: int) -> SampleBuffer:

@@ -218,4 +218,5 @@ def _bounded(beat: HeartbeatHeader) -> HeartbeatHeader:
         checks=tuple(check[:_TEXT_CHARS] for check in beat.checks[:_CHECKS]),
         interval_topics=(),
         triggers=beat.triggers[:TRIGGERS_MAX],
+        active_triggers=beat.active_triggers[:TRIGGERS_MAX],
     )

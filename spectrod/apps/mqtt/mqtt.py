@@ -187,7 +187,7 @@ class Bridge:
             is_on = trigger in beat.active_triggers
             has_changed = is_settled and is_on != (trigger in source.active)
             if trigger not in source.triggers or has_changed:
-                self._publish_trigger(name, source, trigger, None, is_on=is_on)
+                self._publish_trigger(name, source, trigger, None, now_s, is_on=is_on)
 
     def _publish_trigger(
         self,
@@ -195,15 +195,26 @@ class Bridge:
         source: KnownSource,
         trigger: str,
         event: EventHeader | None,
+        now_s: float,
         *,
         is_on: bool,
-    ) -> None:
-        """Publish the state of a trigger, and describe it; ``event``: what has changed it."""
+    ) -> bool:
+        """Publish the state of a trigger, and describe it; ``event``: what has changed it.
+
+        Return whether there is room: names without end leave nothing here either.
+        """
+        topic = self._topics.trigger(name, trigger)
+        if len(source.retained) > TRIGGERS_MAX and topic not in source.retained:
+            self._complaints.report(f"{name}: has more than {TRIGGERS_MAX} triggers", now_s)
+            return False
+        if not self._known.add_retained(source, topic):
+            return False
         if self._discovery is not None:
             self._publish_sensors(source, self._discovery.trigger_sensors(name, trigger))
         (source.active.add if is_on else source.active.discard)(trigger)
         source.triggers.add(trigger)
-        self._publish_kept(source, self._topics.trigger_state(name, trigger, event, is_on=is_on))
+        self._broker.set_state(self._topics.trigger_state(name, trigger, event, is_on=is_on))
+        return True
 
     def _add(self, frame: Frame | BandFrame, now_s: float) -> None:
         if len(frame.values) > VALUES_MAX and isinstance(frame, BandFrame):
@@ -327,17 +338,11 @@ class Bridge:
         source = self._known.hear(name, now_s)
         if source is None:
             return
-        if len(source.retained) > TRIGGERS_MAX and (
-            self._topics.trigger(name, facts.name) not in source.retained
-        ):
-            self._complaints.report(f"{name}: has more than {TRIGGERS_MAX} triggers", now_s)
-            return
         source.event_s = now_s
         is_on = facts.state == "begun"
-        self._publish_trigger(name, source, facts.name, event.header, is_on=is_on)
-        self._broker.publish(
-            self._topics.trigger_change(name, facts.name, event.header, facts.state)
-        )
+        if self._publish_trigger(name, source, facts.name, event.header, now_s, is_on=is_on):
+            change = self._topics.trigger_change(name, facts.name, event.header, facts.state)
+            self._broker.publish(change)
 
     def _end_triggers(self, name: str, source: KnownSource) -> None:
         while source.active:

@@ -398,6 +398,21 @@ def test_states_of_triggers_are_published_again_on_a_new_connection():
     assert trigger_of(world)["state"] == "off"
 
 
+def test_triggers_of_heartbeats_without_end_are_bounded(caplog):
+    """Other names in each heartbeat leave no more than 64 here and at the broker."""
+    world = World()
+    for k in range(50):
+        names = [f"t{k}-{n}" for n in range(40)]
+        beat(world, active=names, triggers=names)
+    source = world.bridge._known.sources["roof"]
+    assert len(source.triggers) <= TRIGGERS_MAX
+    assert source.active <= source.triggers
+    assert sum("/trigger/" in topic for topic in world.broker.retained) <= TRIGGERS_MAX
+    assert f"roof: has more than {TRIGGERS_MAX} triggers" in caplog.text
+    beat(world, active=[f"t{n}" for n in range(1000)], triggers=[])
+    assert len(source.beat.active_triggers) == TRIGGERS_MAX
+
+
 def test_triggers_without_end_are_bounded(caplog):
     """Of one source the states of 64 triggers are kept; events go on."""
     world = World()
