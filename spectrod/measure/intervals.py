@@ -48,6 +48,21 @@ def _check_align(align: LevelAlign, interval_s: float) -> None:
         )
 
 
+def check_days(interval_s: float, align: LevelAlign) -> None:
+    """Check that local days consist of whole intervals, of which there are several in one.
+
+    Raises
+    ------
+    ConfigError
+        If intervals are as long as a day, or are not counted from local midnight.
+    """
+    if interval_s >= DAY_S:
+        rule = f"days beside intervals need ones below {DAY_S:g} s"
+        raise ConfigError(rule, interval_s=interval_s)
+    if align != "local":
+        raise ConfigError("days beside intervals need align='local'", align=align)
+
+
 def divides_a_day(interval_s: float) -> bool:
     """Return whether a day has a whole number of intervals of whole seconds [s]."""
     return interval_s >= 1 and not interval_s % 1 and not DAY_S % interval_s

@@ -130,6 +130,8 @@ class MeasurementFacts:
         Name of the time zone of times and of the parts of the day; empty: UTC.
     notes : tuple of str
         Statements about all values.
+    has_days : bool
+        Whether local days have rows beside those of shorter intervals.
     """
 
     title: str
@@ -139,6 +141,7 @@ class MeasurementFacts:
     bands: "BandLevels | None" = None
     time_zone: str = ""
     notes: tuple[str, ...] = ()
+    has_days: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.ordered_work import JOBS_MAX
 from spectrod.lib.text import printable
 from spectrod.measure.kinds import KINDS
-from spectrod.measure.levels import LevelMeter
+from spectrod.measure.levels import LevelMeter, LevelRow
 from spectrod.measure.measurement import Measurement
 from spectrod.measure.measurement_config import IntervalMeter, MeasurementConfig
 from spectrod.recording.output_plan import check_outputs, make_folders
@@ -180,12 +180,13 @@ def _measure(
             with interrupts_held():
                 writers.append(open_file(path))
 
-        n_rows = 0
+        n_rows = n_days = 0
         periods = AbsentPeriods(about)
 
         def write(rows: Sequence[Measurement]) -> None:
-            nonlocal n_rows
+            nonlocal n_rows, n_days
             n_rows += len(rows)
+            n_days += sum(isinstance(row, LevelRow) and row.is_day for row in rows)
             periods.add(rows)
             for row in rows:
                 for writer in writers:
@@ -200,7 +201,7 @@ def _measure(
                 _write_total(meter, writers)
             for path, writer in zip(paths, writers, strict=True):
                 writer.finish()
-                print(f"# {printable(path)}: {_count(n_rows, about)}")
+                print(f"# {printable(path)}: {_count(n_rows - n_days, n_days, about)}")
             periods.report()
     finally:
         with interrupts_held():
@@ -223,10 +224,12 @@ def _check_csv(args: argparse.Namespace, paths: Sequence[Path]) -> None:
         raise ConfigError(f"--csv {args.csv}: must be with -o NAME.csv")
 
 
-def _count(n_rows: int, about: MeasurementDescription) -> str:
+def _count(n_intervals: int, n_days: int, about: MeasurementDescription) -> str:
     n = len(about.channels)
     channels = f" of {n} channels" if n > 1 else ""
-    return f"{n_rows} interval{'' if n_rows == 1 else 's'}{channels}"
+    intervals = f"{n_intervals} interval{'' if n_intervals == 1 else 's'}"
+    days = f" and {n_days} day{'' if n_days == 1 else 's'}" if n_days else ""
+    return f"{intervals}{days}{channels}"
 
 
 def _jobs(args: argparse.Namespace, measured: MeasuredSource) -> int:

@@ -10,6 +10,7 @@ from spectrod.apps.measurements.measured_source import MeasuredSource
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.intervals import DAY_S
+from spectrod.measure.levels import LevelRow
 from spectrod.measure.levels.level_quantities import LevelQuantity, parse_quantity
 from spectrod.measure.measurement import Measurement
 from spectrod.source.base import SelectableSource
@@ -34,7 +35,8 @@ def local_days(given: Mapping[str, Any], measured: MeasuredSource) -> dict[str, 
     -------
     settings : dict
         ``interval_s``, ``align`` and ``time_zone`` where they are not given; empty if no quantity
-        is one of parts of the day. The zone is that of ``--files-zone``, or the offset that all
+        is one of parts of the day. With Lden, shorter intervals are local ones, too: days have
+        rows beside them. The zone is that of ``--files-zone``, or the offset that all
         files have.
 
     Raises
@@ -51,8 +53,8 @@ def local_days(given: Mapping[str, Any], measured: MeasuredSource) -> dict[str, 
     found: dict[str, Any] = {}
     if not given.get("time_zone"):
         found["time_zone"] = measured.files_zone or _zone_of_files(of_days[0], measured)
-    if "interval_s" not in given:
-        found["interval_s"] = DAY_S
+    interval_s = found["interval_s"] = given.get("interval_s", DAY_S)
+    if "interval_s" not in given or ("Lden" in of_days and interval_s < DAY_S):
         found["align"] = given.get("align", "local")
     return found
 
@@ -91,12 +93,15 @@ class AbsentPeriods:
             if isinstance(one, LevelQuantity) and one.kind == "period"
         }
         self._names = [one.name for one in about.quantities]
+        self._has_days = about.has_days
         self._n_rows = 0
 
     def add(self, rows: Sequence[Measurement]) -> None:
         """Count the values of rows that are not numbers."""
-        self._n_rows += len(rows)
         for row in rows:
+            if self._has_days and not (isinstance(row, LevelRow) and row.is_day):
+                continue
+            self._n_rows += 1
             for k in self._absent:
                 self._absent[k] += bool(np.isnan(row.values[k]).any())
 
@@ -105,9 +110,10 @@ class AbsentPeriods:
         absent = {self._names[k]: n for k, n in self._absent.items() if n}
         if absent:
             _log.warning(
-                "%s: nan in %s of %d intervals: nothing was recorded in a part of the day that it "
+                "%s: nan in %s of %d %s: nothing was recorded in a part of the day that it "
                 "needs (day 7 to 19 h, evening 19 to 23 h, night 23 to 7 h)",
                 ", ".join(absent),
                 ", ".join(map(str, absent.values())),
                 self._n_rows,
+                "days" if self._has_days else "intervals",
             )

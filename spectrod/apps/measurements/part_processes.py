@@ -20,7 +20,7 @@ from spectrod.dsp.units import Float32Array
 from spectrod.lib.errors import InputError
 from spectrod.lib.ordered_work import collect_warnings, in_processes
 from spectrod.measure.levels import LevelMeter
-from spectrod.measure.levels.level_meter import LevelTotal
+from spectrod.measure.levels.level_total import LevelTotal
 from spectrod.measure.measurement import Measurement
 from spectrod.measure.measurement_config import IntervalMeter, MeasurementConfig
 from spectrod.source.base import SelectableSource

@@ -10,7 +10,7 @@ from typing import cast
 from spectrod.apps.measurements.bound_source import BoundSource
 from spectrod.apps.measurements.measured_source import MeasuredSource
 from spectrod.lib.time_zones import find_zone
-from spectrod.measure.intervals import IntervalBounds, LevelAlign
+from spectrod.measure.intervals import DAY_S, IntervalBounds, LevelAlign
 from spectrod.measure.measurement_config import Cuts, IntervalMeter
 from spectrod.source.base import SelectableSource
 
@@ -139,7 +139,7 @@ def _next_cut(
     first = measured.span.first
     bounds = IntervalBounds(
         measured.source.fs,
-        meter.interval_s,
+        DAY_S if bound.meter.facts.has_days else meter.interval_s,
         cast("LevelAlign", meter.align),
         find_zone(bound.meter.facts.time_zone),
         first_sample=ranges.begins[0] - first,

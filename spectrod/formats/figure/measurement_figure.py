@@ -34,6 +34,7 @@ from spectrod.measure.measurement import Measurement, Quantity
 
 _PARTS = {f"L{part}": part for part in PERIODS}
 """Quantities of a part of the day, which are drawn there."""
+_OF_DAYS = (*_PARTS, "Lden")
 _SHARED_UNITS = ("level", "LUFS")
 """Units whose quantities are lines of one panel; each other quantity has one of its own."""
 _LEVEL_UNITS = ("level", "exposure", "LUFS", "LU", "dB", "dBFS", "dBTP", "dBc")
@@ -165,18 +166,23 @@ class MeasurementFigure:
         self.total: Measurement | None = None
         self._panels = panels_of(description)
         n_values = len(description.quantities) * len(description.channels)
-        self._history = IntervalCells(n_values, _GAP_MIN * description.interval_s * NS_PER_S)
+        gap_min_ns = _GAP_MIN * description.interval_s * NS_PER_S
+        self._history = IntervalCells(n_values, gap_min_ns)
+        self._days = IntervalCells(n_values, gap_min_ns)
         self._n_rows = 0
 
     def add(self, row: Measurement) -> None:
-        """Add the next interval."""
+        """Add the next interval, or the day of the intervals before."""
+        is_day = self.description.has_days and isinstance(row, LevelRow) and row.is_day
+        cells = self._days if is_day else self._history
         begin = begin_ns(self.description, row)
         measured_ns = round(row.duration_s * NS_PER_S)
         missing = max(0, row.span_samples - row.n_samples)
         missing_ns = round(missing * NS_PER_S / self.description.fs)
-        self._history.add(begin, begin + measured_ns + missing_ns, row.values.ravel(), missing_ns)
-        self._last = row
-        self._n_rows += 1
+        cells.add(begin, begin + measured_ns + missing_ns, row.values.ravel(), missing_ns)
+        if not is_day:
+            self._last = row
+            self._n_rows += 1
 
     def draw(self, look: FigureLook) -> Any:
         """Return the ``matplotlib.figure.Figure`` of the rows so far, at least one."""
@@ -212,8 +218,9 @@ class MeasurementFigure:
 
     def _draw(self, panel: Any, line: HistoryLine, number: int, time: TimeAxis) -> Any:
         k = line.quantity * len(self.description.channels) + line.channel
-        times_ns, values = self._history.line(k)
         name = self.description.quantities[line.quantity].name
+        has_days = self.description.has_days and name in _OF_DAYS
+        times_ns, values = (self._days if has_days else self._history).line(k)
         if name in _PARTS and self.description.has_utc:
             zone = find_zone(self.description.time_zone)
             times_ns, values = only_within(times_ns, values, _PARTS[name], zone)
@@ -225,7 +232,7 @@ class MeasurementFigure:
 
     def _label(self, line: HistoryLine) -> str:
         """Return the name of a line, of levels with the value of all intervals together."""
-        is_of_day = self.description.quantities[line.quantity].name in (*_PARTS, "Lden")
+        is_of_day = self.description.quantities[line.quantity].name in _OF_DAYS
         if self.total is None or (self._n_rows == 1 and not is_of_day):
             return line.name
         value = float(self.total.values[line.quantity, line.channel])

@@ -17,7 +17,7 @@ from spectrod.formats.figure.transfer_figure import (
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.lib.errors import InputError
 from spectrod.lib.names import name_channels
-from spectrod.measure.levels import LevelMeter
+from spectrod.measure.levels import LevelMeter, LevelRow
 from spectrod.measure.levels.octave_levels import NO_BANDS
 from spectrod.measure.measurement import Measurement
 from spectrod.measure.transfer.sweep_response import SweepResponse
@@ -77,6 +77,7 @@ def plot_intervals(
         has_utc=rows[0].begin_utc_ns is not None, software="",
         title="Sound levels" if is_levels else "Measurements",
         bands=meter.bands if isinstance(meter, LevelMeter) else NO_BANDS,
+        has_days=len({isinstance(row, LevelRow) and row.is_day for row in rows}) > 1,
     )  # fmt: skip
     with figure_style():
         figure = MeasurementFigure(about)

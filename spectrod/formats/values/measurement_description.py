@@ -61,6 +61,8 @@ class MeasurementDescription:
         Frequency of each bin [Hz].
     bands : BandLevels
         Fractional octaves and the quantities in them; empty without.
+    has_days : bool
+        Whether local days have rows beside those of shorter intervals.
     """
 
     source: str
@@ -80,6 +82,7 @@ class MeasurementDescription:
     spectra_units: tuple[str, ...] = ()
     frequencies: Float64Array = field(default_factory=lambda: np.empty(0))
     bands: BandLevels = NO_BANDS
+    has_days: bool = False
 
     def without_spectra(self) -> "MeasurementDescription":
         """Return the description of rows without values of bins, and a note that says so."""
@@ -169,6 +172,7 @@ def describe(
         spectra_units=tuple(facts.spectra.values()),
         frequencies=facts.frequencies,
         bands=facts.bands or NO_BANDS,
+        has_days=facts.has_days,
     )
 
 

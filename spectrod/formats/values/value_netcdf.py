@@ -14,6 +14,7 @@ from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
 from spectrod.formats.values.measurement_description import FLAGS, MeasurementDescription
 from spectrod.formats.values.measurement_table import begin_ns
 from spectrod.formats.values.value_writer import ValueWriter
+from spectrod.lib.errors import ConfigError
 from spectrod.lib.time_zones import offset_s
 from spectrod.measure.levels import LevelRow
 from spectrod.measure.measurement import Measurement, Quantity
@@ -33,6 +34,9 @@ class ValueNetcdfWriter(ValueWriter):
     """Writes measurements to a NetCDF4 file; see ``ValueWriter`` for parameters and errors."""
 
     def _open(self, part: Path) -> None:
+        if self.description.has_days:
+            rule = "times ascend in it, so it has no days beside their intervals"
+            raise ConfigError(f"{self.path}: {rule}; write .csv, .parquet or a figure")
         need_netcdf()
         disk = self._stack.enter_context(closing(Disk(part)))
         self._store = NetcdfStore(disk, _COMPRESSION)

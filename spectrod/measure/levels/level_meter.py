@@ -13,8 +13,11 @@ from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.signatures import naming_arrays
 from spectrod.lib.time_zones import find_zone
 from spectrod.measure.intervals import (
+    DAY_S,
     IntervalBounds,
+    IntervalGrid,
     LevelAlign,
+    check_days,
     check_intervals,
     period_at,
     period_hours,
@@ -28,6 +31,7 @@ from spectrod.measure.levels.level_quantities import (
     parse_quantities,
 )
 from spectrod.measure.levels.level_tally import Part, Tally
+from spectrod.measure.levels.level_total import DayTotals, LevelTotal
 from spectrod.measure.levels.level_values import UNCALIBRATED_DB, Scale, values_of
 from spectrod.measure.levels.loudness import channel_weights as checked_weights
 from spectrod.measure.levels.octave_levels import (
@@ -67,9 +71,12 @@ class LevelRow(Measurement):
     ----------
     band_values : (band quantities, bands, channels) float64
         NaN where a band has no value; empty without bands.
+    is_day : bool
+        Whether it is of a local day, beside rows of shorter intervals.
     """
 
     band_values: Float64Array = field(default_factory=lambda: np.empty((0, 0, 0)))
+    is_day: bool = False
 
     @property
     def message_values(self) -> Float64Array:
@@ -125,6 +132,10 @@ class LevelMeter:
     responses : sequence of (Response or None), optional
         Frequency response of each channel, which levels are corrected by. Peaks, rms, dc and
         loudness are those of the digital samples.
+    days : bool
+        Whether each local day has a row as well, after those of its intervals, which must be
+        shorter and ``align`` "local". Lden, Lday, Levening and Lnight are those of days then: rows
+        of intervals have NaN there.
 
     Attributes
     ----------
@@ -158,10 +169,11 @@ class LevelMeter:
         band_quantities: Sequence[str] = (),
         band_range_hz: tuple[float, float] = BAND_RANGE_HZ,
         responses: Sequence[Response | None] = (),
+        days: bool = False,
     ) -> None:
         check_stream(fs, channels)
         self.fs, self.channels, self.interval_s = float(fs), channels, float(interval_s)
-        self.quantities = parse_quantities(quantities, self.interval_s)
+        self.quantities = parse_quantities(quantities, self.interval_s, days=days)
         self.bands = band_levels(bands, band_quantities, fs, self.interval_s, band_range_hz)
         self._needs = Needs.of(self.quantities)
         self._scale = Scale(self.fs, _full_scale(full_scale_db, channels))
@@ -180,6 +192,10 @@ class LevelMeter:
         self._clock = self._bounds.clock
         self.align = align
         self._check(time_zone)
+        self._days: DayTotals | None = None
+        if days:
+            check_days(self.interval_s, align)
+            self._days = DayTotals(IntervalGrid(self.fs, DAY_S, align, self._zone, self._clock))
         if channel_weights is not None and not self._needs.loudness:
             raise ConfigError("no quantity is a loudness, such as LUFS_I", channel_weights=...)
         weights: tuple[float, ...] = ()
@@ -304,27 +320,22 @@ class LevelMeter:
         rows = self._measure_the_rest()
         self._restart()
         if self._span is not None:
-            rows.append(self._take_row(self._span))
+            rows += self._take_rows(self._span)
             self._span = None
-        return rows
+        return rows + self._day_rows([] if self._days is None else self._days.finish())
 
     @property
-    def total(self) -> "LevelTotal | None":
+    def total(self) -> LevelTotal | None:
         """The sums of all complete and partial intervals so far; None if there are none."""
         return self._total
 
-    def add_total(self, later: "LevelTotal") -> None:
+    def add_total(self, later: LevelTotal) -> None:
         """Add the sums of a meter of the same settings that has measured later samples."""
         if self._total is None:
             tally, bands = self._tallies()
             self._total = replace(later, tally=tally, bands=bands)
-        total = self._total
-        total.has_gap |= later.has_gap or later.first > total.last + 1 > total.first + 1
-        total.is_settling |= later.is_settling
-        total.last = later.last
-        total.due_samples = total.last + 1 - total.first
-        total.tally.merge(later.tally)
-        total.bands.merge(later.bands)
+        self._total.add(later)
+        self._total.due_samples = self._total.last + 1 - self._total.first
 
     def summary(self) -> LevelRow:
         """Return the values of all complete and partial intervals so far together.
@@ -354,8 +365,10 @@ class LevelMeter:
         if self._span is not None:
             self._span.has_gap = self._span.is_settling = True
             if self._chunks.position >= self._span.end:
-                rows.append(self._take_row(self._span))
+                rows += self._take_rows(self._span)
                 self._span = None
+        if self._days is not None and self._span is None:
+            rows += self._day_rows(self._days.ended_by(self._chunks.position))
         return rows
 
     def _restart(self) -> None:
@@ -394,12 +407,12 @@ class LevelMeter:
             if base + stop == span.end:
                 self._span = None
                 if stop + self._needs.samples_ahead <= CHUNK_SAMPLES:
-                    rows.append(self._take_row(span))
+                    rows += self._take_rows(span)
                 else:
                     self._closing.append(span)
         return rows
 
-    def _between(self, span: "LevelTotal", base: int, stop: int) -> slice:
+    def _between(self, span: LevelTotal, base: int, stop: int) -> slice:
         """Return the values between samples of a chunk that belong to an interval up to ``stop``.
 
         They reach from the sample before its first one to the sample after its last one, so those
@@ -412,7 +425,7 @@ class LevelMeter:
         """Return the rows of intervals that ended in the last samples of the chunk before."""
         for span in self._closing:
             span.tally.add_between(signals, self._between(span, base, span.end))
-        rows = [self._take_row(span) for span in self._closing]
+        rows = [row for span in self._closing for row in self._take_rows(span)]
         self._closing.clear()
         return rows
 
@@ -423,7 +436,7 @@ class LevelMeter:
             self._period_end = max(index + 1, self._clock.index_at(end_ns))
         return self._period_end
 
-    def _open(self, index: int) -> "LevelTotal":
+    def _open(self, index: int) -> LevelTotal:
         """Begin the interval that holds a sample."""
         if self._bounds.has_new_clock:
             self._period_end = 0
@@ -438,23 +451,30 @@ class LevelMeter:
         )
         return self._span
 
-    def _take_row(self, span: "LevelTotal") -> LevelRow:
-        """Return the row of an interval that has ended, and add it to the total."""
-        row = self._row(span)
+    def _take_rows(self, span: LevelTotal) -> list[LevelRow]:
+        """Return the rows of an interval that has ended and of its day; add it to the total."""
+        rows = [self._row(span)]
         self.add_total(span)
-        return row
+        if self._days is not None:
+            rows += self._day_rows(self._days.add(span, *self._tallies()))
+        return rows
+
+    def _day_rows(self, days: Sequence[LevelTotal]) -> list[LevelRow]:
+        return [self._row(day) for day in days]
 
     def _tallies(self) -> tuple[Tally, BandTally]:
         """Return empty sums."""
         settings = self.fs, self.channels
         return Tally(self._needs, *settings), BandTally(self.bands, *settings)
 
-    def _row(self, span: "LevelTotal") -> LevelRow:
+    def _row(self, span: LevelTotal) -> LevelRow:
         tally, hours = span.tally, _NO_HOURS
         if self._needs.periods:
             end_ns = self._clock.utc_ns(span.last + 1)
             hours = period_hours(span.begin_utc_ns, end_ns, self._zone)
         values = values_of(self.quantities, tally, self._scale, hours)
+        if self._days is not None and not (span.is_day or span is self._total):
+            values[[one.kind == "period" for one in self.quantities]] = np.nan
         return LevelRow(
             span.first,
             tally.n_samples,
@@ -465,9 +485,10 @@ class LevelMeter:
             self._flags(span, values),
             band_values=band_values(self.bands, span.bands, self._scale),
             span_samples=span.last + 1 - span.first,
+            is_day=span.is_day,
         )
 
-    def _flags(self, span: "LevelTotal", values: Float64Array) -> NDArray[np.uint8]:
+    def _flags(self, span: LevelTotal, values: Float64Array) -> NDArray[np.uint8]:
         common = (
             LevelFlag.SETTLING * span.is_settling
             | LevelFlag.GAP * span.has_gap
@@ -480,37 +501,6 @@ class LevelMeter:
             below = (values[ranged] < self._lower_limit_db).any(axis=0)
             flags[below] |= np.uint8(LevelFlag.UNDER_RANGE)
         return flags
-
-
-@dataclass(slots=True)
-class LevelTotal:
-    """An interval that is being measured, or the total.
-
-    Attributes
-    ----------
-    first, last : int
-        Indices of the first and the last measured sample.
-    end : int
-        Index after the interval.
-    due_samples : int
-        Samples of the whole interval.
-    begin_utc_ns : int
-        UTC of the first sample [ns].
-    tally : Tally
-    bands : BandTally
-    has_gap, is_settling : bool
-        See ``LevelFlag``.
-    """
-
-    first: int
-    last: int
-    end: int
-    due_samples: int
-    begin_utc_ns: int
-    tally: Tally
-    bands: BandTally
-    has_gap: bool
-    is_settling: bool
 
 
 def _full_scale(given: float | Sequence[float] | None, channels: int) -> Float64Array:

@@ -191,7 +191,9 @@ def _percent(name: str, text: str) -> float:
     return percent
 
 
-def parse_quantities(names: Sequence[str], interval_s: float) -> tuple[LevelQuantity, ...]:
+def parse_quantities(
+    names: Sequence[str], interval_s: float, *, days: bool = False
+) -> tuple[LevelQuantity, ...]:
     """Return the quantities of an interval, in the given order.
 
     Parameters
@@ -200,6 +202,8 @@ def parse_quantities(names: Sequence[str], interval_s: float) -> tuple[LevelQuan
         1 to ``QUANTITIES_MAX`` different names.
     interval_s : float
         Length of the interval [s].
+    days : bool
+        Whether days are measured beside intervals, and have the quantities of days.
 
     Raises
     ------
@@ -208,7 +212,8 @@ def parse_quantities(names: Sequence[str], interval_s: float) -> tuple[LevelQuan
     """
     quantities = parse_names(names, interval_s, parse_quantity)
     for quantity in quantities:
-        if interval_s < quantity.least_interval_s:
+        is_measured = days and quantity.kind == "period"
+        if interval_s < quantity.least_interval_s and not is_measured:
             raise ConfigError(
                 f"{quantity.name} needs at least {quantity.least_interval_s:g} s"
                 f"{_OF_DAYS if quantity.name == 'Lden' else ''}",

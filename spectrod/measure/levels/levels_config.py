@@ -8,6 +8,7 @@ from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.lib.flag import flag
 from spectrod.lib.names import check_name
 from spectrod.lib.time_zones import zone_name
+from spectrod.measure.intervals import DAY_S
 from spectrod.measure.levels.level_quantities import (
     BAND_FORMS,
     BAND_QUANTITIES_DEFAULT,
@@ -93,6 +94,11 @@ class LevelsConfig(MeasurementConfig, frozen=True):
         """Nominal mid-band frequencies of the first and the last band [Hz]."""
         return self.f_min_hz, self.f_max_hz
 
+    @property
+    def has_days(self) -> bool:
+        """Whether files and tables have local days beside shorter intervals: for Lden."""
+        return self.interval_s < DAY_S and "Lden" in self.quantities
+
     def check(
         self,
         fs: float | None = None,
@@ -117,7 +123,11 @@ class LevelsConfig(MeasurementConfig, frozen=True):
             self.bands, self.band_quantities, signals.fs, self.interval_s, self.band_range_hz
         )
         facts = MeasurementFacts(
-            self.title, bands=bands, time_zone=zone_name(self.time_zone), notes=notes
+            self.title,
+            bands=bands,
+            time_zone=zone_name(self.time_zone),
+            notes=notes,
+            has_days=self.has_days,
         )
         return BoundMeter(signals, partial(self._open, signals), facts)
 
@@ -167,5 +177,9 @@ class LevelsConfig(MeasurementConfig, frozen=True):
 
     def _open(self, signals: MeasuredSignals, first_sample: int) -> IntervalMeter:
         return self.meter(
-            signals.fs, signals.calibrations, signals.speakers, first_sample=first_sample
+            signals.fs,
+            signals.calibrations,
+            signals.speakers,
+            first_sample=first_sample,
+            days=self.has_days,
         )

@@ -102,3 +102,58 @@ def test_days_of_a_file_without_a_time(capsys):
     assert main(["levels", "a.wav", *DAYS]) == 2
     error = capsys.readouterr().err
     assert error == "spectrod: --quantity Lden: a.wav has no start time; give --start-time\n"
+
+
+def write_hours(folder, n_hours):
+    """Write 5 s at each whole hour of UTC, from 2026-10-24T22:00Z on: midnight in Berlin."""
+    Path(folder).mkdir()
+    for hour in range(22, 22 + n_hours):
+        write(f"{folder}/202610{24 + hour // 24}_{hour % 24:02}0000Z.wav", 5, seed=hour)
+
+
+HOURS = ["--interval", "1h", "--quantity", "LAeq,Lden,Lday", "--time-zone", "Europe/Berlin"]
+
+
+def test_hours_and_days_come_from_one_run(capsys):
+    """Lden beside hours gives each local day a row, of 25 hours here, as a run of days does."""
+    write_hours("site", 30)
+    rows, said = levels(capsys, "site", *HOURS, "-o", "l.svg")
+    assert "Lden, Lday: nan in 1, 1 of 2 days: nothing was recorded" in said
+    assert [k for k, row in enumerate(rows) if row["Lden"] != "nan"] == [25]
+    days, hours = [rows[25], rows[31]], [*rows[:25], *rows[26:31]]
+    assert [row["time"][:19] for row in days] == ["2026-10-25T00:00:00", "2026-10-26T00:00:00"]
+    assert [float(row["duration_s"]) for row in days] == [125.0, 25.0]
+    assert {(row["Lden"], row["Lday"]) for row in hours} == {("nan", "nan")}
+    assert Path("l.svg").stat().st_size > 10_000
+    expected, _ = levels(capsys, "site", *HOURS[2:])
+    for name in ("LAeq", "Lden", "Lday"):
+        found = [[float(row[name]) for row in one] for one in (days, expected)]
+        np.testing.assert_allclose(*found, rtol=0, atol=1e-9)
+    alone, _ = levels(capsys, "site", *HOURS[:3], "LAeq", *HOURS[4:], "--align", "local")
+    assert [row["LAeq"] for row in hours] == [row["LAeq"] for row in alone]
+
+
+def test_what_is_said_of_hours_and_days(capsys):
+    """The line of a file counts both; processes write the same rows."""
+    write_hours("site", 30)
+    assert main(["levels", "site", *HOURS, "-o", "l.csv"]) == 0
+    assert capsys.readouterr().out.startswith("# l.csv: 30 intervals and 2 days\n")
+    assert main(["levels", "site", *HOURS, "-o", "m.csv", "--jobs", "2"]) == 0
+    rows = [
+        [line for line in Path(name).read_text("utf-8").splitlines() if line[0] != "#"]
+        for name in ("l.csv", "m.csv")
+    ]
+    assert rows[0] == rows[1]
+
+
+def test_hours_and_days_that_cannot_be_written(capsys):
+    """Files whose times ascend, and intervals that do not divide a day, are errors."""
+    write_hours("site", 2)
+    assert main(["levels", "site", *HOURS, "-o", "l.nc"]) == 2
+    rule = "l.nc: times ascend in it, so it has no days beside their intervals; write .csv"
+    assert rule in capsys.readouterr().err
+    assert not Path("l.nc").exists()
+    assert main(["levels", "site", "--interval", "7s", *HOURS[2:]]) == 2
+    assert "interval_s=7: align='local' needs an interval of whole sec" in capsys.readouterr().err
+    assert main(["levels", "site", *HOURS, "--align", "utc"]) == 2
+    assert "align='utc': days beside intervals need align='local'" in capsys.readouterr().err
