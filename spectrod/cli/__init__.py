@@ -11,7 +11,7 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
@@ -71,7 +71,6 @@ _IN_OUT = "spectrod IN OUT"
 _NEGATIVE_VALUE = re.compile(r"-\.?\d")
 _INTERRUPTED = 130
 _WORDS_OF_OTHERS = {
-    "--dpi": "--width",
     "--end": "--stop",
     "--fft-size": "--nfft",
     "--log": "--f-scale",
@@ -79,9 +78,20 @@ _WORDS_OF_OTHERS = {
     "--noverlap": "--hop",
     "--nperseg": "--win-length",
     "--overlap": "--hop",
-    "--size": "--width",
 }
 """Options that other programs have for the same, which are not similar to ours."""
+_OF_FIGURES = ("--size", "--dpi")
+"""Options of figures of measurements, which have a size on paper; pictures have pixels."""
+
+
+def _hint(name: str, options: Collection[str]) -> str:
+    """Return what an unknown option probably means, to append to an error."""
+    if name in _OF_FIGURES:
+        has_width = "--width" in options
+        return "; did you mean --width and --height, the pixels of each plot?" if has_width else ""
+    if (ours := _WORDS_OF_OTHERS.get(name)) is not None and ours in options:
+        return f"; did you mean {ours}?"
+    return did_you_mean(name, options)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -121,9 +131,7 @@ class _Parser(argparse.ArgumentParser):
                     hint = f"; a file to write is given by -o {unknown[-1]}"
                 self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
             name = flag.partition("=")[0]
-            if (ours := _WORDS_OF_OTHERS.get(name)) in options:
-                self.error(f"{name}: no such option; did you mean {ours}?")
-            self.error(f"{name}: no such option{did_you_mean(name, options)}")
+            self.error(f"{name}: no such option{_hint(name, options)}")
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -40,6 +40,18 @@ SIGNAL = ["record", "signal:pink,-20", "--duration", "1", "-o", "a.png"]
         (["run", "b.wav"], "unrecognized arguments: b.wav; a source is given by --source (see"),
         ([*FILE, "--end", "5"], "--end: no such option; did you mean --stop? (see spectrod record"),
         ([*FILE, "--overlap", "50"], "--overlap: no such option; did you mean --hop? (see"),
+        (
+            [*FILE, "--dpi", "300"],
+            "--dpi: no such option; did you mean --width and --height, the pi",
+        ),
+        (
+            ["convert", "a.wav", "a.png", "--size", "85"],
+            "--size: no such option; did you mean --width",
+        ),
+        (
+            ["detect", "a.wav", "--pictures", "p", "--size", "85"],
+            "--size: no such option (see spec",
+        ),
         (["run", "--end", "5"], "--end: no such option (see spectrod run --help)"),
         (["recordd", "a.wav"], "did you mean record?"),
         ([*FILE, "--theme", "drak"], "did you mean dark?"),
